@@ -1,0 +1,172 @@
+//! Machines plugged into one another: an [`Assembly`] is itself a [`Machine`].
+
+use std::collections::VecDeque;
+
+use crate::machine::{Item, Machine, Port};
+use crate::time::Instant;
+
+/// A machine inside an [`Assembly`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Slot(usize);
+
+/// Several machines wired port to port: a protocol stack, or a host with all that runs on it.
+///
+/// # The order of hand-overs at one instant
+///
+/// Everything that machines hand each other at one instant goes through one first-in first-out line. A machine that
+/// has been given something is drained completely, its items joining the end of the line in the order it gave them,
+/// before the next item of the line is delivered. When several machines are due at one instant they are woken in the
+/// order in which they were added, and the line is emptied after each. Items for the outside keep the order in which
+/// they were given. What an unconnected port gives is dropped and counted.
+#[derive(Default)]
+pub struct Assembly {
+    parts: Vec<Part>,
+    outside_below: Vec<Option<(usize, Port)>>,
+    outside_above: Vec<Option<(usize, Port)>>,
+    line: VecDeque<(usize, Port, Item)>,
+    out: VecDeque<(Port, Item)>,
+    deadline: Option<Instant>,
+    unconnected: u64,
+}
+
+struct Part {
+    machine: Box<dyn Machine>,
+    below: Vec<Wire>,
+    above: Vec<Wire>,
+    deadline: Option<Instant>,
+}
+
+#[derive(Clone, Copy)]
+enum Wire {
+    Nowhere,
+    Inside(usize, Port),
+    Outside(Port),
+}
+
+impl Assembly {
+    /// An assembly of nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a machine, which has no connections yet.
+    pub fn add(&mut self, machine: Box<dyn Machine>) -> Slot {
+        let deadline = machine.deadline();
+        self.parts.push(Part { machine, below: Vec::new(), above: Vec::new(), deadline });
+        self.deadline = earliest(self.deadline, deadline);
+        Slot(self.parts.len() - 1)
+    }
+
+    /// Plugs `one` and `other` into each other; what either gives arrives at the other.
+    pub fn wire(&mut self, one: (Slot, Port), other: (Slot, Port)) {
+        self.set_wire(one, Wire::Inside(other.0.0, other.1));
+        self.set_wire(other, Wire::Inside(one.0.0, one.1));
+    }
+
+    /// Makes the port `inner` of a machine the port `outer` of the assembly.
+    pub fn expose(&mut self, inner: (Slot, Port), outer: Port) {
+        self.set_wire(inner, Wire::Outside(outer));
+        let (side, index) = match outer {
+            Port::Below(index) => (&mut self.outside_below, index as usize),
+            Port::Above(index) => (&mut self.outside_above, index as usize),
+        };
+        if side.len() <= index {
+            side.resize(index + 1, None);
+        }
+        side[index] = Some((inner.0.0, inner.1));
+    }
+
+    /// The machine in `slot`.
+    pub fn machine(&self, slot: Slot) -> &dyn Machine {
+        &*self.parts[slot.0].machine
+    }
+
+    fn set_wire(&mut self, (slot, port): (Slot, Port), wire: Wire) {
+        let part = &mut self.parts[slot.0];
+        let (side, index) = match port {
+            Port::Below(index) => (&mut part.below, index as usize),
+            Port::Above(index) => (&mut part.above, index as usize),
+        };
+        if side.len() <= index {
+            side.resize(index + 1, Wire::Nowhere);
+        }
+        side[index] = wire;
+    }
+
+    /// Delivers the line until it is empty.
+    fn settle(&mut self, now: Instant) {
+        while let Some((index, port, item)) = self.line.pop_front() {
+            self.parts[index].machine.handle(now, port, item);
+            self.drain(now, index);
+        }
+    }
+
+    fn drain(&mut self, now: Instant, index: usize) {
+        let part = &mut self.parts[index];
+        while let Some((port, item)) = part.machine.poll(now) {
+            let wire = match port {
+                Port::Below(index) => part.below.get(index as usize),
+                Port::Above(index) => part.above.get(index as usize),
+            };
+            match wire {
+                Some(&Wire::Inside(to, port)) => self.line.push_back((to, port, item)),
+                Some(&Wire::Outside(port)) => self.out.push_back((port, item)),
+                Some(Wire::Nowhere) | None => self.unconnected += 1,
+            }
+        }
+        let before = part.deadline;
+        part.deadline = part.machine.deadline();
+        if before != part.deadline {
+            self.deadline = self.parts.iter().filter_map(|part| part.deadline).min();
+        }
+    }
+}
+
+impl Machine for Assembly {
+    fn handle(&mut self, now: Instant, port: Port, item: Item) {
+        let inner = match port {
+            Port::Below(index) => self.outside_below.get(index as usize),
+            Port::Above(index) => self.outside_above.get(index as usize),
+        };
+        let Some(&Some((index, port))) = inner else {
+            self.unconnected += 1;
+            return;
+        };
+        self.parts[index].machine.handle(now, port, item);
+        self.drain(now, index);
+        self.settle(now);
+    }
+
+    fn wake(&mut self, now: Instant) {
+        for index in 0..self.parts.len() {
+            if self.parts[index].deadline.is_some_and(|at| at <= now) {
+                self.parts[index].machine.wake(now);
+                self.drain(now, index);
+                self.settle(now);
+            }
+        }
+    }
+
+    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+        self.out.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        report("unconnected", self.unconnected);
+        for part in &self.parts {
+            part.machine.counters(report);
+        }
+    }
+}
+
+/// The earlier of two deadlines, where `None` is never.
+pub fn earliest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}

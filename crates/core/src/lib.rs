@@ -1,0 +1,35 @@
+//! What every part of hopcast stands on: time, quantities, randomness, and the machine contract.
+//!
+//! hopcast's protocols, link models, hosts and applications are [`Machine`]s: state machines without I/O that are
+//! told the time and what arrived. The same code therefore runs in virtual time, live on Linux, and in a browser.
+//! This crate holds the contract and the pieces that several machines share. It knows no clock, no socket and no
+//! ambient randomness.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`time`] | [`Instant`] and [`Duration`], in nanoseconds |
+//! | [`units`] | [`Rate`], [`Bytes`], [`Fraction`], and how a person writes them |
+//! | [`random`] | one seed, and a named stream for each that draws from it |
+//! | [`buffer`] | a packet's bytes, with headroom |
+//! | [`machine`] | **the contract**: [`Machine`], its [`Port`]s, and the [`Item`]s that cross them |
+//! | [`stream`] | the stream port: back-pressure, half-close, reset |
+//! | [`assembly`] | machines plugged into one another; the order of hand-overs at one instant |
+//! | [`timers`] | a machine's timers |
+
+pub mod assembly;
+pub mod buffer;
+pub mod machine;
+pub mod random;
+pub mod stream;
+pub mod time;
+pub mod timers;
+pub mod units;
+
+pub use assembly::{Assembly, Slot, earliest};
+pub use buffer::Buffer;
+pub use machine::{Datagram, Frame, Item, Machine, Message, Port, Transit};
+pub use random::{Seed, Stream};
+pub use stream::{StreamId, StreamItem, StreamReader, StreamWriter};
+pub use time::{Duration, Instant};
+pub use timers::{Timer, Timers};
+pub use units::{Bytes, Fraction, QuantityError, Rate};

@@ -1,0 +1,119 @@
+//! The contract: a protocol is a [`Machine`] with ports.
+
+use std::net::SocketAddr;
+
+use crate::buffer::Buffer;
+use crate::stream::{StreamId, StreamItem};
+use crate::time::Instant;
+
+/// A protocol, an application or a whole host: a state machine without I/O.
+///
+/// # The contract
+///
+/// It is told the time and what arrived ([`handle`](Machine::handle)), says what to hand over next
+/// ([`poll`](Machine::poll)), and says when to wake it ([`deadline`](Machine::deadline)). Whoever runs it, be it the
+/// virtual-time engine, a live runner or an [`Assembly`](crate::Assembly) of several machines, does this:
+///
+/// 1. call `handle` for one thing that arrived, or `wake` once the deadline has been reached;
+/// 2. call `poll` until it returns `None`, and deliver what it gave in that order;
+/// 3. read `deadline`, and sleep until then or until something arrives.
+///
+/// A machine never sees time run backwards, is never called between steps 1 and 2 with something else, and may be
+/// woken late or without cause: `wake` looks at `now`, not at why it was called. A new machine that has something to
+/// do first has a deadline of [`Instant::ZERO`]. After step 2 the deadline lies after `now`, or is `None` when nothing
+/// is scheduled. It is never a far future that stands for "nothing".
+///
+/// A machine draws its randomness from a [`Stream`](crate::random::Stream) it was given, and iterates only over
+/// ordered collections, so that the same inputs at the same times give the same outputs.
+pub trait Machine {
+    /// `item` arrived on `port`.
+    ///
+    /// Items that a port cannot carry, and bytes that do not parse, are dropped and counted: nothing that arrives
+    /// may panic, loop or make the machine grow without bound.
+    fn handle(&mut self, now: Instant, port: Port, item: Item);
+
+    /// The deadline has been reached, or may have been.
+    fn wake(&mut self, now: Instant);
+
+    /// What to hand over next, and on which port; `None` once there is nothing more.
+    fn poll(&mut self, now: Instant) -> Option<(Port, Item)>;
+
+    /// When to call `wake`; `None` if only an arrival can give the machine something to do.
+    fn deadline(&self) -> Option<Instant>;
+
+    /// The machine's own figures, by name and cumulative since it began, for results and reports.
+    fn counters(&self, _report: &mut dyn FnMut(&'static str, u64)) {}
+}
+
+/// One place where a machine plugs into another: a side and a number on that side.
+///
+/// What flows up towards the application leaves by an `Above` port of the lower machine and arrives on a `Below` port
+/// of the upper one. A host's `Below` ports are its interfaces, its `Above` ports what is bound on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Port {
+    /// Towards the network.
+    Below(u32),
+    /// Towards the application.
+    Above(u32),
+}
+
+/// What crosses a port, in either direction. A port carries one kind, which decides what it may be plugged into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// Frame port: an Ethernet frame of one interface.
+    Frame(Frame),
+    /// Packet port: an IP packet.
+    Packet(Buffer),
+    /// Packet port with the forward hook: a packet in transit; see [`Transit`].
+    Transit(Transit),
+    /// Datagram port: a UDP datagram to or from a host or a group.
+    Datagram(Datagram),
+    /// Stream port: bytes in order, with back-pressure; see [`StreamItem`].
+    Stream(StreamId, StreamItem),
+    /// Message port: a unit of the application.
+    Message(Message),
+}
+
+/// An Ethernet frame, from the destination address on: no preamble, no FCS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The frame's bytes.
+    pub bytes: Buffer,
+    /// Whether it was addressed to another station and only heard, on a port that asks for such frames.
+    pub overheard: bool,
+}
+
+/// A packet that a host would forward, given to a machine that hooked itself into forwarding.
+///
+/// The machine answers on the same port, in the same drain:
+/// - *pass*, or *replace*: it hands the transit back, with its packet as it was or changed, and the host forwards it
+///   as if it had just arrived on `ingress`;
+/// - *consume*: it hands nothing back;
+/// - *originate*: it hands over an [`Item::Packet`], which the host routes as its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transit {
+    /// The IP packet as it arrived, hop limit not yet decremented.
+    pub packet: Buffer,
+    /// The number of the interface on which it arrived.
+    pub ingress: u32,
+}
+
+/// A UDP datagram with its addresses, as the machine that holds it sees them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// This end. On the way down, an unspecified address or port 0 leaves the choice to the host.
+    pub local: SocketAddr,
+    /// The other end.
+    pub remote: SocketAddr,
+    /// The UDP payload.
+    pub payload: Buffer,
+}
+
+/// A unit of the application: a file, a message, a frame of video.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The unit's number in its flow.
+    pub id: u64,
+    /// The unit's bytes.
+    pub payload: Buffer,
+}

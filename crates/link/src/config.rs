@@ -1,0 +1,188 @@
+//! What a link is made of: plain data, as a scenario describes it.
+
+use std::sync::Arc;
+
+use hopcast_core::{Bytes, Duration, Fraction, Rate};
+
+/// A point-to-point link: two directions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    /// From attachment 0 to attachment 1.
+    pub forward: Direction,
+    /// From attachment 1 to attachment 0.
+    pub backward: Direction,
+    /// Whether both directions can be sending at once.
+    pub duplex: Duplex,
+}
+
+/// A shared medium: every station sends with the same configuration.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MediumConfig {
+    /// Rate, queue, delay and loss of each station; each listener loses independently.
+    pub direction: Direction,
+    /// The stations, in the order of attachments.
+    pub stations: Vec<Station>,
+}
+
+/// A station of a shared medium.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Station {
+    /// Its Ethernet address, which decides what is delivered to it and what it only overhears.
+    pub address: [u8; 6],
+    /// Whether its port asks for overheard frames.
+    pub promiscuous: bool,
+}
+
+/// Who may send while the other end is sending.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Duplex {
+    /// Both at once.
+    #[default]
+    Full,
+    /// One at a time; the frame that has waited longest goes first.
+    Half,
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Direction {
+    /// Serialisation rate; `None` is infinitely fast. Default: none.
+    pub rate: Option<Rate>,
+    /// What waits for the serialiser. Default: drop-tail of 1,000 packets.
+    pub queue: Queue,
+    /// Which frames are lost. Default: none.
+    pub loss: Loss,
+    /// One-way delay. Default: none.
+    pub delay: Duration,
+    /// What varies the delay. Default: nothing.
+    pub jitter: Jitter,
+    /// Whether jitter may let a frame overtake another. Default: no.
+    pub reorder: bool,
+    /// The share of frames delivered twice, the copy right behind. Default: none.
+    pub duplicate: Fraction,
+    /// The share of frames delivered with one random bit flipped. Default: none.
+    pub corrupt: Fraction,
+    /// The largest packet, in bytes without the Ethernet header. Default: 1500. The host that sends reads it.
+    pub mtu: u32,
+}
+
+impl Default for Direction {
+    fn default() -> Self {
+        Self {
+            rate: None,
+            queue: Queue::default(),
+            loss: Loss::None,
+            delay: Duration::ZERO,
+            jitter: Jitter::None,
+            reorder: false,
+            duplicate: Fraction::ZERO,
+            corrupt: Fraction::ZERO,
+            mtu: 1500,
+        }
+    }
+}
+
+/// A queue discipline.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Queue {
+    /// What arrives at a full queue is dropped.
+    DropTail {
+        /// When the queue is full.
+        limit: QueueLimit,
+    },
+    /// CoDel (RFC 8289): drops at the head so that the standing delay stays near `target`.
+    CoDel {
+        /// When the queue is full whatever CoDel says.
+        limit: QueueLimit,
+        /// The acceptable standing delay. RFC 8289's default: 5 ms.
+        target: Duration,
+        /// The time over which the delay must be seen standing. RFC 8289's default: 100 ms.
+        interval: Duration,
+    },
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self::DropTail { limit: QueueLimit::default() }
+    }
+}
+
+/// When a queue is full. The frame in serialisation does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueLimit {
+    /// So many frames.
+    Packets(u32),
+    /// So many bytes of frames.
+    Bytes(Bytes),
+}
+
+impl Default for QueueLimit {
+    fn default() -> Self {
+        Self::Packets(1000)
+    }
+}
+
+/// What varies the delay of each frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Jitter {
+    /// Nothing.
+    #[default]
+    None,
+    /// Uniform in delay ± this; never below zero.
+    Uniform(Duration),
+    /// Normal with this standard deviation around the delay, cut off at zero.
+    Normal(Duration),
+}
+
+/// Which frames are lost. Each model's stationary loss is [`Loss::stationary`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Loss {
+    /// None.
+    #[default]
+    None,
+    /// Each frame on its own, with this probability.
+    Independent(Fraction),
+    /// Gilbert-Elliott: a good and a bad state.
+    GilbertElliott {
+        /// From good to bad, for each frame.
+        p: Fraction,
+        /// From bad to good, for each frame.
+        r: Fraction,
+        /// The probability to *pass* in the good state (1 in Gilbert's model).
+        k: Fraction,
+        /// The probability to *pass* in the bad state (0 in the simple Gilbert model).
+        h: Fraction,
+    },
+    /// The four-state Markov model of netem's authors: 1 good, 2 good within a burst, 3 lost in a burst, 4 lost alone.
+    FourState {
+        /// From 1 to 3.
+        p13: Fraction,
+        /// From 3 to 1.
+        p31: Fraction,
+        /// From 3 to 2.
+        p32: Fraction,
+        /// From 2 to 3.
+        p23: Fraction,
+        /// From 1 to 4 (p41 is 1).
+        p14: Fraction,
+    },
+    /// A recorded sequence of drops (true: lost), repeated when it ends.
+    Trace(Arc<[bool]>),
+}
+
+/// Why a frame was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Drop {
+    /// The queue was full.
+    QueueFull,
+    /// CoDel dropped it.
+    CoDel,
+    /// The loss model took it.
+    Lost,
+    /// The link was down.
+    Down,
+    /// The receiving station was itself sending.
+    HalfDuplex,
+    /// Larger than the link's MTU.
+    TooBig,
+}

@@ -1,0 +1,188 @@
+//! What a run found: the document that `--format json` prints and that `summary.json` holds.
+//!
+//! The document holds no host name, path or wall-clock time, so that two runs of one seed are the same bytes.
+//! Field names are the interface that users' scripts read: change them only with a line in the changelog.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Everything measured, for one scenario file with its sweep and repeats.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// The scenario's title.
+    pub scenario: String,
+    /// Every run, by case of the sweep and by repeat.
+    pub runs: Vec<Run>,
+    /// For each case and flow, over the repeats.
+    pub summary: Vec<Summary>,
+    /// True if the runs were cut short; what is here is whole, but not all that was asked for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
+}
+
+/// Each swept path with its value as it is written in the file, in the order of the sweep.
+pub type Parameters = serde_json::Map<String, serde_json::Value>;
+
+/// One repeat of one case.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// What distinguishes this case from the others.
+    pub parameters: Parameters,
+    /// Which repeat, from 0.
+    pub repeat: u64,
+    /// The scenario's seed; with `repeat` it keys all randomness.
+    pub seed: u64,
+    /// What each flow achieved.
+    pub flows: Vec<Flow>,
+    /// What each direction of each link carried.
+    pub links: Vec<Link>,
+    /// The run in time; written to `timeseries.csv`, not to the document.
+    #[serde(skip)]
+    pub series: Series,
+    /// The topology as drawn; written to `topology.json` once, not to the document.
+    #[serde(skip)]
+    pub latency: Vec<LatencyCurve>,
+}
+
+/// What one flow achieved in the measurement window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Flow {
+    /// The flow's name.
+    pub name: String,
+    /// The transport, stack or variant, by the name that tables show.
+    pub protocol: String,
+    /// The sending node.
+    pub from: String,
+    /// The receiving node; several are joined with a comma.
+    pub to: String,
+    /// Figures over all receivers: goodput is the mean, latency and the rest are of all together.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// The protocol's own counters, summed over both ends.
+    pub counters: BTreeMap<String, u64>,
+    /// The same figures for each receiver.
+    pub receivers: Vec<Receiver>,
+}
+
+/// One receiver's share of a flow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Receiver {
+    /// The receiving node.
+    pub node: String,
+    /// What arrived there.
+    #[serde(flatten)]
+    pub figures: Figures,
+}
+
+/// What is measured of a flow. `None` prints as null: not applicable, or nothing to measure.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Payload bytes delivered for the first time, in Mbit/s over the window.
+    pub goodput_mbps: f64,
+    /// Units sent in the window.
+    pub sent_units: u64,
+    /// Those of them that were delivered, by the end of the run.
+    pub delivered_units: u64,
+    /// Delivered over sent; null if none was sent.
+    pub reliability: Option<f64>,
+    /// Goodput over the min-cut; null if the min-cut is zero or unbounded.
+    pub min_cut_fraction: Option<f64>,
+    /// Goodput over what the min-cut leaves after the stack's headers.
+    pub payload_bound_fraction: Option<f64>,
+    /// When a flow of bounded size was delivered whole, in seconds after its start.
+    pub completed_s: Option<f64>,
+    /// Whether what arrived has the hash of what was sent; null unless the flow is a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash_ok: Option<bool>,
+    /// One-way latency of a unit.
+    pub latency_ms: Option<Quantiles>,
+    /// There and back, of echoes.
+    pub round_trip_ms: Option<Quantiles>,
+    /// Interarrival jitter by RFC 3550, of datagrams.
+    pub jitter_ms: Option<f64>,
+}
+
+/// A distribution in milliseconds, from a full histogram.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)] // the names say it
+pub struct Quantiles {
+    pub mean: f64,
+    pub p50: f64,
+    pub p95: f64,
+    pub p99: f64,
+    pub p99_9: f64,
+    pub max: f64,
+}
+
+/// What one direction of a link carried in the measurement window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Link {
+    /// The sending node.
+    pub from: String,
+    /// The receiving node.
+    pub to: String,
+    /// Bytes of frames that entered the link, after its queue.
+    pub sent_bytes: u64,
+    /// Frames that entered the link, after its queue.
+    pub sent_packets: u64,
+    /// Frames that left its far end.
+    pub delivered_packets: u64,
+    /// Frames lost on the way.
+    pub lost_packets: u64,
+    /// Frames that its queue dropped, or that found it down.
+    pub queue_dropped_packets: u64,
+    /// Time spent serialising, over the window; null if the link has no rate.
+    pub utilisation: Option<f64>,
+}
+
+/// One flow of one case, over its repeats.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// What distinguishes this case from the others.
+    pub parameters: Parameters,
+    /// The flow's name.
+    pub flow: String,
+    /// The transport, stack or variant.
+    pub protocol: String,
+    /// Each figure that all repeats have, by the name it has in [`Figures`] (`latency_ms.p99` and so on), in the
+    /// order of that type.
+    #[serde(flatten)]
+    pub figures: serde_json::Map<String, serde_json::Value>,
+    /// Published figures beside ours, by our name of the figure; absent where there are none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub published: BTreeMap<String, f64>,
+}
+
+/// A mean over repeats.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Mean {
+    /// The arithmetic mean.
+    pub mean: f64,
+    /// Half the width of the 95 % confidence interval (Student t); null for a single repeat.
+    pub ci95: Option<f64>,
+    /// How many repeats.
+    pub n: u64,
+}
+
+/// A run in time, in steps of the scenario's `measure.interval`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// The length of a step, in seconds.
+    pub step_s: f64,
+    /// For each flow, by name, goodput in Mbit/s in each step from time 0.
+    pub flows: Vec<(String, Vec<f64>)>,
+    /// For each link direction `from>to`: Mbit/s of frames sent, and the share lost, in each step.
+    pub links: Vec<(String, Vec<f64>, Vec<f64>)>,
+}
+
+/// The cumulative distribution of one flow's latency.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LatencyCurve {
+    /// The flow's name.
+    pub flow: String,
+    /// `latency` or `round_trip`.
+    pub kind: String,
+    /// (milliseconds, share at or below), rising.
+    pub points: Vec<(f64, f64)>,
+}
