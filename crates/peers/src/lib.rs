@@ -1,1 +1,3 @@
-//! placeholder
+//! The rivals in virtual time: the transports that a user would pick instead.
+
+pub mod tcp;

@@ -1,0 +1,46 @@
+//! What can be set of a TCP, with the defaults of Linux 6.x unless stated otherwise.
+
+use hopcast_core::{Bytes, Duration};
+
+/// The settings of one TCP endpoint.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The congestion control. Default: CUBIC.
+    pub congestion: Congestion,
+    /// Selective acknowledgements (RFC 2018). Default: on.
+    pub sack: bool,
+    /// The congestion window before the first acknowledgement, in segments. Default: 10 (RFC 6928).
+    pub initial_window: u32,
+    /// The receive buffer, which bounds the advertised window. Default: 6 MiB, the ceiling of Linux's autotuning.
+    /// Too small starves a long fat path; too large only costs memory.
+    pub receive_buffer: Bytes,
+    /// The send buffer: how far the application can be ahead of the acknowledgements. Default: 4 MiB.
+    pub send_buffer: Bytes,
+    /// The least retransmission timeout. Default: 200 ms (Linux; RFC 6298 says 1 s).
+    pub min_rto: Duration,
+    /// How long an acknowledgement may be held back. Default: 40 ms (Linux); zero acknowledges every segment.
+    pub delayed_ack: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            congestion: Congestion::Cubic,
+            sack: true,
+            initial_window: 10,
+            receive_buffer: Bytes::new(6 << 20),
+            send_buffer: Bytes::new(4 << 20),
+            min_rto: Duration::from_millis(200),
+            delayed_ack: Duration::from_millis(40),
+        }
+    }
+}
+
+/// A congestion control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Congestion {
+    /// CUBIC (RFC 9438) with HyStart++ (RFC 9406).
+    Cubic,
+    /// BBR version 1, as Linux 6.x has it, with pacing.
+    Bbr,
+}

@@ -1,0 +1,5 @@
+//! TCP in virtual time.
+
+pub mod config;
+
+pub use config::{Config, Congestion};

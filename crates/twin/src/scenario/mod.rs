@@ -1,0 +1,3 @@
+//! The scenario language.
+
+pub mod model;
