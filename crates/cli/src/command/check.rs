@@ -1,0 +1,25 @@
+//! `hopcast check`: the resolved network, without running it.
+
+use std::path::Path;
+
+use hopcast_twin::scenario;
+
+use crate::{Failure, OverrideOptions};
+
+pub(crate) fn check(file: &Path, overrides: &OverrideOptions) -> Result<(), Failure> {
+    let plan = scenario::load(file, &overrides.resolve()).map_err(Failure::input)?;
+    print!("{}", scenario::describe(&plan));
+    Ok(())
+}
+
+impl OverrideOptions {
+    /// The same, as the scenario reader takes them.
+    pub(crate) fn resolve(&self) -> scenario::Overrides {
+        scenario::Overrides {
+            sets: self.sets.clone(),
+            seed: self.seed,
+            repeats: self.repeats,
+            quick: self.quick,
+        }
+    }
+}

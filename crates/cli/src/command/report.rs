@@ -1,0 +1,15 @@
+//! `hopcast report`: a run directory's report, again.
+
+use std::path::Path;
+
+use hopcast_report::{read_run_directory, write_report};
+
+use crate::{Failure, Format, output};
+
+pub(crate) fn report(dir: &Path, format: Format) -> Result<(), Failure> {
+    let run = read_run_directory(dir).map_err(Failure::input)?;
+    write_report(dir, &run).map_err(|error| Failure::run(format!("{}: {error}", dir.display())))?;
+    output::print(&run.document, format)?;
+    eprintln!("report: {}", dir.join("report.html").display());
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! `hopcast run`: a scenario in, a table and a run directory out.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use hopcast_report::{Topology, write_run_directory};
+use hopcast_twin::scenario::{self, model::Plan};
+use hopcast_twin::{Monitor, run as run_plan};
+
+use crate::{Failure, RunOptions, interrupt, manifest, output, progress};
+
+pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
+    let mut overrides = options.overrides.resolve();
+    if !options.capture.is_empty() {
+        let nodes = match &options.capture[..] {
+            [all] if all == "all" => "all".to_owned(),
+            nodes => format!("[{}]", nodes.join(", ")),
+        };
+        overrides.sets.push(format!("capture={nodes}"));
+    }
+    let plan = scenario::load(file, &overrides).map_err(Failure::input)?;
+    let text = fs::read(file).map_err(|error| Failure::input(format!("{}: {error}", file.display())))?;
+    let name = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or("run");
+    let dir = output::run_directory(options.out.as_deref(), name)?;
+
+    let monitor = Arc::new(Monitor::default());
+    interrupt::cancels(&monitor);
+    let threads = options.threads.or_else(|| std::thread::available_parallelism().ok());
+    let threads = threads.map_or(1, |threads| threads.get());
+    let captures = captures_directory(&plan, &dir)?;
+    #[allow(clippy::disallowed_methods)] // a person waits: the manifest says how long
+    let began = Instant::now();
+    let document =
+        progress::shown_while(&monitor, || run_plan(&plan, threads, captures.as_deref(), &monitor))
+            .map_err(Failure::run)?;
+
+    let seed = plan.cases.first().map_or(0, |case| case.scenario.seed);
+    let manifest =
+        manifest::manifest(name, &text, (plan.cases.len(), plan.repeats, seed), began.elapsed());
+    write_run_directory(&dir, &document, &topology(&plan), &manifest)
+        .map_err(|error| Failure::run(format!("{}: {error}", dir.display())))?;
+    output::print(&document, options.format)?;
+    eprintln!("report: {}", dir.join("report.html").display());
+    if document.interrupted {
+        let wanted = plan.cases.len() as u64 * plan.repeats;
+        let message = format!("interrupted: {} of {wanted} runs are finished and written", document.runs.len());
+        return Err(Failure { message, code: 130 });
+    }
+    Ok(())
+}
+
+/// Where captures go, made ready; none if no case asks for any.
+fn captures_directory(plan: &Plan, dir: &Path) -> Result<Option<std::path::PathBuf>, Failure> {
+    let wanted = |case: &scenario::model::Case| case.scenario.capture != scenario::model::Capture::Nothing;
+    if !plan.cases.iter().any(wanted) {
+        return Ok(None);
+    }
+    let captures = dir.join("captures");
+    fs::create_dir_all(&captures).map_err(|error| Failure::run(format!("{}: {error}", captures.display())))?;
+    Ok(Some(captures))
+}
+
+/// The topology as the report draws it: that of the first case.
+fn topology(plan: &Plan) -> Topology {
+    let Some(case) = plan.cases.first() else { return Topology::default() };
+    hopcast_report::topology_of(&case.scenario)
+}

@@ -1,0 +1,307 @@
+//! Messages at a fixed rate, echoed by the receiver: what a game or a control loop does.
+
+use std::collections::VecDeque;
+
+use hopcast_core::{
+    Buffer, Datagram, Duration, Instant, Item, Machine, Port, StreamId, StreamItem, StreamReader, StreamWriter,
+};
+
+use super::seen::Seen;
+use super::{Ends, STAMP, Schedule, pattern, read_stamp, write_stamp};
+use crate::meter::SharedMeter;
+
+/// What messages travel over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// One datagram each.
+    Datagrams,
+    /// One after another in a stream: they all have the same length, so nothing need part them.
+    Stream,
+}
+
+/// What waits at most while the stream takes nothing; past it, the oldest way to keep up is to skip messages.
+const MAX_WAITING: usize = 16 << 20;
+const WINDOW: u64 = 4 << 20;
+const STREAM: StreamId = StreamId(0);
+
+/// Sends a message every so often, and times the echo of each.
+pub(crate) struct MessageClient {
+    ends: Ends,
+    schedule: Schedule,
+    transport: Transport,
+    size: usize,
+    every: Duration,
+    meter: SharedMeter,
+    next: Option<Instant>,
+    number: u64,
+    skipped: u64,
+    echoed: Seen,
+    link: StreamLink,
+    out: VecDeque<Item>,
+}
+
+impl MessageClient {
+    /// `size` is at least [`STAMP`] bytes.
+    pub(crate) fn new(
+        ends: Ends,
+        schedule: Schedule,
+        transport: Transport,
+        size: usize,
+        every: Duration,
+        meter: SharedMeter,
+    ) -> Self {
+        let next = schedule.next_active(Instant::ZERO);
+        Self {
+            ends,
+            schedule,
+            transport,
+            size,
+            every,
+            meter,
+            next,
+            number: 0,
+            skipped: 0,
+            echoed: Seen::new(),
+            link: StreamLink::new(size),
+            out: VecDeque::new(),
+        }
+    }
+
+    fn echo(&mut self, now: Instant, message: &[u8]) {
+        let mut meter = self.meter.borrow_mut();
+        match check(message, now) {
+            Some((number, sent)) if self.echoed.first(number) => meter.round_trip(sent, now),
+            Some(_) => meter.duplicate_units += 1,
+            None => meter.damaged_units += 1,
+        }
+    }
+}
+
+impl Machine for MessageClient {
+    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
+        match item {
+            Item::Datagram(datagram) => self.echo(now, &datagram.payload),
+            Item::Stream(STREAM, item) => {
+                let items = self.link.handle(item);
+                self.out.extend(items.into_iter().map(|item| Item::Stream(STREAM, item)));
+                while let Some(message) = self.link.next_message() {
+                    self.echo(now, &message);
+                    self.out.extend(self.link.used().map(|item| Item::Stream(STREAM, item)));
+                }
+            }
+            Item::Stream(..) | Item::Frame(_) | Item::Packet(_) | Item::Transit(_) | Item::Message(_) => {}
+        }
+    }
+
+    fn wake(&mut self, now: Instant) {
+        let Some(due) = self.next.filter(|&due| due <= now) else { return };
+        self.next = self.schedule.next_active(due + self.every.max(Duration::from_nanos(1)));
+        let mut message = Buffer::copy_from(&pattern()[..self.size]);
+        write_stamp(&mut message, self.number, now);
+        {
+            let mut meter = self.meter.borrow_mut();
+            meter.start(now);
+            meter.unit_sent(now);
+        }
+        match self.transport {
+            Transport::Datagrams => {
+                let Ends { local, remote } = self.ends;
+                self.out.push_back(Item::Datagram(Datagram { local, remote, payload: message }));
+            }
+            Transport::Stream => {
+                if self.number == 0 {
+                    let Ends { local, remote } = self.ends;
+                    self.out.push_back(Item::Stream(STREAM, StreamItem::Open { local, remote }));
+                    self.out.push_back(Item::Stream(STREAM, self.link.reader.first_grant()));
+                }
+                if self.link.waiting.len() + self.size > MAX_WAITING {
+                    self.skipped += 1;
+                } else {
+                    let items = self.link.send(&message);
+                    self.out.extend(items.into_iter().map(|item| Item::Stream(STREAM, item)));
+                }
+            }
+        }
+        self.number += 1;
+    }
+
+    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+        self.out.pop_front().map(|item| (Port::Below(0), item))
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.next
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        report("messages_sent", self.number - self.skipped);
+        report("messages_skipped", self.skipped);
+    }
+}
+
+/// Sends each datagram back to where it came from.
+pub(crate) struct DatagramEcho {
+    meter: SharedMeter,
+    seen: Seen,
+    out: VecDeque<Datagram>,
+}
+
+impl DatagramEcho {
+    pub(crate) fn new(meter: SharedMeter) -> Self {
+        Self { meter, seen: Seen::new(), out: VecDeque::new() }
+    }
+}
+
+impl Machine for DatagramEcho {
+    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
+        let Item::Datagram(datagram) = item else { return };
+        delivered(&self.meter, &mut self.seen, now, &datagram.payload);
+        // Answer from the address that was asked.
+        self.out.push_back(datagram);
+    }
+
+    fn wake(&mut self, _now: Instant) {}
+
+    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+        self.out.pop_front().map(|datagram| (Port::Below(0), Item::Datagram(datagram)))
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+}
+
+/// Sends each message of a stream back once it is whole.
+pub(crate) struct StreamEcho {
+    meter: SharedMeter,
+    seen: Seen,
+    stream: Option<StreamId>,
+    link: StreamLink,
+    out: VecDeque<StreamItem>,
+}
+
+impl StreamEcho {
+    pub(crate) fn new(size: usize, meter: SharedMeter) -> Self {
+        Self { meter, seen: Seen::new(), stream: None, link: StreamLink::new(size), out: VecDeque::new() }
+    }
+}
+
+impl Machine for StreamEcho {
+    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
+        let Item::Stream(stream, item) = item else { return };
+        if let StreamItem::Open { .. } = item {
+            if self.stream.is_none() {
+                self.stream = Some(stream);
+                self.out.push_back(self.link.reader.first_grant());
+            }
+            return;
+        }
+        if self.stream != Some(stream) {
+            return;
+        }
+        self.out.extend(self.link.handle(item));
+        while self.link.waiting.len() <= MAX_WAITING
+            && let Some(message) = self.link.next_message()
+        {
+            delivered(&self.meter, &mut self.seen, now, &message);
+            self.out.extend(self.link.send(&message));
+            self.out.extend(self.link.used());
+        }
+    }
+
+    fn wake(&mut self, _now: Instant) {}
+
+    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+        let stream = self.stream?;
+        self.out.pop_front().map(|item| (Port::Below(0), Item::Stream(stream, item)))
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+}
+
+/// Messages of one length over a stream, in both directions.
+struct StreamLink {
+    size: usize,
+    reader: StreamReader,
+    writer: StreamWriter,
+    /// Written, but not yet taken by the stream.
+    waiting: VecDeque<u8>,
+    /// Received, but not yet a whole message.
+    received: VecDeque<u8>,
+}
+
+impl StreamLink {
+    fn new(size: usize) -> Self {
+        Self {
+            size,
+            reader: StreamReader::new(WINDOW),
+            writer: StreamWriter::default(),
+            waiting: VecDeque::new(),
+            received: VecDeque::new(),
+        }
+    }
+
+    fn handle(&mut self, item: StreamItem) -> Vec<StreamItem> {
+        match item {
+            StreamItem::Data(data) => {
+                self.reader.received(data.len());
+                self.received.extend(data.iter());
+                Vec::new()
+            }
+            StreamItem::Credit(granted) => {
+                self.writer.credit(granted);
+                self.flush()
+            }
+            StreamItem::Finish => vec![StreamItem::Finish],
+            StreamItem::Open { .. } | StreamItem::Opened | StreamItem::Reset | StreamItem::Transmitted(_) => {
+                Vec::new()
+            }
+        }
+    }
+
+    fn send(&mut self, message: &[u8]) -> Vec<StreamItem> {
+        self.waiting.extend(message);
+        self.flush()
+    }
+
+    fn flush(&mut self) -> Vec<StreamItem> {
+        let mut items = Vec::new();
+        while let Some((item, accepted)) = self.writer.write(self.waiting.make_contiguous()) {
+            self.waiting.drain(..accepted);
+            items.push(item);
+        }
+        items
+    }
+
+    fn next_message(&mut self) -> Option<Vec<u8>> {
+        (self.received.len() >= self.size).then(|| self.received.drain(..self.size).collect())
+    }
+
+    /// The credit for a message that has been dealt with.
+    fn used(&mut self) -> Option<StreamItem> {
+        self.reader.consumed(self.size)
+    }
+}
+
+fn delivered(meter: &SharedMeter, seen: &mut Seen, now: Instant, message: &[u8]) {
+    let mut meter = meter.borrow_mut();
+    match check(message, now) {
+        Some((number, sent)) if seen.first(number) => {
+            meter.payload(now, message.len());
+            meter.unit_delivered(sent);
+            meter.latency(sent, now);
+            meter.arrival(sent, now);
+        }
+        Some(_) => meter.duplicate_units += 1,
+        None => meter.damaged_units += 1,
+    }
+}
+
+/// A message's stamp, if every byte of it is as it was sent.
+fn check(message: &[u8], now: Instant) -> Option<(u64, Instant)> {
+    let (number, sent) = read_stamp(message)?;
+    let whole = sent <= now && pattern().get(STAMP..message.len()) == Some(&message[STAMP..]);
+    whole.then_some((number, sent))
+}

@@ -1,0 +1,151 @@
+//! A file over datagrams: numbered pieces, each of which may be missing at the end.
+
+use std::sync::Arc;
+
+use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port};
+use sha2::{Digest, Sha256};
+
+use super::{Ends, Pace, STAMP, Schedule, read_stamp, write_stamp};
+use crate::meter::SharedMeter;
+
+/// Sends a file in pieces of at most `piece` bytes, one a datagram, each once.
+pub(crate) struct FileSender {
+    ends: Ends,
+    schedule: Schedule,
+    pace: Pace,
+    contents: Arc<[u8]>,
+    piece: usize,
+    meter: SharedMeter,
+    next: Option<Instant>,
+    carry: u64,
+    /// The next piece.
+    number: usize,
+    ready: bool,
+}
+
+impl FileSender {
+    pub(crate) fn new(
+        ends: Ends,
+        schedule: Schedule,
+        pace: Pace,
+        contents: Arc<[u8]>,
+        piece: usize,
+        meter: SharedMeter,
+    ) -> Self {
+        let next = schedule.next_active(Instant::ZERO);
+        Self { ends, schedule, pace, contents, piece, meter, next, carry: 0, number: 0, ready: false }
+    }
+}
+
+impl Machine for FileSender {
+    fn handle(&mut self, _now: Instant, _port: Port, _item: Item) {}
+
+    fn wake(&mut self, now: Instant) {
+        let Some(due) = self.next.filter(|&due| due <= now) else { return };
+        self.ready = true;
+        let gap = self.pace.rate.time_with_carry(self.pace.bytes, &mut self.carry).max(Duration::from_nanos(1));
+        let more = (self.number + 1) * self.piece < self.contents.len();
+        self.next = self.schedule.next_active(due + gap).filter(|_| more);
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<(Port, Item)> {
+        if !std::mem::take(&mut self.ready) {
+            return None;
+        }
+        if self.number == 0 {
+            let mut meter = self.meter.borrow_mut();
+            meter.start(now);
+            meter.unit_sent(now);
+        }
+        let start = self.number * self.piece;
+        let piece = &self.contents[start..self.contents.len().min(start + self.piece)];
+        let mut payload = Buffer::zeroed(STAMP + piece.len());
+        write_stamp(&mut payload, self.number as u64, now);
+        payload[STAMP..].copy_from_slice(piece);
+        self.number += 1;
+        let datagram = Datagram { local: self.ends.local, remote: self.ends.remote, payload };
+        Some((Port::Below(0), Item::Datagram(datagram)))
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.next
+    }
+}
+
+/// Puts the pieces of a file together.
+pub(crate) struct FileReceiver {
+    /// What was sent, to check against at the end.
+    contents: Arc<[u8]>,
+    piece: usize,
+    meter: SharedMeter,
+    received: Vec<u8>,
+    missing: Vec<bool>,
+    missing_count: usize,
+}
+
+impl FileReceiver {
+    pub(crate) fn new(contents: Arc<[u8]>, piece: usize, meter: SharedMeter) -> Self {
+        // An empty file has one empty piece.
+        let pieces = contents.len().div_ceil(piece).max(1);
+        let received = vec![0; contents.len()];
+        Self { contents, piece, meter, received, missing: vec![true; pieces], missing_count: pieces }
+    }
+}
+
+impl Machine for FileReceiver {
+    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
+        let Item::Datagram(Datagram { payload, .. }) = item else { return };
+        let mut meter = self.meter.borrow_mut();
+        let Some((number, sent)) = read_stamp(&payload).filter(|&(_, sent)| sent <= now) else {
+            meter.damaged_units += 1;
+            return;
+        };
+        let number = usize::try_from(number).unwrap_or(usize::MAX);
+        match self.missing.get_mut(number) {
+            Some(missing) if std::mem::take(missing) => {}
+            Some(_) => {
+                meter.duplicate_units += 1;
+                return;
+            }
+            None => {
+                meter.damaged_units += 1;
+                return;
+            }
+        }
+        let start = number * self.piece;
+        let end = self.received.len().min(start + self.piece);
+        let data = &payload[STAMP..];
+        if data.len() != end - start {
+            meter.damaged_units += 1;
+            return;
+        }
+        self.received[start..end].copy_from_slice(data);
+        self.missing_count -= 1;
+        meter.payload(now, data.len());
+        meter.latency(sent, now);
+        meter.arrival(sent, now);
+        if self.missing_count == 0 {
+            let intact = Sha256::digest(&self.received) == Sha256::digest(&self.contents);
+            meter.completed = Some(now);
+            meter.hash_ok = Some(intact);
+            if let Some(started) = meter.started.filter(|_| intact) {
+                meter.unit_delivered(started);
+            }
+        }
+    }
+
+    fn wake(&mut self, _now: Instant) {}
+
+    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+        None
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        report("file_pieces", self.missing.len() as u64);
+        report("file_pieces_missing", self.missing_count as u64);
+    }
+}

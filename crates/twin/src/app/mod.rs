@@ -1,0 +1,112 @@
+//! The workloads: applications as machines, over a datagram or a stream port.
+//!
+//! Each workload has a sending and a receiving end that share a [`Meter`](crate::meter::Meter). What they send is
+//! real: numbered, timed and patterned bytes, and the receiving end holds every byte against what was sent, so that
+//! a protocol that delivers something wrong is found out by every run.
+
+mod datagrams;
+mod echo;
+mod file;
+mod seen;
+mod stream;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, LazyLock};
+
+use hopcast_core::Instant;
+
+pub(crate) use datagrams::{DatagramSink, DatagramSource, Pace};
+pub(crate) use echo::{DatagramEcho, MessageClient, StreamEcho, Transport};
+pub(crate) use file::{FileReceiver, FileSender};
+pub(crate) use stream::{Contents, StreamSink, StreamSource};
+
+/// The two ends of a flow, as one of them sees them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    pub(crate) local: SocketAddr,
+    pub(crate) remote: SocketAddr,
+}
+
+impl Ends {
+    /// The first of `addresses` with `local_port`, and the second with `remote_port`.
+    pub(crate) fn new(addresses: [IpAddr; 2], local_port: u16, remote_port: u16) -> Self {
+        let [local, remote] = addresses;
+        Self { local: SocketAddr::new(local, local_port), remote: SocketAddr::new(remote, remote_port) }
+    }
+
+    /// The same, as the other end sees them.
+    pub(crate) fn other(self) -> Self {
+        Self { local: self.remote, remote: self.local }
+    }
+}
+
+/// When an application sends: spans that do not overlap, in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Schedule {
+    spans: Vec<(Instant, Instant)>,
+}
+
+impl Schedule {
+    /// `spans` from start to stop, in order; empty ones are dropped.
+    pub(crate) fn new(spans: impl IntoIterator<Item = (Instant, Instant)>) -> Self {
+        Self { spans: spans.into_iter().filter(|(start, stop)| start < stop).collect() }
+    }
+
+    /// The earliest time from `at` on at which the application may send; `None` if it is over.
+    pub(crate) fn next_active(&self, at: Instant) -> Option<Instant> {
+        self.spans.iter().find(|&&(_, stop)| at < stop).map(|&(start, _)| at.max(start))
+    }
+
+    /// The time after `at` at which the current span ends, if `at` is in one.
+    pub(crate) fn end_of_span(&self, at: Instant) -> Option<Instant> {
+        self.spans.iter().find(|&&(start, stop)| (start..stop).contains(&at)).map(|&(_, stop)| stop)
+    }
+}
+
+/// The length of the header that numbers and times a unit: two 64-bit numbers in network order.
+pub(crate) const STAMP: usize = 16;
+
+/// Writes a unit's stamp: its number, and when it was sent.
+pub(crate) fn write_stamp(into: &mut [u8], number: u64, at: Instant) {
+    into[..8].copy_from_slice(&number.to_be_bytes());
+    into[8..STAMP].copy_from_slice(&at.as_nanos().to_be_bytes());
+}
+
+/// Reads a unit's stamp; `None` if `from` is too short to have one.
+pub(crate) fn read_stamp(from: &[u8]) -> Option<(u64, Instant)> {
+    let number = from.get(..8)?.try_into().ok()?;
+    let at = from.get(8..STAMP)?.try_into().ok()?;
+    Some((u64::from_be_bytes(number), Instant::from_nanos(u64::from_be_bytes(at))))
+}
+
+/// The length of a block: the unit of `bulk` over a stream, and of the pattern.
+pub(crate) const BLOCK: usize = 64 * 1024;
+
+/// What is sent where the contents do not matter: a block without structure that a shifted copy would match.
+static PATTERN: LazyLock<Arc<[u8]>> = LazyLock::new(|| {
+    let mut bytes = vec![0; BLOCK];
+    hopcast_core::Seed::new(0, 0).stream(&["pattern"], 0).fill(&mut bytes);
+    bytes.into()
+});
+
+/// [`BLOCK`] bytes of pattern.
+pub(crate) fn pattern() -> Arc<[u8]> {
+    PATTERN.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schedule_says_when_to_send_next() {
+        let at = Instant::from_nanos;
+        let schedule = Schedule::new([(at(10), at(20)), (at(25), at(25)), (at(30), at(40))]);
+        assert_eq!(schedule.next_active(at(0)), Some(at(10)));
+        assert_eq!(schedule.next_active(at(15)), Some(at(15)));
+        assert_eq!(schedule.next_active(at(20)), Some(at(30)));
+        assert_eq!(schedule.next_active(at(40)), None);
+        assert_eq!(schedule.end_of_span(at(15)), Some(at(20)));
+        assert_eq!(schedule.end_of_span(at(25)), None);
+    }
+}

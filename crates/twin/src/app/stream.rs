@@ -1,0 +1,302 @@
+//! Bytes over a stream: `bulk` and `file`.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hopcast_core::{Instant, Item, Machine, Port, StreamId, StreamItem, StreamReader, StreamWriter};
+use sha2::{Digest, Sha256};
+
+use super::{BLOCK, Ends, Schedule, pattern};
+use crate::meter::SharedMeter;
+
+/// What is written into a stream: a file, or the pattern over and over.
+#[derive(Clone)]
+pub(crate) struct Contents {
+    bytes: Arc<[u8]>,
+    /// In all; `None` for no end.
+    len: Option<u64>,
+    /// Whether the whole is one unit and its hash is checked; otherwise each block is a unit.
+    is_file: bool,
+}
+
+impl Contents {
+    pub(crate) fn file(bytes: Arc<[u8]>) -> Self {
+        Self { len: Some(bytes.len() as u64), bytes, is_file: true }
+    }
+
+    pub(crate) fn pattern(len: Option<u64>) -> Self {
+        Self { len, bytes: pattern(), is_file: false }
+    }
+
+    /// The longest run of bytes at `offset` that lies in one piece; empty at the end.
+    fn at(&self, offset: u64) -> &[u8] {
+        let start = (offset % (self.bytes.len() as u64).max(1)) as usize;
+        let left = self.len.map_or(u64::MAX, |len| len - offset);
+        let piece = &self.bytes[start..];
+        &piece[..usize::try_from(left).unwrap_or(usize::MAX).min(piece.len())]
+    }
+
+    /// Whether `data` is what stands at `offset`.
+    fn matches(&self, mut offset: u64, mut data: &[u8]) -> bool {
+        while !data.is_empty() {
+            if self.len.is_some_and(|len| offset >= len) {
+                return false;
+            }
+            let expected = self.at(offset);
+            let n = expected.len().min(data.len());
+            if expected[..n] != data[..n] {
+                return false;
+            }
+            offset += n as u64;
+            data = &data[n..];
+        }
+        true
+    }
+
+    /// The end of the block that holds `offset`: where latency is sampled.
+    fn block_end(&self, offset: u64) -> u64 {
+        let end = (offset / BLOCK as u64 + 1) * BLOCK as u64;
+        self.len.map_or(end, |len| end.min(len))
+    }
+}
+
+/// The times at which the last byte of each block was first transmitted, for the other end to take.
+pub(crate) type Transmissions = std::rc::Rc<std::cell::RefCell<VecDeque<(u64, Instant)>>>;
+
+/// Connects, and writes as fast as the stream takes it.
+pub(crate) struct StreamSource {
+    ends: Ends,
+    schedule: Schedule,
+    contents: Contents,
+    meter: SharedMeter,
+    transmissions: Transmissions,
+    writer: StreamWriter,
+    state: State,
+    written: u64,
+    transmitted: u64,
+    next: Option<Instant>,
+    out: VecDeque<StreamItem>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Idle,
+    Connected,
+    Finished,
+}
+
+const STREAM: StreamId = StreamId(0);
+
+impl StreamSource {
+    pub(crate) fn new(
+        ends: Ends,
+        schedule: Schedule,
+        contents: Contents,
+        meter: SharedMeter,
+        transmissions: Transmissions,
+    ) -> Self {
+        let next = schedule.next_active(Instant::ZERO);
+        Self {
+            ends,
+            schedule,
+            contents,
+            meter,
+            transmissions,
+            writer: StreamWriter::default(),
+            state: State::Idle,
+            written: 0,
+            transmitted: 0,
+            next,
+            out: VecDeque::new(),
+        }
+    }
+
+    fn write(&mut self, now: Instant) {
+        if self.state != State::Connected {
+            return;
+        }
+        let Some(end) = self.schedule.end_of_span(now) else {
+            self.next = self.schedule.next_active(now);
+            if self.next.is_none() {
+                self.finish();
+            }
+            return;
+        };
+        self.next = Some(end);
+        while let Some((item, accepted)) = self.writer.write(self.contents.at(self.written)) {
+            self.out.push_back(item);
+            self.written += accepted as u64;
+        }
+        if self.contents.len == Some(self.written) {
+            self.finish();
+        }
+    }
+
+    fn finish(&mut self) {
+        self.state = State::Finished;
+        self.next = None;
+        self.out.push_back(StreamItem::Finish);
+    }
+
+    /// Notes the block ends that have now been transmitted for the first time.
+    fn transmitted(&mut self, now: Instant, upto: u64) {
+        let mut transmissions = self.transmissions.borrow_mut();
+        let mut meter = self.meter.borrow_mut();
+        while self.transmitted < upto.min(self.written) {
+            let end = self.contents.block_end(self.transmitted);
+            if end > upto {
+                break;
+            }
+            transmissions.push_back((end, now));
+            self.transmitted = end;
+            if !self.contents.is_file {
+                meter.unit_sent(now);
+            }
+        }
+    }
+}
+
+impl Machine for StreamSource {
+    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
+        let Item::Stream(STREAM, item) = item else { return };
+        match item {
+            StreamItem::Credit(granted) => {
+                self.writer.credit(granted);
+                self.write(now);
+            }
+            StreamItem::Transmitted(upto) => self.transmitted(now, upto),
+            StreamItem::Reset => {
+                self.state = State::Finished;
+                self.next = None;
+            }
+            StreamItem::Open { .. } | StreamItem::Opened | StreamItem::Data(_) | StreamItem::Finish => {}
+        }
+    }
+
+    fn wake(&mut self, now: Instant) {
+        if self.next.is_none_or(|next| next > now) {
+            return;
+        }
+        if self.state == State::Idle {
+            self.state = State::Connected;
+            let mut meter = self.meter.borrow_mut();
+            meter.start(now);
+            if self.contents.is_file {
+                meter.unit_sent(now);
+            }
+            self.out.push_back(StreamItem::Open { local: self.ends.local, remote: self.ends.remote });
+        }
+        self.write(now);
+    }
+
+    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+        self.out.pop_front().map(|item| (Port::Below(0), Item::Stream(STREAM, item)))
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.next
+    }
+}
+
+/// Accepts a stream and holds what arrives against what was sent.
+pub(crate) struct StreamSink {
+    contents: Contents,
+    meter: SharedMeter,
+    transmissions: Transmissions,
+    stream: Option<StreamId>,
+    reader: StreamReader,
+    received: u64,
+    hash: Sha256,
+    damaged: bool,
+    out: VecDeque<StreamItem>,
+}
+
+/// How far the transport may run ahead of the reading application; it reads at once, so this never binds.
+const READ_AHEAD: u64 = 64 << 20;
+
+impl StreamSink {
+    pub(crate) fn new(contents: Contents, meter: SharedMeter, transmissions: Transmissions) -> Self {
+        Self {
+            contents,
+            meter,
+            transmissions,
+            stream: None,
+            reader: StreamReader::new(READ_AHEAD),
+            received: 0,
+            hash: Sha256::new(),
+            damaged: false,
+            out: VecDeque::new(),
+        }
+    }
+
+    fn data(&mut self, now: Instant, data: &[u8]) {
+        let mut meter = self.meter.borrow_mut();
+        if !self.damaged && !self.contents.matches(self.received, data) {
+            self.damaged = true;
+            meter.damaged_units += 1;
+        }
+        if self.contents.is_file {
+            self.hash.update(data);
+        }
+        self.received += data.len() as u64;
+        meter.payload(now, data.len());
+        let mut transmissions = self.transmissions.borrow_mut();
+        while let Some((_, sent)) = transmissions.pop_front_if(|&mut (end, _)| end <= self.received) {
+            meter.latency(sent, now);
+            if !self.contents.is_file {
+                meter.unit_delivered(sent);
+            }
+        }
+        if self.contents.len == Some(self.received) && meter.completed.is_none() {
+            meter.completed = Some(now);
+            if self.contents.is_file {
+                let intact = self.hash.clone().finalize() == Sha256::digest(&self.contents.bytes);
+                meter.hash_ok = Some(intact);
+                if let Some(started) = meter.started.filter(|_| intact) {
+                    meter.unit_delivered(started);
+                }
+            }
+        }
+        self.out.extend(self.reader.consumed(data.len()));
+    }
+}
+
+impl Machine for StreamSink {
+    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
+        let Item::Stream(stream, item) = item else { return };
+        if let StreamItem::Open { .. } = item {
+            if self.stream.is_none() {
+                self.stream = Some(stream);
+                self.out.push_back(self.reader.first_grant());
+            }
+            return;
+        }
+        if self.stream != Some(stream) {
+            return;
+        }
+        match item {
+            StreamItem::Data(data) => {
+                self.reader.received(data.len());
+                self.data(now, &data);
+            }
+            // The receiver has nothing to say: it closes its own direction in answer.
+            StreamItem::Finish => self.out.push_back(StreamItem::Finish),
+            StreamItem::Open { .. }
+            | StreamItem::Opened
+            | StreamItem::Credit(_)
+            | StreamItem::Reset
+            | StreamItem::Transmitted(_) => {}
+        }
+    }
+
+    fn wake(&mut self, _now: Instant) {}
+
+    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+        let stream = self.stream?;
+        self.out.pop_front().map(|item| (Port::Below(0), Item::Stream(stream, item)))
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+}

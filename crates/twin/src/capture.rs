@@ -1,0 +1,126 @@
+//! Captures: one pcapng file a run, one interface block per `node:interface`, nanoseconds, and the reason for each
+//! drop as the packet's comment.
+//!
+//! A frame is stamped at its sender when its last bit has left, and at its receiver when it arrives. A frame that the
+//! network lost stands once in the file, at its sender, with a comment that says where and why.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use hopcast_core::Instant;
+use pcap_file::DataLink;
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
+
+/// An interface of a capture, by its number in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InterfaceId(u32);
+
+/// A capture being written.
+pub(crate) struct Capture {
+    writer: PcapNgWriter<Box<dyn Write>>,
+    interfaces: u32,
+    /// The last frame sent, held back until it is known whether the network lost it.
+    pending: Option<Record>,
+    /// The first error; nothing more is written after it.
+    error: Option<io::Error>,
+}
+
+struct Record {
+    interface: InterfaceId,
+    at: Instant,
+    bytes: Vec<u8>,
+    comments: Vec<String>,
+}
+
+impl Capture {
+    pub(crate) fn new(into: Box<dyn Write>) -> io::Result<Self> {
+        let writer = PcapNgWriter::new(into).map_err(into_io)?;
+        Ok(Self { writer, interfaces: 0, pending: None, error: None })
+    }
+
+    /// Adds an interface; all of them come before the first frame.
+    pub(crate) fn add_interface(&mut self, name: &str) -> InterfaceId {
+        let block = InterfaceDescriptionBlock {
+            linktype: DataLink::ETHERNET,
+            snaplen: 0,
+            options: vec![
+                InterfaceDescriptionOption::IfName(name.to_owned().into()),
+                // Ten to the minus nine seconds.
+                InterfaceDescriptionOption::IfTsResol(9),
+            ],
+        };
+        let written = self.writer.write_pcapng_block(block).map(|_| ());
+        self.note(written);
+        self.interfaces += 1;
+        InterfaceId(self.interfaces - 1)
+    }
+
+    /// A frame has left `interface`.
+    pub(crate) fn sent(&mut self, at: Instant, interface: InterfaceId, bytes: &[u8]) {
+        self.flush();
+        self.pending = Some(Record { interface, at, bytes: bytes.to_vec(), comments: Vec::new() });
+    }
+
+    /// A frame has arrived at `interface`.
+    pub(crate) fn received(&mut self, at: Instant, interface: InterfaceId, bytes: &[u8]) {
+        self.flush();
+        self.write(&Record { interface, at, bytes: bytes.to_vec(), comments: Vec::new() });
+    }
+
+    /// A frame that has just left `interface`, or wanted to, was dropped.
+    pub(crate) fn dropped(&mut self, at: Instant, interface: InterfaceId, bytes: &[u8], comment: String) {
+        if let Some(pending) = &mut self.pending
+            && pending.interface == interface
+            && pending.at == at
+            && pending.bytes == bytes
+        {
+            pending.comments.push(comment);
+            return;
+        }
+        self.flush();
+        self.write(&Record { interface, at, bytes: bytes.to_vec(), comments: vec![comment] });
+    }
+
+    /// Writes what is held back and says whether everything was written.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        self.flush();
+        let flushed = self.writer.get_mut().flush();
+        match self.error {
+            Some(error) => Err(error),
+            None => flushed,
+        }
+    }
+
+    fn flush(&mut self) {
+        if let Some(record) = self.pending.take() {
+            self.write(&record);
+        }
+    }
+
+    fn write(&mut self, record: &Record) {
+        let block = EnhancedPacketBlock {
+            interface_id: record.interface.0,
+            timestamp: Duration::from_nanos(record.at.as_nanos()),
+            original_len: record.bytes.len() as u32,
+            data: (&record.bytes[..]).into(),
+            options: record.comments.iter().map(|text| EnhancedPacketOption::Comment(text.into())).collect(),
+        };
+        let written = self.writer.write_pcapng_block(block).map(|_| ());
+        self.note(written);
+    }
+
+    fn note(&mut self, written: Result<(), pcap_file::PcapError>) {
+        if let Err(error) = written {
+            self.error.get_or_insert(into_io(error));
+        }
+    }
+}
+
+fn into_io(error: pcap_file::PcapError) -> io::Error {
+    match error {
+        pcap_file::PcapError::IoError(error) => error,
+        other => io::Error::other(other),
+    }
+}

@@ -1,0 +1,210 @@
+//! What is measured of a flow: one [`Meter`], shared by the application's two ends.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use hdrhistogram::Histogram;
+use hopcast_core::{Duration, Instant};
+
+use crate::results::{LatencyCurve, Quantiles};
+use crate::scenario::model::Measure;
+
+/// A meter as the sending and the receiving application of a flow hold it. A run lives on one thread.
+pub(crate) type SharedMeter = Rc<RefCell<Meter>>;
+
+/// The figures of one flow at one receiver.
+///
+/// Goodput counts payload by the time of its delivery; units, and the latencies of those units, count by the time
+/// they were sent. Both against the same window.
+pub(crate) struct Meter {
+    measure: Measure,
+    /// Payload bytes delivered for the first time, in the window.
+    pub(crate) payload_bytes: u64,
+    /// The same in each step of the time series, from time 0.
+    pub(crate) step_bytes: Vec<u64>,
+    pub(crate) sent_units: u64,
+    pub(crate) delivered_units: u64,
+    pub(crate) latency: Distribution,
+    pub(crate) round_trip: Distribution,
+    pub(crate) jitter: Jitter,
+    pub(crate) started: Option<Instant>,
+    pub(crate) completed: Option<Instant>,
+    pub(crate) hash_ok: Option<bool>,
+    /// Units whose bytes arrived other than they were sent. Checksums and protocols must keep this at zero.
+    pub(crate) damaged_units: u64,
+    /// Units that arrived again.
+    pub(crate) duplicate_units: u64,
+}
+
+impl Meter {
+    pub(crate) fn shared(measure: Measure) -> SharedMeter {
+        Rc::new(RefCell::new(Self {
+            measure,
+            payload_bytes: 0,
+            step_bytes: Vec::new(),
+            sent_units: 0,
+            delivered_units: 0,
+            latency: Distribution::default(),
+            round_trip: Distribution::default(),
+            jitter: Jitter::default(),
+            started: None,
+            completed: None,
+            hash_ok: None,
+            damaged_units: 0,
+            duplicate_units: 0,
+        }))
+    }
+
+    fn counts(&self, at: Instant) -> bool {
+        (self.measure.from..self.measure.to).contains(&at)
+    }
+
+    /// The application begins; only the first time counts.
+    pub(crate) fn start(&mut self, now: Instant) {
+        self.started.get_or_insert(now);
+    }
+
+    /// A unit was sent at `at`.
+    pub(crate) fn unit_sent(&mut self, at: Instant) {
+        self.sent_units += u64::from(self.counts(at));
+    }
+
+    /// A unit that was sent at `sent` is complete.
+    pub(crate) fn unit_delivered(&mut self, sent: Instant) {
+        self.delivered_units += u64::from(self.counts(sent));
+    }
+
+    /// Something that was sent at `sent` arrived now.
+    pub(crate) fn latency(&mut self, sent: Instant, now: Instant) {
+        if self.counts(sent) {
+            self.latency.record(now.since(sent));
+        }
+    }
+
+    /// The echo of something that was sent at `sent` is back.
+    pub(crate) fn round_trip(&mut self, sent: Instant, now: Instant) {
+        if self.counts(sent) {
+            self.round_trip.record(now.since(sent));
+        }
+    }
+
+    /// A datagram arrived, for RFC 3550's jitter.
+    pub(crate) fn arrival(&mut self, sent: Instant, now: Instant) {
+        if self.counts(now) {
+            self.jitter.arrival(now.since(sent));
+        }
+    }
+
+    /// Payload was delivered for the first time.
+    pub(crate) fn payload(&mut self, now: Instant, bytes: usize) {
+        let bytes = bytes as u64;
+        if self.counts(now) {
+            self.payload_bytes += bytes;
+        }
+        let step = (now.as_nanos() / self.measure.interval.as_nanos().max(1)) as usize;
+        if step >= self.step_bytes.len() {
+            self.step_bytes.resize(step + 1, 0);
+        }
+        self.step_bytes[step] += bytes;
+    }
+}
+
+/// A distribution of times, kept whole to three significant digits.
+#[derive(Default)]
+pub(crate) struct Distribution {
+    /// Made when the first value comes: a flow that measures nothing costs nothing.
+    histogram: Option<Histogram<u64>>,
+    /// Exact, beside the histogram's rounded values.
+    sum_ns: u128,
+}
+
+impl Distribution {
+    fn record(&mut self, value: Duration) {
+        let histogram =
+            self.histogram.get_or_insert_with(|| Histogram::new(3).expect("three digits are within its bounds"));
+        histogram.auto(true);
+        // With automatic resizing the one error there is, a value out of range, cannot occur.
+        histogram.saturating_record(value.as_nanos());
+        self.sum_ns += u128::from(value.as_nanos());
+    }
+
+    pub(crate) fn quantiles(&self) -> Option<Quantiles> {
+        let histogram = self.histogram.as_ref()?;
+        let at = |quantile| histogram.value_at_quantile(quantile).min(histogram.max()) as f64 / 1e6;
+        Some(Quantiles {
+            mean: self.sum_ns as f64 / histogram.len() as f64 / 1e6,
+            p50: at(0.50),
+            p95: at(0.95),
+            p99: at(0.99),
+            p99_9: at(0.999),
+            max: histogram.max() as f64 / 1e6,
+        })
+    }
+
+    /// The cumulative distribution in at most `points` points, denser towards the tail.
+    pub(crate) fn curve(&self, flow: &str, kind: &str, points: usize) -> Option<LatencyCurve> {
+        let histogram = self.histogram.as_ref()?;
+        let shares = (0..=points).map(|i| i as f64 / points as f64).chain([0.995, 0.998, 0.999, 0.9995, 0.9999]);
+        let mut shares: Vec<f64> = shares.collect();
+        shares.sort_by(f64::total_cmp);
+        let points = shares
+            .into_iter()
+            .map(|share| (histogram.value_at_quantile(share).min(histogram.max()) as f64 / 1e6, share))
+            .collect();
+        Some(LatencyCurve { flow: flow.to_owned(), kind: kind.to_owned(), points })
+    }
+}
+
+/// Interarrival jitter by RFC 3550, section 6.4.1: J += (|D| - J) / 16.
+#[derive(Default)]
+pub(crate) struct Jitter {
+    transit: Option<Duration>,
+    jitter_ns: f64,
+    samples: u64,
+}
+
+impl Jitter {
+    fn arrival(&mut self, transit: Duration) {
+        if let Some(before) = self.transit.replace(transit) {
+            self.jitter_ns += (transit.abs_diff(before).as_nanos() as f64 - self.jitter_ns) / 16.0;
+            self.samples += 1;
+        }
+    }
+
+    /// The estimate after the last arrival, in milliseconds.
+    pub(crate) fn millis(&self) -> Option<f64> {
+        (self.samples > 0).then_some(self.jitter_ns / 1e6)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jitter_follows_the_formula_of_rfc_3550() {
+        let mut jitter = Jitter::default();
+        assert_eq!(jitter.millis(), None);
+        for millis in [10, 26, 10] {
+            jitter.arrival(Duration::from_millis(millis));
+        }
+        // J = 16/16 = 1, then 1 + (16 - 1)/16.
+        assert_eq!(jitter.millis(), Some(1.0 + 15.0 / 16.0));
+    }
+
+    #[test]
+    fn quantiles_come_from_the_whole_distribution() {
+        let mut distribution = Distribution::default();
+        assert_eq!(distribution.quantiles(), None);
+        for micros in 1..=1000 {
+            distribution.record(Duration::from_micros(micros));
+        }
+        let quantiles = distribution.quantiles().unwrap();
+        assert!((quantiles.mean - 0.5005).abs() < 1e-9);
+        for (found, expected) in
+            [(quantiles.p50, 0.5), (quantiles.p95, 0.95), (quantiles.p99_9, 0.999), (quantiles.max, 1.0)]
+        {
+            assert!((found / expected - 1.0).abs() < 2e-3, "{found} for {expected}");
+        }
+    }
+}

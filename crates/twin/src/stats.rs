@@ -1,0 +1,128 @@
+//! Means with confidence intervals, over repeats.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use crate::results::{Figures, Mean, Parameters, Run, Summary};
+use crate::scenario::model::Published;
+
+/// The mean of `values` with its 95 % confidence interval (Student t); `None` if there are none.
+pub fn mean(values: &[f64]) -> Option<Mean> {
+    let n = values.len();
+    if n == 0 {
+        return None;
+    }
+    let mean = values.iter().sum::<f64>() / n as f64;
+    let ci95 = (n > 1).then(|| {
+        let freedom = (n - 1) as f64;
+        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / freedom;
+        let t = StudentsT::new(0.0, 1.0, freedom).map_or(f64::NAN, |student| student.inverse_cdf(0.975));
+        t * (variance / n as f64).sqrt()
+    });
+    Some(Mean { mean, ci95, n: n as u64 })
+}
+
+/// One summary for each case and flow, in the order in which they first appear.
+pub fn summarise(runs: &[Run], published: &[Published]) -> Vec<Summary> {
+    let mut groups: Vec<(&Parameters, &str, &str, Vec<&Figures>)> = Vec::new();
+    for run in runs {
+        for flow in &run.flows {
+            // Repeats of a case stand together, so the group is among the last.
+            let known = groups.iter_mut().rev().find(|(parameters, name, _, _)| {
+                *parameters == &run.parameters && *name == flow.name
+            });
+            match known {
+                Some((_, _, _, figures)) => figures.push(&flow.figures),
+                None => groups.push((&run.parameters, &flow.name, &flow.protocol, vec![&flow.figures])),
+            }
+        }
+    }
+    groups
+        .into_iter()
+        .map(|(parameters, flow, protocol, figures)| {
+            let values: Vec<Value> =
+                figures.iter().map(|figures| serde_json::to_value(figures).unwrap_or(Value::Null)).collect();
+            Summary {
+                parameters: parameters.clone(),
+                flow: flow.to_owned(),
+                protocol: protocol.to_owned(),
+                figures: means(&values),
+                published: published_for(parameters, published),
+            }
+        })
+        .collect()
+}
+
+/// The mean of each figure over the objects in `values`, nested as they are. Figures that none of them has stay
+/// out; a figure that only some have is the mean over those, as its `n` says.
+fn means(values: &[Value]) -> Map<String, Value> {
+    let mut names: Vec<&String> = Vec::new();
+    for value in values.iter().filter_map(Value::as_object) {
+        for name in value.keys() {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    let mut result = Map::new();
+    for name in names {
+        let of_name: Vec<&Value> = values.iter().filter_map(|value| value.get(name)).collect();
+        if of_name.iter().any(|value| value.is_object()) {
+            let nested: Vec<Value> = of_name.into_iter().filter(|value| value.is_object()).cloned().collect();
+            result.insert(name.clone(), Value::Object(means(&nested)));
+        } else {
+            let numbers: Vec<f64> = of_name.into_iter().filter_map(number).collect();
+            if let Some(Mean { mean, ci95, n }) = mean(&numbers) {
+                result.insert(name.clone(), json!({ "mean": mean, "ci95": ci95, "n": n }));
+            }
+        }
+    }
+    result
+}
+
+/// A figure as a number: a yes is 1, so that the mean of yeses is their share.
+fn number(value: &Value) -> Option<f64> {
+    value.as_f64().or_else(|| value.as_bool().map(|yes| f64::from(u8::from(yes))))
+}
+
+fn published_for(parameters: &Parameters, published: &[Published]) -> BTreeMap<String, f64> {
+    let agrees = |published: &&Published| {
+        published.parameters.iter().all(|(path, value)| {
+            parameters.get(path).and_then(Value::as_str).is_some_and(|ours| ours == value)
+        })
+    };
+    published.iter().filter(agrees).flat_map(|published| published.figures.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_is_students() {
+        // t(0.975, 4) = 2.776; the deviation of 1..5 is 1.5811.
+        let Mean { mean, ci95, n } = mean(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        assert_eq!((mean, n), (3.0, 5));
+        assert!((ci95.unwrap() - 2.776_445 * 1.581_139 / 5f64.sqrt()).abs() < 1e-5);
+    }
+
+    #[test]
+    fn one_value_has_no_interval_and_none_has_no_mean() {
+        assert_eq!(mean(&[2.0]), Some(Mean { mean: 2.0, ci95: None, n: 1 }));
+        assert_eq!(mean(&[]), None);
+    }
+
+    #[test]
+    fn a_figure_that_some_repeats_lack_is_the_mean_of_the_others() {
+        let values = [
+            json!({ "completed_s": 2.0, "hash_ok": true, "latency_ms": { "p50": 1.0 } }),
+            json!({ "completed_s": null, "hash_ok": false, "latency_ms": null }),
+        ];
+        let means = means(&values);
+        assert_eq!(means["completed_s"], json!({ "mean": 2.0, "ci95": null, "n": 1 }));
+        assert_eq!(means["hash_ok"]["mean"], json!(0.5));
+        assert_eq!(means["latency_ms"]["p50"]["n"], json!(1));
+    }
+}

@@ -1,0 +1,342 @@
+//! The virtual-time world: a deterministic event engine over link models and nodes.
+//!
+//! A world is built from a [`Scenario`] and runs on one thread. Nothing in it reads a clock or draws ambient
+//! randomness, and every order is stated: simultaneous actors go by number (the script, then links, then nodes, each
+//! in the order of the file), and what is handed over at one instant goes through one first-in first-out line. The
+//! same scenario, seed and repeat therefore give the same bytes.
+
+mod agenda;
+mod build;
+mod routing;
+mod script;
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use hopcast_core::{Assembly, Frame, Instant, Item, Machine, Port, Slot};
+use hopcast_link::{Attachment, Change, Counters, Event, Link};
+
+use crate::capture::{Capture, InterfaceId};
+use crate::meter::SharedMeter;
+use crate::run::Monitor;
+use crate::scenario::model::{Action, LinkId, NodeId, Scenario};
+use agenda::Agenda;
+use routing::Oracle;
+use script::{Script, Step};
+
+pub(crate) use build::path_overhead;
+
+/// A scenario in motion.
+pub struct World {
+    scenario: Arc<Scenario>,
+    now: Instant,
+    agenda: Agenda,
+    script: Script,
+    links: Vec<Wired>,
+    nodes: Vec<Station>,
+    oracle: Rc<RefCell<Oracle>>,
+    flows: Vec<RunningFlow>,
+    /// What is still to be done at this instant.
+    work: VecDeque<Work>,
+    capture: Option<Capture>,
+    opened: Vec<Vec<Counters>>,
+    closed: Vec<Vec<Counters>>,
+    samples: Vec<LinkSamples>,
+}
+
+struct Wired {
+    model: Box<dyn Link>,
+    /// For each attachment, the node and its interface.
+    ends: Vec<(NodeId, u32)>,
+    /// For each attachment, its interface in the capture, if it is captured.
+    captured: Vec<Option<InterfaceId>>,
+}
+
+struct Station {
+    assembly: Assembly,
+    host: Slot,
+    /// For each interface, the link and the attachment.
+    interfaces: Vec<(LinkId, Attachment)>,
+}
+
+/// A flow's machines and what is measured of it.
+pub(crate) struct RunningFlow {
+    pub(crate) meter: SharedMeter,
+    /// Its applications and layers, by the layer's name: (name, node, slot).
+    machines: Vec<(&'static str, NodeId, Slot)>,
+}
+
+enum Work {
+    /// Poll a link.
+    Link(LinkId),
+    /// Hand a frame to a node.
+    Deliver(NodeId, u32, Frame),
+}
+
+/// What one link direction carried in each step of the time series.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LinkSamples {
+    last: Vec<Counters>,
+    /// For each direction, (bytes sent, frames lost, frames delivered) in each step; empty while it has been idle.
+    pub(crate) steps: Vec<Vec<[u64; 3]>>,
+}
+
+impl World {
+    /// The time that has been reached.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// How many link transmissions have been completed, lost ones included.
+    pub fn packet_hops(&mut self) -> u64 {
+        let now = self.now;
+        let each = |link: &mut Wired| -> u64 {
+            let pairs = directions(link.ends.len());
+            let figures = pairs.map(|(from, to)| link.model.counters(now, from, to));
+            figures.map(|c| c.delivered_packets + c.lost_packets).sum()
+        };
+        self.links.iter_mut().map(each).sum()
+    }
+
+    /// Runs until `end`, telling `monitor` how far it has come; false if the monitor said to stop.
+    pub fn run_until(&mut self, end: Instant, monitor: &Monitor) -> bool {
+        let mut events = 0u32;
+        let mut reported = self.now;
+        while let Some((at, actor)) = self.agenda.next() {
+            if at > end {
+                break;
+            }
+            // A machine that asks for a time gone by is woken now; time does not run backwards.
+            self.now = self.now.max(at);
+            self.step(actor);
+            events = events.wrapping_add(1);
+            if events.is_multiple_of(8192) {
+                monitor.advance(self.now.since(reported));
+                reported = self.now;
+                if monitor.is_cancelled() {
+                    return false;
+                }
+            }
+        }
+        self.now = self.now.max(end);
+        monitor.advance(self.now.since(reported));
+        true
+    }
+
+    fn step(&mut self, actor: usize) {
+        let now = self.now;
+        match actor.checked_sub(1) {
+            None => {
+                while let Some(step) = self.script.next(now) {
+                    self.perform(step);
+                }
+                self.agenda.set(0, self.script.deadline());
+            }
+            Some(index) if index < self.links.len() => {
+                self.links[index].model.wake(now);
+                self.work.push_back(Work::Link(index));
+            }
+            Some(index) => {
+                let node = index - self.links.len();
+                self.nodes[node].assembly.wake(now);
+                self.drain_node(node);
+            }
+        }
+        self.settle();
+    }
+
+    /// Does all that is to be done at this instant.
+    fn settle(&mut self) {
+        while let Some(work) = self.work.pop_front() {
+            match work {
+                Work::Link(link) => self.drain_link(link),
+                Work::Deliver(node, interface, frame) => {
+                    self.nodes[node].assembly.handle(self.now, Port::Below(interface), Item::Frame(frame));
+                    self.drain_node(node);
+                }
+            }
+        }
+    }
+
+    fn drain_node(&mut self, node: NodeId) {
+        let station = &mut self.nodes[node];
+        while let Some((port, item)) = station.assembly.poll(self.now) {
+            let (Port::Below(interface), Item::Frame(frame)) = (port, item) else { continue };
+            let Some(&(link, from)) = station.interfaces.get(interface as usize) else { continue };
+            self.links[link].model.offer(self.now, from, frame.bytes);
+            // Several frames for one link are one visit.
+            if !matches!(self.work.back(), Some(&Work::Link(last)) if last == link) {
+                self.work.push_back(Work::Link(link));
+            }
+        }
+        self.agenda.set(1 + self.links.len() + node, station.assembly.deadline());
+    }
+
+    fn drain_link(&mut self, link: LinkId) {
+        let wired = &mut self.links[link];
+        while let Some(event) = wired.model.poll(self.now) {
+            if self.capture.is_some() {
+                record(&mut self.capture, wired, self.now, &event, || self.scenario.links[link].name.clone());
+            }
+            if let Event::Delivered { to, frame, overheard, .. } = event {
+                let (node, interface) = wired.ends[to];
+                self.work.push_back(Work::Deliver(node, interface, Frame { bytes: frame, overheard }));
+            }
+        }
+        self.agenda.set(1 + link, wired.model.deadline());
+    }
+
+    fn perform(&mut self, step: Step) {
+        match step {
+            Step::Event(number) => {
+                let scenario = self.scenario.clone();
+                // Starting and stopping are in the applications' schedules from the beginning.
+                if let Action::Link { link, from, change } = &scenario.events[number].action {
+                    self.change(*link, *from, change);
+                }
+            }
+            Step::Open => self.opened = self.read_counters(),
+            Step::Close => self.closed = self.read_counters(),
+            Step::Sample => self.sample(),
+        }
+    }
+
+    fn change(&mut self, link: LinkId, from: Option<Attachment>, change: &Change) {
+        self.links[link].model.change(self.now, from, change);
+        match change {
+            Change::Up => self.oracle.borrow_mut().set_up(link, from, true),
+            Change::Down => self.oracle.borrow_mut().set_up(link, from, false),
+            Change::Rate(_)
+            | Change::Delay(_)
+            | Change::Jitter(_)
+            | Change::Loss(_)
+            | Change::Corrupt(_)
+            | Change::Duplicate(_) => {}
+        }
+        self.work.push_back(Work::Link(link));
+    }
+
+    fn read_counters(&mut self) -> Vec<Vec<Counters>> {
+        let now = self.now;
+        let read = |link: &mut Wired| {
+            directions(link.ends.len()).map(|(from, to)| link.model.counters(now, from, to)).collect()
+        };
+        self.links.iter_mut().map(read).collect()
+    }
+
+    fn sample(&mut self) {
+        let now = self.now;
+        for (wired, samples) in self.links.iter_mut().zip(&mut self.samples) {
+            samples.steps.resize_with(samples.last.len(), Vec::new);
+            for (direction, (from, to)) in directions(wired.ends.len()).enumerate() {
+                let counters = wired.model.counters(now, from, to);
+                let last = std::mem::replace(&mut samples.last[direction], counters);
+                samples.steps[direction].push([
+                    counters.sent_bytes - last.sent_bytes,
+                    counters.lost_packets - last.lost_packets,
+                    counters.delivered_packets - last.delivered_packets,
+                ]);
+            }
+        }
+    }
+
+    /// The figures of each direction of `link` in the measurement window, with its ends; after the run.
+    pub(crate) fn link_figures(&self, link: LinkId) -> Vec<((Attachment, Attachment), Counters)> {
+        let (opened, closed) = (&self.opened[link], &self.closed[link]);
+        let ends = self.links[link].ends.len();
+        directions(ends).zip(opened.iter().zip(closed)).map(|(pair, (a, b))| (pair, difference(b, a))).collect()
+    }
+
+    /// What each direction of `link` carried in each step of the time series.
+    pub(crate) fn link_samples(&self, link: LinkId) -> &LinkSamples {
+        &self.samples[link]
+    }
+
+    /// The flows, in the order of the scenario.
+    pub(crate) fn flows(&self) -> &[RunningFlow] {
+        &self.flows
+    }
+
+    /// The counters of a flow's machines, by name, summed over machines of one name.
+    pub(crate) fn flow_counters(&self, flow: &RunningFlow) -> std::collections::BTreeMap<String, u64> {
+        let mut counters = std::collections::BTreeMap::new();
+        for &(name, node, slot) in &flow.machines {
+            self.nodes[node].assembly.machine(slot).counters(&mut |counter, value| {
+                let key = if name.is_empty() { counter.to_owned() } else { format!("{name}.{counter}") };
+                *counters.entry(key).or_default() += value;
+            });
+        }
+        counters
+    }
+
+    /// The counters of a node's host.
+    pub fn host_counters(&self, node: NodeId) -> std::collections::BTreeMap<&'static str, u64> {
+        let station = &self.nodes[node];
+        let mut counters = std::collections::BTreeMap::new();
+        station.assembly.machine(station.host).counters(&mut |counter, value| {
+            *counters.entry(counter).or_default() += value;
+        });
+        counters
+    }
+
+    /// Ends the capture, if there is one, and says whether all of it could be written.
+    pub(crate) fn finish_capture(&mut self) -> io::Result<()> {
+        self.capture.take().map_or(Ok(()), Capture::finish)
+    }
+}
+
+/// Every ordered pair of a link's attachments, in order.
+pub(crate) fn directions(ends: usize) -> impl Iterator<Item = (Attachment, Attachment)> {
+    (0..ends).flat_map(move |from| (0..ends).filter(move |&to| to != from).map(move |to| (from, to)))
+}
+
+fn difference(later: &Counters, earlier: &Counters) -> Counters {
+    Counters {
+        sent_bytes: later.sent_bytes - earlier.sent_bytes,
+        sent_packets: later.sent_packets - earlier.sent_packets,
+        delivered_bytes: later.delivered_bytes - earlier.delivered_bytes,
+        delivered_packets: later.delivered_packets - earlier.delivered_packets,
+        lost_packets: later.lost_packets - earlier.lost_packets,
+        queue_dropped_packets: later.queue_dropped_packets - earlier.queue_dropped_packets,
+        corrupted_packets: later.corrupted_packets - earlier.corrupted_packets,
+        duplicated_packets: later.duplicated_packets - earlier.duplicated_packets,
+        busy: later.busy.saturating_sub(earlier.busy),
+        queued: later.queued.saturating_sub(earlier.queued),
+    }
+}
+
+/// Writes one event of a link into the capture.
+fn record(
+    capture: &mut Option<Capture>,
+    wired: &Wired,
+    now: Instant,
+    event: &Event,
+    name: impl FnOnce() -> String,
+) {
+    let Some(capture) = capture else { return };
+    match event {
+        Event::Sent { from, frame } => {
+            if let Some(interface) = wired.captured[*from] {
+                capture.sent(now, interface, frame);
+            }
+        }
+        Event::Delivered { to, frame, .. } => {
+            if let Some(interface) = wired.captured[*to] {
+                capture.received(now, interface, frame);
+            }
+        }
+        Event::Dropped { from, to, frame, reason } => {
+            if let Some(interface) = wired.captured[*from] {
+                let name = name();
+                let comment = match to {
+                    Some(_) => format!("dropped on {name}: {reason}"),
+                    None => format!("dropped before {name}: {reason}"),
+                };
+                capture.dropped(now, interface, frame, comment);
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What is known beforehand to happen: scheduled changes, and the times at which figures are read.
+
+use hopcast_core::Instant;
+
+use crate::scenario::model::Scenario;
+
+/// A step of the script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Event number so-and-so of the scenario.
+    Event(usize),
+    /// The measurement window opens.
+    Open,
+    /// The measurement window closes.
+    Close,
+    /// A step of the time series ends.
+    Sample,
+}
+
+/// The steps in order of time; at one instant, changes come before readings.
+pub(super) struct Script {
+    steps: std::iter::Peekable<std::vec::IntoIter<(Instant, Step)>>,
+    sample: Option<Instant>,
+    interval: hopcast_core::Duration,
+    end: Instant,
+}
+
+impl Script {
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        let mut steps: Vec<(Instant, Step)> =
+            scenario.events.iter().enumerate().map(|(i, event)| (event.at, Step::Event(i))).collect();
+        steps.push((scenario.measure.from, Step::Open));
+        steps.push((scenario.measure.to, Step::Close));
+        // Stable, so that events of one instant keep the order of the file and come before the window's edges.
+        steps.sort_by_key(|&(at, _)| at);
+        let interval = scenario.measure.interval;
+        let end = Instant::ZERO + scenario.duration;
+        Self { steps: steps.into_iter().peekable(), sample: Some(Instant::ZERO + interval), interval, end }
+    }
+
+    /// When the next step is.
+    pub(super) fn deadline(&mut self) -> Option<Instant> {
+        hopcast_core::earliest(self.steps.peek().map(|&(at, _)| at), self.sample)
+    }
+
+    /// The next step that is due; call until `None`.
+    pub(super) fn next(&mut self, now: Instant) -> Option<Step> {
+        if let Some((_, step)) = self.steps.next_if(|&(at, _)| at <= now) {
+            return Some(step);
+        }
+        let due = self.sample.filter(|&at| at <= now)?;
+        self.sample = Some(due + self.interval).filter(|&at| at <= self.end && at > due);
+        Some(Step::Sample)
+    }
+}
