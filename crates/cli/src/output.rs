@@ -4,7 +4,8 @@ use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use hopcast_report::{TableOptions, flows_csv, render_table};
+use hopcast_report::table::{self, TableOptions};
+use hopcast_report::flows_csv;
 use hopcast_twin::results::Document;
 
 use crate::{Failure, Format};
@@ -34,7 +35,8 @@ pub(crate) fn print(document: &Document, format: Format) -> Result<(), Failure> 
     let text = match format {
         Format::Table => {
             let terminal = io::stdout().is_terminal();
-            render_table(document, &TableOptions { width: terminal_width(), color: terminal && color_wanted() })
+            let width = terminal_size::terminal_size().map(|(width, _)| width.0).filter(|_| terminal);
+            table::render(document, TableOptions { width, color: terminal && color_wanted() })
         }
         Format::Json => {
             let mut text = serde_json::to_string_pretty(document).map_err(Failure::run)?;
@@ -52,13 +54,4 @@ pub(crate) fn print(document: &Document, format: Format) -> Result<(), Failure> 
 
 fn color_wanted() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-}
-
-/// The width of the terminal in columns; none where output does not go to one.
-fn terminal_width() -> Option<u16> {
-    if !io::stdout().is_terminal() {
-        return None;
-    }
-    let from_environment = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    from_environment.or_else(|| indicatif::TermLike::width(&indicatif_terminal()).into())
 }

@@ -15,9 +15,11 @@
 //! | [`stream`] | the stream port: back-pressure, half-close, reset |
 //! | [`assembly`] | machines plugged into one another; the order of hand-overs at one instant |
 //! | [`timers`] | a machine's timers |
+//! | [`guide`] | a worked example: a stack of two machines on a lossy link |
 
 pub mod assembly;
 pub mod buffer;
+pub mod guide;
 pub mod machine;
 pub mod random;
 pub mod stream;

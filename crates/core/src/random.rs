@@ -47,6 +47,12 @@ impl Seed {
 pub struct Stream(Xoshiro256PlusPlus);
 
 impl Stream {
+    /// A stream of its own for one of several concerns, seeded by one draw from this one.
+    pub fn fork(&mut self) -> Self {
+        // `seed_from_u64` goes through SplitMix64, so that the child does not follow its parent's linear recurrence.
+        Self(Xoshiro256PlusPlus::seed_from_u64(self.bits()))
+    }
+
     /// 64 uniform bits.
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()

@@ -18,7 +18,7 @@ use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock
 pub(crate) struct InterfaceId(u32);
 
 /// A capture being written.
-pub(crate) struct Capture {
+pub struct Capture {
     writer: PcapNgWriter<Box<dyn Write>>,
     interfaces: u32,
     /// The last frame sent, held back until it is known whether the network lost it.
@@ -35,7 +35,11 @@ struct Record {
 }
 
 impl Capture {
-    pub(crate) fn new(into: Box<dyn Write>) -> io::Result<Self> {
+    /// A capture that writes to `into`.
+    ///
+    /// # Errors
+    /// What `into` says.
+    pub fn new(into: Box<dyn Write>) -> io::Result<Self> {
         let writer = PcapNgWriter::new(into).map_err(into_io)?;
         Ok(Self { writer, interfaces: 0, pending: None, error: None })
     }

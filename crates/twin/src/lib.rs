@@ -16,7 +16,7 @@
 //! | [`results`] | the document |
 
 mod app;
-mod capture;
+pub mod capture;
 mod meter;
 pub mod results;
 pub mod run;
@@ -24,5 +24,5 @@ pub mod scenario;
 pub mod stats;
 pub mod world;
 
-pub use run::{Monitor, run};
+pub use run::{Monitor, end_of, run};
 pub use world::World;

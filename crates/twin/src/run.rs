@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::capture::Capture;
 use crate::meter::Meter;
 use crate::results::{Document, Figures, Flow, LatencyCurve, Link, Parameters, Receiver, Run, Series};
-use crate::scenario::capacity;
+use crate::scenario::Capacities;
 use crate::scenario::model::{self, Case, LinkModel, Plan, Scenario};
 use crate::stats::summarise;
 use crate::world::{RunningFlow, World, path_overhead};
@@ -56,6 +56,11 @@ impl Monitor {
 
 /// After the run's end, what is still under way may arrive for so long; nothing is sent any more.
 const DRAIN: Duration = Duration::from_secs(1);
+
+/// When a run of `scenario` ends.
+pub fn end_of(scenario: &Scenario) -> Instant {
+    Instant::ZERO + scenario.duration
+}
 
 /// Runs all of `plan` on `threads` threads. Captures go to files in `captures`, if the scenario asks for any.
 ///
@@ -131,7 +136,7 @@ fn run_one(
         None => None,
     };
     let mut world = World::new(scenario.clone(), repeat, capture)?;
-    let end = Instant::ZERO + scenario.duration;
+    let end = end_of(scenario);
     let finished = world.run_until(end, monitor) && world.run_until(end + DRAIN, monitor);
     world.finish_capture().map_err(writing)?;
     Ok(finished.then(|| collect(case, repeat, &world)))
@@ -144,10 +149,12 @@ fn collect(case: &Case, repeat: u64, world: &World) -> Run {
     let scenario = &case.scenario;
     let mut latency = Vec::new();
     let mut flows = Vec::new();
+    let capacities = Capacities::of(scenario);
     for (spec, running) in scenario.flows.iter().zip(world.flows()) {
         let meter = running.meter.borrow();
         latency.extend(curves(&spec.name, &meter));
-        flows.push(flow(scenario, spec, running, &meter, world));
+        let min_cut = capacities.between(spec.from, spec.to).filter(|&rate| rate > 0.0);
+        flows.push(flow(scenario, spec, running, &meter, min_cut, world));
     }
     let parameters: Parameters =
         case.parameters.iter().map(|(path, value)| (path.clone(), Value::String(value.clone()))).collect();
@@ -172,11 +179,11 @@ fn flow(
     spec: &model::Flow,
     running: &RunningFlow,
     meter: &Meter,
+    min_cut: Option<f64>,
     world: &World,
 ) -> Flow {
     let window = scenario.measure.to.since(scenario.measure.from).as_secs_f64();
     let goodput = meter.payload_bytes as f64 * 8.0 / window;
-    let min_cut = capacity(scenario, spec.from, spec.to).filter(|&rate| rate > 0.0);
     let figures = Figures {
         goodput_mbps: goodput / 1e6,
         sent_units: meter.sent_units,

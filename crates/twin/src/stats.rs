@@ -49,7 +49,7 @@ pub fn summarise(runs: &[Run], published: &[Published]) -> Vec<Summary> {
                 flow: flow.to_owned(),
                 protocol: protocol.to_owned(),
                 figures: means(&values),
-                published: published_for(parameters, published),
+                published: published_for(parameters, flow, published),
             }
         })
         .collect()
@@ -87,9 +87,10 @@ fn number(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| value.as_bool().map(|yes| f64::from(u8::from(yes))))
 }
 
-fn published_for(parameters: &Parameters, published: &[Published]) -> BTreeMap<String, f64> {
+fn published_for(parameters: &Parameters, flow: &str, published: &[Published]) -> BTreeMap<String, f64> {
     let agrees = |published: &&Published| {
-        published.parameters.iter().all(|(path, value)| {
+        let of_flow = published.flow.as_ref().is_none_or(|name| name == flow);
+        of_flow && published.parameters.iter().all(|(path, value)| {
             parameters.get(path).and_then(Value::as_str).is_some_and(|ours| ours == value)
         })
     };

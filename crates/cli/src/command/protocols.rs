@@ -5,8 +5,11 @@ use hopcast_twin::scenario;
 use crate::Failure;
 
 pub(crate) fn list() -> Result<(), Failure> {
-    for (name, ports, description) in scenario::protocols() {
-        println!("{name:<12} {ports:<32} {description}");
+    println!("{:<10}  {:<10}  {:<10}  about", "name", "offers", "needs");
+    for protocol in scenario::protocols() {
+        let scenario::Protocol { name, offers, needs, about } = protocol;
+        println!("{name:<10}  {:<10}  {:<10}  {about}", offers.to_string(), needs.to_string());
     }
+    println!("\nA stack is written from the top down: over: [tcp-cubic, tunnel, udp]");
     Ok(())
 }

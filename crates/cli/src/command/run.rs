@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use hopcast_report::{Topology, write_run_directory};
-use hopcast_twin::scenario::{self, model::Plan};
+use hopcast_report::{Topology, TopologyLink, TopologyNode, write_run_directory};
+use hopcast_twin::scenario::{self, model, model::Plan};
 use hopcast_twin::{Monitor, run as run_plan};
 
 use crate::{Failure, RunOptions, interrupt, manifest, output, progress};
@@ -39,8 +39,7 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
     let seed = plan.cases.first().map_or(0, |case| case.scenario.seed);
     let manifest =
         manifest::manifest(name, &text, (plan.cases.len(), plan.repeats, seed), began.elapsed());
-    write_run_directory(&dir, &document, &topology(&plan), &manifest)
-        .map_err(|error| Failure::run(format!("{}: {error}", dir.display())))?;
+    write_run_directory(&dir, &document, &topology(&plan), manifest).map_err(Failure::run)?;
     output::print(&document, options.format)?;
     eprintln!("report: {}", dir.join("report.html").display());
     if document.interrupted {
@@ -53,7 +52,7 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
 
 /// Where captures go, made ready; none if no case asks for any.
 fn captures_directory(plan: &Plan, dir: &Path) -> Result<Option<std::path::PathBuf>, Failure> {
-    let wanted = |case: &scenario::model::Case| case.scenario.capture != scenario::model::Capture::Nothing;
+    let wanted = |case: &model::Case| case.scenario.capture != model::Capture::Nothing;
     if !plan.cases.iter().any(wanted) {
         return Ok(None);
     }
@@ -65,5 +64,15 @@ fn captures_directory(plan: &Plan, dir: &Path) -> Result<Option<std::path::PathB
 /// The topology as the report draws it: that of the first case.
 fn topology(plan: &Plan) -> Topology {
     let Some(case) = plan.cases.first() else { return Topology::default() };
-    hopcast_report::topology_of(&case.scenario)
+    let node = |node: &model::Node| TopologyNode { name: node.name.clone(), position: node.position };
+    let link = |link: &model::Link| {
+        let rate = match &link.model {
+            model::LinkModel::PointToPoint(config) => config.forward.rate,
+            model::LinkModel::Medium(direction) => direction.rate,
+        };
+        let rate_mbps = rate.map(|rate| rate.as_mbit());
+        TopologyLink { name: link.name.clone(), ends: link.ends.clone(), rate_mbps }
+    };
+    let scenario = &case.scenario;
+    Topology { nodes: scenario.nodes.iter().map(node).collect(), links: scenario.links.iter().map(link).collect() }
 }

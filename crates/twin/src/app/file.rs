@@ -101,9 +101,9 @@ impl Machine for FileReceiver {
             return;
         };
         let number = usize::try_from(number).unwrap_or(usize::MAX);
-        match self.missing.get_mut(number) {
-            Some(missing) if std::mem::take(missing) => {}
-            Some(_) => {
+        match self.missing.get(number) {
+            Some(true) => {}
+            Some(false) => {
                 meter.duplicate_units += 1;
                 return;
             }
@@ -120,6 +120,7 @@ impl Machine for FileReceiver {
             return;
         }
         self.received[start..end].copy_from_slice(data);
+        self.missing[number] = false;
         self.missing_count -= 1;
         meter.payload(now, data.len());
         meter.latency(sent, now);

@@ -1,3 +1,32 @@
-//! The scenario language.
+//! The scenario language: a YAML file becomes a [`Plan`](model::Plan) that is known to run, or one [`Diagnostic`] that says where
+//! it is wrong and what to write instead. `docs/scenario.md` is the reference of every key.
+//!
+//! The way of a file: [`yaml`] makes of text a tree that knows its places; [`files`] merges what it includes; [`set`]
+//! puts in what the command line overrides; [`sweep`] multiplies it into cases; then each case is decoded, by
+//! [`topology`] with its [`generate`]d parts and [`link`]s, [`transports`], [`flows`] and [`events`].
 
+mod capacity;
+mod decode;
+mod describe;
+mod diagnostic;
+mod events;
+mod files;
+mod flows;
+mod generate;
+mod link;
 pub mod model;
+mod plan;
+mod published;
+mod set;
+mod sweep;
+mod topology;
+mod transports;
+mod yaml;
+
+pub use capacity::{Capacities, capacity};
+pub use describe::describe;
+pub use diagnostic::Diagnostic;
+pub use plan::{Overrides, load, load_text};
+pub use transports::{Port, Protocol, protocols};
+
+pub(crate) use plan::TOP;

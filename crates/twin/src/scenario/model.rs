@@ -41,6 +41,8 @@ pub struct Case {
 pub struct Published {
     /// The parameters that a case must have, as they are written in the file.
     pub parameters: Vec<(String, String)>,
+    /// The flow they are of; `None` for every flow.
+    pub flow: Option<String>,
     /// The published figures, by our name of the figure (`goodput_mbps`, `latency_ms.mean`).
     pub figures: BTreeMap<String, f64>,
 }
@@ -62,7 +64,9 @@ pub struct Scenario {
     pub events: Vec<Event>,
     /// The flows, in the order of the file; names are unique.
     pub flows: Vec<Flow>,
-    /// Which interfaces to capture: `node:interface`s; empty for none.
+    /// Who does what, of `helper` and `relay`; protocols that relay read it, and without it every node on the path relays.
+    pub roles: BTreeMap<String, Vec<NodeId>>,
+    /// Which nodes' interfaces to capture.
     pub capture: Capture,
 }
 

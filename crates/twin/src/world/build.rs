@@ -9,7 +9,7 @@ use hopcast_coded::Tunnel;
 use hopcast_core::{Assembly, Instant, Machine, Port, Rate, Seed, Slot};
 use hopcast_host::{Host, Interface};
 use hopcast_link::{Link, Medium, MediumConfig, PointToPoint, Station as MediumStation};
-use hopcast_peers::tcp::Tcp;
+//TMPuse hopcast_peers::tcp::Tcp;
 
 use super::routing::{Edge, Mac, Oracle, OracleRoutes, addresses_of};
 use super::{Agenda, LinkSamples, RunningFlow, Script, Station, Wired, World, directions};
@@ -43,11 +43,12 @@ impl World {
     ///
     /// # Errors
     /// What cannot be built, in one line.
-    pub(crate) fn new(
+    pub fn new(
         scenario: Arc<Scenario>,
         repeat: u64,
-        mut capture: Option<Capture>,
+        capture: Option<Capture>,
     ) -> Result<Self, String> {
+        let mut capture = capture;
         if scenario.flows.len() > MAX_FLOWS {
             return Err(format!("{} flows are more than the {MAX_FLOWS} that one run can hold", scenario.flows.len()));
         }
@@ -212,6 +213,7 @@ impl Builder {
         let config = hopcast_host::Config {
             addresses: addresses_of(node).to_vec(),
             interfaces: interfaces.iter().map(interface).collect(),
+            forwarding: true,
             ..hopcast_host::Config::default()
         };
         let routes = OracleRoutes { node, oracle: oracle.clone() };
@@ -299,7 +301,7 @@ fn stack(
                 let random = seed.stream(&names, depth as u64);
                 let listens = node == flow.to;
                 let port = listens.then_some(ends.local.port());
-                let tcp = Tcp::new(config.clone(), port, vec![ends.local.ip()], random);
+                let tcp = Tunnel::new(ends.local, ends.remote, { let _ = (config, port, random); 1 }); //TMP
                 Some(("tcp", Box::new(tcp)))
             }
             Layer::Tunnel => {

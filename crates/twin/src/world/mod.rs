@@ -299,6 +299,7 @@ fn difference(later: &Counters, earlier: &Counters) -> Counters {
         sent_packets: later.sent_packets - earlier.sent_packets,
         delivered_bytes: later.delivered_bytes - earlier.delivered_bytes,
         delivered_packets: later.delivered_packets - earlier.delivered_packets,
+        overheard_packets: later.overheard_packets - earlier.overheard_packets,
         lost_packets: later.lost_packets - earlier.lost_packets,
         queue_dropped_packets: later.queue_dropped_packets - earlier.queue_dropped_packets,
         corrupted_packets: later.corrupted_packets - earlier.corrupted_packets,

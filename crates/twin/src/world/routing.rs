@@ -66,7 +66,8 @@ impl Oracle {
         self.version += 1;
     }
 
-    fn next_hop(&mut self, from: NodeId, to: NodeId) -> Option<NextHop> {
+    /// The way from a node towards another, over links that are up.
+    pub(super) fn next_hop(&mut self, from: NodeId, to: NodeId) -> Option<NextHop> {
         if !self.tables.contains_key(&to) {
             if self.tables.len() >= MAX_TABLES {
                 self.tables.pop_first();

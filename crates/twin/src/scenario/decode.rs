@@ -1,0 +1,288 @@
+//! Reading typed values out of the tree, with errors that say what to write.
+
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use hopcast_core::{Bytes, Duration, Fraction, QuantityError, Rate};
+
+use super::diagnostic::Diagnostic;
+use super::yaml::{Entry, Kind, Node, Span};
+
+/// The longest duration: long past any experiment, far before the end of [`Duration`].
+pub(crate) const LONGEST: Duration = Duration::from_secs(1000 * 3600);
+/// The longest name of a node, link, flow or variant.
+const LONGEST_NAME: usize = 64;
+
+/// The keys of a map, all of which are known.
+#[derive(Clone, Copy)]
+pub(crate) struct Fields<'a> {
+    node: &'a Node,
+    what: &'a str,
+    entries: &'a [Entry],
+}
+
+impl<'a> Fields<'a> {
+    /// The map `node`, which is `what`, with none but the `allowed` keys.
+    pub(crate) fn of(node: &'a Node, what: &'a str, allowed: &[&str]) -> Result<Self, Diagnostic> {
+        let entries = entries(node, what)?;
+        for entry in entries {
+            if !allowed.contains(&entry.key.as_str()) {
+                return Err(unknown_key(entry, what, allowed));
+            }
+        }
+        Ok(Self { node, what, entries })
+    }
+
+    /// No keys at all: what stands for itself.
+    pub(crate) fn empty(node: &'a Node, what: &'a str) -> Self {
+        Self { node, what, entries: &[] }
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&'a Node> {
+        self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
+    }
+
+    /// The value of `key`, which must be there; `example` is how it might be written.
+    pub(crate) fn need(&self, key: &str, example: &str) -> Result<&'a Node, Diagnostic> {
+        self.get(key)
+            .ok_or_else(|| self.node.error(format!("{} needs `{key}`, for example `{example}`", self.what)))
+    }
+
+    /// The value of `key` read by `read`, if it is there.
+    pub(crate) fn read<T>(
+        &self,
+        key: &str,
+        read: impl FnOnce(&'a Node, &str) -> Result<T, Diagnostic>,
+    ) -> Result<Option<T>, Diagnostic> {
+        self.get(key).map(|node| read(node, key)).transpose()
+    }
+
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &'a str> {
+        self.entries.iter().map(|entry| entry.key.as_str())
+    }
+
+    /// Where the map stands.
+    pub(crate) fn error(&self, message: impl Into<String>) -> Diagnostic {
+        self.node.error(message)
+    }
+}
+
+/// The entries of a map, whatever its keys.
+pub(crate) fn entries<'a>(node: &'a Node, what: &str) -> Result<&'a [Entry], Diagnostic> {
+    match &node.kind {
+        Kind::Map(entries) => Ok(entries),
+        Kind::Scalar(text) if text.is_empty() => Ok(&[]),
+        Kind::Scalar(_) | Kind::List(_) => {
+            Err(node.error(format!("{what}: expected a map of keys, found {}", node.found())))
+        }
+    }
+}
+
+/// The elements of a list.
+pub(crate) fn list<'a>(node: &'a Node, key: &str) -> Result<&'a [Node], Diagnostic> {
+    match &node.kind {
+        Kind::List(items) => Ok(items),
+        Kind::Scalar(_) | Kind::Map(_) => {
+            Err(node.error(format!("`{key}`: expected a list, found {}", node.found())))
+        }
+    }
+}
+
+/// The elements of a list, or the one value that stands in its place.
+pub(crate) fn one_or_list(node: &Node) -> &[Node] {
+    match &node.kind {
+        Kind::List(items) => items,
+        Kind::Scalar(_) | Kind::Map(_) => std::slice::from_ref(node),
+    }
+}
+
+/// The text of a scalar.
+pub(crate) fn text<'a>(node: &'a Node, key: &str) -> Result<&'a str, Diagnostic> {
+    match &node.kind {
+        Kind::Scalar(text) if !text.is_empty() => Ok(text),
+        Kind::Scalar(_) | Kind::List(_) | Kind::Map(_) => {
+            Err(node.error(format!("`{key}`: expected one value, found {}", node.found())))
+        }
+    }
+}
+
+/// A name that other parts of the file, paths and outputs can use.
+pub(crate) fn name<'a>(node: &'a Node, key: &str) -> Result<&'a str, Diagnostic> {
+    let text = text(node, key)?;
+    check_name(text, key, &node.span)?;
+    Ok(text)
+}
+
+pub(crate) fn check_name(text: &str, key: &str, span: &Span) -> Result<(), Diagnostic> {
+    let fits = text.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
+    if text.is_empty() || !fits || text.len() > LONGEST_NAME {
+        return Err(span.error(format!(
+            "`{key}`: expected a name of letters, digits, `-` and `_`, at most {LONGEST_NAME} bytes, found `{text}`"
+        )));
+    }
+    Ok(())
+}
+
+/// A quantity in core's words, after the key that was being read.
+pub(crate) fn quantity<T>(node: &Node, key: &str) -> Result<T, Diagnostic>
+where
+    T: FromStr<Err = QuantityError>,
+{
+    // A text that is not there is left to the quantity too: it says what to write.
+    let text = match &node.kind {
+        Kind::Scalar(text) => text,
+        Kind::List(_) | Kind::Map(_) => text(node, key)?,
+    };
+    text.parse().map_err(|error: QuantityError| {
+        let mut message = format!("`{key}`: {error}");
+        if text.is_empty() {
+            message = message.replace("found ``", "found nothing");
+        }
+        node.error(message)
+    })
+}
+
+pub(crate) fn duration(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
+    let span: Duration = quantity(node, key)?;
+    if span > LONGEST {
+        return Err(node.error(format!("`{key}`: expected at most 1000 h, found {}", node.found())));
+    }
+    Ok(span)
+}
+
+/// A duration that is not zero.
+pub(crate) fn some_duration(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
+    let span = duration(node, key)?;
+    if span.is_zero() {
+        return Err(node.error(format!("`{key}`: expected more than zero, found {}", node.found())));
+    }
+    Ok(span)
+}
+
+/// A rate that is not zero.
+pub(crate) fn rate(node: &Node, key: &str) -> Result<Rate, Diagnostic> {
+    let rate: Rate = quantity(node, key)?;
+    if rate == Rate::default() {
+        return Err(node.error(format!("`{key}`: expected more than zero, found {}", node.found())));
+    }
+    Ok(rate)
+}
+
+pub(crate) fn share(node: &Node, key: &str) -> Result<Fraction, Diagnostic> {
+    quantity(node, key)
+}
+
+/// A size within bounds, both allowed.
+pub(crate) fn size(node: &Node, key: &str, range: RangeInclusive<u64>) -> Result<Bytes, Diagnostic> {
+    let size: Bytes = quantity(node, key)?;
+    if !range.contains(&size.get()) {
+        let (least, most) = (range.start(), range.end());
+        return Err(node.error(format!("`{key}`: expected {least} B to {most} B, found {}", node.found())));
+    }
+    Ok(size)
+}
+
+/// A whole number without unit, within bounds, both allowed.
+pub(crate) fn whole(node: &Node, key: &str, range: RangeInclusive<u64>) -> Result<u64, Diagnostic> {
+    let (least, most) = (*range.start(), *range.end());
+    let number = match &node.kind {
+        Kind::Scalar(text) => text.replace('_', "").parse().ok(),
+        Kind::List(_) | Kind::Map(_) => None,
+    };
+    match number {
+        Some(number) if range.contains(&number) => Ok(number),
+        _ if most == u64::MAX => {
+            Err(node.error(format!("`{key}`: expected a whole number, found {}", node.found())))
+        }
+        _ => Err(node.error(format!(
+            "`{key}`: expected a whole number from {least} to {most}, found {}",
+            node.found()
+        ))),
+    }
+}
+
+/// A plain decimal number, as of a coordinate.
+pub(crate) fn number(node: &Node, key: &str) -> Result<f64, Diagnostic> {
+    match text(node, key)?.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(number),
+        Ok(_) | Err(_) => Err(node.error(format!("`{key}`: expected a number, found {}", node.found()))),
+    }
+}
+
+/// Yes or no.
+pub(crate) fn flag(node: &Node, key: &str) -> Result<bool, Diagnostic> {
+    match &node.kind {
+        Kind::Scalar(text) if matches!(text.as_str(), "true" | "yes" | "on") => Ok(true),
+        Kind::Scalar(text) if matches!(text.as_str(), "false" | "no" | "off") => Ok(false),
+        Kind::Scalar(_) | Kind::List(_) | Kind::Map(_) => {
+            Err(node.error(format!("`{key}`: expected `true` or `false`, found {}", node.found())))
+        }
+    }
+}
+
+/// `word`, or `{ word: options }`: which of the `allowed` words, and its options if there are any.
+pub(crate) fn choice<'a>(
+    node: &'a Node,
+    key: &str,
+    allowed: &[&str],
+) -> Result<(&'a str, &'a Span, Option<&'a Node>), Diagnostic> {
+    let (word, span, options) = match &node.kind {
+        Kind::Scalar(word) if !word.is_empty() => (word, &node.span, None),
+        Kind::Map(entries) if entries.len() == 1 => (&entries[0].key, &entries[0].key_span, Some(&entries[0].value)),
+        Kind::Scalar(_) | Kind::List(_) | Kind::Map(_) => {
+            let found = match &node.kind {
+                Kind::Map(entries) if entries.len() > 1 => "several".to_owned(),
+                _ => node.found(),
+            };
+            return Err(node.error(format!("`{key}`: expected one of {}, found {found}", listed(allowed))));
+        }
+    };
+    if !allowed.contains(&word.as_str()) {
+        let hint = did_you_mean(word, allowed.iter().copied());
+        return Err(span.error(format!("`{key}`: expected one of {}, found `{word}`{hint}", listed(allowed))));
+    }
+    Ok((word, span, options))
+}
+
+fn unknown_key(entry: &Entry, what: &str, allowed: &[&str]) -> Diagnostic {
+    let hint = match entry.key.as_str() {
+        "<<" => ": YAML's merge key is not part of YAML 1.2; use an alias or `include`".to_owned(),
+        key => did_you_mean(key, allowed.iter().copied()),
+    };
+    entry.key_span.error(format!(
+        "unknown key `{}` in {what}{hint} (allowed here: {})",
+        entry.key,
+        allowed.join(", ")
+    ))
+}
+
+/// `a`, `b`, `c`.
+pub(crate) fn listed(words: &[&str]) -> String {
+    let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+    words.join(", ")
+}
+
+/// `: did you mean …?`, or nothing if nothing is near.
+pub(crate) fn did_you_mean<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    match nearest(found, candidates) {
+        Some(nearest) => format!(": did you mean `{nearest}`?"),
+        None => String::new(),
+    }
+}
+
+/// The candidate that a slip of spelling most likely meant; the first of equals.
+fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if found.len() > LONGEST_NAME {
+        return None;
+    }
+    let plain = |text: &str| text.to_lowercase().replace(['_', ' '], "-");
+    let found = plain(found);
+    let mut best = None;
+    for candidate in candidates {
+        let likeness = strsim::normalized_damerau_levenshtein(&found, &plain(candidate));
+        if likeness >= 0.5 && best.is_none_or(|(most, _)| likeness > most) {
+            best = Some((likeness, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}

@@ -1,0 +1,127 @@
+//! What is scheduled to happen: links change, flows start and stop.
+
+use hopcast_core::Instant;
+use hopcast_link::Change;
+
+use super::decode::{self, Fields, duration, flag, list, one_or_list, share};
+use super::diagnostic::Diagnostic;
+use super::files::Contents;
+use super::flows::Flows;
+use super::link;
+use super::model::{Action, Event, LinkId};
+use super::topology::Topology;
+use super::yaml::{Kind, Node};
+
+const CHANGES: [&str; 8] = ["rate", "delay", "jitter", "loss", "corrupt", "duplicate", "down", "up"];
+const ALLOWED: [&str; 14] = [
+    "name", "at", "links", "from", "rate", "delay", "jitter", "loss", "corrupt", "duplicate", "down", "up",
+    "start", "stop",
+];
+/// How many changes of single links all events may come to.
+const MOST: usize = 10_000_000;
+
+/// All events in the order of time, and of the file for one time.
+pub(crate) fn events(
+    node: Option<&Node>,
+    topology: &Topology,
+    flows: &Flows,
+    contents: &mut Contents,
+) -> Result<Vec<Event>, Diagnostic> {
+    let mut events = Vec::new();
+    let Some(node) = node else { return Ok(events) };
+    for item in list(node, "events")? {
+        let fields = Fields::of(item, "an event", &ALLOWED)?;
+        fields.read("name", decode::name)?;
+        let at = Instant::ZERO + duration(fields.need("at", "at: 5s")?, "at")?;
+        let mut push = |action: Action| {
+            events.push(Event { at, action });
+            if events.len() > MOST {
+                return Err(item.error(format!("events come to at most {MOST} changes, these to more")));
+            }
+            Ok(())
+        };
+        let changes = changes(fields, contents)?;
+        let mut acts = !changes.is_empty();
+        for (link, from) in targets(fields, topology, acts)? {
+            for change in &changes {
+                push(Action::Link { link, from, change: change.clone() })?;
+            }
+        }
+        for (key, action) in [("start", Action::Start as fn(_) -> _), ("stop", Action::Stop as fn(_) -> _)] {
+            for named in fields.get(key).map(one_or_list).unwrap_or_default() {
+                push(action(flows.flow(named, key)?))?;
+                acts = true;
+            }
+        }
+        if !acts {
+            return Err(item.error(format!(
+                "an event needs something to do: one of {}, `start`, `stop`",
+                decode::listed(&CHANGES)
+            )));
+        }
+    }
+    events.sort_by_key(|event| event.at);
+    Ok(events)
+}
+
+fn changes(fields: Fields<'_>, contents: &mut Contents) -> Result<Vec<Change>, Diagnostic> {
+    let mut changes = Vec::new();
+    for key in fields.keys() {
+        let Some(node) = fields.get(key) else { continue };
+        match key {
+            "rate" => changes.push(Change::Rate(link::rate_or_unlimited(node, key)?)),
+            "delay" => changes.push(Change::Delay(duration(node, key)?)),
+            "jitter" => changes.push(Change::Jitter(link::jitter(node, key)?)),
+            "loss" => changes.push(Change::Loss(link::loss(node, key, contents)?)),
+            "corrupt" => changes.push(Change::Corrupt(share(node, key)?)),
+            "duplicate" => changes.push(Change::Duplicate(share(node, key)?)),
+            "down" => changes.push(if flag(node, key)? { Change::Down } else { Change::Up }),
+            "up" => changes.push(if flag(node, key)? { Change::Up } else { Change::Down }),
+            _ => {}
+        }
+    }
+    Ok(changes)
+}
+
+/// The links that change, and in which direction.
+fn targets(
+    fields: Fields<'_>,
+    topology: &Topology,
+    changes: bool,
+) -> Result<Vec<(LinkId, Option<usize>)>, Diagnostic> {
+    let Some(links) = fields.get("links") else {
+        return if changes {
+            Err(fields.error("an event that changes links needs `links`: `all`, a link's name or a list of names"))
+        } else {
+            Ok(Vec::new())
+        };
+    };
+    let all = matches!(&links.kind, Kind::Scalar(text) if text == "all");
+    let ids = if all {
+        (0..topology.links.len()).collect()
+    } else {
+        let ids: Result<Vec<_>, _> = one_or_list(links).iter().map(|node| topology.link(node, "links")).collect();
+        ids?
+    };
+    let Some(from_node) = fields.get("from") else {
+        return Ok(ids.into_iter().map(|id| (id, None)).collect());
+    };
+    let from = topology.node(from_node, "from")?;
+    let mut targets = Vec::new();
+    for id in ids {
+        let link = &topology.links[id];
+        match link.ends.iter().position(|end| *end == from) {
+            Some(attachment) => targets.push((id, Some(attachment))),
+            // Of `all` links, those that leave the node.
+            None if all => {}
+            None => {
+                return Err(from_node.error(format!(
+                    "`from`: {} is no end of the link `{}`",
+                    from_node.found(),
+                    link.name
+                )));
+            }
+        }
+    }
+    Ok(targets)
+}

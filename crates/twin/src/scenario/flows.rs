@@ -1,0 +1,181 @@
+//! Flows: what is sent, from where to where, over what.
+
+use std::collections::BTreeMap;
+
+use hopcast_core::{Duration, Instant};
+
+use super::decode::{self, Fields, choice, did_you_mean, duration, list, rate, size, some_duration};
+use super::diagnostic::Diagnostic;
+use super::files::Contents;
+use super::model::{App, Flow, FlowId, Span};
+use super::topology::Topology;
+use super::transports::{Port, Variants};
+use super::yaml::{Kind, Node};
+
+const APPS: [&str; 4] = ["cbr", "bulk", "file", "messages"];
+/// The largest UDP payload over IPv4.
+const LARGEST_DATAGRAM: u64 = 65_507;
+/// The largest message over a stream: one that buffers can hold.
+const LARGEST_MESSAGE: u64 = 16 << 20;
+/// A unit carries its number and its time.
+const SMALLEST_UNIT: u64 = 16;
+
+/// All flows, by name.
+pub(crate) struct Flows {
+    pub(crate) flows: Vec<Flow>,
+    names: BTreeMap<String, FlowId>,
+}
+
+impl Flows {
+    pub(crate) fn of(
+        node: &Node,
+        topology: &Topology,
+        variants: &Variants,
+        contents: &mut Contents,
+    ) -> Result<Self, Diagnostic> {
+        let mut flows = Self { flows: Vec::new(), names: BTreeMap::new() };
+        let parts = parts(topology);
+        for (number, item) in list(node, "flows")?.iter().enumerate() {
+            let fields = Fields::of(item, "a flow", &["name", "from", "to", "over", "app"])?;
+            let (name, span) = match fields.get("name") {
+                Some(node) => (decode::name(node, "name")?.to_owned(), &node.span),
+                None => (format!("flow{number}"), &item.span),
+            };
+            if flows.names.insert(name.clone(), number).is_some() {
+                return Err(span.error(format!("the flow name `{name}` is taken already")));
+            }
+            let from = topology.node(fields.need("from", "from: n0")?, "from")?;
+            let to_node = fields.need("to", "to: n6")?;
+            let to = topology.node(to_node, "to")?;
+            if from == to {
+                return Err(to_node.error("`to`: a flow needs another node to go to than it comes from"));
+            }
+            if parts[from] != parts[to] {
+                let (from, to) = (&topology.nodes[from].name, &topology.nodes[to].name);
+                return Err(to_node.error(format!("`to`: no links lead from `{from}` to `{to}`")));
+            }
+            let over = fields.need("over", "over: tcp-cubic")?;
+            let stack = variants.stack(over)?;
+            let app = app(fields.need("app", "app: bulk")?, stack.offers, &stack.protocol, contents)?;
+            flows.flows.push(Flow { name, from, to, protocol: stack.protocol, over: stack.layers, app });
+        }
+        if flows.flows.is_empty() {
+            return Err(node.error("`flows`: expected at least one flow, found none"));
+        }
+        Ok(flows)
+    }
+
+    /// The flow that `node` names.
+    pub(crate) fn flow(&self, node: &Node, key: &str) -> Result<FlowId, Diagnostic> {
+        let found = decode::text(node, key)?;
+        self.names.get(found).copied().ok_or_else(|| {
+            let hint = did_you_mean(found, self.names.keys().map(String::as_str));
+            node.error(format!("`{key}`: there is no flow `{found}`{hint}"))
+        })
+    }
+}
+
+/// For each node, a number that it shares with the nodes it can reach, all links counted.
+fn parts(topology: &Topology) -> Vec<usize> {
+    let mut parts = petgraph::unionfind::UnionFind::new(topology.nodes.len());
+    for link in &topology.links {
+        for end in &link.ends[1..] {
+            parts.union(link.ends[0], *end);
+        }
+    }
+    parts.into_labeling()
+}
+
+fn app(node: &Node, port: Port, over: &str, contents: &mut Contents) -> Result<App, Diagnostic> {
+    let (app, _, options) = choice(node, "app", &APPS)?;
+    if app == "cbr" && port != Port::Datagram {
+        return Err(node.error(format!(
+            "`app`: `cbr` sends datagrams, and `{over}` offers {port}: use `udp`, or `bulk` or `messages`"
+        )));
+    }
+    let options = options.unwrap_or(node);
+    let what = format!("`{app}`");
+    let fields = |allowed: &[&str]| -> Result<Fields<'_>, Diagnostic> {
+        match &options.kind {
+            // The bare form `app: bulk` has no keys.
+            Kind::Scalar(text) if text == app => Ok(Fields::empty(options, &what)),
+            _ => Fields::of(options, &what, allowed),
+        }
+    };
+    match app {
+        "cbr" => {
+            let fields = fields(&["rate", "size", "start", "stop"])?;
+            let rate = match fields.need("rate", "rate: 10 Mbit/s")? {
+                Node { kind: Kind::Scalar(text), .. } if text == "saturate" => None,
+                node => Some(rate(node, "rate")?),
+            };
+            let size = fields.read("size", |node, key| size(node, key, SMALLEST_UNIT..=LARGEST_DATAGRAM))?;
+            Ok(App::Cbr { rate, size: size.unwrap_or(hopcast_core::Bytes::new(1472)), span: span(fields)? })
+        }
+        "bulk" => {
+            let fields = fields(&["bytes", "start", "stop"])?;
+            let bytes = fields.read("bytes", |node, key| size(node, key, 1..=1 << 50))?;
+            Ok(App::Bulk { bytes, span: span(fields)? })
+        }
+        "file" => {
+            let fields = fields(&["path", "start", "stop"])?;
+            let contents = contents.file(fields.need("path", "path: data/picture.jpg")?, "path")?;
+            Ok(App::File { contents, span: span(fields)? })
+        }
+        _ => {
+            let fields = fields(&["size", "rate", "every", "start", "stop"])?;
+            let largest = if port == Port::Stream { LARGEST_MESSAGE } else { LARGEST_DATAGRAM };
+            let size = size(fields.need("size", "size: 200 B")?, "size", SMALLEST_UNIT..=largest)?;
+            let every = match (fields.get("rate"), fields.get("every")) {
+                (Some(_), Some(node)) => {
+                    return Err(node.error("`messages` takes `rate` or `every`, not both"));
+                }
+                (Some(node), None) => frequency(node, "rate")?,
+                (None, Some(node)) => some_duration(node, "every")?,
+                (None, None) => {
+                    return Err(fields.error("`messages` needs `rate` or `every`, for example `rate: 100 Hz`"));
+                }
+            };
+            Ok(App::Messages { size, every, span: span(fields)? })
+        }
+    }
+}
+
+/// `start` and `stop`; without them, from the start of the run to its end.
+fn span(fields: Fields<'_>) -> Result<Span, Diagnostic> {
+    let after = |span: Duration| Instant::ZERO + span;
+    let start = match fields.get("start") {
+        None => Some(Instant::ZERO),
+        Some(Node { kind: Kind::Scalar(text), .. }) if text == "event" => None,
+        Some(node) => Some(after(duration(node, "start")?)),
+    };
+    let stop = fields.read("stop", duration)?.map(after);
+    if let (Some(node), Some(stop), Some(start)) = (fields.get("stop"), stop, start)
+        && start >= stop
+    {
+        return Err(node.error(format!("`stop`: expected a time after `start`, found {}", node.found())));
+    }
+    Ok(Span { start, stop })
+}
+
+/// So often in a second, as the time between two.
+fn frequency(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
+    let text = decode::text(node, key)?.trim();
+    let expected = "expected a frequency such as `100 Hz` (units: Hz, kHz, /s)";
+    let units = [("kHz", 1e3), ("Hz", 1.0), ("/s", 1.0)];
+    let Some((number, factor)) =
+        units.iter().find_map(|(unit, factor)| text.strip_suffix(unit).map(|number| (number.trim(), factor)))
+    else {
+        let hint = match text.parse::<f64>() {
+            Ok(_) => format!(": write `{text} Hz`"),
+            Err(_) => String::new(),
+        };
+        return Err(node.error(format!("`{key}`: {expected}, found `{text}`{hint}")));
+    };
+    match number.replace('_', "").parse::<f64>().map(|number| number * factor) {
+        // A microsecond apart is faster than any of these links; an hour apart is never.
+        Ok(hertz) if (1.0 / 3600.0..=1e6).contains(&hertz) => Ok(Duration::from_secs_f64(1.0 / hertz)),
+        Ok(_) => Err(node.error(format!("`{key}`: expected one an hour to 1000 kHz, found `{text}`"))),
+        Err(_) => Err(node.error(format!("`{key}`: {expected}, found `{text}`"))),
+    }
+}

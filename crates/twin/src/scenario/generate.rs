@@ -1,0 +1,175 @@
+//! Generators of topologies. Names never hold a `-`, so that the link between `a` and `b` is `a-b` and no other's.
+
+use std::f64::consts::TAU;
+
+use hopcast_link::Config;
+
+use super::decode::{Fields, check_name, name, whole};
+use super::diagnostic::Diagnostic;
+use super::files::Contents;
+use super::link;
+use super::topology::{MOST, Topology};
+use super::yaml::{Node, Span};
+
+/// Adds to `topology` what `generator` makes.
+pub(crate) fn generate(
+    topology: &mut Topology,
+    generator: &str,
+    node: &Node,
+    contents: &mut Contents,
+) -> Result<(), Diagnostic> {
+    let sizes: &[&str] = match generator {
+        "chain" => &["hops"],
+        "star" => &["leaves"],
+        "tree" => &["depth", "fanout"],
+        "grid" => &["rows", "columns"],
+        _ => &["nodes"],
+    };
+    let others: &[&str] = if generator == "grid" { &["link"] } else { &["link", "prefix"] };
+    let allowed = [sizes, others].concat();
+    let what = format!("`{generator}`");
+    let fields = Fields::of(node, &what, &allowed)?;
+    let mut numbers = [0; 2];
+    for (number, key) in numbers.iter_mut().zip(sizes) {
+        let least = if *key == "nodes" { 2 } else { 1 };
+        *number = whole(fields.need(key, &format!("{key}: 6"))?, key, least..=MOST)?;
+    }
+    let prefix = match fields.get("prefix") {
+        Some(node) => name(node, "prefix")?,
+        None => "n",
+    };
+    if prefix.contains('-') {
+        return Err(node.error("`prefix`: expected a name without `-`, which stands between the ends of a link"));
+    }
+    check_name(&format!("{prefix}{MOST}"), "prefix", &node.span)?;
+    let config = link::template(fields.get("link"), contents)?;
+    let mut maker = Maker { topology, prefix, config, span: &node.span };
+    match (generator, numbers) {
+        ("chain", [hops, _]) => maker.chain(hops),
+        ("star", [leaves, _]) => maker.star(leaves),
+        ("tree", [depth, fanout]) => maker.tree(depth, fanout, &fields),
+        ("grid", [rows, columns]) => maker.grid(rows, columns),
+        (_, [nodes, _]) => maker.full(nodes),
+    }
+}
+
+struct Maker<'a> {
+    topology: &'a mut Topology,
+    prefix: &'a str,
+    config: Config,
+    span: &'a Span,
+}
+
+impl Maker<'_> {
+    /// `n0` to `n6` in a row.
+    fn chain(&mut self, hops: u64) -> Result<(), Diagnostic> {
+        let mut last = self.node(0, (0.0, 0.0))?;
+        for number in 1..=hops {
+            let next = self.node(number, (number as f64, 0.0))?;
+            self.pair(last, next)?;
+            last = next;
+        }
+        Ok(())
+    }
+
+    /// `hub` in the middle of `n0`, `n1` and so on.
+    fn star(&mut self, leaves: u64) -> Result<(), Diagnostic> {
+        let hub = self.topology.add_node("hub", Some((0.0, 0.0)), self.span)?;
+        for number in 0..leaves {
+            let leaf = self.node(number, on_circle(number, leaves))?;
+            self.pair(hub, leaf)?;
+        }
+        Ok(())
+    }
+
+    /// `n0` on top, then level by level: the children of n(i) are n(i * fanout + 1) and on.
+    fn tree(&mut self, depth: u64, fanout: u64, fields: &Fields<'_>) -> Result<(), Diagnostic> {
+        let mut level = 1_u64;
+        let mut total = 1_u64;
+        for _ in 0..depth {
+            level = level.saturating_mul(fanout);
+            total = total.saturating_add(level);
+            if total > MOST {
+                return Err(fields.error(format!("a topology has at most {MOST} nodes, this tree has more")));
+            }
+        }
+        let widest = level as f64;
+        let root = self.topology.nodes.len();
+        let (mut number, mut level) = (0, 1_u64);
+        for row in 0..=depth {
+            for place in 0..level {
+                let x = (place as f64 + 0.5) * widest / level as f64;
+                let node = self.node(number, (x, row as f64))?;
+                if number > 0 {
+                    self.pair(root + ((number - 1) / fanout) as usize, node)?;
+                }
+                number += 1;
+            }
+            level = level.saturating_mul(fanout);
+        }
+        Ok(())
+    }
+
+    /// `r0c0` and so on, row by column, each linked to its right and lower neighbour.
+    fn grid(&mut self, rows: u64, columns: u64) -> Result<(), Diagnostic> {
+        if rows.saturating_mul(columns) > MOST {
+            return Err(self.span.error(format!("a topology has at most {MOST} nodes, this grid has more")));
+        }
+        let first = self.topology.nodes.len();
+        for row in 0..rows {
+            for column in 0..columns {
+                let name = format!("r{row}c{column}");
+                let place = (column as f64, row as f64);
+                let node = self.topology.add_node(&name, Some(place), self.span)?;
+                debug_assert_eq!(node, first + (row * columns + column) as usize);
+            }
+        }
+        let at = |row: u64, column: u64| first + (row * columns + column) as usize;
+        for row in 0..rows {
+            for column in 0..columns {
+                if column + 1 < columns {
+                    self.pair(at(row, column), at(row, column + 1))?;
+                }
+                if row + 1 < rows {
+                    self.pair(at(row, column), at(row + 1, column))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `n0`, `n1` and so on, each linked to each.
+    fn full(&mut self, nodes: u64) -> Result<(), Diagnostic> {
+        let links = nodes.saturating_mul(nodes.saturating_sub(1)) / 2;
+        if links > MOST {
+            return Err(self.span.error(format!("a topology has at most {MOST} links, this one has {links}")));
+        }
+        let first = self.topology.nodes.len();
+        for number in 0..nodes {
+            self.node(number, on_circle(number, nodes))?;
+        }
+        for one in first..first + nodes as usize {
+            for other in one + 1..first + nodes as usize {
+                self.pair(one, other)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn node(&mut self, number: u64, position: (f64, f64)) -> Result<usize, Diagnostic> {
+        self.topology.add_node(&format!("{}{number}", self.prefix), Some(position), self.span)
+    }
+
+    fn pair(&mut self, from: usize, to: usize) -> Result<(), Diagnostic> {
+        self.topology.add_pair(from, to, &self.config, self.span)
+    }
+}
+
+/// Neighbours on the circle are about 1 apart.
+fn on_circle(number: u64, of: u64) -> (f64, f64) {
+    let radius = (of as f64 / TAU).max(1.0);
+    let angle = TAU * number as f64 / of as f64;
+    // Six decimals, so that a drawing is the same on every machine.
+    let rounded = |x: f64| (x * 1e6).round() / 1e6;
+    (rounded(radius * angle.cos()), rounded(radius * angle.sin()))
+}

@@ -1,0 +1,197 @@
+//! From a file and the command line to a [`Plan`].
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hopcast_core::{Duration, Instant};
+
+use super::decode::{self, Fields, entries, some_duration, whole};
+use super::diagnostic::Diagnostic;
+use super::events::events;
+use super::files::{self, Contents};
+use super::flows::Flows;
+use super::model::{Capture, Case, Measure, NodeId, Plan, Scenario};
+use super::published;
+use super::set;
+use super::sweep::Sweep;
+use super::topology::Topology;
+use super::transports::Variants;
+use super::yaml::{Kind, Node, Source, Span, parse};
+
+/// The keys of a scenario.
+pub(crate) const TOP: [&str; 16] = [
+    "title", "seed", "duration", "measure", "topology", "events", "flows", "variants", "roles", "capture", "sweep",
+    "repeats", "published", "quick", "include", "description",
+];
+const ROLES: [&str; 2] = ["helper", "relay"];
+const MOST_REPEATS: u64 = 100_000;
+/// The shortest step of the time series that is chosen unasked.
+const SHORTEST_STEP: Duration = Duration::from_millis(10);
+const MOST_STEPS: u64 = 1_000_000;
+/// How many nodes, links, events and flows all cases may have together: a few gigabytes of memory.
+const MOST_ELEMENTS: usize = 20_000_000;
+
+/// What the command line says over the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// `--set path=value`, in order: a later one wins.
+    pub sets: Vec<String>,
+    /// `--seed`.
+    pub seed: Option<u64>,
+    /// `--repeats`.
+    pub repeats: Option<u64>,
+    /// `--quick`: whether the file's `quick:` applies. What the command line sets itself wins over it.
+    pub quick: bool,
+}
+
+/// Reads a scenario file.
+pub fn load(path: &Path, overrides: &Overrides) -> Result<Plan, Diagnostic> {
+    plan(files::load(path)?, path, overrides)
+}
+
+/// Reads a scenario from `text` as if it stood in the file `path`, which is not opened.
+pub fn load_text(path: &Path, text: &str, overrides: &Overrides) -> Result<Plan, Diagnostic> {
+    plan(files::load_text(path, text)?, path, overrides)
+}
+
+fn plan(mut root: Node, path: &Path, overrides: &Overrides) -> Result<Plan, Diagnostic> {
+    Fields::of(&root, "a scenario", &TOP)?;
+    apply(&mut root, overrides)?;
+    let fields = Fields::of(&root, "a scenario", &TOP)?;
+    let title = match fields.get("title") {
+        Some(node) => decode::text(node, "title")?.to_owned(),
+        None => path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default(),
+    };
+    let repeats = fields.read("repeats", |node, key| whole(node, key, 1..=MOST_REPEATS))?.unwrap_or(1);
+
+    let sweep = root.take("sweep");
+    let published = root.take("published");
+    let sweep = Sweep::of(sweep.as_ref(), &root)?;
+    let mut contents = Contents::default();
+    let mut cases = Vec::new();
+    let mut elements = 0;
+    for number in 0..sweep.cases {
+        let mut case = root.clone();
+        let mut parameters = Vec::new();
+        for setting in sweep.case(number) {
+            set::assign(&mut case, setting.path, setting.at, setting.value.clone())?;
+            parameters.push((setting.path.to_owned(), setting.written()));
+        }
+        let scenario = scenario(&case, &mut contents)?;
+        elements += scenario.nodes.len() + scenario.links.len() + scenario.events.len() + scenario.flows.len();
+        if elements > MOST_ELEMENTS {
+            return Err(root.error(format!(
+                "all cases together may have {MOST_ELEMENTS} nodes, links, events and flows; the first {} have more",
+                number + 1
+            )));
+        }
+        cases.push(Case { parameters, scenario: Arc::new(scenario) });
+    }
+    let published = published::published(published.as_ref(), &sweep, &cases)?;
+    Ok(Plan { title, repeats, cases, published })
+}
+
+/// `quick:`, then the command line.
+fn apply(root: &mut Node, overrides: &Overrides) -> Result<(), Diagnostic> {
+    if let Some(quick) = root.take("quick") {
+        for entry in entries(&quick, "`quick`")? {
+            if overrides.quick {
+                set::override_value(root, &entry.key, &entry.key_span, entry.value.clone())?;
+            }
+        }
+    }
+    for text in &overrides.sets {
+        let source = command_line(format!("--set {text}"));
+        let span = Span::start(&source);
+        let Some((path, value)) = text.split_once('=') else {
+            return Err(span.error("expected `path=value`, for example `flows.bulk.over=udp`"));
+        };
+        let value = match value.trim() {
+            "" => Node { span: span.clone(), kind: Kind::Scalar(String::new()) },
+            value => parse(value, &source)?,
+        };
+        set::override_value(root, path.trim(), &span, value)?;
+    }
+    for (key, value) in [("seed", overrides.seed), ("repeats", overrides.repeats)] {
+        if let Some(value) = value {
+            let span = Span::start(&command_line(format!("--{key} {value}")));
+            let node = Node { span: span.clone(), kind: Kind::Scalar(value.to_string()) };
+            set::override_value(root, key, &span, node)?;
+        }
+    }
+    Ok(())
+}
+
+/// The command line's relative paths are relative to where it was typed.
+fn command_line(name: String) -> Arc<Source> {
+    Arc::new(Source { name, dir: PathBuf::new(), lines: false })
+}
+
+/// One case.
+fn scenario(root: &Node, contents: &mut Contents) -> Result<Scenario, Diagnostic> {
+    let fields = Fields::of(root, "a scenario", &TOP)?;
+    let seed = fields.read("seed", |node, key| whole(node, key, 0..=u64::MAX))?.unwrap_or(1);
+    let duration = some_duration(fields.need("duration", "duration: 60s")?, "duration")?;
+    let measure = measure(fields.get("measure"), duration)?;
+    let topology = Topology::of(fields.need("topology", "topology: { chain: { hops: 6 } }")?, contents)?;
+    let variants = Variants::of(fields.get("variants"))?;
+    let flows = fields.need("flows", "flows: [{ from: n0, to: n6, over: udp, app: bulk }]")?;
+    let flows = Flows::of(flows, &topology, &variants, contents)?;
+    let events = events(fields.get("events"), &topology, &flows, contents)?;
+    let roles = roles(fields.get("roles"), &topology)?;
+    let capture = match fields.get("capture") {
+        None => Capture::Nothing,
+        Some(Node { kind: Kind::Scalar(text), .. }) if text == "none" => Capture::Nothing,
+        Some(Node { kind: Kind::Scalar(text), .. }) if text == "all" => {
+            Capture::Nodes((0..topology.nodes.len()).collect())
+        }
+        Some(node) => Capture::Nodes(topology.node_list(node, "capture")?),
+    };
+    let Topology { nodes, links, .. } = topology;
+    Ok(Scenario { seed, duration, measure, nodes, links, events, flows: flows.flows, roles, capture })
+}
+
+fn measure(node: Option<&Node>, duration: Duration) -> Result<Measure, Diagnostic> {
+    let end = Instant::ZERO + duration;
+    let mut measure = Measure { from: Instant::ZERO, to: end, interval: usual_step(duration) };
+    let Some(node) = node else { return Ok(measure) };
+    let fields = Fields::of(node, "`measure`", &["from", "to", "interval"])?;
+    let time = |node: &Node, key: &str| Ok(Instant::ZERO + decode::duration(node, key)?);
+    measure.to = fields.read("to", time)?.unwrap_or(measure.to);
+    measure.from = fields.read("from", time)?.unwrap_or(measure.from);
+    measure.interval = fields.read("interval", some_duration)?.unwrap_or(measure.interval);
+    if let (Some(node), true) = (fields.get("to"), measure.to > end) {
+        return Err(node.error(format!("`to`: expected at most the duration {duration}, found {}", node.found())));
+    }
+    if let (Some(node), true) = (fields.get("from").or(fields.get("to")), measure.from >= measure.to) {
+        return Err(node.error(format!("`measure`: the window from {} to {} is empty", measure.from, measure.to)));
+    }
+    if let (Some(node), true) =
+        (fields.get("interval"), duration.as_nanos() / measure.interval.as_nanos() > MOST_STEPS)
+    {
+        return Err(node.error(format!("`interval`: a run has at most {MOST_STEPS} steps, this makes more")));
+    }
+    Ok(measure)
+}
+
+/// The next of 1, 2, 5, 10, … that gives at most a hundred steps.
+fn usual_step(duration: Duration) -> Duration {
+    let wanted = (duration.as_nanos() / 100).max(SHORTEST_STEP.as_nanos());
+    let mut decade = SHORTEST_STEP.as_nanos();
+    loop {
+        for step in [decade, 2 * decade, 5 * decade] {
+            if step >= wanted {
+                return Duration::from_nanos(step);
+            }
+        }
+        decade = decade.saturating_mul(10);
+    }
+}
+
+fn roles(node: Option<&Node>, topology: &Topology) -> Result<BTreeMap<String, Vec<NodeId>>, Diagnostic> {
+    let Some(node) = node else { return Ok(BTreeMap::new()) };
+    let fields = Fields::of(node, "`roles`", &ROLES)?;
+    let role = |role: &str| Ok(fields.read(role, |node, key| topology.node_list(node, key))?.map(|nodes| (role.to_owned(), nodes)));
+    ROLES.iter().filter_map(|name| role(name).transpose()).collect()
+}

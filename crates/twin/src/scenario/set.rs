@@ -1,0 +1,184 @@
+//! Paths such as `flows.bulk.over`, and putting values where they lead: `--set`, `quick:` and each case of a sweep.
+
+use super::decode::{did_you_mean, one_or_list};
+use super::diagnostic::Diagnostic;
+use super::yaml::{Entry, Kind, Node, Span};
+
+/// How many elements of a list an error names.
+const MOST_NAMED: usize = 12;
+
+/// Puts `value` where `path` leads from `root`; `at` is where the path is written.
+///
+/// An element of a list is named by its `name` or its index. A key that is not there yet is made, so that a key left
+/// at its default can be set; a misspelt one is then found as unknown, at the place of the path.
+pub(crate) fn assign(root: &mut Node, path: &str, at: &Span, value: Node) -> Result<(), Diagnostic> {
+    let mut node = root;
+    let mut before = String::new();
+    for element in path.split('.') {
+        if element.is_empty() {
+            return Err(at.error(format!("expected a path such as `flows.bulk.over`, found `{path}`")));
+        }
+        node = step(node, element, &before, at)?;
+        if !before.is_empty() {
+            before.push('.');
+        }
+        before.push_str(element);
+    }
+    *node = value;
+    Ok(())
+}
+
+/// One step down from `node`, which `before` led to.
+fn step<'a>(node: &'a mut Node, element: &str, before: &str, at: &Span) -> Result<&'a mut Node, Diagnostic> {
+    if let Kind::Scalar(text) = &node.kind {
+        // `app: bulk` is short for `app: { bulk: }`, and nothing is short for an empty map.
+        let entries = match text.as_str() {
+            "" => Vec::new(),
+            word if word == element => vec![empty_entry(word, &node.span)],
+            word => {
+                return Err(at.error(format!(
+                    "`{before}` is the value `{word}`: there is no `{element}` in it"
+                )));
+            }
+        };
+        node.kind = Kind::Map(entries);
+    }
+    match &mut node.kind {
+        Kind::Map(entries) => {
+            let place = match entries.iter().position(|entry| entry.key == element) {
+                Some(place) => place,
+                None => {
+                    entries.push(empty_entry(element, at));
+                    entries.len() - 1
+                }
+            };
+            Ok(&mut entries[place].value)
+        }
+        Kind::List(items) => match place(items, element) {
+            Some(place) => Ok(&mut items[place]),
+            None => {
+                let names: Vec<_> = items.iter().filter_map(name_of).collect();
+                let hint = did_you_mean(element, names.iter().copied());
+                let known = match items.len() {
+                    0 => "it is empty".to_owned(),
+                    count if names.is_empty() => format!("its elements: 0 to {}", count - 1),
+                    _ => format!("its elements: {}", names[..names.len().min(MOST_NAMED)].join(", ")),
+                };
+                Err(at.error(format!("`{before}` has no element `{element}`{hint} ({known})")))
+            }
+        },
+        Kind::Scalar(_) => Err(at.error(format!("there is no `{element}` in `{before}`"))),
+    }
+}
+
+fn empty_entry(key: &str, span: &Span) -> Entry {
+    let value = Node { span: span.clone(), kind: Kind::Scalar(String::new()) };
+    Entry { key: key.to_owned(), key_span: span.clone(), value }
+}
+
+fn place(items: &[Node], element: &str) -> Option<usize> {
+    let named = items.iter().position(|item| name_of(item) == Some(element));
+    named.or_else(|| element.parse().ok().filter(|index| *index < items.len()))
+}
+
+fn name_of(item: &Node) -> Option<&str> {
+    match item.get("name") {
+        Some(Node { kind: Kind::Scalar(name), .. }) => Some(name),
+        _ => None,
+    }
+}
+
+/// The one spelling of `path`: indices where it has names, as far as it leads anywhere.
+pub(crate) fn canonical(root: &Node, path: &str) -> Vec<String> {
+    let mut node = Some(root);
+    path.split('.')
+        .map(|element| match node.map(|node| &node.kind) {
+            Some(Kind::List(items)) => {
+                let place = place(items, element);
+                node = place.map(|place| &items[place]);
+                place.map_or_else(|| element.to_owned(), |place| place.to_string())
+            }
+            Some(Kind::Map(_) | Kind::Scalar(_)) | None => {
+                node = node.and_then(|node| node.get(element));
+                element.to_owned()
+            }
+        })
+        .collect()
+}
+
+/// Overrides what the file says: like [`assign`], and a value given to a swept path pins the sweep to it.
+///
+/// `sweep.PATH` gives the sweep of PATH another list of values.
+pub(crate) fn override_value(root: &mut Node, path: &str, at: &Span, value: Node) -> Result<(), Diagnostic> {
+    if let Some(swept) = path.strip_prefix("sweep.") {
+        let wanted = canonical(root, swept);
+        if let Some(list) = swept_values(root, &wanted) {
+            *list = value;
+            return Ok(());
+        }
+        let sweep = step(root, "sweep", "", at)?;
+        // The whole path is one key of the sweep.
+        *step(sweep, swept, "sweep", at)? = value;
+        return Ok(());
+    }
+    let wanted = canonical(root, path);
+    let in_zip = swept_place(root, &wanted).is_some_and(|place| place.zip.is_some());
+    if let Some(list) = swept_values(root, &wanted) {
+        let values = match &list.kind {
+            // Within a zip the list keeps its length, which the others share; a sweep of equal values is one case.
+            Kind::List(values) if in_zip => values.len().max(1),
+            Kind::List(_) | Kind::Scalar(_) | Kind::Map(_) => 1,
+        };
+        *list = Node { span: value.span.clone(), kind: Kind::List(vec![value; values]) };
+        return Ok(());
+    }
+    for length in 1..wanted.len() {
+        if swept_place(root, &wanted[..length]).is_some() {
+            let swept: Vec<_> = path.split('.').take(length).collect();
+            let swept = swept.join(".");
+            return Err(at.error(format!(
+                "`{swept}` is swept, so nothing in it can be set: set `{swept}`, or its values with `sweep.{swept}`"
+            )));
+        }
+    }
+    assign(root, path, at, value)
+}
+
+/// Where a sweep has a path: the axis, and for a zip which of several and which of its lists.
+struct Place {
+    axis: usize,
+    zip: Option<(usize, usize)>,
+}
+
+/// Where the sweep has the path whose canonical spelling is `wanted`.
+fn swept_place(root: &Node, wanted: &[String]) -> Option<Place> {
+    let Kind::Map(axes) = &root.get("sweep")?.kind else { return None };
+    axes.iter().enumerate().find_map(|(axis, entry)| {
+        if entry.key != "zip" {
+            return (canonical(root, &entry.key) == wanted).then_some(Place { axis, zip: None });
+        }
+        one_or_list(&entry.value).iter().enumerate().find_map(|(zip, node)| {
+            let Kind::Map(lists) = &node.kind else { return None };
+            let list = lists.iter().position(|list| canonical(root, &list.key) == wanted)?;
+            Some(Place { axis, zip: Some((zip, list)) })
+        })
+    })
+}
+
+/// The list of values that the sweep gives to the path whose canonical spelling is `wanted`.
+fn swept_values<'a>(root: &'a mut Node, wanted: &[String]) -> Option<&'a mut Node> {
+    let Place { axis, zip } = swept_place(root, wanted)?;
+    let axis = child(root.get_mut("sweep")?, axis)?;
+    let Some((zip, list)) = zip else { return Some(axis) };
+    let zip = if matches!(axis.kind, Kind::List(_)) { child(axis, zip)? } else { axis };
+    child(zip, list)
+}
+
+/// The value at `place` of a list or map.
+fn child(node: &mut Node, place: usize) -> Option<&mut Node> {
+    match &mut node.kind {
+        Kind::List(items) => items.get_mut(place),
+        Kind::Map(entries) => entries.get_mut(place).map(|entry| &mut entry.value),
+        Kind::Scalar(_) => None,
+    }
+}

@@ -1,0 +1,148 @@
+//! Sweeps: the cartesian product of axes, the first slowest; a zip is one axis that moves several paths.
+
+use super::decode::{did_you_mean, entries, one_or_list};
+use super::diagnostic::Diagnostic;
+use super::set;
+use super::yaml::{Entry, Kind, Node, Span};
+
+/// How many cases a sweep may have.
+const MOST_CASES: usize = 100_000;
+/// What a path may not lead to: it is the plan's, not a case's.
+const NOT_SWEPT: [&str; 6] = ["sweep", "quick", "include", "repeats", "title", "published"];
+
+/// What moves together.
+struct Axis<'a> {
+    paths: Vec<&'a Entry>,
+    length: usize,
+}
+
+/// One case: what each path is set to.
+pub(crate) struct Setting<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) at: &'a Span,
+    pub(crate) value: &'a Node,
+}
+
+impl Setting<'_> {
+    /// The value as tables show it: as written, and a stack joined by `/`.
+    pub(crate) fn written(&self) -> String {
+        written(self.path, self.value)
+    }
+}
+
+fn written(path: &str, value: &Node) -> String {
+    match &value.kind {
+        Kind::List(layers) if path.rsplit('.').next() == Some("over") => {
+            let layers: Vec<_> = layers.iter().map(Node::written).collect();
+            layers.join("/")
+        }
+        _ => value.written(),
+    }
+}
+
+/// A whole sweep.
+pub(crate) struct Sweep<'a> {
+    axes: Vec<Axis<'a>>,
+    /// How many cases there are; one if nothing is swept.
+    pub(crate) cases: usize,
+}
+
+impl<'a> Sweep<'a> {
+    /// The sweep that `node` describes, of paths into `root`.
+    pub(crate) fn of(node: Option<&'a Node>, root: &Node) -> Result<Self, Diagnostic> {
+        let Some(node) = node else {
+            return Ok(Self { axes: Vec::new(), cases: 1 });
+        };
+        let mut axes = Vec::new();
+        for entry in entries(node, "`sweep`")? {
+            if entry.key == "zip" {
+                for zip in one_or_list(&entry.value) {
+                    axes.push(zipped(entries(zip, "`zip`")?, zip)?);
+                }
+            } else {
+                axes.push(Axis { paths: vec![entry], length: values(entry)?.len() });
+            }
+        }
+        check_paths(&axes, root)?;
+        let cases = axes.iter().try_fold(1_usize, |cases, axis| cases.checked_mul(axis.length));
+        match cases {
+            Some(cases) if cases <= MOST_CASES => Ok(Self { axes, cases }),
+            Some(cases) => Err(node.error(format!("a sweep has at most {MOST_CASES} cases, this one has {cases}"))),
+            None => Err(node.error(format!("a sweep has at most {MOST_CASES} cases, this one has far more"))),
+        }
+    }
+
+    /// The settings of one case, in the order of the file.
+    pub(crate) fn case(&self, mut number: usize) -> Vec<Setting<'a>> {
+        let mut settings = Vec::new();
+        // The last axis is the fastest, so it is the remainder; the file's order is restored below.
+        for axis in self.axes.iter().rev() {
+            let row = number % axis.length;
+            number /= axis.length;
+            for entry in axis.paths.iter().rev() {
+                if let Kind::List(values) = &entry.value.kind {
+                    settings.push(Setting { path: &entry.key, at: &entry.key_span, value: &values[row] });
+                }
+            }
+        }
+        settings.reverse();
+        settings
+    }
+
+    /// Each swept path with its values as tables show them.
+    pub(crate) fn paths(&self) -> Vec<(&'a str, Vec<String>)> {
+        let entries = self.axes.iter().flat_map(|axis| &axis.paths);
+        entries
+            .map(|entry| {
+                let values = one_or_list(&entry.value).iter().map(|value| written(&entry.key, value));
+                (entry.key.as_str(), values.collect())
+            })
+            .collect()
+    }
+}
+
+fn values(entry: &Entry) -> Result<&[Node], Diagnostic> {
+    match &entry.value.kind {
+        Kind::List(values) if !values.is_empty() => Ok(values),
+        Kind::List(_) | Kind::Scalar(_) | Kind::Map(_) => Err(entry.value.error(format!(
+            "`{}`: expected a list of values to sweep, found {}",
+            entry.key,
+            if matches!(entry.value.kind, Kind::List(_)) { "an empty one".to_owned() } else { entry.value.found() }
+        ))),
+    }
+}
+
+fn zipped<'a>(lists: &'a [Entry], zip: &Node) -> Result<Axis<'a>, Diagnostic> {
+    let Some(first) = lists.first() else {
+        return Err(zip.error("`zip`: expected a map of paths to lists of values, found nothing"));
+    };
+    let length = values(first)?.len();
+    for list in lists {
+        let found = values(list)?.len();
+        if found != length {
+            return Err(list.value.error(format!(
+                "`{}`: expected {length} values, as many as `{}` has in the same zip, found {found}",
+                list.key, first.key
+            )));
+        }
+    }
+    Ok(Axis { paths: lists.iter().collect(), length })
+}
+
+fn check_paths(axes: &[Axis<'_>], root: &Node) -> Result<(), Diagnostic> {
+    let mut seen = std::collections::BTreeMap::new();
+    for entry in axes.iter().flat_map(|axis| &axis.paths) {
+        let path = set::canonical(root, &entry.key);
+        if NOT_SWEPT.contains(&path[0].as_str()) {
+            return Err(entry.key_span.error(format!("`{}` cannot be swept", path[0])));
+        }
+        if !super::TOP.contains(&path[0].as_str()) {
+            let hint = did_you_mean(&path[0], super::TOP.iter().copied());
+            return Err(entry.key_span.error(format!("`{}` leads nowhere: unknown key `{}`{hint}", entry.key, path[0])));
+        }
+        if let Some(other) = seen.insert(path, &entry.key) {
+            return Err(entry.key_span.error(format!("`{}` is swept twice, also as `{other}`", entry.key)));
+        }
+    }
+    Ok(())
+}

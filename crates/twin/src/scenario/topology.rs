@@ -1,0 +1,191 @@
+//! Nodes and links: written out, made by a generator, or both.
+
+use std::collections::BTreeMap;
+
+use hopcast_link::{Config, Direction};
+
+use super::decode::{self, Fields, did_you_mean, list, name, number, text};
+use super::diagnostic::Diagnostic;
+use super::files::Contents;
+use super::generate;
+use super::link;
+use super::model::{Link, LinkId, LinkModel, Node as Host, NodeId};
+use super::yaml::{Kind, Node, Span};
+
+/// How many nodes, and how many links, there may be.
+pub(crate) const MOST: u64 = 1_000_000;
+
+/// The network before anything happens to it.
+#[derive(Default)]
+pub(crate) struct Topology {
+    pub(crate) nodes: Vec<Host>,
+    pub(crate) links: Vec<Link>,
+    node_names: BTreeMap<String, NodeId>,
+    link_names: BTreeMap<String, LinkId>,
+}
+
+impl Topology {
+    pub(crate) fn of(node: &Node, contents: &mut Contents) -> Result<Self, Diagnostic> {
+        let allowed = ["nodes", "links", "chain", "star", "tree", "grid", "full"];
+        let fields = Fields::of(node, "`topology`", &allowed)?;
+        let mut topology = Self::default();
+        for key in fields.keys() {
+            let Some(part) = fields.get(key) else { continue };
+            match key {
+                "nodes" => topology.add_nodes(part)?,
+                "links" => {}
+                generator => generate::generate(&mut topology, generator, part, contents)?,
+            }
+        }
+        // Last, as they may join what generators make.
+        if let Some(links) = fields.get("links") {
+            for item in list(links, "links")? {
+                topology.add_written_link(item, contents)?;
+            }
+        }
+        if topology.nodes.is_empty() {
+            return Err(fields.error(
+                "`topology` has no nodes: give it `nodes` and `links`, or a generator such as `chain: { hops: 6 }`",
+            ));
+        }
+        Ok(topology)
+    }
+
+    /// The node that `node` names.
+    pub(crate) fn node(&self, node: &Node, key: &str) -> Result<NodeId, Diagnostic> {
+        let found = text(node, key)?;
+        self.node_names.get(found).copied().ok_or_else(|| {
+            let hint = did_you_mean(found, self.node_names.keys().map(String::as_str));
+            node.error(format!("`{key}`: there is no node `{found}`{hint}"))
+        })
+    }
+
+    /// The nodes that a name or list of names stands for, each once.
+    pub(crate) fn node_list(&self, node: &Node, key: &str) -> Result<Vec<NodeId>, Diagnostic> {
+        let mut nodes = Vec::new();
+        let mut seen = std::collections::BTreeSet::new();
+        for item in decode::one_or_list(node) {
+            let id = self.node(item, key)?;
+            if !seen.insert(id) {
+                return Err(item.error(format!("`{key}`: {} stands here twice", item.found())));
+            }
+            nodes.push(id);
+        }
+        Ok(nodes)
+    }
+
+    /// The link that `node` names.
+    pub(crate) fn link(&self, node: &Node, key: &str) -> Result<LinkId, Diagnostic> {
+        let found = text(node, key)?;
+        self.link_names.get(found).copied().ok_or_else(|| {
+            let hint = did_you_mean(found, self.link_names.keys().map(String::as_str));
+            node.error(format!("`{key}`: there is no link `{found}`{hint}"))
+        })
+    }
+
+    pub(crate) fn add_node(
+        &mut self,
+        name: &str,
+        position: Option<(f64, f64)>,
+        span: &Span,
+    ) -> Result<NodeId, Diagnostic> {
+        let id = self.nodes.len();
+        if id as u64 >= MOST {
+            return Err(span.error(format!("a topology has at most {MOST} nodes")));
+        }
+        if self.node_names.insert(name.to_owned(), id).is_some() {
+            return Err(span.error(format!("the node name `{name}` is taken already")));
+        }
+        self.nodes.push(Host { name: name.to_owned(), position });
+        Ok(id)
+    }
+
+    /// Adds a link; without a name it is called after its ends.
+    pub(crate) fn add_link(
+        &mut self,
+        name: Option<&str>,
+        ends: Vec<NodeId>,
+        model: LinkModel,
+        span: &Span,
+    ) -> Result<(), Diagnostic> {
+        let id = self.links.len();
+        if id as u64 >= MOST {
+            return Err(span.error(format!("a topology has at most {MOST} links")));
+        }
+        let name = match name {
+            Some(name) => name.to_owned(),
+            None => {
+                let ends: Vec<_> = ends.iter().map(|end| self.nodes[*end].name.as_str()).collect();
+                ends.join("-")
+            }
+        };
+        if self.link_names.insert(name.clone(), id).is_some() {
+            return Err(span.error(format!("the link name `{name}` is taken already: give this one a `name`")));
+        }
+        self.links.push(Link { name, ends, model });
+        Ok(())
+    }
+
+    pub(crate) fn add_pair(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        config: &Config,
+        span: &Span,
+    ) -> Result<(), Diagnostic> {
+        self.add_link(None, vec![from, to], LinkModel::PointToPoint(config.clone()), span)
+    }
+
+    fn add_nodes(&mut self, node: &Node) -> Result<(), Diagnostic> {
+        for item in list(node, "nodes")? {
+            match &item.kind {
+                Kind::Map(_) => {
+                    let fields = Fields::of(item, "a node", &["name", "position"])?;
+                    let position = fields.read("position", position)?;
+                    let named = fields.need("name", "gateway")?;
+                    self.add_node(name(named, "name")?, position, &named.span)?;
+                }
+                Kind::Scalar(_) | Kind::List(_) => {
+                    self.add_node(name(item, "nodes")?, None, &item.span)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_written_link(&mut self, item: &Node, contents: &mut Contents) -> Result<(), Diagnostic> {
+        let medium = item.get("medium").is_some();
+        let mut allowed: Vec<&str> = vec!["name"];
+        allowed.extend(if medium { ["medium"].as_slice() } else { &["between", "medium"] });
+        allowed.extend(link::DIRECTION);
+        if !medium {
+            allowed.extend(["duplex", "forward", "backward"]);
+        }
+        let what = if medium { "a medium" } else { "a link" };
+        let fields = Fields::of(item, what, &allowed)?;
+        let key = if medium { "medium" } else { "between" };
+        let joined = fields.need(key, "[a, b]")?;
+        let ends = self.node_list(joined, key)?;
+        if ends.len() < 2 || (!medium && ends.len() > 2) {
+            let hint = if medium { "two or more nodes" } else { "two nodes (more of them share a `medium`)" };
+            return Err(joined.error(format!("`{key}`: expected {hint}, found {}", ends.len())));
+        }
+        let model = if medium {
+            LinkModel::Medium(link::direction(fields, Direction::default(), contents)?)
+        } else {
+            LinkModel::PointToPoint(link::point_to_point(fields, contents)?)
+        };
+        let (named, span) = match fields.get("name") {
+            Some(node) => (Some(name(node, "name")?), &node.span),
+            None => (None, &item.span),
+        };
+        self.add_link(named, ends, model, span)
+    }
+}
+
+fn position(node: &Node, key: &str) -> Result<(f64, f64), Diagnostic> {
+    match list(node, key)? {
+        [x, y] => Ok((number(x, key)?, number(y, key)?)),
+        other => Err(node.error(format!("`{key}`: expected `[x, y]`, found {} numbers", other.len()))),
+    }
+}

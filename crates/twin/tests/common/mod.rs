@@ -1,0 +1,33 @@
+//! Scenarios from text, run to their document.
+
+#![allow(dead_code)] // each test file uses its part
+
+use std::path::Path;
+
+use hopcast_twin::results::{Document, Flow};
+use hopcast_twin::scenario::{Overrides, load_text};
+use hopcast_twin::{Monitor, run};
+
+/// The document of the scenario in `text`, run on `threads` threads.
+pub(crate) fn document_on(threads: usize, text: &str) -> Document {
+    let plan = load_text(Path::new("test.yaml"), text, &Overrides::default()).unwrap_or_else(|error| panic!("{error}"));
+    run(&plan, threads, None, &Monitor::default()).unwrap()
+}
+
+/// The document of the scenario in `text`.
+pub(crate) fn document(text: &str) -> Document {
+    document_on(2, text)
+}
+
+/// The one flow of the one run in `text`.
+pub(crate) fn flow(text: &str) -> Flow {
+    let document = document(text);
+    assert_eq!(document.runs.len(), 1);
+    document.runs.into_iter().next().unwrap().flows.remove(0)
+}
+
+/// Fails unless `found` is within `share` of `expected`.
+#[track_caller]
+pub(crate) fn near(found: f64, expected: f64, share: f64) {
+    assert!((found / expected - 1.0).abs() <= share, "{found} is not within {share} of {expected}");
+}

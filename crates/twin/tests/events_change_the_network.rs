@@ -1,0 +1,82 @@
+//! Scheduled changes: links go down and up, flows start and stop.
+
+mod common;
+
+use common::{document, flow, near};
+
+#[test]
+fn traffic_takes_the_other_way_while_a_link_is_down() {
+    let document = document(
+        "
+title: Two ways
+seed: 1
+duration: 9 s
+measure: { interval: 1 s }
+topology:
+  nodes: [a, b, c, d]
+  links:
+    - { between: [a, b], rate: 10 Mbit/s, delay: 1 ms }
+    - { between: [b, d], rate: 10 Mbit/s, delay: 1 ms }
+    - { between: [a, c], rate: 10 Mbit/s, delay: 5 ms }
+    - { between: [c, d], rate: 10 Mbit/s, delay: 5 ms }
+events:
+  - { at: 3 s, links: b-d, down: true }
+  - { at: 6 s, links: b-d, up: true }
+flows:
+  - { name: cbr, from: a, to: d, over: udp, app: { cbr: { rate: 1 Mbit/s, size: 1000 B } } }
+",
+    );
+    let run = &document.runs[0];
+    let sent = |name: &str| run.series.links.iter().find(|(link, _, _)| link == name).map(|(_, mbps, _)| mbps.clone());
+    let (short, long) = (sent("b>d").unwrap(), sent("c>d").unwrap());
+    near(short[1], 1.042, 0.02);
+    assert_eq!((short[4], long[1]), (0.0, 0.0));
+    near(long[4], 1.042, 0.02);
+    near(short[7], 1.042, 0.02);
+    // At most what was under way when the link went down is missing.
+    let figures = &run.flows[0].figures;
+    assert!(figures.sent_units - figures.delivered_units <= 2, "{figures:?}");
+}
+
+#[test]
+fn a_flow_starts_and_stops_when_the_events_say() {
+    let document = document(
+        "
+title: Now and then
+seed: 1
+duration: 8 s
+measure: { interval: 1 s }
+topology:
+  chain: { hops: 1, link: { rate: 10 Mbit/s } }
+events:
+  - { at: 1 s, start: cbr }
+  - { at: 3 s, stop: cbr }
+  - { at: 5 s, start: cbr }
+flows:
+  - { name: cbr, from: n0, to: n1, over: udp, app: { cbr: { rate: 1 Mbit/s, size: 1000 B, start: event } } }
+",
+    );
+    let (_, goodput) = &document.runs[0].series.flows[0];
+    let on: Vec<bool> = goodput.iter().map(|&mbps| mbps > 0.5).collect();
+    assert_eq!(on, [false, true, true, false, false, true, true, true]);
+}
+
+#[test]
+fn a_new_rate_holds_from_its_instant_on() {
+    let flow = flow(
+        "
+title: Slower
+seed: 1
+duration: 10 s
+measure: { from: 6 s }
+topology:
+  chain: { hops: 2, link: { rate: 50 Mbit/s } }
+events:
+  - { at: 5 s, links: n1-n2, rate: 10 Mbit/s }
+flows:
+  - { name: bulk, from: n0, to: n2, over: udp, app: bulk }
+",
+    );
+    near(flow.figures.goodput_mbps, 10.0 * 1472.0 / 1514.0, 0.002);
+    near(flow.figures.min_cut_fraction.unwrap(), 1472.0 / 1514.0, 0.002);
+}
