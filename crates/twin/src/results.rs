@@ -37,10 +37,13 @@ pub struct Run {
     pub flows: Vec<Flow>,
     /// What each direction of each link carried.
     pub links: Vec<Link>,
+    /// What the hosts did, summed over all of them and over the whole run; only what is not zero.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub hosts: BTreeMap<String, u64>,
     /// The run in time; written to `timeseries.csv`, not to the document.
     #[serde(skip)]
     pub series: Series,
-    /// The topology as drawn; written to `topology.json` once, not to the document.
+    /// The latency distributions; written to `latency.csv`, not to the document.
     #[serde(skip)]
     pub latency: Vec<LatencyCurve>,
 }

@@ -1,5 +1,6 @@
 //! Running a plan: every case and repeat, on every core, into one [`Document`].
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -164,6 +165,7 @@ fn collect(case: &Case, repeat: u64, world: &World) -> Run {
         seed: scenario.seed,
         flows,
         links: links(scenario, world),
+        hosts: hosts(scenario, world),
         series: series(scenario, world),
         latency,
     }
@@ -253,6 +255,18 @@ fn links(scenario: &Scenario, world: &World) -> Vec<Link> {
         }
     }
     links
+}
+
+fn hosts(scenario: &Scenario, world: &World) -> BTreeMap<String, u64> {
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    for node in 0..scenario.nodes.len() {
+        for (counter, value) in world.host_counters(node) {
+            if value > 0 {
+                *sums.entry(counter.to_owned()).or_default() += value;
+            }
+        }
+    }
+    sums
 }
 
 fn series(scenario: &Scenario, world: &World) -> Series {

@@ -228,7 +228,9 @@ pub(crate) fn choice<'a>(
 ) -> Result<(&'a str, &'a Span, Option<&'a Node>), Diagnostic> {
     let (word, span, options) = match &node.kind {
         Kind::Scalar(word) if !word.is_empty() => (word, &node.span, None),
-        Kind::Map(entries) if entries.len() == 1 => (&entries[0].key, &entries[0].key_span, Some(&entries[0].value)),
+        Kind::Map(entries) if entries.len() == 1 => {
+            (&entries[0].key, &entries[0].key_span, Some(&entries[0].value))
+        }
         Kind::Scalar(_) | Kind::List(_) | Kind::Map(_) => {
             let found = match &node.kind {
                 Kind::Map(entries) if entries.len() > 1 => "several".to_owned(),
@@ -263,7 +265,7 @@ pub(crate) fn listed(words: &[&str]) -> String {
 }
 
 /// `: did you mean …?`, or nothing if nothing is near.
-pub(crate) fn did_you_mean<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+pub fn did_you_mean<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     match nearest(found, candidates) {
         Some(nearest) => format!(": did you mean `{nearest}`?"),
         None => String::new(),

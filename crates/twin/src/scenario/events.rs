@@ -14,8 +14,20 @@ use super::yaml::{Kind, Node};
 
 const CHANGES: [&str; 8] = ["rate", "delay", "jitter", "loss", "corrupt", "duplicate", "down", "up"];
 const ALLOWED: [&str; 14] = [
-    "name", "at", "links", "from", "rate", "delay", "jitter", "loss", "corrupt", "duplicate", "down", "up",
-    "start", "stop",
+    "name",
+    "at",
+    "links",
+    "from",
+    "rate",
+    "delay",
+    "jitter",
+    "loss",
+    "corrupt",
+    "duplicate",
+    "down",
+    "up",
+    "start",
+    "stop",
 ];
 /// How many changes of single links all events may come to.
 const MOST: usize = 10_000_000;
@@ -91,7 +103,8 @@ fn targets(
 ) -> Result<Vec<(LinkId, Option<usize>)>, Diagnostic> {
     let Some(links) = fields.get("links") else {
         return if changes {
-            Err(fields.error("an event that changes links needs `links`: `all`, a link's name or a list of names"))
+            Err(fields
+                .error("an event that changes links needs `links`: `all`, a link's name or a list of names"))
         } else {
             Ok(Vec::new())
         };
@@ -100,7 +113,8 @@ fn targets(
     let ids = if all {
         (0..topology.links.len()).collect()
     } else {
-        let ids: Result<Vec<_>, _> = one_or_list(links).iter().map(|node| topology.link(node, "links")).collect();
+        let ids: Result<Vec<_>, _> =
+            one_or_list(links).iter().map(|node| topology.link(node, "links")).collect();
         ids?
     };
     let Some(from_node) = fields.get("from") else {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use hopcast_link::Loss;
 
-use super::diagnostic::Diagnostic;
 use super::decode::{one_or_list, text};
+use super::diagnostic::Diagnostic;
 use super::yaml::{Entry, Kind, Node, Source, Span, parse};
 
 /// The largest scenario file, in bytes.

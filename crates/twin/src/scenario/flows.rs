@@ -133,7 +133,9 @@ fn app(node: &Node, port: Port, over: &str, contents: &mut Contents) -> Result<A
                 (Some(node), None) => frequency(node, "rate")?,
                 (None, Some(node)) => some_duration(node, "every")?,
                 (None, None) => {
-                    return Err(fields.error("`messages` needs `rate` or `every`, for example `rate: 100 Hz`"));
+                    return Err(
+                        fields.error("`messages` needs `rate` or `every`, for example `rate: 100 Hz`")
+                    );
                 }
             };
             Ok(App::Messages { size, every, span: span(fields)? })

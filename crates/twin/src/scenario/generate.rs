@@ -39,7 +39,9 @@ pub(crate) fn generate(
         None => "n",
     };
     if prefix.contains('-') {
-        return Err(node.error("`prefix`: expected a name without `-`, which stands between the ends of a link"));
+        return Err(
+            node.error("`prefix`: expected a name without `-`, which stands between the ends of a link")
+        );
     }
     check_name(&format!("{prefix}{MOST}"), "prefix", &node.span)?;
     let config = link::template(fields.get("link"), contents)?;
@@ -142,7 +144,9 @@ impl Maker<'_> {
     fn full(&mut self, nodes: u64) -> Result<(), Diagnostic> {
         let links = nodes.saturating_mul(nodes.saturating_sub(1)) / 2;
         if links > MOST {
-            return Err(self.span.error(format!("a topology has at most {MOST} links, this one has {links}")));
+            return Err(self
+                .span
+                .error(format!("a topology has at most {MOST} links, this one has {links}")));
         }
         let first = self.topology.nodes.len();
         for number in 0..nodes {

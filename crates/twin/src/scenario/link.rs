@@ -13,7 +13,17 @@ pub(crate) const DIRECTION: [&str; 9] =
     ["rate", "delay", "loss", "jitter", "reorder", "duplicate", "corrupt", "queue", "mtu"];
 /// The keys of a generator's `link`.
 const TEMPLATE: [&str; 12] = [
-    "rate", "delay", "loss", "jitter", "reorder", "duplicate", "corrupt", "queue", "mtu", "duplex", "forward",
+    "rate",
+    "delay",
+    "loss",
+    "jitter",
+    "reorder",
+    "duplicate",
+    "corrupt",
+    "queue",
+    "mtu",
+    "duplex",
+    "forward",
     "backward",
 ];
 const LOSSES: [&str; 4] = ["none", "gilbert-elliott", "four-state", "trace"];
@@ -104,7 +114,9 @@ pub(crate) fn loss(node: &Node, key: &str, contents: &mut Contents) -> Result<Lo
             let fields = Fields::of(options, "`gilbert-elliott`", &["p", "r", "k", "h"])?;
             let (p, r) = (share(fields.need("p", "1 %")?, "p")?, share(fields.need("r", "10 %")?, "r")?);
             if p == Fraction::ZERO && r == Fraction::ZERO {
-                return Err(span.error("`gilbert-elliott` never changes its state if both `p` and `r` are 0 %"));
+                return Err(
+                    span.error("`gilbert-elliott` never changes its state if both `p` and `r` are 0 %")
+                );
             }
             let k = fields.read("k", share)?.unwrap_or(Fraction::ONE);
             let h = fields.read("h", share)?.unwrap_or(Fraction::ZERO);
@@ -126,7 +138,9 @@ fn four_state(options: &Node) -> Result<Loss, Diagnostic> {
     let p14 = fields.read("p14", share)?.unwrap_or(Fraction::ZERO);
     for (one, other, names) in [(p13, p14, "`p13` and `p14`"), (p31, p32, "`p31` and `p32`")] {
         if one.get() + other.get() > 1.0 + 1e-12 {
-            return Err(options.error(format!("`four-state`: {names} leave the same state and are more than 100 %")));
+            return Err(
+                options.error(format!("`four-state`: {names} leave the same state and are more than 100 %"))
+            );
         }
     }
     Ok(Loss::FourState { p13, p31, p32, p23, p14 })

@@ -24,6 +24,7 @@ mod transports;
 mod yaml;
 
 pub use capacity::{Capacities, capacity};
+pub use decode::did_you_mean;
 pub use describe::describe;
 pub use diagnostic::Diagnostic;
 pub use plan::{Overrides, load, load_text};

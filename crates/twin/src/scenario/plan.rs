@@ -21,8 +21,22 @@ use super::yaml::{Kind, Node, Source, Span, parse};
 
 /// The keys of a scenario.
 pub(crate) const TOP: [&str; 16] = [
-    "title", "seed", "duration", "measure", "topology", "events", "flows", "variants", "roles", "capture", "sweep",
-    "repeats", "published", "quick", "include", "description",
+    "title",
+    "seed",
+    "duration",
+    "measure",
+    "topology",
+    "events",
+    "flows",
+    "variants",
+    "roles",
+    "capture",
+    "sweep",
+    "repeats",
+    "published",
+    "quick",
+    "include",
+    "description",
 ];
 const ROLES: [&str; 2] = ["helper", "relay"];
 const MOST_REPEATS: u64 = 100_000;
@@ -79,7 +93,8 @@ fn plan(mut root: Node, path: &Path, overrides: &Overrides) -> Result<Plan, Diag
             parameters.push((setting.path.to_owned(), setting.written()));
         }
         let scenario = scenario(&case, &mut contents)?;
-        elements += scenario.nodes.len() + scenario.links.len() + scenario.events.len() + scenario.flows.len();
+        elements +=
+            scenario.nodes.len() + scenario.links.len() + scenario.events.len() + scenario.flows.len();
         if elements > MOST_ELEMENTS {
             return Err(root.error(format!(
                 "all cases together may have {MOST_ELEMENTS} nodes, links, events and flows; the first {} have more",
@@ -162,10 +177,14 @@ fn measure(node: Option<&Node>, duration: Duration) -> Result<Measure, Diagnosti
     measure.from = fields.read("from", time)?.unwrap_or(measure.from);
     measure.interval = fields.read("interval", some_duration)?.unwrap_or(measure.interval);
     if let (Some(node), true) = (fields.get("to"), measure.to > end) {
-        return Err(node.error(format!("`to`: expected at most the duration {duration}, found {}", node.found())));
+        return Err(
+            node.error(format!("`to`: expected at most the duration {duration}, found {}", node.found()))
+        );
     }
     if let (Some(node), true) = (fields.get("from").or(fields.get("to")), measure.from >= measure.to) {
-        return Err(node.error(format!("`measure`: the window from {} to {} is empty", measure.from, measure.to)));
+        return Err(
+            node.error(format!("`measure`: the window from {} to {} is empty", measure.from, measure.to))
+        );
     }
     if let (Some(node), true) =
         (fields.get("interval"), duration.as_nanos() / measure.interval.as_nanos() > MOST_STEPS)
@@ -192,6 +211,10 @@ fn usual_step(duration: Duration) -> Duration {
 fn roles(node: Option<&Node>, topology: &Topology) -> Result<BTreeMap<String, Vec<NodeId>>, Diagnostic> {
     let Some(node) = node else { return Ok(BTreeMap::new()) };
     let fields = Fields::of(node, "`roles`", &ROLES)?;
-    let role = |role: &str| Ok(fields.read(role, |node, key| topology.node_list(node, key))?.map(|nodes| (role.to_owned(), nodes)));
+    let role = |role: &str| {
+        Ok(fields
+            .read(role, |node, key| topology.node_list(node, key))?
+            .map(|nodes| (role.to_owned(), nodes)))
+    };
     ROLES.iter().filter_map(|name| role(name).transpose()).collect()
 }

@@ -86,10 +86,8 @@ impl<'a> Table<'a> {
         let path = self.file.span.source.dir.join(decode::text(self.file, "file")?);
         let text = read_text(&path, Some(&self.file.span))?;
         let name = path.display().to_string();
-        let mut reader = csv::ReaderBuilder::new()
-            .trim(csv::Trim::All)
-            .comment(Some(b'#'))
-            .from_reader(text.as_bytes());
+        let mut reader =
+            csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(text.as_bytes());
         let broken = |error: &csv::Error| {
             let line = error.position().map_or(1, |position| position.line() as usize);
             Diagnostic::at(name.as_str(), line, 1, format!("this is not a CSV table: {error}"))
@@ -116,8 +114,9 @@ impl<'a> Table<'a> {
         for record in reader.records() {
             let record = record.map_err(|error| broken(&error))?;
             let cell = |column: usize| record.get(column).unwrap_or_default();
-            let parameters =
-                matches.iter().map(|(column, path, values)| (path.to_string(), as_swept(cell(*column), values)));
+            let parameters = matches
+                .iter()
+                .map(|(column, path, values)| (path.to_string(), as_swept(cell(*column), values)));
             let mut found = BTreeMap::new();
             for (column, figure, one) in &figures {
                 match cell(*column) {
@@ -128,14 +127,20 @@ impl<'a> Table<'a> {
                         }
                         Ok(_) | Err(_) => {
                             let line = record.position().map_or(1, |position| position.line() as usize);
-                            let before: usize = record.iter().take(*column).map(|cell| cell.chars().count() + 1).sum();
-                            let message = format!("`{}`: expected a number, found `{text}`", &header[*column]);
+                            let before: usize =
+                                record.iter().take(*column).map(|cell| cell.chars().count() + 1).sum();
+                            let message =
+                                format!("`{}`: expected a number, found `{text}`", &header[*column]);
                             return Err(Diagnostic::at(name.as_str(), line, before + 1, message));
                         }
                     },
                 }
             }
-            rows.push(Published { parameters: parameters.collect(), flow: self.flow.clone(), figures: found });
+            rows.push(Published {
+                parameters: parameters.collect(),
+                flow: self.flow.clone(),
+                figures: found,
+            });
         }
         Ok(rows)
     }

@@ -36,9 +36,9 @@ fn step<'a>(node: &'a mut Node, element: &str, before: &str, at: &Span) -> Resul
             "" => Vec::new(),
             word if word == element => vec![empty_entry(word, &node.span)],
             word => {
-                return Err(at.error(format!(
-                    "`{before}` is the value `{word}`: there is no `{element}` in it"
-                )));
+                return Err(
+                    at.error(format!("`{before}` is the value `{word}`: there is no `{element}` in it"))
+                );
             }
         };
         node.kind = Kind::Map(entries);

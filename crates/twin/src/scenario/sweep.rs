@@ -67,7 +67,9 @@ impl<'a> Sweep<'a> {
         let cases = axes.iter().try_fold(1_usize, |cases, axis| cases.checked_mul(axis.length));
         match cases {
             Some(cases) if cases <= MOST_CASES => Ok(Self { axes, cases }),
-            Some(cases) => Err(node.error(format!("a sweep has at most {MOST_CASES} cases, this one has {cases}"))),
+            Some(cases) => {
+                Err(node.error(format!("a sweep has at most {MOST_CASES} cases, this one has {cases}")))
+            }
             None => Err(node.error(format!("a sweep has at most {MOST_CASES} cases, this one has far more"))),
         }
     }
@@ -107,7 +109,11 @@ fn values(entry: &Entry) -> Result<&[Node], Diagnostic> {
         Kind::List(_) | Kind::Scalar(_) | Kind::Map(_) => Err(entry.value.error(format!(
             "`{}`: expected a list of values to sweep, found {}",
             entry.key,
-            if matches!(entry.value.kind, Kind::List(_)) { "an empty one".to_owned() } else { entry.value.found() }
+            if matches!(entry.value.kind, Kind::List(_)) {
+                "an empty one".to_owned()
+            } else {
+                entry.value.found()
+            }
         ))),
     }
 }
@@ -138,7 +144,9 @@ fn check_paths(axes: &[Axis<'_>], root: &Node) -> Result<(), Diagnostic> {
         }
         if !super::TOP.contains(&path[0].as_str()) {
             let hint = did_you_mean(&path[0], super::TOP.iter().copied());
-            return Err(entry.key_span.error(format!("`{}` leads nowhere: unknown key `{}`{hint}", entry.key, path[0])));
+            return Err(entry
+                .key_span
+                .error(format!("`{}` leads nowhere: unknown key `{}`{hint}", entry.key, path[0])));
         }
         if let Some(other) = seen.insert(path, &entry.key) {
             return Err(entry.key_span.error(format!("`{}` is swept twice, also as `{other}`", entry.key)));

@@ -120,7 +120,9 @@ impl Topology {
             }
         };
         if self.link_names.insert(name.clone(), id).is_some() {
-            return Err(span.error(format!("the link name `{name}` is taken already: give this one a `name`")));
+            return Err(
+                span.error(format!("the link name `{name}` is taken already: give this one a `name`"))
+            );
         }
         self.links.push(Link { name, ends, model });
         Ok(())

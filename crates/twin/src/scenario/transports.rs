@@ -7,7 +7,8 @@ use hopcast_core::Duration;
 use hopcast_peers::tcp;
 
 use super::decode::{
-    Fields, check_name, did_you_mean, duration, entries, flag, listed, one_or_list, size, some_duration, whole,
+    Fields, check_name, did_you_mean, duration, entries, flag, listed, one_or_list, size, some_duration,
+    whole,
 };
 use super::diagnostic::Diagnostic;
 use super::model::Layer;
@@ -113,7 +114,9 @@ impl Variants {
             let name = &entry.key;
             check_name(name, "variants", &entry.key_span)?;
             if PROTOCOLS.iter().any(|protocol| protocol.name == name) {
-                return Err(entry.key_span.error(format!("a variant needs a name of its own: `{name}` is a transport")));
+                return Err(entry
+                    .key_span
+                    .error(format!("a variant needs a name of its own: `{name}` is a transport")));
             }
             let mut layers = Vec::new();
             for item in one_or_list(&entry.value) {
@@ -175,7 +178,9 @@ impl Variants {
             let names = PROTOCOLS.iter().map(|protocol| protocol.name);
             let all: Vec<&str> = names.chain(self.0.keys().map(String::as_str)).collect();
             let hint = did_you_mean(name, all.iter().copied());
-            return Err(span.error(format!("there is no transport `{name}`{hint} (transports: {})", all.join(", "))));
+            return Err(
+                span.error(format!("there is no transport `{name}`{hint} (transports: {})", all.join(", ")))
+            );
         };
         let congestion = match protocol.name {
             "tcp-cubic" => Some(tcp::Congestion::Cubic),
@@ -198,7 +203,9 @@ impl Variants {
 /// Whether each layer finds below it what it needs. The host offers packets, and datagrams too.
 fn check(layers: &[Named], node: &Node) -> Result<(), Diagnostic> {
     if layers.len() > MOST_LAYERS {
-        return Err(node.error(format!("a stack has at most {MOST_LAYERS} layers, this one has {}", layers.len())));
+        return Err(
+            node.error(format!("a stack has at most {MOST_LAYERS} layers, this one has {}", layers.len()))
+        );
     }
     for pair in layers.windows(2) {
         let (upper, lower) = (pair[0].protocol, pair[1].protocol);
@@ -210,7 +217,11 @@ fn check(layers: &[Named], node: &Node) -> Result<(), Diagnostic> {
             .filter(|between| between.offers == upper.needs && between.needs == lower.offers)
             .map(|between| between.name)
             .collect();
-        let hint = if fitting.is_empty() { String::new() } else { format!("; between them fits {}", listed(&fitting)) };
+        let hint = if fitting.is_empty() {
+            String::new()
+        } else {
+            format!("; between them fits {}", listed(&fitting))
+        };
         return Err(node.error(format!(
             "`{}` needs {} below it, but `{}` offers {}{hint}",
             upper.name, upper.needs, lower.name, lower.offers
@@ -219,7 +230,11 @@ fn check(layers: &[Named], node: &Node) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-fn tcp_config(congestion: tcp::Congestion, options: Option<&Node>, name: &str) -> Result<tcp::Config, Diagnostic> {
+fn tcp_config(
+    congestion: tcp::Congestion,
+    options: Option<&Node>,
+    name: &str,
+) -> Result<tcp::Config, Diagnostic> {
     let mut config = tcp::Config { congestion, ..tcp::Config::default() };
     let Some(options) = options else { return Ok(config) };
     let what = format!("`{name}`");
@@ -240,7 +255,9 @@ fn tcp_config(congestion: tcp::Congestion, options: Option<&Node>, name: &str) -
 fn delayed_ack(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
     let delay = duration(node, key)?;
     if delay > Duration::from_millis(500) {
-        return Err(node.error(format!("`{key}`: expected at most 500 ms (RFC 9293), found {}", node.found())));
+        return Err(
+            node.error(format!("`{key}`: expected at most 500 ms (RFC 9293), found {}", node.found()))
+        );
     }
     Ok(delay)
 }

@@ -35,6 +35,9 @@ const FIRST_PORT: u16 = 10_000;
 /// What limits the number of flows: two ports each.
 const MAX_FLOWS: usize = 25_000;
 
+/// What hosts send with: the most there is, so that paths may be longer than an operating system's default of 64.
+const HOP_LIMIT: u8 = 255;
+
 const TCP_PROTOCOL: u8 = 6;
 
 impl World {
@@ -214,7 +217,7 @@ impl Builder {
             addresses: addresses_of(node).to_vec(),
             interfaces: interfaces.iter().map(interface).collect(),
             forwarding: true,
-            ..hopcast_host::Config::default()
+            hop_limit: HOP_LIMIT,
         };
         let routes = OracleRoutes { node, oracle: oracle.clone() };
         let host = Host::new(config, Box::new(routes));

@@ -1,0 +1,143 @@
+//! The min-cut, and the description that shows it.
+
+use std::path::Path;
+
+use hopcast_twin::scenario::model::{Plan, Scenario};
+use hopcast_twin::scenario::{Overrides, capacity, describe, load_text};
+
+fn plan(text: &str) -> Plan {
+    load_text(Path::new("test.yaml"), text, &Overrides::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The min-cut in Mbit/s between the ends of the first flow.
+fn min_cut(topology: &str, events: &str) -> Option<f64> {
+    let plan = plan(&format!(
+        "duration: 10s\nmeasure: {{ from: 2s }}\ntopology: {{ {topology} }}\nevents: [{events}]\n\
+         flows: [{{ from: a, to: d, over: udp, app: bulk }}]"
+    ));
+    let scenario: &Scenario = &plan.cases[0].scenario;
+    capacity(scenario, scenario.flows[0].from, scenario.flows[0].to).map(|bits| bits / 1e6)
+}
+
+const TWO_WAYS: &str = "nodes: [a, b, c, d], links: [
+    { between: [a, b], rate: 10 Mbit/s }, { between: [b, d], rate: 20 Mbit/s, loss: 25 % },
+    { between: [c, a], rate: 8 Mbit/s, backward: { rate: 5 Mbit/s } }, { between: [c, d] }]";
+
+#[test]
+fn every_way_counts_with_its_narrowest_link() {
+    // 10 by b, where 15 would pass; 5 by c, against the direction that its link is written in.
+    assert_eq!(min_cut(TWO_WAYS, ""), Some(15.0));
+}
+
+#[test]
+fn what_is_scheduled_counts_for_its_time_in_the_window() {
+    // The window is 2 s to 10 s; half of it is at 1 Mbit/s, a quarter of it down.
+    assert_eq!(min_cut(TWO_WAYS, "{ at: 1s, links: b-d, down: true }"), Some(5.0));
+    assert_eq!(min_cut(TWO_WAYS, "{ at: 6s, links: a-b, rate: 1 Mbit/s }"), Some(5.0 + 5.5));
+    let failure = "{ at: 4s, links: a-b, down: true }, { at: 6s, links: a-b, up: true }";
+    assert_eq!(min_cut(TWO_WAYS, failure), Some(5.0 + 7.5));
+    // The other direction of the link changes nothing.
+    assert_eq!(min_cut(TWO_WAYS, "{ at: 0s, links: a-b, from: b, loss: 90 % }"), Some(15.0));
+    assert_eq!(min_cut(TWO_WAYS, "{ at: 10s, links: all, down: true }"), Some(15.0));
+}
+
+#[test]
+fn without_rates_it_is_unbounded_unless_all_is_lost() {
+    assert_eq!(min_cut("nodes: [a, d], links: [{ between: [a, d], loss: 50 % }]", ""), None);
+    assert_eq!(min_cut("nodes: [a, d], links: [{ between: [a, d], loss: 100 % }]", ""), Some(0.0));
+}
+
+#[test]
+fn a_medium_carries_one_transmission_at_a_time() {
+    let medium = "nodes: [a, b, d], links: [
+        { name: air, medium: [a, b, d], rate: 10 Mbit/s, loss: 10 % }, { between: [a, b], rate: 1 Gbit/s }]";
+    // What a hands to b does not make the air wider.
+    assert_eq!(min_cut(medium, ""), Some(9.0));
+    assert_eq!(min_cut(medium, "{ at: 0s, links: air, from: a, loss: 50 % }"), Some(9.0));
+}
+
+#[test]
+fn a_long_chain_is_no_trouble() {
+    let plan = plan(
+        "duration: 1s\ntopology: { chain: { hops: 200000, link: { rate: 1 Mbit/s } } }\n\
+         flows: [{ from: n0, to: n200000, over: udp, app: bulk }]",
+    );
+    assert_eq!(capacity(&plan.cases[0].scenario, 0, 200_000), Some(1e6));
+}
+
+#[test]
+fn a_plan_is_described_in_full() {
+    let plan = plan(
+        "title: All there is
+duration: 10s
+measure: { from: 1s }
+repeats: 3
+topology:
+  chain: { hops: 14, link: { rate: 10 Mbit/s, delay: 1ms, loss: 1 % } }
+  nodes: [x, y, z]
+  links:
+    - { name: up, between: [n0, x], forward: { rate: 1 Mbit/s }, duplex: half, mtu: 9000 }
+    - name: air
+      medium: [x, y, z]
+      loss: { gilbert-elliott: { p: 1 %, r: 9 % } }
+      jitter: { normal: 1ms }
+      reorder: true
+      corrupt: 1 ppm
+      queue: { codel: {} }
+events:
+  - { name: storm, at: 5s, links: all, loss: 5 % }
+  - { at: 5s, links: up, from: x, rate: unlimited, down: true }
+  - { at: 6s, start: file }
+  - { at: 60s, stop: file }
+roles: { relay: [n1] }
+capture: [n0, x]
+flows:
+  - { name: bulk, from: n0, to: n14, over: tcp-cubic, app: { bulk: { bytes: 1 MiB, stop: 9s } } }
+  - { name: file, from: n0, to: y, over: udp, app: { cbr: { rate: 1 Mbit/s, start: event } } }
+  - { name: echo, from: x, to: z, over: [tcp-bbr, tunnel], app: { messages: { size: 64 B, rate: 8 Hz } } }
+sweep:
+  events.storm.loss: [5 %, 10 %]
+  flows.bulk.over: [udp, [tcp-cubic, tunnel, udp]]",
+    );
+    let expected = "\
+All there is
+  10s of virtual time, measured from 1s to 10s in steps of 100ms; seed 1
+  4 cases, 3 runs each: 12 runs
+
+Nodes: 18
+  n0, n1, n2, n3, n4, n5, n6, n7, … z (18 in all)
+  relay: n1
+  captured: n0, x
+
+Links: 16
+  n0-n1, n1-n2, n2-n3, n3-n4, n4-n5, n5-n6, n6-n7, n7-n8, … n13-n14 (14 in all)
+    10 Mbit/s, delay 1ms, loss 1 %, queue 1000 packets, MTU 1500
+  up
+    forward:  1 Mbit/s, delay 0s, loss none, queue 1000 packets, MTU 9000, half duplex
+    backward: unlimited rate, delay 0s, loss none, queue 1000 packets, MTU 9000
+  air
+    a medium of 3 stations: unlimited rate, delay 0s, loss Gilbert-Elliott (p 1 %, r 9 %, k 100 %, h 0 %; \
+10 % on average), jitter 1ms normal reordering, 0.0001 % corrupted, queue CoDel (target 5ms, interval 100ms, \
+at most 1000 packets), MTU 1500
+
+Events: 5
+  5s: loss 5 % on all links
+  5s: unlimited rate from x on up
+  5s: down from x on up
+  6s: flow file starts
+  60s: flow file stops (after the end)
+
+Flows: 3
+  bulk: n0 to n14 over udp: 1 MiB in bulk, from 0s to 9s
+    14 hops, min-cut 9.677778 Mbit/s
+  file: n0 to y over udp: datagrams of 1472 B, 1 Mbit/s, from its start event
+    2 hops, min-cut 972.222 kbit/s
+  echo: x to z over tcp-bbr/tunnel: messages of 64 B every 125ms, from 0s
+    1 hop, min-cut unbounded
+
+Sweep: 4 cases
+  events.storm.loss: 5 %, 10 %
+  flows.bulk.over: udp, tcp-cubic/tunnel/udp
+";
+    assert_eq!(describe(&plan), expected);
+}

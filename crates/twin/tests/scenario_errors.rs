@@ -1,0 +1,573 @@
+//! Every mistake gets one line: `file:line:column: message`, with what was expected and the nearest right spelling.
+
+use std::fs;
+use std::path::Path;
+
+use hopcast_twin::scenario::{Diagnostic, Overrides, load, load_text};
+
+const GOOD: &str = "duration: 10s
+measure: { from: 1s }
+topology:
+  chain:
+    hops: 2
+    link: { rate: 10 Mbit/s, delay: 1ms, loss: 1 % }
+events:
+  - { name: loss, at: 1s, links: all, loss: 5 % }
+flows:
+  - { name: bulk, from: n0, to: n2, over: tcp-cubic, app: bulk }
+";
+
+fn error_of(text: &str, overrides: &Overrides) -> String {
+    match load_text(Path::new("bad.yaml"), text, overrides) {
+        Ok(_) => "no error".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// (what of the good file, is replaced by what, is told what)
+const MISTAKES: &[(&str, &str, &str)] = &[
+    (
+        "delay: 1ms",
+        "dleay: 1ms",
+        "bad.yaml:6:30: unknown key `dleay` in `link`: did you mean `delay`? (allowed here: rate, delay, loss, jitter, reorder, duplicate, corrupt, queue, mtu, duplex, forward, backward)",
+    ),
+    (
+        "duration",
+        "durration",
+        "bad.yaml:1:1: unknown key `durration` in a scenario: did you mean `duration`? (allowed here: title, seed, duration, measure, topology, events, flows, variants, roles, capture, sweep, repeats, published, quick, include, description)",
+    ),
+    (
+        "name: bulk,",
+        "nmae: bulk,",
+        "bad.yaml:10:7: unknown key `nmae` in a flow: did you mean `name`? (allowed here: name, from, to, over, app)",
+    ),
+    (
+        "delay: 1ms",
+        "min_rto: 1ms",
+        "bad.yaml:6:30: unknown key `min_rto` in `link` (allowed here: rate, delay, loss, jitter, reorder, duplicate, corrupt, queue, mtu, duplex, forward, backward)",
+    ),
+    (
+        "loss: 1 %",
+        "loss: 5",
+        "bad.yaml:6:48: `loss`: expected a share with its unit, found the bare number `5`: write `5 %` (units: %, ppm)",
+    ),
+    (
+        "duration: 10s",
+        "duration: 10",
+        "bad.yaml:1:11: `duration`: expected a duration with its unit, found the bare number `10`: write `10 ms` (units: ns, us, ms, s, min, h)",
+    ),
+    (
+        "10 Mbit/s",
+        "10 Mbps",
+        "bad.yaml:6:19: `rate`: expected a rate such as `300 Mbit/s` (units: bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s), found the unit `Mbps`: did you mean `Mbit/s`?",
+    ),
+    (
+        "10 Mbit/s",
+        "10 parsecs",
+        "bad.yaml:6:19: `rate`: expected a rate such as `300 Mbit/s` (units: bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s), found the unit `parsecs`",
+    ),
+    ("10 Mbit/s", "0 Mbit/s", "bad.yaml:6:19: `rate`: expected more than zero, found `0 Mbit/s`"),
+    (
+        "loss: 1 %",
+        "loss: 101 %",
+        "bad.yaml:6:48: `loss`: expected a share such as `5 %` (units: %, ppm), found `101 %`, which is more than 100 %",
+    ),
+    (
+        "loss: 1 %",
+        "loss: -1 %",
+        "bad.yaml:6:48: `loss`: expected a share such as `5 %` (units: %, ppm), found `-1 %`, which is negative",
+    ),
+    (
+        "loss: 1 %",
+        "loss: nnone",
+        "bad.yaml:6:48: `loss`: expected a share such as `5 %`, `none`, or a map of one of `gilbert-elliott`, `four-state`, `trace`, found `nnone`: did you mean `none`?",
+    ),
+    (
+        "loss: 1 %",
+        "loss: { gilbert-eliot: { p: 1 % } }",
+        "bad.yaml:6:50: `loss`: expected one of `none`, `gilbert-elliott`, `four-state`, `trace`, found `gilbert-eliot`: did you mean `gilbert-elliott`?",
+    ),
+    (
+        "loss: 1 %",
+        "loss: { gilbert-elliott: { p: 1 % } }",
+        "bad.yaml:6:67: `gilbert-elliott` needs `r`, for example `10 %`",
+    ),
+    (
+        "loss: 1 %",
+        "loss: { four-state: { p13: 60 %, p14: 50 % } }",
+        "bad.yaml:6:62: `four-state`: `p13` and `p14` leave the same state and are more than 100 %",
+    ),
+    (
+        "loss: 1 %",
+        "loss: { trace: nothere.txt }",
+        "bad.yaml:6:57: `trace`: cannot read `nothere.txt`: No such file or directory",
+    ),
+    ("loss: 1 %", "mtu: 100", "bad.yaml:6:47: `mtu`: expected a whole number from 576 to 65535, found `100`"),
+    (
+        "loss: 1 %",
+        "mtu: 9 kb",
+        "bad.yaml:6:47: `mtu`: expected a size such as `1472 B` (units: B, kB, MB, GB, KiB, MiB, GiB), found the unit `kb`: did you mean `kB`?",
+    ),
+    (
+        "loss: 1 %",
+        "queue: 1000",
+        "bad.yaml:6:49: `queue`: expected a queue's limit such as `1000 packets` or `64 KiB`, found `1000`: write `1000 packets`",
+    ),
+    (
+        "loss: 1 %",
+        "queue: 1000 pakets",
+        "bad.yaml:6:49: `queue`: expected a queue's limit such as `1000 packets` or `64 KiB`, found `1000 pakets`: write `1000 packets`",
+    ),
+    (
+        "loss: 1 %",
+        "queue: codle",
+        "bad.yaml:6:49: `queue`: expected one of `drop-tail`, `codel`, found `codle`: did you mean `codel`?",
+    ),
+    (
+        "loss: 1 %",
+        "duplex: hlaf",
+        "bad.yaml:6:50: `duplex`: expected one of `full`, `half`, found `hlaf`: did you mean `half`?",
+    ),
+    ("loss: 1 %", "reorder: maybe", "bad.yaml:6:51: `reorder`: expected `true` or `false`, found `maybe`"),
+    (
+        "loss: 1 %",
+        "jitter: { nromal: 1ms }",
+        "bad.yaml:6:52: `jitter`: expected one of `uniform`, `normal`, found `nromal`: did you mean `normal`?",
+    ),
+    (
+        "hops: 2",
+        "hops: 1000001",
+        "bad.yaml:5:11: `hops`: expected a whole number from 1 to 1000000, found `1000001`",
+    ),
+    ("hops: 2", "hops: two", "bad.yaml:5:11: `hops`: expected a whole number from 1 to 1000000, found `two`"),
+    ("hops: 2", "", "bad.yaml:6:5: `chain` needs `hops`, for example `hops: 6`"),
+    ("duration: 10s", "duration: 2000h", "bad.yaml:1:11: `duration`: expected at most 1000 h, found `2000h`"),
+    (
+        "duration: 10s",
+        "duration: 1e300s",
+        "bad.yaml:1:11: `duration`: expected a duration such as `500 us` (units: ns, us, ms, s, min, h), found `1e300s`, which is past any bound",
+    ),
+    ("duration: 10s", "duration: 0s", "bad.yaml:1:11: `duration`: expected more than zero, found `0s`"),
+    (
+        "duration: 10s",
+        "duration:",
+        "bad.yaml:1:9: `duration`: expected a duration such as `500 us` (units: ns, us, ms, s, min, h), found nothing",
+    ),
+    ("duration: 10s", "seed: 1", "bad.yaml:1:1: a scenario needs `duration`, for example `duration: 60s`"),
+    (
+        "duration: 10s",
+        "duration: 10s\nrepeats: 0",
+        "bad.yaml:2:10: `repeats`: expected a whole number from 1 to 100000, found `0`",
+    ),
+    (
+        "duration: 10s",
+        "duration: 10s\nrepeats: 100001",
+        "bad.yaml:2:10: `repeats`: expected a whole number from 1 to 100000, found `100001`",
+    ),
+    ("duration: 10s", "duration: 10s\nduration: 10s", "bad.yaml:2:1: the key `duration` stands here twice"),
+    (
+        "duration: 10s",
+        "duration: [10s",
+        "bad.yaml:2:8: this is not valid YAML: illegal placement of ':' indicator",
+    ),
+    (
+        "duration: 10s",
+        "duration: !!str 10s",
+        "bad.yaml:1:11: tags such as `tag:yaml.org,2002:!str` mean nothing in a scenario: leave it out",
+    ),
+    ("from: 1s", "from: 11s", "bad.yaml:2:18: `measure`: the window from 11s to 10s is empty"),
+    ("from: 1s", "from: 1s, to: 11s", "bad.yaml:2:26: `to`: expected at most the duration 10s, found `11s`"),
+    ("from: 1s", "from: 1s, to: 1s", "bad.yaml:2:18: `measure`: the window from 1s to 1s is empty"),
+    (
+        "from: 1s",
+        "interval: 1ns",
+        "bad.yaml:2:22: `interval`: a run has at most 1000000 steps, this makes more",
+    ),
+    ("to: n2", "to: n22", "bad.yaml:10:33: `to`: there is no node `n22`: did you mean `n2`?"),
+    ("to: n2", "to: n0", "bad.yaml:10:33: `to`: a flow needs another node to go to than it comes from"),
+    ("to: n2,", "", "bad.yaml:10:5: a flow needs `to`, for example `to: n6`"),
+    (
+        "over: tcp-cubic",
+        "over: tcp-cubik",
+        "bad.yaml:10:43: there is no transport `tcp-cubik`: did you mean `tcp-cubic`? (transports: udp, tcp-cubic, tcp-bbr, tunnel)",
+    ),
+    (
+        "over: tcp-cubic",
+        "over: [tcp-cubic, udp]",
+        "bad.yaml:10:43: `tcp-cubic` needs packets below it, but `udp` offers datagrams; between them fits `tunnel`",
+    ),
+    (
+        "over: tcp-cubic",
+        "over: [udp, tcp-cubic]",
+        "bad.yaml:10:43: `udp` needs packets below it, but `tcp-cubic` offers a stream",
+    ),
+    (
+        "over: tcp-cubic",
+        "over: [tunnel, udp]",
+        "bad.yaml:10:43: `over`: `tunnel` offers packets, which no application sends: put a transport such as `tcp-cubic` on top",
+    ),
+    ("over: tcp-cubic", "over: []", "bad.yaml:10:43: `over`: expected a transport, found an empty list"),
+    (
+        "over: tcp-cubic",
+        "over: { tcp-cubic: { min_rto: 1s } }",
+        "bad.yaml:10:58: unknown key `min_rto` in `tcp-cubic`: did you mean `min-rto`? (allowed here: initial-window, sack, min-rto, delayed-ack, receive-buffer, send-buffer)",
+    ),
+    ("over: tcp-cubic", "over: { udp: { x: 1 } }", "bad.yaml:10:45: `udp` has no options: write `udp`"),
+    (
+        "over: tcp-cubic",
+        "over: { tcp-cubic: { delayed-ack: 1s } }",
+        "bad.yaml:10:71: `delayed-ack`: expected at most 500 ms (RFC 9293), found `1s`",
+    ),
+    (
+        "app: bulk",
+        "app: blk",
+        "bad.yaml:10:59: `app`: expected one of `cbr`, `bulk`, `file`, `messages`, found `blk`: did you mean `bulk`?",
+    ),
+    (
+        "app: bulk",
+        "app: cbr",
+        "bad.yaml:10:59: `app`: `cbr` sends datagrams, and `tcp-cubic` offers a stream: use `udp`, or `bulk` or `messages`",
+    ),
+    (
+        "over: tcp-cubic, app: bulk",
+        "over: udp, app: cbr",
+        "bad.yaml:10:53: `cbr` needs `rate`, for example `rate: 10 Mbit/s`",
+    ),
+    (
+        "app: bulk",
+        "app: { file: { path: nothere.bin } }",
+        "bad.yaml:10:75: `path`: cannot read `nothere.bin`: No such file or directory",
+    ),
+    (
+        "app: bulk",
+        "app: { file: { path: . } }",
+        "bad.yaml:10:75: `path`: cannot read `.`: it is not a regular file",
+    ),
+    (
+        "over: tcp-cubic, app: bulk",
+        "over: udp, app: { cbr: { rate: 1 Mbit/s, size: 65508 B } }",
+        "bad.yaml:10:84: `size`: expected 16 B to 65507 B, found `65508 B`",
+    ),
+    (
+        "app: bulk",
+        "app: { messages: { size: 100 B, rate: 100 } }",
+        "bad.yaml:10:92: `rate`: expected a frequency such as `100 Hz` (units: Hz, kHz, /s), found `100`: write `100 Hz`",
+    ),
+    (
+        "app: bulk",
+        "app: { messages: { size: 100 B } }",
+        "bad.yaml:10:71: `messages` needs `rate` or `every`, for example `rate: 100 Hz`",
+    ),
+    (
+        "app: bulk",
+        "app: { bulk: { start: 5s, stop: 5s } }",
+        "bad.yaml:10:86: `stop`: expected a time after `start`, found `5s`",
+    ),
+    ("links: all", "links: n0-n3", "bad.yaml:8:34: `links`: there is no link `n0-n3`: did you mean `n0-n1`?"),
+    (
+        "links: all",
+        "from: n9, links: all",
+        "bad.yaml:8:33: `from`: there is no node `n9`: did you mean `n0`?",
+    ),
+    ("links: all", "from: n2, links: n0-n1", "bad.yaml:8:33: `from`: `n2` is no end of the link `n0-n1`"),
+    (
+        ", links: all",
+        "",
+        "bad.yaml:8:5: an event that changes links needs `links`: `all`, a link's name or a list of names",
+    ),
+    (
+        ", loss: 5 %",
+        "",
+        "bad.yaml:8:5: an event needs something to do: one of `rate`, `delay`, `jitter`, `loss`, `corrupt`, `duplicate`, `down`, `up`, `start`, `stop`",
+    ),
+    (", loss: 5 %", ", start: blk", "bad.yaml:8:46: `start`: there is no flow `blk`: did you mean `bulk`?"),
+    (
+        "at: 1s",
+        "at: 1",
+        "bad.yaml:8:23: `at`: expected a duration with its unit, found the bare number `1`: write `1 ms` (units: ns, us, ms, s, min, h)",
+    ),
+    (
+        "  chain:\n",
+        "  links: [{ between: [n0, n3] }]\n  chain:\n",
+        "bad.yaml:4:27: `between`: there is no node `n3`: did you mean `n0`?",
+    ),
+    (
+        "  chain:\n",
+        "  links: [{ between: [n0, n1] }]\n  chain:\n",
+        "bad.yaml:4:11: the link name `n0-n1` is taken already: give this one a `name`",
+    ),
+    (
+        "  chain:\n",
+        "  links: [{ between: [n0] }]\n  chain:\n",
+        "bad.yaml:4:22: `between`: expected two nodes (more of them share a `medium`), found 1",
+    ),
+    (
+        "  chain:\n",
+        "  links: [{ medium: [n0, n1], duplex: half }]\n  chain:\n",
+        "bad.yaml:4:31: unknown key `duplex` in a medium (allowed here: name, medium, rate, delay, loss, jitter, reorder, duplicate, corrupt, queue, mtu)",
+    ),
+    ("  chain:\n", "  nodes: [n1]\n  chain:\n", "bad.yaml:6:5: the node name `n1` is taken already"),
+    (
+        "  chain:\n",
+        "  nodes: [\"a b\"]\n  chain:\n",
+        "bad.yaml:4:11: `nodes`: expected a name of letters, digits, `-` and `_`, at most 64 bytes, found `a b`",
+    ),
+    (
+        "  chain:\n",
+        "  full: { nodes: 100000 }\n  chain:\n",
+        "bad.yaml:4:9: a topology has at most 1000000 links, this one has 4999950000",
+    ),
+    (
+        "  chain:\n",
+        "  tree: { depth: 20, fanout: 10 }\n  chain:\n",
+        "bad.yaml:4:9: a topology has at most 1000000 nodes, this tree has more",
+    ),
+    (
+        "  chain:\n",
+        "  grid: { rows: 10000, columns: 10000 }\n  chain:\n",
+        "bad.yaml:4:9: a topology has at most 1000000 nodes, this grid has more",
+    ),
+    (
+        "duration: 10s",
+        "duration: 10s\nroles: { helpr: n1 }",
+        "bad.yaml:2:10: unknown key `helpr` in `roles`: did you mean `helper`? (allowed here: helper, relay)",
+    ),
+    (
+        "duration: 10s",
+        "duration: 10s\nroles: { helper: n9 }",
+        "bad.yaml:2:18: `helper`: there is no node `n9`: did you mean `n0`?",
+    ),
+    ("duration: 10s", "duration: 10s\ncapture: [n0, n0]", "bad.yaml:2:15: `capture`: `n0` stands here twice"),
+    (
+        "duration: 10s",
+        "duration: 10s\nsweep: { flows.blk.over: [udp] }",
+        "bad.yaml:2:10: `flows` has no element `blk`: did you mean `bulk`? (its elements: bulk)",
+    ),
+    (
+        "duration: 10s",
+        "duration: 10s\nsweep: { flows.bulk.oevr: [udp] }",
+        "bad.yaml:2:10: unknown key `oevr` in a flow: did you mean `over`? (allowed here: name, from, to, over, app)",
+    ),
+    (
+        "duration: 10s",
+        "duration: 10s\nsweep: { events.0.loss: [5 %, 5] }",
+        "bad.yaml:2:31: `loss`: expected a share with its unit, found the bare number `5`: write `5 %` (units: %, ppm)",
+    ),
+    (
+        "duration: 10s",
+        "duration: 10s\nsweep: { events.0.loss: 5 % }",
+        "bad.yaml:2:25: `events.0.loss`: expected a list of values to sweep, found `5 %`",
+    ),
+    (
+        "duration: 10s",
+        "duration: 10s\nsweep: { evnts.0.loss: [5 %] }",
+        "bad.yaml:2:10: `evnts.0.loss` leads nowhere: unknown key `evnts`: did you mean `events`?",
+    ),
+    (
+        "duration: 10s",
+        "duration: 10s\nsweep: { events.0.loss: [5 %], events.loss.loss: [5 %] }",
+        "bad.yaml:2:32: `events.loss.loss` is swept twice, also as `events.0.loss`",
+    ),
+    ("duration: 10s", "duration: 10s\nsweep: { repeats: [1] }", "bad.yaml:2:10: `repeats` cannot be swept"),
+    (
+        "duration: 10s",
+        "duration: 10s\nsweep: { zip: { seed: [1, 2], events.0.loss: [1 %] } }",
+        "bad.yaml:2:46: `events.0.loss`: expected 2 values, as many as `seed` has in the same zip, found 1",
+    ),
+    (
+        "duration: 10s",
+        "duration: 10s\ninclude: nothere.yaml",
+        "bad.yaml:2:10: cannot read `nothere.yaml`: No such file or directory",
+    ),
+    (
+        "duration: 10s",
+        "duration: 10s\nvariants: { udp: tcp-cubic }",
+        "bad.yaml:2:13: a variant needs a name of its own: `udp` is a transport",
+    ),
+    (
+        "duration: 10s",
+        "duration: 10s\n<<: {}",
+        "bad.yaml:2:1: unknown key `<<` in a scenario: YAML's merge key is not part of YAML 1.2; use an alias or `include` (allowed here: title, seed, duration, measure, topology, events, flows, variants, roles, capture, sweep, repeats, published, quick, include, description)",
+    ),
+    ("duration: 10s", "--- 1\n--- 2", "bad.yaml:2:1: expected one document, found a second one"),
+    (
+        "duration: 10s",
+        "duration: 10s\npublished: { file: nothere.csv, figures: { a: goodput_mbps } }",
+        "bad.yaml:2:20: cannot read `nothere.csv`: No such file or directory",
+    ),
+    (
+        "duration: 10s",
+        "duration: 10s\npublished: { file: nothere.csv, match: { a: seed }, figures: { a: goodput } }",
+        "bad.yaml:2:45: `match`: `seed` is not swept (swept here: nothing)",
+    ),
+    (
+        "duration: 10s",
+        "duration: 10s\npublished: { file: nothere.csv, figures: { a: goodput } }",
+        "bad.yaml:2:47: `figures`: expected one of `goodput_mbps`, `sent_units`, `delivered_units`, `reliability`, `min_cut_fraction`, `payload_bound_fraction`, `completed_s`, `jitter_ms`, `latency_ms.mean`, `latency_ms.p50`, `latency_ms.p95`, `latency_ms.p99`, `latency_ms.p99_9`, `latency_ms.max`, `round_trip_ms.mean`, `round_trip_ms.p50`, `round_trip_ms.p95`, `round_trip_ms.p99`, `round_trip_ms.p99_9`, `round_trip_ms.max`, found `goodput`: did you mean `goodput_mbps`?",
+    ),
+];
+
+#[test]
+fn each_mistake_is_told_where_it_is_and_what_to_write() {
+    let plain = Overrides::default();
+    assert_eq!(error_of(GOOD, &plain), "no error");
+    for (right, wrong, expected) in MISTAKES {
+        assert!(GOOD.contains(right), "{right}");
+        assert_eq!(error_of(&GOOD.replacen(right, wrong, 1), &plain), *expected, "for {wrong:?}");
+    }
+}
+
+/// (the argument of `--set`, is told what)
+const WRONG_SETS: &[(&str, &str)] = &[
+    (
+        "flows.blk.over=udp",
+        "--set flows.blk.over=udp: `flows` has no element `blk`: did you mean `bulk`? (its elements: bulk)",
+    ),
+    (
+        "flows.bulk.ovr=udp",
+        "--set flows.bulk.ovr=udp: unknown key `ovr` in a flow: did you mean `over`? (allowed here: name, from, to, over, app)",
+    ),
+    (
+        "topology.chian.hops=3",
+        "--set topology.chian.hops=3: unknown key `chian` in `topology`: did you mean `chain`? (allowed here: nodes, links, chain, star, tree, grid, full)",
+    ),
+    ("events.3.loss=5 %", "--set events.3.loss=5 %: `events` has no element `3` (its elements: loss)"),
+    (
+        "events.0.loss=5",
+        "--set events.0.loss=5: `loss`: expected a share with its unit, found the bare number `5`: write `5 %` (units: %, ppm)",
+    ),
+    ("duration.x=1", "--set duration.x=1: `duration` is the value `10s`: there is no `x` in it"),
+    ("x", "--set x: expected `path=value`, for example `flows.bulk.over=udp`"),
+    ("a..b=1", "--set a..b=1: expected a path such as `flows.bulk.over`, found `a..b`"),
+    (
+        "flows.bulk.over=[udp",
+        "--set flows.bulk.over=[udp: this is not valid YAML: while parsing a flow sequence, expected ',' or ']'",
+    ),
+    ("sweep.seed=1", "--set sweep.seed=1: `seed`: expected a list of values to sweep, found `1`"),
+    (
+        "flows.bulk.app.cbr.rate=1 Mbit/s",
+        "--set flows.bulk.app.cbr.rate=1 Mbit/s: `flows.bulk.app` is the value `bulk`: there is no `cbr` in it",
+    ),
+    ("repeats=0", "--set repeats=0: `repeats`: expected a whole number from 1 to 100000, found `0`"),
+    ("=1", "--set =1: expected a path such as `flows.bulk.over`, found ``"),
+];
+
+#[test]
+fn a_wrong_set_is_told_by_its_own_text() {
+    for (set, expected) in WRONG_SETS {
+        let overrides = Overrides { sets: vec![(*set).to_owned()], ..Overrides::default() };
+        assert_eq!(error_of(GOOD, &overrides), *expected);
+    }
+    let overrides = Overrides { repeats: Some(0), ..Overrides::default() };
+    let expected = "--repeats 0: `repeats`: expected a whole number from 1 to 100000, found `0`";
+    assert_eq!(error_of(GOOD, &overrides), expected);
+}
+
+#[test]
+fn what_is_within_a_swept_value_cannot_be_set() {
+    let text = format!("{GOOD}sweep: {{ flows.bulk.app: [bulk, {{ bulk: {{ bytes: 1 MB }} }}] }}\n");
+    let overrides =
+        Overrides { sets: vec!["flows.0.app.bulk.bytes=2 MB".to_owned()], ..Overrides::default() };
+    let expected = "--set flows.0.app.bulk.bytes=2 MB: `flows.0.app` is swept, so nothing in it can be set: \
+                    set `flows.0.app`, or its values with `sweep.flows.0.app`";
+    assert_eq!(error_of(&text, &overrides), expected);
+}
+
+#[test]
+fn an_unreachable_destination_is_told_at_the_destination() {
+    let text = GOOD.replace("  chain:\n", "  nodes: [far]\n  chain:\n").replace("to: n2", "to: far");
+    let expected = "bad.yaml:11:33: `to`: no links lead from `n0` to `far`";
+    assert_eq!(error_of(&text, &Overrides::default()), expected);
+}
+
+#[test]
+fn what_is_no_scenario_at_all_is_told_too() {
+    for (text, expected) in [
+        ("", "bad.yaml:1:1: expected a scenario, found nothing"),
+        ("5", "bad.yaml:1:1: a scenario: expected a map of keys, found `5`"),
+        ("[a]", "bad.yaml:1:1: a scenario: expected a map of keys, found a list"),
+        ("a: &x [*x]", "bad.yaml:1:8: this alias stands inside what it refers to"),
+        ("? [a]\n: b", "bad.yaml:1:3: expected a key, found a list"),
+    ] {
+        assert_eq!(error_of(text, &Overrides::default()), expected);
+    }
+}
+
+#[test]
+fn a_sweep_has_a_bounded_number_of_cases() {
+    let values: Vec<String> = (0..400).map(|n| n.to_string()).collect();
+    let values = values.join(", ");
+    let text = format!("{GOOD}sweep:\n  seed: [{values}]\n  topology.chain.hops: [{values}]\n");
+    let expected = "bad.yaml:12:3: a sweep has at most 100000 cases, this one has 160000";
+    assert_eq!(error_of(&text, &Overrides::default()), expected);
+}
+
+#[test]
+fn depth_and_size_are_bounded_with_aliases_counted() {
+    let deep = format!("a: {}{}", "[".repeat(100), "]".repeat(100));
+    let error = error_of(&deep, &Overrides::default());
+    assert_eq!(error, "bad.yaml:1:43: lists and maps may be nested 40 deep");
+    // Each line is ten of the line before.
+    let mut laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for n in 1..9 {
+        let ten = vec![format!("*a{}", n - 1); 10].join(", ");
+        laughs.push_str(&format!("a{n}: &a{n} [{ten}]\n"));
+    }
+    let error = error_of(&laughs, &Overrides::default());
+    assert!(error.ends_with("a scenario has at most 2000000 values, aliases counted"), "{error}");
+}
+
+#[test]
+fn a_message_is_one_line_whatever_the_file_holds() {
+    let text = GOOD.replace("1ms", "\"1\\n\\u0007ms\"");
+    let error = error_of(&text, &Overrides::default());
+    assert!(!error.chars().any(char::is_control), "{error}");
+    let long = GOOD.replace("1ms", &"x".repeat(100_000));
+    assert!(error_of(&long, &Overrides::default()).len() < 3_000);
+}
+
+#[test]
+fn files_that_cannot_be_read_give_the_reason_of_the_system() {
+    let error = |path: &Path| load(path, &Overrides::default()).map(|_| ()).unwrap_err();
+    let expected = "nowhere.yaml: cannot read this file: No such file or directory";
+    assert_eq!(error(Path::new("nowhere.yaml")).to_string(), expected);
+    let dir = tempfile::tempdir().unwrap();
+    let expected = Diagnostic {
+        file: dir.path().display().to_string(),
+        line: 0,
+        column: 0,
+        message: "cannot read this file: it is not a regular file".to_owned(),
+    };
+    assert_eq!(error(dir.path()), expected);
+
+    let write = |name: &str, bytes: &[u8]| {
+        let path = dir.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    };
+    let found = error(&write("latin.yaml", b"title: x\ntitel: caf\xe9\n"));
+    assert_eq!((found.line, found.column), (2, 11));
+    assert_eq!(found.message, "expected UTF-8 text, found the byte 0xe9");
+
+    // In a file that the scenario names, the mistake is in that file.
+    write("trace.txt", b"0101\n0121\n");
+    let text = GOOD.replace("loss: 1 %", "loss: { trace: trace.txt }");
+    let found = error(&write("trace.yaml", text.as_bytes()));
+    assert!(found.file.ends_with("trace.txt"), "{found}");
+    assert_eq!((found.line, found.column), (2, 3));
+
+    write("table.csv", b"loss,figure\n5 %,12\n10 %,much\n");
+    let table = "sweep: { events.loss.loss: [5 %] }\npublished: { file: table.csv, match: { loss: \
+                 events.loss.loss }, figures: { figure: goodput_mbps } }\n";
+    let found = error(&write("published.yaml", format!("{GOOD}{table}").as_bytes()));
+    assert!(found.file.ends_with("table.csv"), "{found}");
+    assert_eq!((found.line, found.column), (3, 6));
+    assert_eq!(found.message, "`figure`: expected a number, found `much`");
+    let found =
+        error(&write("column.yaml", format!("{GOOD}{table}").replace("{ figure:", "{ figures:").as_bytes()));
+    assert!(
+        found
+            .message
+            .ends_with("has no column `figures`: did you mean `figure`? (its columns: loss, figure)")
+    );
+}
