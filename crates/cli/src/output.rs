@@ -32,20 +32,20 @@ pub(crate) fn run_directory(wanted: Option<&Path>, name: &str) -> Result<PathBuf
 
 /// Prints the document in the asked-for format.
 pub(crate) fn print(document: &Document, format: Format) -> Result<(), Failure> {
-    let text = match format {
+    let text: Vec<u8> = match format {
         Format::Table => {
             let terminal = io::stdout().is_terminal();
             let width = terminal_size::terminal_size().map(|(width, _)| width.0).filter(|_| terminal);
-            table::render(document, TableOptions { width, color: terminal && color_wanted() })
+            table::render(document, TableOptions { width, color: terminal && color_wanted() }).into_bytes()
         }
         Format::Json => {
-            let mut text = serde_json::to_string_pretty(document).map_err(Failure::run)?;
-            text.push('\n');
+            let mut text = serde_json::to_vec_pretty(document).map_err(Failure::run)?;
+            text.push(b'\n');
             text
         }
         Format::Csv => flows_csv(document).map_err(Failure::run)?,
     };
-    match io::stdout().write_all(text.as_bytes()) {
+    match io::stdout().write_all(&text) {
         // A reader that has seen enough (`| head`) is no failure.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::run(error)),
         Err(_) | Ok(()) => Ok(()),

@@ -1,5 +1,6 @@
 //! What a link is made of: plain data, as a scenario describes it.
 
+use core::fmt;
 use std::sync::Arc;
 
 use hopcast_core::{Bytes, Duration, Fraction, Rate};
@@ -15,7 +16,7 @@ pub struct Config {
     pub duplex: Duplex,
 }
 
-/// A shared medium: every station sends with the same configuration.
+/// A shared medium: every station sends with the same configuration, one at a time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MediumConfig {
     /// Rate, queue, delay and loss of each station; each listener loses independently.
@@ -46,7 +47,7 @@ pub enum Duplex {
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Direction {
-    /// Serialisation rate; `None` is infinitely fast. Default: none.
+    /// Serialisation rate; `None` is infinitely fast, and at a rate of zero nothing is ever sent. Default: none.
     pub rate: Option<Rate>,
     /// What waits for the serialiser. Default: drop-tail of 1,000 packets.
     pub queue: Queue,
@@ -58,11 +59,12 @@ pub struct Direction {
     pub jitter: Jitter,
     /// Whether jitter may let a frame overtake another. Default: no.
     pub reorder: bool,
-    /// The share of frames delivered twice, the copy right behind. Default: none.
+    /// The share of frames delivered twice, the copy right behind and with the same bits. Default: none.
     pub duplicate: Fraction,
-    /// The share of frames delivered with one random bit flipped. Default: none.
+    /// The share of frames delivered with one random bit flipped, anywhere in the frame. Default: none.
     pub corrupt: Fraction,
-    /// The largest packet, in bytes without the Ethernet header. Default: 1500. The host that sends reads it.
+    /// The largest packet, in bytes without the Ethernet header. Default: 1500. The host that sends reads it, and
+    /// the link drops what is larger.
     pub mtu: u32,
 }
 
@@ -91,6 +93,9 @@ pub enum Queue {
         limit: QueueLimit,
     },
     /// CoDel (RFC 8289): drops at the head so that the standing delay stays near `target`.
+    ///
+    /// A shorter `interval` than the round trips of the flows drops bursts that would have drained by themselves, a
+    /// much longer one lets a queue stand; `target` is 5 to 10 % of it.
     CoDel {
         /// When the queue is full whatever CoDel says.
         limit: QueueLimit,
@@ -166,7 +171,8 @@ pub enum Loss {
         /// From 1 to 4 (p41 is 1).
         p14: Fraction,
     },
-    /// A recorded sequence of drops (true: lost), repeated when it ends.
+    /// A recorded sequence of drops (true: lost), from its beginning, repeated when it ends. An empty one loses
+    /// nothing.
     Trace(Arc<[bool]>),
 }
 
@@ -185,4 +191,18 @@ pub enum Drop {
     HalfDuplex,
     /// Larger than the link's MTU.
     TooBig,
+}
+
+impl fmt::Display for Drop {
+    /// A short phrase, for the comment of a captured frame.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::QueueFull => "queue full",
+            Self::CoDel => "dropped by CoDel",
+            Self::Lost => "lost on the link",
+            Self::Down => "link down",
+            Self::HalfDuplex => "receiver was sending",
+            Self::TooBig => "larger than the MTU",
+        })
+    }
 }

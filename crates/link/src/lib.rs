@@ -9,14 +9,58 @@
 //! queue -> serialisation -> loss -> delay and jitter. A frame that will be lost still consumes rate. A frame is what
 //! Ethernet carries without preamble, gap, FCS and padding: 14 bytes and the packet. Delay is one-way and per
 //! direction. Jitter keeps the order unless the link says `reorder`.
+//!
+//! - A frame offered to an idle line is serialised at once; a queue limits only what waits. A rate of `None` takes no
+//!   time, so nothing ever waits; at a rate of zero nothing is begun, and the queue fills.
+//! - What becomes of a frame is decided as its last bit leaves, by the configuration then in force: a change at an
+//!   instant applies to the frames that leave after it. The rate is that in force as a frame's first bit leaves.
+//! - A frame arrives at the time it left plus delay plus jitter, and, without `reorder`, not before those that left
+//!   earlier. A frame that is duplicated arrives twice at that time; the copy has the same bits, flipped ones too.
+//! - What happens at one instant happens in this order: serialisations end and the next begin; then what the caller
+//!   came for (an offer, a change); and arrivals are reported when polled, after what has left or was dropped by then.
+//!
+//! # Time
+//!
+//! A link catches up with `now` whenever it is called, in the order of time. So it need not be woken for what nobody
+//! sees, a frame costs one wake, and waking it more often changes nothing.
+//!
+//! # Randomness
+//!
+//! Each direction draws from a stream of its own, and splits it into one for each concern (loss, jitter, duplication,
+//! corruption), so that turning on one of them changes nothing about the others.
+//!
+//! # Scope and departures
+//!
+//! - The frame check sequence is not carried, so a corrupted frame is delivered, as netem does; whoever receives it
+//!   has the checksums of its protocols.
+//! - In the seed's description of Gilbert-Elliott (`004`, section 5) the second balance equation should end in π_B;
+//!   its solution is right. Of the four-state model, the balance π3 p32 = π2 p23 and the solution are right.
+//! - [`Medium`] is what a perfect schedule of a shared channel gives. Contention, collisions, retries and radio
+//!   propagation are models to come behind the same [`Link`] trait; [`DropReason::HalfDuplex`] waits for them.
 
+mod codel;
 pub mod config;
+mod direction;
+mod flight;
+mod loss;
+mod medium;
+mod path;
+mod point_to_point;
+mod queue;
+mod reports;
+mod sender;
+mod trace;
 
 pub use config::{
-    Config, Direction, Drop as DropReason, Duplex, Jitter, Loss, MediumConfig, Queue, QueueLimit,
+    Config, Direction, Drop as DropReason, Duplex, Jitter, Loss, MediumConfig, Queue, QueueLimit, Station,
 };
+pub use medium::Medium;
+pub use point_to_point::PointToPoint;
+pub use trace::TraceError;
 
-use hopcast_core::{Buffer, Fraction, Duration, Instant, Rate};
+use core::ops::Add;
+
+use hopcast_core::{Buffer, Duration, Fraction, Instant, Rate};
 
 /// The number of an attachment of a link, from 0.
 pub type Attachment = usize;
@@ -30,7 +74,7 @@ pub trait Link {
     /// How many attachments there are.
     fn attachments(&self) -> usize;
 
-    /// The interface at `from` wants `frame` sent.
+    /// The interface at `from` wants `frame` sent. There must be such an attachment.
     fn offer(&mut self, now: Instant, from: Attachment, frame: Buffer);
 
     /// The deadline has been reached, or may have been.
@@ -45,20 +89,27 @@ pub trait Link {
     /// Applies a scheduled change, from `now` on, to one direction (`from` that attachment) or to all.
     fn change(&mut self, now: Instant, from: Option<Attachment>, change: &Change);
 
-    /// Whether to report [`Event::Sent`] too; a capture needs it, nothing else does.
+    /// Whether to report [`Event::Sent`] and [`Event::Dropped`] too, each at its exact time; a capture needs them,
+    /// nothing else does. Off at first.
+    ///
+    /// When off, what is sent and dropped is only counted, and a frame costs one wake, at its arrival. When on, the
+    /// link wants to be woken at each end of a serialisation too, and each frame is copied. Deliveries and counters
+    /// are the same either way. Turn it on before the first frame: what left before is not reported.
     fn report_sent(&mut self, report: bool);
 
-    /// The figures of one direction up to `now`, cumulative.
+    /// The figures of one direction up to and including `now`, cumulative; all zero if there is no such direction.
     ///
-    /// A medium has a direction for each ordered pair of stations; its `sent` figures are those of the sending
-    /// station, and appear in each of its directions.
+    /// A medium has a direction for each ordered pair of stations. The figures of sending (`sent`, `queue_dropped`,
+    /// `busy`, `queued`) are those of the sending station, and appear in each of its directions; those of receiving
+    /// count the frames that were for the receiver or that it would have overheard.
     fn counters(&mut self, now: Instant, from: Attachment, to: Attachment) -> Counters;
 }
 
 /// What a link says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// `frame` has left the interface at `from` completely: it has crossed the queue and been serialised.
+    /// `frame` has left the interface at `from` completely: it has crossed the queue and been serialised. Reported
+    /// only when asked for; see [`Link::report_sent`].
     Sent {
         /// The sender.
         from: Attachment,
@@ -76,7 +127,7 @@ pub enum Event {
         /// Whether it was addressed to another station.
         overheard: bool,
     },
-    /// `frame` is gone.
+    /// `frame` is gone. Reported only when asked for; see [`Link::report_sent`].
     Dropped {
         /// The sender.
         from: Attachment,
@@ -92,19 +143,20 @@ pub enum Event {
 /// A scheduled change of a link. What it does not name stays as it is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// A new rate; a frame in serialisation finishes at the old one. `None` is infinitely fast.
+    /// A new rate; a frame in serialisation finishes at the old one. `None` is infinitely fast, zero sends nothing.
     Rate(Option<Rate>),
     /// A new one-way delay, for frames that leave from now on; those under way arrive as planned.
     Delay(Duration),
     /// A new jitter.
     Jitter(Jitter),
-    /// A new loss model, which starts in its stationary distribution.
+    /// A new loss model, which starts in its stationary distribution (a trace at its beginning).
     Loss(Loss),
     /// A new share of corrupted frames.
     Corrupt(Fraction),
     /// A new share of duplicated frames.
     Duplicate(Fraction),
-    /// The link is down: what is queued or offered is dropped; what is already under way still arrives.
+    /// The link is down: what is queued, in serialisation or offered is dropped; what has left already arrives.
+    /// For one attachment, that is what it sends; it still receives.
     Down,
     /// The link is up again.
     Up,
@@ -113,24 +165,45 @@ pub enum Change {
 /// The figures of one direction of a link, cumulative since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Bytes that entered the link, after its queue.
+    /// Bytes that entered the link, after its queue; counted when the last of them has been serialised.
     pub sent_bytes: u64,
-    /// Frames that entered the link, after its queue.
+    /// Frames that entered the link, after its queue: sent = delivered - duplicated + lost + still under way.
     pub sent_packets: u64,
     /// Bytes that left the far end.
     pub delivered_bytes: u64,
-    /// Frames that left the far end; a duplicate counts again.
+    /// Frames that left the far end; a duplicate counts again, and so does an overheard frame.
     pub delivered_packets: u64,
     /// Frames lost on the way.
     pub lost_packets: u64,
-    /// Frames that the queue dropped, or that found the link down.
+    /// Frames that the queue dropped, that found the link down, or that were too big for it.
     pub queue_dropped_packets: u64,
-    /// Frames delivered with an error in them.
+    /// Frames delivered with an error in them; a duplicate counts again.
     pub corrupted_packets: u64,
     /// Frames delivered twice.
     pub duplicated_packets: u64,
+    /// Of the delivered frames, those that were for another station.
+    pub overheard_packets: u64,
     /// Time in which the sender was serialising.
     pub busy: Duration,
-    /// The sum over frames of the time each spent in the queue.
+    /// The sum over frames of the time each spent in the queue, counted as it leaves the queue to be sent.
     pub queued: Duration,
+}
+
+impl Add for Counters {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self {
+            sent_bytes: self.sent_bytes + other.sent_bytes,
+            sent_packets: self.sent_packets + other.sent_packets,
+            delivered_bytes: self.delivered_bytes + other.delivered_bytes,
+            delivered_packets: self.delivered_packets + other.delivered_packets,
+            lost_packets: self.lost_packets + other.lost_packets,
+            queue_dropped_packets: self.queue_dropped_packets + other.queue_dropped_packets,
+            corrupted_packets: self.corrupted_packets + other.corrupted_packets,
+            duplicated_packets: self.duplicated_packets + other.duplicated_packets,
+            overheard_packets: self.overheard_packets + other.overheard_packets,
+            busy: self.busy + other.busy,
+            queued: self.queued + other.queued,
+        }
+    }
 }

@@ -1,1 +1,34 @@
-//! placeholder
+//! What a run found, for a person: the table in the terminal, the files of a run directory, the plots and the
+//! page that shows them all.
+//!
+//! Everything here is a view of one [`Document`](hopcast_twin::results::Document). The path from it to a picture
+//! has three steps. A `study` reads the sweep: which parameters vary, which of them choose the protocol,
+//! which is the axis of the plots. A `grid` lays the summary out in rows and columns, once, for the terminal and
+//! the page alike. The [`plots`] draw what a study groups together.
+//!
+//! - [`table::render`] prints the summary for a terminal.
+//! - [`write_run_directory`] writes the directory of a run, and [`read_run_directory`] reads it back.
+//! - [`html::render`] makes `report.html`, which opens without a network.
+//!
+//! The same document gives the same bytes: no clock, no host name, no order of hashing. Statistics are computed
+//! where the runs are made; here a [`figure`] is looked up, never estimated, save for the two curves that pool
+//! the repeats of a case (latency and the time series), which say so in their captions.
+
+mod align;
+mod csv_files;
+mod directory;
+mod figure;
+mod finding;
+mod grid;
+pub mod html;
+mod number;
+mod plot;
+mod study;
+pub mod table;
+mod topology;
+
+pub use csv_files::flows as flows_csv;
+pub use directory::{RunDirectory, read_run_directory, write_run_directory};
+pub use figure::figure;
+pub use plot::{Plot, plots};
+pub use topology::{Topology, TopologyLink, TopologyNode};

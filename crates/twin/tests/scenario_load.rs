@@ -371,3 +371,10 @@ flows: [{ from: a, to: c, over: udp, app: bulk }]",
     let LinkModel::PointToPoint(config) = &scenario.links[1].model else { panic!() };
     assert_eq!(config.forward.rate, Some(Rate::from_mbit(1)));
 }
+
+#[test]
+fn the_first_example_of_the_reference_page_is_right() {
+    let page = fs::read_to_string(scenarios().join("../docs/scenario.md")).unwrap();
+    let example = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    assert_eq!(plan(example).cases.len(), 9);
+}

@@ -13,8 +13,7 @@ pub(crate) fn study(name: &str, options: &RunOptions) -> Result<(), Failure> {
         Some((_, file)) => command::run::run(file, options),
         None => {
             let names: Vec<&str> = studies.iter().map(|(study, _)| study.as_str()).collect();
-            let nearest = scenario::nearest(name, names.iter().copied());
-            let hint = nearest.map_or_else(String::new, |nearest| format!(": did you mean `{nearest}`?"));
+            let hint = scenario::did_you_mean(name, names.iter().copied());
             let message = format!("no study is named `{name}`{hint} (studies: {})", names.join(", "));
             Err(Failure::input(message))
         }

@@ -3,7 +3,7 @@
 use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, Rate};
 
 use super::seen::Seen;
-use super::{Ends, STAMP, Schedule, pattern, read_stamp, write_stamp};
+use super::{Ends, Schedule, check_unit, unit, write_stamp};
 use crate::meter::SharedMeter;
 
 /// How fast datagrams leave: `rate`, counting `bytes` for each of them.
@@ -30,7 +30,7 @@ pub(crate) struct DatagramSource {
 }
 
 impl DatagramSource {
-    /// `size` is the UDP payload, at least [`STAMP`] bytes.
+    /// `size` is the UDP payload, at least [`STAMP`](super::STAMP) bytes.
     pub(crate) fn new(
         ends: Ends,
         schedule: Schedule,
@@ -40,7 +40,7 @@ impl DatagramSource {
         meter: SharedMeter,
     ) -> Self {
         let next = schedule.next_active(Instant::ZERO);
-        let template = Buffer::copy_from(&pattern()[..size]);
+        let template = unit(size);
         Self { ends, schedule, pace, size, left, meter, next, carry: 0, number: 0, ready: None, template }
     }
 }
@@ -102,8 +102,7 @@ impl Machine for DatagramSink {
     fn handle(&mut self, now: Instant, _port: Port, item: Item) {
         let Item::Datagram(Datagram { payload, .. }) = item else { return };
         let mut meter = self.meter.borrow_mut();
-        let stamp = read_stamp(&payload).filter(|_| pattern().get(STAMP..payload.len()) == Some(&payload[STAMP..]));
-        let Some((number, sent)) = stamp.filter(|&(_, sent)| sent <= now) else {
+        let Some((number, sent)) = check_unit(&payload, now) else {
             meter.damaged_units += 1;
             return;
         };

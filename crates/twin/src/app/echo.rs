@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use hopcast_core::{
-    Buffer, Datagram, Duration, Instant, Item, Machine, Port, StreamId, StreamItem, StreamReader, StreamWriter,
+    Datagram, Duration, Instant, Item, Machine, Port, StreamId, StreamItem, StreamReader, StreamWriter,
 };
 
 use super::seen::Seen;
-use super::{Ends, STAMP, Schedule, pattern, read_stamp, write_stamp};
+use super::{Ends, Schedule, check_unit, unit, write_stamp};
 use crate::meter::SharedMeter;
 
 /// What messages travel over.
@@ -41,7 +41,7 @@ pub(crate) struct MessageClient {
 }
 
 impl MessageClient {
-    /// `size` is at least [`STAMP`] bytes.
+    /// `size` is at least [`STAMP`](super::STAMP) bytes.
     pub(crate) fn new(
         ends: Ends,
         schedule: Schedule,
@@ -69,7 +69,7 @@ impl MessageClient {
 
     fn echo(&mut self, now: Instant, message: &[u8]) {
         let mut meter = self.meter.borrow_mut();
-        match check(message, now) {
+        match check_unit(message, now) {
             Some((number, sent)) if self.echoed.first(number) => meter.round_trip(sent, now),
             Some(_) => meter.duplicate_units += 1,
             None => meter.damaged_units += 1,
@@ -96,7 +96,7 @@ impl Machine for MessageClient {
     fn wake(&mut self, now: Instant) {
         let Some(due) = self.next.filter(|&due| due <= now) else { return };
         self.next = self.schedule.next_active(due + self.every.max(Duration::from_nanos(1)));
-        let mut message = Buffer::copy_from(&pattern()[..self.size]);
+        let mut message = unit(self.size);
         write_stamp(&mut message, self.number, now);
         {
             let mut meter = self.meter.borrow_mut();
@@ -114,7 +114,8 @@ impl Machine for MessageClient {
                     self.out.push_back(Item::Stream(STREAM, StreamItem::Open { local, remote }));
                     self.out.push_back(Item::Stream(STREAM, self.link.reader.first_grant()));
                 }
-                if self.link.waiting.len() + self.size > MAX_WAITING {
+                let waiting = self.link.waiting.len();
+                if waiting > 0 && waiting + self.size > MAX_WAITING {
                     self.skipped += 1;
                 } else {
                     let items = self.link.send(&message);
@@ -287,7 +288,7 @@ impl StreamLink {
 
 fn delivered(meter: &SharedMeter, seen: &mut Seen, now: Instant, message: &[u8]) {
     let mut meter = meter.borrow_mut();
-    match check(message, now) {
+    match check_unit(message, now) {
         Some((number, sent)) if seen.first(number) => {
             meter.payload(now, message.len());
             meter.unit_delivered(sent);
@@ -297,11 +298,4 @@ fn delivered(meter: &SharedMeter, seen: &mut Seen, now: Instant, message: &[u8])
         Some(_) => meter.duplicate_units += 1,
         None => meter.damaged_units += 1,
     }
-}
-
-/// A message's stamp, if every byte of it is as it was sent.
-fn check(message: &[u8], now: Instant) -> Option<(u64, Instant)> {
-    let (number, sent) = read_stamp(message)?;
-    let whole = sent <= now && pattern().get(STAMP..message.len()) == Some(&message[STAMP..]);
-    whole.then_some((number, sent))
 }

@@ -13,7 +13,7 @@ mod stream;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, LazyLock};
 
-use hopcast_core::Instant;
+use hopcast_core::{Buffer, Instant};
 
 pub(crate) use datagrams::{DatagramSink, DatagramSource, Pace};
 pub(crate) use echo::{DatagramEcho, MessageClient, StreamEcho, Transport};
@@ -89,6 +89,24 @@ static PATTERN: LazyLock<Arc<[u8]>> = LazyLock::new(|| {
     bytes.into()
 });
 
+/// A unit of `size` bytes, at least [`STAMP`]: room for the stamp, then the pattern over and over.
+pub(crate) fn unit(size: usize) -> Buffer {
+    let mut unit = Buffer::zeroed(size);
+    for chunk in unit.chunks_mut(BLOCK) {
+        chunk.copy_from_slice(&PATTERN[..chunk.len()]);
+    }
+    unit
+}
+
+/// The stamp of a unit that arrived, if every byte of it is as [`unit`] made it.
+pub(crate) fn check_unit(bytes: &[u8], now: Instant) -> Option<(u64, Instant)> {
+    let (number, sent) = read_stamp(bytes)?;
+    let mut chunks = bytes.chunks(BLOCK);
+    let first = chunks.next()?;
+    let whole = first[STAMP..] == PATTERN[STAMP..first.len()] && chunks.all(|chunk| *chunk == PATTERN[..chunk.len()]);
+    (whole && sent <= now).then_some((number, sent))
+}
+
 /// [`BLOCK`] bytes of pattern.
 pub(crate) fn pattern() -> Arc<[u8]> {
     PATTERN.clone()
@@ -97,6 +115,23 @@ pub(crate) fn pattern() -> Arc<[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_unit_with_one_wrong_byte_is_found_out_wherever_it_is() {
+        for size in [STAMP, STAMP + 1, 1000, BLOCK, 3 * BLOCK + 5] {
+            let mut bytes = unit(size);
+            write_stamp(&mut bytes, 7, Instant::from_nanos(9));
+            let now = Instant::from_nanos(10);
+            assert_eq!(check_unit(&bytes, now), Some((7, Instant::from_nanos(9))));
+            for place in [STAMP, size / 2, size - 1].into_iter().filter(|&place| (STAMP..size).contains(&place)) {
+                bytes[place] ^= 1;
+                assert_eq!(check_unit(&bytes, now), None, "byte {place} of {size}");
+                bytes[place] ^= 1;
+            }
+            assert_eq!(check_unit(&bytes, Instant::ZERO), None, "nothing arrives before it was sent");
+        }
+        assert_eq!(check_unit(&[0; STAMP - 1], Instant::ZERO), None);
+    }
 
     #[test]
     fn a_schedule_says_when_to_send_next() {

@@ -1,9 +1,9 @@
-//! The scenario language: a YAML file becomes a [`Plan`](model::Plan) that is known to run, or one [`Diagnostic`] that says where
-//! it is wrong and what to write instead. `docs/scenario.md` is the reference of every key.
+//! The scenario language: a YAML file becomes a [`Plan`](model::Plan) that is known to run, or one [`Diagnostic`]
+//! that says where it is wrong and what to write instead. `docs/scenario.md` is the reference of every key.
 //!
-//! The way of a file: [`yaml`] makes of text a tree that knows its places; [`files`] merges what it includes; [`set`]
-//! puts in what the command line overrides; [`sweep`] multiplies it into cases; then each case is decoded, by
-//! [`topology`] with its [`generate`]d parts and [`link`]s, [`transports`], [`flows`] and [`events`].
+//! The way of a file: `yaml` makes of text a tree that knows its places; `files` merges what it includes; `set` puts in
+//! what the command line overrides; `sweep` multiplies it into cases; then each case is decoded, by `topology` with
+//! `generate` and `link`, by `transports`, `flows` and `events`. [`describe`] says what came of it.
 
 mod capacity;
 mod decode;

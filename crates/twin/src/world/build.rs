@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use hopcast_coded::Tunnel;
 use hopcast_core::{Assembly, Instant, Machine, Port, Rate, Seed, Slot};
-use hopcast_host::{Host, Interface};
+use hopcast_host::{Host, Interface, Udp};
 use hopcast_link::{Link, Medium, MediumConfig, PointToPoint, Station as MediumStation};
 //TMPuse hopcast_peers::tcp::Tcp;
 
@@ -28,8 +28,8 @@ const ETHERNET: u64 = 14;
 const UDP: u64 = 8;
 /// TCP with timestamps.
 const TCP: u64 = 32;
-/// The UDP payload that fills an Ethernet frame over IPv4.
-const FULL_DATAGRAM: usize = 1472;
+/// A full Ethernet frame, without FCS.
+const FULL_FRAME: u64 = 1514;
 /// The first port of the receiving ends; each flow has the next two.
 const FIRST_PORT: u16 = 10_000;
 /// What limits the number of flows: two ports each.
@@ -298,7 +298,9 @@ fn stack(
 ) -> Vec<(&'static str, Box<dyn Machine>)> {
     let machine = |(depth, layer): (usize, &Layer)| -> Option<(&'static str, Box<dyn Machine>)> {
         match layer {
-            Layer::Udp => None,
+            // At the bottom UDP is the host's.
+            Layer::Udp if depth + 1 == flow.over.len() => None,
+            Layer::Udp => Some(("udp", Box::new(Udp::new(ends.local, HOP_LIMIT)))),
             Layer::Tcp(config) => {
                 let names = ["flow", &flow.name, &scenario.nodes[node].name];
                 let random = seed.stream(&names, depth as u64);
@@ -308,7 +310,7 @@ fn stack(
                 Some(("tcp", Box::new(tcp)))
             }
             Layer::Tunnel => {
-                let mtu = 1500 - path_overhead(&flow.over[depth + 1..], ends.local.is_ipv6()) + ETHERNET;
+                let mtu = FULL_FRAME - path_overhead(&flow.over[depth..], ends.local.is_ipv6());
                 Some(("tunnel", Box::new(Tunnel::new(ends.local, ends.remote, mtu as u32))))
             }
         }
@@ -350,6 +352,8 @@ fn applications(
         })?;
         Ok(Pace { rate, bytes: size as u64 + path_overhead(&flow.over, source.local.is_ipv6()) })
     };
+    // The payload of a full frame: 1,472 bytes where UDP over IPv4 is all there is.
+    let full = (FULL_FRAME - path_overhead(&flow.over, source.local.is_ipv6())) as usize;
     let meter = || meter.clone();
     Ok(match &flow.app {
         App::Cbr { rate, size, span } => {
@@ -366,16 +370,16 @@ fn applications(
             stream_pair(contents, source, schedule(span), meter())
         }
         App::Bulk { bytes, span } => {
-            let pace = saturating(FULL_DATAGRAM)?;
-            let count = bytes.map(|bytes| bytes.get().div_ceil(FULL_DATAGRAM as u64));
-            let sender = DatagramSource::new(source, schedule(span), pace, FULL_DATAGRAM, count, meter());
+            let pace = saturating(full)?;
+            let count = bytes.map(|bytes| bytes.get().div_ceil(full as u64));
+            let sender = DatagramSource::new(source, schedule(span), pace, full, count, meter());
             (Box::new(sender), Box::new(DatagramSink::new(count, meter())))
         }
         App::File { contents, span } if on_stream => {
             stream_pair(Contents::file(contents.clone()), source, schedule(span), meter())
         }
         App::File { contents, span } => {
-            let (pace, piece) = (saturating(FULL_DATAGRAM)?, FULL_DATAGRAM - STAMP);
+            let (pace, piece) = (saturating(full)?, full - STAMP);
             let sender = FileSender::new(source, schedule(span), pace, contents.clone(), piece, meter());
             (Box::new(sender), Box::new(FileReceiver::new(contents.clone(), piece, meter())))
         }

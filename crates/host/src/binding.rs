@@ -1,0 +1,163 @@
+//! What is bound on a host's `Above` ports.
+
+use core::fmt;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use hopcast_wire::ip::{self, Header};
+
+use crate::routes::in_prefix;
+
+/// Why a binding cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BindError {
+    /// Another `Above` port has the UDP port already.
+    PortTaken {
+        /// The UDP port.
+        port: u16,
+        /// Which `Above` port has it.
+        by: u32,
+    },
+    /// Another `Above` port has the protocol, or this port of it, already.
+    ProtocolTaken {
+        /// The IP protocol number.
+        protocol: u8,
+        /// The port of it, or all that nobody else has.
+        port: Option<u16>,
+        /// Which `Above` port has it.
+        by: u32,
+    },
+    /// Port 0 stands for "any port" and cannot be bound.
+    PortZero,
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PortTaken { port, by } => write!(f, "UDP port {port} is bound already, by Above({by})"),
+            Self::ProtocolTaken { protocol, port: Some(port), by } => {
+                write!(f, "port {port} of IP protocol {protocol} is bound already, by Above({by})")
+            }
+            Self::ProtocolTaken { protocol, port: None, by } => {
+                write!(f, "IP protocol {protocol} is bound already, by Above({by})")
+            }
+            Self::PortZero => f.write_str("port 0 stands for any port and cannot be bound"),
+        }
+    }
+}
+
+impl core::error::Error for BindError {}
+
+/// Which packets in transit a machine wants to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hook {
+    /// All.
+    All,
+    /// Those of an IP protocol.
+    Protocol(u8),
+    /// Those to a prefix.
+    Destination {
+        /// An address in the prefix.
+        prefix: IpAddr,
+        /// The prefix's length in bits; a length past the address's is its whole length.
+        length: u8,
+    },
+}
+
+impl Hook {
+    fn matches(&self, header: &Header) -> bool {
+        match *self {
+            Self::All => true,
+            Self::Protocol(protocol) => header.protocol == protocol,
+            Self::Destination { prefix, length } => in_prefix(header.destination, prefix, length),
+        }
+    }
+}
+
+/// Who gets what.
+#[derive(Default)]
+pub(crate) struct Bindings {
+    udp: BTreeMap<u16, u32>,
+    protocols: BTreeMap<(u8, Option<u16>), u32>,
+    hooks: Vec<Hooked>,
+}
+
+/// A machine in the row of those that see packets in transit.
+struct Hooked {
+    above: u32,
+    filters: Vec<Hook>,
+}
+
+impl Bindings {
+    pub(crate) fn bind_udp(&mut self, above: u32, port: u16) -> Result<(), BindError> {
+        if port == 0 {
+            return Err(BindError::PortZero);
+        }
+        if let Some(&by) = self.udp.get(&port).or_else(|| self.protocols.get(&(ip::UDP, Some(port)))) {
+            return Err(BindError::PortTaken { port, by });
+        }
+        self.udp.insert(port, above);
+        Ok(())
+    }
+
+    pub(crate) fn bind_protocol(
+        &mut self,
+        above: u32,
+        protocol: u8,
+        port: Option<u16>,
+    ) -> Result<(), BindError> {
+        if port == Some(0) {
+            return Err(BindError::PortZero);
+        }
+        let taken = self.protocols.get(&(protocol, port));
+        let taken =
+            taken.or_else(|| port.filter(|_| protocol == ip::UDP).and_then(|port| self.udp.get(&port)));
+        if let Some(&by) = taken {
+            return Err(BindError::ProtocolTaken { protocol, port, by });
+        }
+        self.protocols.insert((protocol, port), above);
+        Ok(())
+    }
+
+    /// One `Above` port has one place in the row of hooks, however many filters.
+    pub(crate) fn hook(&mut self, above: u32, filter: Hook) {
+        match self.hooks.iter_mut().find(|hooked| hooked.above == above) {
+            Some(hooked) => hooked.filters.push(filter),
+            None => self.hooks.push(Hooked { above, filters: vec![filter] }),
+        }
+    }
+
+    /// Who has a local UDP port.
+    pub(crate) fn udp(&self, port: u16) -> Option<u32> {
+        self.udp.get(&port).copied()
+    }
+
+    /// The lowest UDP port that `above` has.
+    pub(crate) fn udp_port_of(&self, above: u32) -> Option<u16> {
+        self.udp.iter().find(|&(_, &by)| by == above).map(|(&port, _)| port)
+    }
+
+    /// Who gets a protocol's packets to a local port: who has the port, or else who has the rest of the protocol.
+    pub(crate) fn protocol(&self, protocol: u8, port: Option<u16>) -> Option<u32> {
+        let exact = port.and_then(|port| self.protocols.get(&(protocol, Some(port))));
+        exact.or_else(|| self.protocols.get(&(protocol, None))).copied()
+    }
+
+    /// Whether anybody has a port of `protocol`.
+    pub(crate) fn speaks(&self, protocol: u8) -> bool {
+        self.protocols.range((protocol, None)..=(protocol, Some(u16::MAX))).next().is_some()
+    }
+
+    /// The first that wants the packet, of the hooks from place `from` in the row on.
+    #[inline]
+    pub(crate) fn hooked(&self, header: &Header, from: usize) -> Option<u32> {
+        let mut hooks = self.hooks.iter().skip(from);
+        let wants = |hooked: &&Hooked| hooked.filters.iter().any(|filter| filter.matches(header));
+        hooks.find(wants).map(|hooked| hooked.above)
+    }
+
+    /// The place in the row of hooks of an `Above` port.
+    pub(crate) fn hook_place(&self, above: u32) -> Option<usize> {
+        self.hooks.iter().position(|hooked| hooked.above == above)
+    }
+}

@@ -1,0 +1,70 @@
+//! A host's figures.
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// A host's figures, cumulative since it began.
+        #[derive(Clone, Copy, Debug, Default)]
+        pub(crate) struct Counters {
+            $($(#[$doc])* pub(crate) $name: u64,)*
+        }
+
+        impl Counters {
+            pub(crate) fn report(&self, report: &mut dyn FnMut(&'static str, u64)) {
+                $(report(stringify!($name), self.$name);)*
+            }
+        }
+    };
+}
+
+counters! {
+    /// Packets in transit sent on.
+    forwarded,
+    /// Packets of the host's own, sent or looped back.
+    originated,
+    /// Packets handed to what is bound above.
+    delivered,
+    /// Packets handed to a hook.
+    hooked,
+    /// Packets without a route.
+    no_route,
+    /// Packets in transit whose hop limit was used up.
+    hop_limit_exceeded,
+    /// Packets larger than the MTU they had to pass, which may not be fragmented.
+    too_big,
+    /// Packets larger than the MTU they had to pass, which might have been fragmented.
+    unfragmented,
+    /// Fragments that arrived at their destination.
+    fragments,
+    /// Frames and packets that do not parse.
+    malformed,
+    /// Packets that were changed on the way.
+    checksum_errors,
+    /// UDP datagrams and others to a port or protocol that nobody has.
+    closed_port,
+    /// Frames to other stations, heard.
+    overheard,
+    /// Frames addressed to another station, and packets for one host that were sent to all stations.
+    not_for_us,
+    /// Frames that carry neither IPv4 nor IPv6.
+    not_ip,
+    /// Packets for other hosts, where the host is no router.
+    not_forwarding,
+    /// Multicast and broadcast packets that the host neither takes nor forwards.
+    multicast_dropped,
+    /// Items that the port does not carry, or no such port.
+    misplaced,
+    /// Datagrams from above that cannot be sent: a foreign address or port, mixed versions, too much payload.
+    unsendable,
+    /// Echo requests answered.
+    echoes_answered,
+    /// ICMP errors sent.
+    errors_sent,
+    /// ICMP errors not sent because of the limit on their rate.
+    errors_suppressed,
+    /// ICMP errors received about the host's packets.
+    errors_received,
+    /// Of these, those about UDP datagrams, which go no further.
+    udp_errors_received,
+    /// ICMP messages received that nobody takes.
+    icmp_ignored,
+}

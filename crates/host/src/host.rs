@@ -1,0 +1,299 @@
+//! The machine: takes what arrives and sorts it.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::net::IpAddr;
+
+use hopcast_core::{Buffer, Frame, Instant, Item, Machine, Port, Transit};
+use hopcast_wire::ip::Header;
+use hopcast_wire::{Malformed, ethernet, ip};
+
+use crate::binding::{BindError, Bindings, Hook};
+use crate::config::Config;
+use crate::counters::Counters;
+use crate::icmp::{ErrorLimit, PathMtus};
+use crate::routes::{RouteCache, Routes};
+
+/// A host or router; see the [crate's documentation](crate).
+pub struct Host {
+    pub(crate) config: Config,
+    pub(crate) routes: RouteCache,
+    pub(crate) bindings: Bindings,
+    groups: BTreeSet<IpAddr>,
+    /// Packets from the host to itself, before they are received. Empty between calls.
+    pub(crate) loopback: VecDeque<Buffer>,
+    pub(crate) out: VecDeque<(Port, Item)>,
+    pub(crate) identification: u16,
+    pub(crate) error_limit: ErrorLimit,
+    pub(crate) path_mtus: PathMtus,
+    pub(crate) counters: Counters,
+}
+
+impl Host {
+    /// A host on which nothing is bound.
+    pub fn new(config: Config, routes: Box<dyn Routes>) -> Self {
+        Self {
+            config,
+            routes: RouteCache::new(routes),
+            bindings: Bindings::default(),
+            groups: BTreeSet::new(),
+            loopback: VecDeque::new(),
+            out: VecDeque::new(),
+            identification: 0,
+            error_limit: ErrorLimit::default(),
+            path_mtus: PathMtus::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Binds a UDP port, of both versions: datagrams to it go up on `Above(above)` as [`Item::Datagram`]. A datagram
+    /// that comes down there is sent; where its local end is unspecified, the host's first address of the version and
+    /// the (lowest) port that `above` has are used.
+    pub fn bind_udp(&mut self, above: u32, port: u16) -> Result<(), BindError> {
+        self.bindings.bind_udp(above, port)
+    }
+
+    /// Binds an IP protocol, or one port of it: whole packets to this host go up on `Above(above)` as
+    /// [`Item::Packet`], their transport checksum not looked at, and so do the ICMP errors about packets that were sent
+    /// from it. The port is the second 16-bit word behind the IP header, as in TCP. A bound port goes before a bound
+    /// protocol.
+    ///
+    /// A packet that comes down, on this or any other `Above` port, is complete and is routed as the host's own. If it
+    /// cannot be sent, the ICMP error that says why comes back like any other.
+    ///
+    /// Echo requests are answered by the host, also when ICMP is bound.
+    pub fn bind_protocol(&mut self, above: u32, protocol: u8, port: Option<u16>) -> Result<(), BindError> {
+        self.bindings.bind_protocol(above, protocol, port)
+    }
+
+    /// Hooks a machine into forwarding: packets in transit that match `filter` go up on `Above(above)` as
+    /// [`Item::Transit`]; see [`Transit`] for the answers. Several machines see a packet in the order in which they
+    /// hooked themselves in, each after the one before has handed it back. A second filter for one `above` adds to the
+    /// first. On a host that does not forward nothing is in transit, other than multicast.
+    pub fn hook(&mut self, above: u32, filter: Hook) {
+        self.bindings.hook(above, filter);
+    }
+
+    /// Takes packets to the multicast `group` as the host's own, beside what hooks make of them.
+    pub fn join(&mut self, group: IpAddr) {
+        self.groups.insert(group);
+    }
+
+    /// The longest packet that is known to reach `destination`, in bytes: what ICMP last told, or the MTU of the
+    /// interface. `None` without a route.
+    pub fn path_mtu(&mut self, destination: IpAddr) -> Option<u32> {
+        let hop = self.routes.next_hop(destination)?;
+        let first = self.config.interfaces.get(hop.interface as usize)?.mtu;
+        Some(self.path_mtus.get(destination).unwrap_or(first).min(first))
+    }
+
+    fn receive_frame(&mut self, now: Instant, interface: u32, frame: Frame) {
+        let Some(own) = self.config.interfaces.get(interface as usize) else {
+            self.counters.misplaced += 1;
+            return;
+        };
+        if frame.overheard {
+            self.counters.overheard += 1;
+            return;
+        }
+        let header = match ethernet::parse(&frame.bytes) {
+            Ok(header) => header,
+            Err(malformed) => return self.count_malformed(malformed),
+        };
+        let to_group = ethernet::is_group(header.destination);
+        if header.destination != own.mac && !to_group {
+            self.counters.not_for_us += 1;
+            return;
+        }
+        if !matches!(header.ether_type, ethernet::IPV4 | ethernet::IPV6) {
+            self.counters.not_ip += 1;
+            return;
+        }
+        let header = match ip::parse(&frame.bytes[ethernet::HEADER..]) {
+            Ok(header) => header,
+            Err(malformed) => return self.count_malformed(malformed),
+        };
+        if !to_group && self.is_plain_transit(&header) {
+            return self.forward_frame(now, frame.bytes, &header);
+        }
+        let mut packet = frame.bytes;
+        packet.advance(ethernet::HEADER);
+        self.receive(now, packet, &header, Some(interface), Arrival { to_group, hooks_passed: 0 });
+    }
+
+    /// Whether a packet that arrived is to be forwarded, and by no hook.
+    #[inline]
+    fn is_plain_transit(&self, header: &Header) -> bool {
+        self.config.forwarding
+            && !self.config.owns(header.destination)
+            && !is_group(header.destination)
+            && self.bindings.hooked(header, 0).is_none()
+    }
+
+    /// Takes a packet from an interface, from a hook, or (with no ingress) from the host itself.
+    fn receive(
+        &mut self,
+        now: Instant,
+        mut packet: Buffer,
+        header: &Header,
+        ingress: Option<u32>,
+        arrival: Arrival,
+    ) {
+        packet.truncate(header.total_len);
+        if self.config.owns(header.destination) {
+            if arrival.to_group {
+                // RFC 1122 section 3.3.6: sent to all stations, but not to all hosts.
+                self.counters.not_for_us += 1;
+            } else {
+                self.deliver(now, packet, header);
+            }
+        } else if is_group(header.destination) {
+            self.receive_group(now, packet, header, ingress, arrival);
+        } else if arrival.to_group {
+            self.counters.not_for_us += 1;
+        } else if let Some(ingress) = ingress.filter(|_| self.config.forwarding) {
+            match self.bindings.hooked(header, arrival.hooks_passed) {
+                Some(above) => self.hand_to_hook(above, packet, ingress),
+                None => self.forward(now, packet, header),
+            }
+        } else {
+            self.counters.not_forwarding += 1;
+        }
+    }
+
+    /// Takes a multicast or broadcast packet: for the host, for a hook, for both or for nobody.
+    fn receive_group(
+        &mut self,
+        now: Instant,
+        packet: Buffer,
+        header: &Header,
+        ingress: Option<u32>,
+        arrival: Arrival,
+    ) {
+        let returned = arrival.hooks_passed > 0;
+        // What a hook hands back was delivered when it arrived.
+        let for_us =
+            !returned && (is_broadcast(header.destination) || self.groups.contains(&header.destination));
+        let hook = ingress.zip(self.bindings.hooked(header, arrival.hooks_passed));
+        match hook {
+            Some((ingress, above)) => {
+                if for_us {
+                    self.deliver(now, packet.clone(), header);
+                }
+                self.hand_to_hook(above, packet, ingress);
+            }
+            None if for_us => self.deliver(now, packet, header),
+            None if returned => self.forward(now, packet, header),
+            None => self.counters.multicast_dropped += 1,
+        }
+    }
+
+    fn hand_to_hook(&mut self, above: u32, packet: Buffer, ingress: u32) {
+        self.counters.hooked += 1;
+        self.out.push_back((Port::Above(above), Item::Transit(Transit { packet, ingress })));
+    }
+
+    /// Takes a packet back from the hook on `Above(above)`; only hooks after it may still see it.
+    fn resume(&mut self, now: Instant, above: u32, transit: Transit) {
+        let place = self.bindings.hook_place(above);
+        let Some(place) = place.filter(|_| (transit.ingress as usize) < self.config.interfaces.len()) else {
+            self.counters.misplaced += 1;
+            return;
+        };
+        let arrival = Arrival { to_group: false, hooks_passed: place + 1 };
+        match ip::parse(&transit.packet) {
+            Ok(header) => self.receive(now, transit.packet, &header, Some(transit.ingress), arrival),
+            Err(malformed) => self.count_malformed(malformed),
+        }
+    }
+
+    /// Hands a packet that is for this host to whom it belongs.
+    fn deliver(&mut self, now: Instant, packet: Buffer, header: &Header) {
+        if header.fragment {
+            self.counters.fragments += 1;
+            return;
+        }
+        match header.protocol {
+            ip::ICMP | ip::ICMPV6 => self.receive_icmp(now, packet, header),
+            ip::UDP => self.receive_udp(now, packet, header),
+            _ => self.deliver_packet(now, packet, header),
+        }
+    }
+
+    /// Hands a whole packet to who has its protocol.
+    pub(crate) fn deliver_packet(&mut self, now: Instant, packet: Buffer, header: &Header) {
+        let port = ip::ports(&packet[header.payload()]).map(|(_, destination)| destination);
+        match self.bindings.protocol(header.protocol, port) {
+            Some(above) => self.hand_up(above, packet),
+            None => self.refuse(now, packet, header),
+        }
+    }
+
+    pub(crate) fn hand_up(&mut self, above: u32, packet: Buffer) {
+        self.counters.delivered += 1;
+        self.out.push_back((Port::Above(above), Item::Packet(packet)));
+    }
+
+    /// Receives what the host has sent to itself. It comes to an end: a packet causes at most one other here, an echo
+    /// reply or an error, which cause none.
+    fn settle(&mut self, now: Instant) {
+        while let Some(packet) = self.loopback.pop_front() {
+            let arrival = Arrival { to_group: false, hooks_passed: 0 };
+            match ip::parse(&packet) {
+                Ok(header) => self.receive(now, packet, &header, None, arrival),
+                Err(malformed) => self.count_malformed(malformed),
+            }
+        }
+    }
+
+    pub(crate) fn count_malformed(&mut self, malformed: Malformed) {
+        if malformed.is_corrupt() {
+            self.counters.checksum_errors += 1;
+        } else {
+            self.counters.malformed += 1;
+        }
+    }
+}
+
+/// How a packet came to be received.
+#[derive(Clone, Copy)]
+struct Arrival {
+    /// In a frame to several stations.
+    to_group: bool,
+    /// How many places in the row of hooks are behind it.
+    hooks_passed: usize,
+}
+
+pub(crate) fn is_group(address: IpAddr) -> bool {
+    address.is_multicast() || is_broadcast(address)
+}
+
+fn is_broadcast(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V4(address) if address.is_broadcast())
+}
+
+impl Machine for Host {
+    fn handle(&mut self, now: Instant, port: Port, item: Item) {
+        match (port, item) {
+            (Port::Below(interface), Item::Frame(frame)) => self.receive_frame(now, interface, frame),
+            (Port::Above(above), Item::Datagram(datagram)) => self.send_udp(now, above, datagram),
+            (Port::Above(_), Item::Packet(packet)) => self.originate(now, packet),
+            (Port::Above(above), Item::Transit(transit)) => self.resume(now, above, transit),
+            _ => self.counters.misplaced += 1,
+        }
+        self.settle(now);
+    }
+
+    fn wake(&mut self, _now: Instant) {}
+
+    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+        self.out.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        self.counters.report(report);
+    }
+}

@@ -1,0 +1,179 @@
+//! ICMP as the host speaks it: answers to pings, errors about packets, and errors about its own.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use hopcast_core::{Buffer, Duration, Instant};
+use hopcast_wire::icmp::{self, Message, Unreachable};
+use hopcast_wire::ip::{self, Header, Version};
+
+use crate::host::{Host, is_group};
+
+impl Host {
+    /// Takes an ICMP message to this host, whose checksum must fit.
+    pub(crate) fn receive_icmp(&mut self, now: Instant, packet: Buffer, header: &Header) {
+        if header.protocol != icmp::protocol(header.version) {
+            // The other version's ICMP is a protocol that nobody speaks.
+            return self.refuse(now, packet, header);
+        }
+        let message = match icmp::parse(header.source, header.destination, &packet[header.payload()]) {
+            Ok(message) => message,
+            Err(malformed) => return self.count_malformed(malformed),
+        };
+        if let Message::EchoRequest { identifier, sequence } = message {
+            return self.answer_echo(now, packet, header, Message::EchoReply { identifier, sequence });
+        }
+        let owner = if message.is_error(header.version) {
+            self.owner_of_quoted(&packet[header.payload()], message)
+        } else {
+            self.bindings.protocol(header.protocol, None)
+        };
+        match owner {
+            Some(above) => self.hand_up(above, packet),
+            None => self.counters.icmp_ignored += 1,
+        }
+    }
+
+    /// Sends an echo request's payload back, in its buffer.
+    fn answer_echo(&mut self, now: Instant, mut packet: Buffer, header: &Header, reply: Message) {
+        // To a group, the host answers as itself (RFC 1122 section 3.2.2.6, RFC 4443 section 4.2).
+        let own = if is_group(header.destination) {
+            self.config.address(header.version)
+        } else {
+            Some(header.destination)
+        };
+        let Some(own) = own.filter(|_| is_one_host(header.source)) else {
+            self.counters.icmp_ignored += 1;
+            return;
+        };
+        packet.advance(header.header_len + icmp::HEADER);
+        icmp::prepend(&mut packet, own, header.source, reply);
+        self.prepend_ip(&mut packet, own, header.source, header.protocol);
+        self.counters.echoes_answered += 1;
+        self.send(now, packet, header.source);
+    }
+
+    /// Who sent the packet that an error is about, if it was sent from here and they can be told.
+    fn owner_of_quoted(&mut self, error: &[u8], message: Message) -> Option<u32> {
+        let quoted = error.get(icmp::HEADER..)?;
+        let header = ip::parse_quoted(quoted).ok()?;
+        if !self.config.owns(header.source) {
+            return None;
+        }
+        self.counters.errors_received += 1;
+        if let Message::PacketTooBig { mtu } = message {
+            self.path_mtus.learn(header.version, header.destination, mtu);
+        }
+        let port = quoted.get(header.header_len..).and_then(ip::ports).map(|(source, _)| source);
+        if header.protocol == ip::UDP && port.is_some_and(|port| self.bindings.udp(port).is_some()) {
+            self.counters.udp_errors_received += 1;
+            return None;
+        }
+        self.bindings.protocol(header.protocol, port)
+    }
+
+    /// Tells the sender of a packet to this host that nobody takes it.
+    pub(crate) fn refuse(&mut self, now: Instant, packet: Buffer, header: &Header) {
+        self.counters.closed_port += 1;
+        let reason = if header.protocol == ip::UDP || self.bindings.speaks(header.protocol) {
+            Unreachable::Port
+        } else {
+            Unreachable::Protocol
+        };
+        self.send_error(now, &packet, header, Message::Unreachable(reason));
+    }
+
+    /// Sends an error about `packet` to its source, if it is one about which errors may be sent, and the limit on
+    /// their rate allows it.
+    #[cold]
+    pub(crate) fn send_error(&mut self, now: Instant, packet: &[u8], header: &Header, error: Message) {
+        if !deserves_error(packet, header) {
+            return;
+        }
+        let Some(own) = self.config.address(header.version) else { return };
+        // What the host tells itself costs the network nothing.
+        if !self.config.owns(header.source) && !self.error_limit.allows(now) {
+            self.counters.errors_suppressed += 1;
+            return;
+        }
+        let mut body = Buffer::copy_from(icmp::quote(header.version, packet));
+        if let Some((_, mtu)) = self.way_out(header.source) {
+            // IPv4 has links whose MTU is below the 576 bytes of an error.
+            body.truncate((mtu as usize).saturating_sub(header.version.header_len() + icmp::HEADER));
+        }
+        icmp::prepend(&mut body, own, header.source, error);
+        self.prepend_ip(&mut body, own, header.source, icmp::protocol(header.version));
+        self.counters.errors_sent += 1;
+        self.send(now, body, header.source);
+    }
+}
+
+/// RFC 1122 section 3.2.2 and RFC 4443 section 2.4 (e): no errors about errors, about what was sent to many, about what
+/// has no single sender, nor about fragments after the first.
+fn deserves_error(packet: &[u8], header: &Header) -> bool {
+    // Of IPv6's fragments the first is not told from the others, and none is answered.
+    if !is_one_host(header.source) || is_group(header.destination) || header.fragment {
+        return false;
+    }
+    if header.protocol != icmp::protocol(header.version) {
+        return true;
+    }
+    // In transit its checksum is not looked at: what does not read is taken for an error.
+    let message = icmp::parse(header.source, header.destination, &packet[header.payload()]);
+    message.is_ok_and(|message| !message.is_error(header.version))
+}
+
+fn is_one_host(address: IpAddr) -> bool {
+    !address.is_unspecified() && !address.is_loopback() && !is_group(address)
+}
+
+/// The limit on the errors that a host sends, a token bucket (RFC 4443 section 2.4 (f)).
+///
+/// As Linux's `icmp_msgs_per_sec` and `icmp_msgs_burst`: 1,000 a second, 50 at once.
+#[derive(Default)]
+pub(crate) struct ErrorLimit {
+    /// When the bucket will be full. Each error moves it by one interval.
+    full_at: Instant,
+}
+
+impl ErrorLimit {
+    const INTERVAL: Duration = Duration::from_millis(1);
+    const BURST: u64 = 50;
+
+    fn allows(&mut self, now: Instant) -> bool {
+        let full_at = self.full_at.max(now) + Self::INTERVAL;
+        let allowed = full_at.since(now) <= Self::INTERVAL * Self::BURST;
+        if allowed {
+            self.full_at = full_at;
+        }
+        allowed
+    }
+}
+
+/// The path MTUs that routers have told of, the latest [`PathMtus::MOST`] of them.
+#[derive(Default)]
+pub(crate) struct PathMtus {
+    known: VecDeque<(IpAddr, u32)>,
+}
+
+impl PathMtus {
+    const MOST: usize = 64;
+
+    pub(crate) fn get(&self, destination: IpAddr) -> Option<u32> {
+        self.known.iter().find(|(known, _)| *known == destination).map(|&(_, mtu)| mtu)
+    }
+
+    fn learn(&mut self, version: Version, destination: IpAddr, mtu: u32) {
+        if mtu == 0 {
+            // A router that predates RFC 1191 says nothing here.
+            return;
+        }
+        // Less than the least MTU is a router's slip or an attack (RFC 8201 section 4, RFC 1191 section 3).
+        let mtu = mtu.max(version.least_mtu());
+        self.known.retain(|(known, _)| *known != destination);
+        if self.known.len() == Self::MOST {
+            self.known.pop_front();
+        }
+        self.known.push_back((destination, mtu));
+    }
+}

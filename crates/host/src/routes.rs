@@ -1,0 +1,230 @@
+//! Where packets go next: the [`Routes`] oracle, a table that is one, and the cache in front of it.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use hopcast_wire::ethernet::Mac;
+
+/// The way out of a host: an interface, and the station to send to on its link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextHop {
+    /// The number of the interface.
+    pub interface: u32,
+    /// The next station's Ethernet address.
+    pub mac: Mac,
+}
+
+/// A host's routing, asked when a packet has to go somewhere.
+pub trait Routes {
+    /// The next hop towards `destination`; `None` if there is no route. The host keeps the answer until
+    /// [`version`](Self::version) changes.
+    fn next_hop(&mut self, destination: IpAddr) -> Option<NextHop>;
+
+    /// A number that changes whenever an answer may have changed. Asked for each packet, so it must be cheap.
+    fn version(&self) -> u64;
+}
+
+/// A routing table: the longest prefix wins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StaticRoutes {
+    /// By the prefix's length and its masked bits, separately by version.
+    table: BTreeMap<(u8, bool, u128), NextHop>,
+    version: u64,
+}
+
+impl StaticRoutes {
+    /// A table without routes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sends what is for the `length`-bit prefix of `address` to `next_hop`. Replaces a route to the same prefix. A
+    /// length past the address's is its whole length.
+    #[must_use]
+    pub fn with(mut self, address: IpAddr, length: u8, next_hop: NextHop) -> Self {
+        let length = length.min(address_bits(address));
+        self.table.insert(key(address, length), next_hop);
+        self.version += 1;
+        self
+    }
+}
+
+impl Routes for StaticRoutes {
+    fn next_hop(&mut self, destination: IpAddr) -> Option<NextHop> {
+        let lengths = (0..=address_bits(destination)).rev();
+        lengths.map(|length| key(destination, length)).find_map(|key| self.table.get(&key)).copied()
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+/// Whether `address` lies in the `length`-bit prefix of `prefix`.
+pub(crate) fn in_prefix(address: IpAddr, prefix: IpAddr, length: u8) -> bool {
+    let length = length.min(address_bits(prefix));
+    key(address, length) == key(prefix, length)
+}
+
+fn key(address: IpAddr, length: u8) -> (u8, bool, u128) {
+    // Both versions' bits are left-aligned, so that one mask serves both.
+    let (v6, bits) = match address {
+        IpAddr::V4(address) => (false, u128::from(address.to_bits()) << 96),
+        IpAddr::V6(address) => (true, address.to_bits()),
+    };
+    let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
+    (length, v6, bits & mask)
+}
+
+const fn address_bits(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(_) => 32,
+        IpAddr::V6(_) => 128,
+    }
+}
+
+/// The oracle's answers, kept until its version changes: a direct-mapped table that grows while destinations collide,
+/// up to [`MAX_SLOTS`].
+pub(crate) struct RouteCache {
+    routes: Box<dyn Routes>,
+    version: u64,
+    /// Forwarding mostly goes to where it went before.
+    last: Option<(IpAddr, Option<NextHop>)>,
+    slots: Vec<Option<(IpAddr, Option<NextHop>)>>,
+}
+
+const FIRST_SLOTS: usize = 16;
+const MAX_SLOTS: usize = 1024;
+
+impl RouteCache {
+    pub(crate) fn new(routes: Box<dyn Routes>) -> Self {
+        Self { version: routes.version(), routes, last: None, slots: Vec::new() }
+    }
+
+    #[inline]
+    pub(crate) fn next_hop(&mut self, destination: IpAddr) -> Option<NextHop> {
+        let version = self.routes.version();
+        if version == self.version
+            && let Some((last, answer)) = self.last
+            && last == destination
+        {
+            return answer;
+        }
+        let answer = self.look_up(version, destination);
+        self.last = Some((destination, answer));
+        answer
+    }
+
+    fn look_up(&mut self, version: u64, destination: IpAddr) -> Option<NextHop> {
+        if version != self.version {
+            self.version = version;
+            self.slots.clear();
+        }
+        if self.slots.is_empty() {
+            self.slots.resize(FIRST_SLOTS, None);
+        }
+        let slot = slot(destination, self.slots.len());
+        match self.slots[slot] {
+            Some((found, answer)) if found == destination => return answer,
+            Some(_) if self.slots.len() < MAX_SLOTS => self.grow(),
+            _ => {}
+        }
+        let answer = self.routes.next_hop(destination);
+        let slot = self::slot(destination, self.slots.len());
+        self.slots[slot] = Some((destination, answer));
+        answer
+    }
+
+    fn grow(&mut self) {
+        let grown = vec![None; self.slots.len() * 2];
+        for entry in core::mem::replace(&mut self.slots, grown).into_iter().flatten() {
+            let slot = slot(entry.0, self.slots.len());
+            self.slots[slot] = Some(entry);
+        }
+    }
+}
+
+/// Fibonacci hashing: the upper bits of a product with 2^64 / the golden ratio. `slots` is a power of two.
+fn slot(address: IpAddr, slots: usize) -> usize {
+    let bits = match address {
+        IpAddr::V4(address) => u64::from(address.to_bits()),
+        IpAddr::V6(address) => {
+            let bits = address.to_bits();
+            ((bits >> 64) as u64).rotate_left(32) ^ bits as u64
+        }
+    };
+    (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (slots - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hop(interface: u32) -> NextHop {
+        NextHop { interface, mac: [2; 6] }
+    }
+
+    fn at(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn the_longest_prefix_wins_and_versions_keep_apart() {
+        let mut routes = StaticRoutes::new()
+            .with(at("10.0.0.0"), 8, hop(1))
+            .with(at("10.1.0.0"), 16, hop(2))
+            .with(at("fd00::"), 8, hop(3))
+            .with(at("::"), 0, hop(4));
+        assert_eq!(routes.next_hop(at("10.1.2.3")), Some(hop(2)));
+        assert_eq!(routes.next_hop(at("10.2.2.3")), Some(hop(1)));
+        assert_eq!(routes.next_hop(at("11.2.2.3")), None);
+        assert_eq!(routes.next_hop(at("fd12::1")), Some(hop(3)));
+        assert_eq!(routes.next_hop(at("2001:db8::1")), Some(hop(4)));
+    }
+
+    /// Counts questions through a shared cell, and answers with the address's last byte.
+    struct Oracle {
+        asked: std::rc::Rc<core::cell::Cell<u32>>,
+        version: std::rc::Rc<core::cell::Cell<u64>>,
+    }
+
+    impl Routes for Oracle {
+        fn next_hop(&mut self, destination: IpAddr) -> Option<NextHop> {
+            self.asked.set(self.asked.get() + 1);
+            let IpAddr::V4(address) = destination else { return None };
+            Some(hop(u32::from(address.octets()[3]) + self.version.get() as u32))
+        }
+        fn version(&self) -> u64 {
+            self.version.get()
+        }
+    }
+
+    #[test]
+    fn an_answer_is_kept_until_the_version_changes() {
+        let (asked, version) = (std::rc::Rc::default(), std::rc::Rc::default());
+        let oracle = Oracle { asked: std::rc::Rc::clone(&asked), version: std::rc::Rc::clone(&version) };
+        let mut cache = RouteCache::new(Box::new(oracle));
+        for _ in 0..10 {
+            assert_eq!(cache.next_hop(at("10.0.0.1")), Some(hop(1)));
+            assert_eq!(cache.next_hop(at("10.0.0.2")), Some(hop(2)));
+            assert_eq!(cache.next_hop(at("::1")), None);
+        }
+        assert_eq!(asked.get(), 3);
+        version.set(7);
+        assert_eq!(cache.next_hop(at("::1")), None);
+        assert_eq!(cache.next_hop(at("10.0.0.1")), Some(hop(8)));
+        assert_eq!(asked.get(), 5);
+    }
+
+    #[test]
+    fn many_destinations_do_not_grow_the_cache_past_its_bound() {
+        let (asked, version) = (std::rc::Rc::default(), std::rc::Rc::default());
+        let mut cache = RouteCache::new(Box::new(Oracle { asked, version }));
+        for n in 0..100_000u32 {
+            let destination = IpAddr::from(n.to_be_bytes());
+            assert_eq!(cache.next_hop(destination), Some(hop(n & 0xff)));
+            assert_eq!(cache.next_hop(destination), Some(hop(n & 0xff)));
+        }
+        assert!(cache.slots.len() <= MAX_SLOTS);
+    }
+}

@@ -1,0 +1,83 @@
+//! UDP between the bindings and the packets.
+
+use std::net::{IpAddr, SocketAddr};
+
+use hopcast_core::{Buffer, Datagram, Instant, Item, Port};
+use hopcast_wire::ip::{self, Header, Version};
+use hopcast_wire::udp;
+
+use crate::host::Host;
+
+impl Host {
+    /// Delivers a datagram, whose checksum must fit, to who has its port.
+    pub(crate) fn receive_udp(&mut self, now: Instant, mut packet: Buffer, header: &Header) {
+        let read = match udp::parse(header.source, header.destination, &packet[header.payload()]) {
+            Ok(read) => read,
+            Err(malformed) => return self.count_malformed(malformed),
+        };
+        let Some(above) = self.bindings.udp(read.destination) else {
+            return self.deliver_packet(now, packet, header);
+        };
+        packet.truncate(header.header_len + read.len);
+        packet.advance(header.header_len + udp::HEADER);
+        self.counters.delivered += 1;
+        let datagram = Datagram {
+            local: SocketAddr::new(header.destination, read.destination),
+            remote: SocketAddr::new(header.source, read.source),
+            payload: packet,
+        };
+        self.out.push_back((Port::Above(above), Item::Datagram(datagram)));
+    }
+
+    /// Sends a datagram that came down on `Above(above)`.
+    pub(crate) fn send_udp(&mut self, now: Instant, above: u32, datagram: Datagram) {
+        let Datagram { local, remote, payload: mut packet } = datagram;
+        let Some(local) = self.local_end(above, local, remote) else {
+            self.counters.unsendable += 1;
+            return;
+        };
+        let version = Version::of(remote.ip());
+        // The length fields have 16 bits; IPv6's does not count the IP header.
+        let room = match version {
+            Version::V4 => 0xffff - ip::V4_HEADER - udp::HEADER,
+            Version::V6 => 0xffff - udp::HEADER,
+        };
+        if packet.len() > room {
+            self.counters.unsendable += 1;
+            return;
+        }
+        udp::prepend(&mut packet, local, remote);
+        self.prepend_ip(&mut packet, local.ip(), remote.ip(), ip::UDP);
+        self.send(now, packet, remote.ip());
+    }
+
+    /// Puts the IP header of the host's own packets in front. The addresses are of one version.
+    pub(crate) fn prepend_ip(
+        &mut self,
+        packet: &mut Buffer,
+        source: IpAddr,
+        destination: IpAddr,
+        protocol: u8,
+    ) {
+        self.identification = self.identification.wrapping_add(1);
+        ip::prepend(packet, source, destination, protocol, self.config.hop_limit, self.identification);
+    }
+
+    /// The local end of a datagram to `remote`: `wanted` where it says, the host's choice where it does not. `None` if
+    /// it is not the sender's to use.
+    fn local_end(&self, above: u32, wanted: SocketAddr, remote: SocketAddr) -> Option<SocketAddr> {
+        let version = Version::of(remote.ip());
+        let address = match wanted.ip() {
+            // Whoever answers what came to a group answers from the host's own address.
+            any if any.is_unspecified() || any.is_multicast() => self.config.address(version)?,
+            own if Version::of(own) == version && self.config.owns(own) => own,
+            _ => return None,
+        };
+        let port = match wanted.port() {
+            0 => self.bindings.udp_port_of(above)?,
+            port if self.bindings.udp(port) == Some(above) => port,
+            _ => return None,
+        };
+        Some(SocketAddr::new(address, port))
+    }
+}

@@ -1,0 +1,134 @@
+//! UDP on its own: for a stack whose packets do not go to the host but into a tunnel.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use hopcast_core::{Datagram, Instant, Item, Machine, Port};
+use hopcast_wire::{ip, udp};
+
+/// One UDP port as a machine: a datagram port above, a packet port below.
+///
+/// It sends from `local`, whatever the datagram says, and takes what is addressed there; everything else is dropped
+/// and counted, ICMP errors among it: the machine above cannot be told of them.
+pub struct Udp {
+    local: SocketAddr,
+    hop_limit: u8,
+    identification: u16,
+    out: VecDeque<(Port, Item)>,
+    sent: u64,
+    received: u64,
+    refused: u64,
+}
+
+/// The longest payload that both versions can carry: 65,535 less the headers of IPv4 and UDP.
+const MAX_PAYLOAD: usize = 65_507;
+
+impl Udp {
+    /// The port `local`.
+    pub fn new(local: SocketAddr, hop_limit: u8) -> Self {
+        Self { local, hop_limit, identification: 0, out: VecDeque::new(), sent: 0, received: 0, refused: 0 }
+    }
+
+    fn send(&mut self, Datagram { remote, mut payload, .. }: Datagram) {
+        if payload.len() > MAX_PAYLOAD || remote.is_ipv4() != self.local.is_ipv4() {
+            self.refused += 1;
+            return;
+        }
+        udp::prepend(&mut payload, self.local, remote);
+        self.identification = self.identification.wrapping_add(1);
+        let (from, to) = (self.local.ip(), remote.ip());
+        ip::prepend(&mut payload, from, to, ip::UDP, self.hop_limit, self.identification);
+        self.sent += 1;
+        self.out.push_back((Port::Below(0), Item::Packet(payload)));
+    }
+
+    /// The datagram in an IP packet, if there is a sound one for this port.
+    fn receive(&self, mut packet: hopcast_core::Buffer) -> Option<Datagram> {
+        let header = ip::parse(&packet).ok().filter(|header| header.protocol == ip::UDP)?;
+        let segment = packet.get(header.payload())?;
+        let ports = udp::parse(header.source, header.destination, segment).ok()?;
+        if SocketAddr::new(header.destination, ports.destination) != self.local {
+            return None;
+        }
+        packet.truncate(header.header_len + ports.len);
+        packet.advance(header.header_len + udp::HEADER);
+        Some(Datagram {
+            local: self.local,
+            remote: SocketAddr::new(header.source, ports.source),
+            payload: packet,
+        })
+    }
+}
+
+impl Machine for Udp {
+    fn handle(&mut self, _now: Instant, port: Port, item: Item) {
+        match (port, item) {
+            (Port::Above(_), Item::Datagram(datagram)) => self.send(datagram),
+            (Port::Below(_), Item::Packet(packet)) => match self.receive(packet) {
+                Some(datagram) => {
+                    self.received += 1;
+                    self.out.push_back((Port::Above(0), Item::Datagram(datagram)));
+                }
+                None => self.refused += 1,
+            },
+            _ => self.refused += 1,
+        }
+    }
+
+    fn wake(&mut self, _now: Instant) {}
+
+    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+        self.out.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        report("datagrams_sent", self.sent);
+        report("datagrams_received", self.received);
+        report("datagrams_refused", self.refused);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hopcast_core::Buffer;
+
+    const NOW: Instant = Instant::ZERO;
+
+    #[test]
+    fn a_datagram_crosses_as_a_packet_in_both_versions() {
+        for (one, other) in [("10.0.0.1:7", "10.0.0.2:9"), ("[fd00::1]:7", "[fd00::2]:9")] {
+            let (one, other): (SocketAddr, SocketAddr) = (one.parse().unwrap(), other.parse().unwrap());
+            let (mut from, mut to) = (Udp::new(one, 64), Udp::new(other, 64));
+            let datagram = Datagram { local: one, remote: other, payload: Buffer::copy_from(b"ahoy") };
+            from.handle(NOW, Port::Above(0), Item::Datagram(datagram));
+            let Some((Port::Below(0), packet)) = from.poll(NOW) else { panic!("a packet") };
+            to.handle(NOW, Port::Below(0), packet);
+            let expected = Datagram { local: other, remote: one, payload: Buffer::copy_from(b"ahoy") };
+            assert_eq!(to.poll(NOW), Some((Port::Above(0), Item::Datagram(expected))));
+        }
+    }
+
+    #[test]
+    fn what_is_damaged_or_for_another_port_is_refused() {
+        let one: SocketAddr = "10.0.0.1:7".parse().unwrap();
+        let other: SocketAddr = "10.0.0.2:9".parse().unwrap();
+        let mut from = Udp::new(one, 64);
+        let datagram = Datagram { local: one, remote: other, payload: Buffer::copy_from(b"ahoy") };
+        from.handle(NOW, Port::Above(0), Item::Datagram(datagram));
+        let Some((_, Item::Packet(packet))) = from.poll(NOW) else { panic!("a packet") };
+        let mut damaged = packet.clone();
+        let last = damaged.len() - 1;
+        damaged[last] ^= 1;
+        let mut to = Udp::new(other, 64);
+        to.handle(NOW, Port::Below(0), Item::Packet(damaged));
+        let mut elsewhere = Udp::new("10.0.0.2:10".parse().unwrap(), 64);
+        elsewhere.handle(NOW, Port::Below(0), Item::Packet(packet));
+        assert_eq!((to.poll(NOW), elsewhere.poll(NOW)), (None, None));
+        assert_eq!((to.refused, elsewhere.refused), (1, 1));
+    }
+}

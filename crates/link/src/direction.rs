@@ -1,0 +1,92 @@
+//! One direction of a point-to-point link.
+
+use hopcast_core::{Buffer, Instant, Stream};
+
+use crate::config::{Direction as Config, Drop};
+use crate::flight::{Arriving, Flight};
+use crate::path::Path;
+use crate::reports::Reports;
+use crate::sender::Sender;
+use crate::{Attachment, Change, Counters};
+
+/// A sender, the way to its one listener, and the frames under way.
+#[derive(Debug)]
+pub(crate) struct Direction {
+    pub(crate) sender: Sender,
+    path: Path,
+    flight: Flight,
+    from: Attachment,
+    to: Attachment,
+}
+
+impl Direction {
+    pub(crate) fn new(config: &Config, from: Attachment, to: Attachment, stream: Stream) -> Self {
+        Self {
+            sender: Sender::new(from, config),
+            path: Path::new(config, stream),
+            flight: Flight::new(config.reorder),
+            from,
+            to,
+        }
+    }
+
+    /// Sends all that leaves by `now`, frame after frame; nobody else is on the line.
+    #[inline]
+    pub(crate) fn advance(&mut self, now: Instant, reports: &mut Reports) {
+        while let Some(end) = self.finish(now, reports) {
+            self.sender.start_next(end, reports);
+        }
+    }
+
+    /// Decides about the frame in serialisation, if it has left by `now`, and says when it left.
+    #[inline]
+    pub(crate) fn finish(&mut self, now: Instant, reports: &mut Reports) -> Option<Instant> {
+        let end = self.sender.end().filter(|&end| end <= now)?;
+        let frame = self.sender.finish(reports)?;
+        match self.path.fate(end) {
+            Some(fate) => self.flight.launch(fate, frame, self.from, self.to, false),
+            None => reports.dropped(end, self.from, Some(self.to), frame, Drop::Lost),
+        }
+        Some(end)
+    }
+
+    /// When the next frame arrives.
+    pub(crate) fn next_arrival(&self) -> Option<Instant> {
+        self.flight.next()
+    }
+
+    /// Takes the next frame, arrived or not.
+    pub(crate) fn arrive(&mut self) -> Option<Arriving> {
+        let frame = self.flight.pop()?;
+        self.path.delivered(&frame);
+        Some(frame)
+    }
+
+    /// An instant not after the first arrival among the frame in serialisation and those behind it: exactly that of
+    /// the frame in serialisation if nothing behind it can arrive earlier.
+    pub(crate) fn launches_by(&self) -> Option<Instant> {
+        let end = self.sender.end()?;
+        if self.path.varies() && self.sender.has_backlog() {
+            return Some(end + self.path.least_delay());
+        }
+        Some(self.path.arrival(end))
+    }
+
+    /// An instant not after the first arrival of the frames that wait for the line to be free at `end`.
+    pub(crate) fn follows_by(&self, end: Instant) -> Option<Instant> {
+        self.sender.ready_since().map(|_| end + self.path.least_delay())
+    }
+
+    pub(crate) fn offer(&mut self, now: Instant, frame: Buffer, free: bool, reports: &mut Reports) {
+        self.sender.offer(now, frame, free, reports);
+    }
+
+    pub(crate) fn change(&mut self, now: Instant, change: &Change, reports: &mut Reports) {
+        self.sender.change(now, change, reports);
+        self.path.change(change);
+    }
+
+    pub(crate) fn counters(&self, now: Instant) -> Counters {
+        self.sender.counters(now) + self.path.counters(self.flight.due(now))
+    }
+}

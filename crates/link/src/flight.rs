@@ -1,0 +1,154 @@
+//! Frames under way.
+
+use core::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+
+use hopcast_core::{Buffer, Instant};
+
+use crate::path::Fate;
+use crate::{Attachment, Event};
+
+/// The frames under way, in the order of their arrival; those that arrive at one instant in the order in which they
+/// were launched.
+#[derive(Debug)]
+pub(crate) enum Flight {
+    /// Arrivals are launched in their order.
+    InOrder(VecDeque<Arriving>),
+    /// A frame may overtake others.
+    AnyOrder { frames: BinaryHeap<Arriving>, launched: u64 },
+}
+
+/// A frame under way.
+#[derive(Debug)]
+pub(crate) struct Arriving {
+    at: Instant,
+    /// Tells frames that arrive at one instant apart.
+    order: u64,
+    // Narrow, so that a frame under way is one cache line.
+    from: u32,
+    to: u32,
+    pub(crate) overheard: bool,
+    pub(crate) corrupted: bool,
+    /// Whether this is the copy of a frame that was duplicated.
+    pub(crate) copy: bool,
+    pub(crate) frame: Buffer,
+}
+
+impl Flight {
+    /// Frames under way, of which some may overtake others if `reorder`.
+    pub(crate) fn new(reorder: bool) -> Self {
+        if reorder {
+            Self::AnyOrder { frames: BinaryHeap::new(), launched: 0 }
+        } else {
+            Self::InOrder(VecDeque::new())
+        }
+    }
+
+    /// Sends `frame` on its way.
+    pub(crate) fn launch(
+        &mut self,
+        fate: Fate,
+        mut frame: Buffer,
+        from: Attachment,
+        to: Attachment,
+        overheard: bool,
+    ) {
+        let corrupted = fate.flip.is_some_and(|place| flip(&mut frame, place));
+        let (at, order, from, to) = (fate.at, 0, from as u32, to as u32);
+        if fate.twice {
+            let frame = frame.clone();
+            let first = Arriving { at, order, from, to, overheard, corrupted, copy: false, frame };
+            self.push(first);
+        }
+        self.push(Arriving { at, order, from, to, overheard, corrupted, copy: fate.twice, frame });
+    }
+
+    /// When the first of them arrives.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        match self {
+            Self::InOrder(frames) => frames.front().map(|frame| frame.at),
+            Self::AnyOrder { frames, .. } => frames.peek().map(|frame| frame.at),
+        }
+    }
+
+    /// Takes the first of them, arrived or not.
+    pub(crate) fn pop(&mut self) -> Option<Arriving> {
+        match self {
+            Self::InOrder(frames) => frames.pop_front(),
+            Self::AnyOrder { frames, .. } => frames.pop(),
+        }
+    }
+
+    /// Those that have arrived by `now`, in any order.
+    pub(crate) fn due(&self, now: Instant) -> impl Iterator<Item = &Arriving> {
+        let (line, heap) = match self {
+            Self::InOrder(frames) => (Some(frames), None),
+            Self::AnyOrder { frames, .. } => (None, Some(frames)),
+        };
+        let line = line.into_iter().flatten().take_while(move |frame| frame.at <= now);
+        let heap = heap.into_iter().flatten().filter(move |frame| frame.at <= now);
+        line.chain(heap)
+    }
+
+    fn push(&mut self, mut frame: Arriving) {
+        match self {
+            Self::InOrder(frames) => {
+                debug_assert!(frames.back().is_none_or(|last| last.at <= frame.at));
+                frames.push_back(frame);
+            }
+            Self::AnyOrder { frames, launched } => {
+                *launched += 1;
+                frame.order = *launched;
+                frames.push(frame);
+            }
+        }
+    }
+}
+
+impl Arriving {
+    pub(crate) fn from(&self) -> Attachment {
+        self.from as Attachment
+    }
+
+    pub(crate) fn to(&self) -> Attachment {
+        self.to as Attachment
+    }
+
+    pub(crate) fn into_event(self) -> Event {
+        let (from, to) = (self.from(), self.to());
+        Event::Delivered { from, to, frame: self.frame, overheard: self.overheard }
+    }
+}
+
+/// Flips the bit that lies `place` / 2^64 into the frame, if the frame has any.
+fn flip(frame: &mut Buffer, place: u64) -> bool {
+    let bit = ((u128::from(place) * (frame.len() as u128 * 8)) >> 64) as usize;
+    match frame.get_mut(bit / 8) {
+        Some(byte) => {
+            *byte ^= 1 << (bit % 8);
+            true
+        }
+        None => false,
+    }
+}
+
+/// The greatest is the one that arrives first, which is what a [`BinaryHeap`] gives first.
+impl Ord for Arriving {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.order).cmp(&(self.at, self.order))
+    }
+}
+
+impl PartialOrd for Arriving {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Arriving {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Arriving {}

@@ -1,0 +1,167 @@
+//! From the last bit on the wire to one listener: loss, delay and jitter, duplication, corruption.
+
+use hopcast_core::{Duration, Fraction, Instant, Stream};
+
+use crate::config::{Direction, Jitter};
+use crate::flight::Arriving;
+use crate::loss::LossModel;
+use crate::{Change, Counters};
+
+/// No normal number is further out: by the polar method on 53-bit uniforms, |z| <= √(-2 ln 2^-104) < 12.01.
+const FARTHEST_DEVIATION: u64 = 13;
+
+/// The way from one sender to one listener.
+///
+/// Each concern draws from a stream of its own, and as often for every frame, so that turning on one of them, or
+/// changing its share, does not change what the others do: the frames corrupted at 1 % are among those corrupted at
+/// 2 %, and the same frames are lost with and without jitter.
+#[derive(Debug)]
+pub(crate) struct Path {
+    loss: LossModel,
+    delay: Duration,
+    jitter: Jitter,
+    /// The jitter of the next frame that leaves, in nanoseconds, drawn ahead so that its arrival is known.
+    offset: i64,
+    reorder: bool,
+    last_arrival: Instant,
+    duplicate: Fraction,
+    corrupt: Fraction,
+    streams: Streams,
+    counters: Counters,
+}
+
+#[derive(Debug)]
+struct Streams {
+    loss: Stream,
+    jitter: Stream,
+    duplicate: Stream,
+    corrupt: Stream,
+}
+
+/// What becomes of a frame that is not lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fate {
+    pub(crate) at: Instant,
+    pub(crate) twice: bool,
+    /// Which bit is flipped, as a share of the frame in 2^-64.
+    pub(crate) flip: Option<u64>,
+}
+
+impl Path {
+    pub(crate) fn new(config: &Direction, mut stream: Stream) -> Self {
+        let mut streams = Streams {
+            loss: stream.fork(),
+            jitter: stream.fork(),
+            duplicate: stream.fork(),
+            corrupt: stream.fork(),
+        };
+        let mut path = Self {
+            loss: LossModel::new(config.loss.clone(), &mut streams.loss),
+            delay: config.delay,
+            jitter: config.jitter,
+            offset: 0,
+            reorder: config.reorder,
+            last_arrival: Instant::ZERO,
+            duplicate: config.duplicate,
+            corrupt: config.corrupt,
+            streams,
+            counters: Counters::default(),
+        };
+        path.draw_offset();
+        path
+    }
+
+    /// When the next frame arrives if it leaves at `end` and is not lost.
+    pub(crate) fn arrival(&self, end: Instant) -> Instant {
+        let nanos = self.delay.as_nanos().saturating_add_signed(self.offset);
+        let at = end + Duration::from_nanos(nanos);
+        if self.reorder { at } else { at.max(self.last_arrival) }
+    }
+
+    /// The least time on the way, for any frame.
+    pub(crate) fn least_delay(&self) -> Duration {
+        match self.jitter {
+            Jitter::None => self.delay,
+            Jitter::Uniform(most) => self.delay.saturating_sub(most),
+            Jitter::Normal(deviation) => self.delay.saturating_sub(deviation * FARTHEST_DEVIATION),
+        }
+    }
+
+    /// Whether a frame that leaves later could arrive before the next one would.
+    pub(crate) fn varies(&self) -> bool {
+        self.jitter != Jitter::None
+    }
+
+    /// Decides about a frame that has left at `end`; `None` if it is lost.
+    pub(crate) fn fate(&mut self, end: Instant) -> Option<Fate> {
+        let at = self.arrival(end);
+        self.draw_offset();
+        let twice = self.duplicate > Fraction::ZERO && self.streams.duplicate.chance(self.duplicate.get());
+        let mut flip = None;
+        if self.corrupt > Fraction::ZERO {
+            let (happens, place) =
+                (self.streams.corrupt.chance(self.corrupt.get()), self.streams.corrupt.bits());
+            flip = happens.then_some(place);
+        }
+        if self.loss.lost(&mut self.streams.loss) {
+            self.counters.lost_packets += 1;
+            return None;
+        }
+        self.last_arrival = self.last_arrival.max(at);
+        Some(Fate { at, twice, flip })
+    }
+
+    /// A frame has been sent that this listener does not want: a burst of losses goes on all the same.
+    pub(crate) fn pass(&mut self) {
+        self.loss.lost(&mut self.streams.loss);
+    }
+
+    /// A frame has arrived.
+    pub(crate) fn delivered(&mut self, frame: &Arriving) {
+        self.counters.count_delivered(frame);
+    }
+
+    /// Applies what concerns the way of the frames that leave from now on.
+    pub(crate) fn change(&mut self, change: &Change) {
+        match change {
+            Change::Delay(delay) => self.delay = *delay,
+            Change::Jitter(jitter) => {
+                self.jitter = *jitter;
+                self.draw_offset();
+            }
+            Change::Loss(loss) => self.loss = LossModel::new(loss.clone(), &mut self.streams.loss),
+            Change::Corrupt(share) => self.corrupt = *share,
+            Change::Duplicate(share) => self.duplicate = *share,
+            Change::Rate(_) | Change::Down | Change::Up => {}
+        }
+    }
+
+    /// The listener's figures; `due` are the frames that have arrived but were not polled yet.
+    pub(crate) fn counters<'a>(&self, due: impl Iterator<Item = &'a Arriving>) -> Counters {
+        let mut counters = self.counters;
+        due.for_each(|frame| counters.count_delivered(frame));
+        counters
+    }
+
+    fn draw_offset(&mut self) {
+        self.offset = match self.jitter {
+            Jitter::None => 0,
+            Jitter::Uniform(most) => {
+                ((2.0 * self.streams.jitter.uniform() - 1.0) * most.as_nanos() as f64).round() as i64
+            }
+            Jitter::Normal(deviation) => {
+                (self.streams.jitter.normal() * deviation.as_nanos() as f64).round() as i64
+            }
+        };
+    }
+}
+
+impl Counters {
+    fn count_delivered(&mut self, frame: &Arriving) {
+        self.delivered_packets += 1;
+        self.delivered_bytes += frame.frame.len() as u64;
+        self.corrupted_packets += u64::from(frame.corrupted);
+        self.duplicated_packets += u64::from(frame.copy);
+        self.overheard_packets += u64::from(frame.overheard);
+    }
+}

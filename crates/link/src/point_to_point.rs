@@ -1,0 +1,163 @@
+//! A link between two attachments.
+
+use hopcast_core::{Buffer, Instant, Stream, earliest};
+
+use crate::config::{Config, Duplex};
+use crate::direction::Direction;
+use crate::reports::Reports;
+use crate::sender::longest_waiting;
+use crate::{Attachment, Change, Counters, Event, Link};
+
+/// A link between two attachments, which are numbered 0 and 1.
+///
+/// A frame costs one wake, at its arrival: what happened before (the end of its serialisation, the start of the next
+/// frame's) is caught up with, in the order of time, whenever the link is called.
+#[derive(Debug)]
+pub struct PointToPoint {
+    directions: [Direction; 2],
+    duplex: Duplex,
+    reports: Reports,
+}
+
+impl PointToPoint {
+    /// A link; `streams` decide about the frames from 0 to 1, and about those from 1 to 0.
+    pub fn new(config: Config, streams: [Stream; 2]) -> Self {
+        let [forward, backward] = streams;
+        Self {
+            directions: [
+                Direction::new(&config.forward, 0, 1, forward),
+                Direction::new(&config.backward, 1, 0, backward),
+            ],
+            duplex: config.duplex,
+            reports: Reports::default(),
+        }
+    }
+
+    fn advance(&mut self, now: Instant) {
+        match self.duplex {
+            Duplex::Full => {
+                for direction in &mut self.directions {
+                    direction.advance(now, &mut self.reports);
+                }
+            }
+            Duplex::Half => {
+                while let Some(sending) = self.sending() {
+                    let Some(end) = self.directions[sending].finish(now, &mut self.reports) else {
+                        break;
+                    };
+                    self.take_turn(end);
+                }
+            }
+        }
+    }
+
+    /// The direction that occupies the line of a half-duplex link.
+    fn sending(&self) -> Option<Attachment> {
+        self.directions.iter().position(|direction| direction.sender.end().is_some())
+    }
+
+    /// The line of a half-duplex link is free at `at`: the frame that has waited longest is sent.
+    fn take_turn(&mut self, at: Instant) {
+        if let Some(next) = longest_waiting(self.directions.iter().map(|direction| &direction.sender)) {
+            self.directions[next].sender.start_next(at, &mut self.reports);
+        }
+    }
+
+    /// Begins to send what a change has made possible.
+    fn resume(&mut self, now: Instant) {
+        match self.duplex {
+            Duplex::Full => {
+                for direction in &mut self.directions {
+                    if direction.sender.end().is_none() {
+                        direction.sender.start_next(now, &mut self.reports);
+                    }
+                }
+            }
+            Duplex::Half if self.sending().is_none() => self.take_turn(now),
+            Duplex::Half => {}
+        }
+        self.advance(now);
+    }
+}
+
+impl Link for PointToPoint {
+    fn attachments(&self) -> usize {
+        2
+    }
+
+    fn offer(&mut self, now: Instant, from: Attachment, frame: Buffer) {
+        match self.duplex {
+            Duplex::Full => {
+                let direction = &mut self.directions[from];
+                direction.advance(now, &mut self.reports);
+                direction.offer(now, frame, true, &mut self.reports);
+            }
+            Duplex::Half => {
+                self.advance(now);
+                let free = self.sending().is_none();
+                self.directions[from].offer(now, frame, free, &mut self.reports);
+            }
+        }
+    }
+
+    fn wake(&mut self, now: Instant) {
+        self.advance(now);
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<Event> {
+        self.advance(now);
+        let [forward, backward] = [0, 1].map(|from: Attachment| self.directions[from].next_arrival());
+        let from = match (forward, backward) {
+            (Some(forward), Some(backward)) => Attachment::from(backward < forward),
+            (Some(_), None) => 0,
+            (None, Some(_)) => 1,
+            (None, None) => return self.reports.pop(),
+        };
+        let arrival = self.directions[from].next_arrival()?;
+        if self.reports.next().is_some_and(|report| report <= arrival) {
+            return self.reports.pop();
+        }
+        if arrival > now {
+            return None;
+        }
+        self.directions[from].arrive().map(|frame| frame.into_event())
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let [forward, backward] = &self.directions;
+        let mut deadline = earliest(forward.next_arrival(), backward.next_arrival());
+        for (direction, other) in [(forward, backward), (backward, forward)] {
+            let Some(end) = direction.sender.end() else {
+                continue;
+            };
+            let next = if self.reports.on() { Some(end) } else { direction.launches_by() };
+            deadline = earliest(deadline, next);
+            if self.duplex == Duplex::Half {
+                deadline = earliest(deadline, other.follows_by(end));
+            }
+        }
+        deadline
+    }
+
+    fn change(&mut self, now: Instant, from: Option<Attachment>, change: &Change) {
+        self.advance(now);
+        for (index, direction) in self.directions.iter_mut().enumerate() {
+            if from.is_none_or(|from| from == index) {
+                direction.change(now, change, &mut self.reports);
+            }
+        }
+        self.resume(now);
+    }
+
+    fn report_sent(&mut self, report: bool) {
+        self.reports.turn(report);
+    }
+
+    fn counters(&mut self, now: Instant, from: Attachment, to: Attachment) -> Counters {
+        self.advance(now);
+        match self.directions.get(from) {
+            Some(direction) if to == 1 - from => direction.counters(now),
+            _ => Counters::default(),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What waits for the serialiser.
+
+use std::collections::VecDeque;
+
+use hopcast_core::{Buffer, Instant};
+
+use crate::codel::CoDel;
+use crate::config::{Drop, Queue as Discipline, QueueLimit};
+
+/// A queue with its discipline.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    backlog: Backlog,
+    limit: QueueLimit,
+    codel: Option<CoDel>,
+}
+
+/// A frame in a queue.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) frame: Buffer,
+    pub(crate) since: Instant,
+}
+
+/// The frames in a queue, and their bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog {
+    frames: VecDeque<Waiting>,
+    bytes: u64,
+}
+
+impl Queue {
+    /// A queue for frames of at most `max_frame` bytes.
+    pub(crate) fn new(discipline: Discipline, max_frame: u64) -> Self {
+        let (limit, codel) = match discipline {
+            Discipline::DropTail { limit } => (limit, None),
+            Discipline::CoDel { limit, target, interval } => {
+                (limit, Some(CoDel::new(target, interval, max_frame)))
+            }
+        };
+        Self { backlog: Backlog::default(), limit, codel }
+    }
+
+    /// Queues `frame`, or gives it back if there is no room.
+    pub(crate) fn push(&mut self, now: Instant, frame: Buffer) -> Result<(), Buffer> {
+        let full = match self.limit {
+            QueueLimit::Packets(limit) => self.backlog.frames.len() >= limit as usize,
+            QueueLimit::Bytes(limit) => self.backlog.bytes + frame.len() as u64 > limit.get(),
+        };
+        if full {
+            return Err(frame);
+        }
+        self.backlog.push(frame, now);
+        Ok(())
+    }
+
+    /// A frame goes straight to the serialiser past this queue, which is empty.
+    pub(crate) fn pass(&mut self) {
+        if let Some(codel) = &mut self.codel {
+            codel.passed();
+        }
+    }
+
+    /// The next frame to serialise at `now`; what the discipline drops on the way goes to `drop`.
+    pub(crate) fn pop(&mut self, now: Instant, mut drop: impl FnMut(Waiting, Drop)) -> Option<Waiting> {
+        match &mut self.codel {
+            None => self.backlog.pop(),
+            Some(codel) => codel.pop(now, &mut self.backlog, &mut |waiting| drop(waiting, Drop::CoDel)),
+        }
+    }
+
+    /// Takes the head, whatever the discipline says.
+    pub(crate) fn discard(&mut self) -> Option<Waiting> {
+        self.backlog.pop()
+    }
+
+    /// Since when the head waits; `None` if the queue is empty.
+    pub(crate) fn since(&self) -> Option<Instant> {
+        self.backlog.frames.front().map(|head| head.since)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.backlog.frames.is_empty()
+    }
+}
+
+impl Backlog {
+    pub(crate) fn push(&mut self, frame: Buffer, since: Instant) {
+        self.bytes += frame.len() as u64;
+        self.frames.push_back(Waiting { frame, since });
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Waiting> {
+        let waiting = self.frames.pop_front()?;
+        self.bytes -= waiting.frame.len() as u64;
+        Some(waiting)
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}

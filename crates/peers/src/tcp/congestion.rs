@@ -1,0 +1,103 @@
+//! What a congestion control is to a connection.
+
+use core::fmt;
+
+use hopcast_core::{Duration, Instant, Rate, Stream};
+
+use super::bbr::Bbr;
+use super::config::Congestion;
+use super::cubic::Cubic;
+use super::rate::{DeliveryRate, RateSample};
+use super::window::Window;
+
+/// Where the connection stands between loss and no loss; Linux's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    /// Nothing is amiss.
+    Open,
+    /// Something was delivered out of order.
+    Disorder,
+    /// The window is being reduced, without a retransmission.
+    Reduced,
+    /// Losses are being repaired (fast recovery).
+    Recovery,
+    /// The retransmission timer went off.
+    Loss,
+}
+
+/// What a congestion control sees of its connection, and may change.
+#[derive(Debug)]
+pub(super) struct Path<'a> {
+    pub now: Instant,
+    pub window: &'a mut Window,
+    pub rate: &'a mut DeliveryRate,
+    pub phase: Phase,
+    pub in_flight: u32,
+    /// Acknowledged up to here, and sent up to here.
+    pub una: u64,
+    pub nxt: u64,
+    /// Payload of a full segment in bytes.
+    pub mss: u32,
+    pub smoothed_rtt: Option<Duration>,
+    pub min_rtt: Option<Duration>,
+    /// When the pacer lets the next segment go.
+    pub departure: Instant,
+}
+
+/// What one acknowledgement said.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sample {
+    /// Segments newly delivered, cumulatively or selectively.
+    pub delivered: u32,
+    /// Segments newly marked lost.
+    pub lost: u32,
+    /// In flight before.
+    pub prior_in_flight: u32,
+    pub rate: RateSample,
+    /// A round trip without ambiguity.
+    pub rtt: Option<Duration>,
+    /// Whether that may include the peer's delay of the acknowledgement.
+    pub delayed: bool,
+    /// Whether the window may grow by this (CUBIC and its like): not in recovery, and something is delivered.
+    pub may_grow: bool,
+}
+
+/// A congestion control.
+pub(super) trait CongestionControl: fmt::Debug + Send {
+    /// The connection stands.
+    fn begin(&mut self, _path: &mut Path<'_>) {}
+
+    /// An acknowledgement has been taken in.
+    fn on_ack(&mut self, path: &mut Path<'_>, sample: &Sample);
+
+    /// A loss has been found, in recovery or by the timer: the threshold to reduce the window to.
+    fn threshold(&mut self, path: &mut Path<'_>) -> u32;
+
+    /// The reduction was for nothing: the window to go back to, when `prior` is the one before.
+    fn undo(&mut self, path: &mut Path<'_>, prior: u32) -> u32;
+
+    /// The retransmission timer went off.
+    fn on_timeout(&mut self, _path: &mut Path<'_>) {}
+
+    /// The first segment after nothing was in flight is being sent.
+    fn on_restart(&mut self, _path: &mut Path<'_>) {}
+
+    /// Whether it sets the window in recovery too, instead of proportional rate reduction.
+    fn rules_recovery(&self) -> bool {
+        false
+    }
+
+    /// The rate of payload to pace at and how many segments may leave at once; `None` to send as acknowledgements
+    /// arrive.
+    fn pacing(&self, _mss: u32) -> Option<(Rate, u32)> {
+        None
+    }
+}
+
+/// The congestion control that `choice` names.
+pub(super) fn control(choice: Congestion, now: Instant, random: Stream) -> Box<dyn CongestionControl> {
+    match choice {
+        Congestion::Cubic => Box::new(Cubic::default()),
+        Congestion::Bbr => Box::new(Bbr::new(now, random)),
+    }
+}

@@ -1,0 +1,116 @@
+//! HyStart++: slow start ends when the round trip begins to grow, before the queue is full (RFC 9406).
+//!
+//! A growing round trip first leads to conservative slow start, five round trips of slower growth; if it falls back
+//! below where it was, the growth was jitter and slow start goes on.
+
+use hopcast_core::Duration;
+
+/// RFC 9406 section 4.3.
+const MIN_RTT_THRESHOLD: Duration = Duration::from_millis(4);
+const MAX_RTT_THRESHOLD: Duration = Duration::from_millis(16);
+const MIN_RTT_DIVISOR: u64 = 8;
+const RTT_SAMPLES: u32 = 8;
+const CSS_GROWTH_DIVISOR: u32 = 4;
+const CSS_ROUNDS: u32 = 5;
+/// The most segments by which one acknowledgement raises the window when sending is not paced.
+const BURST: u32 = 8;
+
+/// The state of slow start.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HyStart {
+    round_end: Option<u64>,
+    last_min: Option<Duration>,
+    current_min: Option<Duration>,
+    samples: u32,
+    conservative: Option<Conservative>,
+    /// What conservative growth has saved up, in parts of a segment.
+    fraction: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Conservative {
+    baseline: Duration,
+    rounds: u32,
+}
+
+impl HyStart {
+    /// Takes in an acknowledgement up to `una`, when `nxt` is sent next. True if slow start is over.
+    pub(super) fn on_ack(&mut self, una: u64, nxt: u64, rtt: Option<Duration>) -> bool {
+        let mut over = false;
+        if self.round_end.is_none_or(|end| una >= end) {
+            if self.round_end.is_some()
+                && let Some(conservative) = &mut self.conservative
+            {
+                conservative.rounds += 1;
+                over = conservative.rounds >= CSS_ROUNDS;
+            }
+            self.round_end = Some(nxt);
+            self.last_min = self.current_min.take();
+            self.samples = 0;
+        }
+        let Some(rtt) = rtt else { return over };
+        self.samples += 1;
+        let current = self.current_min.map_or(rtt, |min| min.min(rtt));
+        self.current_min = Some(current);
+        if self.samples < RTT_SAMPLES {
+            return over;
+        }
+        match self.conservative {
+            Some(Conservative { baseline, .. }) if current < baseline => self.conservative = None,
+            Some(_) => {}
+            None => {
+                if let Some(last) = self.last_min {
+                    let threshold = (last / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESHOLD, MAX_RTT_THRESHOLD);
+                    if current >= last + threshold {
+                        self.conservative = Some(Conservative { baseline: current, rounds: 0 });
+                    }
+                }
+            }
+        }
+        over
+    }
+
+    /// By how much the window grows for `acked` segments.
+    pub(super) fn growth(&mut self, acked: u32) -> u32 {
+        let acked = acked.min(BURST);
+        if self.conservative.is_none() {
+            return acked;
+        }
+        let parts = self.fraction + acked;
+        self.fraction = parts % CSS_GROWTH_DIVISOR;
+        parts / CSS_GROWTH_DIVISOR
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(hystart: &mut HyStart, number: u64, rtt: Duration) -> bool {
+        (0..10).any(|i| hystart.on_ack(number * 10 + i, number * 10 + 10, Some(rtt)))
+    }
+
+    #[test]
+    fn a_growing_round_trip_ends_slow_start_after_five_slower_rounds() {
+        let mut hystart = HyStart::default();
+        let ms = Duration::from_millis;
+        assert!(!round(&mut hystart, 0, ms(20)));
+        assert!(!round(&mut hystart, 1, ms(21)));
+        assert_eq!(hystart.growth(4), 4);
+        assert!(!round(&mut hystart, 2, ms(26)));
+        assert_eq!(hystart.growth(4), 1);
+        let over = (3..9).find(|&number| round(&mut hystart, number, ms(30)));
+        assert_eq!(over, Some(7));
+    }
+
+    #[test]
+    fn jitter_does_not_end_slow_start() {
+        let mut hystart = HyStart::default();
+        let ms = Duration::from_millis;
+        round(&mut hystart, 0, ms(20));
+        round(&mut hystart, 1, ms(26));
+        assert_eq!(hystart.growth(4), 1);
+        round(&mut hystart, 2, ms(20));
+        assert_eq!(hystart.growth(4), 4);
+    }
+}

@@ -1,0 +1,156 @@
+//! RACK: what was sent before something that has been delivered, and has had its time, is lost (RFC 8985 section 6).
+//!
+//! Time and not sequence decides, so a retransmission that is lost is found like any other. Reordering gets a window of
+//! time that grows with the evidence for it, as in Linux `tcp_recovery.c`.
+
+use hopcast_core::{Duration, Instant};
+
+use super::scoreboard::{Scoreboard, Segment};
+
+/// For how many recoveries an enlarged reordering window stays: RFC 8985 section 6.2 step 4.
+const PERSISTENCE: u8 = 16;
+
+/// The most recently sent of the segments that have been delivered, and what is known of reordering.
+#[derive(Clone, Debug)]
+pub(super) struct Rack {
+    latest: Option<(Instant, u64)>,
+    rtt: Duration,
+    advanced: bool,
+    /// Whether a segment was ever delivered after one behind it, both sent once.
+    reordering_seen: bool,
+    /// The reordering window in quarters of the least round trip.
+    steps: u8,
+    persist: u8,
+    dsack_seen: bool,
+    /// Packets delivered when the window was last enlarged.
+    enlarged_at: u64,
+}
+
+impl Default for Rack {
+    fn default() -> Self {
+        Self {
+            latest: None,
+            rtt: Duration::ZERO,
+            advanced: false,
+            reordering_seen: false,
+            steps: 1,
+            persist: 0,
+            dsack_seen: false,
+            enlarged_at: 0,
+        }
+    }
+}
+
+/// What the reordering window depends on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Circumstances {
+    pub min_rtt: Option<Duration>,
+    pub smoothed_rtt: Option<Duration>,
+    /// In recovery from a loss.
+    pub recovering: bool,
+    /// Segments selectively acknowledged.
+    pub sacked: u32,
+    /// How many segments may be delivered before one that was sent earlier: the duplicate threshold, adapted.
+    pub reordering: u32,
+}
+
+impl Rack {
+    /// Notes that a segment, sent last at `sent_at`, has been delivered.
+    pub(super) fn deliver(&mut self, now: Instant, segment: &Segment, min_rtt: Option<Duration>) {
+        let rtt = now.since(segment.sent_at);
+        // What came sooner than a round trip after its retransmission was the original (section 6.2 step 2).
+        if segment.ever_retransmitted && min_rtt.is_some_and(|min_rtt| rtt < min_rtt) {
+            return;
+        }
+        self.advanced = true;
+        self.rtt = rtt;
+        self.latest = self.latest.max(Some((segment.sent_at, segment.end)));
+    }
+
+    /// Notes that the peer received something twice that was not a probe for a tail.
+    pub(super) fn note_dsack(&mut self) {
+        self.dsack_seen = true;
+    }
+
+    pub(super) fn note_reordering(&mut self) {
+        self.reordering_seen = true;
+    }
+
+    /// Looks for losses again with the next acknowledgement, whether or not it delivers anything.
+    pub(super) fn look_again(&mut self) {
+        self.advanced = true;
+    }
+
+    /// Notes that a recovery is over: an enlarged window does not stay for ever.
+    pub(super) fn recovered(&mut self) {
+        self.persist = self.persist.saturating_sub(1);
+    }
+
+    /// Adapts the reordering window (section 6.2 step 4): larger after a round trip in which segments were sent again in
+    /// vain. `prior_delivered` packets had been delivered when what is acknowledged now was sent.
+    pub(super) fn adapt(&mut self, prior_delivered: Option<u64>, delivered: u64) {
+        let Some(prior_delivered) = prior_delivered else { return };
+        if prior_delivered < self.enlarged_at {
+            self.dsack_seen = false;
+        }
+        if core::mem::take(&mut self.dsack_seen) {
+            self.steps = self.steps.saturating_add(1);
+            self.enlarged_at = delivered;
+            self.persist = PERSISTENCE;
+        } else if self.persist == 0 {
+            self.steps = 1;
+        }
+    }
+
+    /// How long a segment may come after one that was sent later.
+    fn window(&self, circumstances: &Circumstances) -> Duration {
+        if !self.reordering_seen
+            && (circumstances.recovering || circumstances.sacked >= circumstances.reordering)
+        {
+            return Duration::ZERO;
+        }
+        let Some(min_rtt) = circumstances.min_rtt else { return Duration::ZERO };
+        let window = (min_rtt / 4) * u64::from(self.steps);
+        circumstances.smoothed_rtt.map_or(window, |smoothed| window.min(smoothed))
+    }
+
+    /// How much longer `segment` may take before it is lost; `None` if it is.
+    pub(super) fn time_left(
+        &self,
+        now: Instant,
+        segment: &Segment,
+        circumstances: &Circumstances,
+    ) -> Option<Duration> {
+        let allowed = self.rtt + self.window(circumstances);
+        let left = allowed.saturating_sub(now.since(segment.sent_at));
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// Whether an acknowledgement has told something new about what was sent when.
+    pub(super) fn has_advanced(&mut self) -> bool {
+        core::mem::take(&mut self.advanced)
+    }
+
+    /// Marks what is lost by now (section 6.2 step 5). How many that was, and when to look again.
+    pub(super) fn detect(
+        &self,
+        now: Instant,
+        board: &mut Scoreboard,
+        circumstances: &Circumstances,
+    ) -> (u32, Option<Duration>) {
+        let (mut lost, mut wait) = (0, None);
+        let mut next = board.oldest();
+        while let Some((id, segment)) = next {
+            if self.latest <= Some((segment.sent_at, segment.end)) {
+                break;
+            }
+            let following = board.sent_after(id).map(|(id, _)| id);
+            match self.time_left(now, segment, circumstances) {
+                None => lost += u32::from(board.mark_lost(id)),
+                left => wait = wait.max(left),
+            }
+            next = following.and_then(|id| board.get(id).map(|segment| (id, segment)));
+        }
+        (lost, wait)
+    }
+}

@@ -1,0 +1,512 @@
+//! Recovery from loss: what an acknowledgement that is not plain progress leads to.
+//!
+//! The states and steps are those of Linux `tcp_fastretrans_alert`. *Open* and *Disorder* send as usual. A loss that
+//! RACK (or, without SACK, three duplicate acknowledgements) proves begins *Recovery*, which ends when everything is
+//! acknowledged that had been sent when it began. A timeout begins *Loss*; F-RTO (RFC 5682) then finds out whether it
+//! was spurious. A reduction that D-SACK or the timestamps prove needless is undone (RFC 3522, RFC 3708).
+
+use hopcast_core::{Duration, Instant};
+
+use super::congestion::Phase;
+use super::counters::Counters;
+use super::rack::Rack;
+use super::scoreboard::Id;
+use super::sender::{Ack, News, Outgoing, Sender};
+use super::timer::{Deadlines, Timer, wait_for_ack};
+use super::window::NO_THRESHOLD;
+
+/// The duplicate threshold of RFC 5681, where reordering has not been seen.
+const DUPLICATES: u32 = 3;
+/// The most that reordering raises it to: Linux `tcp_max_reordering`.
+const MAX_REORDERING: u32 = 300;
+/// What Linux adds to the time for reordering: `TCP_TIMEOUT_MIN`.
+pub(super) const TIMEOUT_SLACK: Duration = Duration::from_millis(2);
+
+/// Where recovery stands.
+#[derive(Clone, Debug)]
+pub(super) struct Recovery {
+    pub(super) phase: Phase,
+    /// The recovery, or what came before, ends when everything before this is acknowledged.
+    pub(super) end: u64,
+    /// How many segments may be delivered before one that was sent earlier.
+    pub(super) reordering: u32,
+    undo: Option<Undo>,
+    /// When the first retransmission since all was well was sent, in whole milliseconds.
+    pub(super) retransmitted_at: Option<Instant>,
+    /// F-RTO watches for acknowledgements of what the timeout took for lost.
+    pub(super) watching: bool,
+    /// F-RTO wants new data sent before anything is sent again.
+    pub(super) new_first: bool,
+    /// What the probe for a tail ended at, and whether it was a retransmission.
+    pub(super) probe: Option<(u64, bool)>,
+}
+
+/// What a reduction can be undone with.
+#[derive(Clone, Copy, Debug)]
+struct Undo {
+    /// The first sequence number not acknowledged when it began.
+    marker: u64,
+    /// Retransmissions that the peer has not reported as duplicates; `None` before the first.
+    outstanding: Option<u32>,
+    window: u32,
+    threshold: Option<u32>,
+}
+
+impl Default for Recovery {
+    fn default() -> Self {
+        Self {
+            phase: Phase::Open,
+            end: 0,
+            reordering: DUPLICATES,
+            undo: None,
+            retransmitted_at: None,
+            watching: false,
+            new_first: false,
+            probe: None,
+        }
+    }
+}
+
+impl Recovery {
+    pub(super) const fn is_reordering_common(&self) -> bool {
+        self.reordering > DUPLICATES
+    }
+
+    /// Whether the acknowledgement answers the original and not the retransmission (Eifel, RFC 3522).
+    fn is_answer_to_original(&self, ack: &Ack<'_>) -> bool {
+        matches!((self.retransmitted_at, ack.echoed), (Some(sent), Some(echoed)) if echoed < sent)
+    }
+
+    /// Whether the reduction turns out to have been needless.
+    fn may_undo(&self, ack: &Ack<'_>) -> bool {
+        self.undo.is_some_and(|undo| undo.outstanding == Some(0) || self.is_answer_to_original(ack))
+    }
+
+    pub(super) fn is_undoable(&self) -> bool {
+        self.undo.is_some()
+    }
+
+    /// Notes a retransmission.
+    fn note_retransmission(&mut self, now: Instant) {
+        self.retransmitted_at.get_or_insert(whole_millis(now));
+        if let Some(undo) = &mut self.undo {
+            undo.outstanding = Some(undo.outstanding.unwrap_or(0) + 1);
+        }
+    }
+}
+
+impl Sender {
+    /// Whether the acknowledgement needs more than the usual.
+    pub(super) fn is_dubious(&self, news: &News) -> bool {
+        let plain = news.carries_data || news.window_updated || news.acked_data;
+        !plain || news.sacked || news.dsack || self.recovery.phase != Phase::Open
+    }
+
+    /// Steps through the states.
+    pub(super) fn alert(
+        &mut self,
+        now: Instant,
+        ack: &Ack<'_>,
+        prior_una: u64,
+        news: &News,
+        timers: &mut Deadlines,
+        counters: &mut Counters,
+    ) {
+        let duplicate = !news.advanced
+            && ack.number == self.una
+            && !(news.carries_data || news.window_updated || news.sacked);
+        counters.dup_acks += u64::from(duplicate || (news.sacked && !news.advanced));
+        self.recovery.new_first = false;
+        if self.board.is_empty() && !news.advanced {
+            return;
+        }
+        if self.recovery.phase == Phase::Open {
+            self.recovery.retransmitted_at = None;
+        } else if self.una >= self.recovery.end {
+            match self.recovery.phase {
+                Phase::Reduced if self.una > self.recovery.end => {
+                    self.end_reduction();
+                    self.recovery.phase = Phase::Open;
+                }
+                Phase::Recovery => {
+                    if self.try_undo_recovery(now, ack, counters) {
+                        return;
+                    }
+                    self.end_reduction();
+                }
+                _ => {}
+            }
+        }
+        match self.recovery.phase {
+            Phase::Recovery => {
+                if !news.advanced {
+                    self.count_anonymous(duplicate);
+                } else if self.try_undo_partial(now, ack, counters) {
+                    return;
+                }
+                if self.try_undo_dsack(now, counters) {
+                    self.keep_open();
+                }
+                self.identify_losses(now, news.advanced, timers, counters);
+                if self.recovery.phase == Phase::Recovery {
+                    return;
+                }
+            }
+            Phase::Loss => {
+                self.process_loss(now, ack, prior_una, news, duplicate, counters);
+                if self.recovery.phase == Phase::Loss {
+                    self.identify_losses(now, news.advanced, timers, counters);
+                    return;
+                }
+                self.identify_losses(now, news.advanced, timers, counters);
+                if self.recovery.phase != Phase::Open {
+                    return;
+                }
+            }
+            Phase::Open | Phase::Disorder | Phase::Reduced => {
+                self.count_anonymous(duplicate && !news.advanced);
+                if self.recovery.phase <= Phase::Disorder {
+                    self.try_undo_dsack(now, counters);
+                }
+                self.identify_losses(now, news.advanced, timers, counters);
+            }
+        }
+        if self.board.lost_out() == 0 {
+            if !self.has_retransmission_outstanding() {
+                self.recovery.retransmitted_at = None;
+            }
+            if self.recovery.phase != Phase::Reduced {
+                self.keep_open();
+            }
+            return;
+        }
+        self.enter_recovery(now, counters);
+    }
+
+    /// Begins recovery: the window is to come down.
+    pub(super) fn enter_recovery(&mut self, now: Instant, counters: &mut Counters) {
+        counters.fast_recoveries += 1;
+        let reducing = self.recovery.phase == Phase::Reduced;
+        self.recovery.undo = Some(self.undo_state(None));
+        if !reducing {
+            self.recovery.undo = Some(self.undo_state(Some(self.window.remembered_threshold())));
+            self.begin_reduction(now);
+        }
+        self.recovery.phase = Phase::Recovery;
+    }
+
+    /// The retransmission timer went off: what was sent long enough ago is lost, and slow start begins anew.
+    pub(super) fn enter_loss(&mut self, now: Instant) {
+        let fresh = self.recovery.phase < Phase::Recovery;
+        self.mark_timed_out(now);
+        if self.recovery.phase <= Phase::Disorder
+            || self.recovery.end <= self.una
+            || (self.recovery.phase == Phase::Loss && self.timeouts == 0)
+        {
+            let threshold = Some(self.window.remembered_threshold());
+            self.recovery.undo = Some(self.undo_state(threshold));
+            self.window.threshold = self.with_congestion(now, |congestion, path| congestion.threshold(path));
+        }
+        self.window.size = self.board.in_flight() + 1;
+        self.recovery.phase = Phase::Loss;
+        self.with_congestion(now, |congestion, path| congestion.on_timeout(path));
+        self.recovery.end = self.nxt;
+        self.recovery.probe = None;
+        self.recovery.watching = fresh || self.timeouts > 0;
+        self.recovery.new_first = false;
+    }
+
+    /// Sends the segment `id` again.
+    pub(super) fn retransmit(&mut self, now: Instant, id: Id, counters: &mut Counters) {
+        let Some((start, end, fin)) = self.board.get(id).map(|segment| (segment.start, segment.end, segment.fin))
+        else {
+            return;
+        };
+        let snapshot = self.rate.snapshot(now, false);
+        self.board.retransmit(id, now, snapshot);
+        self.recovery.note_retransmission(now);
+        counters.retransmits += 1;
+        let mut seq = start;
+        let bytes_end = end - u64::from(fin);
+        // After the path's MTU has shrunk, an old segment leaves as several packets.
+        loop {
+            let len = (bytes_end - seq).min(u64::from(self.mss));
+            let last = seq + len == bytes_end;
+            self.outbox.push(Outgoing { seq, len: len as u32, fin: fin && last });
+            seq += len;
+            if last {
+                break;
+            }
+        }
+    }
+
+    /// Marks what RACK or, without SACK, duplicate acknowledgements prove lost.
+    fn identify_losses(&mut self, now: Instant, advanced: bool, timers: &mut Deadlines, counters: &mut Counters) {
+        if !self.sack {
+            let recovering = self.recovery.phase == Phase::Recovery;
+            let proven = !recovering
+                && self.recovery.phase < Phase::Recovery
+                && self.board.sacked_out() >= self.recovery.reordering;
+            if let Some((id, head)) = self.board.head()
+                && !head.lost
+                && (proven || (recovering && advanced))
+            {
+                self.mark_lost(id);
+            }
+            return;
+        }
+        if self.rack.has_advanced() {
+            self.detect_losses(now, timers, counters);
+        }
+    }
+
+    /// Marks what RACK finds lost and sets the timer for what it will find. True if anything was.
+    pub(super) fn detect_losses(&mut self, now: Instant, timers: &mut Deadlines, counters: &mut Counters) -> bool {
+        let circumstances = self.circumstances();
+        let (lost, wait) = self.rack.detect(now, &mut self.board, &circumstances);
+        self.rate.lost += u64::from(lost);
+        counters.lost += u64::from(lost);
+        if let Some(wait) = wait {
+            let wait = (wait + TIMEOUT_SLACK).min(self.rtt.timeout());
+            wait_for_ack(timers, Timer::Reordering, now + wait);
+        }
+        lost > 0
+    }
+
+    pub(super) fn mark_lost(&mut self, id: Id) {
+        self.rate.lost += u64::from(self.board.mark_lost(id));
+    }
+
+    fn mark_timed_out(&mut self, now: Instant) {
+        let Some((first, head)) = self.board.head() else { return };
+        // A head that was delivered and yet not acknowledged: the peer has thrown away what it had.
+        if head.sacked {
+            self.board.clear_sacked();
+            self.rack.look_again();
+        }
+        if !self.sack {
+            self.board.remove_anonymous_sacks(u32::MAX);
+        }
+        let circumstances = self.circumstances();
+        for id in self.board.ids() {
+            let Some(segment) = self.board.get(id) else { continue };
+            // With RACK's time still left, and not the head, it may well arrive.
+            let young = self.sack && id != first && self.rack.time_left(now, segment, &circumstances).is_some();
+            if !young {
+                self.mark_lost(id);
+            }
+        }
+    }
+
+    fn process_loss(
+        &mut self,
+        now: Instant,
+        ack: &Ack<'_>,
+        prior_una: u64,
+        news: &News,
+        duplicate: bool,
+        counters: &mut Counters,
+    ) {
+        let recovered = self.una >= self.recovery.end;
+        if news.advanced && self.recovery.may_undo(ack) && self.undo_loss(now, counters) {
+            return;
+        }
+        if self.recovery.watching {
+            // RFC 5682: what is acknowledged now was in the network all the time.
+            if news.original_delivered && self.undo_loss(now, counters) {
+                return;
+            }
+            if self.nxt > self.recovery.end {
+                if news.sacked || duplicate {
+                    self.recovery.watching = false;
+                }
+            } else if self.una > prior_una && !recovered {
+                self.recovery.end = self.nxt;
+                if self.has_unsent() && self.window_end() > self.nxt {
+                    self.recovery.new_first = true;
+                    return;
+                }
+                self.recovery.watching = false;
+            }
+        }
+        if recovered {
+            self.try_undo_recovery(now, ack, counters);
+            return;
+        }
+        if !self.sack {
+            self.count_anonymous(duplicate);
+        }
+    }
+
+    fn undo_loss(&mut self, now: Instant, counters: &mut Counters) -> bool {
+        counters.spurious_timeouts += 1;
+        self.undo(now, true);
+        self.timeouts = 0;
+        self.recovery.watching = false;
+        self.recovery.phase = Phase::Open;
+        true
+    }
+
+    /// Everything outstanding when recovery began is acknowledged. True if recovery must go on all the same.
+    fn try_undo_recovery(&mut self, now: Instant, ack: &Ack<'_>, counters: &mut Counters) -> bool {
+        if self.recovery.may_undo(ack) {
+            if self.recovery.phase == Phase::Loss {
+                counters.spurious_timeouts += 1;
+            } else {
+                counters.spurious_recoveries += 1;
+            }
+            self.undo(now, false);
+        } else {
+            self.rack.recovered();
+        }
+        // Without SACK, duplicates of before would look like new ones (RFC 6582 section 3.2, "careful").
+        if !self.sack && self.una == self.recovery.end {
+            if !self.has_retransmission_outstanding() {
+                self.recovery.retransmitted_at = None;
+            }
+            return true;
+        }
+        if self.recovery.phase == Phase::Recovery {
+            // `end_reduction` looks at whether the reduction was undone.
+            self.end_reduction();
+        }
+        self.recovery.phase = Phase::Open;
+        false
+    }
+
+    /// In recovery the window moved on: by an original that was only late?
+    fn try_undo_partial(&mut self, now: Instant, ack: &Ack<'_>, counters: &mut Counters) -> bool {
+        if self.recovery.undo.is_none() || !self.recovery.is_answer_to_original(ack) {
+            return false;
+        }
+        // What is in the network twice must come in before anything else is decided.
+        if self.board.retransmitted_out() > 0 {
+            return true;
+        }
+        if !self.has_retransmission_outstanding() {
+            self.recovery.retransmitted_at = None;
+        }
+        counters.spurious_recoveries += 1;
+        self.undo(now, true);
+        self.keep_open();
+        true
+    }
+
+    /// Everything sent again has been reported as received twice.
+    fn try_undo_dsack(&mut self, now: Instant, counters: &mut Counters) -> bool {
+        if self.recovery.undo.is_some_and(|undo| undo.outstanding == Some(0)) {
+            counters.spurious_recoveries += 1;
+            self.undo(now, false);
+            return true;
+        }
+        false
+    }
+
+    fn undo(&mut self, now: Instant, unmark: bool) {
+        if unmark {
+            self.board.clear_lost();
+        }
+        let Some(undo) = self.recovery.undo.take() else { return };
+        if let Some(threshold) = undo.threshold {
+            self.window.size = self.with_congestion(now, |congestion, path| congestion.undo(path, undo.window));
+            self.window.threshold = self.window.threshold.max(threshold);
+        }
+        self.rack.look_again();
+    }
+
+    fn undo_state(&self, threshold: Option<u32>) -> Undo {
+        let outstanding = self.board.retransmitted_out();
+        Undo {
+            marker: self.una,
+            outstanding: (outstanding > 0).then_some(outstanding),
+            window: self.window.size,
+            threshold,
+        }
+    }
+
+    /// The window begins to come down to what the congestion control says.
+    pub(super) fn begin_reduction(&mut self, now: Instant) {
+        self.recovery.end = self.nxt;
+        self.recovery.probe = None;
+        self.prr.begin(self.window.size);
+        self.window.threshold = self.with_congestion(now, |congestion, path| congestion.threshold(path));
+    }
+
+    /// The window has come down.
+    pub(super) fn end_reduction(&mut self) {
+        if self.congestion.rules_recovery() || self.window.threshold == NO_THRESHOLD {
+            return;
+        }
+        if self.recovery.phase == Phase::Reduced || self.recovery.undo.is_some() {
+            self.window.size = self.window.threshold;
+        }
+    }
+
+    /// Open, or Disorder while something is delivered out of order or sent again.
+    pub(super) fn keep_open(&mut self) {
+        let left_out = self.board.sacked_out() + self.board.lost_out() > 0;
+        let phase = if left_out || self.has_retransmission_outstanding() { Phase::Disorder } else { Phase::Open };
+        if self.recovery.phase != phase {
+            self.recovery.phase = phase;
+            self.recovery.end = self.nxt;
+        }
+    }
+
+    fn has_retransmission_outstanding(&self) -> bool {
+        self.board.retransmitted_out() > 0
+            || self.board.head().is_some_and(|(_, segment)| segment.ever_retransmitted)
+    }
+
+    fn count_anonymous(&mut self, duplicate: bool) {
+        if !self.sack && duplicate && self.board.add_anonymous_sack() {
+            self.rate.delivered += 1;
+        }
+    }
+
+    /// The peer reports that it received `block` twice (RFC 2883).
+    pub(super) fn note_dsack(
+        &mut self,
+        block: (u64, u64),
+        prior_una: u64,
+        news: &mut News,
+        counters: &mut Counters,
+    ) {
+        news.dsack = true;
+        counters.duplicates_reported += 1;
+        // More reports than retransmissions: the network duplicates, and nothing was sent again in vain.
+        if counters.duplicates_reported > counters.retransmits {
+            return;
+        }
+        if self.recovery.probe.is_some_and(|(end, _)| end == block.1) {
+            news.dsack_of_probe = true;
+        } else {
+            self.rack.note_dsack();
+        }
+        if let Some(undo) = &mut self.recovery.undo
+            && block.1 <= prior_una
+            && block.1 > undo.marker
+            && let Some(outstanding) = &mut undo.outstanding
+        {
+            let segments = (block.1.saturating_sub(block.0)).div_ceil(u64::from(self.mss)).max(1);
+            *outstanding = outstanding.saturating_sub(u32::try_from(segments).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// Something that was sent once was delivered after what lies behind it (Linux `tcp_check_sack_reordering`).
+    pub(super) fn note_reordering(&mut self, late: u64, prior_highest: u64) {
+        let highest = self.board.highest_sacked().unwrap_or(prior_highest).max(prior_highest);
+        if late >= highest {
+            return;
+        }
+        let distance = (highest - late).div_ceil(u64::from(self.mss));
+        let distance = u32::try_from(distance).unwrap_or(u32::MAX);
+        if distance > self.recovery.reordering {
+            self.recovery.reordering = distance.min(MAX_REORDERING);
+        }
+        Rack::note_reordering(&mut self.rack);
+    }
+}
+
+pub(super) fn whole_millis(at: Instant) -> Instant {
+    Instant::ZERO + Duration::from_millis(at.since(Instant::ZERO).as_millis())
+}

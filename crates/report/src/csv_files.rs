@@ -1,0 +1,252 @@
+//! The CSV files of a run directory.
+//!
+//! Each row begins with `run`, the run's place in `summary.json`, its `repeat`, and a column for each swept path.
+
+use std::io;
+use std::path::Path;
+
+use csv::{Reader, StringRecord, Writer};
+use hopcast_twin::results::{Document, Figures, LatencyCurve, Quantiles, Run, Series};
+
+use crate::study::{distinct, value};
+
+type Rows = Writer<Vec<u8>>;
+type Field<'r> = dyn Fn(usize) -> &'r str + 'r;
+
+/// `flows.csv`: one row for each run and flow, with the protocol's counters as `counters.*`.
+pub fn flows(document: &Document) -> io::Result<Vec<u8>> {
+    let counters = document.runs.iter().flat_map(|run| &run.flows).flat_map(|flow| flow.counters.keys());
+    let mut counters = distinct(counters.cloned());
+    counters.sort();
+    let mut own: Vec<String> = FLOW_COLUMNS.map(String::from).into();
+    for kind in ["latency_ms", "round_trip_ms"] {
+        own.extend(QUANTILES.map(|name| format!("{kind}.{name}")));
+    }
+    own.extend(counters.iter().map(|name| format!("counters.{name}")));
+    let (mut rows, paths) = begin(document, &own)?;
+    for (index, run) in document.runs.iter().enumerate() {
+        for flow in &run.flows {
+            let mut row = lead(index, run, &paths);
+            row.extend([&flow.name, &flow.protocol, &flow.from, &flow.to].map(String::clone));
+            row.extend(figures(&flow.figures));
+            row.extend(counters.iter().map(|name| optional(flow.counters.get(name))));
+            rows.write_record(&row)?;
+        }
+    }
+    finish(rows)
+}
+
+/// `links.csv`: one row for each run and direction of a link.
+pub(crate) fn links(document: &Document) -> io::Result<Vec<u8>> {
+    let (mut rows, paths) = begin(document, &LINK_COLUMNS.map(String::from))?;
+    for (index, run) in document.runs.iter().enumerate() {
+        for link in &run.links {
+            let mut row = lead(index, run, &paths);
+            row.extend([link.from.clone(), link.to.clone()]);
+            let counts = [
+                link.sent_bytes,
+                link.sent_packets,
+                link.delivered_packets,
+                link.lost_packets,
+                link.queue_dropped_packets,
+            ];
+            row.extend(counts.map(|count| count.to_string()));
+            row.push(optional(link.utilisation.as_ref()));
+            rows.write_record(&row)?;
+        }
+    }
+    finish(rows)
+}
+
+/// `timeseries.csv`: one row for each run, flow or link direction, and step.
+pub(crate) fn timeseries(document: &Document) -> io::Result<Vec<u8>> {
+    let (mut rows, paths) = begin(document, &SERIES_COLUMNS.map(String::from))?;
+    for (index, run) in document.runs.iter().enumerate() {
+        let lead = lead(index, run, &paths);
+        let step = run.series.step_s;
+        let mut write = |kind: &str, name: &str, at: usize, mbps: f64, lost: Option<&f64>| {
+            let own = [
+                kind.into(),
+                name.into(),
+                (at as f64 * step).to_string(),
+                step.to_string(),
+                mbps.to_string(),
+            ];
+            rows.write_record(lead.iter().cloned().chain(own).chain([optional(lost)]))
+        };
+        for (name, goodput) in &run.series.flows {
+            for (at, mbps) in goodput.iter().enumerate() {
+                write("flow", name, at, *mbps, None)?;
+            }
+        }
+        for (name, sent, lost) in &run.series.links {
+            for (at, mbps) in sent.iter().enumerate() {
+                write("link", name, at, *mbps, lost.get(at))?;
+            }
+        }
+    }
+    finish(rows)
+}
+
+/// `latency.csv`: the points of each flow's cumulative distribution.
+pub(crate) fn latency(document: &Document) -> io::Result<Vec<u8>> {
+    let (mut rows, paths) = begin(document, &LATENCY_COLUMNS.map(String::from))?;
+    for (index, run) in document.runs.iter().enumerate() {
+        let lead = lead(index, run, &paths);
+        for curve in &run.latency {
+            for (ms, share) in &curve.points {
+                let own = [curve.flow.clone(), curve.kind.clone(), ms.to_string(), share.to_string()];
+                rows.write_record(lead.iter().cloned().chain(own))?;
+            }
+        }
+    }
+    finish(rows)
+}
+
+/// Reads `timeseries.csv` back into the runs of its document.
+pub(crate) fn read_timeseries(path: &Path, document: &mut Document) -> Result<(), String> {
+    read(path, &SERIES_COLUMNS, document, |run, field| {
+        let series: &mut Series = &mut run.series;
+        series.step_s = float(field(3))?;
+        let (name, mbps) = (field(1), float(field(4))?);
+        match field(0) {
+            "flow" => match series.flows.last_mut().filter(|(last, _)| last == name) {
+                Some((_, steps)) => steps.push(mbps),
+                None => series.flows.push((name.to_owned(), vec![mbps])),
+            },
+            "link" => {
+                let lost = if field(5).is_empty() { 0.0 } else { float(field(5))? };
+                match series.links.last_mut().filter(|(last, ..)| last == name) {
+                    Some((_, sent, losses)) => {
+                        sent.push(mbps);
+                        losses.push(lost);
+                    }
+                    None => series.links.push((name.to_owned(), vec![mbps], vec![lost])),
+                }
+            }
+            other => return Err(format!("kind {other:?} is neither flow nor link")),
+        }
+        Ok(())
+    })
+}
+
+/// Reads `latency.csv` back into the runs of its document.
+pub(crate) fn read_latency(path: &Path, document: &mut Document) -> Result<(), String> {
+    read(path, &LATENCY_COLUMNS, document, |run, field| {
+        let (flow, kind, point) = (field(0), field(1), (float(field(2))?, float(field(3))?));
+        match run.latency.last_mut().filter(|curve| curve.flow == flow && curve.kind == kind) {
+            Some(curve) => curve.points.push(point),
+            None => {
+                run.latency.push(LatencyCurve { flow: flow.into(), kind: kind.into(), points: vec![point] });
+            }
+        }
+        Ok(())
+    })
+}
+
+const QUANTILES: [&str; 6] = ["mean", "p50", "p95", "p99", "p99_9", "max"];
+const FLOW_COLUMNS: [&str; 13] = [
+    "flow",
+    "protocol",
+    "from",
+    "to",
+    "goodput_mbps",
+    "sent_units",
+    "delivered_units",
+    "reliability",
+    "min_cut_fraction",
+    "payload_bound_fraction",
+    "completed_s",
+    "hash_ok",
+    "jitter_ms",
+];
+const LINK_COLUMNS: [&str; 8] = [
+    "from",
+    "to",
+    "sent_bytes",
+    "sent_packets",
+    "delivered_packets",
+    "lost_packets",
+    "queue_dropped_packets",
+    "utilisation",
+];
+const SERIES_COLUMNS: [&str; 6] = ["kind", "name", "time_s", "step_s", "mbps", "lost_share"];
+const LATENCY_COLUMNS: [&str; 4] = ["flow", "kind", "ms", "share"];
+
+/// The heading; also gives the swept paths.
+fn begin(document: &Document, own: &[String]) -> io::Result<(Rows, Vec<String>)> {
+    let paths = distinct(document.runs.iter().flat_map(|run| run.parameters.keys().cloned()));
+    let mut rows = Writer::from_writer(Vec::new());
+    // A swept path may be called like one of the columns.
+    let taken = |path: &String| own.contains(path) || path == "run" || path == "repeat";
+    let heading = |path: &String| if taken(path) { format!("parameter.{path}") } else { path.clone() };
+    let lead = ["run".to_owned(), "repeat".to_owned()];
+    rows.write_record(lead.into_iter().chain(paths.iter().map(heading)).chain(own.iter().cloned()))?;
+    Ok((rows, paths))
+}
+
+fn lead(index: usize, run: &Run, paths: &[String]) -> Vec<String> {
+    let parameters = paths.iter().map(|path| value(&run.parameters, path));
+    [index.to_string(), run.repeat.to_string()].into_iter().chain(parameters).collect()
+}
+
+fn finish(rows: Rows) -> io::Result<Vec<u8>> {
+    rows.into_inner().map_err(csv::IntoInnerError::into_error)
+}
+
+fn figures(figures: &Figures) -> Vec<String> {
+    let mut row = vec![
+        figures.goodput_mbps.to_string(),
+        figures.sent_units.to_string(),
+        figures.delivered_units.to_string(),
+        optional(figures.reliability.as_ref()),
+        optional(figures.min_cut_fraction.as_ref()),
+        optional(figures.payload_bound_fraction.as_ref()),
+        optional(figures.completed_s.as_ref()),
+        optional(figures.hash_ok.as_ref()),
+        optional(figures.jitter_ms.as_ref()),
+    ];
+    let quantiles =
+        |of: &Quantiles| [of.mean, of.p50, of.p95, of.p99, of.p99_9, of.max].map(|ms| ms.to_string());
+    for of in [&figures.latency_ms, &figures.round_trip_ms] {
+        row.extend(of.as_ref().map_or(QUANTILES.map(|_| String::new()), quantiles));
+    }
+    row
+}
+
+fn optional<T: ToString>(value: Option<&T>) -> String {
+    value.map(ToString::to_string).unwrap_or_default()
+}
+
+fn float(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| format!("{text:?} is not a number"))
+}
+
+/// Gives each row to its run; `field` counts from the first of `columns`.
+fn read(
+    path: &Path,
+    columns: &[&str],
+    document: &mut Document,
+    mut row: impl FnMut(&mut Run, &Field<'_>) -> Result<(), String>,
+) -> Result<(), String> {
+    let name = path.display();
+    let mut reader = Reader::from_path(path).map_err(|error| format!("{name}: {error}"))?;
+    let headings = reader.headers().map_err(|error| format!("{name}: {error}"))?;
+    let at = headings
+        .len()
+        .checked_sub(columns.len())
+        .filter(|at| headings.iter().skip(*at).eq(columns.iter().copied()));
+    let at = at.ok_or_else(|| format!("{name}: the last columns should be {}", columns.join(", ")))?;
+    let mut record = StringRecord::new();
+    while reader.read_record(&mut record).map_err(|error| format!("{name}: {error}"))? {
+        let line = record.position().map_or(0, csv::Position::line);
+        let run = record.get(0).and_then(|run| run.parse::<usize>().ok());
+        let run = run.and_then(|run| document.runs.get_mut(run)).ok_or_else(|| {
+            format!("{name}: line {line}: run {:?} is not in summary.json", record.get(0).unwrap_or_default())
+        })?;
+        let record = &record;
+        row(run, &|column| record.get(at + column).unwrap_or_default())
+            .map_err(|error| format!("{name}: line {line}: {error}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! The directory of a run: written once, and read back to draw its report again.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use hopcast_twin::results::Document;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{Topology, csv_files, html, plot};
+
+/// What the files of a run directory hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunDirectory {
+    /// `summary.json`, with the series and latency curves of `timeseries.csv` and `latency.csv`.
+    pub document: Document,
+    /// `topology.json`.
+    pub topology: Topology,
+    /// `manifest.json`: who ran what, when and where.
+    pub manifest: Value,
+}
+
+/// Writes a run's files: `manifest.json`, `summary.json`, `topology.json`, `flows.csv`, `links.csv`,
+/// `timeseries.csv`, `latency.csv`, `report.html` and `plots/*.svg`.
+///
+/// Makes the directory if need be, and writes over files of these names.
+///
+/// # Errors
+///
+/// If a file cannot be written, or a link of the topology ends at no node; the message names the file.
+pub fn write_run_directory(
+    dir: &Path,
+    document: &Document,
+    topology: &Topology,
+    manifest: Value,
+) -> io::Result<()> {
+    let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, format!("topology.json: {error}"));
+    topology.check().map_err(invalid)?;
+    let plots = plot::plots(document, topology);
+    make(&dir.join("plots"))?;
+    write(dir, "manifest.json", &json(&manifest)?)?;
+    write(dir, "summary.json", &json(document)?)?;
+    write(dir, "topology.json", &json(topology)?)?;
+    write(dir, "flows.csv", &csv_files::flows(document)?)?;
+    write(dir, "links.csv", &csv_files::links(document)?)?;
+    write(dir, "timeseries.csv", &csv_files::timeseries(document)?)?;
+    write(dir, "latency.csv", &csv_files::latency(document)?)?;
+    for plot in &plots {
+        write(dir, &format!("plots/{}.svg", plot.file_stem), plot.standalone().as_bytes())?;
+    }
+    write(dir, "report.html", html::page(document, &plots, &manifest).as_bytes())
+}
+
+/// Reads a run's files back.
+///
+/// # Errors
+///
+/// Says which file is missing, or wrong and where.
+pub fn read_run_directory(dir: &Path) -> Result<RunDirectory, String> {
+    let manifest = read(&dir.join("manifest.json"))?;
+    let mut document: Document = read(&dir.join("summary.json"))?;
+    let path = dir.join("topology.json");
+    let topology: Topology = read(&path)?;
+    topology.check().map_err(|error| format!("{}: {error}", path.display()))?;
+    csv_files::read_timeseries(&dir.join("timeseries.csv"), &mut document)?;
+    csv_files::read_latency(&dir.join("latency.csv"), &mut document)?;
+    Ok(RunDirectory { document, topology, manifest })
+}
+
+fn json<T: serde::Serialize>(value: &T) -> io::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec_pretty(value)?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+fn make(dir: &Path) -> io::Result<()> {
+    fs::create_dir_all(dir).map_err(|error| named(dir, &error))
+}
+
+fn write(dir: &Path, name: &str, contents: &[u8]) -> io::Result<()> {
+    let path: PathBuf = dir.join(name);
+    fs::write(&path, contents).map_err(|error| named(&path, &error))
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
+    let text = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))
+}

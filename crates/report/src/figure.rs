@@ -1,0 +1,105 @@
+//! The figures of a summary, by name, with their types.
+
+use hopcast_twin::results::{Mean, Summary};
+use serde_json::Value;
+
+/// A figure of a summary by the name it has in [`Figures`](hopcast_twin::results::Figures): `goodput_mbps`,
+/// `latency_ms.p99`. `None` if not all repeats have it.
+pub fn figure(summary: &Summary, name: &str) -> Option<Mean> {
+    let leaf = summary.figures.get(name).or_else(|| {
+        let (first, rest) = name.split_once('.')?;
+        summary.figures.get(first)?.get(rest)
+    })?;
+    let mean = leaf.get("mean")?.as_f64()?;
+    let ci95 = leaf.get("ci95").and_then(Value::as_f64);
+    let n = leaf.get("n").and_then(Value::as_u64).unwrap_or(1);
+    mean.is_finite().then_some(Mean { mean, ci95, n })
+}
+
+/// Which of two values of a figure is the better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Better {
+    High,
+    Low,
+    Neither,
+}
+
+/// How a figure is shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Measure {
+    /// Its name in the document.
+    pub(crate) name: &'static str,
+    /// What heads its column.
+    pub(crate) title: &'static str,
+    /// The unit shown.
+    pub(crate) unit: &'static str,
+    /// What the document's value is multiplied by to have that unit.
+    pub(crate) scale: f64,
+    /// Which value is marked.
+    pub(crate) better: Better,
+    /// Where space is short, the highest goes first; 0 stays.
+    pub(crate) rank: u8,
+}
+
+/// The figures that tables show, in the order of their columns.
+pub(crate) const MEASURES: &[Measure] = &[
+    measure("goodput_mbps", "goodput", "Mbit/s", 1.0, Better::High, 0),
+    measure("min_cut_fraction", "of min-cut", "%", 100.0, Better::High, 5),
+    measure("reliability", "reliability", "%", 100.0, Better::High, 3),
+    measure("latency_ms.p50", "latency p50", "ms", 1.0, Better::Low, 8),
+    measure("latency_ms.p99", "latency p99", "ms", 1.0, Better::Low, 4),
+    measure("round_trip_ms.p50", "round trip p50", "ms", 1.0, Better::Low, 8),
+    measure("round_trip_ms.p99", "round trip p99", "ms", 1.0, Better::Low, 4),
+    measure("completed_s", "completed", "s", 1.0, Better::Low, 6),
+    measure("hash_ok", "file intact", "", 1.0, Better::Neither, 7),
+];
+
+/// How the figure of this name is shown; figures without a column of their own are shown as they are.
+pub(crate) fn measure_of(name: &str) -> Option<&'static Measure> {
+    MEASURES.iter().find(|measure| measure.name == name)
+}
+
+const fn measure(
+    name: &'static str,
+    title: &'static str,
+    unit: &'static str,
+    scale: f64,
+    better: Better,
+    rank: u8,
+) -> Measure {
+    Measure { name, title, unit, scale, better, rank }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn summary(figures: &Value) -> Summary {
+        Summary { figures: figures.as_object().cloned().unwrap_or_default(), ..Summary::default() }
+    }
+
+    #[test]
+    fn a_figure_is_found_nested_or_flat() {
+        let leaf = json!({ "mean": 3.5, "ci95": 0.25, "n": 5 });
+        let expected = Some(Mean { mean: 3.5, ci95: Some(0.25), n: 5 });
+        assert_eq!(figure(&summary(&json!({ "latency_ms": { "p99": leaf } })), "latency_ms.p99"), expected);
+        assert_eq!(figure(&summary(&json!({ "latency_ms.p99": leaf })), "latency_ms.p99"), expected);
+        assert_eq!(figure(&summary(&json!({ "goodput_mbps": leaf })), "goodput_mbps"), expected);
+    }
+
+    #[test]
+    fn what_is_null_or_absent_is_no_figure() {
+        let summary = summary(&json!({ "goodput_mbps": null, "latency_ms": { "p50": { "mean": null } } }));
+        assert_eq!(figure(&summary, "goodput_mbps"), None);
+        assert_eq!(figure(&summary, "latency_ms.p50"), None);
+        assert_eq!(figure(&summary, "reliability"), None);
+    }
+
+    #[test]
+    fn a_single_repeat_has_no_interval() {
+        let summary = summary(&json!({ "goodput_mbps": { "mean": 1.0, "ci95": null, "n": 1 } }));
+        assert_eq!(figure(&summary, "goodput_mbps"), Some(Mean { mean: 1.0, ci95: None, n: 1 }));
+    }
+}

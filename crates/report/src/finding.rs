@@ -1,0 +1,133 @@
+//! What a study found, in one sentence for each group of flows.
+
+use hopcast_twin::results::{Mean, Summary};
+
+use crate::figure::figure;
+use crate::number::number;
+use crate::study::{FlowGroup, Study, value};
+
+/// One sentence for each group of flows that has a goodput.
+pub(crate) fn findings(study: &Study<'_>) -> Vec<String> {
+    study.groups.iter().filter_map(|group| finding(study, group)).collect()
+}
+
+/// A row's line and goodput.
+type Rank<'d> = (String, Mean, &'d Summary);
+
+fn finding(study: &Study<'_>, group: &FlowGroup) -> Option<String> {
+    let of_group = |row: &&Summary| group.flows.contains(&row.flow);
+    let ranked = |case: &[String]| -> Vec<Rank<'_>> {
+        let rows = study.document.summary.iter().filter(of_group);
+        let rows = rows.filter(|row| study.case_key(&row.parameters) == case);
+        let mut ranked: Vec<_> =
+            rows.filter_map(|row| Some((study.line_of(row), figure(row, "goodput_mbps")?, row))).collect();
+        ranked.sort_by(|a, b| b.1.mean.total_cmp(&a.1.mean));
+        ranked
+    };
+    let cases: Vec<_> = study.cases.iter().map(|case| (case, ranked(case))).collect();
+    let cases: Vec<_> = cases.into_iter().filter(|(_, ranked)| !ranked.is_empty()).collect();
+    let (hardest, last) = cases.iter().min_by(|a, b| top(&a.1).total_cmp(&top(&b.1)))?;
+    let (easiest, first) = cases.iter().max_by(|a, b| top(&a.1).total_cmp(&top(&b.1)))?;
+    let of = if study.groups.len() > 1 { format!("{}: ", group.name) } else { String::new() };
+    let at = |case: &[String]| study.case_label(case);
+    let (best, goodput, row) = &last[0];
+    let sentence = match last.get(1) {
+        Some(second) if cases.len() > 1 && !study.compares_flows() => {
+            let led = cases.iter().filter(|(_, ranked)| ranked[0].0 == *best).count();
+            let led = if led == cases.len() { "all".into() } else { format!("{led} of {}", cases.len()) };
+            format!(
+                "{of}Where least gets through, at {}, {} It has the highest goodput in {led} cases.",
+                at(hardest),
+                comparison(best, *goodput, second)
+            )
+        }
+        Some(_) if study.compares_flows() => {
+            let carries = |(line, goodput, _): &Rank<'_>| format!("{line} {}", with_interval(*goodput));
+            let shown: Vec<String> = last.iter().take(4).map(carries).collect();
+            let rest = last.len() - shown.len();
+            let rest = if rest > 0 { format!(", and {rest} more flows less") } else { String::new() };
+            let at = at(hardest);
+            let at = if at.is_empty() { at } else { format!("Where least gets through, at {at}: ") };
+            format!("{at}{} Mbit/s{rest}.", shown.join(", "))
+        }
+        Some(second) => format!("{of}{}", comparison(best, *goodput, second)),
+        None if cases.len() > 1 => format!(
+            "{of}{best} carries {} Mbit/s at {} and {} Mbit/s at {}.",
+            with_interval(first[0].1),
+            at(easiest),
+            with_interval(*goodput),
+            at(hardest)
+        ),
+        None => {
+            let cut = figure(row, "min_cut_fraction");
+            let cut =
+                cut.map(|cut| format!(", {} % of the min-cut", crate::number::percent(cut.mean * 100.0)));
+            format!("{of}{best} carries {} Mbit/s{}.", with_interval(*goodput), cut.unwrap_or_default())
+        }
+    };
+    Some(sentence + &against_published(study, group))
+}
+
+fn top(ranked: &[Rank<'_>]) -> f64 {
+    ranked.first().map_or(0.0, |(_, goodput, _)| goodput.mean)
+}
+
+/// The best beside the second, and whether their intervals tell them apart.
+fn comparison(best: &str, goodput: Mean, second: &Rank<'_>) -> String {
+    let (second, other, _) = second;
+    let ours = with_interval(goodput);
+    let apart = match (goodput.ci95, other.ci95) {
+        (Some(a), Some(b)) => goodput.mean - a > other.mean + b,
+        _ => goodput.mean > other.mean,
+    };
+    if !apart {
+        return format!(
+            "{best} ({ours} Mbit/s) and {second} ({}) are not told apart.",
+            with_interval(*other)
+        );
+    }
+    let ratio = goodput.mean / other.mean;
+    let times = if other.mean <= 0.0 || ratio > 1000.0 {
+        "against".into()
+    } else if ratio < 1.1 {
+        format!("{} % more than", number((ratio - 1.0) * 100.0))
+    } else {
+        format!("{} times", number(ratio))
+    };
+    format!("{best} carries {ours} Mbit/s, {times} {second} ({}).", with_interval(*other))
+}
+
+fn with_interval(mean: Mean) -> String {
+    let text = number(mean.mean);
+    match mean.ci95.filter(|ci95| *ci95 > 0.0) {
+        Some(ci95) => format!("{text} ± {}", crate::number::interval(&text, ci95)),
+        None => text,
+    }
+}
+
+/// How far ours is from what was published, where goodput was.
+fn against_published<'d>(study: &Study<'d>, group: &FlowGroup) -> String {
+    let rows = study.document.summary.iter().filter(|row| group.flows.contains(&row.flow));
+    let ratio = |row: &'d Summary| {
+        let published = *row.published.get("goodput_mbps")?;
+        // A ratio of hundredths of a Mbit/s says nothing: such figures are rounded.
+        (published >= 1.0).then_some((figure(row, "goodput_mbps")?.mean / published, row))
+    };
+    let ratios: Vec<(f64, &Summary)> = rows.filter_map(ratio).collect();
+    let far = |(ratio, _): &(f64, &Summary)| ratio.max(1e-9).ln().abs();
+    let Some((farthest, row)) = ratios.iter().max_by(|a, b| far(a).total_cmp(&far(b))) else {
+        return String::new();
+    };
+    let within = ratios.iter().filter(|(ratio, _)| (ratio - 1.0).abs() <= 0.05).count();
+    let case = study.varying.iter().map(|path| value(&row.parameters, path)).collect::<Vec<_>>().join(", ");
+    let case = if case.is_empty() { String::new() } else { format!(" ({case})") };
+    let count = ratios.len();
+    let met = match (within == count, count) {
+        (true, 1) => "The published figure is met within 5 %".to_owned(),
+        (true, _) => format!("All {count} published figures of 1 Mbit/s or more are met within 5 %"),
+        (false, _) => {
+            format!("Of {count} published figures of 1 Mbit/s or more, {within} are met within 5 %")
+        }
+    };
+    format!(" {met}; the farthest from its figure is {} times it{case}.", number(*farthest))
+}

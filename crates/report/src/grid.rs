@@ -1,0 +1,237 @@
+//! The summary in rows and columns, as the terminal and the page both show it.
+
+use hopcast_twin::results::{Mean, Summary};
+
+use crate::figure::{Better, MEASURES, Measure, figure, measure_of};
+use crate::number;
+use crate::study::{Study, short_names, value};
+
+/// One row for each case and flow.
+#[derive(Clone, Debug)]
+pub(crate) struct Grid {
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: Vec<Row>,
+    /// What the best is best of: `of each loss`.
+    pub(crate) scope: String,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub(crate) title: String,
+    pub(crate) unit: String,
+    /// Where space is short, the highest goes first; 0 stays.
+    pub(crate) rank: u8,
+    pub(crate) numeric: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// Rows of one group are compared with each other.
+    pub(crate) group: usize,
+    pub(crate) cells: Vec<Cell>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cell {
+    /// A name, or the mean; `None` where there is nothing to show.
+    pub(crate) text: Option<String>,
+    /// Half the width of the 95 % interval.
+    pub(crate) ci95: Option<String>,
+    pub(crate) best: bool,
+    /// Whether some repeats do not have this figure.
+    pub(crate) partial: bool,
+    value: Option<f64>,
+}
+
+impl Grid {
+    pub(crate) fn new(study: &Study<'_>) -> Self {
+        let summary = &study.document.summary;
+        let groups = groups(study);
+        let mut columns = Vec::new();
+        let mut cells: Vec<Vec<Cell>> = Vec::new();
+        let mut add = |column: Column, column_cells: Vec<Cell>| {
+            if column_cells.iter().any(|cell| cell.text.is_some()) {
+                columns.push(column);
+                cells.push(column_cells);
+            }
+        };
+
+        for (path, title) in study.varying.iter().zip(short_names(&study.varying)) {
+            let numeric = study.axis().is_some_and(|(axis, _)| axis == path);
+            let cell = |row: &Summary| Cell::name(value(&row.parameters, path));
+            add(Column { title, unit: String::new(), rank: 0, numeric }, summary.iter().map(cell).collect());
+        }
+        if study.flows.len() > 1 {
+            let cells = summary.iter().map(|row| Cell::name(row.flow.clone())).collect();
+            add(Column::text("flow"), cells);
+        }
+        if study.choosing.is_empty() {
+            add(
+                Column::text("protocol"),
+                summary.iter().map(|row| Cell::name(row.protocol.clone())).collect(),
+            );
+        }
+        for measure in MEASURES {
+            let mut cells: Vec<Cell> =
+                summary.iter().map(|row| Cell::figure(measure, figure(row, measure.name))).collect();
+            for (cell, row) in cells.iter_mut().zip(summary) {
+                // Goodput is measured in every repeat.
+                let of = |name| figure(row, name).map(|mean| mean.n);
+                cell.partial = cell.text.is_some() && of(measure.name) < of("goodput_mbps");
+            }
+            mark_best(&mut cells, &groups, measure.better);
+            let column = Column {
+                title: measure.title.into(),
+                unit: measure.unit.into(),
+                rank: measure.rank,
+                numeric: true,
+            };
+            add(column, cells);
+        }
+        for name in published_names(summary) {
+            let measure = measure_of(&name);
+            let (scale, unit) = measure.map_or((1.0, ""), |measure| (measure.scale, measure.unit));
+            let what = measure.map_or(name.as_str(), |measure| measure.title);
+            let goodput = name == "goodput_mbps";
+            let titled = |title: &str| if goodput { title.to_owned() } else { format!("{title} {what}") };
+            let rank = |first: u8| if goodput { first } else { 9 };
+            let published = |row: &Summary| row.published.get(&name).copied();
+            let cells = summary.iter().map(|row| Cell::number(unit, published(row).map(|v| v * scale)));
+            let column =
+                Column { title: titled("published"), unit: unit.into(), rank: rank(1), numeric: true };
+            add(column, cells.collect());
+            let ratio = |row: &Summary| {
+                let ours = figure(row, &name)?.mean;
+                published(row).filter(|published| *published != 0.0).map(|published| ours / published)
+            };
+            let cells = summary.iter().map(|row| Cell::number("", ratio(row))).collect();
+            let column =
+                Column { title: titled("ours ÷"), unit: "published".into(), rank: rank(2), numeric: true };
+            add(column, cells);
+        }
+
+        let mut columns_of_cells: Vec<_> = cells.into_iter().map(Vec::into_iter).collect();
+        let row = |group: usize| Row {
+            group,
+            cells: columns_of_cells.iter_mut().filter_map(Iterator::next).collect(),
+        };
+        let rows = groups.iter().copied().map(row).collect();
+        Self { columns, rows, scope: scope(study) }
+    }
+
+    /// Whether anything is marked as the best.
+    pub(crate) fn marks(&self) -> bool {
+        self.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.best)
+    }
+
+    /// Whether anything is the mean of some repeats only.
+    pub(crate) fn partial(&self) -> bool {
+        self.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.partial)
+    }
+
+    /// Whether anything has an interval.
+    pub(crate) fn intervals(&self) -> bool {
+        self.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.ci95.is_some())
+    }
+}
+
+impl Column {
+    fn text(title: &str) -> Self {
+        Self { title: title.into(), unit: String::new(), rank: 0, numeric: false }
+    }
+}
+
+impl Cell {
+    /// Whether this is a number rather than a name.
+    pub(crate) fn is_figure(&self) -> bool {
+        self.value.is_some()
+    }
+
+    fn name(text: String) -> Self {
+        Self { text: (!text.is_empty()).then_some(text), ..Self::default() }
+    }
+
+    fn number(unit: &str, value: Option<f64>) -> Self {
+        let format = if unit == "%" { number::percent } else { number::number };
+        Self { text: value.map(format), value, ..Self::default() }
+    }
+
+    fn figure(measure: &Measure, mean: Option<Mean>) -> Self {
+        let Some(mean) = mean else { return Self::default() };
+        if measure.name == "hash_ok" {
+            return Self::name(intact(mean));
+        }
+        let mut cell = Self::number(measure.unit, Some(mean.mean * measure.scale));
+        if let (Some(text), Some(ci95)) = (&cell.text, mean.ci95.filter(|_| mean.n > 1)) {
+            cell.ci95 = Some(number::interval(text, ci95 * measure.scale));
+        }
+        cell
+    }
+}
+
+/// `yes`, `no`, or how many of the repeats.
+fn intact(share: Mean) -> String {
+    if share.mean >= 1.0 {
+        "yes".into()
+    } else if share.mean <= 0.0 {
+        "no".into()
+    } else {
+        format!("{:.0} of {}", share.mean * share.n as f64, share.n)
+    }
+}
+
+/// The group of each row: the case and the flow, for each flow has a task of its own.
+fn groups(study: &Study<'_>) -> Vec<usize> {
+    let key = |row: &Summary| (study.case_key(&row.parameters), row.flow.clone());
+    let keys: Vec<_> = study.document.summary.iter().map(key).collect();
+    let order = crate::study::distinct(keys.iter().cloned());
+    let places: std::collections::BTreeMap<_, _> =
+        order.iter().enumerate().map(|(place, key)| (key, place)).collect();
+    keys.iter().map(|key| places[key]).collect()
+}
+
+/// Marks the best of each group, and its equals as shown; none where all are equal.
+fn mark_best(cells: &mut [Cell], groups: &[usize], better: Better) {
+    let worst_first = |a: f64, b: f64| match better {
+        Better::Low => b.total_cmp(&a),
+        Better::High | Better::Neither => a.total_cmp(&b),
+    };
+    if better == Better::Neither {
+        return;
+    }
+    let count = groups.iter().max().map_or(0, |last| last + 1);
+    let mut members: Vec<Vec<usize>> = vec![Vec::new(); count];
+    for (row, group) in groups.iter().enumerate().filter(|(row, _)| cells[*row].value.is_some()) {
+        members[*group].push(row);
+    }
+    for rows in members {
+        let value = |row: &usize| cells[*row].value.unwrap_or(0.0);
+        let Some(best) = rows.iter().max_by(|a, b| worst_first(value(a), value(b))) else { continue };
+        let text = cells[*best].text.clone();
+        if rows.iter().all(|row| cells[*row].text == text) {
+            continue;
+        }
+        for row in rows {
+            cells[row].best = cells[row].text == text;
+        }
+    }
+}
+
+fn published_names(summary: &[Summary]) -> Vec<String> {
+    let mut names = crate::study::distinct(summary.iter().flat_map(|row| row.published.keys().cloned()));
+    names.sort_by_key(|name| (name != "goodput_mbps", name.clone()));
+    names
+}
+
+fn scope(study: &Study<'_>) -> String {
+    let names = short_names(&study.varying);
+    let conditions: Vec<&str> = study
+        .varying
+        .iter()
+        .zip(&names)
+        .filter(|(path, _)| !study.choosing.contains(path))
+        .map(|(_, name)| name.as_str())
+        .chain((study.flows.len() > 1).then_some("flow"))
+        .collect();
+    if conditions.is_empty() { String::new() } else { format!(" for each {}", conditions.join(" and ")) }
+}

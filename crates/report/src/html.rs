@@ -1,0 +1,237 @@
+//! `report.html`: one file that opens without a network.
+
+use std::fmt::Write as _;
+
+use hopcast_twin::results::Document;
+use serde_json::Value;
+
+use crate::Topology;
+use crate::finding::findings;
+use crate::grid::{Cell, Column, Grid, Row};
+use crate::plot::canvas::escape;
+use crate::plot::{Plot, Section, Size, plots, theme};
+use crate::study::{Study, distinct};
+use crate::table::{Padding, align};
+
+/// The whole page.
+///
+/// All that comes from users' files is escaped; the page asks for nothing from elsewhere and holds no date or host
+/// name but what `manifest` has.
+pub fn render(document: &Document, topology: &Topology, manifest: &Value) -> String {
+    page(document, &plots(document, topology), manifest)
+}
+
+/// The page around pictures that are already drawn.
+pub(crate) fn page(document: &Document, plots: &[Plot], manifest: &Value) -> String {
+    let study = Study::new(document);
+    let title = if document.scenario.is_empty() { "hopcast run" } else { &document.scenario };
+    fill(include_str!("html/report.html"), |name| {
+        match name {
+        "title" => escape(title),
+        "style" => include_str!("html/report.css").to_owned() + &theme::style(),
+        "script" => include_str!("html/report.js").to_owned(),
+        "extent" => escape(&extent(&study)),
+        "interrupted" if document.interrupted => {
+            "<p class=\"warning\">The run was interrupted: what is here is whole, but not all that was asked for.</p>"
+                .into()
+        }
+        "findings" => findings(&study).iter().fold(String::new(), |mut out, finding| {
+            let _ = writeln!(out, "<p>{}</p>", escape(&finding.replace(" %", "\u{a0}%")));
+            out
+        }),
+        "throughput" => section(plots, Section::Throughput, "goodput", "Goodput"),
+        "table" => table(&study),
+        "latency" => section(plots, Section::Latency, "latency", "Latency"),
+        "series" => section(plots, Section::Series, "series", "Over time"),
+        "network" => section(plots, Section::Network, "network", "The network"),
+        "manifest" => provenance(manifest),
+        _ => String::new(),
+    }
+    })
+}
+
+/// Puts text in the place of each `{{name}}`, in one pass, so that no text is taken for a place.
+fn fill(template: &str, text: impl Fn(&str) -> String) -> String {
+    let mut out = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (name, after) = after.split_once("}}").unwrap_or((after, ""));
+        out.push_str(before);
+        out.push_str(&text(name));
+        rest = after;
+    }
+    out + rest
+}
+
+fn extent(study: &Study<'_>) -> String {
+    let runs = study.document.runs.len();
+    let cases = distinct(
+        study
+            .document
+            .runs
+            .iter()
+            .map(|run| run.parameters.values().map(Value::to_string).collect::<Vec<_>>()),
+    )
+    .len();
+    let seeds = distinct(study.document.runs.iter().map(|run| run.seed));
+    let plural = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+    let mut parts = vec![plural(runs, "run")];
+    if cases > 1 {
+        parts.push(plural(cases, "case"));
+    }
+    if runs > cases && cases > 0 && runs.is_multiple_of(cases) {
+        parts.push(format!("{} of each", plural(runs / cases, "repeat")));
+    }
+    if let [seed] = seeds[..] {
+        parts.push(format!("seed {seed}"));
+    }
+    parts.join(" · ")
+}
+
+/// Beyond this, a section's further pictures stand in `plots/` only.
+const SECTION_BYTES: usize = 4 << 20;
+
+fn section(plots: &[Plot], which: Section, id: &str, heading: &str) -> String {
+    let all: Vec<&Plot> = plots.iter().filter(|plot| plot.section == which).collect();
+    if all.is_empty() {
+        return String::new();
+    }
+    let mut bytes = 0;
+    let fits = |plot: &&&Plot| {
+        bytes += plot.inline(Size::Wide).len() + plot.inline(Size::Narrow).len();
+        bytes <= SECTION_BYTES
+    };
+    let shown: Vec<&Plot> = all.iter().take(1).chain(all.iter().skip(1).take_while(fits)).copied().collect();
+    let mut out =
+        format!("<section id=\"{id}\">\n<div class=\"head\"><h2>{heading}</h2>{}</div>\n", selectors(&shown));
+    for plot in &shown {
+        let keys = plot.keys.iter().fold(String::new(), |mut keys, (name, value)| {
+            let _ = write!(keys, " data-{name}=\"{}\"", escape(value));
+            keys
+        });
+        let _ = writeln!(
+            out,
+            "<figure{keys}>\n<div class=\"wide\">{}</div>\n<div class=\"narrow\">{}</div>\n<figcaption>{}</figcaption>\n</figure>",
+            plot.inline(Size::Wide),
+            plot.inline(Size::Narrow),
+            escape(&plot.caption)
+        );
+    }
+    if shown.len() < all.len() {
+        let more = all.len() - shown.len();
+        let _ = writeln!(
+            out,
+            "<p class=\"note\">{more} more pictures of this kind are in <code>plots/</code>.</p>"
+        );
+    }
+    out + "</section>\n"
+}
+
+/// A selector for each key that has several values. The one in the middle is chosen: the first case of a sweep is
+/// mostly the one without impairment, which shows least.
+fn selectors(plots: &[&Plot]) -> String {
+    let names = distinct(plots.iter().flat_map(|plot| plot.keys.iter().map(|(name, _)| *name)));
+    let mut out = String::new();
+    for name in names {
+        let values = plots.iter().flat_map(|plot| plot.keys.iter().filter(|(key, _)| *key == name));
+        let values = distinct(values.map(|(_, value)| value.as_str()));
+        let chosen = if name == "case" { values.len() / 2 } else { 0 };
+        let _ = write!(out, "<label>{name} <select data-key=\"{name}\" autocomplete=\"off\">");
+        for (place, value) in values.iter().enumerate() {
+            let selected = if place == chosen { " selected" } else { "" };
+            let value = escape(value);
+            let _ = write!(out, "<option value=\"{value}\"{selected}>{value}</option>");
+        }
+        out.push_str("</select></label>");
+    }
+    if out.is_empty() { out } else { format!("<div class=\"choose\">{out}</div>") }
+}
+
+fn table(study: &Study<'_>) -> String {
+    let grid = Grid::new(study);
+    if grid.rows.is_empty() {
+        return "<p>There are no results.</p>".into();
+    }
+    let mut out = String::from(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Summary\"><table>\n<thead><tr>",
+    );
+    for Column { title, unit, numeric, .. } in &grid.columns {
+        let class = if *numeric { " class=\"number\"" } else { "" };
+        let unit = if unit.is_empty() || unit == "published" { unit.clone() } else { format!("[{unit}]") };
+        let _ =
+            write!(out, "<th scope=\"col\"{class}>{}<br><span>{}</span></th>", escape(title), escape(&unit));
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
+    let aligned: Vec<Vec<String>> = grid
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(place, column)| {
+            let cells: Vec<&Cell> = grid.rows.iter().map(|row| &row.cells[place]).collect();
+            if column.numeric { align(&cells, true, false, &Padding::PAGE) } else { Vec::new() }
+        })
+        .collect();
+    for (index, row) in grid.rows.iter().enumerate() {
+        let new_group = index > 0 && grid.rows[index - 1].group != row.group;
+        out.push_str(if new_group { "<tr class=\"group\">" } else { "<tr>" });
+        table_row(&mut out, &grid, row, |column| aligned[column].get(index).map(String::as_str));
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table></div>\n<p class=\"note\">");
+    let mut notes = Vec::new();
+    if grid.marks() {
+        notes.push(format!(
+            "<span class=\"best\">Bold and blue</span>: the best{}, and its equals.",
+            escape(&grid.scope)
+        ));
+    }
+    if grid.intervals() {
+        notes.push("±: 95 % confidence interval of the mean over repeats (Student t).".into());
+    }
+    if grid.partial() {
+        notes.push("†: the mean of the repeats that have this figure; not all do.".into());
+    }
+    out + &notes.join(" ") + "</p>\n"
+}
+
+fn table_row<'t>(out: &mut String, grid: &Grid, row: &Row, aligned: impl Fn(usize) -> Option<&'t str>) {
+    for (place, (column, cell)) in grid.columns.iter().zip(&row.cells).enumerate() {
+        let class = match (column.numeric, cell.best) {
+            (true, true) => " class=\"number best\"",
+            (true, false) => " class=\"number\"",
+            _ => "",
+        };
+        let text = aligned(place).or(cell.text.as_deref()).unwrap_or("–");
+        let text = match text.split_once(" ±") {
+            Some((mean, interval)) if cell.ci95.is_some() => {
+                format!("{}<span class=\"ci\"> ±{}</span>", escape(mean), escape(interval))
+            }
+            _ => escape(text),
+        };
+        let _ = write!(out, "<td{class}>{text}</td>");
+    }
+}
+
+/// What the manifest says, as far as it is plain.
+fn provenance(manifest: &Value) -> String {
+    let Some(entries) = manifest.as_object().filter(|entries| !entries.is_empty()) else {
+        return String::new();
+    };
+    let mut out = String::from("<dl>");
+    for (name, value) in entries {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let _ = write!(out, "<div><dt>{}</dt><dd>{}</dd></div>", escape(name), escape(&value));
+    }
+    out + "</dl>"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_with_braces_is_no_place_in_the_template() {
+        let text = |name: &str| if name == "a" { "{{b}}".to_owned() } else { "never".into() };
+        assert_eq!(fill("<p>{{a}}</p>", text), "<p>{{b}}</p>");
+    }
+}

@@ -1,0 +1,250 @@
+//! Drawing with roles instead of colours.
+//!
+//! plotters' SVG backend knows whole coordinates and fixed colours. So a canvas draws at ten times its size, and
+//! with placeholder colours that afterwards become CSS classes, which the light and the dark theme colour.
+
+use std::fmt::Write as _;
+
+use plotters::backend::{DrawingBackend, SVGBackend};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{
+    Color, FontStyle, FontTransform, IntoFont, RGBAColor, RGBColor, ShapeStyle, TextStyle,
+};
+
+use super::theme;
+
+pub(crate) type Point = (f64, f64);
+
+/// What a stroke or text is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ink {
+    Text,
+    Muted,
+    Grid,
+    Surface,
+    /// A line of the plot.
+    Line(usize),
+    /// The same, with the line's dashes.
+    Dashed(usize),
+    /// A link's utilisation, in steps of a fifth.
+    Load(usize),
+}
+
+/// Which point of a text its place is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// Coordinates a canvas has for each pixel.
+const FINE: f64 = 10.0;
+
+pub(crate) struct Canvas<'s> {
+    backend: SVGBackend<'s>,
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+    /// The size of ordinary text.
+    pub(crate) font: f64,
+}
+
+/// An SVG element of this size; `name` is what it says to those who cannot see it.
+pub(crate) fn draw(
+    width: f64,
+    height: f64,
+    font: f64,
+    name: &str,
+    paint: impl FnOnce(&mut Canvas<'_>),
+) -> String {
+    let mut svg = String::new();
+    let backend = SVGBackend::with_string(&mut svg, ((width * FINE) as u32, (height * FINE) as u32));
+    let mut canvas = Canvas { backend, width, height, font };
+    canvas.area(&[(0.0, 0.0), (width, 0.0), (width, height), (0.0, height)], Ink::Surface, 1.0);
+    paint(&mut canvas);
+    canvas.backend.present().expect("drawing into a string cannot fail");
+    drop(canvas);
+    finish(&svg, width, height, name)
+}
+
+impl Canvas<'_> {
+    pub(crate) fn path(&mut self, points: &[Point], ink: Ink, width: f64) {
+        let points = points.iter().map(|point| fine(*point));
+        self.backend.draw_path(points, &stroke(ink, width)).expect("drawing into a string cannot fail");
+    }
+
+    pub(crate) fn area(&mut self, points: &[Point], ink: Ink, opacity: f64) {
+        let style = ShapeStyle { color: placeholder(ink).mix(opacity), filled: true, stroke_width: 0 };
+        let points = points.iter().map(|point| fine(*point));
+        self.backend.fill_polygon(points, &style).expect("drawing into a string cannot fail");
+    }
+
+    pub(crate) fn circle(&mut self, centre: Point, radius: f64, ink: Ink, hollow: Option<f64>) {
+        let style = stroke(ink, hollow.unwrap_or(0.0));
+        let radius = (radius * FINE) as u32;
+        self.backend
+            .draw_circle(fine(centre), radius, &style, hollow.is_none())
+            .expect("drawing into a string cannot fail");
+    }
+
+    /// The mark of a line: another shape for each, filled or hollow.
+    pub(crate) fn mark(&mut self, centre: Point, line: usize, size: f64, hollow: bool) {
+        let ink = Ink::Line(line);
+        let corners: &[Point] = match line % 6 {
+            0 => return self.circle(centre, size, ink, hollow.then_some(1.6)),
+            1 => &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
+            2 => &[(0.0, -1.2), (1.1, 0.8), (-1.1, 0.8)],
+            3 => &[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)],
+            4 => &[(0.0, 1.2), (1.1, -0.8), (-1.1, -0.8)],
+            _ => &[(0.0, -1.2), (1.2, -0.3), (0.7, 1.1), (-0.7, 1.1), (-1.2, -0.3)],
+        };
+        let mut points: Vec<Point> =
+            corners.iter().map(|(x, y)| (centre.0 + x * size, centre.1 + y * size)).collect();
+        if hollow {
+            points.extend([points[0], points[1]]);
+            self.path(&points, ink, 1.6);
+        } else {
+            self.area(&points, ink, 1.0);
+        }
+    }
+
+    /// Text with its vertical middle at this place.
+    pub(crate) fn text(&mut self, text: &str, at: Point, anchor: Anchor, ink: Ink, size: f64) {
+        let horizontal = match anchor {
+            Anchor::Start => HPos::Left,
+            Anchor::Middle => HPos::Center,
+            Anchor::End => HPos::Right,
+        };
+        // The backend divides by 1.24, which is a correction for bitmaps.
+        let font = ("sans-serif", size * FINE * 1.24).into_font().style(FontStyle::Normal);
+        let color = placeholder(ink);
+        let style = TextStyle::from(font.transform(FontTransform::None))
+            .color(&color)
+            .pos(Pos::new(horizontal, VPos::Center));
+        let text: String = text.chars().map(|c| if is_xml(c) { c } else { '\u{fffd}' }).collect();
+        self.backend.draw_text(&text, &style, fine(at)).expect("drawing into a string cannot fail");
+    }
+}
+
+/// About how wide a text is.
+pub(crate) fn text_width(text: &str, size: f64) -> f64 {
+    let em = |c: char| match c {
+        'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | '|' | '\'' | '(' | ')' | ' ' | 't' | 'f' | '·' => 0.33,
+        'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.92,
+        '<' | '>' | '+' | '=' | '±' => 0.84,
+        c if c.is_ascii_uppercase() => 0.68,
+        c if c.is_ascii() => 0.6,
+        _ => 0.8,
+    };
+    text.chars().map(em).sum::<f64>() * size
+}
+
+/// A text cut to about this width.
+pub(crate) fn clipped(text: &str, width: f64, size: f64) -> String {
+    if text_width(text, size) <= width {
+        return text.to_owned();
+    }
+    let mut out = String::new();
+    for c in text.chars() {
+        if text_width(&out, size) + 1.4 * size > width {
+            break;
+        }
+        out.push(c);
+    }
+    out + "…"
+}
+
+/// What XML 1.0 can hold.
+fn is_xml(c: char) -> bool {
+    !(c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}'))
+}
+
+pub(crate) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c if is_xml(c) => out.push(c),
+            _ => out.push('\u{fffd}'),
+        }
+    }
+    out
+}
+
+fn fine((x, y): Point) -> (i32, i32) {
+    ((x * FINE).round() as i32, (y * FINE).round() as i32)
+}
+
+fn stroke(ink: Ink, width: f64) -> ShapeStyle {
+    ShapeStyle { color: placeholder(ink), filled: false, stroke_width: (width * FINE) as u32 }
+}
+
+/// Red 1 says that this is a placeholder; green and blue say for what.
+fn placeholder(ink: Ink) -> RGBAColor {
+    let (kind, index) = match ink {
+        Ink::Text => (0, 0),
+        Ink::Muted => (0, 1),
+        Ink::Grid => (0, 2),
+        Ink::Surface => (0, 3),
+        Ink::Line(line) => (1, line % theme::LINES),
+        Ink::Dashed(line) => (2, line % theme::LINES),
+        Ink::Load(step) => (3, step.min(theme::LOADS - 1)),
+    };
+    RGBColor(1, kind, index as u8).to_rgba()
+}
+
+fn class(kind: u8, index: u8) -> String {
+    match (kind, index) {
+        (0, 0) => "text".into(),
+        (0, 1) => "muted".into(),
+        (0, 2) => "grid".into(),
+        (0, _) => "surface".into(),
+        (1, line) => format!("s{line}"),
+        (2, line) => format!("d{line}"),
+        (_, step) => format!("u{step}"),
+    }
+}
+
+/// Turns the placeholders into classes (`l-` strokes, `f-` fills), and the fixed size into one that fits.
+fn finish(svg: &str, width: f64, height: f64, name: &str) -> String {
+    let mut out = String::with_capacity(svg.len());
+    let name = escape(name);
+    let body = svg.split_once('>').map_or("", |(_, body)| body);
+    let _ = write!(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 {} {}\" width=\"{width}\" \
+         height=\"{height}\" role=\"img\" aria-label=\"{name}\">\n<title>{name}</title>",
+        width * FINE,
+        height * FINE
+    );
+    // User text has its quotes escaped, so an attribute in the body is the backend's.
+    let body = body.replace(" opacity=\"1\"", "").replace(" font-family=\"sans-serif\"", "");
+    let body = body.replace(" font-style=\"normal\"", "").replace(" \"/>", "\"/>");
+    let body = rounded_sizes(&body);
+    let mut rest = body.as_str();
+    while let Some(at) = rest.find("=\"#01") {
+        let (before, after) = rest.split_at(at);
+        let digits = |range| u8::from_str_radix(after.get(range).unwrap_or("0"), 16).unwrap_or(0);
+        let class = class(digits(5..7), digits(7..9));
+        let (kept, attribute) = before.rsplit_once(' ').unwrap_or((before, ""));
+        let prefix = if attribute == "stroke" { "l" } else { "f" };
+        let _ = write!(out, "{kept} class=\"{prefix}-{class}\"");
+        rest = after.get(10..).unwrap_or("");
+    }
+    out + rest
+}
+
+/// Font sizes without the digits that multiplying and dividing left.
+fn rounded_sizes(svg: &str) -> String {
+    let mut parts = svg.split(" font-size=\"");
+    let mut out = String::from(parts.next().unwrap_or_default());
+    for part in parts {
+        let (size, rest) = part.split_once('"').unwrap_or((part, ""));
+        let _ = write!(out, " font-size=\"{:.0}\"{rest}", size.parse::<f64>().unwrap_or(FINE * 12.0));
+    }
+    out
+}

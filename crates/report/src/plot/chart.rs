@@ -1,0 +1,245 @@
+//! A chart: axes with titles, units and ticks, a legend outside of the data, and lines.
+
+use super::Size;
+use super::canvas::{Anchor, Canvas, Ink, Point, clipped, draw, text_width};
+use crate::number::plain;
+
+/// One axis.
+pub(crate) struct Axis {
+    pub(crate) title: String,
+    low: f64,
+    high: f64,
+    log: bool,
+    ticks: Vec<(f64, String)>,
+}
+
+impl Axis {
+    /// From 0, or the least value where that is below, to a round number above the greatest.
+    pub(crate) fn from_zero(title: String, values: impl Iterator<Item = f64>) -> Self {
+        let (low, high) = range(values);
+        let (low, high) = (low.min(0.0), high.max(0.0));
+        let high = if high > low { high } else { low + 1.0 };
+        let step = round_step((high - low) / 5.0);
+        let (first, last) = ((low / step).floor() as i64, (high / step - 1e-9).ceil() as i64);
+        let ticks = (first..=last).map(|n| (n as f64 * step, plain(n as f64 * step))).collect();
+        Self { title, low: first as f64 * step, high: last as f64 * step, log: false, ticks }
+    }
+
+    /// Exactly these values, each with a tick, and a little room beside them.
+    pub(crate) fn at(title: String, ticks: Vec<(f64, String)>) -> Self {
+        let (low, high) = range(ticks.iter().map(|(at, _)| *at));
+        let room = if high > low { (high - low) * 0.04 } else { 0.5 };
+        Self { title, low: low - room, high: high + room, log: false, ticks }
+    }
+
+    /// Names side by side.
+    pub(crate) fn names(title: String, names: Vec<String>) -> Self {
+        let high = names.len().max(1) as f64 - 0.5;
+        let ticks = names.into_iter().enumerate().map(|(place, name)| (place as f64, name)).collect();
+        Self { title, low: -0.5, high, log: false, ticks }
+    }
+
+    /// From one value to another in even steps.
+    pub(crate) fn between(title: String, low: f64, high: f64) -> Self {
+        let high = if high > low { high } else { low + 1.0 };
+        let step = round_step((high - low) / 6.0);
+        let (first, last) = ((low / step - 1e-9).ceil() as i64, (high / step + 1e-9).floor() as i64);
+        let ticks = (first..=last).map(|n| (n as f64 * step, plain(n as f64 * step))).collect();
+        Self { title, low, high, log: false, ticks }
+    }
+
+    /// By powers of ten, with ticks at 2 and 5 times each, and labels where there is room for them.
+    pub(crate) fn log(title: String, low: f64, high: f64) -> Self {
+        let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+        let within = |factors: &[f64]| -> Vec<(f64, String)> {
+            let all =
+                (first..=last).flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power)));
+            all.filter(|at| *at >= low * 0.999 && *at <= high * 1.001).map(|at| (at, plain(at))).collect()
+        };
+        // Powers of ten come first: where labels would collide, theirs stay.
+        let mut ticks = within(&[1.0]);
+        ticks.extend(within(&[2.0, 5.0]));
+        Self { title, low, high, log: true, ticks }
+    }
+
+    fn share(&self, value: f64) -> f64 {
+        let share = if self.log {
+            (value.max(self.low).ln() - self.low.ln()) / (self.high.ln() - self.low.ln())
+        } else {
+            (value - self.low) / (self.high - self.low)
+        };
+        share.clamp(0.0, 1.0)
+    }
+}
+
+/// An entry of the legend.
+pub(crate) struct Entry {
+    pub(crate) text: String,
+    pub(crate) key: Key,
+}
+
+/// What stands before a legend's text.
+#[derive(Clone, Copy)]
+pub(crate) enum Key {
+    /// A line and its mark.
+    Marked(usize),
+    /// A line.
+    Line(usize),
+    /// A hollow mark.
+    Hollow,
+}
+
+/// Where values are in the picture.
+pub(crate) struct Frame<'a> {
+    pub(crate) left: f64,
+    pub(crate) top: f64,
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+    x: &'a Axis,
+    y: &'a Axis,
+}
+
+impl Frame<'_> {
+    pub(crate) fn place(&self, x: f64, y: f64) -> Point {
+        (self.left + self.x.share(x) * self.width, self.top + (1.0 - self.y.share(y)) * self.height)
+    }
+}
+
+/// Draws axes and legend, and then the data into their frame.
+pub(crate) fn chart(
+    size: Size,
+    name: &str,
+    (x, y): (&Axis, &Axis),
+    legend: &[Entry],
+    data: impl FnOnce(&mut Canvas<'_>, &Frame<'_>),
+) -> String {
+    let (width, height, font) = size.chart();
+    let legend = place_legend(legend, width, font);
+    let legend_height = legend.last().map_or(0.0, |(_, (_, y))| y + font * 1.1);
+    draw(width, height + legend_height, font, name, |canvas| {
+        for (entry, at) in &legend {
+            draw_entry(canvas, entry, *at);
+        }
+        let widest = y.ticks.iter().map(|(_, text)| text_width(text, font)).fold(0.0, f64::max);
+        let left = widest + 12.0;
+        let top = legend_height + font * 2.2;
+        let frame =
+            Frame { left, top, width: width - left - 14.0, height: canvas.height - top - font * 3.6, x, y };
+        draw_axes(canvas, &frame, legend_height + font * 0.8);
+        data(canvas, &frame);
+    })
+}
+
+fn draw_axes(canvas: &mut Canvas<'_>, frame: &Frame<'_>, title_y: f64) {
+    let font = canvas.font;
+    let (right, bottom) = (frame.left + frame.width, frame.top + frame.height);
+    canvas.text(&frame.y.title, (0.0, title_y), Anchor::Start, Ink::Muted, font);
+    for (at, text) in &frame.y.ticks {
+        let y = frame.place(frame.x.low, *at).1;
+        canvas.path(&[(frame.left, y), (right, y)], Ink::Grid, 1.0);
+        canvas.text(text, (frame.left - 8.0, y), Anchor::End, Ink::Muted, font);
+    }
+    canvas.path(&[(frame.left, bottom), (right, bottom)], Ink::Muted, 1.0);
+    let slot = frame.width / frame.x.ticks.len().max(1) as f64;
+    let mut labels: Vec<(f64, f64)> = Vec::new();
+    for (at, text) in &frame.x.ticks {
+        let x = frame.place(*at, frame.y.low).0;
+        canvas.path(&[(x, bottom), (x, bottom + 5.0)], Ink::Muted, 1.0);
+        let text = clipped(text, (slot * 0.95).max(3.0 * font), font);
+        let half = text_width(&text, font) / 2.0;
+        let middle = x.min(canvas.width - half - 1.0);
+        if labels.iter().all(|(left, right)| middle + half + 6.0 < *left || *right + 6.0 < middle - half) {
+            canvas.text(&text, (middle, bottom + font * 1.3), Anchor::Middle, Ink::Muted, font);
+            labels.push((middle - half, middle + half));
+        }
+    }
+    let below = (frame.left + frame.width / 2.0, bottom + font * 2.9);
+    canvas.text(&frame.x.title, below, Anchor::Middle, Ink::Muted, font);
+}
+
+/// The entries in rows, each with the place of its key's left end.
+fn place_legend(entries: &[Entry], width: f64, font: f64) -> Vec<(&Entry, Point)> {
+    let (mut x, mut y) = (0.0, font * 0.9);
+    let mut placed = Vec::new();
+    for entry in entries {
+        let needed = KEY + 6.0 + text_width(&entry.text, font) + 22.0;
+        if x > 0.0 && x + needed > width {
+            (x, y) = (0.0, y + font * 1.7);
+        }
+        placed.push((entry, (x, y)));
+        x += needed;
+    }
+    placed
+}
+
+const KEY: f64 = 30.0;
+
+fn draw_entry(canvas: &mut Canvas<'_>, entry: &Entry, (x, y): Point) {
+    let (font, middle) = (canvas.font, (x + KEY / 2.0, y));
+    match entry.key {
+        Key::Marked(line) => {
+            canvas.path(&[(x, y), (x + KEY, y)], Ink::Dashed(line), 2.0);
+            canvas.mark(middle, line, 4.0, false);
+        }
+        Key::Line(line) => canvas.path(&[(x, y), (x + KEY, y)], Ink::Dashed(line), 2.4),
+        Key::Hollow => canvas.circle(middle, 6.0, Ink::Muted, Some(1.6)),
+    }
+    let room = canvas.width - x - KEY - 6.0;
+    canvas.text(&clipped(&entry.text, room, font), (x + KEY + 6.0, y), Anchor::Start, Ink::Text, font);
+}
+
+fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (low, high) =
+        values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
+    if low <= high { (low, high) } else { (0.0, 1.0) }
+}
+
+/// 1, 2 or 5 times a power of ten, not less than this.
+fn round_step(least: f64) -> f64 {
+    let power = 10f64.powf(least.log10().floor());
+    let step =
+        [1.0, 2.0, 5.0, 10.0].into_iter().find(|factor| factor * power >= least * 0.999).unwrap_or(10.0);
+    step * power
+}
+
+/// Leaves out points that the eye cannot see, and thins what is left to about this many.
+pub(crate) fn thinned(points: &[Point], most: usize) -> Vec<Point> {
+    let mut kept: Vec<Point> = Vec::new();
+    for (index, point) in points.iter().enumerate() {
+        let straight = kept.len() > 1
+            && index + 1 < points.len()
+            && kept
+                .last()
+                .is_some_and(|last| (last.0 - point.0).abs() < 0.4 && (last.1 - point.1).abs() < 0.4);
+        if !straight {
+            kept.push(*point);
+        }
+    }
+    let stride = kept.len().div_ceil(most.max(2)).max(1);
+    let last = kept.len().saturating_sub(1);
+    kept.iter()
+        .enumerate()
+        .filter(|(at, _)| at % stride == 0 || *at == last)
+        .map(|(_, point)| *point)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_at_most_about_as_many_points_as_asked_for_and_keeps_its_ends() {
+        let points: Vec<Point> = (0..10_000).map(|n| (f64::from(n), f64::from(n % 7))).collect();
+        let thin = thinned(&points, 500);
+        assert!(thin.len() <= 501);
+        assert_eq!((thin.first(), thin.last()), (points.first(), points.last()));
+    }
+
+    #[test]
+    fn an_axis_ends_at_a_round_number_above_its_greatest_value() {
+        let axis = Axis::from_zero("goodput".into(), [0.0, 291.96].into_iter());
+        assert_eq!((axis.low, axis.high), (0.0, 300.0));
+        assert_eq!(axis.ticks.last().map(|(_, text)| text.as_str()), Some("300"));
+    }
+}

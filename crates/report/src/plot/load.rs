@@ -1,0 +1,64 @@
+//! What links carried, over the repeats of a case.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hopcast_twin::results::{Document, Run};
+
+/// One direction between two nodes; of parallel links, all together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Load {
+    pub(crate) from: String,
+    pub(crate) to: String,
+    /// The mean over repeats, of the busiest of parallel links; `None` if no link has a rate.
+    pub(crate) utilisation: Option<f64>,
+    /// Frames lost over frames sent, of all repeats.
+    pub(crate) lost: f64,
+}
+
+/// The directions that carried something in these runs, in the order in which they first appear.
+pub(crate) fn loads<'r>(runs: impl Iterator<Item = &'r Run>) -> Vec<Load> {
+    #[derive(Default)]
+    struct Sum {
+        order: usize,
+        sent: u64,
+        lost: u64,
+        utilisation: Vec<f64>,
+    }
+    let mut sums: BTreeMap<(&str, &str), Sum> = BTreeMap::new();
+    for run in runs {
+        let mut busiest: BTreeMap<(&str, &str), f64> = BTreeMap::new();
+        for link in &run.links {
+            let ends = (link.from.as_str(), link.to.as_str());
+            let order = sums.len();
+            let sum = sums.entry(ends).or_insert_with(|| Sum { order, ..Sum::default() });
+            sum.sent += link.sent_packets;
+            sum.lost += link.lost_packets;
+            if let Some(utilisation) = link.utilisation {
+                let most = busiest.entry(ends).or_default();
+                *most = most.max(utilisation);
+            }
+        }
+        for (ends, utilisation) in busiest {
+            sums.entry(ends).or_default().utilisation.push(utilisation);
+        }
+    }
+    let mut carried: Vec<_> = sums.into_iter().filter(|(_, sum)| sum.sent > 0).collect();
+    carried.sort_by_key(|(_, sum)| sum.order);
+    let load = |((from, to), sum): ((&str, &str), Sum)| Load {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        utilisation: mean(&sum.utilisation),
+        lost: sum.lost as f64 / sum.sent as f64,
+    };
+    carried.into_iter().map(load).collect()
+}
+
+/// The directions that carried something in any run.
+pub(crate) fn used(document: &Document) -> BTreeSet<(String, String)> {
+    let links = document.runs.iter().flat_map(|run| &run.links).filter(|link| link.sent_packets > 0);
+    links.map(|link| (link.from.clone(), link.to.clone())).collect()
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}

@@ -1,0 +1,117 @@
+//! Goodput over time, one line for each protocol of a case.
+
+use super::canvas::{Ink, Point};
+use super::chart::{Axis, Entry, Key, chart};
+use super::{Plot, Section, Size, describe, keys, lines};
+use crate::study::{FlowGroup, Study};
+
+/// Points that a line has at most.
+const POINTS: usize = 400;
+
+/// One picture for each case and flow group.
+pub(crate) fn plots(study: &Study<'_>) -> Vec<Plot> {
+    let cases = || study.cases.iter();
+    study
+        .groups
+        .iter()
+        .flat_map(|group| cases().filter_map(move |case| picture(study, group, case)))
+        .collect()
+}
+
+/// A line with the least and the greatest of its repeats.
+struct Line {
+    style: usize,
+    label: String,
+    step_s: f64,
+    repeats: usize,
+    /// Low, mean and high in each step.
+    steps: Vec<(f64, f64, f64)>,
+}
+
+fn picture(study: &Study<'_>, group: &FlowGroup, case: &[String]) -> Option<Plot> {
+    let mut drawn = Vec::new();
+    for (label, runs) in lines(study, case, group) {
+        let repeats: Vec<(f64, &[f64])> = runs
+            .iter()
+            .flat_map(|(run, name)| {
+                let own = run.series.flows.iter().filter(move |(flow, _)| flow == name);
+                own.map(|(_, steps)| (run.series.step_s, steps.as_slice()))
+            })
+            .filter(|(step_s, steps)| *step_s > 0.0 && !steps.is_empty())
+            .collect();
+        if let Some(step_s) = repeats.first().map(|(step_s, _)| *step_s) {
+            let steps: Vec<&[f64]> = repeats.iter().map(|(_, steps)| *steps).collect();
+            let style = study.style(&label);
+            drawn.push(gathered(Line {
+                style,
+                label,
+                step_s,
+                repeats: steps.len(),
+                steps: over_repeats(&steps),
+            }));
+        }
+    }
+    if drawn.is_empty() {
+        return None;
+    }
+    let end = drawn.iter().map(|line| line.steps.len() as f64 * line.step_s).fold(0.0, f64::max);
+    let x = Axis::between("time [s]".into(), 0.0, end);
+    let tops = drawn.iter().flat_map(|line| line.steps.iter().map(|(_, _, high)| *high));
+    let y = Axis::from_zero("goodput [Mbit/s]".into(), tops);
+
+    let keys = keys(study, case, group);
+    let of = if keys.is_empty() { group.name.clone() } else { describe(&keys) };
+    let bands = drawn.iter().any(|line| line.repeats > 1);
+    let note =
+        if bands { "; line: mean over repeats, band: from the lowest to the highest repeat" } else { "" };
+    let caption =
+        format!("Goodput over time: {of}. Steps of {} s{note}.", crate::number::plain(drawn[0].step_s));
+    let legend = || {
+        let entry = |line: &Line| Entry { text: line.label.clone(), key: Key::Line(line.style) };
+        drawn.iter().map(entry).collect::<Vec<_>>()
+    };
+    let paint = |size: Size| {
+        chart(size, &caption, (&x, &y), &legend(), |canvas, frame| {
+            let at =
+                |line: &Line, step: usize, value: f64| frame.place((step as f64 + 0.5) * line.step_s, value);
+            for line in drawn.iter().filter(|line| line.repeats > 1) {
+                let steps = || line.steps.iter().enumerate();
+                let low = steps().map(|(step, (low, _, _))| at(line, step, *low));
+                let high = steps().rev().map(|(step, (_, _, high))| at(line, step, *high));
+                canvas.area(&low.chain(high).collect::<Vec<Point>>(), Ink::Line(line.style), 0.18);
+            }
+            for line in &drawn {
+                let steps = line.steps.iter().enumerate();
+                let points: Vec<Point> = steps.map(|(step, (_, mean, _))| at(line, step, *mean)).collect();
+                canvas.path(&points, Ink::Dashed(line.style), 2.0);
+            }
+        })
+    };
+    Some(Plot::new(Section::Series, &format!("series {} {of}", group.name), caption.clone(), keys, paint))
+}
+
+fn over_repeats(repeats: &[&[f64]]) -> Vec<(f64, f64, f64)> {
+    let longest = repeats.iter().map(|steps| steps.len()).max().unwrap_or(0);
+    let step = |at: usize| {
+        let values: Vec<f64> = repeats.iter().filter_map(|steps| steps.get(at)).copied().collect();
+        let low = values.iter().copied().fold(f64::MAX, f64::min);
+        let high = values.iter().copied().fold(f64::MIN, f64::max);
+        (low, values.iter().sum::<f64>() / values.len() as f64, high)
+    };
+    (0..longest).map(step).collect()
+}
+
+/// Joins neighbouring steps until few enough are left; the band keeps its extremes.
+fn gathered(line: Line) -> Line {
+    let together = line.steps.len().div_ceil(POINTS).max(1);
+    let join = |steps: &[(f64, f64, f64)]| {
+        let low = steps.iter().map(|step| step.0).fold(f64::MAX, f64::min);
+        let high = steps.iter().map(|step| step.2).fold(f64::MIN, f64::max);
+        (low, steps.iter().map(|step| step.1).sum::<f64>() / steps.len() as f64, high)
+    };
+    Line {
+        step_s: line.step_s * together as f64,
+        steps: line.steps.chunks(together).map(join).collect(),
+        ..line
+    }
+}

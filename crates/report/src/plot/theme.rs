@@ -1,0 +1,75 @@
+//! Colours, light and dark.
+//!
+//! The lines have Okabe and Ito's hues, darkened for the light surface and lightened for the dark one until each
+//! stands out 3 : 1; dashes and marks tell them apart where colours do not.
+
+use std::fmt::Write as _;
+
+/// How many lines look different.
+pub(crate) const LINES: usize = 8;
+/// How many steps of utilisation look different.
+pub(crate) const LOADS: usize = 5;
+
+struct Theme {
+    text: &'static str,
+    muted: &'static str,
+    grid: &'static str,
+    surface: &'static str,
+    lines: [&'static str; LINES],
+    loads: [&'static str; LOADS],
+}
+
+const LIGHT: Theme = Theme {
+    text: "#1b1f24",
+    muted: "#5b6470",
+    grid: "#e3e6ea",
+    surface: "#ffffff",
+    lines: ["#0072b2", "#c85200", "#00805f", "#b0508a", "#9a6a00", "#2f8fc4", "#555b63", "#7a7400"],
+    loads: ["#b9c3cf", "#8fb4d4", "#5897c6", "#2273ad", "#0a4a7c"],
+};
+
+const DARK: Theme = Theme {
+    text: "#e8eaed",
+    muted: "#9aa4b0",
+    grid: "#2d333b",
+    surface: "#171b21",
+    lines: ["#4fa8e6", "#f28a45", "#35c79b", "#e291c2", "#f0b534", "#9bd6ff", "#c4c9d0", "#e6da52"],
+    loads: ["#46505c", "#3f6585", "#3f86b8", "#62aee4", "#a8d8ff"],
+};
+
+const DASHES: [&str; LINES] =
+    ["none", "70 40", "20 35", "110 35 20 35", "none", "70 40", "20 35", "110 35 20 35"];
+
+/// The style of the plots, for inside a page or a file of its own.
+pub(crate) fn style() -> String {
+    let mut css = String::from(
+        ".plot text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;\
+         font-variant-numeric:tabular-nums;paint-order:stroke;stroke-width:35;stroke-linejoin:round}\
+         .plot polyline{stroke-linejoin:round;stroke-linecap:butt}\n",
+    );
+    for (line, dashes) in DASHES.iter().enumerate() {
+        let _ = write!(css, ".l-d{line}{{stroke-dasharray:{dashes}}}");
+    }
+    css.push('\n');
+    css.push_str(&rules(&LIGHT));
+    let _ = write!(css, "@media screen and (prefers-color-scheme:dark){{\n{}}}\n", rules(&DARK));
+    css
+}
+
+fn rules(theme: &Theme) -> String {
+    // Text has a rim of the surface, so that it can be read across a line.
+    let mut css = format!(".plot text{{stroke:{}}}", theme.surface);
+    let roles =
+        [("text", theme.text), ("muted", theme.muted), ("grid", theme.grid), ("surface", theme.surface)];
+    for (role, colour) in roles {
+        let _ = write!(css, ".l-{role}{{stroke:{colour}}}.f-{role}{{fill:{colour}}}");
+    }
+    for (line, colour) in theme.lines.iter().enumerate() {
+        let _ = write!(css, ".l-s{line},.l-d{line}{{stroke:{colour}}}.f-s{line}{{fill:{colour}}}");
+    }
+    for (step, colour) in theme.loads.iter().enumerate() {
+        let _ = write!(css, ".l-u{step}{{stroke:{colour}}}.f-u{step}{{fill:{colour}}}");
+    }
+    css.push('\n');
+    css
+}

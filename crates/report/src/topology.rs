@@ -1,0 +1,81 @@
+//! The topology as drawn, and where to draw its nodes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) mod layout;
+
+/// The nodes and links of a scenario; `topology.json` in a run directory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Topology {
+    /// The nodes, in the order of the file.
+    pub nodes: Vec<TopologyNode>,
+    /// The links, in the order of the file.
+    pub links: Vec<TopologyLink>,
+}
+
+/// A host or router.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TopologyNode {
+    /// Its name.
+    pub name: String,
+    /// Where it is, in arbitrary units, y downwards; where it is `None`, a layout finds a place.
+    #[serde(default)]
+    pub position: Option<(f64, f64)>,
+}
+
+/// A link between nodes, or a medium among them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TopologyLink {
+    /// Its name.
+    pub name: String,
+    /// The places in [`Topology::nodes`] of the nodes it joins.
+    pub ends: Vec<usize>,
+    /// Its rate in Mbit/s, if it has one.
+    #[serde(default)]
+    pub rate_mbps: Option<f64>,
+}
+
+/// Beyond this many nodes only those on used links are drawn.
+pub(crate) const DRAWN_NODES: usize = 400;
+
+impl Topology {
+    /// Says which link end or position is impossible.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let missing = |link: &&TopologyLink| link.ends.iter().any(|end| *end >= self.nodes.len());
+        if let Some(link) = self.links.iter().find(missing) {
+            return Err(format!("link {:?} ends at a node that is not listed", link.name));
+        }
+        let astray = |node: &&TopologyNode| node.position.is_some_and(|(x, y)| !(x + y).is_finite());
+        match self.nodes.iter().find(astray) {
+            Some(node) => Err(format!("node {:?} has a position that is not a number", node.name)),
+            None => Ok(()),
+        }
+    }
+
+    /// What to draw of this topology: all of it, or of a large one the nodes on links that carried something.
+    pub(crate) fn drawn(&self, used: &BTreeSet<(String, String)>) -> Self {
+        if self.nodes.len() <= DRAWN_NODES {
+            return self.clone();
+        }
+        let mut keep = BTreeSet::new();
+        let places: BTreeMap<&str, usize> =
+            self.nodes.iter().enumerate().map(|(place, node)| (node.name.as_str(), place)).collect();
+        for (from, to) in used {
+            keep.extend([from, to].into_iter().filter_map(|name| places.get(name.as_str())).copied());
+        }
+        let renumbered: BTreeMap<usize, usize> =
+            keep.iter().enumerate().map(|(new, old)| (*old, new)).collect();
+        let carried = |link: &TopologyLink| {
+            let ends: BTreeSet<&str> = link.ends.iter().map(|end| self.nodes[*end].name.as_str()).collect();
+            link.ends.len() > 2
+                || used.iter().any(|(from, to)| ends.contains(from.as_str()) && ends.contains(to.as_str()))
+        };
+        let links = self.links.iter().filter_map(|link| {
+            let ends: Vec<usize> = link.ends.iter().filter_map(|end| renumbered.get(end)).copied().collect();
+            (ends.len() >= 2 && carried(link)).then(|| TopologyLink { ends, ..link.clone() })
+        });
+        Self { nodes: keep.iter().map(|old| self.nodes[*old].clone()).collect(), links: links.collect() }
+    }
+}

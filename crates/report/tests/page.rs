@@ -1,0 +1,120 @@
+//! The page and its pictures stand alone and trust no name.
+
+mod fixture;
+
+use hopcast_report::{Plot, Topology, TopologyNode, html, plots};
+use hopcast_twin::results::{Document, Link};
+use serde_json::{Value, json};
+
+const EVIL: &str = "</text><script>alert(1)</script>\"'&{{manifest}}";
+
+#[test]
+fn names_from_users_files_are_only_ever_text() {
+    let (document, mut topology) = fixture::six_hops();
+    let text = serde_json::to_string(&document).unwrap();
+    let evil = serde_json::to_string(EVIL).unwrap();
+    let text = text.replace("\"tcp-bbr\"", &evil).replace("\"bulk\"", &evil).replace("\"n3\"", &evil);
+    let mut evil: Document = serde_json::from_str(&text).unwrap();
+    evil.scenario = EVIL.into();
+    for (run, kept) in evil.runs.iter_mut().zip(&document.runs) {
+        run.series = kept.series.clone();
+        run.series.flows[0].0 = EVIL.into();
+        run.latency = kept.latency.clone();
+        run.latency[0].flow = EVIL.into();
+    }
+    topology.nodes[3].name = EVIL.into();
+    let page = html::render(&evil, &topology, &json!({ EVIL: EVIL }));
+    assert!(!page.contains("<script>alert"));
+    assert!(page.contains("&lt;script&gt;alert(1)"));
+    assert!(page.contains("{{manifest}}"), "braces in a name are no place in the template");
+    for plot in plots(&evil, &topology) {
+        assert!(!plot.standalone().contains("<script"), "{}", plot.file_stem);
+        assert!(plot.file_stem.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'));
+    }
+}
+
+#[test]
+fn control_characters_leave_a_picture_well_formed() {
+    let (document, mut topology) = fixture::mesh();
+    topology.nodes[0].name = "a\u{0}\u{8}b".into();
+    assert!(plots(&document, &topology).iter().all(|plot| !plot.standalone().contains(['\u{0}', '\u{8}'])));
+}
+
+#[test]
+fn the_page_asks_for_nothing_from_elsewhere() {
+    let (document, topology) = fixture::six_hops();
+    let page = html::render(&document, &topology, &Value::Null);
+    let page = page.replace("http://www.w3.org/2000/svg", "");
+    for outside in ["http:", "https:", "src=", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn the_finding_names_the_best_and_how_far_it_is_ahead() {
+    let (document, topology) = fixture::six_hops();
+    let page = html::render(&document, &topology, &Value::Null).replace('\u{a0}', " ");
+    assert!(page.contains("at loss 20 %, udp carries 76.5 ± 0.7 Mbit/s, 6.71 times tcp-bbr (11.4 ± 0.1)."));
+}
+
+#[test]
+fn every_case_has_its_pictures() {
+    let (document, topology) = fixture::six_hops();
+    let stems: Vec<String> = plots(&document, &topology).into_iter().map(|plot| plot.file_stem).collect();
+    let count = |kind: &str| stems.iter().filter(|stem| stem.contains(kind)).count();
+    assert_eq!((count("throughput"), count("latency"), count("series"), count("network")), (1, 5, 5, 15));
+}
+
+#[test]
+fn a_picture_brings_its_themes_and_no_placeholder_is_left() {
+    let (document, topology) = fixture::six_hops();
+    for plot in plots(&document, &topology) {
+        let svg = plot.standalone();
+        assert!(svg.contains("prefers-color-scheme:dark") && svg.contains("<title>"));
+        assert!(!svg.contains("\"#0"), "{}", plot.file_stem);
+        assert!(svg.len() < 60_000, "{} has {} bytes", plot.file_stem, svg.len());
+    }
+}
+
+#[test]
+fn links_say_what_they_carried_and_lost() {
+    let (document, topology) = fixture::mesh();
+    let network = network(&document, &topology);
+    let svg = network.standalone();
+    assert!(svg.contains("93 %") && svg.contains("lost 0.30 %") && svg.contains("90 % · lost 1.2 %"));
+}
+
+#[test]
+fn ten_thousand_nodes_draw_only_those_that_were_used() {
+    let (mut document, _) = fixture::mesh();
+    let node = |n: usize| TopologyNode { name: format!("n{n}"), position: None };
+    let link = |n: usize| hopcast_report::TopologyLink {
+        name: format!("l{n}"),
+        ends: vec![n, n + 1],
+        rate_mbps: None,
+    };
+    let topology = Topology { nodes: (0..10_000).map(node).collect(), links: (0..9_999).map(link).collect() };
+    let used = |n: usize| Link {
+        from: format!("n{n}"),
+        to: format!("n{}", n + 1),
+        sent_packets: 9,
+        ..Link::default()
+    };
+    document.runs[0].links = (0..5).map(used).collect();
+    assert!(network(&document, &topology).caption.contains("the 6 of 10000 nodes on links"));
+    document.runs[0].links = (0..9_999).map(used).collect();
+    assert!(!network(&document, &topology).standalone().is_empty());
+}
+
+#[test]
+fn nothing_run_is_a_page_too() {
+    let page = html::render(&Document::default(), &Topology::default(), &Value::Null);
+    assert!(page.contains("There are no results."));
+}
+
+fn network(document: &Document, topology: &Topology) -> Plot {
+    plots(document, topology)
+        .into_iter()
+        .find(|plot| plot.file_stem.contains("network"))
+        .expect("there is one")
+}

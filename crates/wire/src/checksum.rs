@@ -1,0 +1,129 @@
+//! The Internet checksum (RFC 1071): the ones' complement of the ones' complement sum of 16-bit words.
+
+use std::net::IpAddr;
+
+/// The checksum of `bytes`: what belongs into the field if it holds zero, and zero if it holds what belongs there.
+pub fn checksum(bytes: &[u8]) -> u16 {
+    Sum::default().with(bytes).checksum()
+}
+
+/// The checksum of a transport `segment` and its pseudo-header (RFC 768, RFC 8200 section 8.1), for TCP, UDP and
+/// ICMPv6. Like [`checksum`], it writes and verifies.
+///
+/// ```
+/// # use hopcast_wire::checksum::transport;
+/// let (source, destination) = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
+/// let mut segment = *b"\x04\xd2\x16\x2e\x00\x0a\x00\x00hi";
+/// let sum = transport(source, destination, 17, &segment);
+/// segment[6..8].copy_from_slice(&sum.to_be_bytes());
+/// assert_eq!(transport(source, destination, 17, &segment), 0);
+/// ```
+pub fn transport(source: IpAddr, destination: IpAddr, protocol: u8, segment: &[u8]) -> u16 {
+    pseudo_header(source, destination, protocol, segment.len()).with(segment).checksum()
+}
+
+/// The sum over the pseudo-header of a segment of `len` bytes. Both versions' pseudo-headers hold the same words.
+pub fn pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8, len: usize) -> Sum {
+    let sum = match source {
+        IpAddr::V4(source) => Sum::default().with(&source.octets()),
+        IpAddr::V6(source) => Sum::default().with(&source.octets()),
+    };
+    let sum = match destination {
+        IpAddr::V4(destination) => sum.with(&destination.octets()),
+        IpAddr::V6(destination) => sum.with(&destination.octets()),
+    };
+    sum.with(&(len as u32).to_be_bytes()).with(&u16::from(protocol).to_be_bytes())
+}
+
+/// The checksum after one 16-bit word that it covers has changed from `old` to `new` (RFC 1624, equation 3).
+pub fn adjust(checksum: u16, old: u16, new: u16) -> u16 {
+    let sum = u32::from(!checksum) + u32::from(!old) + u32::from(new);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    !((sum & 0xffff) + (sum >> 16)) as u16
+}
+
+/// A checksum in the making.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sum(u64);
+
+impl Sum {
+    /// The sum with `bytes` added to it. An odd number of bytes is filled up with a zero, so that only the last part of
+    /// what is summed may be odd.
+    #[inline]
+    #[must_use]
+    pub fn with(self, bytes: &[u8]) -> Self {
+        // Words are added as they lie in memory: the sum's byte order is that of the words (RFC 1071, section 2 B).
+        // Eight independent 64-bit lanes of 32-bit words cannot overflow and become vector instructions.
+        let (blocks, rest) = bytes.as_chunks::<32>();
+        let mut lanes = [0u64; 8];
+        for block in blocks {
+            for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<4>().0) {
+                *lane += u64::from(u32::from_ne_bytes(*word));
+            }
+        }
+        let (words, rest) = rest.as_chunks::<2>();
+        let mut sum: u64 = lanes.iter().map(|lane| (lane & 0xffff_ffff) + (lane >> 32)).sum();
+        sum += words.iter().map(|word| u64::from(u16::from_ne_bytes(*word))).sum::<u64>();
+        if let [last] = rest {
+            sum += u64::from(u16::from_ne_bytes([*last, 0]));
+        }
+        // 64 KiB parts leave 28 bits of room here; folding keeps any number of them within bounds.
+        Self((self.0 & 0xffff_ffff) + (self.0 >> 32) + sum)
+    }
+
+    /// The checksum of what was added.
+    #[inline]
+    pub fn checksum(self) -> u16 {
+        let mut sum = self.0;
+        while sum >> 16 != 0 {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        !u16::from_be(sum as u16)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_example_of_rfc_1071_sums_as_printed() {
+        assert_eq!(checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
+    }
+
+    fn naive(bytes: &[u8]) -> u16 {
+        let sum = bytes.chunks(2).fold(0u64, |sum, word| {
+            sum + u64::from(u16::from_be_bytes([word[0], word.get(1).copied().unwrap_or(0)]))
+        });
+        let sum = (sum & 0xffff) + (sum >> 16);
+        let sum = (sum & 0xffff) + (sum >> 16);
+        !((sum & 0xffff) + (sum >> 16)) as u16
+    }
+
+    proptest! {
+        #[test]
+        fn the_wide_sum_is_the_naive_sum(bytes in proptest::collection::vec(any::<u8>(), 0..3000)) {
+            prop_assert_eq!(checksum(&bytes), naive(&bytes));
+            let other = etherparse::checksum::Sum16BitWords::new().add_slice(&bytes).ones_complement().to_be();
+            prop_assert_eq!(checksum(&bytes), other);
+        }
+
+        #[test]
+        fn parts_sum_as_the_whole(bytes in proptest::collection::vec(any::<u8>(), 0..200), at in 0usize..100) {
+            let at = (2 * at).min(bytes.len() & !1);
+            let parts = Sum::default().with(&bytes[..at]).with(&bytes[at..]).checksum();
+            prop_assert_eq!(parts, checksum(&bytes));
+        }
+
+        #[test]
+        fn an_adjusted_checksum_is_the_one_computed_anew(mut words: [u8; 20], new: [u8; 2]) {
+            // A header is never all zero, where the two zeros of ones' complement would differ.
+            words[0] = 0x45;
+            let (before, old) = (checksum(&words), [words[8], words[9]]);
+            words[8..10].copy_from_slice(&new);
+            let adjusted = adjust(before, u16::from_be_bytes(old), u16::from_be_bytes(new));
+            prop_assert_eq!(adjusted, checksum(&words));
+        }
+    }
+}
