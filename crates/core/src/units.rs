@@ -139,21 +139,21 @@ struct Kind {
     name: &'static str,
     example: &'static str,
     /// What makes of a bare number something that cannot be misread.
-    usual_unit: &'static str,
+    usual_units: &'static [&'static str],
     units: &'static [(&'static str, f64)],
 }
 
 const RATE: Kind = Kind {
     name: "a rate",
     example: "300 Mbit/s",
-    usual_unit: "Mbit/s",
+    usual_units: &["Mbit/s"],
     units: &[("bit/s", 1.0), ("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9), ("Tbit/s", 1e12)],
 };
 
 const BYTES: Kind = Kind {
     name: "a size",
     example: "1472 B",
-    usual_unit: "B",
+    usual_units: &["B"],
     units: &[
         ("B", 1.0),
         ("kB", 1e3),
@@ -166,12 +166,12 @@ const BYTES: Kind = Kind {
 };
 
 const FRACTION: Kind =
-    Kind { name: "a share", example: "5 %", usual_unit: "%", units: &[("%", 0.01), ("ppm", 1e-6)] };
+    Kind { name: "a share", example: "5 %", usual_units: &["%"], units: &[("%", 0.01), ("ppm", 1e-6)] };
 
 const DURATION: Kind = Kind {
     name: "a duration",
     example: "500 us",
-    usual_unit: "ms",
+    usual_units: &["ms", "s"],
     units: &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 6e10), ("h", 3.6e12)],
 };
 
@@ -194,11 +194,12 @@ impl Kind {
             return Err(self.error(format_args!("found `{text}`")));
         };
         if unit.is_empty() {
-            let suggestion = self.usual_unit;
             let Self { name, .. } = self;
+            let suggestions: Vec<_> = self.usual_units.iter().map(|unit| format!("`{number} {unit}`")).collect();
             return Err(QuantityError {
                 message: format!(
-                    "expected {name} with its unit, found the bare number `{text}`: write `{number} {suggestion}` ({})",
+                    "expected {name} with its unit, found the bare number `{text}`: write {} ({})",
+                    suggestions.join(" or "),
                     self.unit_names()
                 ),
             });

@@ -6,12 +6,12 @@ use hopcast_twin::results::Document;
 use serde_json::Value;
 
 use crate::Topology;
+use crate::align::{Padding, align};
 use crate::finding::findings;
 use crate::grid::{Cell, Column, Grid, Row};
 use crate::plot::canvas::escape;
 use crate::plot::{Plot, Section, Size, plots, theme};
 use crate::study::{Study, distinct};
-use crate::table::{Padding, align};
 
 /// The whole page.
 ///

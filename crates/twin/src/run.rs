@@ -16,7 +16,7 @@ use crate::results::{Document, Figures, Flow, LatencyCurve, Link, Parameters, Re
 use crate::scenario::Capacities;
 use crate::scenario::model::{self, Case, LinkModel, Plan, Scenario};
 use crate::stats::summarise;
-use crate::world::{RunningFlow, World, path_overhead};
+use crate::world::{RunningFlow, World};
 
 /// How far a run has come, shared with whoever shows it, and the means to cut it short.
 #[derive(Debug, Default)]
@@ -184,8 +184,8 @@ fn flow(
     min_cut: Option<f64>,
     world: &World,
 ) -> Flow {
-    let window = scenario.measure.to.since(scenario.measure.from).as_secs_f64();
-    let goodput = meter.payload_bytes as f64 * 8.0 / window;
+    let window = window(scenario, spec, meter).as_secs_f64();
+    let goodput = if window > 0.0 { meter.payload_bytes as f64 * 8.0 / window } else { 0.0 };
     let figures = Figures {
         goodput_mbps: goodput / 1e6,
         sent_units: meter.sent_units,
@@ -214,10 +214,21 @@ fn flow(
     }
 }
 
+/// The window over which a flow's goodput is taken: the scenario's, and of a flow that has an end only as much of it as
+/// the flow lasted.
+fn window(scenario: &Scenario, spec: &model::Flow, meter: &Meter) -> Duration {
+    let model::Measure { from, to, .. } = scenario.measure;
+    let bounded = matches!(spec.app, model::App::File { .. } | model::App::Bulk { bytes: Some(_), .. });
+    match meter.started.filter(|_| bounded) {
+        Some(started) => meter.completed.unwrap_or(to).min(to).since(from.max(started)),
+        None => to.since(from),
+    }
+}
+
 /// What a full packet leaves for the payload after the headers of the stack.
 fn payload_share(flow: &model::Flow) -> f64 {
     let full = 1514.0;
-    let overhead = path_overhead(&flow.over, false) as f64;
+    let overhead = flow.overhead(0) as f64;
     match &flow.app {
         model::App::Cbr { size, .. } | model::App::Messages { size, .. }
             if !matches!(flow.over.first(), Some(model::Layer::Tcp(_))) =>

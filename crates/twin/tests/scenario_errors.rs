@@ -39,7 +39,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "name: bulk,",
         "nmae: bulk,",
-        "bad.yaml:10:7: unknown key `nmae` in a flow: did you mean `name`? (allowed here: name, from, to, over, app)",
+        "bad.yaml:10:7: unknown key `nmae` in a flow: did you mean `name`? (allowed here: name, from, to, over, app, ip)",
     ),
     (
         "delay: 1ms",
@@ -54,7 +54,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "duration: 10s",
         "duration: 10",
-        "bad.yaml:1:11: `duration`: expected a duration with its unit, found the bare number `10`: write `10 ms` (units: ns, us, ms, s, min, h)",
+        "bad.yaml:1:11: `duration`: expected a duration with its unit, found the bare number `10`: write `10 ms` or `10 s` (units: ns, us, ms, s, min, h)",
     ),
     (
         "10 Mbit/s",
@@ -245,6 +245,21 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         "over: tcp-cubic, app: bulk",
+        "over: udp, app: { cbr: { rate: 1 Mbit/s, size: 1473 B } }",
+        "bad.yaml:10:53: `size`: expected at most 1472 B, what an MTU of 1500 leaves over `udp` (hosts do not fragment), found 1473 B",
+    ),
+    (
+        "over: tcp-cubic, app: bulk",
+        "over: udp, ip: 6, app: { messages: { every: 1ms, size: 1453 B } }",
+        "bad.yaml:10:60: `size`: expected at most 1452 B, what an MTU of 1500 leaves over `udp` (hosts do not fragment), found 1453 B",
+    ),
+    (
+        "app: bulk",
+        "ip: 5, app: bulk",
+        "bad.yaml:10:58: `ip`: expected the version of IP, `4` or `6`, found `5`",
+    ),
+    (
+        "over: tcp-cubic, app: bulk",
         "over: udp, app: { cbr: { rate: 1 Mbit/s, size: 65508 B } }",
         "bad.yaml:10:84: `size`: expected 16 B to 65507 B, found `65508 B`",
     ),
@@ -284,7 +299,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "at: 1s",
         "at: 1",
-        "bad.yaml:8:23: `at`: expected a duration with its unit, found the bare number `1`: write `1 ms` (units: ns, us, ms, s, min, h)",
+        "bad.yaml:8:23: `at`: expected a duration with its unit, found the bare number `1`: write `1 ms` or `1 s` (units: ns, us, ms, s, min, h)",
     ),
     (
         "  chain:\n",
@@ -346,7 +361,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "duration: 10s",
         "duration: 10s\nsweep: { flows.bulk.oevr: [udp] }",
-        "bad.yaml:2:10: unknown key `oevr` in a flow: did you mean `over`? (allowed here: name, from, to, over, app)",
+        "bad.yaml:2:10: unknown key `oevr` in a flow: did you mean `over`? (allowed here: name, from, to, over, app, ip)",
     ),
     (
         "duration: 10s",
@@ -425,7 +440,7 @@ const WRONG_SETS: &[(&str, &str)] = &[
     ),
     (
         "flows.bulk.ovr=udp",
-        "--set flows.bulk.ovr=udp: unknown key `ovr` in a flow: did you mean `over`? (allowed here: name, from, to, over, app)",
+        "--set flows.bulk.ovr=udp: unknown key `ovr` in a flow: did you mean `over`? (allowed here: name, from, to, over, app, ip)",
     ),
     (
         "topology.chian.hops=3",

@@ -40,6 +40,8 @@ pub(crate) enum Anchor {
 
 /// Coordinates a canvas has for each pixel.
 const FINE: f64 = 10.0;
+/// Around a picture that stands alone, in pixels.
+const MARGIN: f64 = 16.0;
 
 pub(crate) struct Canvas<'s> {
     backend: SVGBackend<'s>,
@@ -236,6 +238,29 @@ fn finish(svg: &str, width: f64, height: f64, name: &str) -> String {
         rest = after.get(10..).unwrap_or("");
     }
     out + rest
+}
+
+/// An element that [`draw`] made, as a document with this style and a margin around.
+pub(crate) fn standalone(svg: &str, style: &str) -> String {
+    let size = |name: &str| {
+        let value = svg.split_once(&format!(" {name}=\"")).and_then(|(_, rest)| rest.split_once('"'));
+        value.and_then(|(value, _)| value.parse::<f64>().ok()).unwrap_or(0.0)
+    };
+    let (width, height) = (size("width") + 2.0 * MARGIN, size("height") + 2.0 * MARGIN);
+    let body = svg.split_once('>').map_or("", |(_, body)| body);
+    let label =
+        svg.split_once(" role=").and_then(|(_, rest)| rest.split_once('>')).map_or("", |(label, _)| label);
+    let corner = -MARGIN * FINE;
+    let (wide, high) = (width * FINE, height * FINE);
+    let surface = format!(
+        "</title>\n<style>\n{style}</style>\n\
+         <rect class=\"f-surface\" x=\"{corner}\" y=\"{corner}\" width=\"{wide}\" height=\"{high}\"/>"
+    );
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" \
+         viewBox=\"{corner} {corner} {wide} {high}\" width=\"{width}\" height=\"{height}\" role={label}>{}",
+        body.replacen("</title>", &surface, 1)
+    )
 }
 
 /// Font sizes without the digits that multiplying and dividing left.

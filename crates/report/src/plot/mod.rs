@@ -67,10 +67,9 @@ impl Plot {
         Self { file_stem: slug(file_stem), caption, section, keys, wide, narrow }
     }
 
-    /// The picture as a file of its own: it brings its style, light and dark.
+    /// The picture as a file of its own, with a margin: it brings its style, light and dark.
     pub fn standalone(&self) -> String {
-        let style = format!("</title>\n<style>\n{}</style>", theme::style());
-        format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}", self.wide.replacen("</title>", &style, 1))
+        canvas::standalone(&self.wide, &theme::style())
     }
 
     /// The picture for a page that has [`theme::style`], by the size of the page.

@@ -106,7 +106,7 @@ impl Drawing {
             let mut taken: Vec<Area> = Vec::new();
             let arrows = self.draw_loads(canvas, topology, loads);
             self.draw_nodes(canvas, topology, &mut taken);
-            let missing = if self.words { self.draw_labels(canvas, &arrows, taken) } else { arrows.len() };
+            let missing = if self.words { self.draw_labels(canvas, &arrows, &taken) } else { arrows.len() };
             self.draw_legend(canvas, missing);
         })
     }
@@ -206,40 +206,45 @@ impl Drawing {
         }
     }
 
-    /// The labels that do not cover each other or a node; says how many had no room.
-    fn draw_labels(&self, canvas: &mut Canvas<'_>, arrows: &[Arrow<'_>], mut taken: Vec<Area>) -> usize {
+    /// The labels that do not cover each other or a node, in one line each or in two, whichever leaves room for
+    /// more of them; says how many had no room.
+    fn draw_labels(&self, canvas: &mut Canvas<'_>, arrows: &[Arrow<'_>], taken: &[Area]) -> usize {
         let font = self.font - 0.5;
+        let (one_line, two_lines) =
+            (self.place_labels(arrows, taken, true), self.place_labels(arrows, taken, false));
+        let placed = if one_line.len() >= two_lines.len() { one_line } else { two_lines };
+        for (lines, anchor, at) in &placed {
+            for (index, line) in lines.iter().enumerate() {
+                canvas.text(line, (at.0, at.1 + index as f64 * font * 1.2), *anchor, Ink::Text, font);
+            }
+        }
+        arrows.len() - placed.len()
+    }
+
+    fn place_labels(
+        &self,
+        arrows: &[Arrow<'_>],
+        taken: &[Area],
+        one_line: bool,
+    ) -> Vec<(Vec<String>, Anchor, Point)> {
         let mut order: Vec<&Arrow<'_>> = arrows.iter().collect();
         // The busiest first: theirs are the labels that matter.
-        order.sort_by(|a, b| b.load.utilisation.unwrap_or(0.0).total_cmp(&a.load.utilisation.unwrap_or(0.0)));
-        let mut missing = 0;
+        let busy = |arrow: &Arrow<'_>| arrow.load.utilisation.unwrap_or(0.0);
+        order.sort_by(|a, b| busy(b).total_cmp(&busy(a)));
+        let mut covered: Vec<Area> = Vec::new();
+        let mut placed = Vec::new();
         for arrow in order {
             let (busy, lost) = words(arrow.load);
-            let one_line = vec![
-                [busy.as_str(), lost.as_str()]
-                    .iter()
-                    .filter(|part| !part.is_empty())
-                    .copied()
-                    .collect::<Vec<_>>()
-                    .join(" · "),
-            ];
-            let two_lines: Vec<String> = [busy, lost].into_iter().filter(|part| !part.is_empty()).collect();
-            let placed = [one_line, two_lines].into_iter().find_map(|lines| {
-                let (area, anchor, at) = arrow.label(&lines, font);
-                let inside = area.left >= 0.0 && area.right <= self.width && area.top >= 0.0;
-                let free = inside && !taken.iter().any(|other| other.meets(&area));
-                free.then_some((lines, area, anchor, at))
-            });
-            let Some((lines, area, anchor, at)) = placed else {
-                missing += 1;
-                continue;
-            };
-            for (index, line) in lines.iter().enumerate() {
-                canvas.text(line, (at.0, at.1 + index as f64 * font * 1.2), anchor, Ink::Text, font);
+            let parts: Vec<String> = [busy, lost].into_iter().filter(|part| !part.is_empty()).collect();
+            let lines = if one_line { vec![parts.join(" · ")] } else { parts };
+            let (area, anchor, at) = arrow.label(&lines, self.font - 0.5);
+            let inside = area.left >= 0.0 && area.right <= self.width && area.top >= 0.0;
+            if inside && !taken.iter().chain(&covered).any(|other| other.meets(&area)) {
+                covered.push(area);
+                placed.push((lines, anchor, at));
             }
-            taken.push(area);
         }
-        missing
+        placed
     }
 
     fn draw_legend(&self, canvas: &mut Canvas<'_>, missing: usize) {

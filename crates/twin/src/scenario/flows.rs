@@ -7,7 +7,7 @@ use hopcast_core::{Duration, Instant};
 use super::decode::{self, Fields, choice, did_you_mean, duration, list, rate, size, some_duration};
 use super::diagnostic::Diagnostic;
 use super::files::Contents;
-use super::model::{App, Flow, FlowId, Span};
+use super::model::{App, ETHERNET, Flow, FlowId, Layer, LinkModel, Span};
 use super::topology::Topology;
 use super::transports::{Port, Variants};
 use super::yaml::{Kind, Node};
@@ -36,7 +36,7 @@ impl Flows {
         let mut flows = Self { flows: Vec::new(), names: BTreeMap::new() };
         let parts = parts(topology);
         for (number, item) in list(node, "flows")?.iter().enumerate() {
-            let fields = Fields::of(item, "a flow", &["name", "from", "to", "over", "app"])?;
+            let fields = Fields::of(item, "a flow", &["name", "from", "to", "over", "app", "ip"])?;
             let (name, span) = match fields.get("name") {
                 Some(node) => (decode::name(node, "name")?.to_owned(), &node.span),
                 None => (format!("flow{number}"), &item.span),
@@ -57,7 +57,10 @@ impl Flows {
             let over = fields.need("over", "over: tcp-cubic")?;
             let stack = variants.stack(over)?;
             let app = app(fields.need("app", "app: bulk")?, stack.offers, &stack.protocol, contents)?;
-            flows.flows.push(Flow { name, from, to, protocol: stack.protocol, over: stack.layers, app });
+            let ipv6 = fields.read("ip", ip_version)?.unwrap_or(false);
+            let flow = Flow { name, from, to, protocol: stack.protocol, over: stack.layers, app, ipv6 };
+            check_size(&flow, topology, fields.need("app", "app: bulk")?)?;
+            flows.flows.push(flow);
         }
         if flows.flows.is_empty() {
             return Err(node.error("`flows`: expected at least one flow, found none"));
@@ -73,6 +76,38 @@ impl Flows {
             node.error(format!("`{key}`: there is no flow `{found}`{hint}"))
         })
     }
+}
+
+fn ip_version(node: &Node, key: &str) -> Result<bool, Diagnostic> {
+    match decode::text(node, key)? {
+        "4" => Ok(false),
+        "6" => Ok(true),
+        other => Err(node.error(format!("`{key}`: expected the version of IP, `4` or `6`, found `{other}`"))),
+    }
+}
+
+/// A datagram that cannot leave its sender in one packet never arrives: hosts do not fragment.
+fn check_size(flow: &Flow, topology: &Topology, node: &Node) -> Result<(), Diagnostic> {
+    let (App::Cbr { size, .. } | App::Messages { size, .. }) = &flow.app else { return Ok(()) };
+    if matches!(flow.over.first(), Some(Layer::Tcp(_))) {
+        return Ok(());
+    }
+    let links = topology.links.iter().filter(|link| link.ends.contains(&flow.from));
+    let mtu = links.map(|link| match &link.model {
+        LinkModel::PointToPoint(config) if link.ends[0] == flow.from => config.forward.mtu,
+        LinkModel::PointToPoint(config) => config.backward.mtu,
+        LinkModel::Medium(direction) => direction.mtu,
+    });
+    let mtu = u64::from(mtu.max().unwrap_or(u32::MAX));
+    let largest = (mtu + ETHERNET).saturating_sub(flow.overhead(0));
+    if size.get() > largest {
+        return Err(node.error(format!(
+            "`size`: expected at most {largest} B, what an MTU of {mtu} leaves over `{}` (hosts do not fragment), found {} B",
+            flow.protocol,
+            size.get()
+        )));
+    }
+    Ok(())
 }
 
 /// For each node, a number that it shares with the nodes it can reach, all links counted.

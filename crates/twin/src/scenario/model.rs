@@ -152,6 +152,25 @@ pub struct Flow {
     pub over: Vec<Layer>,
     /// What is sent.
     pub app: App,
+    /// Whether the flow's packets are IPv6.
+    pub ipv6: bool,
+}
+
+/// The Ethernet header, without FCS.
+pub const ETHERNET: u64 = 14;
+
+impl Flow {
+    /// What the layers from number `from` on down, and Ethernet, put before the payload, in bytes a full frame.
+    pub fn overhead(&self, from: usize) -> u64 {
+        let ip = if self.ipv6 { 40 } else { 20 };
+        let of_layer = |layer: &Layer| match layer {
+            Layer::Udp => ip + 8,
+            // The header with timestamps, which every segment has.
+            Layer::Tcp(_) => ip + 32,
+            Layer::Tunnel => 0,
+        };
+        ETHERNET + self.over[from..].iter().map(of_layer).sum::<u64>()
+    }
 }
 
 /// One layer of a stack with its options.

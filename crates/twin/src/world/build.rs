@@ -23,11 +23,6 @@ use crate::scenario::model::{
     self, Action, App, Capture as CaptureSpec, Event, Flow, Layer, LinkModel, NodeId, Scenario, Span,
 };
 
-/// Ethernet, IPv4 or IPv6, and UDP: what a datagram costs on a link beside its payload.
-const ETHERNET: u64 = 14;
-const UDP: u64 = 8;
-/// TCP with timestamps.
-const TCP: u64 = 32;
 /// A full Ethernet frame, without FCS.
 const FULL_FRAME: u64 = 1514;
 /// The first port of the receiving ends; each flow has the next two.
@@ -256,7 +251,8 @@ fn build_flow(
 ) -> Result<RunningFlow, String> {
     let meter = Meter::shared(scenario.measure);
     let port = FIRST_PORT + 2 * number as u16;
-    let addresses = [addresses_of(flow.from)[0], addresses_of(flow.to)[0]];
+    let version = usize::from(flow.ipv6);
+    let addresses = [addresses_of(flow.from)[version], addresses_of(flow.to)[version]];
     let (source, sink) = (Ends::new(addresses, port + 1, port), Ends::new(addresses, port + 1, port).other());
     let (sender, receiver) = applications(scenario, plan, oracle, number, flow, source, &meter)?;
     let mut machines = Vec::new();
@@ -310,23 +306,12 @@ fn stack(
                 Some(("tcp", Box::new(tcp)))
             }
             Layer::Tunnel => {
-                let mtu = FULL_FRAME - path_overhead(&flow.over[depth..], ends.local.is_ipv6());
+                let mtu = FULL_FRAME - flow.overhead(depth);
                 Some(("tunnel", Box::new(Tunnel::new(ends.local, ends.remote, mtu as u32))))
             }
         }
     };
     flow.over.iter().enumerate().rev().filter_map(machine).collect()
-}
-
-/// What the layers of a stack and Ethernet put before the payload, in bytes a full frame.
-pub(crate) fn path_overhead(layers: &[Layer], ipv6: bool) -> u64 {
-    let ip = if ipv6 { 40 } else { 20 };
-    let of_layer = |layer: &Layer| match layer {
-        Layer::Udp => ip + UDP,
-        Layer::Tcp(_) => ip + TCP,
-        Layer::Tunnel => 0,
-    };
-    ETHERNET + layers.iter().map(of_layer).sum::<u64>()
 }
 
 type Pair = (Box<dyn Machine>, Box<dyn Machine>);
@@ -350,10 +335,10 @@ fn applications(
                 flow.name, scenario.nodes[flow.from].name
             )
         })?;
-        Ok(Pace { rate, bytes: size as u64 + path_overhead(&flow.over, source.local.is_ipv6()) })
+        Ok(Pace { rate, bytes: size as u64 + flow.overhead(0) })
     };
     // The payload of a full frame: 1,472 bytes where UDP over IPv4 is all there is.
-    let full = (FULL_FRAME - path_overhead(&flow.over, source.local.is_ipv6())) as usize;
+    let full = (FULL_FRAME - flow.overhead(0)) as usize;
     let meter = || meter.clone();
     Ok(match &flow.app {
         App::Cbr { rate, size, span } => {

@@ -27,8 +27,6 @@ use agenda::Agenda;
 use routing::Oracle;
 use script::{Script, Step};
 
-pub(crate) use build::path_overhead;
-
 /// A scenario in motion.
 pub struct World {
     scenario: Arc<Scenario>,
