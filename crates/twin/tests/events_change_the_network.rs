@@ -80,3 +80,25 @@ flows:
     near(flow.figures.goodput_mbps, 10.0 * 1472.0 / 1514.0, 0.002);
     near(flow.figures.min_cut_fraction.unwrap(), 1472.0 / 1514.0, 0.002);
 }
+
+#[test]
+fn a_network_of_ten_thousand_nodes_carries_traffic_from_corner_to_corner() {
+    let document = document(
+        "
+title: A large grid
+seed: 1
+duration: 1 s
+topology:
+  grid: { rows: 100, columns: 100, link: { rate: 100 Mbit/s, delay: 100 us } }
+flows:
+  - { name: across, from: r0c0, to: r99c99, over: udp, app: { cbr: { rate: 1 Mbit/s, size: 1000 B } } }
+  - { name: back, from: r99c0, to: r0c99, over: udp, app: { cbr: { rate: 1 Mbit/s, size: 1000 B } } }
+",
+    );
+    for flow in &document.runs[0].flows {
+        let figures = &flow.figures;
+        assert_eq!((figures.sent_units, figures.delivered_units), (125, 125));
+        // 198 hops of 100 us and 1,042 bytes.
+        near(figures.latency_ms.unwrap().p50, 198.0 * (0.1 + 1042.0 * 8.0 / 100e6 * 1e3), 0.01);
+    }
+}

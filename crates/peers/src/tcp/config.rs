@@ -2,6 +2,13 @@
 
 use hopcast_core::{Bytes, Duration};
 
+/// Connections at a time; more are refused with a reset.
+pub const MAX_CONNECTIONS: usize = 4096;
+/// Handshakes under way that peers have begun; SYNs beyond it are dropped, and come again.
+pub const SYN_BACKLOG: usize = 256;
+/// Connections in TIME-WAIT; the oldest makes room.
+pub const MAX_TIME_WAIT: usize = 4096;
+
 /// The settings of one TCP endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -16,6 +23,9 @@ pub struct Config {
     pub receive_buffer: Bytes,
     /// The send buffer: how far the application can be ahead of the acknowledgements. Default: 4 MiB.
     pub send_buffer: Bytes,
+    /// The largest packet that the first link takes, in bytes, until an ICMP message says less. Default: 1500. Too large
+    /// loses every full segment unless routers answer; too small costs headers.
+    pub mtu: u32,
     /// The least retransmission timeout. Default: 200 ms (Linux; RFC 6298 says 1 s).
     pub min_rto: Duration,
     /// How long an acknowledgement may be held back. Default: 40 ms (Linux); zero acknowledges every segment.
@@ -30,6 +40,7 @@ impl Default for Config {
             initial_window: 10,
             receive_buffer: Bytes::new(6 << 20),
             send_buffer: Bytes::new(4 << 20),
+            mtu: 1500,
             min_rto: Duration::from_millis(200),
             delayed_ack: Duration::from_millis(40),
         }

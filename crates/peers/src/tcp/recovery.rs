@@ -9,7 +9,6 @@ use hopcast_core::{Duration, Instant};
 
 use super::congestion::Phase;
 use super::counters::Counters;
-use super::rack::Rack;
 use super::scoreboard::Id;
 use super::sender::{Ack, News, Outgoing, Sender};
 use super::timer::{Deadlines, Timer, wait_for_ack};
@@ -82,10 +81,6 @@ impl Recovery {
         self.undo.is_some_and(|undo| undo.outstanding == Some(0) || self.is_answer_to_original(ack))
     }
 
-    pub(super) fn is_undoable(&self) -> bool {
-        self.undo.is_some()
-    }
-
     /// Notes a retransmission.
     fn note_retransmission(&mut self, now: Instant) {
         self.retransmitted_at.get_or_insert(whole_millis(now));
@@ -154,12 +149,11 @@ impl Sender {
             }
             Phase::Loss => {
                 self.process_loss(now, ack, prior_una, news, duplicate, counters);
-                if self.recovery.phase == Phase::Loss {
-                    self.identify_losses(now, news.advanced, timers, counters);
-                    return;
-                }
+                let retransmitted = self.board.retransmitted_out();
                 self.identify_losses(now, news.advanced, timers, counters);
-                if self.recovery.phase != Phase::Open {
+                // A retransmission that is lost again is a loss of its own.
+                let lost_again = self.board.retransmitted_out() < retransmitted;
+                if self.recovery.phase != Phase::Open && !lost_again {
                     return;
                 }
             }
@@ -277,6 +271,26 @@ impl Sender {
         self.rate.lost += u64::from(self.board.mark_lost(id));
     }
 
+    /// The path's MTU has shrunk: what does not fit is lost, which says nothing about congestion (Linux
+    /// `tcp_simple_retransmit`).
+    pub(super) fn on_smaller_mss(&mut self, now: Instant) {
+        let mut any = false;
+        for id in self.board.ids() {
+            let payload = self.board.get(id).map_or(0, |s| s.end - s.start - u64::from(s.fin));
+            if payload > u64::from(self.mss) {
+                any |= self.board.mark_lost(id);
+            }
+        }
+        if any && self.recovery.phase != Phase::Loss {
+            self.recovery.end = self.nxt;
+            self.window.threshold = self.window.remembered_threshold();
+            self.recovery.undo = None;
+            self.recovery.phase = Phase::Loss;
+            self.recovery.watching = false;
+            self.with_congestion(now, |congestion, path| congestion.on_timeout(path));
+        }
+    }
+
     fn mark_timed_out(&mut self, now: Instant) {
         let Some((first, head)) = self.board.head() else { return };
         // A head that was delivered and yet not acknowledged: the peer has thrown away what it had.
@@ -365,10 +379,6 @@ impl Sender {
                 self.recovery.retransmitted_at = None;
             }
             return true;
-        }
-        if self.recovery.phase == Phase::Recovery {
-            // `end_reduction` looks at whether the reduction was undone.
-            self.end_reduction();
         }
         self.recovery.phase = Phase::Open;
         false
@@ -503,7 +513,7 @@ impl Sender {
         if distance > self.recovery.reordering {
             self.recovery.reordering = distance.min(MAX_REORDERING);
         }
-        Rack::note_reordering(&mut self.rack);
+        self.rack.note_reordering();
     }
 }
 

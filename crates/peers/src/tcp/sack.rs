@@ -1,0 +1,69 @@
+//! What the receiver acknowledges selectively: the blocks that changed last, most recent first (RFC 2018 section 4), and
+//! in front of them what came twice (D-SACK, RFC 2883).
+
+use super::wire::Blocks;
+
+/// As many blocks as Linux remembers; one without timestamps fits, three with.
+const REMEMBERED: usize = 4;
+
+/// The blocks to report.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SackBlocks {
+    blocks: Vec<(u64, u64)>,
+    duplicate: Option<(u64, u64)>,
+}
+
+impl SackBlocks {
+    /// Notes that `start..end` arrived out of order.
+    pub(super) fn arrived(&mut self, start: u64, end: u64) {
+        let mut block = (start, end);
+        // It joins what it touches; the result is the most recent.
+        self.blocks.retain(|&(from, to)| {
+            let apart = to < block.0 || block.1 < from;
+            if !apart {
+                block = (block.0.min(from), block.1.max(to));
+            }
+            apart
+        });
+        self.blocks.insert(0, block);
+        self.blocks.truncate(REMEMBERED);
+    }
+
+    /// Notes that `start..end` arrived although it was there already.
+    pub(super) fn duplicated(&mut self, start: u64, end: u64) {
+        self.duplicate = Some((start, end));
+    }
+
+    /// Notes that everything before `next` has arrived.
+    pub(super) fn advance(&mut self, next: u64) {
+        self.blocks.retain(|&(start, _)| start > next);
+    }
+
+    /// The blocks for a segment; a duplicate is reported once.
+    pub(super) fn report(&mut self) -> Blocks {
+        let mut report = Blocks::default();
+        for (start, end) in self.duplicate.take().into_iter().chain(self.blocks.iter().copied()) {
+            report.push((start as u32, end as u32));
+        }
+        report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_block_that_changed_last_comes_first_and_a_duplicate_before_it_once() {
+        let mut blocks = SackBlocks::default();
+        blocks.arrived(10, 20);
+        blocks.arrived(30, 40);
+        blocks.arrived(50, 60);
+        blocks.arrived(20, 30);
+        assert_eq!(blocks.report().as_slice(), [(10, 40), (50, 60)]);
+        blocks.duplicated(1, 2);
+        assert_eq!(blocks.report().as_slice(), [(1, 2), (10, 40), (50, 60)]);
+        blocks.advance(45);
+        assert_eq!(blocks.report().as_slice(), [(50, 60)]);
+    }
+}

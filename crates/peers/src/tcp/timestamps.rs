@@ -1,0 +1,76 @@
+//! The timestamps option (RFC 7323): a clock of milliseconds, and protection against wrapped sequence numbers (PAWS).
+
+use hopcast_core::{Duration, Instant};
+
+use super::wire::Timestamps;
+
+/// After so long without a segment any timestamp is taken (RFC 7323 section 5.5).
+const OUTDATED: Duration = Duration::from_secs(24 * 24 * 3600);
+
+/// The clock of one connection, and the peer's as far as it is known.
+#[derive(Clone, Debug)]
+pub(super) struct Clock {
+    /// What the clock shows at time zero: random, so that it tells nothing about the host.
+    offset: u32,
+    agreed: bool,
+    recent: u32,
+    recent_at: Instant,
+}
+
+impl Clock {
+    pub(super) const fn new(offset: u32) -> Self {
+        Self { offset, agreed: false, recent: 0, recent_at: Instant::ZERO }
+    }
+
+    /// What the clock shows.
+    pub(super) fn value(&self, now: Instant) -> u32 {
+        (now.since(Instant::ZERO).as_millis() as u32).wrapping_add(self.offset)
+    }
+
+    /// Both ends use timestamps, and this was the peer's first.
+    pub(super) fn agree(&mut self, now: Instant, timestamps: Timestamps) {
+        self.agreed = true;
+        self.recent = timestamps.value;
+        self.recent_at = now;
+    }
+
+    pub(super) const fn is_agreed(&self) -> bool {
+        self.agreed
+    }
+
+    /// The option for a segment that leaves now.
+    pub(super) fn stamp(&self, now: Instant) -> Option<Timestamps> {
+        self.agreed.then(|| Timestamps { value: self.value(now), echo: self.recent })
+    }
+
+    /// The option for a SYN, which offers timestamps.
+    pub(super) fn offer(&self, now: Instant) -> Timestamps {
+        Timestamps { value: self.value(now), echo: self.recent }
+    }
+
+    /// When the segment was sent whose timestamp is echoed, in whole milliseconds; `None` for what was never sent.
+    pub(super) fn echoed(&self, now: Instant, timestamps: Option<Timestamps>) -> Option<Instant> {
+        let echo = timestamps.filter(|_| self.agreed)?.echo;
+        let age = self.value(now).wrapping_sub(echo) as i32;
+        let whole = Instant::ZERO + Duration::from_millis(now.since(Instant::ZERO).as_millis());
+        let age = Duration::from_millis(u64::try_from(age).ok()?);
+        (age <= whole.since(Instant::ZERO)).then(|| whole - age)
+    }
+
+    /// Whether the segment is older than what has been seen, so that its sequence number may be of an earlier lap.
+    pub(super) fn is_stale(&self, now: Instant, timestamps: Option<Timestamps>) -> bool {
+        let Some(timestamps) = timestamps.filter(|_| self.agreed) else { return false };
+        // One tick is allowed, as in Linux (`TCP_PAWS_WINDOW`).
+        (self.recent.wrapping_sub(timestamps.value) as i32) > 1 && now.since(self.recent_at) < OUTDATED
+    }
+
+    /// Notes the timestamp of a segment that was admitted and begins no later than what was acknowledged last.
+    pub(super) fn note(&mut self, now: Instant, timestamps: Option<Timestamps>) {
+        if let Some(timestamps) = timestamps.filter(|_| self.agreed)
+            && ((timestamps.value.wrapping_sub(self.recent) as i32) >= 0 || now.since(self.recent_at) >= OUTDATED)
+        {
+            self.recent = timestamps.value;
+            self.recent_at = now;
+        }
+    }
+}
