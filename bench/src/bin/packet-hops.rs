@@ -17,7 +17,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const NS3: f64 = 184_000.0;
 
 fn main() -> Result<(), String> {
-    println!("{:<28} {:>12} {:>10} {:>14} {:>10} {:>12}", "six hops, 300 Mbit/s", "packet-hops", "wall [s]", "hops/s", "of ns-3", "memory [MB]");
+    println!(
+        "{:<28} {:>12} {:>10} {:>14} {:>10} {:>12}",
+        "six hops, 300 Mbit/s", "packet-hops", "wall [s]", "hops/s", "of ns-3", "memory [MB]"
+    );
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("packet-hops.yaml");
     for (name, seconds) in [("1,400 B, 10 s", 10u64), ("1,400 B, 60 s", 60)] {
         let overrides = Overrides { sets: vec![format!("duration={seconds} s")], ..Overrides::default() };
@@ -28,7 +31,11 @@ fn main() -> Result<(), String> {
         let took = began.elapsed().as_secs_f64();
         let hops = world.packet_hops();
         let rate = hops as f64 / took;
-        println!("{name:<28} {hops:>12} {took:>10.2} {rate:>14.0} {:>9.1}x {:>12.1}", rate / NS3, peak_memory_mb());
+        println!(
+            "{name:<28} {hops:>12} {took:>10.2} {rate:>14.0} {:>9.1}x {:>12.1}",
+            rate / NS3,
+            peak_memory_mb()
+        );
     }
     Ok(())
 }

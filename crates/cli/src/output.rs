@@ -4,8 +4,8 @@ use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use hopcast_report::table::{self, TableOptions};
 use hopcast_report::flows_csv;
+use hopcast_report::table::{self, TableOptions};
 use hopcast_twin::results::Document;
 
 use crate::{Failure, Format};

@@ -10,7 +10,11 @@ use common::{SMALL, hopcast, text};
 fn a_mistake_is_one_line_and_nothing_is_written() {
     let mistakes = [
         ("hops: 2", "hosp: 2", "bad.yaml:5:12: unknown key `hosp`"),
-        ("loss: 2 %", "loss: 2", "bad.yaml:5:66: `loss`: expected a share with its unit, found the bare number `2`"),
+        (
+            "loss: 2 %",
+            "loss: 2",
+            "bad.yaml:5:66: `loss`: expected a share with its unit, found the bare number `2`",
+        ),
         ("10 Mbit/s", "10 Mbps", "did you mean `Mbit/s`?"),
         ("to: n2", "to: n3", "did you mean `n2`?"),
         ("loss: 2 %", "loss: 102 %", "more than 100 %"),

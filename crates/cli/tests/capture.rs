@@ -28,7 +28,8 @@ flows:
 
 /// tshark's output, or `None` (loudly) where it is not installed. `make test` says which tools must not be missing.
 fn tshark(file: &Path, arguments: &[&str]) -> Option<String> {
-    let required = std::env::var("HOPCAST_REQUIRE").is_ok_and(|tools| tools.split(' ').any(|tool| tool == "tshark"));
+    let required =
+        std::env::var("HOPCAST_REQUIRE").is_ok_and(|tools| tools.split(' ').any(|tool| tool == "tshark"));
     match Command::new("tshark").arg("-r").arg(file).args(arguments).output() {
         Ok(output) => {
             assert!(output.status.success(), "{}", text(&output.stderr));
@@ -46,16 +47,38 @@ fn tshark(file: &Path, arguments: &[&str]) -> Option<String> {
 fn tshark_reads_every_frame_and_finds_none_malformed() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("mixed.yaml"), MIXED).unwrap();
-    let output = hopcast(dir.path(), &["run", "mixed.yaml", "--out", "out", "--capture", "all", "--format", "json"]);
+    let output =
+        hopcast(dir.path(), &["run", "mixed.yaml", "--out", "out", "--capture", "all", "--format", "json"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let file = dir.path().join("out/captures/case-000-repeat-000.pcapng");
     // All checksums verified, and whatever an expert would warn of as broken. The flows' ports and payload are our own:
     // keep dissectors that guess by port or content out of it.
     let options = [
-        "-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE",
-        "--disable-all-protocols", "--enable-protocol", "frame", "--enable-protocol", "eth", "--enable-protocol", "ethertype",
-        "--enable-protocol", "ip", "--enable-protocol", "ipv6", "--enable-protocol", "udp", "--enable-protocol", "tcp",
-        "--enable-protocol", "icmp", "--enable-protocol", "icmpv6",
+        "-o",
+        "ip.check_checksum:TRUE",
+        "-o",
+        "udp.check_checksum:TRUE",
+        "-o",
+        "tcp.check_checksum:TRUE",
+        "--disable-all-protocols",
+        "--enable-protocol",
+        "frame",
+        "--enable-protocol",
+        "eth",
+        "--enable-protocol",
+        "ethertype",
+        "--enable-protocol",
+        "ip",
+        "--enable-protocol",
+        "ipv6",
+        "--enable-protocol",
+        "udp",
+        "--enable-protocol",
+        "tcp",
+        "--enable-protocol",
+        "icmp",
+        "--enable-protocol",
+        "icmpv6",
     ];
     let select = |filter: &str, field: &str| {
         let mut arguments = options.to_vec();

@@ -19,6 +19,7 @@
 
 pub mod assembly;
 pub mod buffer;
+mod decimal;
 pub mod guide;
 pub mod machine;
 pub mod random;

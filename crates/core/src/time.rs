@@ -181,7 +181,7 @@ impl fmt::Display for Duration {
             n if n >= 1_000 => (1_000, "us"),
             _ => (1, "ns"),
         };
-        crate::units::write_decimal(f, self.0, unit)?;
+        crate::decimal::write_decimal(f, self.0, unit)?;
         f.write_str(name)
     }
 }

@@ -6,6 +6,7 @@
 use core::fmt;
 use core::str::FromStr;
 
+use crate::decimal::write_decimal;
 use crate::time::Duration;
 
 /// A data rate in bits per second. 1 Mbit/s is 10^6 bit/s.
@@ -195,7 +196,8 @@ impl Kind {
         };
         if unit.is_empty() {
             let Self { name, .. } = self;
-            let suggestions: Vec<_> = self.usual_units.iter().map(|unit| format!("`{number} {unit}`")).collect();
+            let suggestions: Vec<_> =
+                self.usual_units.iter().map(|unit| format!("`{number} {unit}`")).collect();
             return Err(QuantityError {
                 message: format!(
                     "expected {name} with its unit, found the bare number `{text}`: write {} ({})",
@@ -330,22 +332,6 @@ impl fmt::Display for Fraction {
         let percent = percent.trim_end_matches('0').trim_end_matches('.');
         write!(f, "{percent} %")
     }
-}
-
-/// Writes `value / unit` exactly, without trailing zeros; `unit` is a power of ten or of two up to 2^20.
-pub(crate) fn write_decimal(f: &mut fmt::Formatter<'_>, value: u64, unit: u64) -> fmt::Result {
-    write!(f, "{}", value / unit)?;
-    let mut rest = value % unit;
-    if rest == 0 {
-        return Ok(());
-    }
-    f.write_str(".")?;
-    while rest != 0 {
-        rest *= 10;
-        write!(f, "{}", rest / unit)?;
-        rest %= unit;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

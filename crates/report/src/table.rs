@@ -212,10 +212,31 @@ fn notes(document: &Document, grid: &Grid, shown: &Shown) -> Vec<String> {
     if !left_out.is_empty() {
         notes.push(format!("left out for want of width: {}", left_out.join(", ")));
     }
+    notes.extend(host_drops(document));
     if document.interrupted {
         notes.push("interrupted: not all that was asked for was run".into());
     }
     notes
+}
+
+/// What the counters of hosts that stand for lost packets are called when a person asks why.
+const HOST_DROPS: [(&str, &str); 7] = [
+    ("no_route", "no route"),
+    ("hop_limit_exceeded", "hop limit used up"),
+    ("too_big", "larger than the MTU"),
+    ("closed_port", "nobody at the port"),
+    ("checksum_errors", "checksum wrong"),
+    ("malformed", "malformed"),
+    ("unsendable", "not sendable"),
+];
+
+/// Why hosts, rather than links, dropped packets, if they did.
+fn host_drops(document: &Document) -> Option<String> {
+    let sum = |counter| -> u64 { document.runs.iter().filter_map(|run| run.hosts.get(counter)).sum() };
+    let drops = HOST_DROPS.map(|(counter, words)| (sum(counter), words));
+    let drops: Vec<String> =
+        drops.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}")).collect();
+    (!drops.is_empty()).then(|| format!("packets that hosts dropped, over all runs: {}", drops.join(", ")))
 }
 
 fn wrap(text: &str, width: Option<u16>) -> Vec<String> {

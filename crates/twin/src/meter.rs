@@ -120,8 +120,9 @@ pub(crate) struct Distribution {
 
 impl Distribution {
     fn record(&mut self, value: Duration) {
-        let histogram =
-            self.histogram.get_or_insert_with(|| Histogram::new(3).expect("three digits are within its bounds"));
+        let histogram = self
+            .histogram
+            .get_or_insert_with(|| Histogram::new(3).expect("three digits are within its bounds"));
         histogram.auto(true);
         // It grows as needed, so that the one error there is, a value out of range, needs 584 years of latency.
         let _ = histogram.record(value.as_nanos());
@@ -144,7 +145,8 @@ impl Distribution {
     /// The cumulative distribution in at most `points` points, denser towards the tail.
     pub(crate) fn curve(&self, flow: &str, kind: &str, points: usize) -> Option<LatencyCurve> {
         let histogram = self.histogram.as_ref()?;
-        let shares = (0..=points).map(|i| i as f64 / points as f64).chain([0.995, 0.998, 0.999, 0.9995, 0.9999]);
+        let shares =
+            (0..=points).map(|i| i as f64 / points as f64).chain([0.995, 0.998, 0.999, 0.9995, 0.9999]);
         let mut shares: Vec<f64> = shares.collect();
         shares.sort_by(f64::total_cmp);
         let points = shares

@@ -91,7 +91,8 @@ pub fn run(
                 while !monitor.is_cancelled()
                     && let Some((number, &(case, repeat))) = take(&next, &jobs)
                 {
-                    let capture = captures.map(|dir| dir.join(format!("case-{case:03}-repeat-{repeat:03}.pcapng")));
+                    let capture =
+                        captures.map(|dir| dir.join(format!("case-{case:03}-repeat-{repeat:03}.pcapng")));
                     if let Some(result) = run_one(&plan.cases[case], repeat, capture, monitor).transpose() {
                         if result.is_err() {
                             monitor.cancel();
@@ -296,9 +297,14 @@ fn series(scenario: &Scenario, world: &World) -> Series {
             if steps.iter().all(|&[bytes, _, _]| bytes == 0) {
                 continue;
             }
-            let name = format!("{}>{}", scenario.nodes[spec.ends[from]].name, scenario.nodes[spec.ends[to]].name);
+            let name =
+                format!("{}>{}", scenario.nodes[spec.ends[from]].name, scenario.nodes[spec.ends[to]].name);
             let lost = |&[_, lost, delivered]: &[u64; 3]| lost as f64 / ((lost + delivered) as f64).max(1.0);
-            links.push((name, steps.iter().map(|&[bytes, _, _]| mbps(bytes)).collect(), steps.iter().map(lost).collect()));
+            links.push((
+                name,
+                steps.iter().map(|&[bytes, _, _]| mbps(bytes)).collect(),
+                steps.iter().map(lost).collect(),
+            ));
         }
     }
     Series { step_s, flows: flows.collect(), links }

@@ -30,9 +30,10 @@ pub fn summarise(runs: &[Run], published: &[Published]) -> Vec<Summary> {
     for run in runs {
         for flow in &run.flows {
             // Repeats of a case stand together, so the group is among the last.
-            let known = groups.iter_mut().rev().find(|(parameters, name, _, _)| {
-                *parameters == &run.parameters && *name == flow.name
-            });
+            let known = groups
+                .iter_mut()
+                .rev()
+                .find(|(parameters, name, _, _)| *parameters == &run.parameters && *name == flow.name);
             match known {
                 Some((_, _, _, figures)) => figures.push(&flow.figures),
                 None => groups.push((&run.parameters, &flow.name, &flow.protocol, vec![&flow.figures])),
@@ -90,9 +91,10 @@ fn number(value: &Value) -> Option<f64> {
 fn published_for(parameters: &Parameters, flow: &str, published: &[Published]) -> BTreeMap<String, f64> {
     let agrees = |published: &&Published| {
         let of_flow = published.flow.as_ref().is_none_or(|name| name == flow);
-        of_flow && published.parameters.iter().all(|(path, value)| {
-            parameters.get(path).and_then(Value::as_str).is_some_and(|ours| ours == value)
-        })
+        of_flow
+            && published.parameters.iter().all(|(path, value)| {
+                parameters.get(path).and_then(Value::as_str).is_some_and(|ours| ours == value)
+            })
     };
     published.iter().filter(agrees).flat_map(|published| published.figures.clone()).collect()
 }

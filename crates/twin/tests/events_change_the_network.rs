@@ -27,7 +27,9 @@ flows:
 ",
     );
     let run = &document.runs[0];
-    let sent = |name: &str| run.series.links.iter().find(|(link, _, _)| link == name).map(|(_, mbps, _)| mbps.clone());
+    let sent = |name: &str| {
+        run.series.links.iter().find(|(link, _, _)| link == name).map(|(_, mbps, _)| mbps.clone())
+    };
     let (short, long) = (sent("b>d").unwrap(), sent("c>d").unwrap());
     near(short[1], 1.042, 0.02);
     assert_eq!((short[4], long[1]), (0.0, 0.0));

@@ -70,7 +70,8 @@ fn links_report_what_entered_what_was_lost_and_how_busy_they_were() {
 
 #[test]
 fn the_time_series_shows_the_loss_begin() {
-    let document = document(&six_hops("udp", "20 %", "bulk").replace("{ from: 6 s }", "{ from: 6 s, interval: 1 s }"));
+    let document =
+        document(&six_hops("udp", "20 %", "bulk").replace("{ from: 6 s }", "{ from: 6 s, interval: 1 s }"));
     let (_, goodput) = &document.runs[0].series.flows[0];
     assert_eq!(goodput.len(), 20);
     near(goodput[4], 291.7, 0.01);

@@ -13,8 +13,9 @@ fn loss() -> impl Strategy<Value = String> {
     prop_oneof![
         Just("none".to_owned()),
         (0u32..30).prop_map(|percent| format!("{percent} %")),
-        (1u32..10, 20u32..90, 0u32..50)
-            .prop_map(|(p, r, h)| format!("{{ gilbert-elliott: {{ p: {p} %, r: {r} %, k: 100 %, h: {h} % }} }}")),
+        (1u32..10, 20u32..90, 0u32..50).prop_map(|(p, r, h)| format!(
+            "{{ gilbert-elliott: {{ p: {p} %, r: {r} %, k: 100 %, h: {h} % }} }}"
+        )),
         (1u32..5, 20u32..50, 5u32..20).prop_map(|(p13, p31, p32)| {
             format!("{{ four-state: {{ p13: {p13} %, p31: {p31} %, p32: {p32} %, p23: 30 %, p14: 1 % }} }}")
         }),

@@ -39,7 +39,9 @@ fn udp_in_a_tunnel_in_udp_arrives_whole() {
 #[test]
 fn messages_are_echoed_over_datagrams_and_streams_of_any_size() {
     for (over, size) in [("udp", "16 B"), ("udp", "1472 B"), ("tcp-cubic", "16 B"), ("tcp-cubic", "200 kB")] {
-        let figures = flow(&two_hops(&format!("over: {over}, app: {{ messages: {{ size: {size}, rate: 5 Hz }} }}"))).figures;
+        let figures =
+            flow(&two_hops(&format!("over: {over}, app: {{ messages: {{ size: {size}, rate: 5 Hz }} }}")))
+                .figures;
         assert_eq!((figures.sent_units, figures.delivered_units), (20, 20), "{over} {size}");
         assert!(figures.round_trip_ms.unwrap().p50 >= 8.0);
     }

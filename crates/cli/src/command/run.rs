@@ -37,14 +37,14 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
             .map_err(Failure::run)?;
 
     let seed = plan.cases.first().map_or(0, |case| case.scenario.seed);
-    let manifest =
-        manifest::manifest(name, &text, (plan.cases.len(), plan.repeats, seed), began.elapsed());
+    let manifest = manifest::manifest(name, &text, (plan.cases.len(), plan.repeats, seed), began.elapsed());
     write_run_directory(&dir, &document, &topology(&plan), manifest).map_err(Failure::run)?;
     output::print(&document, options.format)?;
     eprintln!("report: {}", dir.join("report.html").display());
     if document.interrupted {
         let wanted = plan.cases.len() as u64 * plan.repeats;
-        let message = format!("interrupted: {} of {wanted} runs are finished and written", document.runs.len());
+        let message =
+            format!("interrupted: {} of {wanted} runs are finished and written", document.runs.len());
         return Err(Failure { message, code: 130 });
     }
     Ok(())
@@ -57,7 +57,8 @@ fn captures_directory(plan: &Plan, dir: &Path) -> Result<Option<std::path::PathB
         return Ok(None);
     }
     let captures = dir.join("captures");
-    fs::create_dir_all(&captures).map_err(|error| Failure::run(format!("{}: {error}", captures.display())))?;
+    fs::create_dir_all(&captures)
+        .map_err(|error| Failure::run(format!("{}: {error}", captures.display())))?;
     Ok(Some(captures))
 }
 
@@ -74,5 +75,8 @@ fn topology(plan: &Plan) -> Topology {
         TopologyLink { name: link.name.clone(), ends: link.ends.clone(), rate_mbps }
     };
     let scenario = &case.scenario;
-    Topology { nodes: scenario.nodes.iter().map(node).collect(), links: scenario.links.iter().map(link).collect() }
+    Topology {
+        nodes: scenario.nodes.iter().map(node).collect(),
+        links: scenario.links.iter().map(link).collect(),
+    }
 }

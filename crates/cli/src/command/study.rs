@@ -38,7 +38,8 @@ fn studies() -> Result<Vec<(String, PathBuf)>, Failure> {
     let upwards = here.iter().chain(&program).flat_map(|start| start.ancestors());
     let dir = upwards.map(|dir| dir.join("scenarios/studies")).find(|dir| dir.is_dir());
     let dir = dir.ok_or_else(|| Failure::input("no directory scenarios/studies here or above"))?;
-    let entries = fs::read_dir(&dir).map_err(|error| Failure::input(format!("{}: {error}", dir.display())))?;
+    let entries =
+        fs::read_dir(&dir).map_err(|error| Failure::input(format!("{}: {error}", dir.display())))?;
     let named = |path: PathBuf| {
         let is_scenario = path.extension().is_some_and(|extension| extension == "yaml");
         let name = path.file_stem().filter(|_| is_scenario)?.to_str()?.to_owned();

@@ -1,6 +1,6 @@
 //! The command, run as a user runs it.
 
-#![allow(dead_code)] // each test file uses its part
+#![allow(clippy::unwrap_used, dead_code)] // each test file uses its part
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

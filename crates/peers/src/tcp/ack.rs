@@ -66,7 +66,13 @@ pub(super) struct Standing {
 
 impl AckPolicy {
     /// Decides about a segment that was `arrival`.
-    pub(super) fn on_arrival(&mut self, now: Instant, arrival: Arrival, fin: bool, standing: &Standing) -> When {
+    pub(super) fn on_arrival(
+        &mut self,
+        now: Instant,
+        arrival: Arrival,
+        fin: bool,
+        standing: &Standing,
+    ) -> When {
         if arrival == Arrival::Nothing {
             return When::Never;
         }

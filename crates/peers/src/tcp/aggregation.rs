@@ -36,7 +36,13 @@ impl Aggregation {
         self.epoch_delivered = 0;
     }
 
-    pub(super) fn update(&mut self, path: &Path<'_>, sample: &Sample, bandwidth: Bandwidth, round_start: bool) {
+    pub(super) fn update(
+        &mut self,
+        path: &Path<'_>,
+        sample: &Sample,
+        bandwidth: Bandwidth,
+        round_start: bool,
+    ) {
         if sample.delivered == 0 || sample.rate.delivery.is_none() {
             return;
         }

@@ -346,7 +346,8 @@ impl Bbr {
     /// `gain` times the bandwidth-delay product in segments, rounded up.
     fn product(&self, bandwidth: Bandwidth, gain: Gain) -> u32 {
         let Some(min_rtt) = self.min_rtt else { return INITIAL_WINDOW };
-        let product = u128::from(bandwidth) * u128::from(min_rtt.as_micros()) * u128::from(gain) / u128::from(UNIT);
+        let product =
+            u128::from(bandwidth) * u128::from(min_rtt.as_micros()) * u128::from(gain) / u128::from(UNIT);
         u32::try_from(product.div_ceil(u128::from(BANDWIDTH_UNIT))).unwrap_or(u32::MAX / 4)
     }
 
@@ -450,7 +451,8 @@ impl CongestionControl for Bbr {
 /// The pacing rate in bytes per second for a bandwidth and a gain.
 fn rate_of(bandwidth: Bandwidth, mss: u32, gain: Gain) -> u64 {
     let rate = u128::from(bandwidth) * u128::from(mss) * u128::from(gain) / u128::from(UNIT);
-    let rate = rate * u128::from(1_000_000 / 100 * (100 - PACING_MARGIN_PERCENT)) / u128::from(BANDWIDTH_UNIT);
+    let rate =
+        rate * u128::from(1_000_000 / 100 * (100 - PACING_MARGIN_PERCENT)) / u128::from(BANDWIDTH_UNIT);
     u64::try_from(rate).unwrap_or(u64::MAX / 8).min(u64::MAX / 8)
 }
 
@@ -459,4 +461,3 @@ fn initial_rate(window: u32, rtt: Duration, mss: u32) -> u64 {
     let bandwidth = u64::from(window) * BANDWIDTH_UNIT / rtt.as_micros().max(1);
     rate_of(bandwidth, mss, HIGH_GAIN)
 }
-

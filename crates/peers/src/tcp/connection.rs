@@ -35,7 +35,14 @@ impl Context<'_> {
     }
 
     /// Puts TCP and IP header in front of the payload and hands the packet down.
-    pub(super) fn down(&mut self, local: SocketAddr, remote: SocketAddr, header: &Header, mut packet: Buffer, id: u16) {
+    pub(super) fn down(
+        &mut self,
+        local: SocketAddr,
+        remote: SocketAddr,
+        header: &Header,
+        mut packet: Buffer,
+        id: u16,
+    ) {
         wire::prepend(&mut packet, local, remote, header);
         ip::prepend(&mut packet, local.ip(), remote.ip(), ip::TCP, HOP_LIMIT, id);
         self.counters.segments_sent += 1;
@@ -77,8 +84,8 @@ pub(super) struct Connection {
     /// Transmissions of the SYN, and when the first was.
     pub(super) syns: u32,
     pub(super) syn_sent: Instant,
-    /// What the peer's window field is shifted by.
-    pub(super) peer_scale: u8,
+    /// What the peer's window field is shifted by, if both ends scale.
+    pub(super) peer_scale: Option<u8>,
     /// The MSS that the peer announced, without options taken off; and the path's MTU.
     pub(super) peer_mss: u32,
     pub(super) mtu: u32,
@@ -118,8 +125,7 @@ impl Connection {
         let ip_id = random.bits() as u16;
         let congestion = congestion::control(config.congestion, ctx.now, random);
         // The SYN takes a sequence number.
-        let sender =
-            Sender::new(initial + 1, 536, config.initial_window.max(1), config.min_rto, congestion);
+        let sender = Sender::new(initial + 1, 536, config.initial_window.max(1), config.min_rto, congestion);
         Self {
             id,
             local,
@@ -134,7 +140,7 @@ impl Connection {
             initial,
             syns: 0,
             syn_sent: ctx.now,
-            peer_scale: 0,
+            peer_scale: None,
             peer_mss: 536,
             mtu: config.mtu,
             ack_due: false,

@@ -28,7 +28,7 @@ impl Connection {
         let offered = |agreed: bool| !answer || agreed;
         let options = Options {
             mss: Some(self.mtu.saturating_sub(self.header_len()).min(65_535) as u16),
-            window_scale: offered(self.peer_scales()).then(|| self.scale()),
+            window_scale: offered(self.peer_scale.is_some()).then(|| self.scale()),
             sack_permitted: ctx.config.sack && offered(self.sender.sack),
             timestamps: offered(self.clock.is_agreed()).then(|| self.clock.offer(ctx.now)),
             ..Options::default()
@@ -58,13 +58,8 @@ impl Connection {
         let options = &header.options;
         let default = DEFAULT_MSS[usize::from(self.remote.is_ipv6())];
         self.peer_mss = options.mss.map_or(default, u32::from).max(LEAST_MSS);
-        let scale = match options.window_scale {
-            Some(scale) => {
-                self.peer_scale = scale.min(MAX_SCALE) + 1;
-                self.scale()
-            }
-            None => 0,
-        };
+        self.peer_scale = options.window_scale.map(|scale| scale.min(MAX_SCALE));
+        let scale = if self.peer_scale.is_some() { self.scale() } else { 0 };
         self.sender.sack = ctx.config.sack && options.sack_permitted;
         if let Some(timestamps) = options.timestamps {
             self.clock.agree(ctx.now, timestamps);
@@ -187,7 +182,7 @@ impl Connection {
 
     /// The window that a segment offers, in bytes. A SYN's is not scaled (RFC 7323 section 2.2).
     pub(super) fn window_of(&self, header: &Header) -> u64 {
-        let scale = if header.has(SYN) { 0 } else { self.peer_scale.saturating_sub(1) };
+        let scale = if header.has(SYN) { 0 } else { self.peer_scale.unwrap_or(0) };
         u64::from(header.window) << scale
     }
 
@@ -201,10 +196,6 @@ impl Connection {
     /// The length of the IP and TCP headers without options.
     pub(super) fn header_len(&self) -> u32 {
         (Version::of(self.local.ip()).header_len() + wire::HEADER) as u32
-    }
-
-    fn peer_scales(&self) -> bool {
-        self.peer_scale > 0
     }
 
     /// The scale with which the receive buffer can be advertised.

@@ -20,14 +20,10 @@ impl Connection {
         if handshaking && !self.on_handshake(ctx, header) {
             return;
         }
-        // Of the SYN that completed the handshake only the data are left, which begin behind it.
-        let mut header = *header;
-        if handshaking && header.has(SYN) {
-            header.seq = header.seq.wrapping_add(1);
-            header.flags &= !SYN;
-            header.window = (self.sender.peer_window >> self.peer_scale.saturating_sub(1)).min(65_535) as u16;
+        // Data on a SYN are not taken (RFC 7413); they come again.
+        if !(handshaking && header.has(SYN)) {
+            self.on_established(ctx, header, payload);
         }
-        self.on_established(ctx, &header, payload);
         self.advance(ctx);
     }
 
@@ -83,7 +79,14 @@ impl Connection {
         self.take_data(ctx, start, payload, header.has(FIN));
     }
 
-    fn take_ack(&mut self, ctx: &mut Context<'_>, header: &Header, number: u64, start: u64, carries_data: bool) {
+    fn take_ack(
+        &mut self,
+        ctx: &mut Context<'_>,
+        header: &Header,
+        number: u64,
+        start: u64,
+        carries_data: bool,
+    ) {
         let una = self.sender.una;
         let mut blocks = [(0, 0); 4];
         let reported = header.options.sack.as_slice();

@@ -43,7 +43,13 @@ impl LongTerm {
     }
 
     /// Takes in a sample. True if the bandwidth has been used for long enough and probing should begin again.
-    pub(super) fn sample(&mut self, path: &Path<'_>, sample: &Sample, round_start: bool, probing: bool) -> bool {
+    pub(super) fn sample(
+        &mut self,
+        path: &Path<'_>,
+        sample: &Sample,
+        round_start: bool,
+        probing: bool,
+    ) -> bool {
         if self.used {
             if probing && round_start {
                 self.rounds += 1;
@@ -87,7 +93,8 @@ impl LongTerm {
         if delivered == 0 || lost * 256 < LOSSY * delivered {
             return;
         }
-        let elapsed_ms = path.rate.delivered_at.since(hopcast_core::Instant::ZERO).as_millis() - self.start.at_ms;
+        let elapsed_ms =
+            path.rate.delivered_at.since(hopcast_core::Instant::ZERO).as_millis() - self.start.at_ms;
         if elapsed_ms < 1 {
             return;
         }

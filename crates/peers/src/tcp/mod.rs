@@ -29,6 +29,8 @@ mod sender;
 mod seq;
 #[allow(clippy::module_inception)]
 mod tcp;
+#[cfg(test)]
+mod tests;
 mod time_wait;
 mod timeouts;
 mod timer;

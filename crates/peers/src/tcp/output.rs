@@ -43,7 +43,8 @@ impl Sender {
                 Next::Lost(_) | Next::New(..) => {}
             }
             if let Some((rate, size)) = pacing {
-                if burst.segments >= u64::from(size) || (burst.segments > 0 && matches!(next, Next::Lost(_))) {
+                if burst.segments >= u64::from(size) || (burst.segments > 0 && matches!(next, Next::Lost(_)))
+                {
                     self.pacer.sent(now, rate, burst.segments, burst.bytes);
                     burst = Burst::default();
                 }

@@ -26,7 +26,13 @@ impl Prr {
     }
 
     /// The window after `newly` segments were delivered, with `in_flight` in the network; `None` to leave it.
-    pub(super) fn window(&mut self, target: u32, in_flight: u32, newly: u32, advanced_safely: bool) -> Option<u32> {
+    pub(super) fn window(
+        &mut self,
+        target: u32,
+        in_flight: u32,
+        newly: u32,
+        advanced_safely: bool,
+    ) -> Option<u32> {
         if newly == 0 || self.prior_window == 0 {
             return None;
         }

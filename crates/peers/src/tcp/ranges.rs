@@ -25,7 +25,7 @@ impl Ranges {
             from = before;
             at = before_end;
         }
-        while let Some((&next, &next_end)) = self.ends.range(at.max(from + 1)..=end).next() {
+        while let Some((&next, &next_end)) = self.ends.range(from + 1..=end).next() {
             if at < next {
                 fresh(at, next);
             }
@@ -41,7 +41,7 @@ impl Ranges {
 
     /// Forgets all numbers below `floor`.
     pub(super) fn forget_below(&mut self, floor: u64) {
-        while let Some(mut first) = self.ends.first_entry() {
+        while let Some(first) = self.ends.first_entry() {
             if *first.key() >= floor {
                 break;
             }

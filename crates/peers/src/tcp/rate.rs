@@ -132,7 +132,8 @@ mod tests {
         newest.note(at(0), 1, first);
         rate.sample(at(50), 1, newest, None);
         // Ten packets sent over 90 ms, all acknowledged at once a moment later.
-        let snapshots: Vec<_> = (0..10).map(|i| (at(50 + 10 * i), rate.snapshot(at(50 + 10 * i), false))).collect();
+        let snapshots: Vec<_> =
+            (0..10).map(|i| (at(50 + 10 * i), rate.snapshot(at(50 + 10 * i), false))).collect();
         let mut newest = Newest::default();
         for (i, &(sent_at, snapshot)) in snapshots.iter().enumerate() {
             newest.note(sent_at, i as u64 + 2, snapshot);

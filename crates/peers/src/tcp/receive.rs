@@ -264,7 +264,8 @@ impl Receiver {
         let permitted = self.permitted_edge();
         let window = permitted - self.next;
         // Rounded down, unless that would take back what was advertised.
-        let field = if permitted == self.edge { window.div_ceil(1 << self.scale) } else { window >> self.scale };
+        let field =
+            if permitted == self.edge { window.div_ceil(1 << self.scale) } else { window >> self.scale };
         let field = field.min(u64::from(u16::MAX));
         self.edge = self.edge.max(self.next + (field << self.scale));
         field as u16

@@ -212,7 +212,8 @@ impl Sender {
 
     /// Sends the segment `id` again.
     pub(super) fn retransmit(&mut self, now: Instant, id: Id, counters: &mut Counters) {
-        let Some((start, end, fin)) = self.board.get(id).map(|segment| (segment.start, segment.end, segment.fin))
+        let Some((start, end, fin)) =
+            self.board.get(id).map(|segment| (segment.start, segment.end, segment.fin))
         else {
             return;
         };
@@ -235,7 +236,13 @@ impl Sender {
     }
 
     /// Marks what RACK or, without SACK, duplicate acknowledgements prove lost.
-    fn identify_losses(&mut self, now: Instant, advanced: bool, timers: &mut Deadlines, counters: &mut Counters) {
+    fn identify_losses(
+        &mut self,
+        now: Instant,
+        advanced: bool,
+        timers: &mut Deadlines,
+        counters: &mut Counters,
+    ) {
         if !self.sack {
             let recovering = self.recovery.phase == Phase::Recovery;
             let proven = !recovering
@@ -255,7 +262,12 @@ impl Sender {
     }
 
     /// Marks what RACK finds lost and sets the timer for what it will find. True if anything was.
-    pub(super) fn detect_losses(&mut self, now: Instant, timers: &mut Deadlines, counters: &mut Counters) -> bool {
+    pub(super) fn detect_losses(
+        &mut self,
+        now: Instant,
+        timers: &mut Deadlines,
+        counters: &mut Counters,
+    ) -> bool {
         let circumstances = self.circumstances();
         let (lost, wait) = self.rack.detect(now, &mut self.board, &circumstances);
         self.rate.lost += u64::from(lost);
@@ -305,7 +317,8 @@ impl Sender {
         for id in self.board.ids() {
             let Some(segment) = self.board.get(id) else { continue };
             // With RACK's time still left, and not the head, it may well arrive.
-            let young = self.sack && id != first && self.rack.time_left(now, segment, &circumstances).is_some();
+            let young =
+                self.sack && id != first && self.rack.time_left(now, segment, &circumstances).is_some();
             if !young {
                 self.mark_lost(id);
             }
@@ -418,7 +431,8 @@ impl Sender {
         }
         let Some(undo) = self.recovery.undo.take() else { return };
         if let Some(threshold) = undo.threshold {
-            self.window.size = self.with_congestion(now, |congestion, path| congestion.undo(path, undo.window));
+            self.window.size =
+                self.with_congestion(now, |congestion, path| congestion.undo(path, undo.window));
             self.window.threshold = self.window.threshold.max(threshold);
         }
         self.rack.look_again();
@@ -455,7 +469,8 @@ impl Sender {
     /// Open, or Disorder while something is delivered out of order or sent again.
     pub(super) fn keep_open(&mut self) {
         let left_out = self.board.sacked_out() + self.board.lost_out() > 0;
-        let phase = if left_out || self.has_retransmission_outstanding() { Phase::Disorder } else { Phase::Open };
+        let phase =
+            if left_out || self.has_retransmission_outstanding() { Phase::Disorder } else { Phase::Open };
         if self.recovery.phase != phase {
             self.recovery.phase = phase;
             self.recovery.end = self.nxt;

@@ -114,11 +114,6 @@ impl Rtt {
         self.backoff = (self.backoff + 1).min(16);
     }
 
-    /// Ends the back-off.
-    pub(super) fn reset_back_off(&mut self) {
-        self.backoff = 0;
-    }
-
     pub(super) const fn min_rto(&self) -> Duration {
         Duration::from_nanos(self.min_rto)
     }

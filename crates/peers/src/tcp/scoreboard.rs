@@ -295,7 +295,8 @@ impl Scoreboard {
 
     /// Puts the segment at its place in the order of transmission, which nearly always is the end.
     fn list(&mut self, id: Id) {
-        let Some(sent_at) = self.get(id).filter(|segment| !segment.listed).map(|segment| segment.sent_at) else {
+        let Some(sent_at) = self.get(id).filter(|segment| !segment.listed).map(|segment| segment.sent_at)
+        else {
             return;
         };
         let mut older = self.newest;

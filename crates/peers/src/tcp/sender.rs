@@ -174,7 +174,13 @@ impl Sender {
     }
 
     /// Takes in an acknowledgement of something that has been sent. Returns how many bytes of the send buffer it frees.
-    pub(super) fn on_ack(&mut self, now: Instant, ack: &Ack<'_>, timers: &mut Deadlines, counters: &mut Counters) -> u64 {
+    pub(super) fn on_ack(
+        &mut self,
+        now: Instant,
+        ack: &Ack<'_>,
+        timers: &mut Deadlines,
+        counters: &mut Counters,
+    ) -> u64 {
         let old = ack.number < self.una;
         let prior_una = self.una;
         let prior_in_flight = self.board.in_flight();
@@ -188,7 +194,8 @@ impl Sender {
             self.check_persist(now, timers);
             return 0;
         }
-        let prior_highest = if self.sack { self.board.highest_sacked().unwrap_or(prior_una) } else { prior_una };
+        let prior_highest =
+            if self.sack { self.board.highest_sacked().unwrap_or(prior_una) } else { prior_una };
         if self.sack {
             self.take_sacks(now, ack, prior_una, &mut news, counters);
         }
@@ -240,10 +247,18 @@ impl Sender {
         changed
     }
 
-    fn take_sacks(&mut self, now: Instant, ack: &Ack<'_>, prior_una: u64, news: &mut News, counters: &mut Counters) {
+    fn take_sacks(
+        &mut self,
+        now: Instant,
+        ack: &Ack<'_>,
+        prior_una: u64,
+        news: &mut News,
+        counters: &mut Counters,
+    ) {
         let mut blocks = ack.sack;
         if let [first, rest @ ..] = blocks
-            && (first.0 < ack.number || rest.first().is_some_and(|next| first.0 >= next.0 && first.1 <= next.1))
+            && (first.0 < ack.number
+                || rest.first().is_some_and(|next| first.0 >= next.0 && first.1 <= next.1))
         {
             blocks = rest;
             self.note_dsack(*first, prior_una, news, counters);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
-use hopcast_core::{Buffer, Instant, Item, Machine, Port, Stream, StreamId, StreamItem, earliest};
+use hopcast_core::{Buffer, Instant, Item, Machine, Port, Seed, Stream, StreamId, StreamItem, earliest};
 use hopcast_wire::icmp::{self, Message};
 use hopcast_wire::{Malformed, ip};
 
@@ -69,6 +69,46 @@ impl Tcp {
         self.connections.get(&id)
     }
 
+    #[cfg(test)]
+    pub(super) fn dump(&self) {
+        let mut line = String::new();
+        self.counters.report(&mut |name, value| {
+            if value > 0 {
+                line += &format!("{name}={value} ");
+            }
+        });
+        eprintln!("    {line}");
+        for connection in self.connections.values() {
+            let sender = &connection.sender;
+            eprintln!(
+                "    cwnd {} ssthresh {} phase {:?} in_flight {} srtt {:?} min_rtt {:?} rto {} pacing {:?} reord {} {:?}",
+                sender.window.size, sender.window.threshold, sender.recovery.phase, sender.board.in_flight(),
+                sender.rtt.smoothed(), sender.rtt.least(), sender.rtt.timeout(), sender.congestion.pacing(sender.mss),
+                sender.recovery.reordering, sender.rack,
+            );
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn dump(&self) {
+        let mut line = String::new();
+        self.counters.report(&mut |name, value| {
+            if value > 0 {
+                line += &format!("{name}={value} ");
+            }
+        });
+        eprintln!("    {line}");
+        for connection in self.connections.values() {
+            let sender = &connection.sender;
+            eprintln!(
+                "    cwnd {} ssthresh {} phase {:?} in_flight {} srtt {:?} min_rtt {:?} rto {} pacing {:?} reord {} {:?}",
+                sender.window.size, sender.window.threshold, sender.recovery.phase, sender.board.in_flight(),
+                sender.rtt.smoothed(), sender.rtt.least(), sender.rtt.timeout(), sender.congestion.pacing(sender.mss),
+                sender.recovery.reordering, sender.rack,
+            );
+        }
+    }
+
     fn on_packet(&mut self, now: Instant, mut packet: Buffer) {
         let header = match ip::parse(&packet) {
             Ok(header) => header,
@@ -105,7 +145,8 @@ impl Tcp {
             self.with(now, id, |connection, ctx| connection.on_segment(ctx, &header, segment));
             return;
         }
-        if self.time_wait.get(&(local, remote)).is_some() && !self.on_time_wait(now, (local, remote), &header) {
+        if self.time_wait.get(&(local, remote)).is_some() && !self.on_time_wait(now, (local, remote), &header)
+        {
             return;
         }
         let opening = header.has(SYN) && !header.has(ACK) && !header.has(RST);
@@ -162,9 +203,8 @@ impl Tcp {
         let address = if local.ip().is_unspecified() {
             *self.addresses.iter().find(|address| address.is_ipv4() == remote.is_ipv4())?
         } else {
-            Some(local.ip()).filter(|address| {
-                self.addresses.contains(address) && address.is_ipv4() == remote.is_ipv4()
-            })?
+            Some(local.ip())
+                .filter(|address| self.addresses.contains(address) && address.is_ipv4() == remote.is_ipv4())?
         };
         let free = |port: u16| {
             let pair = (SocketAddr::new(address, port), remote);
@@ -184,13 +224,9 @@ impl Tcp {
     }
 
     fn add(&mut self, now: Instant, id: StreamId, pair: Pair, state: State) {
-        let random = self.random.clone();
-        // The clone's draws are the connection's; skipping keeps the next one's apart.
-        for _ in 0..JUMP {
-            self.random.bits();
-        }
-        let ctx =
-            Context { now, config: &self.config, out: &mut self.out, counters: &mut self.counters };
+        let seed = Seed::new(self.random.bits(), self.random.bits());
+        let random = seed.stream(&["connection"], id.0);
+        let ctx = Context { now, config: &self.config, out: &mut self.out, counters: &mut self.counters };
         let connection = Connection::new(&ctx, id, pair, state, random, self.initial);
         self.by_pair.insert(pair, id);
         self.connections.insert(id, connection);
@@ -201,8 +237,7 @@ impl Tcp {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let before = connection.deadline();
         let embryonic = connection.is_embryonic();
-        let mut ctx =
-            Context { now, config: &self.config, out: &mut self.out, counters: &mut self.counters };
+        let mut ctx = Context { now, config: &self.config, out: &mut self.out, counters: &mut self.counters };
         act(connection, &mut ctx);
         self.embryonic -= usize::from(embryonic && !connection.is_embryonic());
         let over = matches!(connection.state, State::TimeWait | State::Closed);
@@ -247,8 +282,7 @@ impl Tcp {
             return false;
         }
         let elapsed = now.since(known.at).as_millis() as u32;
-        let timestamps =
-            known.timestamps.map(|t| Timestamps { value: t.value.wrapping_add(elapsed), ..t });
+        let timestamps = known.timestamps.map(|t| Timestamps { value: t.value.wrapping_add(elapsed), ..t });
         let answer = Header {
             source: pair.0.port(),
             destination: pair.1.port(),
@@ -275,8 +309,7 @@ impl Tcp {
     }
 
     fn send(&mut self, now: Instant, pair: Pair, header: &Header) {
-        let mut ctx =
-            Context { now, config: &self.config, out: &mut self.out, counters: &mut self.counters };
+        let mut ctx = Context { now, config: &self.config, out: &mut self.out, counters: &mut self.counters };
         ctx.down(pair.0, pair.1, header, Buffer::copy_from(&[]), 0);
     }
 
@@ -312,9 +345,6 @@ impl Tcp {
         }
     }
 }
-
-/// How many numbers a connection may draw before its stream meets the next one's.
-const JUMP: usize = 16;
 
 impl Machine for Tcp {
     fn handle(&mut self, now: Instant, port: Port, item: Item) {

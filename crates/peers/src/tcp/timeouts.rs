@@ -25,7 +25,12 @@ pub(super) enum Verdict {
 
 impl Sender {
     /// The retransmission timer went off (RFC 6298 section 5).
-    pub(super) fn on_timeout(&mut self, now: Instant, timers: &mut Deadlines, counters: &mut Counters) -> Verdict {
+    pub(super) fn on_timeout(
+        &mut self,
+        now: Instant,
+        timers: &mut Deadlines,
+        counters: &mut Counters,
+    ) -> Verdict {
         let Some((head, _)) = self.board.head() else { return Verdict::Alive };
         let since = *self.silent_since.get_or_insert(now);
         if now.since(since) >= GIVE_UP {
@@ -58,7 +63,13 @@ impl Sender {
     }
 
     /// Takes in the answer to a loss probe (RFC 8985 section 7.4).
-    pub(super) fn on_probe_answer(&mut self, now: Instant, number: u64, news: &News, counters: &mut Counters) {
+    pub(super) fn on_probe_answer(
+        &mut self,
+        now: Instant,
+        number: u64,
+        news: &News,
+        counters: &mut Counters,
+    ) {
         let Some((end, retransmission)) = self.recovery.probe else { return };
         if number < end {
             return;
@@ -72,14 +83,24 @@ impl Sender {
             self.recovery.phase = Phase::Reduced;
             self.end_reduction();
             self.keep_open();
-        } else if !(news.advanced || news.carries_data || news.window_updated || news.acked_data || news.sacked) {
+        } else if !(news.advanced
+            || news.carries_data
+            || news.window_updated
+            || news.acked_data
+            || news.sacked)
+        {
             // A duplicate acknowledgement: both arrived.
             self.recovery.probe = None;
         }
     }
 
     /// Reordering has had its time.
-    pub(super) fn on_reordering_over(&mut self, now: Instant, timers: &mut Deadlines, counters: &mut Counters) {
+    pub(super) fn on_reordering_over(
+        &mut self,
+        now: Instant,
+        timers: &mut Deadlines,
+        counters: &mut Counters,
+    ) {
         if self.detect_losses(now, timers, counters) && self.recovery.phase < Phase::Recovery {
             self.enter_recovery(now, counters);
             if !self.congestion.rules_recovery() {
@@ -134,7 +155,12 @@ impl Sender {
     }
 
     /// Sets the loss probe timer (RFC 8985 section 7.2), if nothing says that a loss is being repaired.
-    pub(super) fn schedule_loss_probe(&mut self, now: Instant, progress: bool, timers: &mut Deadlines) -> bool {
+    pub(super) fn schedule_loss_probe(
+        &mut self,
+        now: Instant,
+        progress: bool,
+        timers: &mut Deadlines,
+    ) -> bool {
         let calm = matches!(self.recovery.phase, Phase::Open | Phase::Reduced);
         if !self.sack || !calm {
             return false;

@@ -67,7 +67,8 @@ impl Clock {
     /// Notes the timestamp of a segment that was admitted and begins no later than what was acknowledged last.
     pub(super) fn note(&mut self, now: Instant, timestamps: Option<Timestamps>) {
         if let Some(timestamps) = timestamps.filter(|_| self.agreed)
-            && ((timestamps.value.wrapping_sub(self.recent) as i32) >= 0 || now.since(self.recent_at) >= OUTDATED)
+            && ((timestamps.value.wrapping_sub(self.recent) as i32) >= 0
+                || now.since(self.recent_at) >= OUTDATED)
         {
             self.recent = timestamps.value;
             self.recent_at = now;

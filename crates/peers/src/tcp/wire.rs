@@ -240,18 +240,12 @@ mod tests {
     #[test]
     fn the_header_is_the_one_etherparse_reads() {
         let (source, destination) = ends();
-        let mut options = Options { timestamps: Some(Timestamps { value: 7, echo: 8 }), ..Options::default() };
+        let mut options =
+            Options { timestamps: Some(Timestamps { value: 7, echo: 8 }), ..Options::default() };
         options.sack.push((10, 20));
         options.sack.push((30, 40));
-        let header = Header {
-            source: 40000,
-            destination: 80,
-            seq: 1,
-            ack: 2,
-            flags: ACK | PSH,
-            window: 500,
-            options,
-        };
+        let header =
+            Header { source: 40000, destination: 80, seq: 1, ack: 2, flags: ACK | PSH, window: 500, options };
         let mut buffer = Buffer::copy_from(b"data");
         prepend(&mut buffer, source, destination, &header);
         let (read, rest) = etherparse::TcpHeader::from_slice(&buffer).unwrap();
@@ -261,8 +255,14 @@ mod tests {
         assert!(read.ack && read.psh && !read.syn && !read.fin && !read.rst);
         let elements: Vec<_> = read.options_iterator().map(Result::unwrap).collect();
         use etherparse::TcpOptionElement as E;
-        let wanted =
-            [E::Noop, E::Noop, E::Timestamp(7, 8), E::Noop, E::Noop, E::SelectiveAcknowledgement((10, 20), [Some((30, 40)), None, None])];
+        let wanted = [
+            E::Noop,
+            E::Noop,
+            E::Timestamp(7, 8),
+            E::Noop,
+            E::Noop,
+            E::SelectiveAcknowledgement((10, 20), [Some((30, 40)), None, None]),
+        ];
         assert_eq!(elements, wanted);
         assert_eq!(parse(source.ip(), destination.ip(), &buffer), Ok((header, buffer.len() - 4)));
     }

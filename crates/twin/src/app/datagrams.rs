@@ -57,7 +57,8 @@ impl Machine for DatagramSource {
         self.left = self.left.map(|left| left - 1);
         self.ready = Some(now);
         // A saturated sender keeps to its own clock; time with no rate at all is not made up for.
-        let gap = self.pace.rate.time_with_carry(self.pace.bytes, &mut self.carry).max(Duration::from_nanos(1));
+        let gap =
+            self.pace.rate.time_with_carry(self.pace.bytes, &mut self.carry).max(Duration::from_nanos(1));
         self.next = self.schedule.next_active(due + gap);
     }
 

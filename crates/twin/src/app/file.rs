@@ -43,7 +43,8 @@ impl Machine for FileSender {
     fn wake(&mut self, now: Instant) {
         let Some(due) = self.next.filter(|&due| due <= now) else { return };
         self.ready = true;
-        let gap = self.pace.rate.time_with_carry(self.pace.bytes, &mut self.carry).max(Duration::from_nanos(1));
+        let gap =
+            self.pace.rate.time_with_carry(self.pace.bytes, &mut self.carry).max(Duration::from_nanos(1));
         let more = (self.number + 1) * self.piece < self.contents.len();
         self.next = self.schedule.next_active(due + gap).filter(|_| more);
     }

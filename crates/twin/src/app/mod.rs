@@ -103,7 +103,8 @@ pub(crate) fn check_unit(bytes: &[u8], now: Instant) -> Option<(u64, Instant)> {
     let (number, sent) = read_stamp(bytes)?;
     let mut chunks = bytes.chunks(BLOCK);
     let first = chunks.next()?;
-    let whole = first[STAMP..] == PATTERN[STAMP..first.len()] && chunks.all(|chunk| *chunk == PATTERN[..chunk.len()]);
+    let whole =
+        first[STAMP..] == PATTERN[STAMP..first.len()] && chunks.all(|chunk| *chunk == PATTERN[..chunk.len()]);
     (whole && sent <= now).then_some((number, sent))
 }
 
@@ -123,7 +124,9 @@ mod tests {
             write_stamp(&mut bytes, 7, Instant::from_nanos(9));
             let now = Instant::from_nanos(10);
             assert_eq!(check_unit(&bytes, now), Some((7, Instant::from_nanos(9))));
-            for place in [STAMP, size / 2, size - 1].into_iter().filter(|&place| (STAMP..size).contains(&place)) {
+            for place in
+                [STAMP, size / 2, size - 1].into_iter().filter(|&place| (STAMP..size).contains(&place))
+            {
                 bytes[place] ^= 1;
                 assert_eq!(check_unit(&bytes, now), None, "byte {place} of {size}");
                 bytes[place] ^= 1;

@@ -9,13 +9,13 @@ use hopcast_coded::Tunnel;
 use hopcast_core::{Assembly, Instant, Machine, Port, Rate, Seed, Slot};
 use hopcast_host::{Host, Interface, Udp};
 use hopcast_link::{Link, Medium, MediumConfig, PointToPoint, Station as MediumStation};
-//TMPuse hopcast_peers::tcp::Tcp;
+use hopcast_peers::tcp::Tcp;
 
 use super::routing::{Edge, Mac, Oracle, OracleRoutes, addresses_of};
 use super::{Agenda, LinkSamples, RunningFlow, Script, Station, Wired, World, directions};
 use crate::app::{
-    Contents, DatagramEcho, DatagramSink, DatagramSource, Ends, FileReceiver, FileSender, MessageClient, Pace,
-    STAMP, Schedule, StreamEcho, StreamSink, StreamSource, Transport,
+    Contents, DatagramEcho, DatagramSink, DatagramSource, Ends, FileReceiver, FileSender, MessageClient,
+    Pace, STAMP, Schedule, StreamEcho, StreamSink, StreamSource, Transport,
 };
 use crate::capture::Capture;
 use crate::meter::{Meter, SharedMeter};
@@ -41,19 +41,19 @@ impl World {
     ///
     /// # Errors
     /// What cannot be built, in one line.
-    pub fn new(
-        scenario: Arc<Scenario>,
-        repeat: u64,
-        capture: Option<Capture>,
-    ) -> Result<Self, String> {
+    pub fn new(scenario: Arc<Scenario>, repeat: u64, capture: Option<Capture>) -> Result<Self, String> {
         let mut capture = capture;
         if scenario.flows.len() > MAX_FLOWS {
-            return Err(format!("{} flows are more than the {MAX_FLOWS} that one run can hold", scenario.flows.len()));
+            return Err(format!(
+                "{} flows are more than the {MAX_FLOWS} that one run can hold",
+                scenario.flows.len()
+            ));
         }
         let seed = Seed::new(scenario.seed, repeat);
         let plan = Cabling::new(&scenario);
         let oracle = Rc::new(RefCell::new(plan.oracle(&scenario)));
-        let mut links: Vec<Wired> = (0..scenario.links.len()).map(|link| plan.wired(&scenario, link, seed)).collect();
+        let mut links: Vec<Wired> =
+            (0..scenario.links.len()).map(|link| plan.wired(&scenario, link, seed)).collect();
         let mut nodes: Vec<Builder> =
             (0..scenario.nodes.len()).map(|node| Builder::new(&scenario, &plan, node, &oracle)).collect();
         let flows = (scenario.flows.iter().enumerate())
@@ -142,7 +142,8 @@ impl Cabling {
                 Box::new(PointToPoint::new(config.clone(), [stream(0, 1), stream(1, 0)]))
             }
             LinkModel::Medium(direction) => {
-                let station = |attachment| MediumStation { address: Self::mac(link, attachment), promiscuous: false };
+                let station =
+                    |attachment| MediumStation { address: Self::mac(link, attachment), promiscuous: false };
                 let stations = (0..spec.ends.len()).map(station).collect();
                 Box::new(Medium::new(MediumConfig { direction: direction.clone(), stations }, stream))
             }
@@ -302,7 +303,7 @@ fn stack(
                 let random = seed.stream(&names, depth as u64);
                 let listens = node == flow.to;
                 let port = listens.then_some(ends.local.port());
-                let tcp = Tunnel::new(ends.local, ends.remote, { let _ = (config, port, random); 1 }); //TMP
+                let tcp = Tcp::new(config.clone(), port, vec![ends.local.ip()], random);
                 Some(("tcp", Box::new(tcp)))
             }
             Layer::Tunnel => {
@@ -392,7 +393,8 @@ fn schedule(scenario: &Scenario, flow: usize, span: &Span) -> Schedule {
     let end = Instant::ZERO + scenario.duration;
     let mut spans = Vec::new();
     let mut started = span.start;
-    let mut push = |start: Instant, stop: Instant| spans.push((start, span.stop.map_or(stop, |at| at.min(stop))));
+    let mut push =
+        |start: Instant, stop: Instant| spans.push((start, span.stop.map_or(stop, |at| at.min(stop))));
     for Event { at, action } in &scenario.events {
         match action {
             Action::Start(id) if *id == flow => started = Some(started.map_or(*at, |start| start.min(*at))),

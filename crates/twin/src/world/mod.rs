@@ -245,7 +245,10 @@ impl World {
     pub(crate) fn link_figures(&self, link: LinkId) -> Vec<((Attachment, Attachment), Counters)> {
         let (opened, closed) = (&self.opened[link], &self.closed[link]);
         let ends = self.links[link].ends.len();
-        directions(ends).zip(opened.iter().zip(closed)).map(|(pair, (a, b))| (pair, difference(b, a))).collect()
+        directions(ends)
+            .zip(opened.iter().zip(closed))
+            .map(|(pair, (a, b))| (pair, difference(b, a)))
+            .collect()
     }
 
     /// What each direction of `link` carried in each step of the time series.

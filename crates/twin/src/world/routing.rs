@@ -88,7 +88,10 @@ impl Oracle {
             if best[node].is_some_and(|(h, d, _)| (h, d) < (hops, delay)) {
                 continue;
             }
-            for edge in self.arriving[node].iter().filter(|edge| !self.down[edge.link].contains(&edge.attachment) && edge.from != to) {
+            for edge in self.arriving[node]
+                .iter()
+                .filter(|edge| !self.down[edge.link].contains(&edge.attachment) && edge.from != to)
+            {
                 let cost = (hops + 1, delay + edge.delay, edge.link);
                 if best[edge.from].is_none_or(|known| cost < known) {
                     let cheaper = best[edge.from].is_none_or(|known| (cost.0, cost.1) < (known.0, known.1));

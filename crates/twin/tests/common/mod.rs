@@ -1,6 +1,6 @@
 //! Scenarios from text, run to their document.
 
-#![allow(dead_code)] // each test file uses its part
+#![allow(clippy::unwrap_used, dead_code)] // each test file uses its part
 
 use std::path::Path;
 
@@ -10,7 +10,8 @@ use hopcast_twin::{Monitor, run};
 
 /// The document of the scenario in `text`, run on `threads` threads.
 pub(crate) fn document_on(threads: usize, text: &str) -> Document {
-    let plan = load_text(Path::new("test.yaml"), text, &Overrides::default()).unwrap_or_else(|error| panic!("{error}"));
+    let plan = load_text(Path::new("test.yaml"), text, &Overrides::default())
+        .unwrap_or_else(|error| panic!("{error}"));
     run(&plan, threads, None, &Monitor::default()).unwrap()
 }
 

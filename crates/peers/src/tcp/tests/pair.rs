@@ -1,0 +1,443 @@
+//! Two TCPs joined by a path, and an application at each end, in virtual time.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+
+use hopcast_core::{
+    Buffer, Duration, Instant, Item, Machine, Port, Rate, Seed, Stream, StreamId, StreamItem, StreamReader,
+    earliest,
+};
+
+use crate::tcp::{Config, Tcp};
+
+pub(super) const CLIENT: usize = 0;
+pub(super) const SERVER: usize = 1;
+pub(super) const SERVER_PORT: u16 = 80;
+
+pub(super) const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// One direction of the path: a queue and its rate, then several hops that lose, then delay.
+#[derive(Clone, Debug)]
+pub(super) struct Direction {
+    pub rate: Option<Rate>,
+    pub queue: usize,
+    pub delay: Duration,
+    pub loss: f64,
+    /// So much more delay, uniformly, each packet on its own: they overtake each other.
+    pub jitter: Duration,
+    pub duplicate: f64,
+    pub corrupt: f64,
+    /// Packets longer than this are answered with *packet too big*.
+    pub mtu: usize,
+}
+
+impl Default for Direction {
+    fn default() -> Self {
+        Self {
+            rate: Some(Rate::from_mbit(100)),
+            queue: 1000,
+            delay: ms(5),
+            loss: 0.0,
+            jitter: Duration::ZERO,
+            duplicate: 0.0,
+            corrupt: 0.0,
+            mtu: 1500,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Way {
+    config: Direction,
+    random: Stream,
+    queue: VecDeque<Buffer>,
+    busy_until: Option<Instant>,
+    carry: u64,
+    under_way: BTreeMap<(Instant, u64), Buffer>,
+    sequence: u64,
+    longest_queue: usize,
+}
+
+impl Way {
+    fn offer(&mut self, now: Instant, packet: Buffer) {
+        if self.queue.len() >= self.config.queue {
+            return;
+        }
+        self.queue.push_back(packet);
+        self.longest_queue = self.longest_queue.max(self.queue.len());
+        if self.busy_until.is_none() {
+            self.serialise(now);
+        }
+    }
+
+    fn serialise(&mut self, mut now: Instant) {
+        while let Some(packet) = self.queue.pop_front() {
+            let len = packet.len() as u64 + 14;
+            let span = self.config.rate.map_or(Duration::ZERO, |rate| rate.time_with_carry(len, &mut self.carry));
+            self.cross(now + span, packet);
+            if !span.is_zero() {
+                self.busy_until = Some(now + span);
+                return;
+            }
+            now += span;
+        }
+        self.busy_until = None;
+    }
+
+    fn cross(&mut self, at: Instant, mut packet: Buffer) {
+        if self.random.chance(self.config.loss) {
+            return;
+        }
+        let jitter = self.random.below(self.config.jitter.as_nanos() + 1);
+        if self.random.chance(self.config.corrupt) {
+            let bit = self.random.below(8 * packet.len() as u64) as usize;
+            packet[bit / 8] ^= 1 << (bit % 8);
+        }
+        let at = at + self.config.delay + Duration::from_nanos(jitter);
+        let copies = 1 + u64::from(self.random.chance(self.config.duplicate));
+        for _ in 0..copies {
+            self.sequence += 1;
+            self.under_way.insert((at, self.sequence), packet.clone());
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        earliest(self.busy_until, self.under_way.first_key_value().map(|(&(at, _), _)| at))
+    }
+}
+
+/// What an application does with one stream.
+#[derive(Debug)]
+pub(super) struct App {
+    /// Bytes to write, and whether to finish after them.
+    pub to_write: u64,
+    pub finish: bool,
+    pub written: u64,
+    pub finished: bool,
+    pub credit: u64,
+    reader: StreamReader,
+    granted: bool,
+    /// Whether to grant credit for what is read.
+    pub reading: bool,
+    pub read: u64,
+    pub peer_finished: bool,
+    pub reset: bool,
+    pub opened: bool,
+    pub transmitted: u64,
+    salt: u8,
+}
+
+impl App {
+    fn new(salt: u8, window: u64) -> Self {
+        Self {
+            to_write: 0,
+            finish: false,
+            written: 0,
+            finished: false,
+            credit: 0,
+            reader: StreamReader::new(window),
+            granted: false,
+            reading: true,
+            read: 0,
+            peer_finished: false,
+            reset: false,
+            opened: false,
+            transmitted: 0,
+            salt,
+        }
+    }
+}
+
+fn pattern(salt: u8, at: u64) -> u8 {
+    (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u8 ^ salt
+}
+
+pub(super) struct Pair {
+    pub now: Instant,
+    pub tcp: [Tcp; 2],
+    ways: [Way; 2],
+    pub apps: [BTreeMap<StreamId, App>; 2],
+    /// What the server's applications are to write and whether to finish, once accepted.
+    pub accept: (u64, bool),
+    pub read_window: u64,
+    /// Each packet that either end sent: when, from whom, the bytes.
+    pub sent: Option<Vec<(Instant, usize, Buffer)>>,
+}
+
+impl Pair {
+    pub(super) fn new(seed: u64, config: Config, direction: Direction) -> Self {
+        Self::asymmetric(seed, config.clone(), config, [direction.clone(), direction])
+    }
+
+    pub(super) fn asymmetric(seed: u64, client: Config, server: Config, ways: [Direction; 2]) -> Self {
+        let seed = Seed::new(seed, 0);
+        let addresses = |host: u8| -> Vec<IpAddr> {
+            vec![IpAddr::from([10, 0, 0, host]), format!("fd00::{host}").parse().unwrap()]
+        };
+        let [there, back] = ways.map(Some);
+        let way = |config: Option<Direction>, name| Way {
+            config: config.unwrap(),
+            random: seed.stream(&[name], 0),
+            queue: VecDeque::new(),
+            busy_until: None,
+            carry: 0,
+            under_way: BTreeMap::new(),
+            sequence: 0,
+            longest_queue: 0,
+        };
+        Self {
+            now: Instant::ZERO,
+            tcp: [
+                Tcp::new(client, None, addresses(1), seed.stream(&["client"], 0)),
+                Tcp::new(server, Some(SERVER_PORT), addresses(2), seed.stream(&["server"], 0)),
+            ],
+            ways: [way(there, "there"), way(back, "back")],
+            apps: [BTreeMap::new(), BTreeMap::new()],
+            accept: (0, true),
+            read_window: 1 << 20,
+            sent: None,
+        }
+    }
+
+    pub(super) fn change(&mut self, direction: usize, change: impl FnOnce(&mut Direction)) {
+        change(&mut self.ways[direction].config);
+    }
+
+    pub(super) fn longest_queue(&self, direction: usize) -> usize {
+        self.ways[direction].longest_queue
+    }
+
+    pub(super) fn reset_longest_queue(&mut self, direction: usize) {
+        self.ways[direction].longest_queue = 0;
+    }
+
+    pub(super) fn counter(&self, host: usize, name: &str) -> u64 {
+        let mut found = None;
+        self.tcp[host].counters(&mut |counter, value| {
+            if counter == name {
+                found = Some(value);
+            }
+        });
+        found.expect("a counter of this name")
+    }
+
+    /// Opens a connection from the client over IPv4, to write `bytes` and then perhaps finish.
+    pub(super) fn open(&mut self, bytes: u64, finish: bool) -> StreamId {
+        self.open_to("10.0.0.2:80".parse().unwrap(), bytes, finish)
+    }
+
+    pub(super) fn open_to(&mut self, remote: SocketAddr, bytes: u64, finish: bool) -> StreamId {
+        let id = StreamId(2 * self.apps[CLIENT].len() as u64);
+        let unspecified: IpAddr =
+            if remote.is_ipv4() { [0, 0, 0, 0].into() } else { "::".parse().unwrap() };
+        let mut app = App::new(1, self.read_window);
+        (app.to_write, app.finish) = (bytes, finish);
+        self.apps[CLIENT].insert(id, app);
+        self.give(CLIENT, id, StreamItem::Open { local: SocketAddr::new(unspecified, 0), remote });
+        id
+    }
+
+    /// The server's stream of the first connection that it accepted.
+    pub(super) fn accepted(&self) -> Option<StreamId> {
+        self.apps[SERVER].keys().next().copied()
+    }
+
+    pub(super) fn client(&self) -> &App {
+        self.apps[CLIENT].values().next().unwrap()
+    }
+
+    pub(super) fn server(&self) -> &App {
+        self.apps[SERVER].values().next().expect("a connection that was accepted")
+    }
+
+    pub(super) fn give(&mut self, host: usize, id: StreamId, item: StreamItem) {
+        self.tcp[host].handle(self.now, Port::Above(0), Item::Stream(id, item));
+        self.drain(host);
+    }
+
+    /// A packet arrives at `host`, wherever it is from.
+    pub(super) fn inject(&mut self, host: usize, packet: Buffer) {
+        self.tcp[host].handle(self.now, Port::Below(0), Item::Packet(packet));
+        self.drain(host);
+    }
+
+    fn drain(&mut self, host: usize) {
+        while let Some((port, item)) = self.tcp[host].poll(self.now) {
+            match (port, item) {
+                (Port::Below(0), Item::Packet(packet)) => self.transmit(host, packet),
+                (Port::Above(0), Item::Stream(id, item)) => self.on_item(host, id, item),
+                other => panic!("{other:?}"),
+            }
+        }
+        if let Some(at) = self.tcp[host].deadline() {
+            assert!(at > self.now, "a deadline of {at} at {}", self.now);
+        }
+    }
+
+    fn transmit(&mut self, host: usize, packet: Buffer) {
+        if let Some(sent) = &mut self.sent {
+            sent.push((self.now, host, packet.clone()));
+        }
+        let mtu = self.ways[host].config.mtu;
+        if packet.len() > mtu {
+            let error = too_big(&packet, mtu as u32);
+            self.tcp[host].handle(self.now, Port::Below(0), Item::Packet(error));
+            return;
+        }
+        self.ways[host].offer(self.now, packet);
+    }
+
+    fn on_item(&mut self, host: usize, id: StreamId, item: StreamItem) {
+        if let StreamItem::Open { .. } = item {
+            assert_eq!(host, SERVER);
+            assert_eq!(id.0 % 2, 1, "a stream opened by the machine below has an odd number");
+            let mut app = App::new(2, self.read_window);
+            (app.to_write, app.finish) = self.accept;
+            app.opened = true;
+            app.reading = self.read_window > 0;
+            assert!(self.apps[SERVER].insert(id, app).is_none());
+            self.act(host, id);
+            return;
+        }
+        let app = self.apps[host].get_mut(&id).expect("a stream that is known");
+        assert!(!app.reset, "nothing follows a reset");
+        match item {
+            StreamItem::Opened => app.opened = true,
+            StreamItem::Credit(credit) => app.credit += credit,
+            StreamItem::Data(bytes) => {
+                assert!(!app.peer_finished && !bytes.is_empty());
+                let other = if host == CLIENT { 2 } else { 1 };
+                for &byte in &bytes[..] {
+                    assert_eq!(byte, pattern(other, app.read), "byte {} is intact", app.read);
+                    app.read += 1;
+                }
+                assert!(app.reader.received(bytes.len()), "more than was granted");
+                if app.reading
+                    && let Some(grant) = app.reader.consumed(bytes.len())
+                {
+                    self.tcp[host].handle(self.now, Port::Above(0), Item::Stream(id, grant));
+                }
+            }
+            StreamItem::Finish => {
+                assert!(!app.peer_finished);
+                app.peer_finished = true;
+            }
+            StreamItem::Reset => app.reset = true,
+            StreamItem::Transmitted(offset) => {
+                assert!(offset > app.transmitted && offset <= app.written);
+                app.transmitted = offset;
+            }
+            StreamItem::Open { .. } => unreachable!(),
+        }
+        self.act(host, id);
+    }
+
+    /// Writes and grants what can be.
+    pub(super) fn act(&mut self, host: usize, id: StreamId) {
+        let Some(app) = self.apps[host].get_mut(&id) else { return };
+        let mut items = Vec::new();
+        if !app.granted && app.reading && !app.reset {
+            app.granted = true;
+            items.push(app.reader.first_grant());
+        }
+        let salt = app.salt;
+        while app.opened && app.credit > 0 && app.written < app.to_write && !app.reset {
+            let len = app.credit.min(app.to_write - app.written).min(64 << 10);
+            let bytes: Vec<u8> = (app.written..app.written + len).map(|at| pattern(salt, at)).collect();
+            items.push(StreamItem::Data(Buffer::copy_from(&bytes)));
+            app.written += len;
+            app.credit -= len;
+        }
+        if app.opened && app.finish && app.written == app.to_write && !app.finished && !app.reset {
+            app.finished = true;
+            items.push(StreamItem::Finish);
+        }
+        for item in items {
+            self.tcp[host].handle(self.now, Port::Above(0), Item::Stream(id, item));
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let tcp = self.tcp.iter().filter_map(Machine::deadline).min();
+        let ways = self.ways.iter().filter_map(Way::deadline).min();
+        earliest(tcp, ways)
+    }
+
+    /// Runs until `until`; false if nothing is left to happen before.
+    pub(super) fn run_until(&mut self, until: Instant) -> bool {
+        loop {
+            let Some(at) = self.deadline() else { return false };
+            if at > until {
+                self.now = until;
+                return true;
+            }
+            self.now = self.now.max(at);
+            self.step();
+        }
+    }
+
+    pub(super) fn run_for(&mut self, span: Duration) -> bool {
+        self.run_until(self.now + span)
+    }
+
+    /// Runs until `done`, for at most `span`. False if it did not come to that.
+    pub(super) fn run_while(&mut self, span: Duration, mut going: impl FnMut(&Self) -> bool) -> bool {
+        let end = self.now + span;
+        while going(self) {
+            match self.deadline() {
+                Some(at) if at <= end => self.now = self.now.max(at),
+                _ => return false,
+            }
+            self.step();
+        }
+        true
+    }
+
+    fn step(&mut self) {
+        let now = self.now;
+        for direction in 0..2 {
+            let way = &mut self.ways[direction];
+            if way.busy_until.is_some_and(|at| at <= now) {
+                way.serialise(now);
+            }
+            while let Some((&(at, _), _)) = self.ways[direction].under_way.first_key_value() {
+                if at > now {
+                    break;
+                }
+                let (_, packet) = self.ways[direction].under_way.pop_first().unwrap();
+                self.inject(1 - direction, packet);
+            }
+        }
+        for host in 0..2 {
+            if self.tcp[host].deadline().is_some_and(|at| at <= now) {
+                self.tcp[host].wake(now);
+                self.drain(host);
+            }
+        }
+    }
+
+    /// Goodput in Mbit/s from the client to the server over `span` from now on.
+    pub(super) fn goodput(&mut self, span: Duration) -> f64 {
+        let before = self.apps[SERVER].values().map(|app| app.read).sum::<u64>();
+        self.run_for(span);
+        let after = self.apps[SERVER].values().map(|app| app.read).sum::<u64>();
+        (after - before) as f64 * 8.0 / span.as_secs_f64() / 1e6
+    }
+}
+
+/// What a router on the way answers to a packet that does not fit.
+fn too_big(packet: &[u8], mtu: u32) -> Buffer {
+    use hopcast_wire::icmp;
+    let header = hopcast_wire::ip::parse(packet).unwrap();
+    let router: IpAddr = match header.source {
+        IpAddr::V4(_) => "10.0.9.9".parse().unwrap(),
+        IpAddr::V6(_) => "fd00:9::9".parse().unwrap(),
+    };
+    let mut buffer = Buffer::copy_from(icmp::quote(header.version, packet));
+    icmp::prepend(&mut buffer, router, header.source, icmp::Message::PacketTooBig { mtu });
+    let protocol = icmp::protocol(header.version);
+    hopcast_wire::ip::prepend(&mut buffer, router, header.source, protocol, 64, 0);
+    buffer
+}
