@@ -9,24 +9,26 @@ use sha2::{Digest, Sha256};
 pub(crate) fn manifest(file: &str, text: &[u8], plan: (usize, u64, u64), took: Duration) -> Value {
     let (cases, repeats, seed) = plan;
     let hash: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
-    let arguments: Vec<String> = std::env::args().collect();
+    // The program's name alone: where it stood says nothing to who repeats this.
+    let command: Vec<String> = std::iter::once("hopcast".to_owned()).chain(std::env::args().skip(1)).collect();
     json!({
         "hopcast": env!("CARGO_PKG_VERSION"),
         "scenario_file": file,
         "scenario_sha256": hash,
-        "command": arguments,
+        "command": command.join(" "),
         "cases": cases,
         "repeats": repeats,
         "seed": seed,
-        "finished_unix_s": unix_seconds(),
+        "finished": now(),
         "took_s": (took.as_secs_f64() * 1e3).round() / 1e3,
-        "machine": { "os": std::env::consts::OS, "arch": std::env::consts::ARCH, "cpu": cpu(), "kernel": kernel() },
+        "cpu": cpu(),
+        "kernel": kernel(),
     })
 }
 
 #[allow(clippy::disallowed_methods)] // the manifest is the one place for the wall clock
-fn unix_seconds() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+fn now() -> String {
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
 
 fn cpu() -> Option<String> {
@@ -36,5 +38,6 @@ fn cpu() -> Option<String> {
 }
 
 fn kernel() -> Option<String> {
-    Some(std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?.trim().to_owned())
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
+    Some(format!("{} {} {}", std::env::consts::OS, release.trim(), std::env::consts::ARCH))
 }

@@ -45,6 +45,7 @@ pub fn write_run_directory(
     write(dir, "links.csv", &csv_files::links(document)?)?;
     write(dir, "timeseries.csv", &csv_files::timeseries(document)?)?;
     write(dir, "latency.csv", &csv_files::latency(document)?)?;
+    remove_plots(&dir.join("plots"))?;
     for plot in &plots {
         write(dir, &format!("plots/{}.svg", plot.file_stem), plot.standalone().as_bytes())?;
     }
@@ -75,6 +76,17 @@ fn json<T: serde::Serialize>(value: &T) -> io::Result<Vec<u8>> {
 
 fn make(dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir).map_err(|error| named(dir, &error))
+}
+
+/// Takes away the plots of an earlier run, which another sweep may have named otherwise.
+fn remove_plots(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir).map_err(|error| named(dir, &error))? {
+        let path = entry.map_err(|error| named(dir, &error))?.path();
+        if path.extension().is_some_and(|extension| extension == "svg") {
+            fs::remove_file(&path).map_err(|error| named(&path, &error))?;
+        }
+    }
+    Ok(())
 }
 
 fn write(dir: &Path, name: &str, contents: &[u8]) -> io::Result<()> {

@@ -11,7 +11,7 @@
 //! - [`html::render`] makes `report.html`, which opens without a network.
 //!
 //! The same document gives the same bytes: no clock, no host name, no order of hashing. Statistics are computed
-//! where the runs are made; here a [`figure`] is looked up, never estimated, save for the two curves that pool
+//! where the runs are made; here a [`figure()`] is looked up, never estimated, save for the two curves that pool
 //! the repeats of a case (latency and the time series), which say so in their captions.
 
 mod align;

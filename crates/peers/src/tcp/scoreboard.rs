@@ -89,7 +89,8 @@ impl Scoreboard {
 
     /// How many segments are thought to be in the network: RFC 6675's pipe.
     pub(super) fn in_flight(&self) -> u32 {
-        self.len() + self.retransmitted_out - self.sacked_out - self.lost_out
+        // Anonymous selective acknowledgements may count what is lost as well.
+        (self.len() + self.retransmitted_out).saturating_sub(self.sacked_out + self.lost_out)
     }
 
     pub(super) const fn sacked_out(&self) -> u32 {
@@ -176,7 +177,7 @@ impl Scoreboard {
             self.to_retransmit.remove(&id);
             let Some(segment) = self.segments.pop_front() else { break };
             self.first += 1;
-            self.sacked_out -= u32::from(segment.sacked);
+            self.sacked_out = self.sacked_out.saturating_sub(u32::from(segment.sacked));
             self.lost_out -= u32::from(segment.lost);
             self.retransmitted_out -= u32::from(segment.retransmitted);
             acked(&segment);

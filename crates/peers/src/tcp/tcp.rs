@@ -89,26 +89,6 @@ impl Tcp {
         }
     }
 
-    #[cfg(test)]
-    pub(super) fn dump(&self) {
-        let mut line = String::new();
-        self.counters.report(&mut |name, value| {
-            if value > 0 {
-                line += &format!("{name}={value} ");
-            }
-        });
-        eprintln!("    {line}");
-        for connection in self.connections.values() {
-            let sender = &connection.sender;
-            eprintln!(
-                "    cwnd {} ssthresh {} phase {:?} in_flight {} srtt {:?} min_rtt {:?} rto {} pacing {:?} reord {} {:?}",
-                sender.window.size, sender.window.threshold, sender.recovery.phase, sender.board.in_flight(),
-                sender.rtt.smoothed(), sender.rtt.least(), sender.rtt.timeout(), sender.congestion.pacing(sender.mss),
-                sender.recovery.reordering, sender.rack,
-            );
-        }
-    }
-
     fn on_packet(&mut self, now: Instant, mut packet: Buffer) {
         let header = match ip::parse(&packet) {
             Ok(header) => header,
@@ -348,6 +328,8 @@ impl Tcp {
 
 impl Machine for Tcp {
     fn handle(&mut self, now: Instant, port: Port, item: Item) {
+        // What falls due at the instant of an arrival goes off first.
+        self.wake(now);
         match (port, item) {
             (Port::Below(0), Item::Packet(packet)) => self.on_packet(now, packet),
             (Port::Above(0), Item::Stream(id, StreamItem::Open { local, remote })) => {

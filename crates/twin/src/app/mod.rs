@@ -98,7 +98,7 @@ pub(crate) fn unit(size: usize) -> Buffer {
     unit
 }
 
-/// The stamp of a unit that arrived, if every byte of it is as [`unit`] made it.
+/// The stamp of a unit that arrived, if every byte of it is as [`unit()`] made it.
 pub(crate) fn check_unit(bytes: &[u8], now: Instant) -> Option<(u64, Instant)> {
     let (number, sent) = read_stamp(bytes)?;
     let mut chunks = bytes.chunks(BLOCK);

@@ -3,7 +3,7 @@
 //!
 //! The way of a file: `yaml` makes of text a tree that knows its places; `files` merges what it includes; `set` puts in
 //! what the command line overrides; `sweep` multiplies it into cases; then each case is decoded, by `topology` with
-//! `generate` and `link`, by `transports`, `flows` and `events`. [`describe`] says what came of it.
+//! `generate` and `link`, by `transports`, `flows` and `events`. [`describe()`] says what came of it.
 
 mod capacity;
 mod decode;

@@ -38,3 +38,22 @@ fn figures() {
         }
     }
 }
+
+#[test]
+fn trace() {
+    let config = Config { congestion: Congestion::Bbr, ..Config::default() };
+    let mut pair = Pair::new(1, config, six_hops(0.0));
+    pair.open(u64::MAX, false);
+    pair.run_for(Duration::from_secs(4));
+    for direction in 0..2 {
+        pair.change(direction, |way| *way = six_hops(0.05));
+    }
+    for _ in 0..1500 {
+        let figure = pair.goodput(Duration::from_millis(6));
+        let connection = pair.tcp[0].connection(hopcast_core::StreamId(0)).unwrap();
+        let s = &connection.sender;
+        eprintln!("X {} {figure:.1} {:?} cwnd {} fl {} retr {} lost {} del {} srtt {} {:?}", pair.now, s.recovery.phase, s.window.size, s.board.in_flight(), pair.counter(0, "rto_timeouts"), s.rate.lost, s.rate.delivered, s.rtt.smoothed().unwrap(), s.congestion);
+    }
+    pair.tcp[0].dump();
+    pair.tcp[1].dump();
+}
