@@ -113,6 +113,11 @@ impl AckPolicy {
         When::Together(COMPRESSION.min(rtt / COMPRESSION_RTT_PART))
     }
 
+    /// Whether acknowledgements wait to be sent together.
+    pub(super) const fn is_compressing(&self) -> bool {
+        self.compressed > 0
+    }
+
     /// Notes that an acknowledgement leaves, alone or with data; `due` if one was.
     pub(super) fn sent(&mut self, due: bool) {
         self.compressed = 0;

@@ -194,6 +194,7 @@ impl Connection {
 
     /// Does what is due by now.
     pub(super) fn wake(&mut self, ctx: &mut Context<'_>) {
+        self.note_option_len();
         while let Some(timer) = self.timers.expired(ctx.now) {
             let (now, timers, counters) = (ctx.now, &mut self.timers, &mut *ctx.counters);
             let mut verdict = Verdict::Alive;
@@ -222,6 +223,7 @@ impl Connection {
         }
         // Delivered first, so that what is sent advertises the space that this frees.
         self.deliver(ctx);
+        self.note_option_len();
         self.sender.send(ctx.now, &mut self.timers, ctx.counters);
         self.flush(ctx);
         if self.ack_now || (self.ack_due && self.receiver.has_opened()) {
@@ -234,6 +236,11 @@ impl Connection {
         if self.sender.is_done() && self.port.finish_reported {
             self.state = if self.closed_first { State::TimeWait } else { State::Closed };
         }
+    }
+
+    fn note_option_len(&mut self) {
+        let room = if self.clock.is_agreed() { 3 } else { 4 };
+        self.sender.option_len = if self.sender.sack { self.receiver.blocks.option_len(room) } else { 0 };
     }
 
     fn deliver(&mut self, ctx: &mut Context<'_>) {
@@ -348,7 +355,7 @@ impl Connection {
     }
 
     /// The connection stands: the application may write.
-    pub(super) fn grant_first(&mut self, ctx: &mut Context<'_>) {
+    pub(super) fn grant_first(&self, ctx: &mut Context<'_>) {
         ctx.up(self.id, StreamItem::Credit(ctx.config.send_buffer.get()));
     }
 

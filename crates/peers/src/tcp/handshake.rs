@@ -114,7 +114,7 @@ impl Connection {
     }
 
     fn on_syn_sent(&mut self, ctx: &mut Context<'_>, header: &Header) -> bool {
-        let acknowledged = header.has(ACK) && header.ack == self.initial as u32 + 1;
+        let acknowledged = header.has(ACK) && header.ack == (self.initial + 1) as u32;
         if header.has(ACK) && !acknowledged {
             if !header.has(RST) {
                 ctx.counters.resets_sent += 1;
@@ -158,7 +158,7 @@ impl Connection {
             return false;
         }
         if header.has(SYN) && number + 1 == next {
-            if header.has(ACK) && header.ack == self.initial as u32 + 1 {
+            if header.has(ACK) && header.ack == (self.initial + 1) as u32 {
                 // The other half of opening at once.
                 self.establish(ctx, header);
                 self.ack_now = true;
@@ -170,7 +170,7 @@ impl Connection {
         if !header.has(ACK) || number < next || !self.receiver.admits(number, number) {
             return false;
         }
-        if header.ack != self.initial as u32 + 1 {
+        if header.ack != (self.initial + 1) as u32 {
             ctx.counters.resets_sent += 1;
             let reset = Header { seq: header.ack, flags: RST, ..Header::default() };
             ctx.down(self.local, self.remote, &reset, Buffer::copy_from(&[]), 0);

@@ -108,6 +108,13 @@ impl Connection {
     fn take_data(&mut self, ctx: &mut Context<'_>, start: u64, payload: Buffer, fin: bool) {
         use super::receive::Arrival;
         let finished = self.receiver.is_finished();
+        let end = start + payload.len() as u64;
+        if start > self.receiver.next()
+            && self.acks.is_compressing()
+            && self.receiver.blocks.is_crowded_by(start, end)
+        {
+            self.send_ack(ctx);
+        }
         let arrival = self.receiver.take(start, payload, fin);
         match arrival {
             Arrival::OutOfOrder => ctx.counters.out_of_order_received += 1,

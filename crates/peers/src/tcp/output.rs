@@ -111,7 +111,7 @@ impl Sender {
         if !self.has_unsent() {
             return None;
         }
-        let largest = u64::from(self.mss).min((self.largest_window / 2).max(LEAST_SEGMENT));
+        let largest = self.payload_room().min((self.largest_window / 2).max(LEAST_SEGMENT));
         let waiting = self.buffer.end().saturating_sub(self.nxt);
         let len = waiting.min(largest);
         let admitted = self.window_end().checked_sub(self.nxt + len)?;
@@ -121,6 +121,7 @@ impl Sender {
 
     pub(super) fn send_new(&mut self, now: Instant, len: u32, fin: bool, timers: &mut Deadlines) {
         let idle = self.board.is_empty();
+        self.probe_back_off = 0;
         if self.board.in_flight() == 0 {
             if idle && !self.congestion.rules_recovery() {
                 self.window.restart(now, self.rtt.timeout());

@@ -223,9 +223,9 @@ impl Sender {
         counters.retransmits += 1;
         let mut seq = start;
         let bytes_end = end - u64::from(fin);
-        // After the path's MTU has shrunk, an old segment leaves as several packets.
+        // After the path's MTU has shrunk, or beside selective acknowledgements, it may take several packets.
         loop {
-            let len = (bytes_end - seq).min(u64::from(self.mss));
+            let len = (bytes_end - seq).min(self.payload_room());
             let last = seq + len == bytes_end;
             self.outbox.push(Outgoing { seq, len: len as u32, fin: fin && last });
             seq += len;

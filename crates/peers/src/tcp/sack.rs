@@ -6,6 +6,9 @@ use super::wire::Blocks;
 /// As many blocks as Linux remembers; one without timestamps fits, three with.
 const REMEMBERED: usize = 4;
 
+/// Of these two fit any segment, beside a D-SACK.
+const EXPECTED: usize = 2;
+
 /// The blocks to report.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SackBlocks {
@@ -29,6 +32,13 @@ impl SackBlocks {
         self.blocks.truncate(REMEMBERED);
     }
 
+    /// Whether `start..end` would push aside what a shared acknowledgement has still to report (Linux
+    /// `TCP_SACK_BLOCKS_EXPECTED`).
+    pub(super) fn is_crowded_by(&self, start: u64, end: u64) -> bool {
+        let touched = self.blocks.iter().position(|&(from, to)| to >= start && end >= from);
+        touched.unwrap_or(self.blocks.len()) >= EXPECTED
+    }
+
     /// Notes that `start..end` arrived although it was there already.
     pub(super) fn duplicated(&mut self, start: u64, end: u64) {
         self.duplicate = Some((start, end));
@@ -37,6 +47,14 @@ impl SackBlocks {
     /// Notes that everything before `next` has arrived.
     pub(super) fn advance(&mut self, next: u64) {
         self.blocks.retain(|&(start, _)| start > next);
+    }
+
+    /// How long the option will be that reports them, `room` blocks at most.
+    pub(super) fn option_len(&self, room: usize) -> u32 {
+        match (self.blocks.len() + usize::from(self.duplicate.is_some())).min(room) {
+            0 => 0,
+            blocks => 4 + 8 * blocks as u32,
+        }
     }
 
     /// The blocks for a segment; a duplicate is reported once.

@@ -43,13 +43,16 @@ pub(super) struct Sender {
     window_seq: u64,
     /// Payload of a full segment in bytes.
     pub(super) mss: u32,
+    /// What the selective acknowledgements of the other direction take from each segment at present.
+    pub(super) option_len: u32,
     /// Whether the peer acknowledges selectively.
     pub(super) sack: bool,
     /// Timeouts in a row, and when the first of them was.
     pub(super) timeouts: u32,
     pub(super) silent_since: Option<Instant>,
-    /// Probes of a closed window in a row.
+    /// Probes of a closed window that have not been answered, and by how much they have become rarer.
     pub(super) probes: u32,
+    pub(super) probe_back_off: u32,
     pub(super) outbox: Vec<Outgoing>,
 }
 
@@ -147,10 +150,12 @@ impl Sender {
             largest_window: 0,
             window_seq: 0,
             mss,
+            option_len: 0,
             sack: true,
             timeouts: 0,
             silent_since: None,
             probes: 0,
+            probe_back_off: 0,
             outbox: Vec::new(),
         }
     }
@@ -203,7 +208,7 @@ impl Sender {
         if let Some(late) = news.late {
             self.note_reordering(late, prior_highest);
         }
-        let fresh_rtt = self.sample_rtt(now, ack, &mut news);
+        let fresh_rtt = self.sample_rtt(now, ack, &news);
         let mut sample = Sample {
             delivered: news.delivered,
             prior_in_flight,
@@ -322,7 +327,7 @@ impl Sender {
     }
 
     /// Measures the round trip. Returns the one that congestion control may rely on.
-    fn sample_rtt(&mut self, now: Instant, ack: &Ack<'_>, news: &mut News) -> Option<Duration> {
+    fn sample_rtt(&mut self, now: Instant, ack: &Ack<'_>, news: &News) -> Option<Duration> {
         let (mut sample, mut latest) = (None, None);
         if let (Some(first), Some(last)) = (news.first_acked, news.last_acked)
             && !news.acked_retransmitted
@@ -404,6 +409,11 @@ impl Sender {
         }
     }
 
+    /// How many bytes fit a segment that leaves now.
+    pub(super) fn payload_room(&self) -> u64 {
+        u64::from(self.mss.saturating_sub(self.option_len).max(1))
+    }
+
     /// The sequence number behind the last byte that the peer's window admits.
     pub(super) fn window_end(&self) -> u64 {
         self.una + self.peer_window
@@ -427,7 +437,7 @@ impl Sender {
     }
 
     /// Probes the peer's window if it keeps everything back and nothing else will be acknowledged.
-    pub(super) fn check_persist(&mut self, now: Instant, timers: &mut Deadlines) {
+    pub(super) fn check_persist(&self, now: Instant, timers: &mut Deadlines) {
         if !self.board.is_empty() || !self.has_unsent() {
             timers.stop(Timer::Persist);
             return;

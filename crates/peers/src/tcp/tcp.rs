@@ -69,26 +69,6 @@ impl Tcp {
         self.connections.get(&id)
     }
 
-    #[cfg(test)]
-    pub(super) fn dump(&self) {
-        let mut line = String::new();
-        self.counters.report(&mut |name, value| {
-            if value > 0 {
-                line += &format!("{name}={value} ");
-            }
-        });
-        eprintln!("    {line}");
-        for connection in self.connections.values() {
-            let sender = &connection.sender;
-            eprintln!(
-                "    cwnd {} ssthresh {} phase {:?} in_flight {} srtt {:?} min_rtt {:?} rto {} pacing {:?} reord {} {:?}",
-                sender.window.size, sender.window.threshold, sender.recovery.phase, sender.board.in_flight(),
-                sender.rtt.smoothed(), sender.rtt.least(), sender.rtt.timeout(), sender.congestion.pacing(sender.mss),
-                sender.recovery.reordering, sender.rack,
-            );
-        }
-    }
-
     fn on_packet(&mut self, now: Instant, mut packet: Buffer) {
         let header = match ip::parse(&packet) {
             Ok(header) => header,

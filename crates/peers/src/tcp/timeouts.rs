@@ -124,9 +124,10 @@ impl Sender {
             return Verdict::Gone;
         }
         self.probes += 1;
+        self.probe_back_off = (self.probe_back_off + 1).min(16);
         let admitted = self.window_end().saturating_sub(self.nxt);
         let waiting = self.buffer.end().saturating_sub(self.nxt);
-        let len = admitted.min(waiting).min(u64::from(self.mss));
+        let len = admitted.min(waiting).min(self.payload_room());
         let fin = self.buffer.is_finished() && len == waiting && admitted > len;
         if len > 0 || fin {
             self.send_new(now, len as u32, fin, timers);
@@ -140,11 +141,11 @@ impl Sender {
 
     pub(super) fn persist_interval(&self) -> Duration {
         let base = self.rtt.timeout().max(self.rtt.min_rto());
-        (base * (1 << self.probes.min(16))).min(MAX_RTO)
+        (base * (1 << self.probe_back_off)).min(MAX_RTO)
     }
 
     /// After progress: a loss probe if the tail may be lost, or else the retransmission timer from now on.
-    pub(super) fn set_timer_after_progress(&mut self, now: Instant, timers: &mut Deadlines) {
+    pub(super) fn set_timer_after_progress(&self, now: Instant, timers: &mut Deadlines) {
         // What RACK waits for comes sooner, and then sets the others.
         if timers.get(Timer::Reordering).is_some() {
             return;
@@ -155,12 +156,7 @@ impl Sender {
     }
 
     /// Sets the loss probe timer (RFC 8985 section 7.2), if nothing says that a loss is being repaired.
-    pub(super) fn schedule_loss_probe(
-        &mut self,
-        now: Instant,
-        progress: bool,
-        timers: &mut Deadlines,
-    ) -> bool {
+    pub(super) fn schedule_loss_probe(&self, now: Instant, progress: bool, timers: &mut Deadlines) -> bool {
         let calm = matches!(self.recovery.phase, Phase::Open | Phase::Reduced);
         if !self.sack || !calm {
             return false;
@@ -182,7 +178,7 @@ impl Sender {
     }
 
     /// Sets the retransmission timer from now on.
-    pub(super) fn restart_timeout(&mut self, now: Instant, timers: &mut Deadlines) {
+    pub(super) fn restart_timeout(&self, now: Instant, timers: &mut Deadlines) {
         if self.board.is_empty() {
             stop_waiting(timers);
         } else {
@@ -191,7 +187,7 @@ impl Sender {
     }
 
     /// Sets the retransmission timer; from the first segment's transmission on if another timer has run meanwhile.
-    pub(super) fn rearm_timeout(&mut self, now: Instant, timers: &mut Deadlines) {
+    pub(super) fn rearm_timeout(&self, now: Instant, timers: &mut Deadlines) {
         let other = timers.get(Timer::LossProbe).is_some() || timers.get(Timer::Reordering).is_some();
         match self.board.head() {
             Some((_, head)) if other => {

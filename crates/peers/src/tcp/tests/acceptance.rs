@@ -1,4 +1,20 @@
-//! The figures that kernels show, within their bounds: six hops of 300 Mbit/s and 0.5 ms, drop-tail of 1,000 packets.
+//! The figures that kernels show: six hops of 300 Mbit/s and 0.5 ms each way, drop-tail of 1,000 packets.
+//!
+//! Held against Linux 6.18 between two network namespaces, over a user-space link of the same rate, delay, queue and
+//! loss, the latter in both directions. Goodput in Mbit/s over 20 s, the loss beginning a second or two before; one run
+//! of the kernel, the mean of three here (`the_table`):
+//!
+//! | loss on each hop | end to end | CUBIC, kernel | CUBIC, here | BBR, kernel | BBR, here |
+//! |---|---|---|---|---|---|
+//! | 0 | 0 | 286.9 | 286.9 | 280.3 | 281.1 |
+//! | 1 % | 5.9 % | 3.29 | 5.87 | 250.2 | 269.5 |
+//! | 2 % | 11.4 % | 0.87 | 1.46 | 221.8 | 236.4 |
+//! | 3 % | 16.7 % | 0.26 | 0.36 | 24.0 | 29.7 |
+//! | 5 % | 26.5 % | 0.06 | 0.06 | 3.1 | 3.1 |
+//!
+//! BBR's probes of 5/4 find nothing where more than a fifth is lost, and its long-term estimate takes such a path for a
+//! policed one: on a path of this length its rate falls until noise holds it up. On short paths without a rate limit
+//! noise does so much earlier, which is why kernels were seen to keep half of their rate at 5 % a hop there.
 
 use super::pair::{Direction, Pair};
 use crate::tcp::{Config, Congestion};
@@ -14,7 +30,8 @@ fn six_hops(loss: f64) -> Direction {
     }
 }
 
-fn goodput(congestion: Congestion, seed: u64, loss: f64, span: u64) -> f64 {
+/// Goodput over 20 s; the loss on each hop begins after four seconds, and the measurement a second later.
+fn goodput(congestion: Congestion, seed: u64, loss: f64) -> f64 {
     let config = Config { congestion, ..Config::default() };
     let mut pair = Pair::new(seed, config, six_hops(0.0));
     pair.open(u64::MAX, false);
@@ -23,37 +40,36 @@ fn goodput(congestion: Congestion, seed: u64, loss: f64, span: u64) -> f64 {
         pair.change(direction, |way| *way = six_hops(loss));
     }
     pair.run_for(Duration::from_secs(1));
-    let figure = pair.goodput(Duration::from_secs(span));
-    eprintln!("{congestion:?} loss {loss} seed {seed}: {figure:.3} Mbit/s");
-    pair.tcp[0].dump();
+    let figure = pair.goodput(Duration::from_secs(20));
+    println!("{congestion:?}, {loss} on each hop, seed {seed}: {figure:.3} Mbit/s");
     figure
 }
 
 #[test]
-fn figures() {
-    for loss in [0.0, 0.02, 0.05, 0.1, 0.15] {
-        for seed in 1..=2 {
-            goodput(Congestion::Cubic, seed, loss, 20);
-            goodput(Congestion::Bbr, seed, loss, 20);
-        }
+fn cubic_fills_clean_hops_and_all_but_stops_on_lossy_ones() {
+    assert!(goodput(Congestion::Cubic, 1, 0.0) > 281.0);
+    let lossy = (1..=5).map(|seed| goodput(Congestion::Cubic, seed, 0.05)).sum::<f64>() / 5.0;
+    assert!(lossy > 0.0 && lossy < 1.0, "{lossy}");
+    assert!(goodput(Congestion::Cubic, 1, 0.15) < 0.1);
+}
+
+#[test]
+fn bbr_bears_a_loss_below_a_fifth_and_collapses_above() {
+    let clean = goodput(Congestion::Bbr, 1, 0.0);
+    assert!(clean > 275.0);
+    for (loss, share) in [(0.01, 0.85..1.0), (0.02, 0.7..0.95), (0.05, 0.002..0.05), (0.15, 0.0..0.01)] {
+        let found = goodput(Congestion::Bbr, 1, loss) / clean;
+        assert!(share.contains(&found), "{loss} on each hop: {found}, not in {share:?}");
     }
 }
 
 #[test]
-fn trace() {
-    let config = Config { congestion: Congestion::Bbr, ..Config::default() };
-    let mut pair = Pair::new(1, config, six_hops(0.0));
-    pair.open(u64::MAX, false);
-    pair.run_for(Duration::from_secs(4));
-    for direction in 0..2 {
-        pair.change(direction, |way| *way = six_hops(0.05));
+#[ignore = "prints the table's figures"]
+fn the_table() {
+    for loss in [0.0, 0.01, 0.02, 0.03, 0.05, 0.1, 0.15] {
+        for congestion in [Congestion::Cubic, Congestion::Bbr] {
+            let figures: Vec<_> = (1..=3).map(|seed| goodput(congestion, seed, loss)).collect();
+            println!("= {congestion:?} {loss}: {:.3}", figures.iter().sum::<f64>() / 3.0);
+        }
     }
-    for _ in 0..1500 {
-        let figure = pair.goodput(Duration::from_millis(6));
-        let connection = pair.tcp[0].connection(hopcast_core::StreamId(0)).unwrap();
-        let s = &connection.sender;
-        eprintln!("X {} {figure:.1} {:?} cwnd {} fl {} retr {} lost {} del {} srtt {} {:?}", pair.now, s.recovery.phase, s.window.size, s.board.in_flight(), pair.counter(0, "rto_timeouts"), s.rate.lost, s.rate.delivered, s.rtt.smoothed().unwrap(), s.congestion);
-    }
-    pair.tcp[0].dump();
-    pair.tcp[1].dump();
 }

@@ -1,5 +1,12 @@
 //! Two TCPs over a path in virtual time, one file a behaviour.
 
 mod acceptance;
+mod closing;
+mod congestion;
+mod handshake;
+mod hostile;
 mod pair;
+mod random;
+mod recovery;
 mod transfer;
+mod windows;

@@ -8,6 +8,7 @@ use hopcast_core::{
     earliest,
 };
 
+use crate::tcp::wire::{self, Header};
 use crate::tcp::{Config, Tcp};
 
 pub(super) const CLIENT: usize = 0;
@@ -75,7 +76,8 @@ impl Way {
     fn serialise(&mut self, mut now: Instant) {
         while let Some(packet) = self.queue.pop_front() {
             let len = packet.len() as u64 + 14;
-            let span = self.config.rate.map_or(Duration::ZERO, |rate| rate.time_with_carry(len, &mut self.carry));
+            let span =
+                self.config.rate.map_or(Duration::ZERO, |rate| rate.time_with_carry(len, &mut self.carry));
             self.cross(now + span, packet);
             if !span.is_zero() {
                 self.busy_until = Some(now + span);
@@ -150,6 +152,17 @@ impl App {
     }
 }
 
+impl App {
+    /// Begins to read, `window` bytes ahead.
+    pub(super) fn set_reading(&mut self, window: u64) {
+        self.reader = StreamReader::new(window);
+        self.reading = true;
+    }
+}
+
+/// Whether a packet is lost: who sent it, its header, its payload's length.
+type Lose = Box<dyn FnMut(usize, &Header, usize) -> bool>;
+
 fn pattern(salt: u8, at: u64) -> u8 {
     (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u8 ^ salt
 }
@@ -164,6 +177,8 @@ pub(super) struct Pair {
     pub read_window: u64,
     /// Each packet that either end sent: when, from whom, the bytes.
     pub sent: Option<Vec<(Instant, usize, Buffer)>>,
+    /// What else is lost on the way.
+    pub lose: Option<Lose>,
 }
 
 impl Pair {
@@ -198,6 +213,7 @@ impl Pair {
             accept: (0, true),
             read_window: 1 << 20,
             sent: None,
+            lose: None,
         }
     }
 
@@ -230,8 +246,7 @@ impl Pair {
 
     pub(super) fn open_to(&mut self, remote: SocketAddr, bytes: u64, finish: bool) -> StreamId {
         let id = StreamId(2 * self.apps[CLIENT].len() as u64);
-        let unspecified: IpAddr =
-            if remote.is_ipv4() { [0, 0, 0, 0].into() } else { "::".parse().unwrap() };
+        let unspecified: IpAddr = if remote.is_ipv4() { [0, 0, 0, 0].into() } else { "::".parse().unwrap() };
         let mut app = App::new(1, self.read_window);
         (app.to_write, app.finish) = (bytes, finish);
         self.apps[CLIENT].insert(id, app);
@@ -279,6 +294,12 @@ impl Pair {
     fn transmit(&mut self, host: usize, packet: Buffer) {
         if let Some(sent) = &mut self.sent {
             sent.push((self.now, host, packet.clone()));
+        }
+        if let Some(lose) = &mut self.lose {
+            let (header, payload) = read(&packet);
+            if lose(host, &header, payload.len()) {
+                return;
+            }
         }
         let mtu = self.ways[host].config.mtu;
         if packet.len() > mtu {
@@ -365,6 +386,23 @@ impl Pair {
         earliest(tcp, ways)
     }
 
+    /// Has an application write more.
+    pub(super) fn write(&mut self, host: usize, id: StreamId, bytes: u64) {
+        self.apps[host].get_mut(&id).unwrap().to_write += bytes;
+        self.act(host, id);
+        self.drain(host);
+    }
+
+    /// Whether both ends have heard the other's end.
+    pub(super) fn is_over(&self) -> bool {
+        self.client().peer_finished && self.apps[SERVER].values().any(|app| app.peer_finished)
+    }
+
+    /// Runs until both ends have heard the other's end; false if that takes longer than `span`.
+    pub(super) fn run_to_the_end(&mut self, span: Duration) -> bool {
+        self.run_while(span, |pair| !pair.is_over())
+    }
+
     /// Runs until `until`; false if nothing is left to happen before.
     pub(super) fn run_until(&mut self, until: Instant) -> bool {
         loop {
@@ -425,6 +463,22 @@ impl Pair {
         let after = self.apps[SERVER].values().map(|app| app.read).sum::<u64>();
         (after - before) as f64 * 8.0 / span.as_secs_f64() / 1e6
     }
+}
+
+/// The TCP header and the payload of a packet.
+pub(super) fn read(packet: &[u8]) -> (Header, &[u8]) {
+    let ip = hopcast_wire::ip::parse(packet).unwrap();
+    let segment = &packet[ip.payload()];
+    let (header, offset) = wire::parse(ip.source, ip.destination, segment).unwrap();
+    (header, &segment[offset..])
+}
+
+/// A packet with a TCP header of one's own making.
+pub(super) fn forge(source: SocketAddr, destination: SocketAddr, header: &Header, payload: &[u8]) -> Buffer {
+    let mut packet = Buffer::copy_from(payload);
+    wire::prepend(&mut packet, source, destination, header);
+    hopcast_wire::ip::prepend(&mut packet, source.ip(), destination.ip(), 6, 64, 0);
+    packet
 }
 
 /// What a router on the way answers to a packet that does not fit.

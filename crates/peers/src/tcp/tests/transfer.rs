@@ -5,20 +5,14 @@ use crate::tcp::{Config, Congestion};
 use hopcast_core::Duration;
 
 fn both() -> [Config; 2] {
-    [
-        Config::default(),
-        Config { congestion: Congestion::Bbr, ..Config::default() },
-    ]
+    [Config::default(), Config { congestion: Congestion::Bbr, ..Config::default() }]
 }
 
 fn transfer(seed: u64, config: Config, direction: Direction, bytes: u64, limit: u64) -> Pair {
     let mut pair = Pair::new(seed, config, direction);
     pair.accept = (1000, true);
     pair.open(bytes, true);
-    let done = |pair: &Pair| {
-        pair.client().peer_finished && pair.apps[SERVER].values().any(|app| app.peer_finished)
-    };
-    let finished = pair.run_while(Duration::from_secs(limit), |pair| !done(pair));
+    let finished = pair.run_to_the_end(Duration::from_secs(limit));
     assert!(finished, "at {}: {:?} {:?}", pair.now, pair.client(), pair.apps[SERVER]);
     assert_eq!(pair.server().read, bytes);
     assert_eq!(pair.client().read, 1000);
