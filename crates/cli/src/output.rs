@@ -10,24 +10,75 @@ use hopcast_twin::results::Document;
 
 use crate::{Failure, Format};
 
-/// The directory to write: `wanted`, or the next free `runs/NAME-NNN`. Nothing is created yet.
-///
-/// A directory that holds something else than a run is left alone.
-pub(crate) fn run_directory(wanted: Option<&Path>, name: &str) -> Result<PathBuf, Failure> {
-    let Some(dir) = wanted else {
-        let numbered = |number: u32| Path::new("runs").join(format!("{name}-{number:03}"));
-        let free = (1..=u32::MAX).map(numbered).find(|dir| !dir.exists());
-        return free.ok_or_else(|| Failure::input("runs: no free name is left"));
-    };
-    let is_empty = || fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
-    if dir.exists() && !dir.join("manifest.json").is_file() && !is_empty() {
-        let message = format!(
-            "--out {}: expected a new or empty directory or an earlier run's, found something else",
-            dir.display()
-        );
-        return Err(Failure::input(message));
+/// The directory that a run is written to: made before the run, so that what cannot be written is known at once and no
+/// other run takes the same.
+pub(crate) struct RunDirectory {
+    path: PathBuf,
+    made: bool,
+}
+
+impl RunDirectory {
+    /// Takes `wanted`, or the next free `runs/NAME-NNN`. A directory that holds something else than a run is left
+    /// alone.
+    pub(crate) fn take(wanted: Option<&Path>, name: &str) -> Result<Self, Failure> {
+        let failure = |path: &Path, error| Failure::input(format!("{}: {error}", path.display()));
+        let Some(path) = wanted else {
+            fs::create_dir_all("runs").map_err(|error| failure(Path::new("runs"), error))?;
+            for number in 1..=u32::MAX {
+                let path = Path::new("runs").join(format!("{name}-{number:03}"));
+                match fs::create_dir(&path) {
+                    Ok(()) => return Ok(Self { path, made: true }),
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    Err(error) => return Err(failure(&path, error)),
+                }
+            }
+            return Err(Failure::input("runs: no free name is left"));
+        };
+        let made = !path.exists();
+        fs::create_dir_all(path).map_err(|error| failure(path, error))?;
+        let mut entries = fs::read_dir(path).map_err(|error| failure(path, error))?;
+        if entries.next().is_some() && !path.join("manifest.json").is_file() {
+            let message = format!(
+                "--out {}: expected a new or empty directory or an earlier run's, found something else",
+                path.display()
+            );
+            return Err(Failure::input(message));
+        }
+        Ok(Self { path: path.to_owned(), made })
     }
-    Ok(dir.to_owned())
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where captures go, without those of an earlier run.
+    pub(crate) fn captures(&self) -> Result<PathBuf, Failure> {
+        let captures = self.path.join("captures");
+        let failure = |error| Failure::run(format!("{}: {error}", captures.display()));
+        fs::create_dir_all(&captures).map_err(failure)?;
+        self.drop_captures()?;
+        Ok(captures)
+    }
+
+    /// Takes away the captures of an earlier run, which would not be this one's.
+    pub(crate) fn drop_captures(&self) -> Result<(), Failure> {
+        let Ok(entries) = fs::read_dir(self.path.join("captures")) else { return Ok(()) };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            if path.extension().is_some_and(|extension| extension == "pcapng") {
+                fs::remove_file(&path).map_err(|error| Failure::run(format!("{}: {error}", path.display())))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the directory up, when there is nothing to write: it is gone again if it was new.
+    pub(crate) fn give_up(self) {
+        if self.made {
+            // What is not empty stays; then it is not ours alone.
+            let _ = fs::remove_dir(self.path.join("captures"));
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
 }
 
 /// Prints the document in the asked-for format.
@@ -45,7 +96,12 @@ pub(crate) fn print(document: &Document, format: Format) -> Result<(), Failure> 
         }
         Format::Csv => flows_csv(document).map_err(Failure::run)?,
     };
-    match io::stdout().write_all(&text) {
+    write(&text)
+}
+
+/// Writes to standard output.
+pub(crate) fn write(text: impl AsRef<[u8]>) -> Result<(), Failure> {
+    match io::stdout().write_all(text.as_ref()) {
         // A reader that has seen enough (`| head`) is no failure.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::run(error)),
         Err(_) | Ok(()) => Ok(()),

@@ -13,10 +13,10 @@ fn a_mistake_is_one_line_and_nothing_is_written() {
         (
             "loss: 2 %",
             "loss: 2",
-            "bad.yaml:5:66: `loss`: expected a share with its unit, found the bare number `2`",
+            "bad.yaml:5:65: `loss`: expected a share with its unit, found the bare number `2`",
         ),
         ("10 Mbit/s", "10 Mbps", "did you mean `Mbit/s`?"),
-        ("to: n2", "to: n3", "did you mean `n2`?"),
+        ("to: n2", "to: n3", "there is no node `n3`"),
         ("loss: 2 %", "loss: 102 %", "more than 100 %"),
         ("duration: 2 s", "duration: 1e30 s", "past any bound"),
         ("app: bulk", "app: { file: { path: no-such-file } }", "cannot read `no-such-file`"),

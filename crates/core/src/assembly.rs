@@ -1,6 +1,6 @@
 //! Machines plugged into one another: an [`Assembly`] is itself a [`Machine`].
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::machine::{Item, Machine, Port};
 use crate::time::Instant;
@@ -25,7 +25,8 @@ pub struct Assembly {
     outside_above: Vec<Option<(usize, Port)>>,
     line: VecDeque<(usize, Port, Item)>,
     out: VecDeque<(Port, Item)>,
-    deadline: Option<Instant>,
+    /// Each machine's deadline, so that a host with thousands of machines need not look at all of them.
+    deadlines: BTreeSet<(Instant, usize)>,
     unconnected: u64,
 }
 
@@ -51,10 +52,10 @@ impl Assembly {
 
     /// Adds a machine, which has no connections yet.
     pub fn add(&mut self, machine: Box<dyn Machine>) -> Slot {
-        let deadline = machine.deadline();
+        let (slot, deadline) = (self.parts.len(), machine.deadline());
         self.parts.push(Part { machine, below: Vec::new(), above: Vec::new(), deadline });
-        self.deadline = earliest(self.deadline, deadline);
-        Slot(self.parts.len() - 1)
+        self.deadlines.extend(deadline.map(|at| (at, slot)));
+        Slot(slot)
     }
 
     /// Plugs `one` and `other` into each other; what either gives arrives at the other.
@@ -114,10 +115,11 @@ impl Assembly {
                 Some(Wire::Nowhere) | None => self.unconnected += 1,
             }
         }
-        let before = part.deadline;
-        part.deadline = part.machine.deadline();
-        if before != part.deadline {
-            self.deadline = self.parts.iter().filter_map(|part| part.deadline).min();
+        let deadline = part.machine.deadline();
+        let before = core::mem::replace(&mut part.deadline, deadline);
+        if before != deadline {
+            before.map(|at| self.deadlines.remove(&(at, index)));
+            self.deadlines.extend(deadline.map(|at| (at, index)));
         }
     }
 }
@@ -138,7 +140,11 @@ impl Machine for Assembly {
     }
 
     fn wake(&mut self, now: Instant) {
-        for index in 0..self.parts.len() {
+        let mut due: Vec<usize> =
+            self.deadlines.range(..=(now, usize::MAX)).map(|&(_, index)| index).collect();
+        due.sort_unstable();
+        for index in due {
+            // What another machine handed over may have moved the deadline.
             if self.parts[index].deadline.is_some_and(|at| at <= now) {
                 self.parts[index].machine.wake(now);
                 self.drain(now, index);
@@ -152,7 +158,7 @@ impl Machine for Assembly {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.deadline
+        self.deadlines.first().map(|&(at, _)| at)
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {

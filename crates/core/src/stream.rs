@@ -64,11 +64,6 @@ impl StreamWriter {
         self.credit = self.credit.saturating_add(granted);
         core::mem::take(&mut self.blocked)
     }
-
-    /// How many bytes may be written now.
-    pub fn writable(&self) -> u64 {
-        self.credit
-    }
 }
 
 /// The reading half of a stream: keeps the peer's credit topped up as bytes are used.

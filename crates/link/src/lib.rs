@@ -99,9 +99,9 @@ pub trait Link {
 
     /// The figures of one direction up to and including `now`, cumulative; all zero if there is no such direction.
     ///
-    /// A medium has a direction for each ordered pair of stations. The figures of sending (`sent`, `queue_dropped`,
-    /// `busy`, `queued`) are those of the sending station, and appear in each of its directions; those of receiving
-    /// count the frames that were for the receiver or that it would have overheard.
+    /// A medium has a direction for each ordered pair of stations. What was sent counts for the pair it was addressed to
+    /// (a group frame for every pair); the time and drops of the queue are those of the sending station, in each of its
+    /// directions.
     fn counters(&mut self, now: Instant, from: Attachment, to: Attachment) -> Counters;
 }
 

@@ -74,6 +74,9 @@ impl Medium {
                 self.paths[path].pass();
                 continue;
             }
+            if addressed {
+                self.paths[path].sent(frame);
+            }
             match self.paths[path].fate(end) {
                 Some(fate) => self.flight.launch(fate, frame.clone(), from, to, !addressed),
                 None if self.reports.on() => {
@@ -185,6 +188,8 @@ impl Link for Medium {
             return Counters::default();
         };
         let due = self.flight.due(now).filter(|frame| (frame.from(), frame.to()) == (from, to));
-        self.senders[from].counters(now) + self.paths[path].counters(due)
+        // What was sent counts for the pair it was sent to.
+        let station = Counters { sent_bytes: 0, sent_packets: 0, ..self.senders[from].counters(now) };
+        station + self.paths[path].counters(due)
     }
 }

@@ -71,6 +71,12 @@ impl Path {
         path
     }
 
+    /// Notes a frame that was sent to this listener, on a medium where not every frame is.
+    pub(crate) fn sent(&mut self, frame: &[u8]) {
+        self.counters.sent_packets += 1;
+        self.counters.sent_bytes += frame.len() as u64;
+    }
+
     /// When the next frame arrives if it leaves at `end` and is not lost.
     pub(crate) fn arrival(&self, end: Instant) -> Instant {
         let nanos = self.delay.as_nanos().saturating_add_signed(self.offset);

@@ -25,7 +25,7 @@ pub(crate) fn align(cells: &[&Cell], intervals: bool, marks: bool, padding: &Pad
         Decimals::of(cells.iter().filter(|cell| cell.is_figure()).filter_map(|cell| cell.text.as_deref()));
     let cis = Decimals::of(cells.iter().filter_map(|cell| cell.ci95.as_deref()).filter(|_| intervals));
     let has_cis = cis.whole > 0;
-    let room = cells.iter().map(|cell| mark(cell, marks).chars().count()).max().unwrap_or(0);
+    let room = cells.iter().map(|cell| mark(cell, marks, intervals).chars().count()).max().unwrap_or(0);
     let blank = |count: usize| padding.digit.to_string().repeat(count);
     let one = |cell: &&Cell| {
         let text = cell.text.as_deref().unwrap_or("–");
@@ -38,7 +38,7 @@ pub(crate) fn align(cells: &[&Cell], intervals: bool, marks: bool, padding: &Pad
             None if has_cis => out.push_str(&blank(3 + cis.whole + cis.fraction)),
             None => {}
         }
-        let mark = mark(cell, marks);
+        let mark = mark(cell, marks, intervals);
         let rest = blank(room - mark.chars().count());
         if cell.best && marks {
             format!("{BEST}{out}{mark}{PLAIN}{rest}")
@@ -49,13 +49,10 @@ pub(crate) fn align(cells: &[&Cell], intervals: bool, marks: bool, padding: &Pad
     cells.iter().map(one).collect()
 }
 
-fn mark(cell: &Cell, best: bool) -> &'static str {
-    match (cell.best && best, cell.partial) {
-        (true, true) => " *†",
-        (true, false) => " *",
-        (false, true) => " †",
-        (false, false) => "",
-    }
+fn mark(cell: &Cell, best: bool, intervals: bool) -> String {
+    let marks = [(cell.best && best, '*'), (cell.partial, '†'), (cell.unsure && intervals, '‡')];
+    let marks: String = marks.into_iter().filter(|(holds, _)| *holds).map(|(_, mark)| mark).collect();
+    if marks.is_empty() { marks } else { format!(" {marks}") }
 }
 
 /// How much room the numbers of a column need on either side of their points.

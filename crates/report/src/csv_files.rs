@@ -196,7 +196,7 @@ fn finish(rows: Rows) -> io::Result<Vec<u8>> {
 
 fn figures(figures: &Figures) -> Vec<String> {
     let mut row = vec![
-        figures.goodput_mbps.to_string(),
+        optional(figures.goodput_mbps.as_ref()),
         figures.sent_units.to_string(),
         figures.delivered_units.to_string(),
         optional(figures.reliability.as_ref()),

@@ -36,7 +36,7 @@ pub fn write_run_directory(
 ) -> io::Result<()> {
     let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, format!("topology.json: {error}"));
     topology.check().map_err(invalid)?;
-    let plots = plot::plots(document, topology);
+    let pictures = plot::pictures(document, topology);
     make(&dir.join("plots"))?;
     write(dir, "manifest.json", &json(&manifest)?)?;
     write(dir, "summary.json", &json(document)?)?;
@@ -46,10 +46,10 @@ pub fn write_run_directory(
     write(dir, "timeseries.csv", &csv_files::timeseries(document)?)?;
     write(dir, "latency.csv", &csv_files::latency(document)?)?;
     remove_plots(&dir.join("plots"))?;
-    for plot in &plots {
+    for plot in &pictures.plots {
         write(dir, &format!("plots/{}.svg", plot.file_stem), plot.standalone().as_bytes())?;
     }
-    write(dir, "report.html", html::page(document, &plots, &manifest).as_bytes())
+    write(dir, "report.html", html::page(document, &pictures, &manifest).as_bytes())
 }
 
 /// Reads a run's files back.

@@ -16,6 +16,19 @@ pub fn figure(summary: &Summary, name: &str) -> Option<Mean> {
     mean.is_finite().then_some(Mean { mean, ci95, n })
 }
 
+/// Half the width of the interval, if it says anything: a handful of repeats can make it wider than all that is
+/// possible (`bounded` figures are shares), or than three times the mean.
+pub(crate) fn telling_interval(mean: Mean, bounded: bool) -> Option<f64> {
+    let most = if bounded { 1.0f64.min(3.0 * mean.mean.abs()) } else { 3.0 * mean.mean.abs() };
+    mean.ci95.filter(|ci95| mean.n > 1 && (*ci95 == 0.0 || *ci95 < most))
+}
+
+/// How many repeats the row stands for, as far as its figures say.
+pub(crate) fn repeats(summary: &Summary) -> u64 {
+    let names = MEASURES.iter().map(|measure| measure.name).chain(["sent_units"]);
+    names.filter_map(|name| figure(summary, name)).map(|mean| mean.n).max().unwrap_or(0)
+}
+
 /// Which of two values of a figure is the better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Better {
@@ -95,6 +108,16 @@ mod tests {
         assert_eq!(figure(&summary, "goodput_mbps"), None);
         assert_eq!(figure(&summary, "latency_ms.p50"), None);
         assert_eq!(figure(&summary, "reliability"), None);
+    }
+
+    #[test]
+    fn an_interval_wider_than_what_is_possible_tells_nothing() {
+        let mean = |mean, ci95| Mean { mean, ci95: Some(ci95), n: 2 };
+        assert_eq!(telling_interval(mean(0.917, 1.059), true), None);
+        assert_eq!(telling_interval(mean(0.917, 0.4), true), Some(0.4));
+        assert_eq!(telling_interval(mean(2590.0, 14995.0), false), None);
+        assert_eq!(telling_interval(mean(3.48, 3.5), false), Some(3.5));
+        assert_eq!(telling_interval(mean(0.0, 0.0), false), Some(0.0));
     }
 
     #[test]

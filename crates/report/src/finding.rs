@@ -2,43 +2,51 @@
 
 use hopcast_twin::results::{Mean, Summary};
 
-use crate::figure::figure;
+use crate::figure::{figure, telling_interval};
 use crate::number::number;
-use crate::study::{FlowGroup, Study, value};
+use crate::study::{Study, value};
 
-/// One sentence for each group of flows that has a goodput.
+/// Beyond this many flows, the table says it better.
+const FINDINGS: usize = 6;
+
+/// One sentence for each group of flows that has a goodput, for the first few groups.
 pub(crate) fn findings(study: &Study<'_>) -> Vec<String> {
-    study.groups.iter().filter_map(|group| finding(study, group)).collect()
+    let mut findings: Vec<String> =
+        (0..study.groups.len()).filter_map(|group| finding(study, group)).take(FINDINGS).collect();
+    if study.groups.len() > FINDINGS && findings.len() == FINDINGS {
+        findings.push(format!("The table has all {} flows.", study.groups.len()));
+    }
+    findings
 }
 
 /// A row's line and goodput.
-type Rank<'d> = (String, Mean, &'d Summary);
+type Rank<'d> = (&'d str, Mean, &'d Summary);
 
-fn finding(study: &Study<'_>, group: &FlowGroup) -> Option<String> {
-    let of_group = |row: &&Summary| group.flows.contains(&row.flow);
-    let ranked = |case: &[String]| -> Vec<Rank<'_>> {
-        let rows = study.document.summary.iter().filter(of_group);
-        let rows = rows.filter(|row| study.case_key(&row.parameters) == case);
-        let mut ranked: Vec<_> =
-            rows.filter_map(|row| Some((study.line_of(row), figure(row, "goodput_mbps")?, row))).collect();
-        ranked.sort_by(|a, b| b.1.mean.total_cmp(&a.1.mean));
-        ranked
-    };
-    let cases: Vec<_> = study.cases.iter().map(|case| (case, ranked(case))).collect();
-    let cases: Vec<_> = cases.into_iter().filter(|(_, ranked)| !ranked.is_empty()).collect();
+fn finding(study: &Study<'_>, group: usize) -> Option<String> {
+    let cases: Vec<(&Vec<String>, Vec<Rank<'_>>)> = study
+        .group_members(group)
+        .map(|(case, rows)| {
+            let rank =
+                |line: usize, row| Some((study.lines[line].as_str(), figure(row, "goodput_mbps")?, row));
+            let mut ranked: Vec<Rank<'_>> = rows.filter_map(|row| rank(row.line, row.summary)).collect();
+            ranked.sort_by(|a, b| b.1.mean.total_cmp(&a.1.mean));
+            (&study.cases[case], ranked)
+        })
+        .filter(|(_, ranked)| !ranked.is_empty())
+        .collect();
     let (hardest, last) = cases.iter().min_by(|a, b| top(&a.1).total_cmp(&top(&b.1)))?;
     let (easiest, first) = cases.iter().max_by(|a, b| top(&a.1).total_cmp(&top(&b.1)))?;
-    let of = if study.groups.len() > 1 { format!("{}: ", group.name) } else { String::new() };
+    let of = if study.groups.len() > 1 { format!("{}: ", study.groups[group]) } else { String::new() };
     let at = |case: &[String]| study.case_label(case);
-    let (best, goodput, row) = &last[0];
+    let (best, goodput, row) = last[0];
     let sentence = match last.get(1) {
         Some(second) if cases.len() > 1 && !study.compares_flows() => {
-            let led = cases.iter().filter(|(_, ranked)| ranked[0].0 == *best).count();
+            let led = cases.iter().filter(|(_, ranked)| ranked[0].0 == best).count();
             let led = if led == cases.len() { "all".into() } else { format!("{led} of {}", cases.len()) };
             format!(
                 "{of}Where least gets through, at {}, {} It has the highest goodput in {led} cases.",
                 at(hardest),
-                comparison(best, *goodput, second)
+                comparison(best, goodput, second)
             )
         }
         Some(_) if study.compares_flows() => {
@@ -50,19 +58,19 @@ fn finding(study: &Study<'_>, group: &FlowGroup) -> Option<String> {
             let at = if at.is_empty() { at } else { format!("Where least gets through, at {at}: ") };
             format!("{at}{} Mbit/s{rest}.", shown.join(", "))
         }
-        Some(second) => format!("{of}{}", comparison(best, *goodput, second)),
+        Some(second) => format!("{of}{}", comparison(best, goodput, second)),
         None if cases.len() > 1 => format!(
             "{of}{best} carries {} Mbit/s at {} and {} Mbit/s at {}.",
             with_interval(first[0].1),
             at(easiest),
-            with_interval(*goodput),
+            with_interval(goodput),
             at(hardest)
         ),
         None => {
             let cut = figure(row, "min_cut_fraction");
             let cut =
                 cut.map(|cut| format!(", {} % of the min-cut", crate::number::percent(cut.mean * 100.0)));
-            format!("{of}{best} carries {} Mbit/s{}.", with_interval(*goodput), cut.unwrap_or_default())
+            format!("{of}{best} carries {} Mbit/s{}.", with_interval(goodput), cut.unwrap_or_default())
         }
     };
     Some(sentence + &against_published(study, group))
@@ -99,15 +107,15 @@ fn comparison(best: &str, goodput: Mean, second: &Rank<'_>) -> String {
 
 fn with_interval(mean: Mean) -> String {
     let text = number(mean.mean);
-    match mean.ci95.filter(|ci95| *ci95 > 0.0) {
+    match telling_interval(mean, false).filter(|ci95| *ci95 > 0.0) {
         Some(ci95) => format!("{text} ± {}", crate::number::interval(&text, ci95)),
         None => text,
     }
 }
 
 /// How far ours is from what was published, where goodput was.
-fn against_published<'d>(study: &Study<'d>, group: &FlowGroup) -> String {
-    let rows = study.document.summary.iter().filter(|row| group.flows.contains(&row.flow));
+fn against_published<'d>(study: &Study<'d>, group: usize) -> String {
+    let rows = study.group_members(group).flat_map(|(_, rows)| rows).map(|row| row.summary);
     let ratio = |row: &'d Summary| {
         let published = *row.published.get("goodput_mbps")?;
         // A ratio of hundredths of a Mbit/s says nothing: such figures are rounded.

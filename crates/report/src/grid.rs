@@ -2,9 +2,9 @@
 
 use hopcast_twin::results::{Mean, Summary};
 
-use crate::figure::{Better, MEASURES, Measure, figure, measure_of};
+use crate::figure::{Better, MEASURES, Measure, figure, measure_of, repeats, telling_interval};
 use crate::number;
-use crate::study::{Study, short_names, value};
+use crate::study::{Order, Study, distinct, value};
 
 /// One row for each case and flow.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub(crate) struct Grid {
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     pub(crate) title: String,
+    /// What it is called away from its neighbours.
+    pub(crate) name: String,
     pub(crate) unit: String,
     /// Where space is short, the highest goes first; 0 stays.
     pub(crate) rank: u8,
@@ -40,6 +42,8 @@ pub(crate) struct Cell {
     pub(crate) best: bool,
     /// Whether some repeats do not have this figure.
     pub(crate) partial: bool,
+    /// Whether it has an interval that is too wide to say anything.
+    pub(crate) unsure: bool,
     value: Option<f64>,
 }
 
@@ -56,58 +60,35 @@ impl Grid {
             }
         };
 
-        for (path, title) in study.varying.iter().zip(short_names(&study.varying)) {
-            let numeric = study.axis().is_some_and(|(axis, _)| axis == path);
+        for (path, title) in study.varying.iter().zip(&study.names) {
+            let numeric = study.axis.as_ref().is_some_and(|(axis, _)| axis == path);
             let cell = |row: &Summary| Cell::name(value(&row.parameters, path));
-            add(Column { title, unit: String::new(), rank: 0, numeric }, summary.iter().map(cell).collect());
+            add(Column { numeric, ..Column::text(title) }, summary.iter().map(cell).collect());
         }
         if study.flows.len() > 1 {
             let cells = summary.iter().map(|row| Cell::name(row.flow.clone())).collect();
             add(Column::text("flow"), cells);
         }
         if study.choosing.is_empty() {
-            add(
-                Column::text("protocol"),
-                summary.iter().map(|row| Cell::name(row.protocol.clone())).collect(),
-            );
+            let cells = summary.iter().map(|row| Cell::name(row.protocol.clone())).collect();
+            add(Column::text("protocol"), cells);
         }
+        let mut published = published_names(summary);
+        let all: Vec<u64> = summary.iter().map(repeats).collect();
         for measure in MEASURES {
             let mut cells: Vec<Cell> =
                 summary.iter().map(|row| Cell::figure(measure, figure(row, measure.name))).collect();
-            for (cell, row) in cells.iter_mut().zip(summary) {
-                // Goodput is measured in every repeat.
-                let of = |name| figure(row, name).map(|mean| mean.n);
-                cell.partial = cell.text.is_some() && of(measure.name) < of("goodput_mbps");
+            for ((cell, row), all) in cells.iter_mut().zip(summary).zip(&all) {
+                cell.partial = figure(row, measure.name).is_some_and(|mean| mean.n < *all);
             }
             mark_best(&mut cells, &groups, measure.better);
-            let column = Column {
-                title: measure.title.into(),
-                unit: measure.unit.into(),
-                rank: measure.rank,
-                numeric: true,
-            };
-            add(column, cells);
+            add(Column::number(measure.title, measure.title.into(), measure.unit, measure.rank), cells);
+            if let Some(at) = published.iter().position(|name| name == measure.name) {
+                beside_published(summary, &published.remove(at), &mut add);
+            }
         }
-        for name in published_names(summary) {
-            let measure = measure_of(&name);
-            let (scale, unit) = measure.map_or((1.0, ""), |measure| (measure.scale, measure.unit));
-            let what = measure.map_or(name.as_str(), |measure| measure.title);
-            let goodput = name == "goodput_mbps";
-            let titled = |title: &str| if goodput { title.to_owned() } else { format!("{title} {what}") };
-            let rank = |first: u8| if goodput { first } else { 9 };
-            let published = |row: &Summary| row.published.get(&name).copied();
-            let cells = summary.iter().map(|row| Cell::number(unit, published(row).map(|v| v * scale)));
-            let column =
-                Column { title: titled("published"), unit: unit.into(), rank: rank(1), numeric: true };
-            add(column, cells.collect());
-            let ratio = |row: &Summary| {
-                let ours = figure(row, &name)?.mean;
-                published(row).filter(|published| *published != 0.0).map(|published| ours / published)
-            };
-            let cells = summary.iter().map(|row| Cell::number("", ratio(row))).collect();
-            let column =
-                Column { title: titled("ours ÷"), unit: "published".into(), rank: rank(2), numeric: true };
-            add(column, cells);
+        for name in published {
+            beside_published(summary, &name, &mut add);
         }
 
         let mut columns_of_cells: Vec<_> = cells.into_iter().map(Vec::into_iter).collect();
@@ -129,6 +110,11 @@ impl Grid {
         self.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.partial)
     }
 
+    /// Whether anything has an interval that is not worth showing.
+    pub(crate) fn unsure(&self) -> bool {
+        self.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.unsure)
+    }
+
     /// Whether anything has an interval.
     pub(crate) fn intervals(&self) -> bool {
         self.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.ci95.is_some())
@@ -137,7 +123,11 @@ impl Grid {
 
 impl Column {
     fn text(title: &str) -> Self {
-        Self { title: title.into(), unit: String::new(), rank: 0, numeric: false }
+        Self { title: title.into(), name: title.into(), unit: String::new(), rank: 0, numeric: false }
+    }
+
+    fn number(title: &str, name: String, unit: &str, rank: u8) -> Self {
+        Self { title: title.into(), name, unit: unit.into(), rank, numeric: true }
     }
 }
 
@@ -162,7 +152,9 @@ impl Cell {
             return Self::name(intact(mean));
         }
         let mut cell = Self::number(measure.unit, Some(mean.mean * measure.scale));
-        if let (Some(text), Some(ci95)) = (&cell.text, mean.ci95.filter(|_| mean.n > 1)) {
+        let ci95 = telling_interval(mean, measure.unit == "%");
+        cell.unsure = ci95.is_none() && mean.n > 1 && mean.ci95.is_some();
+        if let (Some(text), Some(ci95)) = (&cell.text, ci95) {
             cell.ci95 = Some(number::interval(text, ci95 * measure.scale));
         }
         cell
@@ -180,14 +172,39 @@ fn intact(share: Mean) -> String {
     }
 }
 
+/// Adds what was published of a figure, and how many times that ours is. They stand right behind ours, so that their
+/// headings need not say of what they are.
+fn beside_published(summary: &[Summary], name: &str, add: &mut impl FnMut(Column, Vec<Cell>)) {
+    let measure = measure_of(name);
+    let (scale, unit) = measure.map_or((1.0, ""), |measure| (measure.scale, measure.unit));
+    let goodput = name == "goodput_mbps";
+    let of = match measure {
+        _ if goodput => String::new(),
+        Some(measure) => format!(" {}", measure.title),
+        None => format!(" {name}"),
+    };
+    // What has no column of its own needs its name in the heading.
+    let title = |short: &str| if measure.is_some() { short.to_owned() } else { format!("{short}{of}") };
+    let ranks = if goodput { (1, 2) } else { (PUBLISHED_ASIDE, PUBLISHED_ASIDE) };
+
+    let published = |row: &Summary| row.published.get(name).copied();
+    let cells = summary.iter().map(|row| Cell::number(unit, published(row).map(|v| v * scale)));
+    add(Column::number(&title("published"), format!("published{of}"), unit, ranks.0), cells.collect());
+    let ratio = |row: &Summary| {
+        let ours = figure(row, name)?.mean;
+        published(row).filter(|published| *published != 0.0).map(|published| ours / published)
+    };
+    let cells = summary.iter().map(|row| Cell::number("", ratio(row))).collect();
+    add(Column::number(&title("ours ÷"), format!("ours ÷ published{of}"), "published", ranks.1), cells);
+}
+
+/// The rank of published figures other than goodput.
+pub(crate) const PUBLISHED_ASIDE: u8 = 9;
+
 /// The group of each row: the case and the flow, for each flow has a task of its own.
 fn groups(study: &Study<'_>) -> Vec<usize> {
-    let key = |row: &Summary| (study.case_key(&row.parameters), row.flow.clone());
-    let keys: Vec<_> = study.document.summary.iter().map(key).collect();
-    let order = crate::study::distinct(keys.iter().cloned());
-    let places: std::collections::BTreeMap<_, _> =
-        order.iter().enumerate().map(|(place, key)| (key, place)).collect();
-    keys.iter().map(|key| places[key]).collect()
+    let mut order = Order::of([]);
+    study.rows.iter().map(|row| order.insert((row.case, row.summary.flow.as_str()))).collect()
 }
 
 /// Marks the best of each group, and its equals as shown; none where all are equal.
@@ -218,20 +235,13 @@ fn mark_best(cells: &mut [Cell], groups: &[usize], better: Better) {
 }
 
 fn published_names(summary: &[Summary]) -> Vec<String> {
-    let mut names = crate::study::distinct(summary.iter().flat_map(|row| row.published.keys().cloned()));
+    let mut names = distinct(summary.iter().flat_map(|row| row.published.keys().cloned()));
     names.sort_by_key(|name| (name != "goodput_mbps", name.clone()));
     names
 }
 
 fn scope(study: &Study<'_>) -> String {
-    let names = short_names(&study.varying);
-    let conditions: Vec<&str> = study
-        .varying
-        .iter()
-        .zip(&names)
-        .filter(|(path, _)| !study.choosing.contains(path))
-        .map(|(_, name)| name.as_str())
-        .chain((study.flows.len() > 1).then_some("flow"))
-        .collect();
+    let conditions = study.conditions().map(|path| study.short_name(path));
+    let conditions: Vec<&str> = conditions.chain((study.flows.len() > 1).then_some("flow")).collect();
     if conditions.is_empty() { String::new() } else { format!(" for each {}", conditions.join(" and ")) }
 }

@@ -9,20 +9,23 @@ use crate::Topology;
 use crate::align::{Padding, align};
 use crate::finding::findings;
 use crate::grid::{Cell, Column, Grid, Row};
+use crate::number;
 use crate::plot::canvas::escape;
-use crate::plot::{Plot, Section, Size, plots, theme};
+use crate::plot::{Pictures, Plot, Section, Size, pictures, theme};
 use crate::study::{Study, distinct};
+
+mod provenance;
 
 /// The whole page.
 ///
 /// All that comes from users' files is escaped; the page asks for nothing from elsewhere and holds no date or host
 /// name but what `manifest` has.
 pub fn render(document: &Document, topology: &Topology, manifest: &Value) -> String {
-    page(document, &plots(document, topology), manifest)
+    page(document, &pictures(document, topology), manifest)
 }
 
 /// The page around pictures that are already drawn.
-pub(crate) fn page(document: &Document, plots: &[Plot], manifest: &Value) -> String {
+pub(crate) fn page(document: &Document, pictures: &Pictures, manifest: &Value) -> String {
     let study = Study::new(document);
     let title = if document.scenario.is_empty() { "hopcast run" } else { &document.scenario };
     fill(include_str!("html/report.html"), |name| {
@@ -39,12 +42,12 @@ pub(crate) fn page(document: &Document, plots: &[Plot], manifest: &Value) -> Str
             let _ = writeln!(out, "<p>{}</p>", escape(&finding.replace(" %", "\u{a0}%")));
             out
         }),
-        "throughput" => section(plots, Section::Throughput, "goodput", "Goodput"),
+        "throughput" => section(pictures, Section::Throughput, "goodput", "Goodput"),
         "table" => table(&study),
-        "latency" => section(plots, Section::Latency, "latency", "Latency"),
-        "series" => section(plots, Section::Series, "series", "Over time"),
-        "network" => section(plots, Section::Network, "network", "The network"),
-        "manifest" => provenance(manifest),
+        "latency" => section(pictures, Section::Latency, "latency", "Latency"),
+        "series" => section(pictures, Section::Series, "series", "Over time"),
+        "network" => section(pictures, Section::Network, "network", "The network"),
+        "manifest" => provenance::provenance(manifest),
         _ => String::new(),
     }
     })
@@ -91,8 +94,8 @@ fn extent(study: &Study<'_>) -> String {
 /// Beyond this, a section's further pictures stand in `plots/` only.
 const SECTION_BYTES: usize = 4 << 20;
 
-fn section(plots: &[Plot], which: Section, id: &str, heading: &str) -> String {
-    let all: Vec<&Plot> = plots.iter().filter(|plot| plot.section == which).collect();
+fn section(pictures: &Pictures, which: Section, id: &str, heading: &str) -> String {
+    let all: Vec<&Plot> = pictures.plots.iter().filter(|plot| plot.section == which).collect();
     if all.is_empty() {
         return String::new();
     }
@@ -102,8 +105,11 @@ fn section(plots: &[Plot], which: Section, id: &str, heading: &str) -> String {
         bytes <= SECTION_BYTES
     };
     let shown: Vec<&Plot> = all.iter().take(1).chain(all.iter().skip(1).take_while(fits)).copied().collect();
-    let mut out =
-        format!("<section id=\"{id}\">\n<div class=\"head\"><h2>{heading}</h2>{}</div>\n", selectors(&shown));
+    let chosen = middle_case(pictures);
+    let mut out = format!(
+        "<section id=\"{id}\">\n<div class=\"head\"><h2>{heading}</h2>{}</div>\n",
+        selectors(&shown, chosen.as_deref())
+    );
     for plot in &shown {
         let keys = plot.keys.iter().fold(String::new(), |mut keys, (name, value)| {
             let _ = write!(keys, " data-{name}=\"{}\"", escape(value));
@@ -117,25 +123,58 @@ fn section(plots: &[Plot], which: Section, id: &str, heading: &str) -> String {
             escape(&plot.caption)
         );
     }
-    if shown.len() < all.len() {
-        let more = all.len() - shown.len();
-        let _ = writeln!(
-            out,
-            "<p class=\"note\">{more} more pictures of this kind are in <code>plots/</code>.</p>"
-        );
-    }
+    out.push_str("<p class=\"none\">There is no picture for this choice.</p>\n");
+    let left_out = pictures.left_out.get(&which).copied().unwrap_or(0);
+    out.push_str(&bounds(shown.len(), all.len() - shown.len(), left_out, which));
     out + "</section>\n"
 }
 
-/// A selector for each key that has several values. The one in the middle is chosen: the first case of a sweep is
-/// mostly the one without impairment, which shows least.
-fn selectors(plots: &[&Plot]) -> String {
+/// What of a section is not on the page, and where its numbers are.
+fn bounds(shown: usize, in_files: usize, left_out: usize, which: Section) -> String {
+    let file = match which {
+        Section::Throughput => "flows.csv",
+        Section::Latency => "latency.csv",
+        Section::Series => "timeseries.csv",
+        Section::Network => "links.csv",
+    };
+    let of = |count: usize| number::plain(count as f64);
+    let mut notes = Vec::new();
+    if in_files > 0 {
+        notes.push(format!("{} more pictures of this kind are in <code>plots/</code>.", of(in_files)));
+    }
+    if left_out > 0 {
+        notes.push(format!(
+            "Of {} pictures of this kind, {} are drawn: those of the first flows and cases. \
+             The numbers of the other {} are in <code>{file}</code>.",
+            of(shown + in_files + left_out),
+            of(shown + in_files),
+            of(left_out)
+        ));
+    }
+    if notes.is_empty() { String::new() } else { format!("<p class=\"note\">{}</p>\n", notes.join(" ")) }
+}
+
+/// The case in the middle of those that all sections have: the first of a sweep is mostly the one without
+/// impairment, which shows least.
+fn middle_case(pictures: &Pictures) -> Option<String> {
+    let of_section = |section| {
+        let own = pictures.plots.iter().filter(move |plot: &&Plot| plot.section == section);
+        let cases = distinct(own.flat_map(|plot| &plot.keys).filter(|(name, _)| *name == "case"));
+        (!cases.is_empty()).then_some(cases)
+    };
+    let sections = [Section::Latency, Section::Series, Section::Network];
+    let fewest = sections.into_iter().filter_map(of_section).min_by_key(Vec::len)?;
+    fewest.get(fewest.len() / 2).map(|(_, value)| value.clone())
+}
+
+/// A selector for each key that has several values.
+fn selectors(plots: &[&Plot], case: Option<&str>) -> String {
     let names = distinct(plots.iter().flat_map(|plot| plot.keys.iter().map(|(name, _)| *name)));
     let mut out = String::new();
     for name in names {
         let values = plots.iter().flat_map(|plot| plot.keys.iter().filter(|(key, _)| *key == name));
         let values = distinct(values.map(|(_, value)| value.as_str()));
-        let chosen = if name == "case" { values.len() / 2 } else { 0 };
+        let chosen = values.iter().position(|value| name == "case" && Some(*value) == case).unwrap_or(0);
         let _ = write!(out, "<label>{name} <select data-key=\"{name}\" autocomplete=\"off\">");
         for (place, value) in values.iter().enumerate() {
             let selected = if place == chosen { " selected" } else { "" };
@@ -147,11 +186,15 @@ fn selectors(plots: &[&Plot]) -> String {
     if out.is_empty() { out } else { format!("<div class=\"choose\">{out}</div>") }
 }
 
+/// Rows that the page's table has at most: browsers are slow to lay out more.
+const TABLE_ROWS: usize = 1000;
+
 fn table(study: &Study<'_>) -> String {
     let grid = Grid::new(study);
     if grid.rows.is_empty() {
         return "<p>There are no results.</p>".into();
     }
+    let rows = &grid.rows[..grid.rows.len().min(TABLE_ROWS)];
     let mut out = String::from(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Summary\"><table>\n<thead><tr>",
     );
@@ -167,12 +210,12 @@ fn table(study: &Study<'_>) -> String {
         .iter()
         .enumerate()
         .map(|(place, column)| {
-            let cells: Vec<&Cell> = grid.rows.iter().map(|row| &row.cells[place]).collect();
+            let cells: Vec<&Cell> = rows.iter().map(|row| &row.cells[place]).collect();
             if column.numeric { align(&cells, true, false, &Padding::PAGE) } else { Vec::new() }
         })
         .collect();
-    for (index, row) in grid.rows.iter().enumerate() {
-        let new_group = index > 0 && grid.rows[index - 1].group != row.group;
+    for (index, row) in rows.iter().enumerate() {
+        let new_group = index > 0 && rows[index - 1].group != row.group;
         out.push_str(if new_group { "<tr class=\"group\">" } else { "<tr>" });
         table_row(&mut out, &grid, row, |column| aligned[column].get(index).map(String::as_str));
         out.push_str("</tr>\n");
@@ -190,6 +233,16 @@ fn table(study: &Study<'_>) -> String {
     }
     if grid.partial() {
         notes.push("†: the mean of the repeats that have this figure; not all do.".into());
+    }
+    if grid.unsure() {
+        notes.push("‡: too few repeats for an interval.".into());
+    }
+    if rows.len() < grid.rows.len() {
+        notes.push(format!(
+            "Here are the first {} of {} rows; <code>summary.json</code> has all.",
+            number::plain(rows.len() as f64),
+            number::plain(grid.rows.len() as f64)
+        ));
     }
     out + &notes.join(" ") + "</p>\n"
 }
@@ -210,19 +263,6 @@ fn table_row<'t>(out: &mut String, grid: &Grid, row: &Row, aligned: impl Fn(usiz
         };
         let _ = write!(out, "<td{class}>{text}</td>");
     }
-}
-
-/// What the manifest says, as far as it is plain.
-fn provenance(manifest: &Value) -> String {
-    let Some(entries) = manifest.as_object().filter(|entries| !entries.is_empty()) else {
-        return String::new();
-    };
-    let mut out = String::from("<dl>");
-    for (name, value) in entries {
-        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let _ = write!(out, "<div><dt>{}</dt><dd>{}</dd></div>", escape(name), escape(&value));
-    }
-    out + "</dl>"
 }
 
 #[cfg(test)]

@@ -1,58 +1,127 @@
 //! Reading a sweep: what varies, what chooses the protocol, and what an axis can be made of.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use hopcast_twin::results::{Document, Parameters, Summary};
+use hopcast_twin::results::{Document, Parameters, Run, Summary};
 use serde_json::Value;
 
+mod order;
 mod quantity;
 
-pub(crate) use quantity::axis_values;
+pub(crate) use order::{Order, distinct, grouped};
+pub(crate) use quantity::{AxisValues, axis_values};
 
 /// A document as its sweep orders it.
 ///
 /// A *case* here is one setting of the parameters that do not choose a protocol, and a *line* is what is compared
-/// within a case: a protocol, or a flow where each flow has one protocol only.
+/// within a case: a protocol, or a flow where each flow has one protocol only. A *group* is the flows that share a
+/// plot: all of them, or each with itself over other protocols. Cases, groups and lines are known by their places.
 pub(crate) struct Study<'d> {
     pub(crate) document: &'d Document,
     /// The paths that take more than one value, in the order of the sweep.
     pub(crate) varying: Vec<String>,
+    /// What each of them is called where space is short.
+    pub(crate) names: Vec<String>,
     /// Those of them that choose a protocol.
     pub(crate) choosing: Vec<String>,
     /// Each case's values of the other varying paths.
     pub(crate) cases: Vec<Vec<String>>,
     /// The names of the flows.
     pub(crate) flows: Vec<String>,
-    /// Which flows are compared with each other: all, or each with itself over other protocols.
-    pub(crate) groups: Vec<FlowGroup>,
+    /// The name of each group.
+    pub(crate) groups: Vec<String>,
     /// Every line's label; the place is its colour.
     pub(crate) lines: Vec<String>,
+    /// The summary's rows, in its order.
+    pub(crate) rows: Vec<Placed<'d>>,
+    /// The path whose values the x axis shows, with its unit and each value's place; the first that is numeric, or
+    /// else none.
+    pub(crate) axis: Option<(String, AxisValues)>,
+    case_places: Order<Vec<String>>,
+    flow_places: Order<String>,
+    /// The places of rows, by group and case.
+    members: BTreeMap<(usize, usize), Vec<usize>>,
+    runs: BTreeMap<Setting, Vec<&'d Run>>,
 }
 
-/// Flows that share a plot.
-pub(crate) struct FlowGroup {
-    pub(crate) name: String,
-    pub(crate) flows: Vec<String>,
+/// A row of the summary, with the places of what it belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placed<'d> {
+    pub(crate) summary: &'d Summary,
+    pub(crate) case: usize,
+    pub(crate) group: usize,
+    pub(crate) line: usize,
 }
+
+/// The values of all varying paths: those of the case, and those that choose the protocol.
+type Setting = (Vec<String>, Vec<String>);
 
 impl<'d> Study<'d> {
     pub(crate) fn new(document: &'d Document) -> Self {
-        let varying = varying(&document.summary);
-        let choosing = varying.iter().filter(|path| chooses(document, path)).cloned().collect();
-        let flows = distinct(document.summary.iter().map(|summary| summary.flow.clone()));
+        let summary = &document.summary;
+        let varying = varying(summary);
+        let choosing: Vec<String> = varying.iter().filter(|path| chooses(document, path)).cloned().collect();
+        let flow_places = Order::of(summary.iter().map(|row| row.flow.clone()));
         let mut study = Self {
             document,
+            names: short_names(&varying),
             varying,
             choosing,
             cases: Vec::new(),
-            flows,
+            flows: flow_places.clone().into_vec(),
             groups: Vec::new(),
             lines: Vec::new(),
+            rows: Vec::new(),
+            axis: None,
+            case_places: Order::of([]),
+            flow_places,
+            members: BTreeMap::new(),
+            runs: BTreeMap::new(),
         };
-        study.cases = distinct(document.summary.iter().map(|summary| study.case_key(&summary.parameters)));
-        study.groups = study.flow_groups();
-        study.lines = distinct(document.summary.iter().map(|summary| study.line_of(summary)));
+        study.groups = if study.compares_flows() { vec!["all flows".into()] } else { study.flows.clone() };
+        study.place_rows();
+        let axis = study.conditions().find_map(|path| {
+            let values = distinct(summary.iter().map(|row| value(&row.parameters, path)));
+            axis_values(&values).map(|axis| (path.clone(), axis))
+        });
+        study.axis = axis;
+        for run in &document.runs {
+            study.runs.entry(study.setting(&run.parameters)).or_default().push(run);
+        }
         study
+    }
+
+    fn place_rows(&mut self) {
+        let mut lines = Order::of([]);
+        let labels = self.labels();
+        for (index, (summary, label)) in self.document.summary.iter().zip(labels).enumerate() {
+            let case = self.case_places.insert(self.case_key(&summary.parameters));
+            let group = self.group_of(&summary.flow).unwrap_or_default();
+            self.members.entry((group, case)).or_default().push(index);
+            self.rows.push(Placed { summary, case, group, line: lines.insert(label) });
+        }
+        self.lines = lines.into_vec();
+        self.cases = self.case_places.clone().into_vec();
+    }
+
+    /// What each row is called among those it is compared with.
+    fn labels(&self) -> Vec<String> {
+        let summary = &self.document.summary;
+        if self.compares_flows() {
+            return summary.iter().map(|row| format!("{} · {}", row.flow, row.protocol)).collect();
+        }
+        let key = |row: &'d Summary| (row.flow.as_str(), row.protocol.as_str());
+        let choices = grouped(summary.iter().map(|row| (key(row), self.choice(&row.parameters))));
+        let several: BTreeMap<_, bool> =
+            choices.into_iter().map(|(key, choices)| (key, distinct(choices).len() > 1)).collect();
+        let label = |row: &'d Summary| {
+            if several[&key(row)] {
+                format!("{} ({})", row.protocol, self.choice(&row.parameters).join(", "))
+            } else {
+                row.protocol.clone()
+            }
+        };
+        summary.iter().map(label).collect()
     }
 
     /// The varying paths that do not choose a protocol.
@@ -60,70 +129,67 @@ impl<'d> Study<'d> {
         self.varying.iter().filter(|path| !self.choosing.contains(path))
     }
 
+    /// The short name of a varying path.
+    pub(crate) fn short_name<'p>(&'p self, path: &'p str) -> &'p str {
+        self.varying.iter().position(|other| other == path).map_or(path, |at| &self.names[at])
+    }
+
     /// Which case these parameters belong to.
-    pub(crate) fn case_key(&self, parameters: &Parameters) -> Vec<String> {
+    fn case_key(&self, parameters: &Parameters) -> Vec<String> {
         self.conditions().map(|path| value(parameters, path)).collect()
+    }
+
+    /// The place of the case that these parameters belong to, if the summary has it.
+    pub(crate) fn case_of(&self, parameters: &Parameters) -> Option<usize> {
+        self.case_places.place(&self.case_key(parameters))
     }
 
     /// A case for a caption: `loss 5 %, delay 10ms`; empty if there is only one.
     pub(crate) fn case_label(&self, case: &[String]) -> String {
-        let names = short_names(&self.varying);
-        let of = |path: &String| self.varying.iter().position(|other| other == path).map(|at| &names[at]);
         let parts = self.conditions().zip(case);
         let parts: Vec<String> =
-            parts.map(|(path, value)| format!("{} {value}", of(path).unwrap_or(path))).collect();
+            parts.map(|(path, value)| format!("{} {value}", self.short_name(path))).collect();
         parts.join(", ")
     }
 
-    /// What this row is called among those it is compared with.
-    pub(crate) fn line_of(&self, summary: &Summary) -> String {
-        self.line(&summary.flow, &summary.protocol, &summary.parameters)
-    }
-
-    /// What a flow of a run is called among those it is compared with.
-    pub(crate) fn line(&self, flow: &str, protocol: &str, parameters: &Parameters) -> String {
-        if self.compares_flows() {
-            return format!("{flow} · {protocol}");
-        }
-        let same = |other: &&Summary| other.flow == flow && other.protocol == protocol;
-        let choices = self.document.summary.iter().filter(same).map(|other| self.choice(&other.parameters));
-        if choices.collect::<BTreeSet<_>>().len() < 2 {
-            return protocol.to_owned();
-        }
-        format!("{protocol} ({})", self.choice(parameters).join(", "))
-    }
-
     /// The values of the paths that choose a protocol.
-    pub(crate) fn choice(&self, parameters: &Parameters) -> Vec<String> {
+    fn choice(&self, parameters: &Parameters) -> Vec<String> {
         self.choosing.iter().map(|path| value(parameters, path)).collect()
     }
 
-    /// The colour, dash and mark of a line.
-    pub(crate) fn style(&self, line: &str) -> usize {
-        self.lines.iter().position(|other| other == line).unwrap_or(0)
+    /// The values of all varying paths.
+    pub(crate) fn setting(&self, parameters: &Parameters) -> Setting {
+        (self.case_key(parameters), self.choice(parameters))
     }
 
-    /// The path whose values the x axis shows, with its unit and each value's place; the first that is numeric, or
-    /// else none.
-    pub(crate) fn axis(&self) -> Option<(&String, quantity::AxisValues)> {
-        self.conditions().find_map(|path| {
-            let values =
-                distinct(self.document.summary.iter().map(|summary| value(&summary.parameters, path)));
-            axis_values(&values).map(|axis| (path, axis))
-        })
+    /// Every repeat of this setting.
+    pub(crate) fn runs_of(&self, setting: &Setting) -> &[&'d Run] {
+        self.runs.get(setting).map_or(&[], Vec::as_slice)
+    }
+
+    /// The group of a flow.
+    pub(crate) fn group_of(&self, flow: &str) -> Option<usize> {
+        let place = self.flow_places.place(&flow.to_owned())?;
+        Some(if self.compares_flows() { 0 } else { place })
+    }
+
+    /// The rows of a group in one case.
+    pub(crate) fn members(&self, group: usize, case: usize) -> impl Iterator<Item = &Placed<'d>> {
+        self.members.get(&(group, case)).into_iter().flatten().map(|row| &self.rows[*row])
+    }
+
+    /// The rows of a group, by case.
+    pub(crate) fn group_members(
+        &self,
+        group: usize,
+    ) -> impl Iterator<Item = (usize, impl Iterator<Item = &Placed<'d>>)> {
+        let of_group = self.members.range((group, 0)..(group + 1, 0));
+        of_group.map(|((_, case), rows)| (*case, rows.iter().map(|row| &self.rows[*row])))
     }
 
     /// Whether the lines of a picture are flows, each with a task of its own, rather than protocols for one task.
     pub(crate) fn compares_flows(&self) -> bool {
         self.flows.len() > 1 && self.choosing.is_empty() && self.flows.len() <= 10
-    }
-
-    fn flow_groups(&self) -> Vec<FlowGroup> {
-        if self.compares_flows() {
-            return vec![FlowGroup { name: "all flows".into(), flows: self.flows.clone() }];
-        }
-        let alone = |flow: &String| FlowGroup { name: flow.clone(), flows: vec![flow.clone()] };
-        self.flows.iter().map(alone).collect()
     }
 }
 
@@ -136,14 +202,8 @@ pub(crate) fn value(parameters: &Parameters, path: &str) -> String {
     }
 }
 
-/// Each once, in the order of first appearance.
-pub(crate) fn distinct<T: Clone + Ord>(items: impl IntoIterator<Item = T>) -> Vec<T> {
-    let mut seen = BTreeSet::new();
-    items.into_iter().filter(|item| seen.insert(item.clone())).collect()
-}
-
 /// The last elements of each path, as many as tell it from the others: `events.0.loss` is `loss`.
-pub(crate) fn short_names(paths: &[String]) -> Vec<String> {
+fn short_names(paths: &[String]) -> Vec<String> {
     let tail = |path: &str, count: usize| {
         let parts: Vec<&str> = path.split('.').collect();
         parts[parts.len().saturating_sub(count)..].join(".")

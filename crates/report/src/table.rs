@@ -4,7 +4,7 @@ use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyl
 use hopcast_twin::results::Document;
 
 use crate::align::{BEST, PLAIN, Padding, align};
-use crate::grid::{Cell, Column, Grid, Row};
+use crate::grid::{Cell, Column, Grid, PUBLISHED_ASIDE, Row};
 use crate::study::Study;
 
 /// How to print a table.
@@ -71,10 +71,24 @@ struct Shown {
     intervals: Intervals,
 }
 
+impl Shown {
+    fn has_intervals(&self, grid: &Grid, column: usize) -> bool {
+        match self.intervals {
+            Intervals::All => true,
+            Intervals::Goodput => grid.columns[column].rank == 0,
+            Intervals::None => false,
+        }
+    }
+}
+
+/// From this many columns on, published figures other than goodput are worth their room.
+const ROOMY: usize = 140;
+
 /// Lays the grid out, leaving out the least important things until it fits.
 fn fit(grid: &Grid, width: Option<u16>) -> (String, Shown) {
     let limit = width.map_or(usize::MAX, usize::from);
-    let mut shown = Shown { columns: vec![true; grid.columns.len()], intervals: Intervals::All };
+    let columns = grid.columns.iter().map(|column| limit >= ROOMY || column.rank < PUBLISHED_ASIDE).collect();
+    let mut shown = Shown { columns, intervals: Intervals::All };
     let mut name_length = usize::MAX;
     loop {
         let text = lay_out(grid, &shown, name_length);
@@ -116,17 +130,14 @@ fn lay_out(grid: &Grid, shown: &Shown, name_length: usize) -> String {
         let length = if *numeric { usize::MAX } else { name_length };
         format!("{}\n{unit}", clip(title, length))
     }));
+    let marks = grid.marks();
     let texts: Vec<Vec<String>> = columns
         .iter()
         .map(|column| {
             let cells: Vec<&Cell> = grid.rows.iter().map(|row| &row.cells[*column]).collect();
-            let intervals = match shown.intervals {
-                Intervals::All => true,
-                Intervals::Goodput => grid.columns[*column].rank == 0,
-                Intervals::None => false,
-            };
+            let intervals = shown.has_intervals(grid, *column);
             if grid.columns[*column].numeric {
-                align(&cells, intervals, grid.marks(), &Padding::TERMINAL)
+                align(&cells, intervals, marks, &Padding::TERMINAL)
             } else {
                 cells.iter().map(|cell| clip(cell.text.as_deref().unwrap_or("–"), name_length)).collect()
             }
@@ -189,6 +200,11 @@ fn notes(document: &Document, grid: &Grid, shown: &Shown) -> Vec<String> {
     if grid.partial() {
         legend.push("† mean of the repeats that have this figure".into());
     }
+    let unsure = |column: usize| grid.rows.iter().any(|row| row.cells[column].unsure);
+    let with_intervals = |column: &usize| shown.columns[*column] && shown.has_intervals(grid, *column);
+    if (0..grid.columns.len()).filter(with_intervals).any(unsure) {
+        legend.push("‡ too few repeats for an interval".into());
+    }
     if !legend.is_empty() {
         notes.push(legend.join("; "));
     }
@@ -197,11 +213,7 @@ fn notes(document: &Document, grid: &Grid, shown: &Shown) -> Vec<String> {
         .iter()
         .zip(&shown.columns)
         .filter(|(_, shown)| !**shown)
-        .map(
-            |(column, _)| {
-                if column.title == "ours ÷" { "ours ÷ published".into() } else { column.title.clone() }
-            },
-        )
+        .map(|(column, _)| column.name.clone())
         .collect();
     let intervals = grid.intervals().then_some(shown.intervals);
     match intervals {
@@ -234,8 +246,11 @@ const HOST_DROPS: [(&str, &str); 7] = [
 fn host_drops(document: &Document) -> Option<String> {
     let sum = |counter| -> u64 { document.runs.iter().filter_map(|run| run.hosts.get(counter)).sum() };
     let drops = HOST_DROPS.map(|(counter, words)| (sum(counter), words));
-    let drops: Vec<String> =
-        drops.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}")).collect();
+    let drops: Vec<String> = drops
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, words)| format!("{count} {words}"))
+        .collect();
     (!drops.is_empty()).then(|| format!("packets that hosts dropped, over all runs: {}", drops.join(", ")))
 }
 

@@ -67,10 +67,14 @@ impl Topology {
         }
         let renumbered: BTreeMap<usize, usize> =
             keep.iter().enumerate().map(|(new, old)| (*old, new)).collect();
-        let carried = |link: &TopologyLink| {
-            let ends: BTreeSet<&str> = link.ends.iter().map(|end| self.nodes[*end].name.as_str()).collect();
-            link.ends.len() > 2
-                || used.iter().any(|(from, to)| ends.contains(from.as_str()) && ends.contains(to.as_str()))
+        let used: BTreeSet<(&str, &str)> =
+            used.iter().map(|(from, to)| (from.as_str(), to.as_str())).collect();
+        let carried = |link: &TopologyLink| match link.ends.as_slice() {
+            [a, b] => {
+                let (a, b) = (self.nodes[*a].name.as_str(), self.nodes[*b].name.as_str());
+                used.contains(&(a, b)) || used.contains(&(b, a))
+            }
+            ends => ends.len() > 2,
         };
         let links = self.links.iter().filter_map(|link| {
             let ends: Vec<usize> = link.ends.iter().filter_map(|end| renumbered.get(end)).copied().collect();

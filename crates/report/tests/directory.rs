@@ -55,6 +55,18 @@ fn flows_have_a_row_for_each_run_with_the_swept_values() {
 }
 
 #[test]
+fn a_flow_without_a_window_has_an_empty_cell_for_its_goodput() {
+    let (mut document, topology) = fixture::mesh();
+    document.runs[0].flows[1].figures.goodput_mbps = None;
+    let dir = tempfile::tempdir().unwrap();
+    write_run_directory(dir.path(), &document, &topology, json!({})).unwrap();
+    let flows = fs::read_to_string(dir.path().join("flows.csv")).unwrap();
+    let image = flows.lines().find(|line| line.contains(",image,")).unwrap();
+    assert!(image.starts_with("0,0,image,norm,n0,n6,,"), "{image}");
+    assert_eq!(read_run_directory(dir.path()).unwrap().document.runs[0].flows[1].figures.goodput_mbps, None);
+}
+
+#[test]
 fn errors_name_the_file_and_what_was_wrong() {
     let (document, topology) = fixture::mesh();
     let dir = tempfile::tempdir().unwrap();

@@ -3,7 +3,7 @@
 mod fixture;
 
 use hopcast_report::{Plot, Topology, TopologyNode, html, plots};
-use hopcast_twin::results::{Document, Link};
+use hopcast_twin::results::{Document, Link, Run, Summary};
 use serde_json::{Value, json};
 
 const EVIL: &str = "</text><script>alert(1)</script>\"'&{{manifest}}";
@@ -63,6 +63,48 @@ fn every_case_has_its_pictures() {
     let stems: Vec<String> = plots(&document, &topology).into_iter().map(|plot| plot.file_stem).collect();
     let count = |kind: &str| stems.iter().filter(|stem| stem.contains(kind)).count();
     assert_eq!((count("throughput"), count("latency"), count("series"), count("network")), (1, 5, 5, 15));
+}
+
+#[test]
+fn of_a_thousand_flows_the_first_have_pictures_and_the_page_says_so() {
+    let (mut document, topology) = fixture::six_hops();
+    document.runs.truncate(1);
+    document.summary.truncate(1);
+    let (run, row) = (document.runs[0].clone(), document.summary.remove(0));
+    let run = &run;
+    document.runs[0].flows = (0..1000)
+        .map(|n| hopcast_twin::results::Flow { name: format!("flow{n}"), ..run.flows[0].clone() })
+        .collect();
+    document.runs[0].series.flows =
+        (0..1000).map(|n| (format!("flow{n}"), run.series.flows[0].1.clone())).collect();
+    document.runs[0].latency = (0..1000)
+        .map(|n| hopcast_twin::results::LatencyCurve { flow: format!("flow{n}"), ..run.latency[0].clone() })
+        .collect();
+    document.summary = (0..1000).map(|n| Summary { flow: format!("flow{n}"), ..row.clone() }).collect();
+    assert_eq!(plots(&document, &topology).len(), 3 * 24 + 1);
+    let page = html::render(&document, &topology, &Value::Null);
+    assert_eq!(page.matches("Of 1,000 pictures of this kind, 24 are drawn").count(), 3);
+    assert!(page.contains("The numbers of the other 976 are in <code>latency.csv</code>."));
+    assert_eq!(page.matches("<option").count(), 3 * 24, "a selector offers what there is");
+}
+
+#[test]
+fn ten_thousand_cases_are_one_line_with_few_marks_and_a_table_that_a_browser_can_lay_out() {
+    let (mut document, topology) = fixture::six_hops();
+    let (run, row) = (document.runs[0].clone(), document.summary[0].clone());
+    let delay = |n: usize| json!({ "delay": format!("{n} us") }).as_object().cloned().unwrap();
+    document.runs = (0..10_000).map(|n| Run { parameters: delay(n), ..run.clone() }).collect();
+    document.summary = (0..10_000).map(|n| Summary { parameters: delay(n), ..row.clone() }).collect();
+    for run in &mut document.runs {
+        run.latency[0].points.truncate(5);
+    }
+    let plots = plots(&document, &topology);
+    assert_eq!(plots.len(), 1 + 3 * 24);
+    assert!(plots[0].caption.contains("of a line, every 100th mark is drawn"), "{}", plots[0].caption);
+    assert!(plots[0].standalone().len() < 100_000);
+    let page = html::render(&document, &topology, &Value::Null);
+    assert!(page.contains("Here are the first 1,000 of 10,000 rows"));
+    assert!(page.len() < 3_000_000, "{}", page.len());
 }
 
 #[test]

@@ -38,8 +38,64 @@ fn the_best_of_each_loss_is_marked_and_the_mark_explained() {
 fn published_figures_stand_beside_ours_with_their_ratio() {
     let table = render(&fixture::six_hops().0, plain(None));
     assert!(line(&table, &["tcp-cubic", " 0.05 "]).contains("1.04"));
-    assert!(line(&table, &["214.4"]).ends_with("1.01"));
-    assert!(line(&table, &["tcp-bbr"]).ends_with("–           –"));
+    let words: Vec<&str> = line(&table, &["214.4"]).split_whitespace().collect();
+    let published = words.iter().position(|word| *word == "214.4").unwrap();
+    assert_eq!(words[published + 1], "1.01");
+    let cubic: Vec<&str> = line(&table, &["tcp-bbr"]).split_whitespace().collect();
+    assert_eq!(&cubic[4..6], ["–", "–"], "nothing was published of BBR");
+}
+
+#[test]
+fn published_reliability_stands_behind_ours_where_there_is_room_for_it() {
+    let mut document = fixture::six_hops().0;
+    for row in &mut document.summary {
+        row.published.insert("reliability".into(), 1.0);
+    }
+    let heading = |width| {
+        render(&document, plain(width)).lines().next().unwrap().split("  ").fold(
+            String::new(),
+            |mut out, part| {
+                if !part.trim().is_empty() {
+                    out.push_str(&format!("{}|", part.trim()));
+                }
+                out
+            },
+        )
+    };
+    assert!(
+        heading(None).contains("|goodput|published|ours ÷|of min-cut|reliability|published|ours ÷|latency")
+    );
+    assert!(heading(Some(139)).contains("|goodput|published|ours ÷|of min-cut|reliability|latency"));
+    let narrow = render(&document, plain(Some(139)));
+    assert!(
+        narrow.contains("left out for want of width: published reliability, ours ÷ published reliability")
+    );
+}
+
+#[test]
+fn an_interval_that_says_nothing_is_a_mark_instead() {
+    let mut document = fixture::six_hops().0;
+    let leaf = |mean: f64, ci95: f64| serde_json::json!({ "mean": mean, "ci95": ci95, "n": 2 });
+    let figures = &mut document.summary[0].figures;
+    figures.insert("goodput_mbps".into(), leaf(2590.0, 14995.0));
+    figures.insert("reliability".into(), leaf(0.917, 1.059));
+    let table = render(&document, plain(None));
+    let row = line(&table, &["2,590"]);
+    assert!(row.contains("91.7") && !row.contains("105.9") && !row.contains("14,995"), "{table}");
+    assert_eq!(row.matches('‡').count(), 2, "{table}");
+    assert!(table.contains("‡ too few repeats for an interval"));
+    let narrow = render(&document, plain(Some(80)));
+    assert_eq!(line(&narrow, &["2,590"]).matches('‡').count(), 1, "no mark where no interval would stand");
+    document.summary[0].figures.insert("goodput_mbps".into(), leaf(2590.0, 1.0));
+    assert!(!render(&document, plain(Some(80))).contains('‡'));
+}
+
+#[test]
+fn a_flow_without_a_window_has_no_goodput_in_the_table() {
+    let mut document = fixture::mesh().0;
+    document.summary[1].figures.insert("goodput_mbps".into(), serde_json::Value::Null);
+    let table = render(&document, plain(None));
+    assert!(line(&table, &["image"]).contains('–') && !table.contains('†'), "{table}");
 }
 
 #[test]

@@ -11,18 +11,23 @@
 //! | `app` | the workloads, as machines: `cbr`, `bulk`, `file`, `messages` |
 //! | `meter` | what is measured of a flow |
 //! | `capture` | pcapng |
+//! | `collect` | from a world that has run to its part of the document |
+//! | [`monitor`] | how far runs have come |
 //! | [`mod@run`] | all cases and repeats, on every core |
 //! | [`stats`] | means with intervals |
 //! | [`results`] | the document |
 
 mod app;
 pub mod capture;
+mod collect;
 mod meter;
+pub mod monitor;
 pub mod results;
 pub mod run;
 pub mod scenario;
 pub mod stats;
 pub mod world;
 
-pub use run::{Monitor, end_of, run};
+pub use monitor::Monitor;
+pub use run::{end_of, run};
 pub use world::World;

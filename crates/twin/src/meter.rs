@@ -28,16 +28,25 @@ pub(crate) struct Meter {
     pub(crate) round_trip: Distribution,
     pub(crate) jitter: Jitter,
     pub(crate) started: Option<Instant>,
+    /// When the sender had sent all of a bounded flow that it will send.
+    pub(crate) ended: Option<Instant>,
+    pub(crate) last_payload: Option<Instant>,
     pub(crate) completed: Option<Instant>,
     pub(crate) hash_ok: Option<bool>,
     /// Units whose bytes arrived other than they were sent. Checksums and protocols must keep this at zero.
     pub(crate) damaged_units: u64,
     /// Units that arrived again.
     pub(crate) duplicate_units: u64,
+    /// Units that arrived so late that there was no telling whether they had before.
+    pub(crate) too_old_units: u64,
+    /// How many steps the time series has.
+    steps: usize,
 }
 
 impl Meter {
-    pub(crate) fn shared(measure: Measure) -> SharedMeter {
+    /// A meter for a run of `duration`.
+    pub(crate) fn shared(measure: Measure, duration: Duration) -> SharedMeter {
+        let steps = (duration.as_nanos() / measure.interval.as_nanos().max(1)) as usize;
         Rc::new(RefCell::new(Self {
             measure,
             payload_bytes: 0,
@@ -48,10 +57,14 @@ impl Meter {
             round_trip: Distribution::default(),
             jitter: Jitter::default(),
             started: None,
+            ended: None,
+            last_payload: None,
             completed: None,
             hash_ok: None,
             damaged_units: 0,
             duplicate_units: 0,
+            too_old_units: 0,
+            steps,
         }))
     }
 
@@ -62,6 +75,11 @@ impl Meter {
     /// The application begins; only the first time counts.
     pub(crate) fn start(&mut self, now: Instant) {
         self.started.get_or_insert(now);
+    }
+
+    /// The sender has sent all that it will.
+    pub(crate) fn end(&mut self, now: Instant) {
+        self.ended.get_or_insert(now);
     }
 
     /// A unit was sent at `at`.
@@ -95,13 +113,28 @@ impl Meter {
         }
     }
 
+    /// The span over which a bounded flow is measured: as much of the measurement window as it lasted. It lasts until it
+    /// is complete, or else until its sender has sent all it will and the last of that has arrived, or else until the
+    /// window's end. `None` if nothing of it lies in the window.
+    pub(crate) fn lasted(&self) -> Option<(Instant, Instant)> {
+        let Measure { from, to, .. } = self.measure;
+        let ended = self.ended.map(|ended| self.last_payload.map_or(ended, |last| last.max(ended)));
+        let from = self.started?.max(from);
+        let to = self.completed.or(ended).unwrap_or(to).min(to);
+        (from < to).then_some((from, to))
+    }
+
     /// Payload was delivered for the first time.
     pub(crate) fn payload(&mut self, now: Instant, bytes: usize) {
         let bytes = bytes as u64;
         if self.counts(now) {
             self.payload_bytes += bytes;
         }
+        self.last_payload = Some(now);
         let step = (now.as_nanos() / self.measure.interval.as_nanos().max(1)) as usize;
+        if step >= self.steps {
+            return;
+        }
         if step >= self.step_bytes.len() {
             self.step_bytes.resize(step + 1, 0);
         }

@@ -81,8 +81,9 @@ pub struct Receiver {
 /// What is measured of a flow. `None` prints as null: not applicable, or nothing to measure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Payload bytes delivered for the first time, in Mbit/s over the window.
-    pub goodput_mbps: f64,
+    /// Payload bytes delivered for the first time, in Mbit/s over the window; null if the flow, being bounded, did not
+    /// last into the window.
+    pub goodput_mbps: Option<f64>,
     /// Units sent in the window.
     pub sent_units: u64,
     /// Those of them that were delivered, by the end of the run.
@@ -148,7 +149,7 @@ pub struct Summary {
     pub flow: String,
     /// The transport, stack or variant.
     pub protocol: String,
-    /// Each figure that all repeats have, by the name it has in [`Figures`] (`latency_ms.p99` and so on), in the
+    /// The mean of each figure over the repeats that have it (its `n` says how many), by the name it has in [`Figures`] (`latency_ms.p99` and so on), in the
     /// order of that type.
     #[serde(flatten)]
     pub figures: serde_json::Map<String, serde_json::Value>,

@@ -27,16 +27,15 @@ pub fn mean(values: &[f64]) -> Option<Mean> {
 /// One summary for each case and flow, in the order in which they first appear.
 pub fn summarise(runs: &[Run], published: &[Published]) -> Vec<Summary> {
     let mut groups: Vec<(&Parameters, &str, &str, Vec<&Figures>)> = Vec::new();
-    for run in runs {
-        for flow in &run.flows {
-            // Repeats of a case stand together, so the group is among the last.
-            let known = groups
-                .iter_mut()
-                .rev()
-                .find(|(parameters, name, _, _)| *parameters == &run.parameters && *name == flow.name);
-            match known {
-                Some((_, _, _, figures)) => figures.push(&flow.figures),
-                None => groups.push((&run.parameters, &flow.name, &flow.protocol, vec![&flow.figures])),
+    // The repeats of a case stand together: its groups are the last ones, one for each flow.
+    for case in runs.chunk_by(|one, other| one.parameters == other.parameters) {
+        let first = groups.len();
+        for run in case {
+            for (place, flow) in run.flows.iter().enumerate() {
+                match groups.get_mut(first + place) {
+                    Some((_, _, _, figures)) => figures.push(&flow.figures),
+                    None => groups.push((&run.parameters, &flow.name, &flow.protocol, vec![&flow.figures])),
+                }
             }
         }
     }

@@ -79,7 +79,7 @@ flows:
   - { name: bulk, from: n0, to: n2, over: udp, app: bulk }
 ",
     );
-    near(flow.figures.goodput_mbps, 10.0 * 1472.0 / 1514.0, 0.002);
+    near(flow.figures.goodput_mbps.unwrap(), 10.0 * 1472.0 / 1514.0, 0.002);
     near(flow.figures.min_cut_fraction.unwrap(), 1472.0 / 1514.0, 0.002);
 }
 

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use hopcast_core::{Duration, Instant};
 use hopcast_twin::scenario::model::{Plan, Scenario};
-use hopcast_twin::scenario::{Overrides, capacity, describe, load_text};
+use hopcast_twin::scenario::{Capacities, Overrides, capacity, describe, load_text};
 
 fn plan(text: &str) -> Plan {
     load_text(Path::new("test.yaml"), text, &Overrides::default()).unwrap_or_else(|error| panic!("{error}"))
@@ -13,7 +14,7 @@ fn plan(text: &str) -> Plan {
 fn min_cut(topology: &str, events: &str) -> Option<f64> {
     let plan = plan(&format!(
         "duration: 10s\nmeasure: {{ from: 2s }}\ntopology: {{ {topology} }}\nevents: [{events}]\n\
-         flows: [{{ from: a, to: d, over: udp, app: bulk }}]"
+         flows: [{{ from: a, to: d, over: tcp-cubic, app: bulk }}]"
     ));
     let scenario: &Scenario = &plan.cases[0].scenario;
     capacity(scenario, scenario.flows[0].from, scenario.flows[0].to).map(|bits| bits / 1e6)
@@ -42,6 +43,26 @@ fn what_is_scheduled_counts_for_its_time_in_the_window() {
 }
 
 #[test]
+fn another_window_can_be_asked_for() {
+    let plan = plan(&format!(
+        "duration: 10s\nmeasure: {{ from: 2s }}\ntopology: {{ {TWO_WAYS} }}\nevents: [\
+         {{ at: 4s, links: a-b, down: true }}, {{ at: 6s, links: a-b, up: true, rate: 1 Mbit/s }}]\n\
+         flows: [{{ from: a, to: d, over: tcp-cubic, app: bulk }}]"
+    ));
+    let scenario: &Scenario = &plan.cases[0].scenario;
+    let cut = |from: f64, to: f64| {
+        let at = |seconds| Instant::ZERO + Duration::from_secs_f64(seconds);
+        Capacities::over(scenario, at(from), at(to)).between(0, 3).map(|bits| bits / 1e6)
+    };
+    assert_eq!(cut(2.0, 10.0), capacity(scenario, 0, 3).map(|bits| bits / 1e6));
+    assert_eq!((cut(0.0, 4.0), cut(4.0, 6.0), cut(6.0, 8.0)), (Some(15.0), Some(5.0), Some(6.0)));
+    assert_eq!(cut(3.0, 5.0), Some(10.0));
+    // Of an empty window, what is there at its start, with what happens at that instant.
+    assert_eq!((cut(3.0, 3.0), cut(4.0, 4.0), cut(6.0, 1.0)), (Some(15.0), Some(5.0), Some(6.0)));
+    assert_eq!(cut(5.999, 5.999), Some(5.0));
+}
+
+#[test]
 fn without_rates_it_is_unbounded_unless_all_is_lost() {
     assert_eq!(min_cut("nodes: [a, d], links: [{ between: [a, d], loss: 50 % }]", ""), None);
     assert_eq!(min_cut("nodes: [a, d], links: [{ between: [a, d], loss: 100 % }]", ""), Some(0.0));
@@ -60,7 +81,7 @@ fn a_medium_carries_one_transmission_at_a_time() {
 fn a_long_chain_is_no_trouble() {
     let plan = plan(
         "duration: 1s\ntopology: { chain: { hops: 200000, link: { rate: 1 Mbit/s } } }\n\
-         flows: [{ from: n0, to: n200000, over: udp, app: bulk }]",
+         flows: [{ from: n0, to: n1, over: udp, app: bulk }]",
     );
     assert_eq!(capacity(&plan.cases[0].scenario, 0, 200_000), Some(1e6));
 }
@@ -91,13 +112,15 @@ events:
   - { at: 60s, stop: file }
 roles: { relay: [n1] }
 capture: [n0, x]
+variants:
+  tcp-rfc: { tcp-cubic: { min-rto: 1s, delayed-ack: 500ms, sack: off, initial-window: 3, send-buffer: 1 MiB } }
 flows:
   - { name: bulk, from: n0, to: n14, over: tcp-cubic, app: { bulk: { bytes: 1 MiB, stop: 9s } } }
   - { name: file, from: n0, to: y, over: udp, app: { cbr: { rate: 1 Mbit/s, start: event } } }
-  - { name: echo, from: x, to: z, over: [tcp-bbr, tunnel], app: { messages: { size: 64 B, rate: 8 Hz } } }
+  - { name: echo, from: x, to: z, over: [tcp-bbr, tunnel], ip: 6, app: { messages: { size: 64 B, rate: 8 Hz } } }
 sweep:
   events.storm.loss: [5 %, 10 %]
-  flows.bulk.over: [udp, [tcp-cubic, tunnel, udp]]",
+  flows.bulk.over: [tcp-rfc, [tcp-cubic, tunnel, udp]]",
     );
     let expected = "\
 All there is
@@ -128,16 +151,66 @@ Events: 5
   60s: flow file stops (after the end)
 
 Flows: 3
-  bulk: n0 to n14 over udp: 1 MiB in bulk, from 0s to 9s
+  bulk: n0 to n14 over tcp-rfc: 1 MiB in bulk, from 0s to 9s
+    stack: tcp-cubic (initial-window 3, sack off, min-rto 1s, delayed-ack 500ms, send-buffer 1 MiB)
     14 hops, min-cut 9.677778 Mbit/s
   file: n0 to y over udp: datagrams of 1472 B, 1 Mbit/s, from its start event
     2 hops, min-cut 972.222 kbit/s
-  echo: x to z over tcp-bbr/tunnel: messages of 64 B every 125ms, from 0s
+  echo: x to z over tcp-bbr/tunnel, IPv6: messages of 64 B every 125ms, from 0s
+    stack: tcp-bbr/tunnel/udp
     1 hop, min-cut unbounded
 
 Sweep: 4 cases
   events.storm.loss: 5 %, 10 %
-  flows.bulk.over: udp, tcp-cubic/tunnel/udp
+  flows.bulk.over: tcp-rfc, tcp-cubic/tunnel/udp
 ";
     assert_eq!(describe(&plan), expected);
+}
+
+/// The lines of the description that begin with `start`.
+fn lines(text: &str, start: &str) -> Vec<String> {
+    let text = describe(&plan(text));
+    text.lines().filter(|line| line.starts_with(start)).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_long_sweep_is_described_with_the_number_of_its_values() {
+    let values = |count: u64| (1..=count).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "duration: 1s\ntopology: {{ chain: {{ hops: 1 }} }}\nflows: [{{ from: n0, to: n1, over: tcp-cubic, app: bulk }}]\n\
+         sweep: {{ seed: [{}], measure.interval: [1ms, 2ms] }}",
+        values(100)
+    );
+    assert_eq!(lines(&text, "  seed"), ["  seed: 1, 2, 3, 4, 5, 6, 7, 8, … 100 (100 in all)"]);
+    assert_eq!(lines(&text, "Sweep"), ["Sweep: 200 cases"]);
+}
+
+#[test]
+fn what_is_most_likely_not_meant_is_noted() {
+    let text = "duration: 10s
+topology: { chain: { hops: 1, link: { rate: 1 Mbit/s } } }
+events:
+  - { at: 10s, start: late }
+  - { at: 2s, start: early }
+flows:
+  - { name: late, from: n0, to: n1, over: udp, app: { bulk: { start: event } } }
+  - { name: never, from: n0, to: n1, over: udp, app: { bulk: { start: event } } }
+  - { name: after, from: n0, to: n1, over: udp, app: { bulk: { start: 10s } } }
+  - { name: early, from: n0, to: n1, over: udp, app: { bulk: { start: 11s } } }
+  - { name: long, from: n0, to: n1, over: udp, app: { bulk: { stop: 20s } } }
+  - { name: right, from: n0, to: n1, over: udp, app: { bulk: { start: 1s, stop: 10s } } }
+";
+    let expected = [
+        "note: flow after starts at 10s, not before the end of the run at 10s: it sends nothing",
+        "note: flow long stops at 20s, after the end of the run at 10s",
+        "note: flow never waits for a start event, and there is none: it sends nothing",
+        "note: the start event of flow late at 10s is not before the end of the run at 10s",
+    ];
+    assert_eq!(lines(text, "note:"), expected);
+    let swept =
+        format!("{text}sweep: {{ flows.never.app: [bulk, {{ bulk: {{ start: event }} }}], seed: [1, 2] }}");
+    let note =
+        "note: flow never waits for a start event, and there is none: it sends nothing (in 2 of 4 cases)";
+    assert_eq!(lines(&swept, "note: flow never"), [note]);
+    assert!(lines(&text.replace("duration: 10s", "duration: 1min"), "note: flow long").is_empty());
 }

@@ -246,12 +246,12 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "over: tcp-cubic, app: bulk",
         "over: udp, app: { cbr: { rate: 1 Mbit/s, size: 1473 B } }",
-        "bad.yaml:10:53: `size`: expected at most 1472 B, what an MTU of 1500 leaves over `udp` (hosts do not fragment), found 1473 B",
+        "bad.yaml:10:53: `size`: expected at most 1472 B, what the MTU of 1500 of the link `n0-n1` leaves over `udp` (hosts do not fragment), found 1473 B",
     ),
     (
         "over: tcp-cubic, app: bulk",
         "over: udp, ip: 6, app: { messages: { every: 1ms, size: 1453 B } }",
-        "bad.yaml:10:60: `size`: expected at most 1452 B, what an MTU of 1500 leaves over `udp` (hosts do not fragment), found 1453 B",
+        "bad.yaml:10:60: `size`: expected at most 1452 B, what the MTU of 1500 of the link `n0-n1` leaves over `udp` (hosts do not fragment), found 1453 B",
     ),
     (
         "app: bulk",
@@ -391,6 +391,21 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         "duration: 10s",
+        "duration: 10s\nsweep: { events.loss.loss: [5 %, 10 %, 10%, 5 %] }",
+        "bad.yaml:2:40: `events.loss.loss`: the value `10%` is swept twice",
+    ),
+    (
+        "duration: 10s",
+        "duration: 10s\nsweep: { flows.bulk.over: [tcp-bbr, [tcp-bbr]] }",
+        "bad.yaml:2:37: `flows.bulk.over`: the value `tcp-bbr` is swept twice",
+    ),
+    (
+        "duration: 10s",
+        "duration: 10s\nsweep: { zip: { seed: [1, 1, 1], events.0.loss: [1 %, 2 %, 1 %] } }",
+        "bad.yaml:2:30: `zip`: the values `1`, `1 %` are swept twice",
+    ),
+    (
+        "duration: 10s",
         "duration: 10s\ninclude: nothere.yaml",
         "bad.yaml:2:10: cannot read `nothere.yaml`: No such file or directory",
     ),
@@ -463,6 +478,16 @@ const WRONG_SETS: &[(&str, &str)] = &[
         "flows.bulk.app.cbr.rate=1 Mbit/s",
         "--set flows.bulk.app.cbr.rate=1 Mbit/s: `flows.bulk.app` is the value `bulk`: there is no `cbr` in it",
     ),
+    (
+        "include=x.yaml",
+        "--set include=x.yaml: `include` cannot be set: files are included before anything is set",
+    ),
+    (
+        "quick.duration=1s",
+        "--set quick.duration=1s: `quick` cannot be set: set what it would change, which wins over `quick`",
+    ),
+    ("sweep.include=[x]", "--set sweep.include=[x]: `include` cannot be swept"),
+    ("sweep.seed=[1, 2, 1]", "--set sweep.seed=[1, 2, 1]: `seed`: the value `1` is swept twice"),
     ("repeats=0", "--set repeats=0: `repeats`: expected a whole number from 1 to 100000, found `0`"),
     ("=1", "--set =1: expected a path such as `flows.bulk.over`, found ``"),
 ];
@@ -476,6 +501,184 @@ fn a_wrong_set_is_told_by_its_own_text() {
     let overrides = Overrides { repeats: Some(0), ..Overrides::default() };
     let expected = "--repeats 0: `repeats`: expected a whole number from 1 to 100000, found `0`";
     assert_eq!(error_of(GOOD, &overrides), expected);
+}
+
+#[test]
+fn a_set_of_another_choice_than_the_file_made_is_told_by_its_own_text() {
+    let text = GOOD
+        .replace(
+            "loss: 1 %",
+            "loss: { gilbert-elliott: { p: 1 %, r: 9 % } }, queue: { codel: { target: 1ms } }",
+        )
+        .replace("app: bulk", "app: { cbr: { rate: 1 Mbit/s } }")
+        .replace("over: tcp-cubic", "over: [{ udp: }]");
+    let text = format!("{text}variants: {{ slow: {{ tcp-cubic: {{ sack: off }} }} }}\n");
+    assert_eq!(error_of(&text, &Overrides::default()), "no error");
+    for (set, expected) in [
+        ("flows.bulk.app.bulk.start=1s", "`flows.bulk.app` is `cbr`: there is no `bulk` in it"),
+        ("flows.0.app.bulk=", "`flows.0.app` is `cbr`: there is no `bulk` in it"),
+        ("flows.0.over.0.tcp-bbr.sack=on", "`flows.0.over.0` is `udp`: there is no `tcp-bbr` in it"),
+        ("variants.slow.tcp-bbr.sack=on", "`variants.slow` is `tcp-cubic`: there is no `tcp-bbr` in it"),
+        (
+            "topology.chain.link.loss.trace=x",
+            "`topology.chain.link.loss` is `gilbert-elliott`: there is no `trace` in it",
+        ),
+        (
+            "topology.chain.link.queue.drop-tail=9 packets",
+            "`topology.chain.link.queue` is `codel`: there is no `drop-tail` in it",
+        ),
+    ] {
+        let overrides = Overrides { sets: vec![set.to_owned()], ..Overrides::default() };
+        assert_eq!(error_of(&text, &overrides), format!("--set {set}: {expected}"));
+    }
+}
+
+#[test]
+fn what_is_read_before_quick_cannot_stand_in_it() {
+    let quick = Overrides { quick: true, ..Overrides::default() };
+    for (key, why) in [
+        ("include", "files are included before anything is set"),
+        ("quick", "set what it would change, which wins over `quick`"),
+    ] {
+        let text = format!("{GOOD}quick: {{ {key}: x }}\n");
+        assert_eq!(error_of(&text, &quick), format!("bad.yaml:11:10: `{key}` cannot be set: {why}"));
+    }
+}
+
+/// A chain of two hops, of which each link has its own values; then a flow, which is told what at which column.
+const UNFIT: &[(&str, &str, &str, &str)] = &[
+    (
+        "",
+        "rate: 1 Mbit/s",
+        "over: udp, app: bulk",
+        "41: `app`: `bulk` over `udp` saturates its first link, so the links of `n0` need a rate, for example `rate: 300 Mbit/s`",
+    ),
+    (
+        "backward: { rate: 1 Mbit/s }",
+        "",
+        "over: [udp, tunnel], app: { cbr: { rate: saturate, size: 100 B } }",
+        "51: `app`: `cbr` with `rate: saturate` over `udp/tunnel` saturates its first link, so the links of `n0` need a rate, for example `rate: 300 Mbit/s`",
+    ),
+    ("forward: { rate: 1 Mbit/s }", "", "over: udp, app: { cbr: { rate: saturate } }", "no error"),
+    ("", "", "over: [tcp-cubic, tunnel], app: bulk", "no error"),
+    (
+        "",
+        "mtu: 1000",
+        "over: udp, app: { cbr: { rate: 1 Mbit/s, size: 973 B } }",
+        "41: `size`: expected at most 972 B, what the MTU of 1000 of the link `n1-n2` leaves over `udp` (hosts do not fragment), found 973 B",
+    ),
+    ("", "mtu: 1000", "over: udp, app: { cbr: { rate: 1 Mbit/s, size: 972 B } }", "no error"),
+    (
+        "backward: { mtu: 1000 }",
+        "mtu: 1400",
+        "over: udp, app: { messages: { size: 1000 B, rate: 1 Hz } }",
+        "41: `size`: expected at most 972 B, what the MTU of 1000 of the link `n0-n1` leaves over `udp` on the way back (hosts do not fragment), found 1000 B",
+    ),
+    // `bulk` fills what its way takes, whatever that is.
+    ("rate: 1 Mbit/s", "mtu: 1000", "over: udp, app: bulk", "no error"),
+    ("", "mtu: 1000", "over: tcp-cubic, app: bulk", "no error"),
+    (
+        "mtu: 1279",
+        "",
+        "ip: 6, over: tcp-cubic, app: bulk",
+        "29: `ip`: IPv6 needs an MTU of at least 1280 (RFC 8200), and the link `n0-n1` has 1279",
+    ),
+    (
+        "",
+        "mtu: 1279",
+        "ip: 6, over: tcp-cubic, app: bulk",
+        "29: `ip`: IPv6 needs an MTU of at least 1280 (RFC 8200), and the link `n1-n2` has 1279",
+    ),
+    ("mtu: 1280", "backward: { mtu: 576 }", "ip: 6, over: tcp-cubic, app: bulk", "no error"),
+    ("mtu: 1279", "", "ip: 4, over: tcp-cubic, app: bulk", "no error"),
+];
+
+#[test]
+fn a_flow_that_does_not_fit_its_network_is_told_before_it_runs() {
+    for (first, second, flow, expected) in UNFIT {
+        let text = format!(
+            "duration: 1s
+topology:
+  nodes: [n0, n1, n2]
+  links:
+    - {{ between: [n0, n1], {first} }}
+    - {{ between: [n1, n2], {second} }}
+flows:
+  - {{ from: n0, to: n2, {flow} }}
+"
+        );
+        let found = error_of(&text, &Overrides::default());
+        let found = found.strip_prefix("bad.yaml:8:").unwrap_or(&found);
+        assert_eq!(found, *expected, "{first} | {second} | {flow}");
+    }
+}
+
+#[test]
+fn a_saturating_sender_on_a_medium_needs_its_rate_too() {
+    let text = "duration: 1s
+topology:
+  nodes: [a, b]
+  links:
+    - { between: [a, b], rate: 1 Mbit/s }
+    - { name: air, medium: [a, b] }
+flows:
+  - { from: a, to: b, over: udp, app: { file: { path: Cargo.toml } } }
+";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("bad.yaml");
+    let error = load_text(&path, text, &Overrides::default()).map(|_| ()).unwrap_err();
+    assert_eq!((error.line, error.column), (8, 39));
+    assert_eq!(
+        error.message,
+        "`app`: `file` over `udp` saturates its first link, so the links of `a` need a rate, for example `rate: 300 Mbit/s`"
+    );
+}
+
+#[test]
+fn a_saturating_sender_needs_a_rate_at_any_time() {
+    let text = GOOD.replace("over: tcp-cubic", "over: udp");
+    let event = |event: &str| error_of(&text.replace("links: all, loss: 5 %", event), &Overrides::default());
+    let why = "the flow `bulk` saturates its first link, so the links of `n0` need a rate at any time";
+    assert_eq!(event("links: all, rate: unlimited"), format!("bad.yaml:8:45: `rate`: {why}"));
+    assert_eq!(event("from: n1, links: all, rate: unlimited"), "no error");
+    assert_eq!(event("links: n1-n2, rate: unlimited"), "no error");
+}
+
+#[test]
+fn a_path_is_at_most_as_long_as_a_hop_limit_can_be() {
+    let text = GOOD.replace("hops: 2", "hops: 300").replace("to: n2", "to: n300");
+    let expected = "bad.yaml:10:33: `to`: `n300` is 300 hops from `n0`, and IP's hop limit is 255";
+    assert_eq!(error_of(&text, &Overrides::default()), expected);
+    // The first flow of the file is told of, whichever destination is looked at first.
+    let two = format!("{text}  - {{ from: n299, to: n0, over: tcp-cubic, app: bulk }}\n");
+    assert_eq!(error_of(&two, &Overrides::default()), expected);
+    assert_eq!(error_of(&text.replace("to: n300", "to: n255"), &Overrides::default()), "no error");
+}
+
+#[test]
+fn a_scenario_has_a_bounded_number_of_flows() {
+    let flows = |number: usize| {
+        let flow = "  - { from: n0, to: n2, over: tcp-cubic, app: bulk }\n";
+        format!("duration: 1s\ntopology: {{ chain: {{ hops: 2 }} }}\nflows:\n{}", flow.repeat(number))
+    };
+    assert_eq!(error_of(&flows(25_000), &Overrides::default()), "no error");
+    let expected = "bad.yaml:25004:5: a scenario has at most 25000 flows, this is one more";
+    assert_eq!(error_of(&flows(25_001), &Overrides::default()), expected);
+}
+
+#[test]
+fn a_medium_has_a_bounded_number_of_stations() {
+    let medium = |number: usize| {
+        let stations: Vec<_> = (0..number).map(|n| format!("s{n}")).collect();
+        let stations = stations.join(", ");
+        format!(
+            "duration: 1s\ntopology:\n  nodes: [{stations}]\n  links: [{{ name: air, medium: [{stations}] }}]\n\
+             flows: [{{ from: s0, to: s1, over: tcp-cubic, app: bulk }}]\n"
+        )
+    };
+    for number in [1, 257] {
+        let expected = format!("bad.yaml:4:32: `medium`: expected 2 to 256 stations, found {number}");
+        assert_eq!(error_of(&medium(number), &Overrides::default()), expected);
+    }
 }
 
 #[test]

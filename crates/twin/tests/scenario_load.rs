@@ -89,7 +89,7 @@ fn ten_thousand_nodes_resolve_and_their_min_cut_is_found() {
 fn generators_name_and_link_their_nodes() {
     let of = |topology: &str| {
         let text = format!(
-            "duration: 1s\ntopology: {{ {topology} }}\nflows: [{{ from: 0, to: 1, over: udp, app: bulk }}]"
+            "duration: 1s\ntopology: {{ {topology} }}\nflows: [{{ from: 0, to: 1, over: tcp-cubic, app: bulk }}]"
         );
         let text = match topology.split(':').next() {
             Some("grid") => text.replace("from: 0, to: 1", "from: r0c0, to: r1c1"),
@@ -123,7 +123,7 @@ topology:
   chain: { hops: 2 }
   star: { leaves: 2, prefix: s }
   nodes: [server, { name: gateway, position: [1, -2.5] }]
-flows: [{ from: n0, to: server, over: udp, app: bulk }]",
+flows: [{ from: n0, to: server, over: tcp-cubic, app: bulk }]",
     );
     let names: Vec<_> = scenario.nodes.iter().map(|node| node.name.as_str()).collect();
     assert_eq!(names, ["n0", "n1", "n2", "hub", "s0", "s1", "server", "gateway"]);
@@ -188,7 +188,7 @@ fn a_trace_is_read_beside_the_file_that_names_it() {
 fn events_come_in_the_order_of_time_and_then_of_the_file() {
     let scenario = only(
         "duration: 10s
-topology: { chain: { hops: 2 } }
+topology: { chain: { hops: 2, link: { rate: 9 Mbit/s } } }
 events:
   - { at: 5s, links: [n1-n2], from: n2, rate: 1 Mbit/s, delay: 2ms }
   - { at: 1s, start: late }
@@ -312,6 +312,104 @@ fn setting_a_swept_path_pins_it() {
     };
     assert_eq!(values(&["events.0.loss=7 %"]), ["7 % udp", "7 % tcp-cubic"]);
     assert_eq!(values(&["sweep.flows.bulk.over=[tcp-bbr]"]), ["0 % tcp-bbr", "5 % tcp-bbr"]);
+}
+
+#[test]
+fn pinning_within_a_zip_leaves_each_case_once() {
+    let text =
+        with("sweep: { zip: { events.loss.loss: [0 %, 5 %, 0 %], flows.bulk.over: [udp, udp, tcp-bbr] } }");
+    let values = |sets: &[&str]| {
+        let cases = plan_with(&text, sets).unwrap().cases;
+        cases
+            .iter()
+            .map(|case| format!("{} {}", case.parameters[0].1, case.parameters[1].1))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(values(&[]), ["0 % udp", "5 % udp", "0 % tcp-bbr"]);
+    assert_eq!(values(&["events.loss.loss=7 %"]), ["7 % udp", "7 % tcp-bbr"]);
+    assert_eq!(values(&["events.loss.loss=7 %", "flows.0.over=udp"]), ["7 % udp"]);
+}
+
+#[test]
+fn the_options_of_a_choice_can_be_set_one_after_the_other() {
+    let scenario = |sets: &[&str]| Arc::clone(&plan_with(&with(""), sets).unwrap().cases[0].scenario);
+    let App::Bulk { bytes, span } =
+        scenario(&["flows.bulk.app=bulk", "flows.bulk.app.bulk.start=1s", "flows.bulk.app.bulk.bytes=16 B"])
+            .flows[0]
+            .app
+    else {
+        panic!()
+    };
+    assert_eq!((bytes, span.start), (Some(Bytes::new(16)), Some(Instant::ZERO + Duration::from_secs(1))));
+    let sets = ["flows.bulk.over.tcp-bbr.sack=off", "flows.bulk.over.tcp-bbr.min-rto=1s"];
+    let text = with("").replace("over: udp", "over: tcp-bbr");
+    let plan = plan_with(&text, &sets).unwrap();
+    let Layer::Tcp(config) = &plan.cases[0].scenario.flows[0].over[0] else { panic!() };
+    assert_eq!((config.sack, config.min_rto), (false, Duration::from_secs(1)));
+}
+
+#[test]
+fn the_longest_path_and_the_fullest_medium_are_allowed() {
+    let scenario = only(
+        "duration: 1s
+topology: { chain: { hops: 255, link: { rate: 1 Mbit/s } } }
+flows: [{ from: n0, to: n255, over: udp, app: bulk }]",
+    );
+    assert_eq!(scenario.links.len(), 255);
+    let stations: Vec<_> = (0..256).map(|n| format!("s{n}")).collect();
+    let stations = stations.join(", ");
+    let text = format!(
+        "duration: 1s\ntopology: {{ nodes: [{stations}], links: [{{ name: air, medium: [{stations}] }}] }}\n\
+         flows: [{{ from: s0, to: s255, over: tcp-cubic, app: bulk }}]"
+    );
+    assert_eq!(only(&text).links[0].ends.len(), 256);
+}
+
+#[test]
+fn a_datagram_may_be_as_large_as_the_narrowest_link_on_its_own_way_takes() {
+    let text = "duration: 1s
+topology:
+  nodes: [a, b, c, d]
+  links:
+    - { between: [a, b], mtu: 9000 }
+    - { between: [b, d], forward: { mtu: 9000 }, backward: { mtu: 600 } }
+    - { between: [a, c], mtu: 600 }
+    - { between: [c, d], delay: 1ms }
+flows: [{ from: a, to: d, over: udp, app: { cbr: { rate: 1 Mbit/s, size: 8972 B } } }]";
+    assert_eq!(only(text).flows.len(), 1);
+}
+
+#[test]
+fn thousands_of_flows_across_ten_thousand_nodes_load_at_once() {
+    let flows: String = (0..4_000)
+        .map(|number| {
+            let (row, column) = (number / 100, number % 100);
+            format!(
+                "  - {{ from: r{row}c{column}, to: r{}c{}, over: udp, app: {{ cbr: {{ rate: 1 kbit/s }} }} }}\n",
+                99 - row,
+                99 - column
+            )
+        })
+        .collect();
+    let text = format!(
+        "duration: 1s\ntopology: {{ grid: {{ rows: 100, columns: 100, link: {{ rate: 1 Mbit/s }} }} }}\nflows:\n{flows}"
+    );
+    assert_eq!(only(&text).flows.len(), 4_000);
+}
+
+#[test]
+fn a_link_has_one_direction_from_each_of_its_ends() {
+    let scenario = only(
+        "duration: 1s
+topology:
+  nodes: [a, b]
+  links:
+    - { name: wire, between: [a, b], forward: { mtu: 1501 }, backward: { mtu: 1502 } }
+    - { name: air, medium: [a, b], mtu: 1503 }
+flows: [{ from: a, to: b, over: tcp-cubic, app: bulk }]",
+    );
+    let mtus = |link: usize| [0, 1].map(|from| scenario.links[link].direction(from).mtu);
+    assert_eq!((mtus(0), mtus(1)), ([1501, 1502], [1503, 1503]));
 }
 
 #[test]

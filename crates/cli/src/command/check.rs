@@ -4,12 +4,11 @@ use std::path::Path;
 
 use hopcast_twin::scenario;
 
-use crate::{Failure, OverrideOptions};
+use crate::{Failure, OverrideOptions, output};
 
 pub(crate) fn check(file: &Path, overrides: &OverrideOptions) -> Result<(), Failure> {
     let plan = scenario::load(file, &overrides.resolve()).map_err(Failure::input)?;
-    print!("{}", scenario::describe(&plan));
-    Ok(())
+    output::write(scenario::describe(&plan))
 }
 
 impl OverrideOptions {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use hopcast_twin::scenario;
 
-use crate::{Failure, RunOptions, command};
+use crate::{Failure, RunOptions, command, output};
 
 pub(crate) fn study(name: &str, options: &RunOptions) -> Result<(), Failure> {
     let studies = studies()?;
@@ -23,11 +23,12 @@ pub(crate) fn study(name: &str, options: &RunOptions) -> Result<(), Failure> {
 pub(crate) fn list() -> Result<(), Failure> {
     let studies = studies()?;
     let width = studies.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut text = String::new();
     for (name, file) in studies {
         let plan = scenario::load(&file, &scenario::Overrides::default()).map_err(Failure::input)?;
-        println!("{name:<width$}  {}", plan.title);
+        text.push_str(&format!("{name:<width$}  {}\n", plan.title));
     }
-    Ok(())
+    output::write(text)
 }
 
 /// The studies by name, in order: the files of the nearest `scenarios/studies`, looked for upwards from here and

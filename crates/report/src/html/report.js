@@ -13,6 +13,7 @@ document.addEventListener("DOMContentLoaded", () => {
       for (const figure of section.querySelectorAll("figure")) {
         figure.classList.toggle("on", own.every((select) => (figure.dataset[select.dataset.key] ?? select.value) === select.value));
       }
+      section.querySelector(".none")?.classList.toggle("on", !section.querySelector("figure.on"));
     }
   };
   for (const select of selects) {

@@ -1,37 +1,52 @@
 //! The cumulative distribution of latency, one line for each protocol of a case.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use hopcast_twin::results::LatencyCurve;
 
 use super::canvas::{Ink, Point};
 use super::chart::{Axis, Entry, Key, chart, thinned};
-use super::{Plot, Section, Size, describe, keys, lines};
-use crate::study::{FlowGroup, Study};
+use super::{Plot, SECTION_PLOTS, Section, Size, describe, drawn, keys, lines};
+use crate::study::Study;
 
 /// Points that a line has at most.
 const POINTS: usize = 400;
 
-/// One picture for each case and flow group, and for each kind of latency.
-pub(crate) fn plots(study: &Study<'_>) -> Vec<Plot> {
-    let kinds = [("latency", "one-way latency"), ("round_trip", "round-trip time")];
+const KINDS: [(&str, &str); 2] = [("latency", "one-way latency"), ("round_trip", "round-trip time")];
+
+/// One picture for each case and group of flows, and for each kind of latency; and how many more there would be.
+pub(crate) fn plots(study: &Study<'_>) -> (Vec<Plot>, usize) {
+    let there = there(study);
+    let kinds = there.values().map(BTreeSet::len).max().unwrap_or(1);
     let mut plots = Vec::new();
-    for group in &study.groups {
-        for case in &study.cases {
-            for (kind, title) in kinds {
-                plots.extend(picture(study, group, case, (kind, title)));
+    for (group, case) in drawn(&there.keys().copied().collect(), SECTION_PLOTS / kinds, 4) {
+        plots.extend(KINDS.iter().filter_map(|kind| picture(study, group, case, *kind)));
+    }
+    let left_out = there.values().map(BTreeSet::len).sum::<usize>() - plots.len();
+    (plots, left_out)
+}
+
+/// Which kinds of latency each group of flows has in each case.
+fn there<'d>(study: &Study<'d>) -> BTreeMap<(usize, usize), BTreeSet<&'d str>> {
+    let mut there: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();
+    for run in &study.document.runs {
+        let Some(case) = study.case_of(&run.parameters) else { continue };
+        for curve in run.latency.iter().filter(|curve| drawable(curve)) {
+            if let Some(group) = study.group_of(&curve.flow) {
+                there.entry((group, case)).or_default().insert(&curve.kind);
             }
         }
     }
-    plots
+    there
 }
 
-fn picture(
-    study: &Study<'_>,
-    group: &FlowGroup,
-    case: &[String],
-    (kind, title): (&str, &str),
-) -> Option<Plot> {
-    let mut curves: Vec<(usize, String, Vec<Point>)> = Vec::new();
-    for (label, runs) in lines(study, case, group) {
+fn drawable(curve: &LatencyCurve) -> bool {
+    KINDS.iter().any(|(kind, _)| *kind == curve.kind) && curve.points.iter().any(|(ms, _)| *ms > 0.0)
+}
+
+fn picture(study: &Study<'_>, group: usize, case: usize, (kind, title): (&str, &str)) -> Option<Plot> {
+    let mut curves: Vec<(usize, Vec<Point>)> = Vec::new();
+    for (line, runs) in lines(study, case, group) {
         let of_flow = |curve: &&LatencyCurve, flow: &str| {
             curve.flow == flow && curve.kind == kind && !curve.points.is_empty()
         };
@@ -40,10 +55,10 @@ fn picture(
             .flat_map(|(run, flow)| run.latency.iter().filter(move |curve| of_flow(curve, flow)))
             .collect();
         if !repeats.is_empty() {
-            curves.push((study.style(&label), label, pooled(&repeats)));
+            curves.push((line, pooled(&repeats)));
         }
     }
-    let all = || curves.iter().flat_map(|(_, _, points)| points.iter().map(|(ms, _)| *ms));
+    let all = || curves.iter().flat_map(|(_, points)| points.iter().map(|(ms, _)| *ms));
     let least = all().filter(|ms| *ms > 0.0).fold(f64::MAX, f64::min);
     let greatest = all().fold(0.0, f64::max);
     if curves.is_empty() || greatest <= 0.0 {
@@ -59,26 +74,32 @@ fn picture(
 
     let keys = keys(study, case, group);
     let scale = if greatest / least > 20.0 { ", logarithmic axis" } else { "" };
-    let of = if keys.is_empty() { group.name.clone() } else { describe(&keys) };
+    let of = if keys.is_empty() { study.groups[group].clone() } else { describe(&keys) };
     let caption = format!("Distribution of {title}: {of}. All repeats with equal weight{scale}.");
     let legend = || {
-        let entry = |(style, label, _): &(usize, String, Vec<Point>)| Entry {
-            text: label.clone(),
-            key: Key::Line(*style),
+        let entry = |(line, _): &(usize, Vec<Point>)| Entry {
+            text: study.lines[*line].clone(),
+            key: Key::Line(*line),
         };
         curves.iter().map(entry).collect::<Vec<_>>()
     };
     let paint = |size: Size| {
         chart(size, &caption, (&x, &y), &legend(), |canvas, frame| {
-            for (style, _, points) in &curves {
+            for (line, points) in &curves {
                 let mut places: Vec<Point> = Vec::with_capacity(points.len() + 1);
                 places.extend(points.first().map(|(ms, _)| frame.place(*ms, 0.0)));
                 places.extend(points.iter().map(|(ms, share)| frame.place(*ms, share * 100.0)));
-                canvas.path(&thinned(&places, POINTS), Ink::Dashed(*style), 2.2);
+                canvas.path(&thinned(&places, POINTS), Ink::Dashed(*line), 2.2);
             }
         })
     };
-    Some(Plot::new(Section::Latency, &format!("{kind} {} {of}", group.name), caption.clone(), keys, paint))
+    Some(Plot::new(
+        Section::Latency,
+        &format!("{kind} {} {of}", study.groups[group]),
+        caption.clone(),
+        keys,
+        paint,
+    ))
 }
 
 /// The mean of the repeats' distributions: at each latency, the mean of the shares at or below it.

@@ -142,9 +142,14 @@ fn draw_axes(canvas: &mut Canvas<'_>, frame: &Frame<'_>, title_y: f64) {
     canvas.path(&[(frame.left, bottom), (right, bottom)], Ink::Muted, 1.0);
     let slot = frame.width / frame.x.ticks.len().max(1) as f64;
     let mut labels: Vec<(f64, f64)> = Vec::new();
+    let mut last_tick = None;
     for (at, text) in &frame.x.ticks {
         let x = frame.place(*at, frame.y.low).0;
-        canvas.path(&[(x, bottom), (x, bottom + 5.0)], Ink::Muted, 1.0);
+        // Ticks that the eye cannot tell apart are one.
+        if last_tick.is_none_or(|last: f64| (x - last).abs() >= 2.0) {
+            canvas.path(&[(x, bottom), (x, bottom + 5.0)], Ink::Muted, 1.0);
+            last_tick = Some(x);
+        }
         let text = clipped(text, (slot * 0.95).max(3.0 * font), font);
         let half = text_width(&text, font) / 2.0;
         let middle = x.min(canvas.width - half - 1.0);

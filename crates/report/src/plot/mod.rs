@@ -1,9 +1,11 @@
 //! The pictures of a study.
 
-use hopcast_twin::results::{Document, Run, Summary};
+use std::collections::{BTreeMap, BTreeSet};
+
+use hopcast_twin::results::{Document, Run};
 
 use crate::Topology;
-use crate::study::{FlowGroup, Study, distinct};
+use crate::study::{Study, grouped};
 
 pub(crate) mod canvas;
 mod cdf;
@@ -30,7 +32,7 @@ pub struct Plot {
 }
 
 /// The parts of a report that have pictures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Section {
     Throughput,
     Latency,
@@ -81,31 +83,70 @@ impl Plot {
     }
 }
 
-/// Every picture of a document: goodput over the sweep, and for each case the latency, the series and the network.
+/// The pictures of a document: goodput over the sweep, and for each case the latency, the series and the network.
+///
+/// Of each kind only so many are drawn: of a large study, those of the first flows and cases.
 pub fn plots(document: &Document, topology: &Topology) -> Vec<Plot> {
+    pictures(document, topology).plots
+}
+
+/// All pictures that are drawn, and how many of each kind are not.
+#[derive(Debug, Default)]
+pub(crate) struct Pictures {
+    pub(crate) plots: Vec<Plot>,
+    pub(crate) left_out: BTreeMap<Section, usize>,
+}
+
+pub(crate) fn pictures(document: &Document, topology: &Topology) -> Pictures {
     if document.summary.is_empty() {
-        return Vec::new();
+        return Pictures::default();
     }
     let study = Study::new(document);
-    let mut plots = throughput::plots(&study);
-    plots.extend(cdf::plots(&study));
-    plots.extend(series::plots(&study));
-    plots.extend(network::plots(&study, topology));
-    for (index, plot) in plots.iter_mut().enumerate() {
+    let mut pictures = Pictures::default();
+    for (section, (plots, left_out)) in [
+        (Section::Throughput, throughput::plots(&study)),
+        (Section::Latency, cdf::plots(&study)),
+        (Section::Series, series::plots(&study)),
+        (Section::Network, network::plots(&study, topology)),
+    ] {
+        pictures.plots.extend(plots);
+        pictures.left_out.insert(section, left_out);
+    }
+    for (index, plot) in pictures.plots.iter_mut().enumerate() {
         // Names of users' files can be the same once they are fit for a file system.
         plot.file_stem = format!("{:03}-{}", index + 1, plot.file_stem);
     }
-    plots
+    pictures
 }
 
-/// The keys of a picture of one case and flow group.
-fn keys(study: &Study<'_>, case: &[String], group: &FlowGroup) -> Vec<(&'static str, String)> {
+/// Pictures of a kind that are drawn at most: more are neither looked at one by one nor quick to write.
+const SECTION_PLOTS: usize = 24;
+
+/// Which pictures are drawn, of those that there could be for these pairs of what two selectors choose.
+///
+/// Every combination of the first few of both, so that the selectors hold no choice without a picture; of the first
+/// kind (a flow, say) at least `least` if there are as many.
+fn drawn(pairs: &BTreeSet<(usize, usize)>, most: usize, least: usize) -> BTreeSet<(usize, usize)> {
+    let firsts: BTreeSet<usize> = pairs.iter().map(|pair| pair.0).collect();
+    let seconds: BTreeSet<usize> = pairs.iter().map(|pair| pair.1).collect();
+    if firsts.len() * seconds.len() <= most {
+        return pairs.clone();
+    }
+    let wide = (most / seconds.len()).max(least).min(most).min(firsts.len());
+    let deep = (most / wide).max(1);
+    let firsts: BTreeSet<usize> = firsts.into_iter().take(wide).collect();
+    let seconds: BTreeSet<usize> = seconds.into_iter().take(deep).collect();
+    pairs.iter().filter(|(one, two)| firsts.contains(one) && seconds.contains(two)).copied().collect()
+}
+
+/// The keys of a picture of one case and group of flows.
+fn keys(study: &Study<'_>, case: usize, group: usize) -> Vec<(&'static str, String)> {
     let mut keys = Vec::new();
     if study.cases.len() > 1 {
-        keys.push(("case", study.case_label(case)));
+        keys.push(("case", study.case_label(&study.cases[case])));
     }
     if study.groups.len() > 1 {
-        keys.push(("flow", group.name.clone()));
+        keys.push(("flow", study.groups[group].clone()));
     }
     keys
 }
@@ -116,23 +157,13 @@ fn describe(keys: &[(&'static str, String)]) -> String {
     values.join(", ")
 }
 
-/// The lines of one case and flow group: label, and the runs with the flow's name.
-fn lines<'d>(study: &Study<'d>, case: &[String], group: &FlowGroup) -> Vec<(String, Vec<(&'d Run, String)>)> {
-    let of_case = |row: &&Summary| group.flows.contains(&row.flow) && study.case_key(&row.parameters) == case;
-    let rows: Vec<&Summary> = study.document.summary.iter().filter(of_case).collect();
-    let labels = distinct(rows.iter().map(|row| study.line_of(row)));
-    labels
-        .into_iter()
-        .map(|label| {
-            let rows = rows.iter().filter(|row| study.line_of(row) == label);
-            let runs = rows.flat_map(|row| {
-                let runs = study.document.runs.iter().filter(|run| run.parameters == row.parameters);
-                runs.map(|run| (run, row.flow.clone()))
-            });
-            let runs = runs.collect();
-            (label, runs)
-        })
-        .collect()
+/// The lines of one case and group of flows, each with its runs and the flow's name in them.
+fn lines<'d>(study: &Study<'d>, case: usize, group: usize) -> Vec<(usize, Vec<(&'d Run, &'d str)>)> {
+    let runs = study.members(group, case).flat_map(|row| {
+        let runs = study.runs_of(&study.setting(&row.summary.parameters)).iter();
+        runs.map(|run| (row.line, (*run, row.summary.flow.as_str())))
+    });
+    grouped(runs)
 }
 
 /// What is left of a name in a file name.
@@ -151,6 +182,23 @@ fn slug(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_drawn_leaves_no_gap_between_the_selectors() {
+        let pairs = |flows: usize, cases: usize| -> BTreeSet<(usize, usize)> {
+            (0..flows).flat_map(|flow| (0..cases).map(move |case| (flow, case))).collect()
+        };
+        assert_eq!(drawn(&pairs(3, 8), 24, 4), pairs(3, 8));
+        assert_eq!(drawn(&pairs(1000, 1), 24, 4), pairs(24, 1));
+        assert_eq!(drawn(&pairs(1, 1000), 24, 4), pairs(1, 24));
+        assert_eq!(drawn(&pairs(1000, 5), 24, 4), pairs(4, 5));
+        assert_eq!(drawn(&pairs(100, 100), 24, 4), pairs(4, 6));
+        assert_eq!(drawn(&pairs(6, 15), 24, 24), pairs(6, 4));
+        assert_eq!(drawn(&pairs(40, 15), 24, 24), pairs(24, 1));
+        // Not every pair has a picture.
+        let sparse: BTreeSet<_> = (0..100).map(|at| (at, at)).collect();
+        assert_eq!(drawn(&sparse, 24, 4), (0..4).map(|at| (at, at)).collect());
+    }
 
     #[test]
     fn any_name_makes_a_file_name() {

@@ -1,51 +1,59 @@
 //! The topology with what its links carried: one picture for each case and protocol.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use hopcast_twin::results::Run;
 
 use super::canvas::{Anchor, Canvas, Ink, Point, clipped, draw, text_width};
 use super::label::{Area, Arrow, middle, words};
 use super::load::{Load, loads, used};
-use super::{Plot, Section, Size, describe};
+use super::{Plot, SECTION_PLOTS, Section, Size, describe, drawn};
 use crate::Topology;
-use crate::study::{Study, distinct};
+use crate::study::{Order, Study, grouped};
 use crate::topology::DRAWN_NODES;
 use crate::topology::layout::{Layout, lay_out};
 
-/// One picture for each case of the sweep, protocols apart.
-pub(crate) fn plots(study: &Study<'_>, topology: &Topology) -> Vec<Plot> {
-    let drawn = topology.drawn(&used(study.document));
-    if drawn.nodes.is_empty() {
-        return Vec::new();
+/// One picture for each case of the sweep, protocols apart; and how many more there would be.
+pub(crate) fn plots(study: &Study<'_>, topology: &Topology) -> (Vec<Plot>, usize) {
+    let shown = topology.drawn(&used(study.document));
+    if shown.nodes.is_empty() {
+        return (Vec::new(), 0);
     }
-    let layout = lay_out(&drawn);
-    let keys_of = |parameters| (study.case_key(parameters), study.choice(parameters));
-    let cases = distinct(study.document.runs.iter().map(|run| keys_of(&run.parameters)));
-    let left_out = (drawn.nodes.len() < topology.nodes.len()).then(|| {
+    let layout = lay_out(&shown);
+    let left_out = (shown.nodes.len() < topology.nodes.len()).then(|| {
         format!(
             " Drawn are the {} of {} nodes on links that carried something.",
-            drawn.nodes.len(),
+            shown.nodes.len(),
             topology.nodes.len()
         )
     });
-    let picture = |(case, choice): (Vec<String>, Vec<String>)| {
-        let key = (case, choice);
-        let loads = loads(study.document.runs.iter().filter(|run| keys_of(&run.parameters) == key));
+    let settings = grouped(study.document.runs.iter().map(|run| (study.setting(&run.parameters), run)));
+    // Of a setting, a protocol and a case: protocols are what one compares, so that all of them come first.
+    let (mut cases, mut choices) = (Order::of([]), Order::of([]));
+    let pairs: Vec<(usize, usize)> =
+        settings.iter().map(|((case, choice), _)| (choices.insert(choice), cases.insert(case))).collect();
+    let drawn = drawn(&pairs.iter().copied().collect::<BTreeSet<_>>(), SECTION_PLOTS, SECTION_PLOTS);
+    let picture = |((case, choice), runs): &((Vec<String>, Vec<String>), Vec<&Run>)| {
+        let loads = loads(runs.iter().copied());
         let mut keys = Vec::new();
         if study.cases.len() > 1 {
-            keys.push(("case", study.case_label(&key.0)));
+            keys.push(("case", study.case_label(case)));
         }
-        if !key.1.is_empty() {
-            keys.push(("protocol", key.1.join(", ")));
+        if !choice.is_empty() {
+            keys.push(("protocol", choice.join(", ")));
         }
         let of = if keys.is_empty() { String::new() } else { format!(": {}", describe(&keys)) };
         let caption = format!(
             "What the links carried{of}. Each direction's utilisation and share of frames lost, over all repeats.{}",
             left_out.as_deref().unwrap_or_default()
         );
-        let paint = |size: Size| Drawing::new(&drawn, &layout, size).paint(&drawn, &loads, &caption);
+        let paint = |size: Size| Drawing::new(&shown, &layout, size).paint(&shown, &loads, &caption);
         Plot::new(Section::Network, &format!("network {}", describe(&keys)), caption.clone(), keys, paint)
     };
-    cases.into_iter().map(picture).collect()
+    let chosen = settings.iter().zip(&pairs).filter(|(_, pair)| drawn.contains(pair));
+    let plots: Vec<Plot> = chosen.map(|(setting, _)| picture(setting)).collect();
+    let left_out = settings.len() - plots.len();
+    (plots, left_out)
 }
 
 /// Where things are in a picture of this size.

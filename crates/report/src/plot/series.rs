@@ -1,36 +1,41 @@
 //! Goodput over time, one line for each protocol of a case.
 
+use std::collections::BTreeSet;
+
 use super::canvas::{Ink, Point};
 use super::chart::{Axis, Entry, Key, chart};
-use super::{Plot, Section, Size, describe, keys, lines};
-use crate::study::{FlowGroup, Study};
+use super::{Plot, SECTION_PLOTS, Section, Size, describe, drawn, keys, lines};
+use crate::study::Study;
 
 /// Points that a line has at most.
 const POINTS: usize = 400;
 
-/// One picture for each case and flow group.
-pub(crate) fn plots(study: &Study<'_>) -> Vec<Plot> {
-    let cases = || study.cases.iter();
-    study
-        .groups
-        .iter()
-        .flat_map(|group| cases().filter_map(move |case| picture(study, group, case)))
-        .collect()
+/// One picture for each case and group of flows; and how many more there would be.
+pub(crate) fn plots(study: &Study<'_>) -> (Vec<Plot>, usize) {
+    let mut there = BTreeSet::new();
+    for run in study.document.runs.iter().filter(|run| run.series.step_s > 0.0) {
+        let Some(case) = study.case_of(&run.parameters) else { continue };
+        let flows = run.series.flows.iter().filter(|(_, steps)| !steps.is_empty());
+        there.extend(flows.filter_map(|(flow, _)| Some((study.group_of(flow)?, case))));
+    }
+    let drawn = drawn(&there, SECTION_PLOTS, 4);
+    let plots: Vec<Plot> = drawn.iter().filter_map(|(group, case)| picture(study, *group, *case)).collect();
+    let left_out = there.len() - plots.len();
+    (plots, left_out)
 }
 
 /// A line with the least and the greatest of its repeats.
 struct Line {
-    style: usize,
-    label: String,
+    line: usize,
     step_s: f64,
     repeats: usize,
     /// Low, mean and high in each step.
     steps: Vec<(f64, f64, f64)>,
 }
 
-fn picture(study: &Study<'_>, group: &FlowGroup, case: &[String]) -> Option<Plot> {
+fn picture(study: &Study<'_>, group: usize, case: usize) -> Option<Plot> {
     let mut drawn = Vec::new();
-    for (label, runs) in lines(study, case, group) {
+    for (line, runs) in lines(study, case, group) {
         let repeats: Vec<(f64, &[f64])> = runs
             .iter()
             .flat_map(|(run, name)| {
@@ -41,14 +46,7 @@ fn picture(study: &Study<'_>, group: &FlowGroup, case: &[String]) -> Option<Plot
             .collect();
         if let Some(step_s) = repeats.first().map(|(step_s, _)| *step_s) {
             let steps: Vec<&[f64]> = repeats.iter().map(|(_, steps)| *steps).collect();
-            let style = study.style(&label);
-            drawn.push(gathered(Line {
-                style,
-                label,
-                step_s,
-                repeats: steps.len(),
-                steps: over_repeats(&steps),
-            }));
+            drawn.push(gathered(Line { line, step_s, repeats: steps.len(), steps: over_repeats(&steps) }));
         }
     }
     if drawn.is_empty() {
@@ -60,14 +58,14 @@ fn picture(study: &Study<'_>, group: &FlowGroup, case: &[String]) -> Option<Plot
     let y = Axis::from_zero("goodput [Mbit/s]".into(), tops);
 
     let keys = keys(study, case, group);
-    let of = if keys.is_empty() { group.name.clone() } else { describe(&keys) };
+    let of = if keys.is_empty() { study.groups[group].clone() } else { describe(&keys) };
     let bands = drawn.iter().any(|line| line.repeats > 1);
     let note =
         if bands { "; line: mean over repeats, band: from the lowest to the highest repeat" } else { "" };
     let caption =
         format!("Goodput over time: {of}. Steps of {} s{note}.", crate::number::plain(drawn[0].step_s));
     let legend = || {
-        let entry = |line: &Line| Entry { text: line.label.clone(), key: Key::Line(line.style) };
+        let entry = |line: &Line| Entry { text: study.lines[line.line].clone(), key: Key::Line(line.line) };
         drawn.iter().map(entry).collect::<Vec<_>>()
     };
     let paint = |size: Size| {
@@ -78,16 +76,22 @@ fn picture(study: &Study<'_>, group: &FlowGroup, case: &[String]) -> Option<Plot
                 let steps = || line.steps.iter().enumerate();
                 let low = steps().map(|(step, (low, _, _))| at(line, step, *low));
                 let high = steps().rev().map(|(step, (_, _, high))| at(line, step, *high));
-                canvas.area(&low.chain(high).collect::<Vec<Point>>(), Ink::Line(line.style), 0.18);
+                canvas.area(&low.chain(high).collect::<Vec<Point>>(), Ink::Line(line.line), 0.18);
             }
             for line in &drawn {
                 let steps = line.steps.iter().enumerate();
                 let points: Vec<Point> = steps.map(|(step, (_, mean, _))| at(line, step, *mean)).collect();
-                canvas.path(&points, Ink::Dashed(line.style), 2.0);
+                canvas.path(&points, Ink::Dashed(line.line), 2.0);
             }
         })
     };
-    Some(Plot::new(Section::Series, &format!("series {} {of}", group.name), caption.clone(), keys, paint))
+    Some(Plot::new(
+        Section::Series,
+        &format!("series {} {of}", study.groups[group]),
+        caption.clone(),
+        keys,
+        paint,
+    ))
 }
 
 fn over_repeats(repeats: &[&[f64]]) -> Vec<(f64, f64, f64)> {

@@ -1,126 +1,136 @@
 //! Goodput over the first swept number, with intervals and published figures.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use hopcast_twin::results::{Mean, Summary};
 
 use super::canvas::{Canvas, Ink};
-use super::chart::{Axis, Entry, Frame, Key, chart};
-use super::{Plot, Section, Size, describe};
-use crate::figure::figure;
-use crate::study::{FlowGroup, Study, distinct, short_names, value};
+use super::chart::{Axis, Entry, Frame, Key, chart, thinned};
+use super::{Plot, SECTION_PLOTS, Section, Size, describe, drawn};
+use crate::figure::{figure, telling_interval};
+use crate::number::plain;
+use crate::study::{Order, Placed, Study, distinct, grouped, value};
 
-/// One picture for each flow group and setting of the parameters that are on no axis.
-pub(crate) fn plots(study: &Study<'_>) -> Vec<Plot> {
-    let axis = study.axis();
-    let path = axis.as_ref().map(|(path, _)| (*path).clone()).or_else(|| study.conditions().next().cloned());
-    let slice = |row: &Summary| -> Vec<(String, String)> {
-        let others = study.conditions().filter(|other| Some(*other) != path.as_ref());
-        others.map(|other| (other.clone(), value(&row.parameters, other))).collect()
+/// Points that a line has at most.
+const POINTS: usize = 400;
+/// Marks, with their intervals, that a line has at most.
+const MARKS: usize = 100;
+
+/// One picture for each group of flows and setting of the parameters that are on no axis; and how many more there
+/// would be.
+pub(crate) fn plots(study: &Study<'_>) -> (Vec<Plot>, usize) {
+    let across = Across::new(study);
+    let others: Vec<&String> =
+        study.conditions().filter(|path| Some(*path) != across.path.as_ref()).collect();
+    let setting = |row: &Placed<'_>| -> Vec<String> {
+        others.iter().map(|path| value(&row.summary.parameters, path)).collect()
     };
-    let slices = distinct(study.document.summary.iter().map(slice));
-    let mut plots = Vec::new();
-    for group in &study.groups {
-        for chosen in &slices {
-            let mut keys = Vec::new();
-            if slices.len() > 1 {
-                let names = short_names(&study.varying);
-                let name =
-                    |path: &String| study.varying.iter().position(|other| other == path).map(|at| &names[at]);
-                let parts =
-                    chosen.iter().map(|(path, value)| format!("{} {value}", name(path).unwrap_or(path)));
-                keys.push(("setting", parts.collect::<Vec<_>>().join(", ")));
-            }
-            if study.groups.len() > 1 {
-                keys.push(("flow", group.name.clone()));
-            }
-            let rows: Vec<&Summary> = study
-                .document
-                .summary
-                .iter()
-                .filter(|row| group.flows.contains(&row.flow) && slice(row) == *chosen)
-                .collect();
-            let marks = marks(study, &rows, path.as_deref());
-            if marks.is_empty() {
-                continue;
-            }
-            let x = x_axis(study, &rows, path.as_deref());
-            plots.push(picture(study, group, &keys, &marks, &x));
-        }
+    let measured = |row: &&Placed<'_>| {
+        row.summary.published.contains_key("goodput_mbps") || figure(row.summary, "goodput_mbps").is_some()
+    };
+    let mut settings = Order::of([]);
+    let mut there: BTreeMap<(usize, usize), Vec<&Placed<'_>>> = BTreeMap::new();
+    for row in study.rows.iter().filter(measured) {
+        there.entry((row.group, settings.insert(setting(row)))).or_default().push(row);
     }
-    plots
+    let settings = settings.into_vec();
+    let pairs: BTreeSet<(usize, usize)> = there.keys().copied().collect();
+    let picture = |(group, chosen): &(usize, usize)| {
+        let mut keys = Vec::new();
+        if settings.len() > 1 {
+            let parts = others.iter().zip(&settings[*chosen]);
+            let parts = parts.map(|(path, value)| format!("{} {value}", study.short_name(path)));
+            keys.push(("setting", parts.collect::<Vec<_>>().join(", ")));
+        }
+        if study.groups.len() > 1 {
+            keys.push(("flow", study.groups[*group].clone()));
+        }
+        let (marks, x) = across.place(study, &there[&(*group, *chosen)]);
+        picture(study, *group, &keys, &marks, &x)
+    };
+    let plots: Vec<Plot> = drawn(&pairs, SECTION_PLOTS, 4).iter().map(picture).collect();
+    let left_out = pairs.len() - plots.len();
+    (plots, left_out)
+}
+
+/// What the x axis shows: the values of a path, as numbers or as names, or else the lines themselves.
+struct Across {
+    path: Option<String>,
+    /// The values with their places.
+    places: BTreeMap<String, f64>,
+    title: String,
+    numbers: bool,
+}
+
+impl Across {
+    fn new(study: &Study<'_>) -> Self {
+        if let Some((path, axis)) = &study.axis {
+            let name = study.short_name(path);
+            let title = if axis.unit.is_empty() { name.into() } else { format!("{name} [{}]", axis.unit) };
+            let places = axis.places.iter().cloned().collect();
+            return Self { path: Some(path.clone()), places, title, numbers: true };
+        }
+        let Some(path) = study.conditions().next() else {
+            let flows = study.choosing.is_empty() && study.flows.len() > 1;
+            let title = if flows { "flow" } else { "protocol" }.into();
+            return Self { path: None, places: BTreeMap::new(), title, numbers: false };
+        };
+        let values = distinct(study.document.summary.iter().map(|row| value(&row.parameters, path)));
+        let places = values.into_iter().enumerate().map(|(place, value)| (value, place as f64)).collect();
+        Self { path: Some(path.clone()), places, title: study.short_name(path).into(), numbers: false }
+    }
+
+    /// The marks of these rows, and their axis.
+    fn place(&self, study: &Study<'_>, rows: &[&Placed<'_>]) -> (Vec<Mark>, Axis) {
+        let mut lines = Order::of([]);
+        let mark = |row: &&Placed<'_>| {
+            let turn = lines.insert(row.line) as f64;
+            let at = |path: &String| self.places.get(&value(&row.summary.parameters, path)).copied();
+            Mark::new(row.summary, row.line, self.path.as_ref().and_then(at).unwrap_or(turn))
+        };
+        let marks = rows.iter().map(mark).collect();
+        let mut places: Vec<(f64, &String)> = self.places.iter().map(|(value, at)| (*at, value)).collect();
+        places.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let axis = if self.numbers {
+            Axis::at(self.title.clone(), places.into_iter().map(|(at, _)| (at, plain(at))).collect())
+        } else if self.path.is_some() {
+            Axis::names(self.title.clone(), places.into_iter().map(|(_, value)| value.clone()).collect())
+        } else {
+            let names = lines.into_vec().into_iter().map(|line| study.lines[line].clone());
+            Axis::names(self.title.clone(), names.collect())
+        };
+        (marks, axis)
+    }
 }
 
 /// One figure of the picture.
 struct Mark {
-    line: String,
+    line: usize,
     x: f64,
     ours: Option<Mean>,
+    /// Half the width of its interval.
+    ci95: Option<f64>,
     published: Option<f64>,
 }
 
-fn marks(study: &Study<'_>, rows: &[&Summary], path: Option<&str>) -> Vec<Mark> {
-    let mark = |row: &&Summary| {
-        let ours = figure(row, "goodput_mbps");
-        let published = row.published.get("goodput_mbps").copied();
-        (ours.is_some() || published.is_some()).then(|| Mark {
-            line: study.line_of(row),
-            x: place(study, rows, path, row),
-            ours,
-            published,
-        })
-    };
-    rows.iter().filter_map(mark).collect()
-}
-
-/// Where a row stands: at its number, at its turn among values that are no numbers, or at its line's turn.
-fn place(study: &Study<'_>, rows: &[&Summary], path: Option<&str>, row: &Summary) -> f64 {
-    let Some(path) = path else {
-        let lines = distinct(rows.iter().map(|row| study.line_of(row)));
-        let line = study.line_of(row);
-        return lines.iter().position(|other| *other == line).unwrap_or(0) as f64;
-    };
-    let text = value(&row.parameters, path);
-    if let Some(place) =
-        study.axis().filter(|(axis, _)| *axis == path).and_then(|(_, axis)| axis.place(&text))
-    {
-        return place;
-    }
-    let values = distinct(study.document.summary.iter().map(|row| value(&row.parameters, path)));
-    values.iter().position(|other| *other == text).unwrap_or(0) as f64
-}
-
-fn x_axis(study: &Study<'_>, rows: &[&Summary], path: Option<&str>) -> Axis {
-    let Some(path) = path else {
-        let lines = distinct(rows.iter().map(|row| study.line_of(row)));
-        let title = if study.choosing.is_empty() && study.flows.len() > 1 { "flow" } else { "protocol" };
-        return Axis::names(title.into(), lines);
-    };
-    let names = short_names(&study.varying);
-    let name = study.varying.iter().position(|other| other == path).map_or(path, |at| names[at].as_str());
-    match study.axis().filter(|(axis, _)| *axis == path) {
-        Some((_, axis)) => {
-            let title =
-                if axis.unit.is_empty() { name.to_owned() } else { format!("{name} [{}]", axis.unit) };
-            let mut places: Vec<f64> = axis.places.iter().map(|(_, place)| *place).collect();
-            places.sort_by(f64::total_cmp);
-            Axis::at(title, places.into_iter().map(|place| (place, crate::number::plain(place))).collect())
-        }
-        None => {
-            let values = distinct(study.document.summary.iter().map(|row| value(&row.parameters, path)));
-            Axis::names(name.to_owned(), values)
-        }
+impl Mark {
+    fn new(summary: &Summary, line: usize, x: f64) -> Self {
+        let ours = figure(summary, "goodput_mbps");
+        let ci95 = ours.and_then(|ours| telling_interval(ours, false));
+        Self { line, x, ours, ci95, published: summary.published.get("goodput_mbps").copied() }
     }
 }
 
 fn picture(
     study: &Study<'_>,
-    group: &FlowGroup,
+    group: usize,
     keys: &[(&'static str, String)],
     marks: &[Mark],
     x: &Axis,
 ) -> Plot {
-    let repeated = marks.iter().any(|mark| mark.ours.is_some_and(|ours| ours.ci95.is_some()));
+    let repeated = marks.iter().any(|mark| mark.ci95.is_some());
     let published = marks.iter().any(|mark| mark.published.is_some());
-    let mut caption = format!("Goodput of {}", group.name);
+    let mut caption = format!("Goodput of {}", study.groups[group]);
     if !matches!(x.title.as_str(), "protocol" | "flow") {
         caption.push_str(&format!(" over {}", x.title.split(" [").next().unwrap_or_default()));
     }
@@ -130,49 +140,49 @@ fn picture(
     if published {
         caption.push_str("; hollow marks: published figures");
     }
+    let lines = grouped(marks.iter().map(|mark| (mark.line, mark)));
+    let most = lines.iter().map(|(_, marks)| marks.len()).max().unwrap_or(0);
+    if most > MARKS {
+        caption.push_str(&format!("; of a line, every {} mark is drawn", ordinal(most.div_ceil(MARKS))));
+    }
     caption.push('.');
     let tops = marks.iter().flat_map(|mark| {
-        let ours = mark.ours.map(|ours| ours.mean + ours.ci95.unwrap_or(0.0));
+        let ours = mark.ours.map(|ours| ours.mean + mark.ci95.unwrap_or(0.0));
         ours.into_iter().chain(mark.published)
     });
     let y = Axis::from_zero("goodput [Mbit/s]".into(), tops);
-    let lines = distinct(marks.iter().map(|mark| mark.line.clone()));
     let legend = || {
-        let ours = lines.iter().map(|line| Entry { text: line.clone(), key: Key::Marked(study.style(line)) });
+        let ours =
+            lines.iter().map(|(line, _)| Entry { text: study.lines[*line].clone(), key: Key::Marked(*line) });
         let published = published.then(|| Entry { text: "published".into(), key: Key::Hollow });
         ours.chain(published).collect::<Vec<_>>()
     };
-    let stem = format!("throughput {} {}", group.name, describe(keys));
+    let stem = format!("throughput {} {}", study.groups[group], describe(keys));
     let paint = |size: Size| {
         chart(size, &caption, (x, &y), &legend(), |canvas, frame| {
-            for line in &lines {
-                draw_line(canvas, frame, study.style(line), marks.iter().filter(|mark| mark.line == *line));
+            for (line, marks) in &lines {
+                draw_line(canvas, frame, *line, marks);
             }
         })
     };
     Plot::new(Section::Throughput, &stem, caption.clone(), keys.to_vec(), paint)
 }
 
-fn draw_line<'m>(
-    canvas: &mut Canvas<'_>,
-    frame: &Frame<'_>,
-    style: usize,
-    marks: impl Iterator<Item = &'m Mark>,
-) {
-    let mut marks: Vec<&Mark> = marks.collect();
+fn draw_line(canvas: &mut Canvas<'_>, frame: &Frame<'_>, style: usize, marks: &[&Mark]) {
+    let mut marks = marks.to_vec();
     marks.sort_by(|a, b| a.x.total_cmp(&b.x));
-    let ours = || marks.iter().filter_map(|mark| mark.ours.map(|ours| (mark.x, ours)));
-    let points: Vec<_> = ours().map(|(x, ours)| frame.place(x, ours.mean)).collect();
+    let means = marks.iter().filter_map(|mark| Some(frame.place(mark.x, mark.ours?.mean)));
+    let points = thinned(&means.collect::<Vec<_>>(), POINTS);
     if points.len() > 1 {
         canvas.path(&points, Ink::Dashed(style), 2.0);
     }
-    for (x, ours) in ours() {
-        if let Some(ci95) = ours.ci95 {
-            let (low, high) = (frame.place(x, ours.mean - ci95), frame.place(x, ours.mean + ci95));
-            canvas.path(&[low, high], Ink::Line(style), 1.4);
-            for (x, y) in [low, high] {
-                canvas.path(&[(x - 4.0, y), (x + 4.0, y)], Ink::Line(style), 1.4);
-            }
+    let marks: Vec<&Mark> = marks.iter().step_by(marks.len().div_ceil(MARKS).max(1)).copied().collect();
+    let bar = |mark: &&Mark| Some((mark.x, mark.ours?.mean, mark.ci95?));
+    for (x, mean, ci95) in marks.iter().filter_map(bar) {
+        let (low, high) = (frame.place(x, mean - ci95), frame.place(x, mean + ci95));
+        canvas.path(&[low, high], Ink::Line(style), 1.4);
+        for (x, y) in [low, high] {
+            canvas.path(&[(x - 4.0, y), (x + 4.0, y)], Ink::Line(style), 1.4);
         }
     }
     for mark in &marks {
@@ -183,4 +193,15 @@ fn draw_line<'m>(
             canvas.mark(frame.place(mark.x, ours.mean), style, 4.0, false);
         }
     }
+}
+
+fn ordinal(number: usize) -> String {
+    let ending = match (number % 10, number % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{number}{ending}")
 }

@@ -9,13 +9,6 @@ pub(crate) struct AxisValues {
     pub(crate) places: Vec<(String, f64)>,
 }
 
-impl AxisValues {
-    /// Where a value stands.
-    pub(crate) fn place(&self, value: &str) -> Option<f64> {
-        self.places.iter().find(|(text, _)| text == value).map(|(_, place)| *place)
-    }
-}
-
 /// Units that convert into each other, each family with the size of its units.
 const FAMILIES: &[&[(&str, f64)]] = &[
     &[("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0)],

@@ -1,47 +1,45 @@
 //! Datagrams at a constant rate, like iperf2's UDP test: `cbr`, and `bulk` over datagrams.
 
-use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, Rate};
+use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Port};
 
-use super::seen::Seen;
-use super::{Ends, Schedule, check_unit, unit, write_stamp};
+use super::pace::{Clock, Pace};
+use super::seen::{Arrival, Seen};
+use super::{Ends, STAMP, Schedule, check_unit, unit, write_stamp};
 use crate::meter::SharedMeter;
-
-/// How fast datagrams leave: `rate`, counting `bytes` for each of them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
-    pub(crate) rate: Rate,
-    pub(crate) bytes: u64,
-}
 
 /// Sends numbered datagrams at a constant rate.
 pub(crate) struct DatagramSource {
     ends: Ends,
-    schedule: Schedule,
-    pace: Pace,
+    clock: Clock,
+    /// The payload of each but the last, at least [`STAMP`] bytes.
     size: usize,
-    /// How many more to send; for ever if `None`.
+    /// How many bytes more to send; for ever if `None`.
     left: Option<u64>,
     meter: SharedMeter,
-    next: Option<Instant>,
-    carry: u64,
     number: u64,
-    ready: Option<Instant>,
+    bytes: u64,
+    /// The payload of the datagram that is due now.
+    ready: Option<usize>,
     template: Buffer,
 }
 
 impl DatagramSource {
-    /// `size` is the UDP payload, at least [`STAMP`](super::STAMP) bytes.
+    /// `size` bytes in each datagram, `bytes` in all.
     pub(crate) fn new(
         ends: Ends,
         schedule: Schedule,
         pace: Pace,
         size: usize,
-        left: Option<u64>,
+        bytes: Option<u64>,
         meter: SharedMeter,
     ) -> Self {
-        let next = schedule.next_active(Instant::ZERO);
-        let template = unit(size);
-        Self { ends, schedule, pace, size, left, meter, next, carry: 0, number: 0, ready: None, template }
+        let clock = Clock::new(schedule, pace);
+        Self { ends, clock, size, left: bytes, meter, number: 0, bytes: 0, ready: None, template: unit(size) }
+    }
+
+    /// How many datagrams `bytes` take.
+    pub(crate) fn count(bytes: u64, size: usize) -> u64 {
+        bytes.div_ceil(size as u64)
     }
 }
 
@@ -49,38 +47,41 @@ impl Machine for DatagramSource {
     fn handle(&mut self, _now: Instant, _port: Port, _item: Item) {}
 
     fn wake(&mut self, now: Instant) {
-        let Some(due) = self.next.filter(|&due| due <= now) else { return };
-        if self.left == Some(0) {
-            self.next = None;
-            return;
+        // The last one is as long as what is left, but for its stamp.
+        let size = self.left.map_or(self.size, |left| self.size.min((left as usize).max(STAMP)));
+        if self.clock.tick(now, size) {
+            self.left = self.left.map(|left| left.saturating_sub(size as u64));
+            self.ready = Some(size);
+            if self.left == Some(0) {
+                self.clock.stop();
+            }
         }
-        self.left = self.left.map(|left| left - 1);
-        self.ready = Some(now);
-        // A saturated sender keeps to its own clock; time with no rate at all is not made up for.
-        let gap =
-            self.pace.rate.time_with_carry(self.pace.bytes, &mut self.carry).max(Duration::from_nanos(1));
-        self.next = self.schedule.next_active(due + gap);
     }
 
     fn poll(&mut self, now: Instant) -> Option<(Port, Item)> {
-        self.ready.take()?;
+        let size = self.ready.take()?;
         let mut payload = self.template.clone();
+        payload.truncate(size);
         write_stamp(&mut payload, self.number, now);
         self.number += 1;
+        self.bytes += size as u64;
         let mut meter = self.meter.borrow_mut();
         meter.start(now);
         meter.unit_sent(now);
+        if self.left == Some(0) {
+            meter.end(now);
+        }
         let datagram = Datagram { local: self.ends.local, remote: self.ends.remote, payload };
         Some((Port::Below(0), Item::Datagram(datagram)))
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.next
+        self.clock.due()
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         report("datagrams_sent", self.number);
-        report("payload_bytes_sent", self.number * self.size as u64);
+        report("payload_bytes_sent", self.bytes);
     }
 }
 
@@ -107,9 +108,16 @@ impl Machine for DatagramSink {
             meter.damaged_units += 1;
             return;
         };
-        if !self.seen.first(number) {
-            meter.duplicate_units += 1;
-            return;
+        match self.seen.note(number) {
+            Arrival::First => {}
+            Arrival::Again => {
+                meter.duplicate_units += 1;
+                return;
+            }
+            Arrival::TooOld => {
+                meter.too_old_units += 1;
+                return;
+            }
         }
         self.received += 1;
         meter.payload(now, payload.len());

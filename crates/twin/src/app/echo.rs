@@ -6,7 +6,7 @@ use hopcast_core::{
     Datagram, Duration, Instant, Item, Machine, Port, StreamId, StreamItem, StreamReader, StreamWriter,
 };
 
-use super::seen::Seen;
+use super::seen::{Arrival, Seen};
 use super::{Ends, Schedule, check_unit, unit, write_stamp};
 use crate::meter::SharedMeter;
 
@@ -21,6 +21,7 @@ pub(crate) enum Transport {
 
 /// What waits at most while the stream takes nothing; past it, the oldest way to keep up is to skip messages.
 const MAX_WAITING: usize = 16 << 20;
+/// How far the stream may run ahead of the application; at least two messages, of which only whole ones are used up.
 const WINDOW: u64 = 4 << 20;
 const STREAM: StreamId = StreamId(0);
 
@@ -69,10 +70,14 @@ impl MessageClient {
 
     fn echo(&mut self, now: Instant, message: &[u8]) {
         let mut meter = self.meter.borrow_mut();
-        match check_unit(message, now) {
-            Some((number, sent)) if self.echoed.first(number) => meter.round_trip(sent, now),
-            Some(_) => meter.duplicate_units += 1,
-            None => meter.damaged_units += 1,
+        let Some((number, sent)) = check_unit(message, now) else {
+            meter.damaged_units += 1;
+            return;
+        };
+        match self.echoed.note(number) {
+            Arrival::First => meter.round_trip(sent, now),
+            Arrival::Again => meter.duplicate_units += 1,
+            Arrival::TooOld => meter.too_old_units += 1,
         }
     }
 }
@@ -237,7 +242,7 @@ impl StreamLink {
     fn new(size: usize) -> Self {
         Self {
             size,
-            reader: StreamReader::new(WINDOW),
+            reader: StreamReader::new(WINDOW.max(2 * size as u64)),
             writer: StreamWriter::default(),
             waiting: VecDeque::new(),
             received: VecDeque::new(),
@@ -247,7 +252,8 @@ impl StreamLink {
     fn handle(&mut self, item: StreamItem) -> Vec<StreamItem> {
         match item {
             StreamItem::Data(data) => {
-                self.reader.received(data.len());
+                // Nothing but the length of the buffer depends on it; the sink of `bulk` checks the contract.
+                let _ = self.reader.received(data.len());
                 self.received.extend(data.iter());
                 Vec::new()
             }
@@ -288,14 +294,18 @@ impl StreamLink {
 
 fn delivered(meter: &SharedMeter, seen: &mut Seen, now: Instant, message: &[u8]) {
     let mut meter = meter.borrow_mut();
-    match check_unit(message, now) {
-        Some((number, sent)) if seen.first(number) => {
+    let Some((number, sent)) = check_unit(message, now) else {
+        meter.damaged_units += 1;
+        return;
+    };
+    match seen.note(number) {
+        Arrival::First => {
             meter.payload(now, message.len());
             meter.unit_delivered(sent);
             meter.latency(sent, now);
             meter.arrival(sent, now);
         }
-        Some(_) => meter.duplicate_units += 1,
-        None => meter.damaged_units += 1,
+        Arrival::Again => meter.duplicate_units += 1,
+        Arrival::TooOld => meter.too_old_units += 1,
     }
 }

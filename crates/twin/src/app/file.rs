@@ -2,22 +2,20 @@
 
 use std::sync::Arc;
 
-use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port};
+use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Port};
 use sha2::{Digest, Sha256};
 
-use super::{Ends, Pace, STAMP, Schedule, read_stamp, write_stamp};
+use super::pace::{Clock, Pace};
+use super::{Ends, STAMP, Schedule, read_stamp, write_stamp};
 use crate::meter::SharedMeter;
 
 /// Sends a file in pieces of at most `piece` bytes, one a datagram, each once.
 pub(crate) struct FileSender {
     ends: Ends,
-    schedule: Schedule,
-    pace: Pace,
+    clock: Clock,
     contents: Arc<[u8]>,
     piece: usize,
     meter: SharedMeter,
-    next: Option<Instant>,
-    carry: u64,
     /// The next piece.
     number: usize,
     ready: bool,
@@ -32,8 +30,14 @@ impl FileSender {
         piece: usize,
         meter: SharedMeter,
     ) -> Self {
-        let next = schedule.next_active(Instant::ZERO);
-        Self { ends, schedule, pace, contents, piece, meter, next, carry: 0, number: 0, ready: false }
+        let clock = Clock::new(schedule, pace);
+        Self { ends, clock, contents, piece, meter, number: 0, ready: false }
+    }
+
+    /// What of the file is in the piece that is next.
+    fn next_piece(&self) -> &[u8] {
+        let start = self.number * self.piece;
+        &self.contents[start..self.contents.len().min(start + self.piece)]
     }
 }
 
@@ -41,12 +45,7 @@ impl Machine for FileSender {
     fn handle(&mut self, _now: Instant, _port: Port, _item: Item) {}
 
     fn wake(&mut self, now: Instant) {
-        let Some(due) = self.next.filter(|&due| due <= now) else { return };
-        self.ready = true;
-        let gap =
-            self.pace.rate.time_with_carry(self.pace.bytes, &mut self.carry).max(Duration::from_nanos(1));
-        let more = (self.number + 1) * self.piece < self.contents.len();
-        self.next = self.schedule.next_active(due + gap).filter(|_| more);
+        self.ready = self.clock.tick(now, STAMP + self.next_piece().len());
     }
 
     fn poll(&mut self, now: Instant) -> Option<(Port, Item)> {
@@ -58,18 +57,21 @@ impl Machine for FileSender {
             meter.start(now);
             meter.unit_sent(now);
         }
-        let start = self.number * self.piece;
-        let piece = &self.contents[start..self.contents.len().min(start + self.piece)];
+        let piece = self.next_piece();
         let mut payload = Buffer::zeroed(STAMP + piece.len());
         write_stamp(&mut payload, self.number as u64, now);
         payload[STAMP..].copy_from_slice(piece);
         self.number += 1;
+        if self.number * self.piece >= self.contents.len() {
+            self.clock.stop();
+            self.meter.borrow_mut().end(now);
+        }
         let datagram = Datagram { local: self.ends.local, remote: self.ends.remote, payload };
         Some((Port::Below(0), Item::Datagram(datagram)))
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.next
+        self.clock.due()
     }
 }
 

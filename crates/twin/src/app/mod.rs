@@ -1,12 +1,13 @@
 //! The workloads: applications as machines, over a datagram or a stream port.
 //!
 //! Each workload has a sending and a receiving end that share a [`Meter`](crate::meter::Meter). What they send is
-//! real: numbered, timed and patterned bytes, and the receiving end holds every byte against what was sent, so that
-//! a protocol that delivers something wrong is found out by every run.
+//! real: numbered, timed and patterned bytes (the pattern repeats every 64 KiB), and the receiving end holds every byte
+//! against what was sent, so that a protocol that delivers something wrong is found out by every run.
 
 mod datagrams;
 mod echo;
 mod file;
+mod pace;
 mod seen;
 mod stream;
 
@@ -15,9 +16,10 @@ use std::sync::{Arc, LazyLock};
 
 use hopcast_core::{Buffer, Instant};
 
-pub(crate) use datagrams::{DatagramSink, DatagramSource, Pace};
+pub(crate) use datagrams::{DatagramSink, DatagramSource};
 pub(crate) use echo::{DatagramEcho, MessageClient, StreamEcho, Transport};
 pub(crate) use file::{FileReceiver, FileSender};
+pub(crate) use pace::Pace;
 pub(crate) use stream::{Contents, StreamSink, StreamSource};
 
 /// The two ends of a flow, as one of them sees them.
@@ -63,30 +65,41 @@ impl Schedule {
     }
 }
 
-/// The length of the header that numbers and times a unit: two 64-bit numbers in network order.
+/// The length of the header that numbers and times a unit:
+///
+/// ```text
+/// 0   3        8               16
+/// | tag | number | nanoseconds |      network order
+/// ```
 pub(crate) const STAMP: usize = 16;
 
-/// Writes a unit's stamp: its number, and when it was sent.
+/// Begins with a letter, so that Wireshark does not take a small number in front for some protocol of its own.
+const TAG: [u8; 3] = *b"hc1";
+
+/// Writes a unit's stamp: its number (of which 40 bits count), and when it was sent.
 pub(crate) fn write_stamp(into: &mut [u8], number: u64, at: Instant) {
-    into[..8].copy_from_slice(&number.to_be_bytes());
+    into[..3].copy_from_slice(&TAG);
+    into[3..8].copy_from_slice(&number.to_be_bytes()[3..]);
     into[8..STAMP].copy_from_slice(&at.as_nanos().to_be_bytes());
 }
 
-/// Reads a unit's stamp; `None` if `from` is too short to have one.
+/// Reads a unit's stamp; `None` if `from` does not begin with one.
 pub(crate) fn read_stamp(from: &[u8]) -> Option<(u64, Instant)> {
-    let number = from.get(..8)?.try_into().ok()?;
+    let (tag, _) = from.split_first_chunk()?;
+    let mut number = [0; 8];
+    number[3..].copy_from_slice(from.get(3..8)?);
     let at = from.get(8..STAMP)?.try_into().ok()?;
-    Some((u64::from_be_bytes(number), Instant::from_nanos(u64::from_be_bytes(at))))
+    (*tag == TAG).then(|| (u64::from_be_bytes(number), Instant::from_nanos(u64::from_be_bytes(at))))
 }
 
 /// The length of a block: the unit of `bulk` over a stream, and of the pattern.
 pub(crate) const BLOCK: usize = 64 * 1024;
 
-/// What is sent where the contents do not matter: a block without structure that a shifted copy would match.
+/// What is sent where the contents do not matter: a block of letters that matches no shifted copy of itself, and that no
+/// dissector takes for a protocol.
 static PATTERN: LazyLock<Arc<[u8]>> = LazyLock::new(|| {
-    let mut bytes = vec![0; BLOCK];
-    hopcast_core::Seed::new(0, 0).stream(&["pattern"], 0).fill(&mut bytes);
-    bytes.into()
+    let mut random = hopcast_core::Seed::new(0, 0).stream(&["pattern"], 0);
+    (0..BLOCK).map(|_| b'a' + random.below(26) as u8).collect()
 });
 
 /// A unit of `size` bytes, at least [`STAMP`]: room for the stamp, then the pattern over and over.

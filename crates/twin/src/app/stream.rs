@@ -247,6 +247,15 @@ impl StreamSink {
                 meter.unit_delivered(sent);
             }
         }
+        drop(transmissions);
+        drop(meter);
+        self.complete(now);
+        self.out.extend(self.reader.consumed(data.len()));
+    }
+
+    /// Notes the end, if all has arrived.
+    fn complete(&self, now: Instant) {
+        let mut meter = self.meter.borrow_mut();
         if self.contents.len == Some(self.received) && meter.completed.is_none() {
             meter.completed = Some(now);
             if self.contents.is_file {
@@ -257,7 +266,6 @@ impl StreamSink {
                 }
             }
         }
-        self.out.extend(self.reader.consumed(data.len()));
     }
 }
 
@@ -276,11 +284,18 @@ impl Machine for StreamSink {
         }
         match item {
             StreamItem::Data(data) => {
-                self.reader.received(data.len());
+                if !self.reader.received(data.len()) {
+                    // More than was granted: the transport breaks the contract, and the run shall show it.
+                    self.meter.borrow_mut().damaged_units += 1;
+                }
                 self.data(now, &data);
             }
             // The receiver has nothing to say: it closes its own direction in answer.
-            StreamItem::Finish => self.out.push_back(StreamItem::Finish),
+            StreamItem::Finish => {
+                // Of an empty file nothing arrives but its end.
+                self.complete(now);
+                self.out.push_back(StreamItem::Finish);
+            }
             StreamItem::Open { .. }
             | StreamItem::Opened
             | StreamItem::Credit(_)

@@ -5,7 +5,7 @@ use hopcast_link::{Change, Direction, Loss};
 use petgraph::algo::dinics;
 use petgraph::graph::{DiGraph, NodeIndex};
 
-use super::model::{Action, LinkModel, NodeId, Scenario};
+use super::model::{Action, Link, LinkModel, NodeId, Scenario};
 
 /// The max-flow from one node to another over rate x (1 - mean loss), averaged over the measurement window with all
 /// that is scheduled, in bit/s. `None` if it is unbounded, because links without a rate lead all the way.
@@ -31,7 +31,12 @@ const UNBOUNDED: u128 = 1 << 100;
 impl Capacities {
     /// Of a scenario, in its measurement window.
     pub fn of(scenario: &Scenario) -> Self {
-        let means = means(scenario);
+        Self::over(scenario, scenario.measure.from, scenario.measure.to)
+    }
+
+    /// Of a scenario, in another window; an empty one (`from` not before `to`) sees the links as they are at `from`.
+    pub fn over(scenario: &Scenario, from: Instant, to: Instant) -> Self {
+        let means = means(scenario, from, to);
         let mut graph = DiGraph::with_capacity(scenario.nodes.len(), scenario.links.len() * 2);
         for _ in &scenario.nodes {
             graph.add_node(());
@@ -86,17 +91,21 @@ impl State {
         Self { rate: direction.rate, loss: mean_loss(&direction.loss), up: true, since: from, bits: 0.0 }
     }
 
+    /// What passes now, in bit/s; infinite if unbounded.
+    fn passes(&self) -> f64 {
+        let share = 1.0 - self.loss;
+        if !self.up || share <= 0.0 {
+            return 0.0;
+        }
+        self.rate.map_or(f64::INFINITY, |rate| rate.bits_per_sec() as f64) * share
+    }
+
     /// Counts what passes until `now`.
     fn advance(&mut self, now: Instant) {
-        if now <= self.since {
-            return;
+        if now > self.since {
+            self.bits += self.passes() * now.since(self.since).as_secs_f64();
+            self.since = now;
         }
-        let passes = 1.0 - self.loss;
-        if self.up && passes > 0.0 {
-            let rate = self.rate.map_or(f64::INFINITY, |rate| rate.bits_per_sec() as f64);
-            self.bits += rate * passes * now.since(self.since).as_secs_f64();
-        }
-        self.since = now;
     }
 
     fn change(&mut self, change: &Change) {
@@ -111,33 +120,30 @@ impl State {
 }
 
 /// For each link, what leaves each of its attachments, in thousandths of a bit per second.
-fn means(scenario: &Scenario) -> Vec<Vec<u128>> {
-    let (from, to) = (scenario.measure.from, scenario.measure.to);
-    let mut links: Vec<Vec<State>> = scenario
-        .links
-        .iter()
-        .map(|link| match &link.model {
-            LinkModel::PointToPoint(config) => {
-                vec![State::new(&config.forward, from), State::new(&config.backward, from)]
-            }
-            LinkModel::Medium(direction) => link.ends.iter().map(|_| State::new(direction, from)).collect(),
-        })
-        .collect();
-    for event in &scenario.events {
+fn means(scenario: &Scenario, start: Instant, end: Instant) -> Vec<Vec<u128>> {
+    let states = |link: &Link| {
+        (0..link.ends.len()).map(|end| State::new(link.direction(end), start)).collect::<Vec<_>>()
+    };
+    let mut links: Vec<_> = scenario.links.iter().map(states).collect();
+    // What happens at the very end of a window has no time to count; at its very start, it has.
+    for event in scenario.events.iter().take_while(|event| event.at <= start.max(end)) {
         let Action::Link { link, from, change } = &event.action else { continue };
         for (attachment, state) in links[*link].iter_mut().enumerate() {
             if from.is_none_or(|from| from == attachment) {
-                state.advance(event.at.min(to));
+                state.advance(event.at);
                 state.change(change);
             }
         }
     }
-    let window = to.since(from).as_secs_f64();
     let mean = |mut state: State| {
-        state.advance(to);
-        let rate = state.bits / window * 1e3;
+        let rate = if start < end {
+            state.advance(end);
+            state.bits / end.since(start).as_secs_f64()
+        } else {
+            state.passes()
+        };
         // `as` saturates; an infinite mean is the unbounded one.
-        (rate.round() as u128).min(UNBOUNDED)
+        ((rate * 1e3).round() as u128).min(UNBOUNDED)
     };
     links.into_iter().map(|states| states.into_iter().map(mean).collect()).collect()
 }

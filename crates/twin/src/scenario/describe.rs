@@ -1,13 +1,17 @@
 //! A plan in a person's words, for `hopcast check`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Write};
 
 use hopcast_core::{Instant, Rate};
 use hopcast_link::{Change, Config, Direction, Duplex, Jitter, Loss, Queue, QueueLimit};
+use hopcast_peers::tcp;
 
 use super::capacity::{Capacities, mean_loss};
-use super::model::{Action, App, Capture, Case, Event, Flow, LinkModel, NodeId, Plan, Scenario, Span};
+use super::model::{
+    Action, App, Capture, Case, Event, Flow, FlowId, Layer, LinkModel, NodeId, Plan, Scenario, Span,
+};
+use super::paths::Paths;
 
 /// More nodes, links, events or flows than this are summed up.
 const MOST_LISTED: usize = 40;
@@ -47,7 +51,7 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     if !plan.published.is_empty() {
         writeln!(out, "\nPublished figures: {}", counted(plan.published.len(), "row"))?;
     }
-    Ok(())
+    write_notes(out, plan)
 }
 
 fn write_nodes(out: &mut String, scenario: &Scenario) -> fmt::Result {
@@ -215,21 +219,61 @@ fn changed(change: &Change) -> String {
 fn write_flows(out: &mut String, scenario: &Scenario) -> fmt::Result {
     writeln!(out, "\nFlows: {}", scenario.flows.len())?;
     let capacities = Capacities::of(scenario);
-    let hops = Hops::of(scenario);
-    for Flow { name, from, to, protocol, app: sent, .. } in scenario.flows.iter().take(MOST_LISTED) {
+    let mut paths = Paths::new(scenario.nodes.len(), &scenario.links);
+    for flow in scenario.flows.iter().take(MOST_LISTED) {
+        let Flow { name, from, to, protocol, app: sent, ipv6, .. } = flow;
         let cut = match capacities.between(*from, *to) {
             None => "unbounded".to_owned(),
             Some(bits) => Rate::from_bits_per_sec(bits.round() as u64).to_string(),
         };
-        let hops = hops.between(*from, *to).map_or_else(|| "no path".to_owned(), |hops| counted(hops, "hop"));
+        paths.towards(*to, &[*from]);
+        let hops = paths.hops(*from).map_or_else(|| "no path".to_owned(), |hops| counted(hops, "hop"));
         let (from, to) = (&scenario.nodes[*from].name, &scenario.nodes[*to].name);
-        writeln!(out, "  {name}: {from} to {to} over {protocol}: {}", app(sent))?;
+        let ip = if *ipv6 { ", IPv6" } else { "" };
+        writeln!(out, "  {name}: {from} to {to} over {protocol}{ip}: {}", app(sent))?;
+        let stack = stack(flow);
+        if stack != *protocol {
+            writeln!(out, "    stack: {stack}")?;
+        }
         writeln!(out, "    {hops}, min-cut {cut}")?;
     }
     match scenario.flows.len().saturating_sub(MOST_LISTED) {
         0 => Ok(()),
         more => writeln!(out, "  and {more} more"),
     }
+}
+
+/// The layers under their own names, each with the options that are not the default.
+fn stack(flow: &Flow) -> String {
+    let layers: Vec<_> = flow.over.iter().map(layer).collect();
+    layers.join("/")
+}
+
+fn layer(layer: &Layer) -> String {
+    let config = match layer {
+        Layer::Udp => return "udp".to_owned(),
+        Layer::Tunnel => return "tunnel".to_owned(),
+        Layer::Tcp(config) => config,
+    };
+    let name = match config.congestion {
+        tcp::Congestion::Cubic => "tcp-cubic",
+        tcp::Congestion::Bbr => "tcp-bbr",
+    };
+    let usual = tcp::Config::default();
+    let mut options = Vec::new();
+    let mut option = |name: &str, changed: bool, value: &dyn Display| {
+        if changed {
+            options.push(format!("{name} {value}"));
+        }
+    };
+    let window = config.initial_window;
+    option("initial-window", window != usual.initial_window, &window);
+    option("sack", config.sack != usual.sack, &if config.sack { "on" } else { "off" });
+    option("min-rto", config.min_rto != usual.min_rto, &config.min_rto);
+    option("delayed-ack", config.delayed_ack != usual.delayed_ack, &config.delayed_ack);
+    option("receive-buffer", config.receive_buffer != usual.receive_buffer, &config.receive_buffer);
+    option("send-buffer", config.send_buffer != usual.send_buffer, &config.send_buffer);
+    if options.is_empty() { name.to_owned() } else { format!("{name} ({})", options.join(", ")) }
 }
 
 fn app(app: &App) -> String {
@@ -255,15 +299,14 @@ fn when(span: &Span) -> String {
 
 /// Each swept path with the values it takes, in the order in which the cases first take them.
 fn write_sweep(out: &mut String, cases: &[Case]) -> fmt::Result {
-    let mut paths: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut paths: Vec<(&str, Vec<&str>, BTreeSet<&str>)> = Vec::new();
     for case in cases {
         for (place, (path, value)) in case.parameters.iter().enumerate() {
             if paths.len() <= place {
-                paths.push((path, Vec::new()));
+                paths.push((path, Vec::new(), BTreeSet::new()));
             }
-            let values = &mut paths[place].1;
-            // Values past what is shown are not looked for, or a long sweep would be quadratic.
-            if values.len() <= MOST_LISTED && !values.contains(&value.as_str()) {
+            let (_, values, seen) = &mut paths[place];
+            if seen.insert(value) {
                 values.push(value);
             }
         }
@@ -271,45 +314,85 @@ fn write_sweep(out: &mut String, cases: &[Case]) -> fmt::Result {
     if !paths.is_empty() {
         writeln!(out, "\nSweep: {}", counted(cases.len(), "case"))?;
     }
-    for (path, values) in paths {
+    for (path, values, _) in paths {
         writeln!(out, "  {path}: {}", shortened(&values))?;
     }
     Ok(())
 }
 
-/// The least number of links between nodes, all links counted.
-struct Hops<'a> {
-    scenario: &'a Scenario,
-    links: Vec<Vec<usize>>,
+/// What is allowed and most likely not meant, of any case.
+fn write_notes(out: &mut String, plan: &Plan) -> fmt::Result {
+    let mut notes: Vec<(String, usize)> = Vec::new();
+    let mut places = BTreeMap::new();
+    for note in plan.cases.iter().flat_map(|case| notes_of(&case.scenario)) {
+        let place = *places.entry(note).or_insert_with_key(|note| {
+            notes.push((note.clone(), 0));
+            notes.len() - 1
+        });
+        notes[place].1 += 1;
+    }
+    if !notes.is_empty() {
+        writeln!(out)?;
+    }
+    for (note, cases) in notes.iter().take(MOST_LISTED) {
+        match plan.cases.len() {
+            all if all == *cases => writeln!(out, "note: {note}")?,
+            all => writeln!(out, "note: {note} (in {cases} of {all} cases)")?,
+        }
+    }
+    match notes.len().saturating_sub(MOST_LISTED) {
+        0 => Ok(()),
+        more => writeln!(out, "note: and {more} more"),
+    }
 }
 
-impl<'a> Hops<'a> {
-    fn of(scenario: &'a Scenario) -> Self {
-        let mut links = vec![Vec::new(); scenario.nodes.len()];
-        for (number, link) in scenario.links.iter().enumerate() {
-            for end in &link.ends {
-                links[*end].push(number);
-            }
+/// Each once.
+fn notes_of(scenario: &Scenario) -> BTreeSet<String> {
+    let end = Instant::ZERO + scenario.duration;
+    let mut notes = BTreeSet::new();
+    let mut starts: BTreeMap<FlowId, Instant> = BTreeMap::new();
+    for Event { at, action } in &scenario.events {
+        let Action::Start(flow) = action else { continue };
+        // Events are in the order of time, so the first is the earliest.
+        starts.entry(*flow).or_insert(*at);
+        if *at >= end {
+            let name = &scenario.flows[*flow].name;
+            notes.insert(format!(
+                "the start event of flow {name} at {at} is not before the end of the run at {end}"
+            ));
         }
-        Self { scenario, links }
     }
-
-    fn between(&self, from: NodeId, to: NodeId) -> Option<usize> {
-        let mut hops = vec![None; self.links.len()];
-        hops[from] = Some(0);
-        let mut next = VecDeque::from([(from, 0)]);
-        while let Some((node, distance)) = next.pop_front() {
-            if node == to {
-                return Some(distance);
+    for (number, flow) in scenario.flows.iter().enumerate() {
+        let name = &flow.name;
+        let span = span(&flow.app);
+        let event = starts.get(&number);
+        match span.start {
+            None if event.is_none() => {
+                notes.insert(format!(
+                    "flow {name} waits for a start event, and there is none: it sends nothing"
+                ));
             }
-            for end in self.links[node].iter().flat_map(|link| &self.scenario.links[*link].ends) {
-                if hops[*end].is_none() {
-                    hops[*end] = Some(distance + 1);
-                    next.push_back((*end, distance + 1));
-                }
+            // An earlier event starts it all the same.
+            Some(start) if start >= end && event.is_none_or(|at| *at >= end) => {
+                notes.insert(format!(
+                    "flow {name} starts at {start}, not before the end of the run at {end}: it sends nothing"
+                ));
             }
+            Some(_) | None => {}
         }
-        None
+        if let Some(stop) = span.stop.filter(|stop| *stop > end) {
+            notes.insert(format!("flow {name} stops at {stop}, after the end of the run at {end}"));
+        }
+    }
+    notes
+}
+
+fn span(app: &App) -> Span {
+    match app {
+        App::Cbr { span, .. }
+        | App::Bulk { span, .. }
+        | App::File { span, .. }
+        | App::Messages { span, .. } => *span,
     }
 }
 

@@ -41,6 +41,7 @@ pub(crate) fn events(
 ) -> Result<Vec<Event>, Diagnostic> {
     let mut events = Vec::new();
     let Some(node) = node else { return Ok(events) };
+    let saturating = flows.saturating();
     for item in list(node, "events")? {
         let fields = Fields::of(item, "an event", &ALLOWED)?;
         fields.read("name", decode::name)?;
@@ -55,6 +56,16 @@ pub(crate) fn events(
         let changes = changes(fields, contents)?;
         let mut acts = !changes.is_empty();
         for (link, from) in targets(fields, topology, acts)? {
+            if let (Some(rate), true) = (fields.get("rate"), changes.contains(&Change::Rate(None))) {
+                let ends = &topology.links[link].ends;
+                let paced = ends.iter().enumerate().filter(|(end, _)| from.is_none_or(|from| from == *end));
+                if let Some(flow) = paced.filter_map(|(_, node)| saturating.get(node)).next() {
+                    return Err(rate.error(format!(
+                        "`rate`: the flow `{}` saturates its first link, so the links of `{}` need a rate at any time",
+                        flow.name, topology.nodes[flow.from].name
+                    )));
+                }
+            }
             for change in &changes {
                 push(Action::Link { link, from, change: change.clone() })?;
             }

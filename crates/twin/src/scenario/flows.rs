@@ -7,7 +7,8 @@ use hopcast_core::{Duration, Instant};
 use super::decode::{self, Fields, choice, did_you_mean, duration, list, rate, size, some_duration};
 use super::diagnostic::Diagnostic;
 use super::files::Contents;
-use super::model::{App, ETHERNET, Flow, FlowId, Layer, LinkModel, Span};
+use super::fits::{self, Written};
+use super::model::{App, Flow, FlowId, NodeId, Span};
 use super::topology::Topology;
 use super::transports::{Port, Variants};
 use super::yaml::{Kind, Node};
@@ -19,6 +20,8 @@ const LARGEST_DATAGRAM: u64 = 65_507;
 const LARGEST_MESSAGE: u64 = 16 << 20;
 /// A unit carries its number and its time.
 const SMALLEST_UNIT: u64 = 16;
+/// How many flows there may be: each has two ports of its own, from 10,000 on.
+const MOST: usize = 25_000;
 
 /// All flows, by name.
 pub(crate) struct Flows {
@@ -34,8 +37,12 @@ impl Flows {
         contents: &mut Contents,
     ) -> Result<Self, Diagnostic> {
         let mut flows = Self { flows: Vec::new(), names: BTreeMap::new() };
+        let mut written = Vec::new();
         let parts = parts(topology);
         for (number, item) in list(node, "flows")?.iter().enumerate() {
+            if number >= MOST {
+                return Err(item.error(format!("a scenario has at most {MOST} flows, this is one more")));
+            }
             let fields = Fields::of(item, "a flow", &["name", "from", "to", "over", "app", "ip"])?;
             let (name, span) = match fields.get("name") {
                 Some(node) => (decode::name(node, "name")?.to_owned(), &node.span),
@@ -56,16 +63,24 @@ impl Flows {
             }
             let over = fields.need("over", "over: tcp-cubic")?;
             let stack = variants.stack(over)?;
-            let app = app(fields.need("app", "app: bulk")?, stack.offers, &stack.protocol, contents)?;
+            let app_node = fields.need("app", "app: bulk")?;
+            let app = app(app_node, stack.offers, &stack.protocol, contents)?;
             let ipv6 = fields.read("ip", ip_version)?.unwrap_or(false);
             let flow = Flow { name, from, to, protocol: stack.protocol, over: stack.layers, app, ipv6 };
-            check_size(&flow, topology, fields.need("app", "app: bulk")?)?;
             flows.flows.push(flow);
+            written.push(Written { to: to_node, app: app_node, ip: fields.get("ip").filter(|_| ipv6) });
         }
         if flows.flows.is_empty() {
             return Err(node.error("`flows`: expected at least one flow, found none"));
         }
+        fits::check(&flows.flows, &written, topology)?;
         Ok(flows)
+    }
+
+    /// For each node that a flow saturates the links of, one such flow.
+    pub(crate) fn saturating(&self) -> BTreeMap<NodeId, &Flow> {
+        let saturating = self.flows.iter().filter(|flow| fits::saturating(flow).is_some());
+        saturating.map(|flow| (flow.from, flow)).collect()
     }
 
     /// The flow that `node` names.
@@ -84,30 +99,6 @@ fn ip_version(node: &Node, key: &str) -> Result<bool, Diagnostic> {
         "6" => Ok(true),
         other => Err(node.error(format!("`{key}`: expected the version of IP, `4` or `6`, found `{other}`"))),
     }
-}
-
-/// A datagram that cannot leave its sender in one packet never arrives: hosts do not fragment.
-fn check_size(flow: &Flow, topology: &Topology, node: &Node) -> Result<(), Diagnostic> {
-    let (App::Cbr { size, .. } | App::Messages { size, .. }) = &flow.app else { return Ok(()) };
-    if matches!(flow.over.first(), Some(Layer::Tcp(_))) {
-        return Ok(());
-    }
-    let links = topology.links.iter().filter(|link| link.ends.contains(&flow.from));
-    let mtu = links.map(|link| match &link.model {
-        LinkModel::PointToPoint(config) if link.ends[0] == flow.from => config.forward.mtu,
-        LinkModel::PointToPoint(config) => config.backward.mtu,
-        LinkModel::Medium(direction) => direction.mtu,
-    });
-    let mtu = u64::from(mtu.max().unwrap_or(u32::MAX));
-    let largest = (mtu + ETHERNET).saturating_sub(flow.overhead(0));
-    if size.get() > largest {
-        return Err(node.error(format!(
-            "`size`: expected at most {largest} B, what an MTU of {mtu} leaves over `{}` (hosts do not fragment), found {} B",
-            flow.protocol,
-            size.get()
-        )));
-    }
-    Ok(())
 }
 
 /// For each node, a number that it shares with the nodes it can reach, all links counted.

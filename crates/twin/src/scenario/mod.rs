@@ -3,7 +3,8 @@
 //!
 //! The way of a file: `yaml` makes of text a tree that knows its places; `files` merges what it includes; `set` puts in
 //! what the command line overrides; `sweep` multiplies it into cases; then each case is decoded, by `topology` with
-//! `generate` and `link`, by `transports`, `flows` and `events`. [`describe()`] says what came of it.
+//! `generate` and `link`, by `transports`, `flows` with `fits` and `paths`, and
+//! by `events`. [`describe()`] says what came of it.
 
 mod capacity;
 mod decode;
@@ -11,10 +12,12 @@ mod describe;
 mod diagnostic;
 mod events;
 mod files;
+mod fits;
 mod flows;
 mod generate;
 mod link;
 pub mod model;
+mod paths;
 mod plan;
 mod published;
 mod set;

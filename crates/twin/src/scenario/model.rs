@@ -110,6 +110,17 @@ pub enum LinkModel {
     Medium(link::Direction),
 }
 
+impl Link {
+    /// The direction that leaves attachment `from`; a medium has the same one for every station.
+    pub fn direction(&self, from: link::Attachment) -> &link::Direction {
+        match &self.model {
+            LinkModel::PointToPoint(config) if from == 0 => &config.forward,
+            LinkModel::PointToPoint(config) => &config.backward,
+            LinkModel::Medium(direction) => direction,
+        }
+    }
+}
+
 /// Something that happens at a stated time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {

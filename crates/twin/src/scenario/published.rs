@@ -14,7 +14,7 @@ use super::decode::{self, Fields, choice, did_you_mean, entries, listed, one_or_
 use super::diagnostic::Diagnostic;
 use super::files::read_text;
 use super::model::{Case, Published};
-use super::sweep::Sweep;
+use super::sweep::{Sweep, plain};
 use super::yaml::{Entry, Node};
 
 /// Our names of the figures that a publication may have; distributions are listed below.
@@ -174,6 +174,5 @@ fn figure(entry: &Entry) -> Result<(&Entry, String, f64), Diagnostic> {
 
 /// A cell as the sweep writes the same value, so that `5%` finds `5 %`; as it is if the sweep does not take it.
 fn as_swept(cell: &str, values: &[String]) -> String {
-    let plain = |text: &str| text.split_whitespace().collect::<String>();
     values.iter().find(|value| plain(value) == plain(cell)).cloned().unwrap_or_else(|| cell.to_owned())
 }

@@ -2,10 +2,13 @@
 
 use super::decode::{did_you_mean, one_or_list};
 use super::diagnostic::Diagnostic;
+use super::sweep::keep_distinct_rows;
 use super::yaml::{Entry, Kind, Node, Span};
 
 /// How many elements of a list an error names.
 const MOST_NAMED: usize = 12;
+/// Keys whose value is one word, or a map of one word to its options: a second word in it would be a mistake.
+const CHOICES: [&str; 5] = ["app", "over", "loss", "jitter", "queue"];
 
 /// Puts `value` where `path` leads from `root`; `at` is where the path is written.
 ///
@@ -14,9 +17,21 @@ const MOST_NAMED: usize = 12;
 pub(crate) fn assign(root: &mut Node, path: &str, at: &Span, value: Node) -> Result<(), Diagnostic> {
     let mut node = root;
     let mut before = String::new();
+    // The keys of maps on the way, without the elements of lists.
+    let mut keys = Vec::new();
     for element in path.split('.') {
         if element.is_empty() {
             return Err(at.error(format!("expected a path such as `flows.bulk.over`, found `{path}`")));
+        }
+        if let Kind::Map(entries) = &node.kind
+            && let [entry] = entries.as_slice()
+            && entry.key != element
+            && is_choice(&keys)
+        {
+            return Err(at.error(format!("`{before}` is `{}`: there is no `{element}` in it", entry.key)));
+        }
+        if !matches!(node.kind, Kind::List(_)) {
+            keys.push(element);
         }
         node = step(node, element, &before, at)?;
         if !before.is_empty() {
@@ -26,6 +41,11 @@ pub(crate) fn assign(root: &mut Node, path: &str, at: &Span, value: Node) -> Res
     }
     *node = value;
     Ok(())
+}
+
+/// Whether what `keys` lead to is one word, or a map of one word to its options.
+fn is_choice(keys: &[&str]) -> bool {
+    matches!(keys, ["variants", _]) || keys.last().is_some_and(|key| CHOICES.contains(key))
 }
 
 /// One step down from `node`, which `before` led to.
@@ -110,6 +130,15 @@ pub(crate) fn canonical(root: &Node, path: &str) -> Vec<String> {
 ///
 /// `sweep.PATH` gives the sweep of PATH another list of values.
 pub(crate) fn override_value(root: &mut Node, path: &str, at: &Span, value: Node) -> Result<(), Diagnostic> {
+    match path.split('.').next() {
+        Some("include") => {
+            return Err(at.error("`include` cannot be set: files are included before anything is set"));
+        }
+        Some("quick") => {
+            return Err(at.error("`quick` cannot be set: set what it would change, which wins over `quick`"));
+        }
+        Some(_) | None => {}
+    }
     if let Some(swept) = path.strip_prefix("sweep.") {
         let wanted = canonical(root, swept);
         if let Some(list) = swept_values(root, &wanted) {
@@ -122,14 +151,8 @@ pub(crate) fn override_value(root: &mut Node, path: &str, at: &Span, value: Node
         return Ok(());
     }
     let wanted = canonical(root, path);
-    let in_zip = swept_place(root, &wanted).is_some_and(|place| place.zip.is_some());
-    if let Some(list) = swept_values(root, &wanted) {
-        let values = match &list.kind {
-            // Within a zip the list keeps its length, which the others share; a sweep of equal values is one case.
-            Kind::List(values) if in_zip => values.len().max(1),
-            Kind::List(_) | Kind::Scalar(_) | Kind::Map(_) => 1,
-        };
-        *list = Node { span: value.span.clone(), kind: Kind::List(vec![value; values]) };
+    if let Some(place) = swept_place(root, &wanted) {
+        pin(root, place, value);
         return Ok(());
     }
     for length in 1..wanted.len() {
@@ -168,10 +191,32 @@ fn swept_place(root: &Node, wanted: &[String]) -> Option<Place> {
 /// The list of values that the sweep gives to the path whose canonical spelling is `wanted`.
 fn swept_values<'a>(root: &'a mut Node, wanted: &[String]) -> Option<&'a mut Node> {
     let Place { axis, zip } = swept_place(root, wanted)?;
+    match zip {
+        None => child(root.get_mut("sweep")?, axis),
+        Some((zip, list)) => child(zip_at(root, axis, zip)?, list),
+    }
+}
+
+/// Leaves one value of the list at `place`.
+fn pin(root: &mut Node, place: Place, value: Node) -> Option<()> {
+    let Some((zip, list)) = place.zip else {
+        let list = child(root.get_mut("sweep")?, place.axis)?;
+        *list = Node { span: value.span.clone(), kind: Kind::List(vec![value]) };
+        return Some(());
+    };
+    let zip = zip_at(root, place.axis, zip)?;
+    let pinned = child(zip, list)?;
+    // Within a zip the list keeps its length, which the others share; then what has become equal is one case.
+    let length = one_or_list(pinned).len().max(1);
+    *pinned = Node { span: value.span.clone(), kind: Kind::List(vec![value; length]) };
+    keep_distinct_rows(zip);
+    Some(())
+}
+
+/// One of the zips of the sweep's key `zip`.
+fn zip_at(root: &mut Node, axis: usize, zip: usize) -> Option<&mut Node> {
     let axis = child(root.get_mut("sweep")?, axis)?;
-    let Some((zip, list)) = zip else { return Some(axis) };
-    let zip = if matches!(axis.kind, Kind::List(_)) { child(axis, zip)? } else { axis };
-    child(zip, list)
+    if matches!(axis.kind, Kind::List(_)) { child(axis, zip) } else { Some(axis) }
 }
 
 /// The value at `place` of a list or map.

@@ -1,5 +1,7 @@
 //! Sweeps: the cartesian product of axes, the first slowest; a zip is one axis that moves several paths.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::decode::{did_you_mean, entries, one_or_list};
 use super::diagnostic::Diagnostic;
 use super::set;
@@ -63,6 +65,9 @@ impl<'a> Sweep<'a> {
                 axes.push(Axis { paths: vec![entry], length: values(entry)?.len() });
             }
         }
+        for axis in &axes {
+            check_rows(axis)?;
+        }
         check_paths(&axes, root)?;
         let cases = axes.iter().try_fold(1_usize, |cases, axis| cases.checked_mul(axis.length));
         match cases {
@@ -103,6 +108,54 @@ impl<'a> Sweep<'a> {
     }
 }
 
+/// Each row once: equal ones would be one case under one name twice.
+fn check_rows(axis: &Axis<'_>) -> Result<(), Diagnostic> {
+    let mut seen = BTreeSet::new();
+    for number in 0..axis.length {
+        let row: Vec<_> =
+            axis.paths.iter().map(|entry| (entry, &one_or_list(&entry.value)[number])).collect();
+        if seen
+            .insert(row.iter().map(|(entry, value)| plain(&written(&entry.key, value))).collect::<Vec<_>>())
+        {
+            continue;
+        }
+        let values: Vec<_> =
+            row.iter().map(|(entry, value)| format!("`{}`", written(&entry.key, value))).collect();
+        return Err(row[0].1.error(match row.as_slice() {
+            [(entry, _)] => format!("`{}`: the value {} is swept twice", entry.key, values[0]),
+            _ => format!("`zip`: the values {} are swept twice", values.join(", ")),
+        }));
+    }
+    Ok(())
+}
+
+/// A value without what does not count: `5 %` is `5%`.
+pub(crate) fn plain(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+/// Keeps of the rows of a zip the first of each that are equal; lists of unequal lengths are left for an error.
+pub(crate) fn keep_distinct_rows(zip: &mut Node) {
+    let Kind::Map(lists) = &mut zip.kind else { return };
+    let length =
+        |entry: &Entry| matches!(&entry.value.kind, Kind::List(_)).then(|| one_or_list(&entry.value).len());
+    let Some(rows) = lists.first().and_then(length) else { return };
+    if lists.iter().any(|list| length(list) != Some(rows)) {
+        return;
+    }
+    let mut seen = BTreeSet::new();
+    let row = |row: usize| -> Vec<_> {
+        lists.iter().map(|list| plain(&written(&list.key, &one_or_list(&list.value)[row]))).collect()
+    };
+    let kept: Vec<_> = (0..rows).map(|number| seen.insert(row(number))).collect();
+    for list in lists {
+        if let Kind::List(values) = &mut list.value.kind {
+            let mut kept = kept.iter();
+            values.retain(|_| kept.next() == Some(&true));
+        }
+    }
+}
+
 fn values(entry: &Entry) -> Result<&[Node], Diagnostic> {
     match &entry.value.kind {
         Kind::List(values) if !values.is_empty() => Ok(values),
@@ -136,7 +189,7 @@ fn zipped<'a>(lists: &'a [Entry], zip: &Node) -> Result<Axis<'a>, Diagnostic> {
 }
 
 fn check_paths(axes: &[Axis<'_>], root: &Node) -> Result<(), Diagnostic> {
-    let mut seen = std::collections::BTreeMap::new();
+    let mut seen = BTreeMap::new();
     for entry in axes.iter().flat_map(|axis| &axis.paths) {
         let path = set::canonical(root, &entry.key);
         if NOT_SWEPT.contains(&path[0].as_str()) {

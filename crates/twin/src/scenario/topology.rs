@@ -15,6 +15,9 @@ use super::yaml::{Kind, Node, Span};
 /// How many nodes, and how many links, there may be.
 pub(crate) const MOST: u64 = 1_000_000;
 
+/// How many stations may share a medium: each pair of them has counters of its own.
+const MOST_STATIONS: usize = 256;
+
 /// The network before anything happens to it.
 #[derive(Default)]
 pub(crate) struct Topology {
@@ -168,9 +171,14 @@ impl Topology {
         let key = if medium { "medium" } else { "between" };
         let joined = fields.need(key, "[a, b]")?;
         let ends = self.node_list(joined, key)?;
-        if ends.len() < 2 || (!medium && ends.len() > 2) {
-            let hint = if medium { "two or more nodes" } else { "two nodes (more of them share a `medium`)" };
-            return Err(joined.error(format!("`{key}`: expected {hint}, found {}", ends.len())));
+        let most = if medium { MOST_STATIONS } else { 2 };
+        if !(2..=most).contains(&ends.len()) {
+            let expected = if medium {
+                format!("2 to {MOST_STATIONS} stations")
+            } else {
+                "two nodes (more of them share a `medium`)".to_owned()
+            };
+            return Err(joined.error(format!("`{key}`: expected {expected}, found {}", ends.len())));
         }
         let model = if medium {
             LinkModel::Medium(link::direction(fields, Direction::default(), contents)?)

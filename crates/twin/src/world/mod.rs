@@ -7,6 +7,9 @@
 
 mod agenda;
 mod build;
+mod cabling;
+mod flow;
+mod node;
 mod routing;
 mod script;
 
@@ -16,12 +19,12 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use hopcast_core::{Assembly, Frame, Instant, Item, Machine, Port, Slot};
+use hopcast_core::{Assembly, Duration, Frame, Instant, Item, Machine, Port, Slot};
 use hopcast_link::{Attachment, Change, Counters, Event, Link};
 
 use crate::capture::{Capture, InterfaceId};
 use crate::meter::SharedMeter;
-use crate::run::Monitor;
+use crate::monitor::Monitor;
 use crate::scenario::model::{Action, LinkId, NodeId, Scenario};
 use agenda::Agenda;
 use routing::Oracle;
@@ -65,6 +68,8 @@ pub(crate) struct RunningFlow {
     pub(crate) meter: SharedMeter,
     /// Its applications and layers, by the layer's name: (name, node, slot).
     machines: Vec<(&'static str, NodeId, Slot)>,
+    /// The longest frame that fits its route, in bytes.
+    pub(crate) frame: u64,
 }
 
 enum Work {
@@ -74,12 +79,41 @@ enum Work {
     Deliver(NodeId, u32, Frame),
 }
 
-/// What one link direction carried in each step of the time series.
-#[derive(Clone, Debug, Default)]
+/// What the directions of a link carried in each step of the time series.
 pub(crate) struct LinkSamples {
     last: Vec<Counters>,
-    /// For each direction, (bytes sent, frames lost, frames delivered) in each step; empty while it has been idle.
-    pub(crate) steps: Vec<Vec<[u64; 3]>>,
+    /// How many steps there have been.
+    count: usize,
+    /// For each direction, (bytes sent, frames lost, frames delivered) in each step; empty until it carries something.
+    steps: Vec<Vec<[u64; 3]>>,
+}
+
+impl LinkSamples {
+    fn new(ends: usize) -> Self {
+        let directions = directions(ends).count();
+        Self { last: vec![Counters::default(); directions], count: 0, steps: vec![Vec::new(); directions] }
+    }
+
+    fn sample(&mut self, direction: usize, counters: Counters) {
+        let last = std::mem::replace(&mut self.last[direction], counters);
+        let step = [
+            counters.sent_bytes - last.sent_bytes,
+            counters.lost_packets - last.lost_packets,
+            counters.delivered_packets - last.delivered_packets,
+        ];
+        let steps = &mut self.steps[direction];
+        if steps.is_empty() && step == [0; 3] {
+            return;
+        }
+        // What came before was silence.
+        steps.resize(self.count, [0; 3]);
+        steps.push(step);
+    }
+
+    /// What each direction carried in each step; nothing for one that carried nothing at all.
+    pub(crate) fn steps(&self) -> &[Vec<[u64; 3]>] {
+        &self.steps
+    }
 }
 
 impl World {
@@ -101,6 +135,15 @@ impl World {
 
     /// Runs until `end`, telling `monitor` how far it has come; false if the monitor said to stop.
     pub fn run_until(&mut self, end: Instant, monitor: &Monitor) -> bool {
+        self.go(end, monitor, |span| monitor.advance(span))
+    }
+
+    /// Runs on until `end`, while what is under way arrives: time that the monitor does not count.
+    pub(crate) fn drain_until(&mut self, end: Instant, monitor: &Monitor) -> bool {
+        self.go(end, monitor, |_| ())
+    }
+
+    fn go(&mut self, end: Instant, monitor: &Monitor, advance: impl Fn(Duration)) -> bool {
         let mut events = 0u32;
         let mut reported = self.now;
         while let Some((at, actor)) = self.agenda.next() {
@@ -112,7 +155,7 @@ impl World {
             self.step(actor);
             events = events.wrapping_add(1);
             if events.is_multiple_of(8192) {
-                monitor.advance(self.now.since(reported));
+                advance(self.now.since(reported));
                 reported = self.now;
                 if monitor.is_cancelled() {
                     return false;
@@ -120,7 +163,7 @@ impl World {
             }
         }
         self.now = self.now.max(end);
-        monitor.advance(self.now.since(reported));
+        advance(self.now.since(reported));
         true
     }
 
@@ -207,8 +250,8 @@ impl World {
         match change {
             Change::Up => self.oracle.borrow_mut().set_up(link, from, true),
             Change::Down => self.oracle.borrow_mut().set_up(link, from, false),
+            Change::Delay(delay) => self.oracle.borrow_mut().set_delay(link, from, *delay),
             Change::Rate(_)
-            | Change::Delay(_)
             | Change::Jitter(_)
             | Change::Loss(_)
             | Change::Corrupt(_)
@@ -228,16 +271,10 @@ impl World {
     fn sample(&mut self) {
         let now = self.now;
         for (wired, samples) in self.links.iter_mut().zip(&mut self.samples) {
-            samples.steps.resize_with(samples.last.len(), Vec::new);
             for (direction, (from, to)) in directions(wired.ends.len()).enumerate() {
-                let counters = wired.model.counters(now, from, to);
-                let last = std::mem::replace(&mut samples.last[direction], counters);
-                samples.steps[direction].push([
-                    counters.sent_bytes - last.sent_bytes,
-                    counters.lost_packets - last.lost_packets,
-                    counters.delivered_packets - last.delivered_packets,
-                ]);
+                samples.sample(direction, wired.model.counters(now, from, to));
             }
+            samples.count += 1;
         }
     }
 

@@ -12,23 +12,24 @@ use std::rc::Rc;
 
 use hopcast_core::Duration;
 use hopcast_host::{NextHop, Routes};
+use hopcast_link::Attachment;
 
 use crate::scenario::model::{LinkId, NodeId};
-use hopcast_link::Attachment;
 
 /// An Ethernet address.
 pub(super) type Mac = [u8; 6];
 
 /// The network as routing sees it.
 pub(super) struct Oracle {
-    /// For each node, the directed edges that lead *to* it.
-    arriving: Vec<Vec<Edge>>,
-    /// For each link, which of its attachments cannot send.
-    down: Vec<Vec<Attachment>>,
-    /// For each destination asked for, each node's next hop towards it.
-    tables: BTreeMap<NodeId, Vec<Option<NextHop>>>,
-    /// How many attachments each link has.
-    ends: Vec<usize>,
+    edges: Vec<Edge>,
+    /// For each node, the numbers of the edges that lead to it.
+    arriving: Vec<Vec<u32>>,
+    /// For each link, the numbers of its edges, from the first on.
+    of_link: BTreeMap<LinkId, (u32, u32)>,
+    /// For each edge, whether it can be used.
+    up: Vec<bool>,
+    /// For each destination asked for, the edge by which each node reaches it, or `NONE`.
+    tables: BTreeMap<NodeId, Vec<u32>>,
     version: u64,
 }
 
@@ -36,6 +37,7 @@ pub(super) struct Oracle {
 #[derive(Clone, Copy)]
 pub(super) struct Edge {
     pub(super) from: NodeId,
+    pub(super) to: NodeId,
     pub(super) interface: u32,
     pub(super) link: LinkId,
     pub(super) attachment: Attachment,
@@ -43,67 +45,86 @@ pub(super) struct Edge {
     pub(super) mac: Mac,
 }
 
-/// Tables kept at once: a bound on memory, far above the destinations that flows have.
-const MAX_TABLES: usize = 4096;
+const NONE: u32 = u32::MAX;
+
+/// Entries in all tables together: a quarter of a gigabyte.
+const MAX_ENTRIES: usize = 1 << 26;
 
 impl Oracle {
-    pub(super) fn new(arriving: Vec<Vec<Edge>>, ends: Vec<usize>) -> Self {
-        Self { arriving, down: vec![Vec::new(); ends.len()], ends, tables: BTreeMap::new(), version: 0 }
+    /// The network of `nodes` nodes and `edges`, in the order of the file.
+    pub(super) fn new(nodes: usize, edges: Vec<Edge>) -> Self {
+        let mut arriving = vec![Vec::new(); nodes];
+        let mut of_link = BTreeMap::new();
+        for (number, edge) in edges.iter().enumerate() {
+            let number = number as u32;
+            arriving[edge.to].push(number);
+            of_link.entry(edge.link).or_insert((number, number)).1 = number + 1;
+        }
+        let up = vec![true; edges.len()];
+        Self { edges, arriving, of_link, up, tables: BTreeMap::new(), version: 0 }
     }
 
     /// Takes a link out of use or back into it, for what attachment `from` sends or for all of them.
     pub(super) fn set_up(&mut self, link: LinkId, from: Option<Attachment>, up: bool) {
-        let down = &mut self.down[link];
-        let ends = match from {
-            Some(from) => from..from + 1,
-            None => 0..self.ends[link],
-        };
-        down.retain(|attachment| !ends.contains(attachment));
-        if !up {
-            down.extend(ends);
+        self.change(link, from, |_, usable| *usable = up);
+    }
+
+    /// Gives a link a new delay, likewise.
+    pub(super) fn set_delay(&mut self, link: LinkId, from: Option<Attachment>, delay: Duration) {
+        self.change(link, from, |edge, _| edge.delay = delay);
+    }
+
+    fn change(&mut self, link: LinkId, from: Option<Attachment>, apply: impl Fn(&mut Edge, &mut bool)) {
+        let Some(&(start, end)) = self.of_link.get(&link) else { return };
+        for number in start as usize..end as usize {
+            let edge = &mut self.edges[number];
+            if from.is_none_or(|from| from == edge.attachment) {
+                apply(edge, &mut self.up[number]);
+            }
         }
         self.tables.clear();
         self.version += 1;
     }
 
     /// The way from a node towards another, over links that are up.
-    pub(super) fn next_hop(&mut self, from: NodeId, to: NodeId) -> Option<NextHop> {
+    pub(super) fn next_edge(&mut self, from: NodeId, to: NodeId) -> Option<&Edge> {
         if !self.tables.contains_key(&to) {
-            if self.tables.len() >= MAX_TABLES {
+            if (self.tables.len() + 1) * self.arriving.len() > MAX_ENTRIES {
                 self.tables.pop_first();
             }
             let table = self.table_towards(to);
             self.tables.insert(to, table);
         }
-        self.tables[&to][from]
+        self.edges.get(self.tables[&to][from] as usize)
     }
 
     /// Dijkstra from the destination against the direction of travel.
-    fn table_towards(&self, to: NodeId) -> Vec<Option<NextHop>> {
-        let mut best: Vec<Option<(u32, Duration, usize)>> = vec![None; self.arriving.len()];
-        let mut next = vec![None; self.arriving.len()];
-        let mut open = BinaryHeap::new();
-        open.push(Reverse((0u32, Duration::ZERO, to)));
+    fn table_towards(&self, to: NodeId) -> Vec<u32> {
+        let mut best = vec![(u32::MAX, Duration::MAX); self.arriving.len()];
+        let mut table = vec![NONE; self.arriving.len()];
+        let mut open = BinaryHeap::from([Reverse((0, Duration::ZERO, to))]);
+        best[to] = (0, Duration::ZERO);
         while let Some(Reverse((hops, delay, node))) = open.pop() {
-            if best[node].is_some_and(|(h, d, _)| (h, d) < (hops, delay)) {
+            if best[node] < (hops, delay) {
                 continue;
             }
-            for edge in self.arriving[node]
-                .iter()
-                .filter(|edge| !self.down[edge.link].contains(&edge.attachment) && edge.from != to)
-            {
-                let cost = (hops + 1, delay + edge.delay, edge.link);
-                if best[edge.from].is_none_or(|known| cost < known) {
-                    let cheaper = best[edge.from].is_none_or(|known| (cost.0, cost.1) < (known.0, known.1));
-                    best[edge.from] = Some(cost);
-                    next[edge.from] = Some(NextHop { interface: edge.interface, mac: edge.mac });
-                    if cheaper {
-                        open.push(Reverse((cost.0, cost.1, edge.from)));
-                    }
+            for &number in &self.arriving[node] {
+                let edge = &self.edges[number as usize];
+                let cost = (hops + 1, delay + edge.delay);
+                if !self.up[number as usize] || cost > best[edge.from] {
+                    continue;
+                }
+                if cost < best[edge.from] {
+                    best[edge.from] = cost;
+                    table[edge.from] = number;
+                    open.push(Reverse((cost.0, cost.1, edge.from)));
+                } else {
+                    // As good: the link that stands first in the file. Edges are numbered in its order.
+                    table[edge.from] = table[edge.from].min(number);
                 }
             }
         }
-        next
+        table
     }
 }
 
@@ -117,7 +138,7 @@ impl Routes for OracleRoutes {
     fn next_hop(&mut self, destination: IpAddr) -> Option<NextHop> {
         let mut oracle = self.oracle.borrow_mut();
         let to = node_of(destination).filter(|&to| to < oracle.arriving.len())?;
-        oracle.next_hop(self.node, to)
+        oracle.next_edge(self.node, to).map(|edge| NextHop { interface: edge.interface, mac: edge.mac })
     }
 
     fn version(&self) -> u64 {
@@ -158,34 +179,43 @@ mod tests {
         assert_eq!(node_of("10.0.0.0".parse().unwrap()), None);
     }
 
+    /// 0 - 1 - 3 and 0 - 2 - 3, the second with more delay.
     fn square() -> Oracle {
-        // 0 - 1 - 3 and 0 - 2 - 3, the second with more delay.
-        let edge = |from, interface, link, micros| Edge {
-            from,
-            interface,
-            link,
-            attachment: 0,
-            delay: Duration::from_micros(micros),
-            mac: [0; 6],
-        };
-        let arriving = vec![
-            vec![edge(1, 0, 0, 10), edge(2, 0, 1, 90)],
-            vec![edge(0, 0, 0, 10), edge(3, 0, 2, 10)],
-            vec![edge(0, 1, 1, 90), edge(3, 1, 3, 10)],
-            vec![edge(1, 1, 2, 10), edge(2, 1, 3, 10)],
-        ];
-        Oracle::new(arriving, vec![2; 4])
+        let links = [(0, 1, 10), (0, 2, 90), (1, 3, 10), (2, 3, 10)];
+        let both_ways = links.iter().enumerate().flat_map(|(link, &(a, b, micros))| {
+            let edge = move |from, to, attachment| Edge {
+                from,
+                to,
+                interface: link as u32,
+                link,
+                attachment,
+                delay: Duration::from_micros(micros),
+                mac: [0; 6],
+            };
+            [edge(a, b, 0), edge(b, a, 1)]
+        });
+        Oracle::new(4, both_ways.collect())
     }
 
     #[test]
     fn among_equal_hops_the_lesser_delay_wins_and_a_link_that_is_down_is_avoided() {
         let mut oracle = square();
-        assert_eq!(oracle.next_hop(0, 3).map(|hop| hop.interface), Some(0));
+        let via = |oracle: &mut Oracle| oracle.next_edge(0, 3).map(|edge| edge.link);
+        assert_eq!(via(&mut oracle), Some(0));
         oracle.set_up(2, None, false);
-        assert_eq!(oracle.next_hop(0, 3).map(|hop| hop.interface), Some(1));
+        assert_eq!(via(&mut oracle), Some(1));
         oracle.set_up(3, Some(0), false);
-        assert_eq!(oracle.next_hop(0, 3), None);
+        assert_eq!(via(&mut oracle), None);
         oracle.set_up(2, None, true);
-        assert_eq!(oracle.next_hop(0, 3).map(|hop| hop.interface), Some(0));
+        assert_eq!(via(&mut oracle), Some(0));
+    }
+
+    #[test]
+    fn a_new_delay_moves_the_route_and_of_equals_the_first_link_wins() {
+        let mut oracle = square();
+        oracle.set_delay(0, None, Duration::from_micros(500));
+        assert_eq!(oracle.next_edge(0, 3).map(|edge| edge.link), Some(1));
+        oracle.set_delay(0, None, Duration::from_micros(90));
+        assert_eq!(oracle.next_edge(0, 3).map(|edge| edge.link), Some(0));
     }
 }

@@ -27,15 +27,16 @@ pub(super) struct Script {
 
 impl Script {
     pub(super) fn new(scenario: &Scenario) -> Self {
-        let mut steps: Vec<(Instant, Step)> =
-            scenario.events.iter().enumerate().map(|(i, event)| (event.at, Step::Event(i))).collect();
+        let end = Instant::ZERO + scenario.duration;
+        // What is scheduled for later does not happen: while the last frames arrive, the network stays as it is.
+        let events = scenario.events.iter().enumerate().filter(|(_, event)| event.at <= end);
+        let mut steps: Vec<(Instant, Step)> = events.map(|(i, event)| (event.at, Step::Event(i))).collect();
         steps.push((scenario.measure.from, Step::Open));
         steps.push((scenario.measure.to, Step::Close));
         // Stable, so that events of one instant keep the order of the file and come before the window's edges.
         steps.sort_by_key(|&(at, _)| at);
         let interval = scenario.measure.interval;
-        let end = Instant::ZERO + scenario.duration;
-        Self { steps: steps.into_iter().peekable(), sample: Some(Instant::ZERO + interval), interval, end }
+        Self { steps: steps.into_iter().peekable(), sample: Some(Instant::ZERO + interval).filter(|&at| at <= end), interval, end }
     }
 
     /// When the next step is.

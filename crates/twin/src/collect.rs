@@ -1,0 +1,207 @@
+//! From a world that has run to its part of the document.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use hopcast_core::Instant;
+use serde_json::Value;
+
+use crate::meter::Meter;
+use crate::results::{Figures, Flow, LatencyCurve, Link, Parameters, Receiver, Run, Series};
+use crate::scenario::Capacities;
+use crate::scenario::model::{self, Case, Scenario};
+use crate::world::{RunningFlow, World};
+
+/// Points of a latency curve: enough for a smooth line.
+const CURVE_POINTS: usize = 200;
+
+/// What each flow of a case can have at the most; the same for every repeat, and worked out once.
+#[derive(Default)]
+pub(crate) struct Bounds(OnceLock<Vec<Option<f64>>>);
+
+impl Bounds {
+    fn of_flow(&self, scenario: &Scenario, number: usize) -> Option<f64> {
+        let all = self.0.get_or_init(|| {
+            let capacities = Capacities::of(scenario);
+            scenario.flows.iter().map(|flow| capacities.between(flow.from, flow.to)).collect()
+        });
+        all[number]
+    }
+}
+
+/// What a run found.
+pub(crate) fn collect(case: &Case, repeat: u64, bounds: &Bounds, world: &World) -> Run {
+    let scenario = &case.scenario;
+    let mut latency = Vec::new();
+    let mut flows = Vec::new();
+    for (number, (spec, running)) in scenario.flows.iter().zip(world.flows()).enumerate() {
+        let meter = running.meter.borrow();
+        latency.extend(curves(&spec.name, &meter));
+        let window = window(scenario, spec, &meter);
+        let min_cut = min_cut(scenario, number, window, bounds);
+        flows.push(flow(scenario, spec, running, &meter, window, min_cut, world));
+    }
+    let parameters: Parameters =
+        case.parameters.iter().map(|(path, value)| (path.clone(), Value::String(value.clone()))).collect();
+    Run {
+        parameters,
+        repeat,
+        seed: scenario.seed,
+        flows,
+        links: links(scenario, world),
+        hosts: hosts(scenario, world),
+        series: series(scenario, world),
+        latency,
+    }
+}
+
+fn curves(flow: &str, meter: &Meter) -> impl Iterator<Item = LatencyCurve> {
+    let latency = meter.latency.curve(flow, "latency", CURVE_POINTS);
+    latency.into_iter().chain(meter.round_trip.curve(flow, "round_trip", CURVE_POINTS))
+}
+
+/// The span over which a flow's goodput is taken: the scenario's window, or of a bounded flow as much of it as the flow
+/// lasted.
+fn window(scenario: &Scenario, spec: &model::Flow, meter: &Meter) -> Option<(Instant, Instant)> {
+    let bounded = matches!(spec.app, model::App::File { .. } | model::App::Bulk { bytes: Some(_), .. });
+    if bounded { meter.lasted() } else { Some((scenario.measure.from, scenario.measure.to)) }
+}
+
+/// The min-cut over the same span, in bit/s.
+fn min_cut(
+    scenario: &Scenario,
+    number: usize,
+    window: Option<(Instant, Instant)>,
+    bounds: &Bounds,
+) -> Option<f64> {
+    let (from, to) = window?;
+    let flow = &scenario.flows[number];
+    let whole = (from, to) == (scenario.measure.from, scenario.measure.to);
+    let changes = scenario.events.iter().any(|event| matches!(event.action, model::Action::Link { .. }));
+    let rate = if whole || !changes {
+        bounds.of_flow(scenario, number)
+    } else {
+        Capacities::over(scenario, from, to).between(flow.from, flow.to)
+    };
+    rate.filter(|&rate| rate > 0.0)
+}
+
+fn flow(
+    scenario: &Scenario,
+    spec: &model::Flow,
+    running: &RunningFlow,
+    meter: &Meter,
+    window: Option<(Instant, Instant)>,
+    min_cut: Option<f64>,
+    world: &World,
+) -> Flow {
+    let goodput = window.map(|(from, to)| meter.payload_bytes as f64 * 8.0 / to.since(from).as_secs_f64());
+    let share = |bound: f64| goodput.map(|goodput| goodput / bound);
+    let figures = Figures {
+        goodput_mbps: goodput.map(|goodput| goodput / 1e6),
+        sent_units: meter.sent_units,
+        delivered_units: meter.delivered_units,
+        reliability: (meter.sent_units > 0).then(|| meter.delivered_units as f64 / meter.sent_units as f64),
+        min_cut_fraction: min_cut.and_then(share),
+        payload_bound_fraction: min_cut.and_then(|rate| share(rate * payload_share(spec, running.frame))),
+        completed_s: meter.completed.zip(meter.started).map(|(end, start)| end.since(start).as_secs_f64()),
+        hash_ok: matches!(spec.app, model::App::File { .. }).then(|| meter.hash_ok == Some(true)),
+        latency_ms: meter.latency.quantiles(),
+        round_trip_ms: meter.round_trip.quantiles(),
+        jitter_ms: meter.jitter.millis(),
+    };
+    let mut counters = world.flow_counters(running);
+    counters.insert("damaged_units".to_owned(), meter.damaged_units);
+    counters.insert("duplicate_units".to_owned(), meter.duplicate_units);
+    counters.insert("too_old_units".to_owned(), meter.too_old_units);
+    let to = scenario.nodes[spec.to].name.clone();
+    Flow {
+        name: spec.name.clone(),
+        protocol: spec.protocol.clone(),
+        from: scenario.nodes[spec.from].name.clone(),
+        to: to.clone(),
+        figures: figures.clone(),
+        counters,
+        receivers: vec![Receiver { node: to, figures }],
+    }
+}
+
+/// What a full packet leaves for the payload after the headers of the stack.
+fn payload_share(flow: &model::Flow, frame: u64) -> f64 {
+    let full = frame as f64;
+    let overhead = flow.overhead(0) as f64;
+    match &flow.app {
+        model::App::Cbr { size, .. } | model::App::Messages { size, .. }
+            if !matches!(flow.over.first(), Some(model::Layer::Tcp(_))) =>
+        {
+            let size = size.get() as f64;
+            size / (size + overhead)
+        }
+        model::App::Cbr { .. }
+        | model::App::Messages { .. }
+        | model::App::Bulk { .. }
+        | model::App::File { .. } => (full - overhead) / full,
+    }
+}
+
+fn links(scenario: &Scenario, world: &World) -> Vec<Link> {
+    let window = scenario.measure.to.since(scenario.measure.from).as_secs_f64();
+    let mut links = Vec::new();
+    for (number, spec) in scenario.links.iter().enumerate() {
+        for ((from, to), counters) in world.link_figures(number) {
+            let rate = spec.direction(from).rate;
+            links.push(Link {
+                from: scenario.nodes[spec.ends[from]].name.clone(),
+                to: scenario.nodes[spec.ends[to]].name.clone(),
+                sent_bytes: counters.sent_bytes,
+                sent_packets: counters.sent_packets,
+                delivered_packets: counters.delivered_packets,
+                lost_packets: counters.lost_packets,
+                queue_dropped_packets: counters.queue_dropped_packets,
+                utilisation: rate.map(|_| counters.busy.as_secs_f64() / window),
+            });
+        }
+    }
+    links
+}
+
+fn hosts(scenario: &Scenario, world: &World) -> BTreeMap<String, u64> {
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    for node in 0..scenario.nodes.len() {
+        for (counter, value) in world.host_counters(node) {
+            if value > 0 {
+                *sums.entry(counter.to_owned()).or_default() += value;
+            }
+        }
+    }
+    sums
+}
+
+fn series(scenario: &Scenario, world: &World) -> Series {
+    let step_s = scenario.measure.interval.as_secs_f64();
+    let steps = (scenario.duration.as_nanos() / scenario.measure.interval.as_nanos().max(1)) as usize;
+    let mbps = |bytes: u64| bytes as f64 * 8.0 / step_s / 1e6;
+    let flows = scenario.flows.iter().zip(world.flows()).map(|(spec, running)| {
+        let bytes = &running.meter.borrow().step_bytes;
+        let values = (0..steps).map(|step| mbps(bytes.get(step).copied().unwrap_or(0))).collect();
+        (spec.name.clone(), values)
+    });
+    let mut links = Vec::new();
+    for (number, spec) in scenario.links.iter().enumerate() {
+        let pairs = crate::world::directions(spec.ends.len());
+        for ((from, to), steps) in pairs.zip(world.link_samples(number).steps()) {
+            if steps.is_empty() {
+                continue;
+            }
+            let name =
+                format!("{}>{}", scenario.nodes[spec.ends[from]].name, scenario.nodes[spec.ends[to]].name);
+            let lost = |&[_, lost, delivered]: &[u64; 3]| lost as f64 / ((lost + delivered) as f64).max(1.0);
+            links.push((
+                name,
+                steps.iter().map(|&[bytes, _, _]| mbps(bytes)).collect(),
+                steps.iter().map(lost).collect(),
+            ));
+        }
+    }
+    Series { step_s, flows: flows.collect(), links }
+}

@@ -1,0 +1,51 @@
+//! How far runs have come, for whoever shows it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use hopcast_core::Duration;
+
+/// How far a run has come, shared with whoever shows it, and the means to cut it short.
+#[derive(Debug, Default)]
+pub struct Monitor {
+    simulated_ns: AtomicU64,
+    total_ns: AtomicU64,
+    done: AtomicUsize,
+    total: AtomicUsize,
+    cancelled: AtomicBool,
+}
+
+impl Monitor {
+    /// The share of all virtual time that has been simulated, 0 to 1.
+    pub fn share(&self) -> f64 {
+        let total = self.total_ns.load(Ordering::Relaxed).max(1);
+        (self.simulated_ns.load(Ordering::Relaxed) as f64 / total as f64).min(1.0)
+    }
+
+    /// How many runs are done, and of how many.
+    pub fn runs(&self) -> (usize, usize) {
+        (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
+    }
+
+    /// Ends every run at the next opportunity; what is finished is kept.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether someone has called [`cancel`](Self::cancel).
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn begin(&self, runs: usize, virtual_ns: u64) {
+        self.total.store(runs, Ordering::Relaxed);
+        self.total_ns.store(virtual_ns, Ordering::Relaxed);
+    }
+
+    pub(crate) fn finished_one(&self) {
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn advance(&self, by: Duration) {
+        self.simulated_ns.fetch_add(by.as_nanos(), Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,175 @@
+//! The edges of what a scenario can ask for: empty files, huge messages, odd MTUs, flows that end early or late.
+
+mod common;
+
+use std::path::Path;
+
+use common::{document, flow, near};
+use hopcast_twin::scenario::{Overrides, load_text};
+use hopcast_twin::{Monitor, run};
+
+fn one_link(link: &str, events: &str, flow: &str) -> String {
+    format!(
+        "
+title: One link
+seed: 1
+duration: 10 s
+topology:
+  nodes: [a, b]
+  links:
+    - {{ between: [a, b], {link} }}
+{events}
+flows:
+  - {{ name: flow, from: a, to: b, {flow} }}
+"
+    )
+}
+
+#[test]
+fn parallel_links_lose_on_their_own_whichever_end_is_named_first() {
+    let document = document(
+        "
+title: A parallel pair
+seed: 1
+duration: 10 s
+topology:
+  nodes: [a, b]
+  links:
+    - { name: one, between: [a, b], rate: 10 Mbit/s, loss: 20 % }
+    - { name: other, between: [b, a], rate: 10 Mbit/s, loss: 20 % }
+events:
+  - { at: 5 s, links: one, down: true }
+flows:
+  - { name: flow, from: a, to: b, over: udp, app: { cbr: { rate: 8 Mbit/s, size: 500 B } } }
+",
+    );
+    let lost: Vec<u64> =
+        document.runs[0].links.iter().filter(|link| link.from == "a").map(|link| link.lost_packets).collect();
+    assert!(lost.iter().all(|&lost| lost > 1500) && lost[0] != lost[1], "{lost:?}");
+}
+
+#[test]
+fn an_empty_file_arrives_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("empty"), "").unwrap();
+    for over in ["udp", "tcp-cubic"] {
+        let text = one_link("rate: 10 Mbit/s", "", &format!("over: {over}, app: {{ file: {{ path: empty }} }}"));
+        let plan = load_text(&dir.path().join("s.yaml"), &text, &Overrides::default()).unwrap();
+        let document = run(&plan, 1, None, &Monitor::default()).unwrap();
+        let figures = &document.runs[0].flows[0].figures;
+        assert_eq!((figures.hash_ok, figures.reliability), (Some(true), Some(1.0)), "{over}");
+    }
+}
+
+#[test]
+fn the_largest_messages_go_there_and_back() {
+    let figures =
+        flow(&one_link("rate: 1 Gbit/s", "", "over: tcp-cubic, app: { messages: { size: 16 MiB, every: 2 s } }")).figures;
+    assert_eq!((figures.sent_units, figures.delivered_units), (5, 5));
+    assert!(figures.round_trip_ms.is_some());
+}
+
+#[test]
+fn a_bounded_flow_is_measured_while_it_lasts_even_if_a_little_of_it_is_lost() {
+    let figures = flow(&one_link("rate: 10 Mbit/s, loss: 1 %", "", "over: udp, app: { bulk: { bytes: 1 MB } }")).figures;
+    near(figures.payload_bound_fraction.unwrap(), 0.99, 0.02);
+    assert_eq!(figures.completed_s, None);
+}
+
+#[test]
+fn the_bound_of_a_bounded_flow_is_that_of_its_own_time() {
+    let events = "events:\n  - { at: 5 s, links: all, rate: 1 Mbit/s }";
+    let figures = flow(&one_link("rate: 100 Mbit/s", events, "over: tcp-cubic, app: { bulk: { bytes: 5 MB } }")).figures;
+    let share = figures.min_cut_fraction.unwrap();
+    assert!((0.8..1.0).contains(&share), "{share}");
+}
+
+#[test]
+fn a_bounded_flow_that_is_over_before_the_window_has_no_goodput() {
+    let text = one_link("rate: 10 Mbit/s", "measure: { from: 5 s }", "over: udp, app: { bulk: { bytes: 100 kB } }");
+    let figures = flow(&text).figures;
+    assert_eq!((figures.goodput_mbps, figures.min_cut_fraction), (None, None));
+    assert!(figures.completed_s.is_some());
+}
+
+#[test]
+fn what_is_under_way_at_the_end_still_arrives() {
+    let figures = flow(&one_link("rate: 10 Mbit/s, delay: 2 s", "", "over: udp, app: bulk")).figures;
+    assert_eq!(figures.reliability, Some(1.0));
+}
+
+#[test]
+fn what_is_scheduled_after_the_end_does_not_happen() {
+    let events = "events:\n  - { at: 10001 ms, links: all, down: true }";
+    let figures = flow(&one_link("rate: 10 Mbit/s, delay: 2 s", events, "over: udp, app: bulk")).figures;
+    assert_eq!(figures.reliability, Some(1.0));
+}
+
+#[test]
+fn a_saturating_sender_follows_the_rate_of_its_first_link() {
+    let events = "measure: { from: 6 s }\nevents:\n  - { at: 5 s, links: all, rate: 50 Mbit/s }";
+    let figures = flow(&one_link("rate: 1 Mbit/s", events, "over: udp, app: bulk")).figures;
+    near(figures.goodput_mbps.unwrap(), 50.0 * 1472.0 / 1514.0, 0.01);
+}
+
+#[test]
+fn the_last_datagram_is_as_long_as_what_is_left() {
+    let flow = flow(&one_link("rate: 10 Mbit/s", "", "over: udp, app: { bulk: { bytes: 5000 B } }"));
+    assert_eq!(flow.counters["payload_bytes_sent"], 5000);
+    assert_eq!(flow.figures.sent_units, 4);
+}
+
+#[test]
+fn full_packets_are_as_long_as_the_path_lets_them() {
+    for mtu in [576, 1280, 9000] {
+        for (over, headers) in [("udp", 42.0), ("tcp-cubic", 66.0)] {
+            let link = format!("rate: 50 Mbit/s, mtu: {mtu}");
+            let figures = flow(&one_link(&link, "measure: { from: 2 s }", &format!("over: {over}, app: bulk"))).figures;
+            let frame = f64::from(mtu) + 14.0;
+            near(figures.goodput_mbps.unwrap(), 50.0 * (frame - headers) / frame, 0.01);
+            near(figures.payload_bound_fraction.unwrap(), 1.0, 0.01);
+        }
+    }
+}
+
+#[test]
+fn reordering_over_many_datagrams_is_not_taken_for_loss() {
+    let figures = flow(&one_link(
+        "rate: 5 Gbit/s, delay: 200 ms, jitter: 150 ms, reorder: true",
+        "",
+        "over: udp, app: { cbr: { rate: 4 Gbit/s, size: 1400 B, stop: 300 ms } }",
+    ))
+    .figures;
+    assert_eq!(figures.reliability, Some(1.0));
+}
+
+#[test]
+fn a_medium_reports_what_was_sent_to_whom() {
+    let document = document(
+        "
+title: A medium
+seed: 1
+duration: 1 s
+topology:
+  nodes: [a, b, c]
+  links:
+    - { medium: [a, b, c], rate: 10 Mbit/s }
+flows:
+  - { name: flow, from: a, to: b, over: udp, app: { cbr: { rate: 1 Mbit/s, size: 1000 B } } }
+",
+    );
+    let sent = |to: &str| document.runs[0].links.iter().find(|link| link.from == "a" && link.to == to).unwrap().sent_packets;
+    assert_eq!((sent("b"), sent("c")), (125, 0));
+}
+
+#[test]
+fn a_plan_is_read_as_if_from_a_file() {
+    // The other tests read from text; this one holds the two ways of reading against each other.
+    let dir = tempfile::tempdir().unwrap();
+    let text = one_link("rate: 10 Mbit/s", "", "over: udp, app: bulk");
+    let file = dir.path().join("s.yaml");
+    std::fs::write(&file, &text).unwrap();
+    let from_file = hopcast_twin::scenario::load(&file, &Overrides::default()).unwrap();
+    let from_text = load_text(Path::new("s.yaml"), &text, &Overrides::default()).unwrap();
+    assert_eq!(from_file.cases[0].scenario.flows, from_text.cases[0].scenario.flows);
+}
