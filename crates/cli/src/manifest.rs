@@ -10,7 +10,8 @@ pub(crate) fn manifest(file: &str, text: &[u8], plan: (usize, u64, u64), took: D
     let (cases, repeats, seed) = plan;
     let hash: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
     // The program's name alone: where it stood says nothing to who repeats this.
-    let command: Vec<String> = std::iter::once("hopcast".to_owned()).chain(std::env::args().skip(1)).collect();
+    let command: Vec<String> =
+        std::iter::once("hopcast".to_owned()).chain(std::env::args().skip(1)).collect();
     json!({
         "hopcast": env!("CARGO_PKG_VERSION"),
         "scenario_file": file,

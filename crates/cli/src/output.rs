@@ -65,7 +65,8 @@ impl RunDirectory {
         let Ok(entries) = fs::read_dir(self.path.join("captures")) else { return Ok(()) };
         for path in entries.flatten().map(|entry| entry.path()) {
             if path.extension().is_some_and(|extension| extension == "pcapng") {
-                fs::remove_file(&path).map_err(|error| Failure::run(format!("{}: {error}", path.display())))?;
+                fs::remove_file(&path)
+                    .map_err(|error| Failure::run(format!("{}: {error}", path.display())))?;
             }
         }
         Ok(())

@@ -7,39 +7,61 @@ pub(crate) const BEST: char = '\u{2060}';
 /// Stands for the end of a colour, likewise.
 pub(crate) const PLAIN: char = '\u{2061}';
 
-/// What numbers are padded with so that their points stand below each other.
-pub(crate) struct Padding {
-    pub(crate) digit: char,
-    pub(crate) point: char,
+/// Stand around what a page lays out but does not show.
+pub(crate) const HIDDEN: char = '\u{2063}';
+/// The end of it.
+pub(crate) const SHOWN: char = '\u{2064}';
+
+/// How numbers are padded so that their points stand below each other.
+#[derive(Clone, Copy)]
+pub(crate) enum Padding {
+    /// With as many spaces.
+    Terminal,
+    /// With what it stands in for, hidden: it is as wide in any font.
+    Page,
 }
 
 impl Padding {
-    pub(crate) const TERMINAL: Self = Self { digit: ' ', point: ' ' };
-    /// Spaces as wide as a digit and as a point.
-    pub(crate) const PAGE: Self = Self { digit: '\u{2007}', point: '\u{2008}' };
+    fn instead_of(self, text: &str) -> String {
+        match self {
+            _ if text.is_empty() => String::new(),
+            Self::Terminal => " ".repeat(text.chars().count()),
+            Self::Page => format!("{HIDDEN}{text}{SHOWN}"),
+        }
+    }
 }
 
 /// The numbers of a column, all of one width, points below each other; `marks` adds a place for the marks.
-pub(crate) fn align(cells: &[&Cell], intervals: bool, marks: bool, padding: &Padding) -> Vec<String> {
+pub(crate) fn align(cells: &[&Cell], intervals: bool, marks: bool, padding: Padding) -> Vec<String> {
     let means =
         Decimals::of(cells.iter().filter(|cell| cell.is_figure()).filter_map(|cell| cell.text.as_deref()));
     let cis = Decimals::of(cells.iter().filter_map(|cell| cell.ci95.as_deref()).filter(|_| intervals));
-    let has_cis = cis.whole > 0;
-    let room = cells.iter().map(|cell| mark(cell, marks, intervals).chars().count()).max().unwrap_or(0);
-    let blank = |count: usize| padding.digit.to_string().repeat(count);
+    let unsure = intervals && cells.iter().any(|cell| cell.unsure);
+    // As wide as what stands between a mean and its marks.
+    let interval = match (cis.whole > 0, unsure) {
+        (true, _) => format!(" ± {}{}", "0".repeat(cis.whole), cis.widest_fraction()),
+        (false, true) => UNSURE.into(),
+        (false, false) => String::new(),
+    };
+    let widest = cells.iter().map(|cell| mark(cell, marks)).max_by_key(|mark| mark.chars().count());
+    let widest = widest.unwrap_or_default();
     let one = |cell: &&Cell| {
         let text = cell.text.as_deref().unwrap_or("–");
         let mut out = format!("{text}{}", means.after(text, padding));
         match cell.ci95.as_deref().filter(|_| intervals) {
             Some(ci) => {
-                let before = blank(cis.whole - whole(ci));
+                let before = padding.instead_of(&"0".repeat(cis.whole - whole(ci)));
                 out.push_str(&format!(" ± {before}{ci}{}", cis.after(ci, padding)));
             }
-            None if has_cis => out.push_str(&blank(3 + cis.whole + cis.fraction)),
-            None => {}
+            None if cell.unsure && intervals => {
+                let rest: String = interval.chars().skip(UNSURE.chars().count()).collect();
+                out.push_str(&format!("{UNSURE}{}", padding.instead_of(&rest)));
+            }
+            None => out.push_str(&padding.instead_of(&interval)),
         }
-        let mark = mark(cell, marks, intervals);
-        let rest = blank(room - mark.chars().count());
+        let mark = mark(cell, marks);
+        let rest: String = widest.chars().skip(mark.chars().count()).collect();
+        let rest = padding.instead_of(&rest);
         if cell.best && marks {
             format!("{BEST}{out}{mark}{PLAIN}{rest}")
         } else {
@@ -49,10 +71,16 @@ pub(crate) fn align(cells: &[&Cell], intervals: bool, marks: bool, padding: &Pad
     cells.iter().map(one).collect()
 }
 
-fn mark(cell: &Cell, best: bool, intervals: bool) -> String {
-    let marks = [(cell.best && best, '*'), (cell.partial, '†'), (cell.unsure && intervals, '‡')];
-    let marks: String = marks.into_iter().filter(|(holds, _)| *holds).map(|(_, mark)| mark).collect();
-    if marks.is_empty() { marks } else { format!(" {marks}") }
+/// What stands in the place of an interval that says nothing.
+const UNSURE: &str = " ‡";
+
+fn mark(cell: &Cell, best: bool) -> &'static str {
+    match (cell.best && best, cell.partial) {
+        (true, true) => " *†",
+        (true, false) => " *",
+        (false, true) => " †",
+        (false, false) => "",
+    }
 }
 
 /// How much room the numbers of a column need on either side of their points.
@@ -69,15 +97,15 @@ impl Decimals {
         })
     }
 
+    /// A point and digits as wide as the longest.
+    fn widest_fraction(&self) -> String {
+        if self.fraction > 0 { format!(".{}", "0".repeat(self.fraction - 1)) } else { String::new() }
+    }
+
     /// What a number is followed by so that its point stands below the others.
-    fn after(&self, text: &str, padding: &Padding) -> String {
-        let missing = self.fraction.saturating_sub(fraction(text));
-        let digits = |count: usize| padding.digit.to_string().repeat(count);
-        if fraction(text) == 0 && missing > 0 {
-            format!("{}{}", padding.point, digits(missing - 1))
-        } else {
-            digits(missing)
-        }
+    fn after(&self, text: &str, padding: Padding) -> String {
+        let rest: String = self.widest_fraction().chars().skip(fraction(text)).collect();
+        padding.instead_of(&rest)
     }
 }
 

@@ -6,7 +6,7 @@ use hopcast_twin::results::Document;
 use serde_json::Value;
 
 use crate::Topology;
-use crate::align::{Padding, align};
+use crate::align::{HIDDEN, Padding, SHOWN, align};
 use crate::finding::findings;
 use crate::grid::{Cell, Column, Grid, Row};
 use crate::number;
@@ -211,7 +211,7 @@ fn table(study: &Study<'_>) -> String {
         .enumerate()
         .map(|(place, column)| {
             let cells: Vec<&Cell> = rows.iter().map(|row| &row.cells[place]).collect();
-            if column.numeric { align(&cells, true, false, &Padding::PAGE) } else { Vec::new() }
+            if column.numeric { align(&cells, true, false, Padding::Page) } else { Vec::new() }
         })
         .collect();
     for (index, row) in rows.iter().enumerate() {
@@ -261,6 +261,8 @@ fn table_row<'t>(out: &mut String, grid: &Grid, row: &Row, aligned: impl Fn(usiz
             }
             _ => escape(text),
         };
+        let padded = cell.is_figure() || cell.text.is_none();
+        let text = if padded { text.replace(HIDDEN, "<i>").replace(SHOWN, "</i>") } else { text };
         let _ = write!(out, "<td{class}>{text}</td>");
     }
 }

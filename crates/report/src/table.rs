@@ -137,7 +137,7 @@ fn lay_out(grid: &Grid, shown: &Shown, name_length: usize) -> String {
             let cells: Vec<&Cell> = grid.rows.iter().map(|row| &row.cells[*column]).collect();
             let intervals = shown.has_intervals(grid, *column);
             if grid.columns[*column].numeric {
-                align(&cells, intervals, marks, &Padding::TERMINAL)
+                align(&cells, intervals, marks, Padding::Terminal)
             } else {
                 cells.iter().map(|cell| clip(cell.text.as_deref().unwrap_or("–"), name_length)).collect()
             }

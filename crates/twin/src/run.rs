@@ -111,4 +111,3 @@ fn run_one(
     world.finish_capture().map_err(writing)?;
     Ok(finished.then(|| collect(case, repeat, bounds, &world)))
 }
-

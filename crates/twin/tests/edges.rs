@@ -53,7 +53,8 @@ fn an_empty_file_arrives_whole() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("empty"), "").unwrap();
     for over in ["udp", "tcp-cubic"] {
-        let text = one_link("rate: 10 Mbit/s", "", &format!("over: {over}, app: {{ file: {{ path: empty }} }}"));
+        let text =
+            one_link("rate: 10 Mbit/s", "", &format!("over: {over}, app: {{ file: {{ path: empty }} }}"));
         let plan = load_text(&dir.path().join("s.yaml"), &text, &Overrides::default()).unwrap();
         let document = run(&plan, 1, None, &Monitor::default()).unwrap();
         let figures = &document.runs[0].flows[0].figures;
@@ -63,15 +64,21 @@ fn an_empty_file_arrives_whole() {
 
 #[test]
 fn the_largest_messages_go_there_and_back() {
-    let figures =
-        flow(&one_link("rate: 1 Gbit/s", "", "over: tcp-cubic, app: { messages: { size: 16 MiB, every: 2 s } }")).figures;
+    let figures = flow(&one_link(
+        "rate: 1 Gbit/s",
+        "",
+        "over: tcp-cubic, app: { messages: { size: 16 MiB, every: 2 s } }",
+    ))
+    .figures;
     assert_eq!((figures.sent_units, figures.delivered_units), (5, 5));
     assert!(figures.round_trip_ms.is_some());
 }
 
 #[test]
 fn a_bounded_flow_is_measured_while_it_lasts_even_if_a_little_of_it_is_lost() {
-    let figures = flow(&one_link("rate: 10 Mbit/s, loss: 1 %", "", "over: udp, app: { bulk: { bytes: 1 MB } }")).figures;
+    let figures =
+        flow(&one_link("rate: 10 Mbit/s, loss: 1 %", "", "over: udp, app: { bulk: { bytes: 1 MB } }"))
+            .figures;
     near(figures.payload_bound_fraction.unwrap(), 0.99, 0.02);
     assert_eq!(figures.completed_s, None);
 }
@@ -79,14 +86,17 @@ fn a_bounded_flow_is_measured_while_it_lasts_even_if_a_little_of_it_is_lost() {
 #[test]
 fn the_bound_of_a_bounded_flow_is_that_of_its_own_time() {
     let events = "events:\n  - { at: 5 s, links: all, rate: 1 Mbit/s }";
-    let figures = flow(&one_link("rate: 100 Mbit/s", events, "over: tcp-cubic, app: { bulk: { bytes: 5 MB } }")).figures;
+    let figures =
+        flow(&one_link("rate: 100 Mbit/s", events, "over: tcp-cubic, app: { bulk: { bytes: 5 MB } }"))
+            .figures;
     let share = figures.min_cut_fraction.unwrap();
     assert!((0.8..1.0).contains(&share), "{share}");
 }
 
 #[test]
 fn a_bounded_flow_that_is_over_before_the_window_has_no_goodput() {
-    let text = one_link("rate: 10 Mbit/s", "measure: { from: 5 s }", "over: udp, app: { bulk: { bytes: 100 kB } }");
+    let text =
+        one_link("rate: 10 Mbit/s", "measure: { from: 5 s }", "over: udp, app: { bulk: { bytes: 100 kB } }");
     let figures = flow(&text).figures;
     assert_eq!((figures.goodput_mbps, figures.min_cut_fraction), (None, None));
     assert!(figures.completed_s.is_some());
@@ -124,7 +134,8 @@ fn full_packets_are_as_long_as_the_path_lets_them() {
     for mtu in [576, 1280, 9000] {
         for (over, headers) in [("udp", 42.0), ("tcp-cubic", 66.0)] {
             let link = format!("rate: 50 Mbit/s, mtu: {mtu}");
-            let figures = flow(&one_link(&link, "measure: { from: 2 s }", &format!("over: {over}, app: bulk"))).figures;
+            let figures =
+                flow(&one_link(&link, "measure: { from: 2 s }", &format!("over: {over}, app: bulk"))).figures;
             let frame = f64::from(mtu) + 14.0;
             near(figures.goodput_mbps.unwrap(), 50.0 * (frame - headers) / frame, 0.01);
             near(figures.payload_bound_fraction.unwrap(), 1.0, 0.01);
@@ -158,7 +169,9 @@ flows:
   - { name: flow, from: a, to: b, over: udp, app: { cbr: { rate: 1 Mbit/s, size: 1000 B } } }
 ",
     );
-    let sent = |to: &str| document.runs[0].links.iter().find(|link| link.from == "a" && link.to == to).unwrap().sent_packets;
+    let sent = |to: &str| {
+        document.runs[0].links.iter().find(|link| link.from == "a" && link.to == to).unwrap().sent_packets
+    };
     assert_eq!((sent("b"), sent("c")), (125, 0));
 }
 

@@ -59,7 +59,8 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
     eprintln!("report: {}", dir.path().join("report.html").display());
     if document.interrupted {
         let wanted = plan.cases.len() as u64 * plan.repeats;
-        let message = format!("interrupted: {} of {wanted} runs are finished and written", document.runs.len());
+        let message =
+            format!("interrupted: {} of {wanted} runs are finished and written", document.runs.len());
         return Err(Failure { message, code: 130 });
     }
     Ok(())

@@ -10,6 +10,8 @@ pub(crate) struct Axis {
     low: f64,
     high: f64,
     log: bool,
+    /// Whether the ticks are names, which may be cut; a number that is cut is another number.
+    names: bool,
     ticks: Vec<(f64, String)>,
 }
 
@@ -22,21 +24,21 @@ impl Axis {
         let step = round_step((high - low) / 5.0);
         let (first, last) = ((low / step).floor() as i64, (high / step - 1e-9).ceil() as i64);
         let ticks = (first..=last).map(|n| (n as f64 * step, plain(n as f64 * step))).collect();
-        Self { title, low: first as f64 * step, high: last as f64 * step, log: false, ticks }
+        Self { title, low: first as f64 * step, high: last as f64 * step, log: false, names: false, ticks }
     }
 
     /// Exactly these values, each with a tick, and a little room beside them.
     pub(crate) fn at(title: String, ticks: Vec<(f64, String)>) -> Self {
         let (low, high) = range(ticks.iter().map(|(at, _)| *at));
         let room = if high > low { (high - low) * 0.04 } else { 0.5 };
-        Self { title, low: low - room, high: high + room, log: false, ticks }
+        Self { title, low: low - room, high: high + room, log: false, names: false, ticks }
     }
 
     /// Names side by side.
     pub(crate) fn names(title: String, names: Vec<String>) -> Self {
         let high = names.len().max(1) as f64 - 0.5;
         let ticks = names.into_iter().enumerate().map(|(place, name)| (place as f64, name)).collect();
-        Self { title, low: -0.5, high, log: false, ticks }
+        Self { title, low: -0.5, high, log: false, names: true, ticks }
     }
 
     /// From one value to another in even steps.
@@ -45,7 +47,7 @@ impl Axis {
         let step = round_step((high - low) / 6.0);
         let (first, last) = ((low / step - 1e-9).ceil() as i64, (high / step + 1e-9).floor() as i64);
         let ticks = (first..=last).map(|n| (n as f64 * step, plain(n as f64 * step))).collect();
-        Self { title, low, high, log: false, ticks }
+        Self { title, low, high, log: false, names: false, ticks }
     }
 
     /// By powers of ten, with ticks at 2 and 5 times each, and labels where there is room for them.
@@ -59,7 +61,7 @@ impl Axis {
         // Powers of ten come first: where labels would collide, theirs stay.
         let mut ticks = within(&[1.0]);
         ticks.extend(within(&[2.0, 5.0]));
-        Self { title, low, high, log: true, ticks }
+        Self { title, low, high, log: true, names: false, ticks }
     }
 
     fn share(&self, value: f64) -> f64 {
@@ -150,7 +152,8 @@ fn draw_axes(canvas: &mut Canvas<'_>, frame: &Frame<'_>, title_y: f64) {
             canvas.path(&[(x, bottom), (x, bottom + 5.0)], Ink::Muted, 1.0);
             last_tick = Some(x);
         }
-        let text = clipped(text, (slot * 0.95).max(3.0 * font), font);
+        let room = if frame.x.names { (slot * 0.95).max(3.0 * font) } else { f64::MAX };
+        let text = clipped(text, room, font);
         let half = text_width(&text, font) / 2.0;
         let middle = x.min(canvas.width - half - 1.0);
         if labels.iter().all(|(left, right)| middle + half + 6.0 < *left || *right + 6.0 < middle - half) {

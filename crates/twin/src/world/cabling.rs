@@ -125,6 +125,7 @@ impl Cabling {
 
 /// The longest packet that fits every link of `route`, in bytes.
 pub(super) fn path_mtu(scenario: &Scenario, route: &[(usize, usize)]) -> u32 {
-    let mtu = |&(link, attachment): &(usize, usize)| model::Link::direction(&scenario.links[link], attachment).mtu;
+    let mtu =
+        |&(link, attachment): &(usize, usize)| model::Link::direction(&scenario.links[link], attachment).mtu;
     route.iter().map(mtu).min().unwrap_or(1500)
 }

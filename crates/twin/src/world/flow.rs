@@ -41,6 +41,7 @@ pub(super) fn build_flow(
     let route = cabling.route(&mut oracle.borrow_mut(), flow.from, flow.to);
     let parts = Parts {
         scenario,
+        cabling,
         seed,
         number,
         flow,
@@ -59,9 +60,7 @@ pub(super) fn build_flow(
             Some("tcp") => builder.host.bind_protocol(above, TCP_PROTOCOL, Some(ends.local.port())),
             _ => builder.host.bind_udp(above, ends.local.port()),
         };
-        bound.map_err(|error| {
-            format!("flow `{}` at `{}`: {error}", flow.name, scenario.nodes[node].name)
-        })?;
+        bound.map_err(|error| format!("flow `{}` at `{}`: {error}", flow.name, scenario.nodes[node].name))?;
         let several = layers.len() > 1;
         let mut lower: Option<Slot> = None;
         for (name, machine) in layers.into_iter().chain([("", application)]) {
@@ -85,6 +84,7 @@ type Pair = (Box<dyn Machine>, Box<dyn Machine>);
 /// What both ends of a flow are made from.
 struct Parts<'a> {
     scenario: &'a Scenario,
+    cabling: &'a Cabling,
     seed: Seed,
     number: usize,
     flow: &'a Flow,
@@ -110,7 +110,9 @@ impl Parts<'_> {
                     let listens = node == flow.to;
                     let port = listens.then_some(ends.local.port());
                     // What a host knows is the MTU of its own link; it finds a smaller one on the way by itself.
-                    let mtu = self.own_mtu(node).unwrap_or(config.mtu);
+                    let own = self.cabling.interfaces[node].iter();
+                    let own = own.map(|&(link, attachment)| scenario.links[link].direction(attachment).mtu);
+                    let mtu = own.max().unwrap_or(config.mtu);
                     let config = tcp::Config { mtu, ..config.clone() };
                     Some(("tcp", Box::new(Tcp::new(config, port, vec![ends.local.ip()], random))))
                 }
@@ -121,15 +123,6 @@ impl Parts<'_> {
             }
         };
         flow.over.iter().enumerate().rev().filter_map(machine).collect()
-    }
-
-    /// The largest MTU of a node's links.
-    fn own_mtu(&self, node: NodeId) -> Option<u32> {
-        let mtu = |link: &crate::scenario::model::Link| {
-            let attachment = link.ends.iter().position(|&end| end == node)?;
-            Some(link.direction(attachment).mtu)
-        };
-        self.scenario.links.iter().filter_map(mtu).max()
     }
 
     /// The sending and the receiving application.
@@ -167,7 +160,8 @@ impl Parts<'_> {
             App::Messages { size, every, span } => {
                 let size = size.get() as usize;
                 let transport = if on_stream { Transport::Stream } else { Transport::Datagrams };
-                let client = MessageClient::new(source, self.schedule(span), transport, size, *every, meter());
+                let client =
+                    MessageClient::new(source, self.schedule(span), transport, size, *every, meter());
                 let server: Box<dyn Machine> = match transport {
                     Transport::Stream => Box::new(StreamEcho::new(size, meter())),
                     Transport::Datagrams => Box::new(DatagramEcho::new(meter())),
@@ -189,7 +183,9 @@ impl Parts<'_> {
     fn saturating(&self) -> Result<Pace, String> {
         let Some(rates) = self.rates.clone() else {
             let (flow, node) = (&self.flow.name, &self.scenario.nodes[self.flow.from].name);
-            return Err(format!("flow `{flow}` saturates its first link, so that link of `{node}` needs a rate"));
+            return Err(format!(
+                "flow `{flow}` saturates its first link, so that link of `{node}` needs a rate"
+            ));
         };
         Ok(Pace::saturating(rates, self.flow.overhead(0)))
     }
@@ -199,7 +195,8 @@ impl Parts<'_> {
         let end = Instant::ZERO + self.scenario.duration;
         let mut spans = Vec::new();
         let mut started = span.start;
-        let mut push = |start: Instant, stop: Instant| spans.push((start, span.stop.map_or(stop, |at| at.min(stop))));
+        let mut push =
+            |start: Instant, stop: Instant| spans.push((start, span.stop.map_or(stop, |at| at.min(stop))));
         for Event { at, action } in &self.scenario.events {
             match action {
                 Action::Start(flow) if *flow == self.number => {

@@ -24,7 +24,12 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    pub(super) fn new(scenario: &Scenario, plan: &Cabling, node: NodeId, oracle: &Rc<RefCell<Oracle>>) -> Self {
+    pub(super) fn new(
+        scenario: &Scenario,
+        plan: &Cabling,
+        node: NodeId,
+        oracle: &Rc<RefCell<Oracle>>,
+    ) -> Self {
         let interfaces = plan.interfaces[node].clone();
         let interface = |&(link, attachment): &(usize, usize)| Interface {
             mac: Cabling::mac(link, attachment),

@@ -36,7 +36,12 @@ impl Script {
         // Stable, so that events of one instant keep the order of the file and come before the window's edges.
         steps.sort_by_key(|&(at, _)| at);
         let interval = scenario.measure.interval;
-        Self { steps: steps.into_iter().peekable(), sample: Some(Instant::ZERO + interval).filter(|&at| at <= end), interval, end }
+        Self {
+            steps: steps.into_iter().peekable(),
+            sample: Some(Instant::ZERO + interval).filter(|&at| at <= end),
+            interval,
+            end,
+        }
     }
 
     /// When the next step is.
