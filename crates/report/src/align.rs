@@ -36,31 +36,32 @@ pub(crate) fn align(cells: &[&Cell], intervals: bool, marks: bool, padding: Padd
     let means =
         Decimals::of(cells.iter().filter(|cell| cell.is_figure()).filter_map(|cell| cell.text.as_deref()));
     let cis = Decimals::of(cells.iter().filter_map(|cell| cell.ci95.as_deref()).filter(|_| intervals));
-    let unsure = intervals && cells.iter().any(|cell| cell.unsure);
     // As wide as what stands between a mean and its marks.
-    let interval = match (cis.whole > 0, unsure) {
-        (true, _) => format!(" ± {}{}", "0".repeat(cis.whole), cis.widest_fraction()),
-        (false, true) => UNSURE.into(),
-        (false, false) => String::new(),
+    let interval = match cis.whole {
+        0 => String::new(),
+        whole => format!(" ± {}{}", "0".repeat(whole), cis.widest_fraction()),
     };
-    let widest = cells.iter().map(|cell| mark(cell, marks)).max_by_key(|mark| mark.chars().count());
-    let widest = widest.unwrap_or_default();
+    let interval_of = |cell: &Cell| cell.ci95.clone().filter(|_| intervals);
+    let mark_of = |cell: &Cell| mark(cell, marks, intervals);
+    let longest = |with_interval: bool| {
+        let cells = cells.iter().filter(|cell| interval_of(cell).is_some() == with_interval);
+        cells.map(|cell| mark_of(cell)).max_by_key(|mark| mark.chars().count()).unwrap_or_default()
+    };
+    // Marks stand behind the interval, or, where there is none, in its place.
+    let mut room = interval + &longest(true);
+    room.extend(longest(false).chars().skip(room.chars().count()));
     let one = |cell: &&Cell| {
         let text = cell.text.as_deref().unwrap_or("–");
         let mut out = format!("{text}{}", means.after(text, padding));
-        match cell.ci95.as_deref().filter(|_| intervals) {
-            Some(ci) => {
-                let before = padding.instead_of(&"0".repeat(cis.whole - whole(ci)));
-                out.push_str(&format!(" ± {before}{ci}{}", cis.after(ci, padding)));
-            }
-            None if cell.unsure && intervals => {
-                let rest: String = interval.chars().skip(UNSURE.chars().count()).collect();
-                out.push_str(&format!("{UNSURE}{}", padding.instead_of(&rest)));
-            }
-            None => out.push_str(&padding.instead_of(&interval)),
+        let mark = mark_of(cell);
+        let mut rest = room.clone();
+        if let Some(ci) = interval_of(cell) {
+            let before = padding.instead_of(&"0".repeat(cis.whole - whole(&ci)));
+            out.push_str(&format!(" ± {before}{ci}{}", cis.after(&ci, padding)));
+            rest = room.chars().skip(3 + cis.whole + cis.fraction + mark.chars().count()).collect();
+        } else if matches!(padding, Padding::Terminal) {
+            rest = room.chars().skip(mark.chars().count()).collect();
         }
-        let mark = mark(cell, marks);
-        let rest: String = widest.chars().skip(mark.chars().count()).collect();
         let rest = padding.instead_of(&rest);
         if cell.best && marks {
             format!("{BEST}{out}{mark}{PLAIN}{rest}")
@@ -71,16 +72,12 @@ pub(crate) fn align(cells: &[&Cell], intervals: bool, marks: bool, padding: Padd
     cells.iter().map(one).collect()
 }
 
-/// What stands in the place of an interval that says nothing.
-const UNSURE: &str = " ‡";
-
-fn mark(cell: &Cell, best: bool) -> &'static str {
-    match (cell.best && best, cell.partial) {
-        (true, true) => " *†",
-        (true, false) => " *",
-        (false, true) => " †",
-        (false, false) => "",
-    }
+/// The marks of a cell with a space before them, if it has any. On a page those that stand in the place of an interval
+/// take no room of their own.
+pub(crate) fn mark(cell: &Cell, best: bool, intervals: bool) -> String {
+    let marks = [(cell.best && best, '*'), (cell.partial, '†'), (cell.unsure && intervals, '‡')];
+    let marks: String = marks.into_iter().filter(|(holds, _)| *holds).map(|(_, mark)| mark).collect();
+    if marks.is_empty() { marks } else { format!(" {marks}") }
 }
 
 /// How much room the numbers of a column need on either side of their points.

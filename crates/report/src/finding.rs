@@ -3,7 +3,7 @@
 use hopcast_twin::results::{Mean, Summary};
 
 use crate::figure::{figure, telling_interval};
-use crate::number::number;
+use crate::number::{number, plain};
 use crate::study::{Study, value};
 
 /// Beyond this many flows, the table says it better.
@@ -13,8 +13,9 @@ const FINDINGS: usize = 6;
 pub(crate) fn findings(study: &Study<'_>) -> Vec<String> {
     let mut findings: Vec<String> =
         (0..study.groups.len()).filter_map(|group| finding(study, group)).take(FINDINGS).collect();
-    if study.groups.len() > FINDINGS && findings.len() == FINDINGS {
-        findings.push(format!("The table has all {} flows.", study.groups.len()));
+    if findings.len() == FINDINGS && study.groups.len() > FINDINGS {
+        let more = plain((study.groups.len() - FINDINGS) as f64);
+        findings.push(format!("There are {more} more flows: see the summary."));
     }
     findings
 }

@@ -6,7 +6,7 @@ use hopcast_twin::results::Document;
 use serde_json::Value;
 
 use crate::Topology;
-use crate::align::{HIDDEN, Padding, SHOWN, align};
+use crate::align::{HIDDEN, Padding, SHOWN, align, mark};
 use crate::finding::findings;
 use crate::grid::{Cell, Column, Grid, Row};
 use crate::number;
@@ -259,7 +259,10 @@ fn table_row<'t>(out: &mut String, grid: &Grid, row: &Row, aligned: impl Fn(usiz
             Some((mean, interval)) if cell.ci95.is_some() => {
                 format!("{}<span class=\"ci\"> ±{}</span>", escape(mean), escape(interval))
             }
-            _ => escape(text),
+            _ => match mark(cell, false, true) {
+                mark if mark.is_empty() => escape(text),
+                mark => escape(text).replacen(&mark, &format!("<b>{mark}</b>"), 1),
+            },
         };
         let padded = cell.is_figure() || cell.text.is_none();
         let text = if padded { text.replace(HIDDEN, "<i>").replace(SHOWN, "</i>") } else { text };

