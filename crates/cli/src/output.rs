@@ -87,7 +87,7 @@ pub(crate) fn print(document: &Document, format: Format) -> Result<(), Failure> 
     let text: Vec<u8> = match format {
         Format::Table => {
             let terminal = io::stdout().is_terminal();
-            let width = terminal_size::terminal_size().map(|(width, _)| width.0).filter(|_| terminal);
+            let width = width(terminal);
             table::render(document, TableOptions { width, color: terminal && color_wanted() }).into_bytes()
         }
         Format::Json => {
@@ -111,4 +111,10 @@ pub(crate) fn write(text: impl AsRef<[u8]>) -> Result<(), Failure> {
 
 fn color_wanted() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// How many columns the table may have: what `COLUMNS` says, or else the terminal; as wide as it gets in a file.
+fn width(terminal: bool) -> Option<u16> {
+    let wanted = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    wanted.or_else(|| terminal_size::terminal_size().map(|(width, _)| width.0).filter(|_| terminal))
 }
