@@ -8,6 +8,7 @@ PURE := hopcast-core hopcast-wire hopcast-link hopcast-coded hopcast-host hopcas
 ## Send a real file over six lossy hops under each transport; print the table, write the report.
 run:
 	@scripts/setup run
+	@echo "building hopcast (a minute or two the first time)"
 	@$(CARGO) build --release --quiet --package hopcast
 	@target/release/hopcast run scenarios/six-hops.yaml --out runs/six-hops
 

@@ -1,4 +1,4 @@
-//! The figures that kernels show: six hops of 300 Mbit/s and 0.5 ms each way, drop-tail of 1,000 packets.
+//! The figures that kernels show (`hopcast study kernel-tcp` prints them beside ours): six hops of 300 Mbit/s and 0.5 ms each way, drop-tail of 1,000 packets.
 //!
 //! Held against Linux 6.18 between two network namespaces, over a user-space link of the same rate, delay, queue and
 //! loss, the latter in both directions. Goodput in Mbit/s over 20 s, the loss beginning a second or two before; one run
@@ -60,16 +60,5 @@ fn bbr_bears_a_loss_below_a_fifth_and_collapses_above() {
     for (loss, share) in [(0.01, 0.85..1.0), (0.02, 0.7..0.95), (0.05, 0.002..0.05), (0.15, 0.0..0.01)] {
         let found = goodput(Congestion::Bbr, 1, loss) / clean;
         assert!(share.contains(&found), "{loss} on each hop: {found}, not in {share:?}");
-    }
-}
-
-#[test]
-#[ignore = "prints the table's figures"]
-fn the_table() {
-    for loss in [0.0, 0.01, 0.02, 0.03, 0.05, 0.1, 0.15] {
-        for congestion in [Congestion::Cubic, Congestion::Bbr] {
-            let figures: Vec<_> = (1..=3).map(|seed| goodput(congestion, seed, loss)).collect();
-            println!("= {congestion:?} {loss}: {:.3}", figures.iter().sum::<f64>() / 3.0);
-        }
     }
 }
