@@ -138,7 +138,7 @@ proptest! {
     fn gilbert_elliotts_stationary_loss_is_that_of_its_matrix(
         p in edgy(), r in edgy(), k in edgy(), h in edgy(),
     ) {
-        // `/work/shared/seeds/004`, section 5: the rows are good and bad.
+        // The transition matrix as its authors write it: the rows are good and bad.
         let [good, bad] = power_iteration([[1.0 - p, p], [r, 1.0 - r]]);
         let expected = good * (1.0 - k) + bad * (1.0 - h);
         prop_assert!((gilbert_elliott(p, r, k, h).stationary().get() - expected).abs() < 1e-9);
