@@ -4,7 +4,7 @@ use hopcast_twin::results::{Mean, Summary};
 use serde_json::Value;
 
 /// A figure of a summary by the name it has in [`Figures`](hopcast_twin::results::Figures): `goodput_mbps`,
-/// `latency_ms.p99`. `None` if not all repeats have it.
+/// `latency_ms.p99`. `None` if no repeat has it; its `n` says how many do.
 pub fn figure(summary: &Summary, name: &str) -> Option<Mean> {
     let leaf = summary.figures.get(name).or_else(|| {
         let (first, rest) = name.split_once('.')?;
@@ -58,6 +58,7 @@ pub(crate) struct Measure {
 pub(crate) const MEASURES: &[Measure] = &[
     measure("goodput_mbps", "goodput", "Mbit/s", 1.0, Better::High, 0),
     measure("min_cut_fraction", "of min-cut", "%", 100.0, Better::High, 5),
+    measure("payload_bound_fraction", "of payload bound", "%", 100.0, Better::High, 9),
     measure("reliability", "reliability", "%", 100.0, Better::High, 3),
     measure("latency_ms.p50", "latency p50", "ms", 1.0, Better::Low, 8),
     measure("latency_ms.p99", "latency p99", "ms", 1.0, Better::Low, 4),

@@ -62,14 +62,14 @@ fn published_reliability_stands_behind_ours_where_there_is_room_for_it() {
             },
         )
     };
-    assert!(
-        heading(None).contains("|goodput|published|ours ÷|of min-cut|reliability|published|ours ÷|latency")
-    );
+    assert!(heading(None).contains(
+        "|goodput|published|ours ÷|of min-cut|of payload bound|reliability|published|ours ÷|latency"
+    ));
     assert!(heading(Some(139)).contains("|goodput|published|ours ÷|of min-cut|reliability|latency"));
     let narrow = render(&document, plain(Some(139)));
-    assert!(
-        narrow.contains("left out for want of width: published reliability, ours ÷ published reliability")
-    );
+    assert!(narrow.contains(
+        "left out for want of width: of payload bound, published reliability, ours ÷ published reliability"
+    ));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn eighty_columns_hold_the_important_ones_and_name_the_rest() {
     let table = render(&fixture::six_hops().0, plain(Some(80)));
     assert!(table.lines().all(|line| line.chars().count() <= 80));
     assert!(table.contains("goodput") && table.contains("published"));
-    assert!(table.contains("left out for want of width: of min-cut, latency p50"));
+    assert!(table.contains("left out for want of width: of min-cut, of payload bound, latency p50"));
 }
 
 #[test]
