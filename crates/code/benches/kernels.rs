@@ -1,0 +1,136 @@
+//! How fast the kernels and the codes are, and the ratios that issue 3 names: `cargo bench -p hopcast-code`.
+#![allow(unsafe_code, reason = "the plain XOR needs the same vectors to be a fair comparison")]
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use hopcast_code::field::{Field, Gf256, Kernel, Symbols};
+
+#[path = "kernels/rlnc.rs"]
+mod rlnc;
+
+const LEN: usize = 1_400;
+const STRIDE: usize = 1_408;
+
+fn main() {
+    println!("one row, and the product of k rows for several destinations at once (GB/s of terms)");
+    for kernel in Kernel::all() {
+        single_rows(kernel);
+        blocked(kernel);
+    }
+    let ceiling = ceiling();
+    println!(
+        "\nRLNC, symbols of {LEN} bytes, GB/s of source data (in brackets: of the ceiling {ceiling:.0} / k)"
+    );
+    println!(
+        "{:>4} {:>16} {:>16} {:>14} {:>12} {:>12} {:>8}",
+        "k", "encode, batch", "decode, dense", "decode, 10 %", "in order", "memcpy", "M = 16"
+    );
+    for k in [16, 32, 64, 128, 150, 256] {
+        rlnc::line(k, ceiling);
+    }
+}
+
+/// The best rate of a blocked product here.
+fn ceiling() -> f64 {
+    [(64, 16), (64, 64), (256, 64)]
+        .iter()
+        .map(|&(k, rows)| product_rate(Kernel::best(), k, rows))
+        .fold(0.0, f64::max)
+}
+
+/// The median over runs of `operation`, in GB/s of the `bytes` that it works on.
+fn rate(bytes: usize, mut operation: impl FnMut()) -> f64 {
+    let mut runs = 1_u32;
+    let mut time = |runs: u32| {
+        let start = Instant::now();
+        (0..runs).for_each(|_| operation());
+        start.elapsed().as_secs_f64()
+    };
+    while time(runs) < 2e-3 {
+        runs *= 2;
+    }
+    let mut times: Vec<f64> = (0..15).map(|_| time(runs)).collect();
+    times.sort_by(f64::total_cmp);
+    bytes as f64 * f64::from(runs) / times[7] / 1e9
+}
+
+/// An aligned stretch of a buffer.
+fn aligned(buffer: &mut [u8]) -> &mut [u8] {
+    let skip = buffer.as_ptr().align_offset(64);
+    &mut buffer[skip..]
+}
+
+fn single_rows(kernel: Kernel) {
+    let (mut x, mut y) = (vec![7; LEN + 64], vec![9; LEN + 64]);
+    let (x, y) = (&mut aligned(&mut x)[..LEN], &mut aligned(&mut y)[..LEN]);
+    let tables = <Gf256>::tables();
+    let xor = rate(LEN, || xor(black_box(y), black_box(x)));
+    let one = rate(LEN, || kernel.axpy(tables, black_box(y), black_box(1), black_box(x)));
+    let axpy = rate(LEN, || kernel.axpy(tables, black_box(y), black_box(0xB7), black_box(x)));
+    let ratio = axpy / xor;
+    println!(
+        "{:15} plain XOR {xor:6.1}, axpy of 1 {one:6.1}, axpy {axpy:6.1}, axpy / XOR {ratio:.2}",
+        kernel.name()
+    );
+}
+
+fn blocked(kernel: Kernel) {
+    for k in [16, 64, 256] {
+        for rows in [1, 4, 16, 64] {
+            print!("  {k} x {rows} {:6.1}", product_rate(kernel, k, rows));
+        }
+        println!();
+    }
+}
+
+fn product_rate(kernel: Kernel, k: usize, rows: usize) -> f64 {
+    let (mut x, mut y) = (vec![7; k * STRIDE + 64], vec![9; rows * STRIDE + 64]);
+    let (x, y) = (aligned(&mut x), aligned(&mut y));
+    let a: Vec<u8> = (0..rows * k).map(|i| (i * 37 + 11) as u8 | 2).collect();
+    let at = |n: usize| (0..n).map(|i| i * STRIDE).collect::<Vec<_>>();
+    let (x_at, y_at) = (at(k), at(rows));
+    rate(k * rows * LEN, || {
+        let y = Symbols::new(black_box(&mut *y), &y_at, LEN);
+        kernel.product(<Gf256>::tables(), y, &a, Symbols::new(black_box(&*x), &x_at, LEN));
+    })
+}
+
+/// A plain XOR with the widest vectors of the machine, written by hand as the kernels are.
+fn xor(y: &mut [u8], x: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512bw") {
+        // SAFETY: the feature is there.
+        return unsafe { xor_avx512(y, x) };
+    }
+    y.iter_mut().zip(x).for_each(|(y, x)| *y ^= x);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn xor_avx512(y: &mut [u8], x: &[u8]) {
+    use std::arch::x86_64::*;
+    let (mut y, mut x) = (y.chunks_exact_mut(256), x.chunks_exact(256));
+    for (y, x) in y.by_ref().zip(x.by_ref()) {
+        for at in (0..256).step_by(64) {
+            // SAFETY: within the chunks.
+            unsafe {
+                let sum = _mm512_xor_si512(
+                    _mm512_loadu_si512(y.as_ptr().add(at).cast()),
+                    _mm512_loadu_si512(x.as_ptr().add(at).cast()),
+                );
+                _mm512_storeu_si512(y.as_mut_ptr().add(at).cast(), sum);
+            }
+        }
+    }
+    for (y, x) in y.into_remainder().chunks_mut(64).zip(x.remainder().chunks(64)) {
+        let mask = if y.len() == 64 { !0 } else { (1 << y.len()) - 1 };
+        // SAFETY: masked to the chunks' length.
+        unsafe {
+            let old = _mm512_maskz_loadu_epi8(mask, y.as_ptr().cast());
+            let sum = _mm512_xor_si512(old, _mm512_maskz_loadu_epi8(mask, x.as_ptr().cast()));
+            _mm512_mask_storeu_epi8(y.as_mut_ptr().cast(), mask, sum);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The operations on symbols: checked here, once, so that the kernels need not check.
+
+use core::mem::MaybeUninit;
+
+#[cfg(target_arch = "aarch64")]
+use super::neon;
+use super::{Kernel, Set, plain};
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, gfni_avx2, gfni_avx512, ssse3};
+use crate::field::Tables;
+
+/// Symbols of one length that lie in one buffer, each at an offset of its own.
+///
+/// Those of a [`product`](crate::field::product)'s result must not overlap one another, or what they hold is
+/// unspecified.
+#[derive(Debug)]
+pub struct Symbols<'a, B> {
+    bytes: B,
+    at: &'a [usize],
+    len: usize,
+}
+
+impl<'a, B: AsRef<[u8]>> Symbols<'a, B> {
+    /// The symbols of `len` bytes at the offsets `at` of `bytes`.
+    ///
+    /// # Panics
+    ///
+    /// If one of them reaches past the end.
+    pub fn new(bytes: B, at: &'a [usize], len: usize) -> Self {
+        let room = bytes.as_ref().len();
+        assert!(at.iter().all(|&at| at <= room && len <= room - at), "a symbol ends within its buffer");
+        Self { bytes, at, len }
+    }
+}
+
+/// Calls the function of that name of the kernel's module.
+macro_rules! on {
+    ($kernel:expr, $($call:tt)*) => {
+        // SAFETY: there is a `Kernel` only of what the machine has, so the instructions exist; the callers below see to
+        // it that every pointer is valid for the length given, and no destination is also a source.
+        unsafe {
+            match $kernel.0 {
+                Set::Plain => plain::$($call)*,
+                #[cfg(target_arch = "x86_64")]
+                Set::Ssse3 => ssse3::$($call)*,
+                #[cfg(target_arch = "x86_64")]
+                Set::Avx2 => avx2::$($call)*,
+                #[cfg(target_arch = "x86_64")]
+                Set::GfniAvx2 => gfni_avx2::$($call)*,
+                #[cfg(target_arch = "x86_64")]
+                Set::GfniAvx512 => gfni_avx512::$($call)*,
+                #[cfg(target_arch = "aarch64")]
+                Set::Neon => neon::$($call)*,
+            }
+        }
+    };
+}
+
+impl Kernel {
+    /// `y += a x`, over as many bytes as the shorter of the two has.
+    #[inline]
+    pub fn axpy(self, tables: &Tables, y: &mut [u8], a: u8, x: &[u8]) {
+        let len = y.len().min(x.len());
+        on!(self, axpy(tables, y.as_mut_ptr(), a, x.as_ptr(), len));
+    }
+
+    /// `x *= a`.
+    #[inline]
+    pub fn scale(self, tables: &Tables, x: &mut [u8], a: u8) {
+        on!(self, scale(tables, x.as_mut_ptr(), a, x.len()));
+    }
+
+    /// See [`axpy_rows`](crate::field::axpy_rows).
+    pub fn axpy_rows(self, tables: &Tables, y: &mut [u8], coefficients: &[u8], rows: &[&[u8]]) {
+        let (len, y) = (y.len(), [y.as_mut_ptr()]);
+        let mut terms = Terms::new(false);
+        for (&coefficient, row) in coefficients.iter().zip(rows) {
+            assert!(row.len() >= len, "a row is as long as the destination");
+            if terms.push(row.as_ptr(), [coefficient]) {
+                terms.add_to(self, tables, y, len);
+            }
+        }
+        terms.add_to(self, tables, y, len);
+    }
+
+    /// See [`product`](crate::field::product).
+    pub fn product(self, tables: &Tables, y: Symbols<'_, &mut [u8]>, a: &[u8], x: Symbols<'_, &[u8]>) {
+        self.all_rows(tables, y, a, x, false);
+    }
+
+    /// See [`product_into`](crate::field::product_into).
+    pub fn product_into(self, tables: &Tables, y: Symbols<'_, &mut [u8]>, a: &[u8], x: Symbols<'_, &[u8]>) {
+        self.all_rows(tables, y, a, x, true);
+    }
+
+    fn all_rows(
+        self,
+        tables: &Tables,
+        mut y: Symbols<'_, &mut [u8]>,
+        a: &[u8],
+        x: Symbols<'_, &[u8]>,
+        overwrite: bool,
+    ) {
+        let (rows, columns) = (y.at.len(), x.at.len());
+        assert_eq!(a.len(), rows * columns, "a coefficient for each pair");
+        assert!(columns == 0 || y.len == x.len, "symbols of one length");
+        let mut row = 0;
+        while row < rows {
+            let matrix = &a[row * columns..];
+            row += match rows - row {
+                1 => self.rows::<1>(tables, &mut y, row, matrix, &x, overwrite),
+                2 => self.rows::<2>(tables, &mut y, row, matrix, &x, overwrite),
+                3 => self.rows::<3>(tables, &mut y, row, matrix, &x, overwrite),
+                _ => self.rows::<4>(tables, &mut y, row, matrix, &x, overwrite),
+            };
+        }
+    }
+
+    /// D rows of the product, from `row` on, of which `matrix` begins with the coefficients; gives D.
+    fn rows<const D: usize>(
+        self,
+        tables: &Tables,
+        y: &mut Symbols<'_, &mut [u8]>,
+        row: usize,
+        matrix: &[u8],
+        x: &Symbols<'_, &[u8]>,
+        overwrite: bool,
+    ) -> usize {
+        let (base, len) = (y.bytes.as_mut_ptr(), y.len);
+        let columns = x.at.len();
+        let destinations: [*mut u8; D] = core::array::from_fn(|d| base.wrapping_add(y.at[row + d]));
+        let lines: [&[u8]; D] = core::array::from_fn(|d| &matrix[d * columns..][..columns]);
+        let mut terms = Terms::new(overwrite);
+        for (column, &at) in x.at.iter().enumerate() {
+            let coefficients = core::array::from_fn(|d| lines[d][column]);
+            if terms.push(x.bytes.as_ptr().wrapping_add(at), coefficients) {
+                terms.add_to(self, tables, destinations, len);
+            }
+        }
+        terms.add_to(self, tables, destinations, len);
+        D
+    }
+}
+
+/// Sources that wait for the kernel, with their coefficients for each of D destinations; on the stack, and only the
+/// first `count` initialised, because a product of short rows would spend its time on the rest.
+struct Terms<const D: usize> {
+    sources: [MaybeUninit<*const u8>; SOURCES],
+    coefficients: [MaybeUninit<[u8; D]>; SOURCES],
+    count: usize,
+    /// Whether the destinations are still to be overwritten.
+    overwrite: bool,
+}
+
+/// How many sources a kernel is given at a time. The destinations are loaded and stored once for each such set.
+const SOURCES: usize = 64;
+
+impl<const D: usize> Terms<D> {
+    #[inline]
+    fn new(overwrite: bool) -> Self {
+        Self {
+            sources: [MaybeUninit::uninit(); SOURCES],
+            coefficients: [MaybeUninit::uninit(); SOURCES],
+            count: 0,
+            overwrite,
+        }
+    }
+
+    /// Takes a term, unless it is 0; says whether there is no room for more.
+    #[inline]
+    fn push(&mut self, source: *const u8, coefficients: [u8; D]) -> bool {
+        if coefficients != [0; D] {
+            self.sources[self.count].write(source);
+            self.coefficients[self.count].write(coefficients);
+            self.count += 1;
+        }
+        self.count == SOURCES
+    }
+
+    /// Adds what waits to the destinations.
+    #[inline]
+    fn add_to(&mut self, kernel: Kernel, tables: &Tables, destinations: [*mut u8; D], len: usize) {
+        let (sources, coefficients) = (&self.sources[..self.count], &self.coefficients[..self.count]);
+        // SAFETY: `push` has written the first `count` of each.
+        let (sources, coefficients) = unsafe { (sources.assume_init_ref(), coefficients.assume_init_ref()) };
+        if self.count > 0 || self.overwrite {
+            on!(kernel, tile(tables, &destinations, sources, coefficients, len, self.overwrite));
+        }
+        self.count = 0;
+        self.overwrite = false;
+    }
+}

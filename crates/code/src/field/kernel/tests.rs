@@ -1,0 +1,139 @@
+//! Every kernel held against the plain one.
+
+use proptest::prelude::*;
+
+use super::{Kernel, Symbols};
+use crate::field::{Field, Gf2, Gf16, Gf256, Tables};
+
+fn others() -> impl Iterator<Item = Kernel> {
+    Kernel::all().filter(|&kernel| kernel != Kernel::PLAIN)
+}
+
+/// Bytes that look random and are always the same.
+fn bytes(len: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed;
+    let next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    core::iter::repeat_with(next).take(len).collect()
+}
+
+/// The same operation by the plain kernel and by each other one, on bytes from `skew` on, gives the same buffer, and
+/// touches nothing outside.
+fn same(len: usize, skew: usize, operation: impl Fn(Kernel, &mut [u8])) {
+    let mut expected = bytes(len + skew + 70, 1);
+    operation(Kernel::PLAIN, &mut expected[skew..][..len]);
+    for kernel in others() {
+        let mut found = bytes(len + skew + 70, 1);
+        operation(kernel, &mut found[skew..][..len]);
+        assert!(found == expected, "{kernel:?}, {len} bytes from {skew}");
+    }
+}
+
+fn agree_on_single_rows(tables: &Tables, a: u8, len: usize, y_skew: usize, x_skew: usize) {
+    let x = bytes(len + x_skew, 2);
+    same(len, y_skew, |kernel, y| kernel.axpy(tables, y, a, &x[x_skew..]));
+    same(len, y_skew, |kernel, y| kernel.scale(tables, y, a));
+}
+
+#[test]
+fn the_plain_kernel_multiplies_byte_by_byte() {
+    let x = bytes(300, 3);
+    for a in 0..=255 {
+        let mut y = bytes(300, 4);
+        Kernel::PLAIN.axpy(<Gf256>::tables(), &mut y, a, &x);
+        let expected: Vec<u8> = bytes(300, 4).iter().zip(&x).map(|(y, &x)| y ^ <Gf256>::mul(a, x)).collect();
+        assert_eq!(y, expected);
+    }
+}
+
+#[test]
+fn every_kernel_knows_every_coefficient() {
+    let step = if cfg!(miri) { 51 } else { 1 };
+    for a in (0..=255).step_by(step) {
+        for tables in [<Gf256>::tables(), Gf256::<0x11B>::tables(), <Gf16>::tables(), Gf2::tables()] {
+            agree_on_single_rows(tables, a, 397, 1, 2);
+        }
+    }
+}
+
+#[test]
+fn every_kernel_does_every_length() {
+    for len in (0..300).chain((301..4096).step_by(if cfg!(miri) { 1001 } else { 82 })) {
+        agree_on_single_rows(<Gf256>::tables(), 0xB7, len, 0, 3);
+    }
+}
+
+#[test]
+fn every_kernel_does_every_alignment() {
+    for skew in 0..64 {
+        agree_on_single_rows(<Gf256>::tables(), 0x53, 331, skew, 0);
+        agree_on_single_rows(<Gf256>::tables(), 0x53, 331, 0, skew);
+    }
+}
+
+#[test]
+fn every_kernel_adds_every_length_of_rows() {
+    let data = bytes(7 * 1100, 5);
+    for len in (0..300).chain((301..1100).step_by(41)) {
+        let rows: Vec<&[u8]> = data.chunks(1100).map(|row| &row[..len]).collect();
+        same(len, 0, |kernel, y| kernel.axpy_rows(<Gf256>::tables(), y, &[9, 0, 1, 0xFF, 77, 3, 2], &rows));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 300 }, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_kernel_gives_the_same_product(
+        (rows, columns) in (0..11_usize, 0..150_usize),
+        (len, skew, seed) in (0..1500_usize, 0..64_usize, any::<u64>()),
+        sparse in any::<bool>(),
+    ) {
+        let mut a = bytes(rows * columns, seed);
+        if sparse {
+            a.iter_mut().for_each(|a| *a = a.saturating_sub(200));
+        }
+        let x = bytes(columns * len + skew, seed ^ 1);
+        let x_at: Vec<usize> = (0..columns).map(|i| skew + i * len).collect();
+        let y_at: Vec<usize> = (0..rows).map(|i| i * len).collect();
+        same(rows * len, skew, |kernel, y| {
+            let y = Symbols::new(y, &y_at, len);
+            kernel.product(<Gf256>::tables(), y, &a, Symbols::new(&x[..], &x_at, len));
+        });
+        same(rows * len, skew, |kernel, y| {
+            let y = Symbols::new(y, &y_at, len);
+            kernel.product_into(<Gf256>::tables(), y, &a, Symbols::new(&x[..], &x_at, len));
+        });
+    }
+
+    #[test]
+    fn a_product_is_the_sum_of_its_terms(
+        (rows, columns, len) in (1..6_usize, 1..70_usize, 0..200_usize),
+        seed in any::<u64>(),
+    ) {
+        let (a, x) = (bytes(rows * columns, seed), bytes(columns * len, seed ^ 1));
+        let x_at: Vec<usize> = (0..columns).map(|i| i * len).collect();
+        let y_at: Vec<usize> = (0..rows).map(|i| i * len).collect();
+        let (mut y, mut expected) = (vec![0; rows * len], vec![0; rows * len]);
+        let symbols = Symbols::new(&mut y[..], &y_at, len);
+        crate::field::product(symbols, &a, Symbols::new(&x[..], &x_at, len));
+        for row in 0..rows {
+            for column in 0..columns {
+                let term = &x[column * len..][..len];
+                crate::field::axpy(&mut expected[row * len..][..len], a[row * columns + column], term);
+            }
+        }
+        prop_assert_eq!(&y, &expected);
+        let symbols = Symbols::new(&mut y[..], &y_at, len);
+        crate::field::product_into(symbols, &a, Symbols::new(&x[..], &x_at, len));
+        prop_assert_eq!(y, expected);
+    }
+}
+
+#[test]
+#[should_panic(expected = "a symbol ends within its buffer")]
+fn a_symbol_past_the_end_of_its_buffer_is_refused() {
+    let _ = Symbols::new(&[0_u8; 100][..], &[0, usize::MAX - 3], 10);
+}

@@ -1,0 +1,95 @@
+//! After warm-up, no packet allocates: a whole generation through encoder, recoder and decoder, and the next.
+#![allow(unsafe_code, reason = "a global allocator that counts")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use hopcast_code::rlnc::{Coding, Coefficients, Decoder, Density, Encoder, Packet, Recoder, Shape, window};
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: as the system's allocator, which does the work.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// How often `work` allocates.
+fn allocations(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.get();
+    work();
+    ALLOCATIONS.get() - before
+}
+
+const K: usize = 100;
+const LEN: usize = 200;
+
+#[test]
+fn generations_do_not_allocate() {
+    let shape = Shape::new(K, LEN).unwrap();
+    let mut encoder: Encoder = Encoder::new(shape);
+    let mut recoder: Recoder = Recoder::new(shape, 0, K, 1);
+    let mut decoder: Decoder = Decoder::new(shape, 0);
+    let mut random = Coefficients::new(1);
+    let (mut vector, mut payload) = ([0; K], [0; LEN]);
+    let mut generation = |generation| {
+        encoder.clear();
+        recoder.start(generation);
+        decoder.start(generation);
+        for symbol in 0..K {
+            encoder.push(&[symbol as u8; LEN]).unwrap();
+            let payload = encoder.symbol(symbol).unwrap();
+            if symbol % 3 != 0 {
+                decoder.push(&Packet { generation, coding: Coding::Symbol(symbol), payload }).unwrap();
+            }
+        }
+        while !decoder.is_complete() {
+            encoder.encode_random(&mut random, Density::FULL, &mut vector, &mut payload).unwrap();
+            recoder.push(&Packet { generation, coding: Coding::Vector(&vector), payload: &payload }).unwrap();
+            recoder.recode(&mut vector, &mut payload).unwrap();
+            decoder.push(&Packet { generation, coding: Coding::Vector(&vector), payload: &payload }).unwrap();
+            while decoder.poll().is_some() {}
+        }
+    };
+    assert!(allocations(|| _ = vec![0; 9]) > 0, "they are counted");
+    generation(0);
+    assert_eq!(allocations(|| generation(1)), 0);
+}
+
+#[test]
+fn a_window_does_not_allocate() {
+    let shape = Shape::new(50, LEN).unwrap();
+    let (mut encoder, mut decoder): (window::Encoder, window::Decoder) =
+        (window::Encoder::new(shape), window::Decoder::new(shape));
+    let mut random = Coefficients::new(1);
+    let (mut vector, mut payload) = ([0; 50], [0; LEN]);
+    let count = allocations(|| {
+        for n in 0..1_000_u64 {
+            encoder.push(&[n as u8; LEN]).unwrap();
+            if !random.bits().is_multiple_of(4) {
+                decoder.push_symbol(n, &[n as u8; LEN]).unwrap();
+            }
+            let span = encoder.repair(&mut random, Density::new(30_000), &mut vector, &mut payload).unwrap();
+            if !random.bits().is_multiple_of(2) {
+                decoder.push_repair(span.first, &vector[..span.count], &payload).unwrap();
+            }
+            while decoder.poll().is_some() {}
+        }
+    });
+    assert_eq!(count, 0);
+}
