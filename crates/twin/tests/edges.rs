@@ -186,3 +186,21 @@ fn a_plan_is_read_as_if_from_a_file() {
     let from_text = load_text(Path::new("s.yaml"), &text, &Overrides::default()).unwrap();
     assert_eq!(from_file.cases[0].scenario.flows, from_text.cases[0].scenario.flows);
 }
+
+#[test]
+fn tcp_crosses_more_hops_than_an_operating_systems_default_lets_it() {
+    let figures = flow(
+        "
+title: A hundred hops
+seed: 1
+duration: 10 s
+measure: { from: 5 s }
+topology:
+  chain: { hops: 100, link: { rate: 10 Mbit/s, delay: 100 us } }
+flows:
+  - { name: flow, from: n0, to: n100, over: tcp-cubic, app: bulk }
+",
+    )
+    .figures;
+    assert!(figures.payload_bound_fraction.unwrap() > 0.9, "{figures:?}");
+}

@@ -110,7 +110,8 @@ impl AckPolicy {
         }
         self.compressed += 1;
         let Some(rtt) = standing.rtt else { return When::Now };
-        When::Together(COMPRESSION.min(rtt / COMPRESSION_RTT_PART))
+        // Never at once: a deadline lies ahead, even on a path that takes no time.
+        When::Together(COMPRESSION.min(rtt / COMPRESSION_RTT_PART).max(Duration::from_nanos(1)))
     }
 
     /// Whether acknowledgements wait to be sent together.

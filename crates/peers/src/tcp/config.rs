@@ -30,6 +30,8 @@ pub struct Config {
     pub min_rto: Duration,
     /// How long an acknowledgement may be held back. Default: 40 ms (Linux); zero acknowledges every segment.
     pub delayed_ack: Duration,
+    /// The hop limit of what is sent. Default: 64 (Linux). A longer path is not passed.
+    pub hop_limit: u8,
 }
 
 impl Default for Config {
@@ -43,6 +45,7 @@ impl Default for Config {
             mtu: 1500,
             min_rto: Duration::from_millis(200),
             delayed_ack: Duration::from_millis(40),
+            hop_limit: 64,
         }
     }
 }

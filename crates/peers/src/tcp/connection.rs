@@ -18,9 +18,6 @@ use super::timer::{Deadlines, Timer};
 use super::timestamps::Clock;
 use super::wire::{self, ACK, FIN, Header, Options, PSH, RST};
 
-/// The hop limit of what is sent: Linux's default.
-pub(super) const HOP_LIMIT: u8 = 64;
-
 /// What a connection works with besides itself.
 pub(super) struct Context<'a> {
     pub now: Instant,
@@ -44,7 +41,7 @@ impl Context<'_> {
         id: u16,
     ) {
         wire::prepend(&mut packet, local, remote, header);
-        ip::prepend(&mut packet, local.ip(), remote.ip(), ip::TCP, HOP_LIMIT, id);
+        ip::prepend(&mut packet, local.ip(), remote.ip(), ip::TCP, self.config.hop_limit, id);
         self.counters.segments_sent += 1;
         self.out.push_back((Port::Below(0), Item::Packet(packet)));
     }

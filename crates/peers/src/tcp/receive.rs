@@ -105,7 +105,11 @@ impl Receiver {
     pub(super) fn take(&mut self, seq: u64, mut payload: Buffer, fin: bool) -> Arrival {
         let end = seq + payload.len() as u64;
         self.largest_segment = self.largest_segment.max(payload.len() as u64);
-        if fin && end >= self.next && end <= self.edge && self.fin.is_none_or(|known| known == end) {
+        // A FIN in front of what has already come is a lie.
+        let held =
+            self.out_of_order.last_key_value().map_or(0, |(start, payload)| start + payload.len() as u64);
+        if fin && end >= self.next.max(held) && end <= self.edge && self.fin.is_none_or(|known| known == end)
+        {
             self.fin = Some(end);
         }
         if payload.is_empty() && !fin {
@@ -254,18 +258,28 @@ impl Receiver {
 
     /// The edge that the free space permits: never back, and not by silly steps (RFC 9293 section 3.8.6.2.2).
     fn permitted_edge(&self) -> u64 {
-        let edge = self.next + self.capacity.saturating_sub(self.ready_bytes);
+        let edge = self.free_edge();
         let step = self.largest_segment.min(self.capacity / 2);
         if edge >= self.edge + step { edge } else { self.edge.max(self.next) }
+    }
+
+    /// How far the free space of the buffer reaches: a place in the stream that only reading moves, and which may lie
+    /// before what has already come.
+    fn free_edge(&self) -> u64 {
+        (self.next + self.capacity).saturating_sub(self.ready_bytes)
     }
 
     /// The window field for a segment that is about to be sent, which thereby is advertised.
     pub(super) fn advertise(&mut self) -> u16 {
         let permitted = self.permitted_edge();
         let window = permitted - self.next;
-        // Rounded down, unless that would take back what was advertised.
+        // Rounded down, unless that would take back what was advertised; but rounding up never adds up to more than one
+        // unit beyond the buffer, however small the steps are in which a stalled reader's window is used up.
+        let unit = 1u64 << self.scale;
+        let most = (self.free_edge() + unit).max(self.edge);
+        let up = window.div_ceil(unit);
         let field =
-            if permitted == self.edge { window.div_ceil(1 << self.scale) } else { window >> self.scale };
+            if permitted == self.edge && self.next + (up << self.scale) <= most { up } else { window / unit };
         let field = field.min(u64::from(u16::MAX));
         self.edge = self.edge.max(self.next + (field << self.scale));
         field as u16
@@ -331,6 +345,30 @@ mod tests {
         while receiver.deliver().is_some() {}
         assert!(receiver.has_opened());
         assert_eq!(receiver.advertise(), 1000);
+    }
+
+    #[test]
+    fn a_stalled_readers_window_shuts_however_small_the_steps_in_which_it_is_used() {
+        let capacity = 6 << 20;
+        let mut receiver = Receiver::new(0, capacity);
+        receiver.begin(0, 7);
+        receiver.advertise();
+        for _ in 0..200_000 {
+            receiver.take(receiver.next(), Buffer::zeroed(100), false);
+            receiver.advertise();
+        }
+        assert!(receiver.ready_bytes <= capacity + 128, "{} bytes held", receiver.ready_bytes);
+        assert!(receiver.ready_bytes > capacity - 1000);
+    }
+
+    #[test]
+    fn a_fin_in_front_of_what_has_come_does_not_count() {
+        let mut receiver = receiver(2000);
+        receiver.take(40, payload(40..60), false);
+        receiver.take(50, payload(50..50), true);
+        receiver.take(0, payload(0..40), false);
+        assert_eq!(receiver.next(), 60);
+        assert!(!receiver.is_finished());
     }
 
     #[test]

@@ -190,9 +190,9 @@ impl Sender {
     }
 
     /// The retransmission timer went off: what was sent long enough ago is lost, and slow start begins anew.
-    pub(super) fn enter_loss(&mut self, now: Instant) {
+    pub(super) fn enter_loss(&mut self, now: Instant, counters: &mut Counters) {
         let fresh = self.recovery.phase < Phase::Recovery;
-        self.mark_timed_out(now);
+        self.mark_timed_out(now, counters);
         if self.recovery.phase <= Phase::Disorder
             || self.recovery.end <= self.una
             || (self.recovery.phase == Phase::Loss && self.timeouts == 0)
@@ -252,7 +252,7 @@ impl Sender {
                 && !head.lost
                 && (proven || (recovering && advanced))
             {
-                self.mark_lost(id);
+                self.mark_lost(id, counters);
             }
             return;
         }
@@ -279,8 +279,10 @@ impl Sender {
         lost > 0
     }
 
-    pub(super) fn mark_lost(&mut self, id: Id) {
-        self.rate.lost += u64::from(self.board.mark_lost(id));
+    pub(super) fn mark_lost(&mut self, id: Id, counters: &mut Counters) {
+        let lost = u64::from(self.board.mark_lost(id));
+        self.rate.lost += lost;
+        counters.lost += lost;
     }
 
     /// The path's MTU has shrunk: what does not fit is lost, which says nothing about congestion (Linux
@@ -303,7 +305,7 @@ impl Sender {
         }
     }
 
-    fn mark_timed_out(&mut self, now: Instant) {
+    fn mark_timed_out(&mut self, now: Instant, counters: &mut Counters) {
         let Some((first, head)) = self.board.head() else { return };
         // A head that was delivered and yet not acknowledged: the peer has thrown away what it had.
         if head.sacked {
@@ -320,7 +322,7 @@ impl Sender {
             let young =
                 self.sack && id != first && self.rack.time_left(now, segment, &circumstances).is_some();
             if !young {
-                self.mark_lost(id);
+                self.mark_lost(id, counters);
             }
         }
     }

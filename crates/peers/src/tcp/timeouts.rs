@@ -37,7 +37,7 @@ impl Sender {
             return Verdict::Gone;
         }
         counters.rto_timeouts += 1;
-        self.enter_loss(now);
+        self.enter_loss(now, counters);
         self.timeouts += 1;
         self.retransmit(now, head, counters);
         self.rtt.back_off();

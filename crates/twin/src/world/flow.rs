@@ -113,7 +113,7 @@ impl Parts<'_> {
                     let own = self.cabling.interfaces[node].iter();
                     let own = own.map(|&(link, attachment)| scenario.links[link].direction(attachment).mtu);
                     let mtu = own.max().unwrap_or(config.mtu);
-                    let config = tcp::Config { mtu, ..config.clone() };
+                    let config = tcp::Config { mtu, hop_limit: HOP_LIMIT, ..config.clone() };
                     Some(("tcp", Box::new(Tcp::new(config, port, vec![ends.local.ip()], random))))
                 }
                 Layer::Tunnel => {
