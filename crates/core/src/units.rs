@@ -66,12 +66,6 @@ impl Rate {
         *carry = numerator % self.0;
         Duration::from_nanos(numerator / self.0)
     }
-
-    /// How many whole bytes pass in `span`.
-    pub fn bytes_in(self, span: Duration) -> u64 {
-        let bytes = u128::from(self.0) * u128::from(span.as_nanos()) / 8_000_000_000;
-        u64::try_from(bytes).unwrap_or(u64::MAX)
-    }
 }
 
 /// A number of bytes. 1 kB is 1,000 bytes, 1 KiB is 1,024.

@@ -58,7 +58,7 @@ pub use medium::Medium;
 pub use point_to_point::PointToPoint;
 pub use trace::TraceError;
 
-use core::ops::Add;
+use core::ops::{Add, Sub};
 
 use hopcast_core::{Buffer, Duration, Fraction, Instant, Rate};
 
@@ -204,6 +204,26 @@ impl Add for Counters {
             overheard_packets: self.overheard_packets + other.overheard_packets,
             busy: self.busy + other.busy,
             queued: self.queued + other.queued,
+        }
+    }
+}
+
+/// What has been added since an earlier reading.
+impl Sub for Counters {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self {
+            sent_bytes: self.sent_bytes - other.sent_bytes,
+            sent_packets: self.sent_packets - other.sent_packets,
+            delivered_bytes: self.delivered_bytes - other.delivered_bytes,
+            delivered_packets: self.delivered_packets - other.delivered_packets,
+            lost_packets: self.lost_packets - other.lost_packets,
+            queue_dropped_packets: self.queue_dropped_packets - other.queue_dropped_packets,
+            corrupted_packets: self.corrupted_packets - other.corrupted_packets,
+            duplicated_packets: self.duplicated_packets - other.duplicated_packets,
+            overheard_packets: self.overheard_packets - other.overheard_packets,
+            busy: self.busy.saturating_sub(other.busy),
+            queued: self.queued.saturating_sub(other.queued),
         }
     }
 }

@@ -96,11 +96,8 @@ impl LinkSamples {
 
     fn sample(&mut self, direction: usize, counters: Counters) {
         let last = std::mem::replace(&mut self.last[direction], counters);
-        let step = [
-            counters.sent_bytes - last.sent_bytes,
-            counters.lost_packets - last.lost_packets,
-            counters.delivered_packets - last.delivered_packets,
-        ];
+        let carried = counters - last;
+        let step = [carried.sent_bytes, carried.lost_packets, carried.delivered_packets];
         let steps = &mut self.steps[direction];
         if steps.is_empty() && step == [0; 3] {
             return;
@@ -117,11 +114,6 @@ impl LinkSamples {
 }
 
 impl World {
-    /// The time that has been reached.
-    pub fn now(&self) -> Instant {
-        self.now
-    }
-
     /// How many link transmissions have been completed, lost ones included.
     pub fn packet_hops(&mut self) -> u64 {
         let now = self.now;
@@ -282,10 +274,7 @@ impl World {
     pub(crate) fn link_figures(&self, link: LinkId) -> Vec<((Attachment, Attachment), Counters)> {
         let (opened, closed) = (&self.opened[link], &self.closed[link]);
         let ends = self.links[link].ends.len();
-        directions(ends)
-            .zip(opened.iter().zip(closed))
-            .map(|(pair, (a, b))| (pair, difference(b, a)))
-            .collect()
+        directions(ends).zip(opened.iter().zip(closed)).map(|(pair, (a, b))| (pair, *b - *a)).collect()
     }
 
     /// What each direction of `link` carried in each step of the time series.
@@ -329,22 +318,6 @@ impl World {
 /// Every ordered pair of a link's attachments, in order.
 pub(crate) fn directions(ends: usize) -> impl Iterator<Item = (Attachment, Attachment)> {
     (0..ends).flat_map(move |from| (0..ends).filter(move |&to| to != from).map(move |to| (from, to)))
-}
-
-fn difference(later: &Counters, earlier: &Counters) -> Counters {
-    Counters {
-        sent_bytes: later.sent_bytes - earlier.sent_bytes,
-        sent_packets: later.sent_packets - earlier.sent_packets,
-        delivered_bytes: later.delivered_bytes - earlier.delivered_bytes,
-        delivered_packets: later.delivered_packets - earlier.delivered_packets,
-        overheard_packets: later.overheard_packets - earlier.overheard_packets,
-        lost_packets: later.lost_packets - earlier.lost_packets,
-        queue_dropped_packets: later.queue_dropped_packets - earlier.queue_dropped_packets,
-        corrupted_packets: later.corrupted_packets - earlier.corrupted_packets,
-        duplicated_packets: later.duplicated_packets - earlier.duplicated_packets,
-        busy: later.busy.saturating_sub(earlier.busy),
-        queued: later.queued.saturating_sub(earlier.queued),
-    }
 }
 
 /// Writes one event of a link into the capture.
