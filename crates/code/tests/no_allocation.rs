@@ -4,6 +4,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use hopcast_code::bats::{self, BatchSize, InnerField, Parameters, Sampling, Start};
 use hopcast_code::rlnc::{Coding, Coefficients, Decoder, Density, Encoder, Packet, Recoder, Shape, window};
 
 struct Counting;
@@ -92,4 +93,33 @@ fn a_window_does_not_allocate() {
         }
     });
     assert_eq!(count, 0);
+}
+
+#[test]
+fn batches_do_not_allocate() {
+    const M: usize = 16;
+    let size = BatchSize::new(M, InnerField::Gf256).unwrap();
+    for start in [Start::Systematic, Start::Coded] {
+        let sampling = Sampling::Even { session: 0 };
+        let parameters = Parameters::new(K, LEN, size).unwrap().sampling(sampling).start(start);
+        let mut encoder = bats::Encoder::new(&parameters, Vec::with_capacity(K * LEN)).unwrap();
+        let mut decoder = bats::Decoder::new(&parameters);
+        let (mut payloads, unit) = ([0; M * LEN], |i| core::array::from_fn::<u8, M, _>(|j| u8::from(i == j)));
+        let mut session = |number| {
+            encoder.start(number);
+            decoder.start(number);
+            (0..K).for_each(|symbol| _ = encoder.push(&[symbol as u8; LEN]).unwrap());
+            let mut bid = 0;
+            while !decoder.is_complete() {
+                encoder.batch(bid, &mut payloads).unwrap();
+                for (i, payload) in payloads.chunks(LEN).enumerate().filter(|(i, _)| i % 5 != 2) {
+                    decoder.push(bid, &unit(i), payload).unwrap();
+                }
+                while decoder.poll().is_some() {}
+                bid += 1;
+            }
+        };
+        session(1);
+        assert_eq!(allocations(|| session(1)), 0);
+    }
 }
