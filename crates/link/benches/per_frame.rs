@@ -32,8 +32,8 @@ fn main() {
     );
     for n in [4, 20] {
         let stations: Vec<_> =
-            (0..n).map(|i| Station { address: [2, 0, 0, 0, 0, i], promiscuous: false }).collect();
-        let config = MediumConfig { direction: base.clone(), stations };
+            (0..n).map(|i| Station { address: [2, 0, 0, 0, 0, i], ..Station::default() }).collect();
+        let config = MediumConfig { direction: base.clone(), stations, ..MediumConfig::default() };
         let stream = |a, b| Seed::new(1, 0).stream(&["medium"], (a * 1_000 + b) as u64);
         report(&format!("medium of {n}, unicast"), || Medium::new(config.clone(), stream));
     }

@@ -35,11 +35,13 @@
 //!   has the checksums of its protocols.
 //! - In the seed's description of Gilbert-Elliott (`004`, section 5) the second balance equation should end in π_B;
 //!   its solution is right. Of the four-state model, the balance π3 p32 = π2 p23 and the solution are right.
-//! - [`Medium`] is what a perfect schedule of a shared channel gives. Contention, collisions, retries and radio
-//!   propagation are models to come behind the same [`Link`] trait; [`DropReason::HalfDuplex`] waits for them.
+//! - On a [`Medium`] with [`Mac::Csma`] all stations hear one another: there is no hidden station, no capture (of frames
+//!   that collide none is read) and no RTS. An immediate access begins at the next slot's edge, and an acknowledgement is
+//!   never lost. Radio propagation is a model to come behind the same [`Link`] trait.
 
-mod codel;
+mod air;
 pub mod config;
+mod csma;
 mod direction;
 mod flight;
 mod loss;
@@ -52,7 +54,8 @@ mod sender;
 mod trace;
 
 pub use config::{
-    Config, Direction, Drop as DropReason, Duplex, Jitter, Loss, MediumConfig, Queue, QueueLimit, Station,
+    Config, Csma, Direction, Drop as DropReason, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue,
+    QueueLimit, Station,
 };
 pub use medium::Medium;
 pub use point_to_point::PointToPoint;
@@ -151,6 +154,8 @@ pub enum Change {
     Jitter(Jitter),
     /// A new loss model, which starts in its stationary distribution (a trace at its beginning).
     Loss(Loss),
+    /// A new loss model towards one listener of a medium; it means nothing to a link of another kind.
+    LossTo(Attachment, Loss),
     /// A new share of corrupted frames.
     Corrupt(Fraction),
     /// A new share of duplicated frames.
@@ -183,7 +188,12 @@ pub struct Counters {
     pub duplicated_packets: u64,
     /// Of the delivered frames, those that were for another station.
     pub overheard_packets: u64,
-    /// Time in which the sender was serialising.
+    /// Transmissions of a medium's station that collided.
+    pub collisions: u64,
+    /// Transmissions of a medium's station that were repetitions, for want of an acknowledgement.
+    pub retries: u64,
+    /// Time in which the sender was serialising; on a medium with contention, its airtime: each transmission with its
+    /// preamble, and the acknowledgements that it sent.
     pub busy: Duration,
     /// The sum over frames of the time each spent in the queue, counted as it leaves the queue to be sent.
     pub queued: Duration,
@@ -202,6 +212,8 @@ impl Add for Counters {
             corrupted_packets: self.corrupted_packets + other.corrupted_packets,
             duplicated_packets: self.duplicated_packets + other.duplicated_packets,
             overheard_packets: self.overheard_packets + other.overheard_packets,
+            collisions: self.collisions + other.collisions,
+            retries: self.retries + other.retries,
             busy: self.busy + other.busy,
             queued: self.queued + other.queued,
         }
@@ -222,6 +234,8 @@ impl Sub for Counters {
             corrupted_packets: self.corrupted_packets - other.corrupted_packets,
             duplicated_packets: self.duplicated_packets - other.duplicated_packets,
             overheard_packets: self.overheard_packets - other.overheard_packets,
+            collisions: self.collisions - other.collisions,
+            retries: self.retries - other.retries,
             busy: self.busy.saturating_sub(other.busy),
             queued: self.queued.saturating_sub(other.queued),
         }

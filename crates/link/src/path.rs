@@ -2,7 +2,7 @@
 
 use hopcast_core::{Duration, Fraction, Instant, Stream};
 
-use crate::config::{Direction, Jitter};
+use crate::config::{Direction, Jitter, Loss};
 use crate::flight::Arriving;
 use crate::loss::LossModel;
 use crate::{Change, Counters};
@@ -18,6 +18,8 @@ const FARTHEST_DEVIATION: u64 = 13;
 #[derive(Debug)]
 pub(crate) struct Path {
     loss: LossModel,
+    /// What the channel loses below the link's acknowledgements, where there are any.
+    channel: LossModel,
     delay: Duration,
     jitter: Jitter,
     /// The jitter of the next frame that leaves, in nanoseconds, drawn ahead so that its arrival is known.
@@ -36,6 +38,7 @@ struct Streams {
     jitter: Stream,
     duplicate: Stream,
     corrupt: Stream,
+    channel: Stream,
 }
 
 /// What becomes of a frame that is not lost.
@@ -54,9 +57,11 @@ impl Path {
             jitter: stream.fork(),
             duplicate: stream.fork(),
             corrupt: stream.fork(),
+            channel: stream.fork(),
         };
         let mut path = Self {
             loss: LossModel::new(config.loss.clone(), &mut streams.loss),
+            channel: LossModel::new(Loss::None, &mut streams.channel),
             delay: config.delay,
             jitter: config.jitter,
             offset: 0,
@@ -69,6 +74,16 @@ impl Path {
         };
         path.draw_offset();
         path
+    }
+
+    /// Makes the channel lose so, each transmission on its own, before acknowledgements.
+    pub(crate) fn set_channel(&mut self, loss: &Loss) {
+        self.channel = LossModel::new(loss.clone(), &mut self.streams.channel);
+    }
+
+    /// Whether the channel loses the transmission that is on the air.
+    pub(crate) fn channel_lost(&mut self) -> bool {
+        self.channel.lost(&mut self.streams.channel)
     }
 
     /// Notes a frame that was sent to this listener, on a medium where not every frame is.
@@ -122,6 +137,11 @@ impl Path {
         self.loss.lost(&mut self.streams.loss);
     }
 
+    /// Notes a frame that this listener wanted and that never came its way.
+    pub(crate) fn missed(&mut self) {
+        self.counters.lost_packets += 1;
+    }
+
     /// A frame has arrived.
     pub(crate) fn delivered(&mut self, frame: &Arriving) {
         self.counters.count_delivered(frame);
@@ -138,7 +158,7 @@ impl Path {
             Change::Loss(loss) => self.loss = LossModel::new(loss.clone(), &mut self.streams.loss),
             Change::Corrupt(share) => self.corrupt = *share,
             Change::Duplicate(share) => self.duplicate = *share,
-            Change::Rate(_) | Change::Down | Change::Up => {}
+            Change::Rate(_) | Change::LossTo(..) | Change::Down | Change::Up => {}
         }
     }
 

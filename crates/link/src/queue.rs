@@ -1,10 +1,8 @@
 //! What waits for the serialiser.
 
-use std::collections::VecDeque;
-
+use hopcast_core::codel::{Backlog, CoDel, Waiting};
 use hopcast_core::{Buffer, Instant};
 
-use crate::codel::CoDel;
 use crate::config::{Drop, Queue as Discipline, QueueLimit};
 
 /// A queue with its discipline.
@@ -13,20 +11,6 @@ pub(crate) struct Queue {
     backlog: Backlog,
     limit: QueueLimit,
     codel: Option<CoDel>,
-}
-
-/// A frame in a queue.
-#[derive(Debug)]
-pub(crate) struct Waiting {
-    pub(crate) frame: Buffer,
-    pub(crate) since: Instant,
-}
-
-/// The frames in a queue, and their bytes.
-#[derive(Debug, Default)]
-pub(crate) struct Backlog {
-    frames: VecDeque<Waiting>,
-    bytes: u64,
 }
 
 impl Queue {
@@ -44,8 +28,8 @@ impl Queue {
     /// Queues `frame`, or gives it back if there is no room.
     pub(crate) fn push(&mut self, now: Instant, frame: Buffer) -> Result<(), Buffer> {
         let full = match self.limit {
-            QueueLimit::Packets(limit) => self.backlog.frames.len() >= limit as usize,
-            QueueLimit::Bytes(limit) => self.backlog.bytes + frame.len() as u64 > limit.get(),
+            QueueLimit::Packets(limit) => self.backlog.len() >= limit as usize,
+            QueueLimit::Bytes(limit) => self.backlog.bytes() + frame.len() as u64 > limit.get(),
         };
         if full {
             return Err(frame);
@@ -76,27 +60,10 @@ impl Queue {
 
     /// Since when the head waits; `None` if the queue is empty.
     pub(crate) fn since(&self) -> Option<Instant> {
-        self.backlog.frames.front().map(|head| head.since)
+        self.backlog.since()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.backlog.frames.is_empty()
-    }
-}
-
-impl Backlog {
-    pub(crate) fn push(&mut self, frame: Buffer, since: Instant) {
-        self.bytes += frame.len() as u64;
-        self.frames.push_back(Waiting { frame, since });
-    }
-
-    pub(crate) fn pop(&mut self) -> Option<Waiting> {
-        let waiting = self.frames.pop_front()?;
-        self.bytes -= waiting.frame.len() as u64;
-        Some(waiting)
-    }
-
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
+        self.backlog.is_empty()
     }
 }

@@ -48,16 +48,32 @@ impl Sender {
 
     /// Takes a frame. `free` says that nobody else is using the line.
     pub(crate) fn offer(&mut self, now: Instant, frame: Buffer, free: bool, reports: &mut Reports) {
-        if self.down {
-            self.drop(now, frame, Drop::Down, reports);
-        } else if frame.len() as u64 > self.max_frame {
-            self.drop(now, frame, Drop::TooBig, reports);
-        } else if free && self.serialising.is_none() && self.queue.is_empty() && !self.stopped() {
-            self.queue.pass();
+        let free = free && self.serialising.is_none();
+        if let Some(frame) = self.admit(now, frame, free, reports) {
             self.start(now, frame);
-        } else if let Err(frame) = self.queue.push(now, frame) {
-            self.drop(now, frame, Drop::QueueFull, reports);
         }
+    }
+
+    /// Takes a frame, and gives it back if it is its turn at once: nothing waits, and `free` says that nothing else is
+    /// being sent.
+    pub(crate) fn admit(
+        &mut self,
+        now: Instant,
+        frame: Buffer,
+        free: bool,
+        reports: &mut Reports,
+    ) -> Option<Buffer> {
+        if self.down {
+            self.discard(now, frame, Drop::Down, reports);
+        } else if frame.len() as u64 > self.max_frame {
+            self.discard(now, frame, Drop::TooBig, reports);
+        } else if free && self.queue.is_empty() && !self.stopped() {
+            self.queue.pass();
+            return Some(frame);
+        } else if let Err(frame) = self.queue.push(now, frame) {
+            self.discard(now, frame, Drop::QueueFull, reports);
+        }
+        None
     }
 
     /// When the frame in serialisation will have left.
@@ -69,11 +85,31 @@ impl Sender {
     /// Takes the frame in serialisation, which has left at its end.
     pub(crate) fn finish(&mut self, reports: &mut Reports) -> Option<Buffer> {
         let Serialising { frame, start, end } = self.serialising.take()?;
+        self.occupied(end.since(start));
+        self.sent(end, &frame, reports);
+        Some(frame)
+    }
+
+    /// Notes that a frame has left at `end`.
+    pub(crate) fn sent(&mut self, end: Instant, frame: &Buffer, reports: &mut Reports) {
         self.counters.sent_packets += 1;
         self.counters.sent_bytes += frame.len() as u64;
-        self.counters.busy += end.since(start);
-        reports.sent(end, self.from, &frame);
-        Some(frame)
+        reports.sent(end, self.from, frame);
+    }
+
+    /// Notes time on the line or on the air.
+    pub(crate) fn occupied(&mut self, span: Duration) {
+        self.counters.busy += span;
+    }
+
+    /// Notes a collision.
+    pub(crate) fn collided(&mut self) {
+        self.counters.collisions += 1;
+    }
+
+    /// Notes that a frame is sent again.
+    pub(crate) fn retried(&mut self) {
+        self.counters.retries += 1;
     }
 
     /// Since when a frame waits that could be sent.
@@ -88,17 +124,30 @@ impl Sender {
 
     /// Serialises the next frame that waits, if there is one.
     pub(crate) fn start_next(&mut self, now: Instant, reports: &mut Reports) {
+        if let Some(frame) = self.pull(now, reports) {
+            self.start(now, frame);
+        }
+    }
+
+    /// Takes the next frame that waits, if there is one.
+    pub(crate) fn pull(&mut self, now: Instant, reports: &mut Reports) -> Option<Buffer> {
         if self.stopped() {
-            return;
+            return None;
         }
         let Self { from, counters, queue, .. } = self;
         let next = queue.pop(now, |waiting, reason| {
             counters.queue_dropped_packets += 1;
             reports.dropped(now, *from, None, waiting.frame, reason);
-        });
-        if let Some(next) = next {
-            self.counters.queued += now.since(next.since);
-            self.start(now, next.frame);
+        })?;
+        self.counters.queued += now.since(next.since);
+        Some(next.frame)
+    }
+
+    /// How long a frame takes to be sent that begins now.
+    pub(crate) fn airtime(&mut self, frame: &Buffer) -> Duration {
+        match self.rate {
+            None => Duration::ZERO,
+            Some(rate) => rate.time_with_carry(frame.len() as u64, &mut self.carry),
         }
     }
 
@@ -111,15 +160,16 @@ impl Sender {
                 self.down = true;
                 if let Some(Serialising { frame, start, .. }) = self.serialising.take() {
                     self.counters.busy += now.since(start);
-                    self.drop(now, frame, Drop::Down, reports);
+                    self.discard(now, frame, Drop::Down, reports);
                 }
                 while let Some(waiting) = self.queue.discard() {
-                    self.drop(now, waiting.frame, Drop::Down, reports);
+                    self.discard(now, waiting.frame, Drop::Down, reports);
                 }
             }
             Change::Delay(_)
             | Change::Jitter(_)
             | Change::Loss(_)
+            | Change::LossTo(..)
             | Change::Corrupt(_)
             | Change::Duplicate(_) => {}
         }
@@ -135,19 +185,17 @@ impl Sender {
     }
 
     fn start(&mut self, now: Instant, frame: Buffer) {
-        let time = match self.rate {
-            None => Duration::ZERO,
-            Some(rate) => rate.time_with_carry(frame.len() as u64, &mut self.carry),
-        };
+        let time = self.airtime(&frame);
         self.serialising = Some(Serialising { frame, start: now, end: now + time });
     }
 
     /// At a rate of zero no frame is begun, so that it can be sent once the rate has changed.
-    fn stopped(&self) -> bool {
+    pub(crate) fn stopped(&self) -> bool {
         self.rate == Some(Rate::default())
     }
 
-    fn drop(&mut self, now: Instant, frame: Buffer, reason: Drop, reports: &mut Reports) {
+    /// Drops a frame that never left.
+    pub(crate) fn discard(&mut self, now: Instant, frame: Buffer, reason: Drop, reports: &mut Reports) {
         self.counters.queue_dropped_packets += 1;
         reports.dropped(now, self.from, None, frame, reason);
     }

@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use hopcast_core::{Buffer, Duration, Instant, Rate};
-use hopcast_link::{Change, Direction, DropReason, Event, Link, Loss, Medium, MediumConfig, Station};
+use hopcast_link::{Change, Direction, DropReason, Event, Link, Loss, Mac, Medium, MediumConfig, Station};
 use proptest::prelude::*;
 
 fn address(station: u8) -> [u8; 6] {
@@ -13,10 +13,12 @@ fn address(station: u8) -> [u8; 6] {
 
 /// Stations, of which some are promiscuous, at 10 Mbit/s: 1,250 bytes take a millisecond.
 fn stations(promiscuous: &[bool], loss: Loss) -> Medium {
-    let station = |(i, &promiscuous)| Station { address: address(i as u8), promiscuous };
+    let station =
+        |(i, &promiscuous)| Station { address: address(i as u8), promiscuous, ..Station::default() };
     let config = MediumConfig {
         direction: Direction { rate: Some(Rate::from_mbit(10)), loss, ..Direction::default() },
         stations: promiscuous.iter().enumerate().map(station).collect(),
+        ..MediumConfig::default()
     };
     medium(config, 1)
 }
@@ -161,6 +163,8 @@ proptest! {
             actions.into_iter().filter(|(_, a)| matches!(a, Action::Offer(from, _) if *from < n)).collect();
         let mut config = config;
         config.direction.rate = Some(rate);
+        config.mac = Mac::Perfect;
+        config.stations.iter_mut().for_each(|station| station.echo = false);
         let mut link = medium(config, 1);
         link.report_sent(true);
         let said = run(&mut link, &offers, END);

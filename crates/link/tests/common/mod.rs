@@ -136,7 +136,7 @@ pub mod any {
 
     use super::*;
     use hopcast_core::Bytes;
-    use hopcast_link::{Duplex, Queue, QueueLimit, Station};
+    use hopcast_link::{Csma, Duplex, Mac, Queue, QueueLimit, Station};
     use proptest::prelude::*;
 
     pub fn fraction() -> impl Strategy<Value = Fraction> {
@@ -228,11 +228,33 @@ pub mod any {
     }
 
     pub fn medium_config() -> impl Strategy<Value = MediumConfig> {
-        (direction(), proptest::collection::vec(any::<bool>(), 0..5)).prop_map(|(direction, promiscuous)| {
-            let station = |(i, promiscuous)| Station { address: [2, 0, 0, 0, 0, i as u8], promiscuous };
-            let stations = promiscuous.into_iter().enumerate().map(station).collect();
-            MediumConfig { direction, stations }
+        let stations = proptest::collection::vec(any::<(bool, bool)>(), 0..5);
+        (direction(), stations, mac()).prop_map(|(direction, stations, mac)| {
+            let station = |(i, (promiscuous, echo))| Station {
+                address: [2, 0, 0, 0, 0, i as u8],
+                promiscuous,
+                // The perfect schedule's own tests count what arrives.
+                echo: echo && mac != Mac::Perfect,
+            };
+            let stations = stations.into_iter().enumerate().map(station).collect();
+            MediumConfig { direction, stations, mac: mac.clone(), pairs: Vec::new() }
         })
+    }
+
+    /// Small windows and few retries, so that frames collide and are given up.
+    fn mac() -> impl Strategy<Value = Mac> {
+        let csma =
+            (0u64..30_000, 0u32..4, 0u32..4, fraction()).prop_map(|(slot, cw_min, retries, channel)| {
+                Mac::Csma(Csma {
+                    slot: Duration::from_nanos(slot),
+                    cw_min,
+                    cw_max: 2 * cw_min + 1,
+                    retries,
+                    channel: Loss::Independent(channel),
+                    ..Csma::default()
+                })
+            });
+        prop_oneof![Just(Mac::Perfect), csma]
     }
 
     pub fn change() -> impl Strategy<Value = Change> {

@@ -1,12 +1,64 @@
-//! CoDel, as in the pseudocode of RFC 8289, section 5, with its names.
+//! CoDel, as in the pseudocode of RFC 8289, section 5, with its names; and the queue it works on.
 
-use hopcast_core::{Duration, Instant};
+use std::collections::VecDeque;
 
-use crate::queue::{Backlog, Waiting};
+use crate::buffer::Buffer;
+use crate::time::{Duration, Instant};
+
+/// Packets or frames in a queue, and their bytes.
+#[derive(Debug, Default)]
+pub struct Backlog {
+    frames: VecDeque<Waiting>,
+    bytes: u64,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub struct Waiting {
+    /// Its bytes.
+    pub frame: Buffer,
+    /// When it was queued.
+    pub since: Instant,
+}
+
+impl Backlog {
+    /// Appends a frame.
+    pub fn push(&mut self, frame: Buffer, since: Instant) {
+        self.bytes += frame.len() as u64;
+        self.frames.push_back(Waiting { frame, since });
+    }
+
+    /// Takes the head.
+    pub fn pop(&mut self) -> Option<Waiting> {
+        let waiting = self.frames.pop_front()?;
+        self.bytes -= waiting.frame.len() as u64;
+        Some(waiting)
+    }
+
+    /// Since when the head waits; `None` if the queue is empty.
+    pub fn since(&self) -> Option<Instant> {
+        self.frames.front().map(|head| head.since)
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// How many bytes wait.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
 
 /// The state of one queue's controller.
 #[derive(Debug)]
-pub(crate) struct CoDel {
+pub struct CoDel {
     target: Duration,
     interval: Duration,
     /// "Maximum packet size in bytes (should use interface MTU)": no drop leaves less than this waiting.
@@ -23,7 +75,9 @@ pub(crate) struct CoDel {
 }
 
 impl CoDel {
-    pub(crate) fn new(target: Duration, interval: Duration, max_packet: u64) -> Self {
+    /// A controller that keeps the standing delay near `target`, judged over each `interval`, of a queue whose packets
+    /// have at most `max_packet` bytes.
+    pub fn new(target: Duration, interval: Duration, max_packet: u64) -> Self {
         Self {
             target,
             interval,
@@ -37,13 +91,13 @@ impl CoDel {
     }
 
     /// A frame found the queue empty and the serialiser idle, so its delay was zero.
-    pub(crate) fn passed(&mut self) {
+    pub fn passed(&mut self) {
         self.first_above = None;
         self.dropping = false;
     }
 
     /// The frame to send next at `now`; those dropped at the head go to `drop`. (`deque` in the RFC.)
-    pub(crate) fn pop(
+    pub fn pop(
         &mut self,
         now: Instant,
         backlog: &mut Backlog,

@@ -3,7 +3,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use hopcast_core::Buffer;
 
 /// RFC 8289, sections 5.3 to 5.6, with its zero for "none"; a packet is its time stamp, size and number.
 struct Rfc {

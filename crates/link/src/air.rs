@@ -1,0 +1,195 @@
+//! What the stations of a medium share: who there is, who hears what, and what is under way.
+
+use hopcast_core::{Buffer, Duration, Instant, Stream};
+
+use crate::config::{Direction, Drop, Mac, MediumConfig, Station};
+use crate::flight::Flight;
+use crate::path::{Fate, Path};
+use crate::reports::Reports;
+use crate::sender::Sender;
+use crate::{Attachment, Change, Counters};
+
+/// The stations of a medium, whatever decides whose turn it is.
+#[derive(Debug)]
+pub(crate) struct Air {
+    stations: Vec<Station>,
+    pub(crate) senders: Vec<Sender>,
+    /// For each sender, one for each other station in order; see [`Air::path`].
+    paths: Vec<Path>,
+    pub(crate) flight: Flight,
+    pub(crate) reports: Reports,
+    /// The least time that any frame is under way.
+    pub(crate) least_delay: Duration,
+}
+
+impl Air {
+    /// The stations of `config`; `stream` decides about the frames between two of them.
+    pub(crate) fn new(
+        config: &MediumConfig,
+        stream: &mut impl FnMut(Attachment, Attachment) -> Stream,
+    ) -> Self {
+        let MediumConfig { direction, stations, mac, pairs } = config;
+        let others = |from| (0..stations.len()).filter(move |&to| to != from).map(move |to| (from, to));
+        let mut path = |(from, to): (Attachment, Attachment)| {
+            let pair = pairs.iter().rev().find(|pair| (pair.from, pair.to) == (from, to));
+            let loss = pair.map_or_else(|| direction.loss.clone(), |pair| pair.loss.clone());
+            let mut path = Path::new(&Direction { loss, ..direction.clone() }, stream(from, to));
+            if let Mac::Csma(csma) = mac {
+                path.set_channel(&csma.channel);
+            }
+            path
+        };
+        let mut air = Self {
+            senders: (0..stations.len()).map(|from| Sender::new(from, direction)).collect(),
+            paths: (0..stations.len()).flat_map(others).map(&mut path).collect(),
+            stations: stations.clone(),
+            // Frames of different senders may overtake one another; a path keeps the order of its own.
+            flight: Flight::new(true),
+            reports: Reports::default(),
+            least_delay: Duration::ZERO,
+        };
+        air.measure_least_delay();
+        air
+    }
+
+    /// How many stations there are.
+    pub(crate) fn len(&self) -> usize {
+        self.stations.len()
+    }
+
+    /// Whether the station `to` wants `frame`, and whether it is addressed to it.
+    pub(crate) fn wants(&self, to: Attachment, frame: &Buffer) -> (bool, bool) {
+        let station = self.stations[to];
+        let addressed = is_for(frame, station.address);
+        (addressed || station.promiscuous, addressed)
+    }
+
+    /// The one station that acknowledges a frame from `from`; nobody acknowledges one to a group.
+    pub(crate) fn addressee(&self, from: Attachment, frame: &Buffer) -> Option<Attachment> {
+        let one = |&to: &Attachment| to != from && is_for(frame, self.stations[to].address);
+        if is_group(frame) { None } else { (0..self.len()).find(one) }
+    }
+
+    /// Every other station hears, or misses, the frame that has left at `end`.
+    pub(crate) fn hear(&mut self, end: Instant, from: Attachment, frame: &Buffer) {
+        for to in 0..self.len() {
+            let Some(path) = self.path(from, to) else { continue };
+            let (wanted, addressed) = self.wants(to, frame);
+            if !wanted {
+                self.paths[path].pass();
+                continue;
+            }
+            if addressed {
+                self.paths[path].sent(frame);
+            }
+            self.listen(end, from, to, frame, addressed);
+        }
+        self.echo(end, from, frame);
+    }
+
+    /// One station hears, or misses, a frame that has left at `end`.
+    pub(crate) fn listen(
+        &mut self,
+        end: Instant,
+        from: Attachment,
+        to: Attachment,
+        frame: &Buffer,
+        addressed: bool,
+    ) {
+        let Some(path) = self.path(from, to) else { return };
+        match self.paths[path].fate(end) {
+            Some(fate) => self.flight.launch(fate, frame.clone(), from, to, !addressed),
+            None if self.reports.on() => {
+                self.reports.dropped(end, from, Some(to), frame.clone(), Drop::Lost);
+            }
+            None => {}
+        }
+    }
+
+    /// Gives a frame back to its sender, if it asks for that, as it is done with at `at`.
+    pub(crate) fn echo(&mut self, at: Instant, from: Attachment, frame: &Buffer) {
+        if self.stations[from].echo {
+            let fate = Fate { at, twice: false, flip: None };
+            self.flight.launch(fate, frame.clone(), from, from, true);
+        }
+    }
+
+    /// One station misses a frame for another reason than its path's.
+    pub(crate) fn miss(
+        &mut self,
+        end: Instant,
+        from: Attachment,
+        to: Attachment,
+        frame: &Buffer,
+        reason: Drop,
+    ) {
+        let Some(path) = self.path(from, to) else { return };
+        self.paths[path].missed();
+        if self.reports.on() {
+            self.reports.dropped(end, from, Some(to), frame.clone(), reason);
+        }
+    }
+
+    /// The path from a station to another.
+    pub(crate) fn path_mut(&mut self, from: Attachment, to: Attachment) -> Option<&mut Path> {
+        self.path(from, to).map(|path| &mut self.paths[path])
+    }
+
+    /// Applies a change to one station, or to all.
+    pub(crate) fn change(&mut self, now: Instant, from: Option<Attachment>, change: &Change) {
+        let others = self.len().saturating_sub(1);
+        for (index, sender) in self.senders.iter_mut().enumerate() {
+            if from.is_some_and(|from| from != index) {
+                continue;
+            }
+            sender.change(now, change, &mut self.reports);
+            for (place, path) in self.paths[index * others..(index + 1) * others].iter_mut().enumerate() {
+                match change {
+                    Change::LossTo(to, loss) if *to == place + usize::from(place >= index) => {
+                        path.change(&Change::Loss(loss.clone()));
+                    }
+                    change => path.change(change),
+                }
+            }
+        }
+        self.measure_least_delay();
+    }
+
+    /// The figures of one ordered pair.
+    pub(crate) fn counters(&self, now: Instant, from: Attachment, to: Attachment) -> Counters {
+        let Some(path) = self.path(from, to) else {
+            return Counters::default();
+        };
+        let due = self.flight.due(now).filter(|frame| (frame.from(), frame.to()) == (from, to));
+        // What was sent counts for the pair it was sent to.
+        let station = Counters { sent_bytes: 0, sent_packets: 0, ..self.senders[from].counters(now) };
+        station + self.paths[path].counters(due)
+    }
+
+    /// The index of the path from a station to another.
+    fn path(&self, from: Attachment, to: Attachment) -> Option<usize> {
+        let others = self.len().checked_sub(1)?;
+        let known = from <= others && to <= others && from != to;
+        known.then(|| from * others + if to > from { to - 1 } else { to })
+    }
+
+    fn measure_least_delay(&mut self) {
+        let least = self.paths.iter().map(Path::least_delay).min().unwrap_or(Duration::ZERO);
+        // An echo has no way to go.
+        let echoes = self.stations.iter().any(|station| station.echo);
+        self.least_delay = if echoes { Duration::ZERO } else { least };
+    }
+}
+
+/// Whether `frame` is for the station with this address. A frame too short to have an address is for nobody.
+fn is_for(frame: &Buffer, address: [u8; 6]) -> bool {
+    match frame.first_chunk::<6>() {
+        Some(destination) => is_group(frame) || *destination == address,
+        None => false,
+    }
+}
+
+/// Whether `frame` is for several stations: the lowest bit of the first octet (IEEE 802-2014, section 8.2.2).
+pub(crate) fn is_group(frame: &Buffer) -> bool {
+    frame.len() >= 6 && frame[0] & 1 == 1
+}
