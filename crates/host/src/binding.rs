@@ -4,6 +4,7 @@ use core::fmt;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use hopcast_wire::ethernet;
 use hopcast_wire::ip::{self, Header};
 
 use crate::routes::in_prefix;
@@ -29,6 +30,16 @@ pub enum BindError {
     },
     /// Port 0 stands for "any port" and cannot be bound.
     PortZero,
+    /// The type of a frame belongs to the host itself: IP's, or a length.
+    EtherType {
+        /// The type.
+        ether_type: u16,
+    },
+    /// The host has no such interface.
+    NoInterface {
+        /// The number of the interface.
+        interface: u32,
+    },
 }
 
 impl fmt::Display for BindError {
@@ -42,6 +53,10 @@ impl fmt::Display for BindError {
                 write!(f, "IP protocol {protocol} is bound already, by Above({by})")
             }
             Self::PortZero => f.write_str("port 0 stands for any port and cannot be bound"),
+            Self::EtherType { ether_type } => {
+                write!(f, "frames of type {ether_type:#06x} are the host's own and cannot be bound")
+            }
+            Self::NoInterface { interface } => write!(f, "there is no interface {interface}"),
         }
     }
 }
@@ -80,6 +95,16 @@ pub(crate) struct Bindings {
     udp: BTreeMap<u16, u32>,
     protocols: BTreeMap<(u8, Option<u16>), u32>,
     hooks: Vec<Hooked>,
+    /// By interface and type of the frame, in the order in which they were bound.
+    frames: BTreeMap<(u32, u16), Vec<FrameBinding>>,
+}
+
+/// Who gets the frames of a type.
+#[derive(Clone, Copy)]
+pub(crate) struct FrameBinding {
+    pub(crate) above: u32,
+    /// Also those that were only overheard.
+    pub(crate) promiscuous: bool,
 }
 
 /// A machine in the row of those that see packets in transit.
@@ -125,6 +150,33 @@ impl Bindings {
             Some(hooked) => hooked.filters.push(filter),
             None => self.hooks.push(Hooked { above, filters: vec![filter] }),
         }
+    }
+
+    pub(crate) fn bind_frames(
+        &mut self,
+        interface: u32,
+        ether_type: u16,
+        binding: FrameBinding,
+    ) -> Result<(), BindError> {
+        // IEEE 802.3 section 3.2.6: what is less than 0x0600 is a length.
+        if matches!(ether_type, 0..0x0600 | ethernet::IPV4 | ethernet::IPV6) {
+            return Err(BindError::EtherType { ether_type });
+        }
+        self.frames.entry((interface, ether_type)).or_default().push(binding);
+        Ok(())
+    }
+
+    /// Who gets frames of a type on an interface.
+    pub(crate) fn frames(&self, interface: u32, ether_type: u16) -> &[FrameBinding] {
+        self.frames.get(&(interface, ether_type)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The interface on which frames from `above` leave.
+    pub(crate) fn frame_interface(&self, above: u32) -> Option<u32> {
+        let bound = |(&(interface, _), by): (&(u32, u16), &Vec<FrameBinding>)| {
+            by.iter().any(|binding| binding.above == above).then_some(interface)
+        };
+        self.frames.iter().find_map(bound)
     }
 
     /// Who has a local UDP port.

@@ -25,6 +25,10 @@ counters! {
     delivered,
     /// Packets handed to a hook.
     hooked,
+    /// Frames handed to machines that are bound to their type.
+    frames_delivered,
+    /// Frames sent for such machines.
+    frames_sent,
     /// Packets without a route.
     no_route,
     /// Packets in transit whose hop limit was used up.
@@ -45,7 +49,7 @@ counters! {
     overheard,
     /// Frames addressed to another station, and packets for one host that were sent to all stations.
     not_for_us,
-    /// Frames that carry neither IPv4 nor IPv6.
+    /// Frames that carry neither IPv4 nor IPv6, and whose type nobody has.
     not_ip,
     /// Packets for other hosts, where the host is no router.
     not_forwarding,
@@ -53,7 +57,8 @@ counters! {
     multicast_dropped,
     /// Items that the port does not carry, or no such port.
     misplaced,
-    /// Datagrams from above that cannot be sent: a foreign address or port, mixed versions, too much payload.
+    /// Datagrams from above that cannot be sent (a foreign address or port, mixed versions, too much payload), and
+    /// packets whose hop limit is 0.
     unsendable,
     /// Echo requests answered.
     echoes_answered,

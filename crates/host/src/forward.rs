@@ -72,6 +72,8 @@ impl Host {
     /// Sends a complete packet of the host's own.
     pub(crate) fn originate(&mut self, now: Instant, mut packet: Buffer) {
         match ip::parse(&packet) {
+            // RFC 1122 section 3.2.1.7: a host must not send a hop limit of 0.
+            Ok(header) if header.hop_limit == 0 => self.counters.unsendable += 1,
             Ok(header) => {
                 packet.truncate(header.total_len);
                 self.send(now, packet, header.destination);

@@ -7,7 +7,7 @@ use hopcast_core::{Buffer, Frame, Instant, Item, Machine, Port, Transit};
 use hopcast_wire::ip::Header;
 use hopcast_wire::{Malformed, ethernet, ip};
 
-use crate::binding::{BindError, Bindings, Hook};
+use crate::binding::{BindError, Bindings, FrameBinding, Hook};
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::icmp::{ErrorLimit, PathMtus};
@@ -73,6 +73,25 @@ impl Host {
         self.bindings.hook(above, filter);
     }
 
+    /// Binds frames of a type on an interface: whole frames to the host or to a group go up on `Above(above)` as
+    /// [`Item::Frame`], and, if `promiscuous`, so do those that the interface only overheard. A frame that comes down
+    /// there leaves by that interface as it is. Of several machines bound to the same frames each gets them, in the order
+    /// in which they were bound. An `above` has one interface.
+    ///
+    /// What a link overhears reaches the host only if the host's station on it is promiscuous.
+    pub fn bind_frames(
+        &mut self,
+        above: u32,
+        interface: u32,
+        ether_type: u16,
+        promiscuous: bool,
+    ) -> Result<(), BindError> {
+        if interface as usize >= self.config.interfaces.len() {
+            return Err(BindError::NoInterface { interface });
+        }
+        self.bindings.bind_frames(interface, ether_type, FrameBinding { above, promiscuous })
+    }
+
     /// Takes packets to the multicast `group` as the host's own, beside what hooks make of them.
     pub fn join(&mut self, group: IpAddr) {
         self.groups.insert(group);
@@ -92,7 +111,9 @@ impl Host {
             return;
         };
         if frame.overheard {
-            self.counters.overheard += 1;
+            if !self.overhear(interface, &frame) {
+                self.counters.overheard += 1;
+            }
             return;
         }
         let header = match ethernet::parse(&frame.bytes) {
@@ -105,7 +126,9 @@ impl Host {
             return;
         }
         if !matches!(header.ether_type, ethernet::IPV4 | ethernet::IPV6) {
-            self.counters.not_ip += 1;
+            if !self.hand_up_frame(interface, header.ether_type, &frame) {
+                self.counters.not_ip += 1;
+            }
             return;
         }
         let header = match ip::parse(&frame.bytes[ethernet::HEADER..]) {
@@ -118,6 +141,36 @@ impl Host {
         let mut packet = frame.bytes;
         packet.advance(ethernet::HEADER);
         self.receive(now, packet, &header, Some(interface), Arrival { to_group, hooks_passed: 0 });
+    }
+
+    /// Hands a frame for another station to who listens to such; false if nobody does.
+    fn overhear(&mut self, interface: u32, frame: &Frame) -> bool {
+        let header = ethernet::parse(&frame.bytes);
+        header.is_ok_and(|header| self.hand_up_frame(interface, header.ether_type, frame))
+    }
+
+    /// Hands a frame to all who are bound to its type; false if nobody is.
+    fn hand_up_frame(&mut self, interface: u32, ether_type: u16, frame: &Frame) -> bool {
+        let mut taken = false;
+        for binding in self.bindings.frames(interface, ether_type) {
+            if binding.promiscuous || !frame.overheard {
+                self.counters.frames_delivered += 1;
+                self.out.push_back((Port::Above(binding.above), Item::Frame(frame.clone())));
+                taken = true;
+            }
+        }
+        taken
+    }
+
+    /// Sends a frame of a machine that is bound to frames.
+    fn send_frame(&mut self, above: u32, frame: Frame) {
+        match self.bindings.frame_interface(above) {
+            Some(interface) => {
+                self.counters.frames_sent += 1;
+                self.out.push_back((Port::Below(interface), Item::Frame(frame)));
+            }
+            None => self.counters.misplaced += 1,
+        }
     }
 
     /// Whether a packet that arrived is to be forwarded, and by no hook.
@@ -277,6 +330,7 @@ impl Machine for Host {
             (Port::Below(interface), Item::Frame(frame)) => self.receive_frame(now, interface, frame),
             (Port::Above(above), Item::Datagram(datagram)) => self.send_udp(now, above, datagram),
             (Port::Above(_), Item::Packet(packet)) => self.originate(now, packet),
+            (Port::Above(above), Item::Frame(frame)) => self.send_frame(above, frame),
             (Port::Above(above), Item::Transit(transit)) => self.resume(now, above, transit),
             _ => self.counters.misplaced += 1,
         }

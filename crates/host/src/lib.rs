@@ -2,7 +2,8 @@
 //!
 //! A [`Host`] is a [`Machine`](hopcast_core::Machine). Its `Below` ports are its interfaces and carry Ethernet frames;
 //! its `Above` ports are what is bound on it: UDP ports ([`Host::bind_udp`]), IP protocols such as TCP
-//! ([`Host::bind_protocol`]), and hooks into forwarding ([`Host::hook`]).
+//! ([`Host::bind_protocol`]), hooks into forwarding ([`Host::hook`]), and frames of a type of their own
+//! ([`Host::bind_frames`]).
 //!
 //! A frame that arrives is checked and its packet goes one of three ways. To one of the host's own addresses it is
 //! delivered: to what is bound, or to the host's own ICMP, which answers pings. Otherwise it is in transit: a hook may

@@ -31,6 +31,17 @@ fn a_used_up_hop_limit_is_told_by_the_router_where_it_ended() {
     }
 }
 
+/// Found by fuzzing: it went out as it was.
+#[test]
+fn a_packet_handed_down_without_a_hop_left_is_not_sent() {
+    for v6 in [false, true] {
+        let mut network = speaking(1500);
+        network.hand_packet(A, packet(v6, ip::TCP, 0, 20));
+        assert!(network.frames.is_empty());
+        assert_eq!(network.counter(A, "unsendable"), 1);
+    }
+}
+
 #[test]
 fn a_packet_too_big_for_the_next_link_is_answered_with_its_mtu() {
     for v6 in [false, true] {
