@@ -25,6 +25,8 @@ pub struct Tcp {
     config: Config,
     local_port: Option<u16>,
     addresses: Vec<IpAddr>,
+    /// Whether it answers for every address and port.
+    transparent: bool,
     random: Stream,
     connections: BTreeMap<StreamId, Connection>,
     by_pair: BTreeMap<Pair, StreamId>,
@@ -46,6 +48,7 @@ impl Tcp {
             config,
             local_port,
             addresses,
+            transparent: false,
             random,
             connections: BTreeMap::new(),
             by_pair: BTreeMap::new(),
@@ -57,6 +60,20 @@ impl Tcp {
             counters: Counters::default(),
             initial: None,
         }
+    }
+
+    /// A TCP that answers for whoever it is given packets for, and connects in anybody's name: a proxy's. An
+    /// [`Open`](StreamItem::Open) must name its local end.
+    pub fn transparent(config: Config, random: Stream) -> Self {
+        Self { transparent: true, ..Self::new(config, None, Vec::new(), random) }
+    }
+
+    fn owns(&self, address: IpAddr) -> bool {
+        self.transparent || self.addresses.contains(&address)
+    }
+
+    fn listens(&self, port: u16) -> bool {
+        self.transparent || self.local_port == Some(port)
     }
 
     #[cfg(test)]
@@ -74,7 +91,7 @@ impl Tcp {
             Ok(header) => header,
             Err(error) => return self.count_malformed(error),
         };
-        if !self.addresses.contains(&header.destination) {
+        if !self.owns(header.destination) {
             self.counters.not_for_us += 1;
             return;
         }
@@ -110,7 +127,7 @@ impl Tcp {
             return;
         }
         let opening = header.has(SYN) && !header.has(ACK) && !header.has(RST);
-        if opening && self.local_port == Some(header.destination) && !source.is_multicast() {
+        if opening && self.listens(header.destination) && !source.is_multicast() {
             self.on_syn(now, (local, remote), &header, segment);
         } else if !header.has(RST) {
             self.refuse(now, (local, remote), &header, segment.len());
@@ -164,7 +181,7 @@ impl Tcp {
             *self.addresses.iter().find(|address| address.is_ipv4() == remote.is_ipv4())?
         } else {
             Some(local.ip())
-                .filter(|address| self.addresses.contains(address) && address.is_ipv4() == remote.is_ipv4())?
+                .filter(|&address| self.owns(address) && address.is_ipv4() == remote.is_ipv4())?
         };
         let free = |port: u16| {
             let pair = (SocketAddr::new(address, port), remote);
