@@ -1,0 +1,190 @@
+//! Two stream ports joined: what is opened on one side goes on on the other.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use hopcast_core::{Instant, Item, Machine, Port, StreamId, StreamItem};
+
+/// The most pairs of streams at once; a stream beyond them is reset.
+const MOST_PAIRS: usize = 65_536;
+
+/// Joins the streams of two machines below it, `Below(0)` and `Below(1)`.
+///
+/// A stream that a peer has opened on one side is opened on the other with its addresses exchanged: from who opened it
+/// to whom it was opened. Everything else passes as it comes, so back-pressure, half-close and reset do.
+pub struct Splice {
+    /// For each side, for each stream, what it is joined to on the other.
+    pairs: [BTreeMap<StreamId, Half>; 2],
+    next_id: u64,
+    out: VecDeque<(Port, Item)>,
+    opened: u64,
+    resets: u64,
+    refused: u64,
+}
+
+/// One stream of a pair.
+struct Half {
+    other: StreamId,
+    /// Whether no more bytes come from it.
+    finished: bool,
+}
+
+impl Default for Splice {
+    fn default() -> Self {
+        Self {
+            pairs: [BTreeMap::new(), BTreeMap::new()],
+            next_id: 0,
+            out: VecDeque::new(),
+            opened: 0,
+            resets: 0,
+            refused: 0,
+        }
+    }
+}
+
+impl Splice {
+    /// A splice without streams.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many pairs of streams there are.
+    pub fn pairs(&self) -> usize {
+        self.pairs[0].len()
+    }
+
+    fn give(&mut self, side: usize, id: StreamId, item: StreamItem) {
+        self.out.push_back((Port::Below(side as u32), Item::Stream(id, item)));
+    }
+
+    fn on_stream(&mut self, side: usize, id: StreamId, item: StreamItem) {
+        let far = 1 - side;
+        if let StreamItem::Open { local, remote } = item {
+            if self.pairs[side].contains_key(&id) || self.pairs() >= MOST_PAIRS {
+                self.refused += 1;
+                return self.give(side, id, StreamItem::Reset);
+            }
+            let other = StreamId(self.next_id);
+            self.next_id += 2;
+            self.opened += 1;
+            self.pairs[side].insert(id, Half { other, finished: false });
+            self.pairs[far].insert(other, Half { other: id, finished: false });
+            return self.give(far, other, StreamItem::Open { local: remote, remote: local });
+        }
+        // What crosses the end of a stream on its way is for nobody.
+        let Some(half) = self.pairs[side].get_mut(&id) else { return };
+        let other = half.other;
+        match item {
+            StreamItem::Open { .. } | StreamItem::Opened | StreamItem::Transmitted(_) => {}
+            StreamItem::Data(_) | StreamItem::Credit(_) => self.give(far, other, item),
+            StreamItem::Finish => {
+                half.finished = true;
+                self.give(far, other, StreamItem::Finish);
+                if self.pairs[far].get(&other).is_some_and(|half| half.finished) {
+                    self.forget(side, id);
+                }
+            }
+            StreamItem::Reset => {
+                self.resets += 1;
+                self.give(far, other, StreamItem::Reset);
+                self.forget(side, id);
+            }
+        }
+    }
+
+    fn forget(&mut self, side: usize, id: StreamId) {
+        if let Some(half) = self.pairs[side].remove(&id) {
+            self.pairs[1 - side].remove(&half.other);
+        }
+    }
+}
+
+impl Machine for Splice {
+    fn handle(&mut self, _now: Instant, port: Port, item: Item) {
+        match (port, item) {
+            (Port::Below(side @ (0 | 1)), Item::Stream(id, item)) => self.on_stream(side as usize, id, item),
+            _ => self.refused += 1,
+        }
+    }
+
+    fn wake(&mut self, _now: Instant) {}
+
+    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+        self.out.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        report("streams_spliced", self.opened);
+        report("streams_reset", self.resets);
+        report("items_refused", self.refused);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hopcast_core::Buffer;
+
+    const NOW: Instant = Instant::ZERO;
+
+    fn open() -> StreamItem {
+        StreamItem::Open { local: "10.0.0.9:80".parse().unwrap(), remote: "10.0.0.1:4000".parse().unwrap() }
+    }
+
+    /// A splice with stream 1 of side 0 joined to stream 0 of side 1.
+    fn spliced() -> Splice {
+        let mut splice = Splice::new();
+        splice.handle(NOW, Port::Below(0), Item::Stream(StreamId(1), open()));
+        let across =
+            StreamItem::Open { local: "10.0.0.1:4000".parse().unwrap(), remote: "10.0.0.9:80".parse().unwrap() };
+        assert_eq!(splice.poll(NOW), Some((Port::Below(1), Item::Stream(StreamId(0), across))));
+        splice
+    }
+
+    fn pass(splice: &mut Splice, side: u32, id: u64, item: StreamItem) -> Option<(u32, u64, StreamItem)> {
+        splice.handle(NOW, Port::Below(side), Item::Stream(StreamId(id), item));
+        let passed = splice.poll(NOW).map(|(port, item)| match (port, item) {
+            (Port::Below(side), Item::Stream(StreamId(id), item)) => (side, id, item),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(splice.poll(NOW), None);
+        passed
+    }
+
+    #[test]
+    fn bytes_and_credit_pass_both_ways() {
+        let mut splice = spliced();
+        let data = StreamItem::Data(Buffer::copy_from(b"x"));
+        assert_eq!(pass(&mut splice, 0, 1, data.clone()), Some((1, 0, data.clone())));
+        assert_eq!(pass(&mut splice, 1, 0, data.clone()), Some((0, 1, data)));
+        assert_eq!(pass(&mut splice, 1, 0, StreamItem::Credit(7)), Some((0, 1, StreamItem::Credit(7))));
+        assert_eq!(pass(&mut splice, 1, 0, StreamItem::Opened), None);
+    }
+
+    #[test]
+    fn each_direction_ends_by_itself_and_a_pair_is_forgotten_after_both() {
+        let mut splice = spliced();
+        assert_eq!(pass(&mut splice, 0, 1, StreamItem::Finish), Some((1, 0, StreamItem::Finish)));
+        assert_eq!(splice.pairs(), 1);
+        assert_eq!(pass(&mut splice, 1, 0, StreamItem::Finish), Some((0, 1, StreamItem::Finish)));
+        assert_eq!(splice.pairs(), 0);
+        assert_eq!(pass(&mut splice, 1, 0, StreamItem::Credit(9)), None);
+    }
+
+    #[test]
+    fn a_reset_passes_and_ends_both() {
+        let mut splice = spliced();
+        assert_eq!(pass(&mut splice, 1, 0, StreamItem::Reset), Some((0, 1, StreamItem::Reset)));
+        assert_eq!(splice.pairs(), 0);
+    }
+
+    #[test]
+    fn a_stream_opened_twice_is_refused() {
+        let mut splice = spliced();
+        assert_eq!(pass(&mut splice, 0, 1, open()), Some((0, 1, StreamItem::Reset)));
+        assert_eq!(splice.pairs(), 1);
+    }
+}
