@@ -1,5 +1,9 @@
-//! Machines between a sender's packets and a network that loses them. So far: the plain [`Tunnel`].
+//! Machines between a sender's packets and a network that loses them: the coded transports of [`bats`], and the plain
+//! [`Tunnel`], and the [`proxy`] that brings TCP to them.
 
+pub mod bats;
+pub mod franc;
+pub mod proxy;
 mod tunnel;
 
 pub use tunnel::Tunnel;

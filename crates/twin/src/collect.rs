@@ -126,22 +126,17 @@ fn flow(
     }
 }
 
-/// What a full packet leaves for the payload after the headers of the stack.
+/// The share of the payload in a full packet that repairs nothing, after the headers of the stack.
 fn payload_share(flow: &model::Flow, frame: u64) -> f64 {
-    let full = frame as f64;
-    let overhead = flow.overhead(0) as f64;
-    match &flow.app {
-        model::App::Cbr { size, .. } | model::App::Messages { size, .. }
-            if !matches!(flow.over.first(), Some(model::Layer::Tcp(_))) =>
-        {
-            let size = size.get() as f64;
-            size / (size + overhead)
-        }
+    let overhead = flow.overhead(0);
+    let payload = match &flow.app {
+        model::App::Cbr { size, .. } | model::App::Messages { size, .. } if !flow.on_stream() => size.get(),
         model::App::Cbr { .. }
         | model::App::Messages { .. }
         | model::App::Bulk { .. }
-        | model::App::File { .. } => (full - overhead) / full,
-    }
+        | model::App::File { .. } => frame.saturating_sub(overhead),
+    };
+    payload as f64 / (payload + overhead - flow.repair_overhead()) as f64
 }
 
 fn links(scenario: &Scenario, world: &World) -> Vec<Link> {

@@ -212,7 +212,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "over: { tcp-cubic: { min_rto: 1s } }",
         "bad.yaml:10:58: unknown key `min_rto` in `tcp-cubic`: did you mean `min-rto`? (allowed here: initial-window, sack, min-rto, delayed-ack, receive-buffer, send-buffer)",
     ),
-    ("over: tcp-cubic", "over: { udp: { x: 1 } }", "bad.yaml:10:45: `udp` has no options: write `udp`"),
+    ("over: tcp-cubic", "over: { udp: { x: 1 } }", "bad.yaml:10:50: `udp` has no options: write `udp`"),
     (
         "over: tcp-cubic",
         "over: { tcp-cubic: { delayed-ack: 1s } }",

@@ -289,6 +289,7 @@ fn a_value_can_be_set_wherever_a_path_leads() {
     assert_eq!(scenario(&["topology.chain.hops=6", "flows.bulk.to=n6"]).nodes.len(), 7);
     assert_eq!(scenario(&["flows.0.app.bulk.bytes=1 MB"]).flows[0].app, {
         App::Bulk {
+            rate: None,
             bytes: Some(Bytes::new(1_000_000)),
             span: Span { start: Some(Instant::ZERO), stop: None },
         }
@@ -333,7 +334,7 @@ fn pinning_within_a_zip_leaves_each_case_once() {
 #[test]
 fn the_options_of_a_choice_can_be_set_one_after_the_other() {
     let scenario = |sets: &[&str]| Arc::clone(&plan_with(&with(""), sets).unwrap().cases[0].scenario);
-    let App::Bulk { bytes, span } =
+    let App::Bulk { bytes, span, .. } =
         scenario(&["flows.bulk.app=bulk", "flows.bulk.app.bulk.start=1s", "flows.bulk.app.bulk.bytes=16 B"])
             .flows[0]
             .app

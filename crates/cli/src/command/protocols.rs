@@ -5,10 +5,23 @@ use hopcast_twin::scenario;
 use crate::{Failure, output};
 
 pub(crate) fn list() -> Result<(), Failure> {
-    let mut text = format!("{:<10}  {:<10}  {:<10}  about\n", "name", "offers", "needs");
-    for scenario::Protocol { name, offers, needs, about } in scenario::protocols() {
-        let (offers, needs) = (offers.to_string(), needs.to_string());
-        text.push_str(&format!("{name:<10}  {offers:<10}  {needs:<10}  {about}\n"));
+    let rows: Vec<[String; 4]> = scenario::protocols()
+        .iter()
+        .map(|protocol| {
+            let (offers, needs) = (protocol.offers.to_string(), protocol.needs.to_string());
+            [protocol.name.to_owned(), offers, needs, protocol.about.to_owned()]
+        })
+        .collect();
+    let titles = ["name", "offers", "needs", "about"].map(str::to_owned);
+    let width = |column: usize| {
+        let cells = rows.iter().chain([&titles]).map(|row| row[column].len());
+        cells.max().unwrap_or(0)
+    };
+    let widths = [width(0), width(1), width(2)];
+    let mut text = String::new();
+    for [name, offers, needs, about] in [&titles].into_iter().chain(&rows) {
+        let [first, second, third] = widths;
+        text.push_str(&format!("{name:<first$}  {offers:<second$}  {needs:<third$}  {about}\n"));
     }
     text.push_str("\nA stack is written from the top down: over: [tcp-cubic, tunnel, udp]\n");
     output::write(text)

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hopcast_core::{Instant, Item, Machine, Port, StreamId, StreamItem, StreamReader, StreamWriter};
+use hopcast_core::{Instant, Item, Machine, Port, Rate, StreamId, StreamItem, StreamReader, StreamWriter};
 use sha2::{Digest, Sha256};
 
 use super::{BLOCK, Ends, Schedule, pattern};
@@ -60,14 +60,20 @@ impl Contents {
     }
 }
 
+/// What is written at a time where there is a rate: a segment of TCP.
+const PIECE: usize = 1448;
+
 /// The times at which the last byte of each block was first transmitted, for the other end to take.
 pub(crate) type Transmissions = std::rc::Rc<std::cell::RefCell<VecDeque<(u64, Instant)>>>;
 
-/// Connects, and writes as fast as the stream takes it.
+/// Connects, and writes as fast as the stream takes it, or no faster than a rate.
 pub(crate) struct StreamSource {
     ends: Ends,
     schedule: Schedule,
     contents: Contents,
+    rate: Option<Rate>,
+    /// When it began to write, and from which byte on, in this span of its schedule.
+    began: (Instant, u64),
     meter: SharedMeter,
     transmissions: Transmissions,
     writer: StreamWriter,
@@ -92,6 +98,7 @@ impl StreamSource {
         ends: Ends,
         schedule: Schedule,
         contents: Contents,
+        rate: Option<Rate>,
         meter: SharedMeter,
         transmissions: Transmissions,
     ) -> Self {
@@ -100,6 +107,8 @@ impl StreamSource {
             ends,
             schedule,
             contents,
+            rate,
+            began: (Instant::ZERO, 0),
             meter,
             transmissions,
             writer: StreamWriter::default(),
@@ -117,13 +126,27 @@ impl StreamSource {
         }
         let Some(end) = self.schedule.end_of_span(now) else {
             self.next = self.schedule.next_active(now);
-            if self.next.is_none() {
+            if let Some(next) = self.next {
+                self.began = (next, self.written);
+            } else {
                 self.finish();
             }
             return;
         };
         self.next = Some(end);
-        while let Some((item, accepted)) = self.writer.write(self.contents.at(self.written)) {
+        loop {
+            let mut data = self.contents.at(self.written);
+            if let Some(rate) = self.rate {
+                let (began, from) = self.began;
+                // A piece once there was time for it.
+                let due = began + rate.time_for(self.written + PIECE as u64 - from);
+                if due > now {
+                    self.next = Some(due.min(end));
+                    break;
+                }
+                data = &data[..data.len().min(PIECE)];
+            }
+            let Some((item, accepted)) = self.writer.write(data) else { break };
             self.out.push_back(item);
             self.written += accepted as u64;
         }
@@ -179,6 +202,7 @@ impl Machine for StreamSource {
         }
         if self.state == State::Idle {
             self.state = State::Connected;
+            self.began = (now, 0);
             let mut meter = self.meter.borrow_mut();
             meter.start(now);
             if self.contents.is_file {

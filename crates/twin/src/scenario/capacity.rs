@@ -114,7 +114,12 @@ impl State {
             Change::Loss(loss) => self.loss = mean_loss(loss),
             Change::Down => self.up = false,
             Change::Up => self.up = true,
-            Change::Delay(_) | Change::Jitter(_) | Change::Corrupt(_) | Change::Duplicate(_) => {}
+            // Towards one of several listeners: the direction as a whole is what is counted here.
+            Change::LossTo(..)
+            | Change::Delay(_)
+            | Change::Jitter(_)
+            | Change::Corrupt(_)
+            | Change::Duplicate(_) => {}
         }
     }
 }

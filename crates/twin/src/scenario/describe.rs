@@ -3,8 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Write};
 
+use hopcast_coded::{bats, franc};
 use hopcast_core::{Instant, Rate};
-use hopcast_link::{Change, Config, Direction, Duplex, Jitter, Loss, Queue, QueueLimit};
+use hopcast_link::{
+    Change, Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, Queue, QueueLimit,
+};
 use hopcast_peers::tcp;
 
 use super::capacity::{Capacities, mean_loss};
@@ -75,9 +78,7 @@ fn write_links(out: &mut String, scenario: &Scenario) -> fmt::Result {
     for link in &scenario.links {
         let model = match &link.model {
             LinkModel::PointToPoint(config) => point_to_point(config),
-            LinkModel::Medium(direction) => {
-                format!("a medium of {} stations: {}", link.ends.len(), Words(direction))
-            }
+            LinkModel::Medium(config) => medium(config, &link.ends, scenario),
         };
         let place = *places.entry(model).or_insert_with_key(|model| {
             kinds.push((model.clone(), Vec::new()));
@@ -93,6 +94,28 @@ fn write_links(out: &mut String, scenario: &Scenario) -> fmt::Result {
         }
     }
     if more > 0 { writeln!(out, "  and {more} more kinds of links") } else { Ok(()) }
+}
+
+fn medium(config: &MediumConfig, ends: &[NodeId], scenario: &Scenario) -> String {
+    let mut text = format!("a medium of {} stations: {}", ends.len(), Words(&config.direction));
+    // Writing to a string cannot fail.
+    let _ = match &config.mac {
+        Mac::Perfect => Ok(()),
+        Mac::Csma(csma) => {
+            let Csma { slot, sifs, difs, cw_min, cw_max, retries, overhead, ack, channel } = csma;
+            let channel = loss(channel);
+            write!(
+                text,
+                "\nCSMA/CA: slot {slot}, SIFS {sifs}, DIFS {difs}, window {cw_min} to {cw_max}, overhead {overhead}, \
+                 acknowledgement {ack}, {retries} retries, channel loss {channel}"
+            )
+        }
+    };
+    for pair in &config.pairs {
+        let [from, to] = [pair.from, pair.to].map(|end| &scenario.nodes[ends[end]].name);
+        let _ = write!(text, "\n{from} to {to}: loss {}", loss(&pair.loss));
+    }
+    text
 }
 
 fn point_to_point(config: &Config) -> String {
@@ -175,8 +198,13 @@ fn write_events(out: &mut String, scenario: &Scenario) -> fmt::Result {
         let (what, link) = match action {
             Action::Link { link, from, change } => {
                 let link = &scenario.links[*link];
-                let from = from.map(|end| format!(" from {}", scenario.nodes[link.ends[end]].name));
-                (format!("{}{}", changed(change), from.unwrap_or_default()), Some(link.name.as_str()))
+                let name = |end: usize| &scenario.nodes[link.ends[end]].name;
+                let from = from.map(|end| format!(" from {}", name(end))).unwrap_or_default();
+                let to = match change {
+                    Change::LossTo(to, _) => format!(" to {}", name(*to)),
+                    _ => String::new(),
+                };
+                (format!("{}{from}{to}", changed(change)), Some(link.name.as_str()))
             }
             Action::Start(flow) => (format!("flow {} starts", scenario.flows[*flow].name), None),
             Action::Stop(flow) => (format!("flow {} stops", scenario.flows[*flow].name), None),
@@ -208,7 +236,7 @@ fn changed(change: &Change) -> String {
         Change::Rate(new) => rate(*new),
         Change::Delay(delay) => format!("delay {delay}"),
         Change::Jitter(new) => format!("jitter {}", jitter(*new)),
-        Change::Loss(new) => format!("loss {}", loss(new)),
+        Change::Loss(new) | Change::LossTo(_, new) => format!("loss {}", loss(new)),
         Change::Corrupt(share) => format!("{share} corrupted"),
         Change::Duplicate(share) => format!("{share} duplicated"),
         Change::Down => "down".to_owned(),
@@ -250,30 +278,93 @@ fn stack(flow: &Flow) -> String {
 }
 
 fn layer(layer: &Layer) -> String {
-    let config = match layer {
-        Layer::Udp => return "udp".to_owned(),
-        Layer::Tunnel => return "tunnel".to_owned(),
-        Layer::Tcp(config) => config,
+    match layer {
+        Layer::Udp => "udp".to_owned(),
+        Layer::Tunnel => "tunnel".to_owned(),
+        Layer::Tcp(config) => tcp_layer(config),
+        Layer::Bats(config) if config.delivery == bats::Delivery::Reliable => bats_layer("brtp", config),
+        Layer::Bats(config) => bats_layer("btp", config),
+        Layer::Proxy(config) => bats_layer("bats-proxy", config),
+        Layer::Franc(config) => franc_layer(config),
+    }
+}
+
+/// A transport with the options that are not the default.
+struct Described(String, Vec<String>);
+
+impl Described {
+    fn option(&mut self, name: &str, changed: bool, value: &dyn Display) {
+        if changed {
+            self.1.push(format!("{name} {value}"));
+        }
+    }
+
+    fn text(self) -> String {
+        if self.1.is_empty() { self.0 } else { format!("{} ({})", self.0, self.1.join(", ")) }
+    }
+}
+
+const fn on_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
+
+fn bats_layer(name: &str, config: &bats::Config) -> String {
+    let usual = bats::Config { delivery: config.delivery, ..bats::Config::default() };
+    let mut described = Described(name.to_owned(), Vec::new());
+    described.option("batch-size", config.batch != usual.batch, &config.batch.symbols());
+    described.option("window", config.window != usual.window, &config.window);
+    described.option("idle-repair", config.idle_repair != usual.idle_repair, &on_off(config.idle_repair));
+    if let (
+        bats::Delivery::Deadline { after, rounds },
+        bats::Delivery::Deadline { after: usual_after, rounds: usual_rounds },
+    ) = (config.delivery, bats::Delivery::DEADLINE)
+    {
+        described.option("deadline", after != usual_after, &after);
+        described.option("rounds", rounds != usual_rounds, &rounds);
+    }
+    described.text()
+}
+
+fn franc_layer(config: &franc::Config) -> String {
+    let franc::Config { field, block, window, timeout, helper, .. } = config;
+    let mut described = Described("franc".to_owned(), Vec::new());
+    if let franc::Plan::Budget { overshoot } = config.plan {
+        described.option("plan", true, &"budget");
+        described.option("overshoot", true, &format!("{:.0} %", (overshoot - 1.0) * 100.0));
+    }
+    let usual = franc::Config::default();
+    let field = match field {
+        franc::Field::Binary => 2,
+        franc::Field::Binary8 => 256,
     };
+    described.option("field", config.field != usual.field, &field);
+    described.option("block", *block != usual.block, block);
+    described.option("window", *window != usual.window, window);
+    described.option("timeout", *timeout != usual.timeout, timeout);
+    described.option("helper", *helper, &on_off(*helper));
+    if let franc::Links::Given(franc::Losses { e1, e2, e3 }) = config.links {
+        let percent = [e1, e2, e3].map(|loss| format!("{:.1} %", loss * 100.0));
+        described.option("losses", true, &percent.join(" / "));
+    }
+    described.text()
+}
+
+fn tcp_layer(config: &tcp::Config) -> String {
     let name = match config.congestion {
         tcp::Congestion::Cubic => "tcp-cubic",
         tcp::Congestion::Bbr => "tcp-bbr",
     };
     let usual = tcp::Config::default();
-    let mut options = Vec::new();
-    let mut option = |name: &str, changed: bool, value: &dyn Display| {
-        if changed {
-            options.push(format!("{name} {value}"));
-        }
-    };
+    let mut described = Described(name.to_owned(), Vec::new());
+    let mut option = |name: &str, changed: bool, value: &dyn Display| described.option(name, changed, value);
     let window = config.initial_window;
     option("initial-window", window != usual.initial_window, &window);
-    option("sack", config.sack != usual.sack, &if config.sack { "on" } else { "off" });
+    option("sack", config.sack != usual.sack, &on_off(config.sack));
     option("min-rto", config.min_rto != usual.min_rto, &config.min_rto);
     option("delayed-ack", config.delayed_ack != usual.delayed_ack, &config.delayed_ack);
     option("receive-buffer", config.receive_buffer != usual.receive_buffer, &config.receive_buffer);
     option("send-buffer", config.send_buffer != usual.send_buffer, &config.send_buffer);
-    if options.is_empty() { name.to_owned() } else { format!("{name} ({})", options.join(", ")) }
+    described.text()
 }
 
 fn app(app: &App) -> String {
@@ -282,8 +373,11 @@ fn app(app: &App) -> String {
             let rate = rate.map_or_else(|| "saturating".to_owned(), |rate| rate.to_string());
             format!("datagrams of {size}, {rate}, {}", when(span))
         }
-        App::Bulk { bytes: Some(bytes), span } => format!("{bytes} in bulk, {}", when(span)),
-        App::Bulk { bytes: None, span } => format!("as much as goes, {}", when(span)),
+        App::Bulk { rate, bytes, span } => {
+            let what = bytes.map_or_else(|| "as much as goes".to_owned(), |bytes| format!("{bytes} in bulk"));
+            let rate = rate.map(|rate| format!(", at most {rate}")).unwrap_or_default();
+            format!("{what}{rate}, {}", when(span))
+        }
         App::File { contents, span } => format!("a file of {} bytes, {}", contents.len(), when(span)),
         App::Messages { size, every, span } => format!("messages of {size} every {every}, {}", when(span)),
     }

@@ -8,16 +8,17 @@ use super::diagnostic::Diagnostic;
 use super::files::Contents;
 use super::flows::Flows;
 use super::link;
-use super::model::{Action, Event, LinkId};
+use super::model::{Action, Event, LinkId, LinkModel};
 use super::topology::Topology;
 use super::yaml::{Kind, Node};
 
 const CHANGES: [&str; 8] = ["rate", "delay", "jitter", "loss", "corrupt", "duplicate", "down", "up"];
-const ALLOWED: [&str; 14] = [
+const ALLOWED: [&str; 15] = [
     "name",
     "at",
     "links",
     "from",
+    "to",
     "rate",
     "delay",
     "jitter",
@@ -55,6 +56,11 @@ pub(crate) fn events(
         };
         let changes = changes(fields, contents)?;
         let mut acts = !changes.is_empty();
+        if let Some(to) = fields.get("to")
+            && !matches!(changes.as_slice(), [Change::Loss(_)])
+        {
+            return Err(to.error("`to`: only `loss` can change towards one station of a medium"));
+        }
         for (link, from) in targets(fields, topology, acts)? {
             if let (Some(rate), true) = (fields.get("rate"), changes.contains(&Change::Rate(None))) {
                 let ends = &topology.links[link].ends;
@@ -66,8 +72,13 @@ pub(crate) fn events(
                     )));
                 }
             }
+            let to = fields.get("to").map(|to| listener(to, topology, link, from)).transpose()?;
             for change in &changes {
-                push(Action::Link { link, from, change: change.clone() })?;
+                let change = match (to, change) {
+                    (Some(to), Change::Loss(loss)) => Change::LossTo(to, loss.clone()),
+                    (_, change) => change.clone(),
+                };
+                push(Action::Link { link, from, change })?;
             }
         }
         for (key, action) in [("start", Action::Start as fn(_) -> _), ("stop", Action::Stop as fn(_) -> _)] {
@@ -104,6 +115,25 @@ fn changes(fields: Fields<'_>, contents: &mut Contents) -> Result<Vec<Change>, D
         }
     }
     Ok(changes)
+}
+
+/// The station of a medium towards which a loss changes.
+fn listener(
+    node: &Node,
+    topology: &Topology,
+    link: LinkId,
+    from: Option<usize>,
+) -> Result<usize, Diagnostic> {
+    let (link, id) = (&topology.links[link], topology.node(node, "to")?);
+    if matches!(link.model, LinkModel::PointToPoint(_)) {
+        return Err(node.error(format!("`to`: the link `{}` is no medium", link.name)));
+    }
+    let station = link.ends.iter().position(|end| *end == id);
+    match station {
+        Some(station) if from != Some(station) => Ok(station),
+        Some(_) => Err(node.error(format!("`to`: {} does not hear itself", node.found()))),
+        None => Err(node.error(format!("`to`: {} is no end of the link `{}`", node.found(), link.name))),
+    }
 }
 
 /// The links that change, and in which direction.

@@ -5,7 +5,7 @@
 use hopcast_link::Attachment;
 
 use super::diagnostic::Diagnostic;
-use super::model::{App, ETHERNET, Flow, Layer, Link, NodeId};
+use super::model::{App, ETHERNET, FRANC_FRAME, Flow, Link, NodeId};
 use super::paths::Paths;
 use super::topology::Topology;
 use super::yaml::Node;
@@ -80,7 +80,8 @@ fn too_long(mut ways: Vec<Way>, paths: &mut Paths<'_>) -> Option<Way> {
 /// The least MTU of every link on its way that a flow needs.
 fn least_mtu(flow: &Flow) -> u64 {
     let datagram = datagram(flow).map_or(0, |size| size + flow.overhead(0) - ETHERNET);
-    datagram.max(if flow.ipv6 { u64::from(LEAST_IPV6_MTU) } else { 0 })
+    let franc = if flow.is_franc() { FRANC_FRAME } else { 0 };
+    datagram.max(if flow.ipv6 { u64::from(LEAST_IPV6_MTU) } else { franc })
 }
 
 /// One direction of a flow; those to one destination are looked at together.
@@ -113,14 +114,14 @@ fn check_first_links(
 
 /// What a flow has that is paced at its first link's rate.
 pub(crate) fn saturating(flow: &Flow) -> Option<&'static str> {
-    if over_stream(flow) {
+    if flow.on_stream() {
         return None;
     }
     match flow.app {
-        App::Bulk { .. } => Some("`bulk`"),
+        App::Bulk { rate: None, .. } => Some("`bulk`"),
         App::File { .. } => Some("`file`"),
         App::Cbr { rate: None, .. } => Some("`cbr` with `rate: saturate`"),
-        App::Cbr { .. } | App::Messages { .. } => None,
+        App::Cbr { .. } | App::Bulk { .. } | App::Messages { .. } => None,
     }
 }
 
@@ -165,6 +166,13 @@ fn check_size(
     back: bool,
 ) -> Result<(), Diagnostic> {
     let mtu = link.direction(from).mtu;
+    if flow.is_franc() && u64::from(mtu) < FRANC_FRAME {
+        let name = &link.name;
+        return Err(written.app.error(format!(
+            "`{}` fills frames of {FRANC_FRAME} B, and the link `{name}` has an MTU of {mtu}",
+            flow.protocol
+        )));
+    }
     let largest = (u64::from(mtu) + ETHERNET).saturating_sub(flow.overhead(0));
     let Some(size) = datagram(flow).filter(|size| *size > largest) else { return Ok(()) };
     let (name, protocol) = (&link.name, &flow.protocol);
@@ -177,11 +185,7 @@ fn check_size(
 /// The payload of a flow's datagrams, if the file says it: `bulk` and `file` fill what the way takes.
 fn datagram(flow: &Flow) -> Option<u64> {
     match &flow.app {
-        App::Cbr { size, .. } | App::Messages { size, .. } if !over_stream(flow) => Some(size.get()),
+        App::Cbr { size, .. } | App::Messages { size, .. } if !flow.on_stream() => Some(size.get()),
         App::Cbr { .. } | App::Messages { .. } | App::Bulk { .. } | App::File { .. } => None,
     }
-}
-
-fn over_stream(flow: &Flow) -> bool {
-    matches!(flow.over.first(), Some(Layer::Tcp(_)))
 }

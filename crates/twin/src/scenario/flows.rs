@@ -10,7 +10,7 @@ use super::files::Contents;
 use super::fits::{self, Written};
 use super::model::{App, Flow, FlowId, NodeId, Span};
 use super::topology::Topology;
-use super::transports::{Port, Variants};
+use super::transports::{Port, Ports, Variants};
 use super::yaml::{Kind, Node};
 
 const APPS: [&str; 4] = ["cbr", "bulk", "file", "messages"];
@@ -112,11 +112,11 @@ fn parts(topology: &Topology) -> Vec<usize> {
     parts.into_labeling()
 }
 
-fn app(node: &Node, port: Port, over: &str, contents: &mut Contents) -> Result<App, Diagnostic> {
+fn app(node: &Node, offers: Ports, over: &str, contents: &mut Contents) -> Result<App, Diagnostic> {
     let (app, _, options) = choice(node, "app", &APPS)?;
-    if app == "cbr" && port != Port::Datagram {
+    if app == "cbr" && !offers.has(Port::Datagram) {
         return Err(node.error(format!(
-            "`app`: `cbr` sends datagrams, and `{over}` offers {port}: use `udp`, or `bulk` or `messages`"
+            "`app`: `cbr` sends datagrams, and `{over}` offers {offers}: use `udp`, or `bulk` or `messages`"
         )));
     }
     let options = options.unwrap_or(node);
@@ -139,9 +139,10 @@ fn app(node: &Node, port: Port, over: &str, contents: &mut Contents) -> Result<A
             Ok(App::Cbr { rate, size: size.unwrap_or(hopcast_core::Bytes::new(1472)), span: span(fields)? })
         }
         "bulk" => {
-            let fields = fields(&["bytes", "start", "stop"])?;
+            let fields = fields(&["rate", "bytes", "start", "stop"])?;
+            let rate = fields.read("rate", rate)?;
             let bytes = fields.read("bytes", |node, key| size(node, key, 1..=1 << 50))?;
-            Ok(App::Bulk { bytes, span: span(fields)? })
+            Ok(App::Bulk { rate, bytes, span: span(fields)? })
         }
         "file" => {
             let fields = fields(&["path", "start", "stop"])?;
@@ -150,7 +151,7 @@ fn app(node: &Node, port: Port, over: &str, contents: &mut Contents) -> Result<A
         }
         _ => {
             let fields = fields(&["size", "rate", "every", "start", "stop"])?;
-            let largest = if port == Port::Stream { LARGEST_MESSAGE } else { LARGEST_DATAGRAM };
+            let largest = if offers.has(Port::Stream) { LARGEST_MESSAGE } else { LARGEST_DATAGRAM };
             let size = size(fields.need("size", "size: 200 B")?, "size", SMALLEST_UNIT..=largest)?;
             let every = match (fields.get("rate"), fields.get("every")) {
                 (Some(_), Some(node)) => {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hopcast_coded::{bats, franc};
 use hopcast_core::{Bytes, Duration, Instant, Rate};
 use hopcast_link as link;
 use hopcast_peers::tcp;
@@ -107,7 +108,7 @@ pub enum LinkModel {
     /// Between two nodes.
     PointToPoint(link::Config),
     /// Among all of `ends`; stations' addresses are filled in by the engine.
-    Medium(link::Direction),
+    Medium(link::MediumConfig),
 }
 
 impl Link {
@@ -116,7 +117,7 @@ impl Link {
         match &self.model {
             LinkModel::PointToPoint(config) if from == 0 => &config.forward,
             LinkModel::PointToPoint(config) => &config.backward,
-            LinkModel::Medium(direction) => direction,
+            LinkModel::Medium(config) => &config.direction,
         }
     }
 }
@@ -169,18 +170,54 @@ pub struct Flow {
 
 /// The Ethernet header, without FCS.
 pub const ETHERNET: u64 = 14;
+/// What FRANC fills of a frame, in bytes.
+pub const FRANC_FRAME: u64 = 1500;
 
 impl Flow {
+    /// Whether the application sends a stream, and not datagrams: what it prefers where the stack offers both.
+    pub fn on_stream(&self) -> bool {
+        let offered = match self.over.first() {
+            Some(Layer::Tcp(_)) => true,
+            Some(Layer::Bats(config)) => config.delivery == bats::Delivery::Reliable,
+            Some(Layer::Proxy(_)) => true,
+            Some(Layer::Udp | Layer::Tunnel | Layer::Franc(_)) | None => false,
+        };
+        offered && !matches!(self.app, App::Cbr { .. })
+    }
+
+    /// Whether a proxy ends its connections and carries them on.
+    pub fn takes_connections_over(&self) -> bool {
+        matches!(self.over.as_slice(), [Layer::Tcp(_), Layer::Proxy(_), ..])
+    }
+
+    /// Whether it stands on FRANC.
+    pub fn is_franc(&self) -> bool {
+        matches!(self.over.last(), Some(Layer::Franc(_)))
+    }
+
     /// What the layers from number `from` on down, and Ethernet, put before the payload, in bytes a full frame.
     pub fn overhead(&self, from: usize) -> u64 {
+        // What a proxy ends goes no further.
+        let from = self
+            .over
+            .iter()
+            .position(|layer| matches!(layer, Layer::Proxy(_)))
+            .map_or(from, |at| from.max(at));
         let ip = if self.ipv6 { 40 } else { 20 };
         let of_layer = |layer: &Layer| match layer {
             Layer::Udp => ip + 8,
             // The header with timestamps, which every segment has.
             Layer::Tcp(_) => ip + 32,
             Layer::Tunnel => 0,
+            Layer::Bats(config) | Layer::Proxy(config) => config.overhead() as u64,
+            Layer::Franc(config) => FRANC_FRAME - u64::from(config.mtu),
         };
         ETHERNET + self.over[from..].iter().map(of_layer).sum::<u64>()
+    }
+
+    /// How much of that only packets have that repair others: a bound on what a link carries does not count it.
+    pub fn repair_overhead(&self) -> u64 {
+        self.over.iter().filter_map(Layer::bats).map(|config| config.batch.symbols() as u64).sum()
     }
 }
 
@@ -193,6 +230,22 @@ pub enum Layer {
     Tcp(tcp::Config),
     /// `tunnel`: IP packets inside the datagrams of the layer below.
     Tunnel,
+    /// `btp`, `brtp`: BATS, with relays on the way that recode.
+    Bats(bats::Config),
+    /// `bats-proxy`: BATS that carries on the TCP connections above it.
+    Proxy(bats::Config),
+    /// `franc`: packets coded over each shared medium of the way, with the help of a station that overhears.
+    Franc(franc::Config),
+}
+
+impl Layer {
+    /// The settings of BATS, if that is what it is.
+    pub const fn bats(&self) -> Option<&bats::Config> {
+        match self {
+            Self::Bats(config) | Self::Proxy(config) => Some(config),
+            Self::Udp | Self::Tcp(_) | Self::Tunnel | Self::Franc(_) => None,
+        }
+    }
 }
 
 /// A workload.
@@ -209,6 +262,8 @@ pub enum App {
     },
     /// As much as the transport takes.
     Bulk {
+        /// No more than so much payload; `None` for no limit.
+        rate: Option<Rate>,
         /// How much in all; `None` for no end.
         bytes: Option<Bytes>,
         /// When.

@@ -123,7 +123,7 @@ impl<'a> Paths<'a> {
 
 #[cfg(test)]
 mod tests {
-    use hopcast_link::{Config, Direction};
+    use hopcast_link::{Config, Direction, MediumConfig};
 
     use super::*;
     use crate::scenario::model::LinkModel;
@@ -138,7 +138,7 @@ mod tests {
                     backward: direction,
                     ..Config::default()
                 }),
-                _ => LinkModel::Medium(direction),
+                _ => LinkModel::Medium(MediumConfig { direction, ..MediumConfig::default() }),
             };
             Link { name: number.to_string(), ends: ends.to_vec(), model }
         };

@@ -38,7 +38,7 @@ pub(crate) const TOP: [&str; 16] = [
     "include",
     "description",
 ];
-const ROLES: [&str; 2] = ["helper", "relay"];
+const ROLES: [&str; 3] = ["helper", "proxy", "relay"];
 const MOST_REPEATS: u64 = 100_000;
 /// The shortest step of the time series that is chosen unasked.
 const SHORTEST_STEP: Duration = Duration::from_millis(10);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hopcast_link::{Config, Direction};
+use hopcast_link::Config;
 
 use super::decode::{self, Fields, did_you_mean, list, name, number, text};
 use super::diagnostic::Diagnostic;
@@ -163,9 +163,7 @@ impl Topology {
         let mut allowed: Vec<&str> = vec!["name"];
         allowed.extend(if medium { ["medium"].as_slice() } else { &["between", "medium"] });
         allowed.extend(link::DIRECTION);
-        if !medium {
-            allowed.extend(["duplex", "forward", "backward"]);
-        }
+        allowed.extend(if medium { link::MEDIUM.as_slice() } else { &["duplex", "forward", "backward"] });
         let what = if medium { "a medium" } else { "a link" };
         let fields = Fields::of(item, what, &allowed)?;
         let key = if medium { "medium" } else { "between" };
@@ -181,7 +179,7 @@ impl Topology {
             return Err(joined.error(format!("`{key}`: expected {expected}, found {}", ends.len())));
         }
         let model = if medium {
-            LinkModel::Medium(link::direction(fields, Direction::default(), contents)?)
+            LinkModel::Medium(link::medium(fields, |node, key| station_of(self, &ends, node, key), contents)?)
         } else {
             LinkModel::PointToPoint(link::point_to_point(fields, contents)?)
         };
@@ -191,6 +189,14 @@ impl Topology {
         };
         self.add_link(named, ends, model, span)
     }
+}
+
+/// The station of a medium of `ends` that a node's name stands for.
+fn station_of(topology: &Topology, ends: &[NodeId], node: &Node, key: &str) -> Result<usize, Diagnostic> {
+    let id = topology.node(node, key)?;
+    ends.iter()
+        .position(|end| *end == id)
+        .ok_or_else(|| node.error(format!("`{key}`: {} is no station of this medium", node.found())))
 }
 
 fn position(node: &Node, key: &str) -> Result<(f64, f64), Diagnostic> {

@@ -59,13 +59,18 @@ impl Cabling {
                 let stream = |from, to| seed.stream(&["link", name(from), name(to)], ordinal);
                 Box::new(PointToPoint::new(config.clone(), [stream(0, 1), stream(1, 0)]))
             }
-            LinkModel::Medium(direction) => {
-                let station =
-                    |attachment| Station { address: Self::mac(link, attachment), promiscuous: false };
+            LinkModel::Medium(config) => {
+                // FRANC's stations listen to each other, and to what becomes of their own frames.
+                let coded = scenario.flows.iter().any(model::Flow::is_franc);
+                let station = |attachment| Station {
+                    address: Self::mac(link, attachment),
+                    promiscuous: coded,
+                    echo: coded,
+                };
                 let stations = (0..spec.ends.len()).map(station).collect();
                 // Two media may share some of their stations, but not their name.
                 let stream = |from, to| seed.stream(&["medium", &spec.name, name(from), name(to)], 0);
-                Box::new(Medium::new(MediumConfig { direction: direction.clone(), stations }, stream))
+                Box::new(Medium::new(MediumConfig { stations, ..config.clone() }, stream))
             }
         };
         let ends = self.ends[link].clone();

@@ -66,8 +66,8 @@ struct Station {
 /// A flow's machines and what is measured of it.
 pub(crate) struct RunningFlow {
     pub(crate) meter: SharedMeter,
-    /// Its applications and layers, by the layer's name: (name, node, slot).
-    machines: Vec<(&'static str, NodeId, Slot)>,
+    /// Its applications and layers, by the layer's name, and its relays, by the node's: (name, node, slot).
+    machines: Vec<(String, NodeId, Slot)>,
     /// The longest frame that fits its route, in bytes.
     pub(crate) frame: u64,
 }
@@ -246,6 +246,7 @@ impl World {
             Change::Rate(_)
             | Change::Jitter(_)
             | Change::Loss(_)
+            | Change::LossTo(..)
             | Change::Corrupt(_)
             | Change::Duplicate(_) => {}
         }
@@ -290,8 +291,8 @@ impl World {
     /// The counters of a flow's machines, by name, summed over machines of one name.
     pub(crate) fn flow_counters(&self, flow: &RunningFlow) -> std::collections::BTreeMap<String, u64> {
         let mut counters = std::collections::BTreeMap::new();
-        for &(name, node, slot) in &flow.machines {
-            self.nodes[node].assembly.machine(slot).counters(&mut |counter, value| {
+        for (name, node, slot) in &flow.machines {
+            self.nodes[*node].assembly.machine(*slot).counters(&mut |counter, value| {
                 let key = if name.is_empty() { counter.to_owned() } else { format!("{name}.{counter}") };
                 *counters.entry(key).or_default() += value;
             });

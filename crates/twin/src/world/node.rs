@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use hopcast_core::{Assembly, Machine, Port, Slot};
+use hopcast_core::{Assembly, Port, Slot};
 use hopcast_host::{Host, Interface};
 
 use super::Station;
@@ -18,8 +18,10 @@ pub(super) const HOP_LIMIT: u8 = 255;
 pub(super) struct Builder {
     pub(super) host: Host,
     pub(super) assembly: Assembly,
-    /// What is wired to the host once it is added: (above port of the host, machine).
-    wires: Vec<(u32, Slot)>,
+    /// What is wired to the host once it is added: (above port of the host, port of a machine).
+    wires: Vec<(u32, (Slot, Port))>,
+    /// The host's next `Above` port.
+    above: u32,
     interfaces: Vec<(usize, usize)>,
 }
 
@@ -43,21 +45,25 @@ impl Builder {
         };
         let routes = OracleRoutes { node, oracle: oracle.clone() };
         let host = Host::new(config, Box::new(routes));
-        Self { host, assembly: Assembly::new(), wires: Vec::new(), interfaces }
+        Self { host, assembly: Assembly::new(), wires: Vec::new(), above: 0, interfaces }
     }
 
-    /// Adds `machine` on top of the host's port `above`.
-    pub(super) fn add_on_host(&mut self, above: u32, machine: Box<dyn Machine>) -> Slot {
-        let slot = self.assembly.add(machine);
-        self.wires.push((above, slot));
-        slot
+    /// An `Above` port of the host that nothing is plugged into.
+    pub(super) fn next_above(&mut self) -> u32 {
+        self.above += 1;
+        self.above - 1
+    }
+
+    /// Plugs a port of a machine into the host's port `above`.
+    pub(super) fn wire_to_host(&mut self, above: u32, end: (Slot, Port)) {
+        self.wires.push((above, end));
     }
 
     pub(super) fn finish(self) -> Station {
-        let Self { host, mut assembly, wires, interfaces } = self;
+        let Self { host, mut assembly, wires, interfaces, above: _ } = self;
         let host = assembly.add(Box::new(host));
-        for (above, slot) in wires {
-            assembly.wire((host, Port::Above(above)), (slot, Port::Below(0)));
+        for (above, end) in wires {
+            assembly.wire((host, Port::Above(above)), end);
         }
         for interface in 0..interfaces.len() as u32 {
             assembly.expose((host, Port::Below(interface)), Port::Below(interface));

@@ -1,15 +1,11 @@
 //! Transports, what they may be stacked on, and their variants.
 
+mod options;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
-use hopcast_core::Duration;
-use hopcast_peers::tcp;
-
-use super::decode::{
-    Fields, check_name, did_you_mean, duration, entries, flag, listed, one_or_list, size, some_duration,
-    whole,
-};
+use super::decode::{check_name, did_you_mean, entries, listed, one_or_list};
 use super::diagnostic::Diagnostic;
 use super::model::Layer;
 use super::yaml::{Kind, Node};
@@ -20,11 +16,13 @@ pub struct Protocol {
     /// Its name in `over`.
     pub name: &'static str,
     /// What it offers to what stands on it.
-    pub offers: Port,
+    pub offers: Ports,
     /// What it needs below it.
     pub needs: Port,
     /// What it is, in one line.
     pub about: &'static str,
+    /// The layer that its options make.
+    layer: fn(&'static str, Option<&Node>) -> Result<Layer, Diagnostic>,
 }
 
 /// What crosses between two layers of a stack.
@@ -36,6 +34,28 @@ pub enum Port {
     Datagram,
     /// Bytes in order.
     Stream,
+    /// Frames of one interface.
+    Frame,
+}
+
+/// What a transport offers: one kind of port, or several at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ports(&'static [Port]);
+
+impl Ports {
+    /// Whether `port` is among them.
+    pub fn has(self, port: Port) -> bool {
+        self.0.contains(&port)
+    }
+}
+
+impl fmt::Display for Ports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, port) in self.0.iter().enumerate() {
+            write!(f, "{}{port}", if place > 0 { ", " } else { "" })?;
+        }
+        Ok(())
+    }
 }
 
 impl fmt::Display for Port {
@@ -44,41 +64,72 @@ impl fmt::Display for Port {
             Self::Packet => "packets",
             Self::Datagram => "datagrams",
             Self::Stream => "a stream",
+            Self::Frame => "frames",
         })
     }
 }
 
-const PROTOCOLS: [Protocol; 4] = [
+static PROTOCOLS: [Protocol; 8] = [
     Protocol {
         name: "udp",
-        offers: Port::Datagram,
+        offers: Ports(&[Port::Datagram]),
         needs: Port::Packet,
         about: "datagrams as they are; bulk and files are paced at the first link's rate (RFC 768)",
+        layer: options::udp,
     },
     Protocol {
         name: "tcp-cubic",
-        offers: Port::Stream,
+        offers: Ports(&[Port::Stream]),
         needs: Port::Packet,
         about: "TCP with CUBIC and selective acknowledgements, as Linux sets it (RFC 9293, 9438, 2018)",
+        layer: options::tcp_cubic,
     },
     Protocol {
         name: "tcp-bbr",
-        offers: Port::Stream,
+        offers: Ports(&[Port::Stream]),
         needs: Port::Packet,
         about: "TCP with BBR version 1 and pacing, as Linux sets it",
+        layer: options::tcp_bbr,
+    },
+    Protocol {
+        name: "btp",
+        offers: Ports(&[Port::Datagram]),
+        needs: Port::Datagram,
+        about: "datagrams over relays that recode (BATS), each within a deadline or not at all",
+        layer: options::btp,
+    },
+    Protocol {
+        name: "brtp",
+        offers: Ports(&[Port::Stream, Port::Datagram]),
+        needs: Port::Datagram,
+        about: "all of a stream, or of datagrams, in order, over relays that recode (BATS)",
+        layer: options::brtp,
+    },
+    Protocol {
+        name: "bats-proxy",
+        offers: Ports(&[Port::Stream, Port::Packet]),
+        needs: Port::Datagram,
+        about: "TCP connections ended at the edges and carried by brtp; under a TCP it ends that one's",
+        layer: options::bats_proxy,
+    },
+    Protocol {
+        name: "franc",
+        offers: Ports(&[Port::Packet]),
+        needs: Port::Frame,
+        about: "packets coded over a shared medium, with a helper that overhears if there is one",
+        layer: options::franc,
     },
     Protocol {
         name: "tunnel",
-        offers: Port::Packet,
+        offers: Ports(&[Port::Packet]),
         needs: Port::Datagram,
         about: "IP packets inside the datagrams of the layer below, or of the host",
+        layer: options::tunnel,
     },
 ];
 
 /// More layers than this are a slip.
 const MOST_LAYERS: usize = 8;
-const TCP_OPTIONS: [&str; 6] =
-    ["initial-window", "sack", "min-rto", "delayed-ack", "receive-buffer", "send-buffer"];
 
 /// All transports, in the order in which to show them.
 pub fn protocols() -> Vec<Protocol> {
@@ -103,7 +154,7 @@ pub(crate) struct Stack {
     /// From the top down; the lowest stands on the host's packets.
     pub(crate) layers: Vec<Layer>,
     /// What the application gets.
-    pub(crate) offers: Port,
+    pub(crate) offers: Ports,
 }
 
 impl Variants {
@@ -145,7 +196,7 @@ impl Variants {
             return Err(node.error("`over`: expected a transport, found an empty list"));
         };
         let offers = top.protocol.offers;
-        if offers == Port::Packet {
+        if offers == Ports(&[Port::Packet]) {
             return Err(node.error(format!(
                 "`over`: `{}` offers packets, which no application sends: put a transport such as `tcp-cubic` on top",
                 top.protocol.name
@@ -182,20 +233,7 @@ impl Variants {
                 span.error(format!("there is no transport `{name}`{hint} (transports: {})", all.join(", ")))
             );
         };
-        let congestion = match protocol.name {
-            "tcp-cubic" => Some(tcp::Congestion::Cubic),
-            "tcp-bbr" => Some(tcp::Congestion::Bbr),
-            _ => None,
-        };
-        let layer = match congestion {
-            Some(congestion) => Layer::Tcp(tcp_config(congestion, options, name)?),
-            None => {
-                if options.is_some_and(|options| !matches!(entries(options, name), Ok([]))) {
-                    return Err(span.error(format!("`{name}` has no options: write `{name}`")));
-                }
-                if protocol.name == "udp" { Layer::Udp } else { Layer::Tunnel }
-            }
-        };
+        let layer = (protocol.layer)(protocol.name, options)?;
         Ok(vec![Named { protocol, layer }])
     }
 }
@@ -209,12 +247,18 @@ fn check(layers: &[Named], node: &Node) -> Result<(), Diagnostic> {
     }
     for pair in layers.windows(2) {
         let (upper, lower) = (pair[0].protocol, pair[1].protocol);
-        if upper.needs == lower.offers {
+        if matches!(pair[1].layer, Layer::Proxy(_)) && !matches!(pair[0].layer, Layer::Tcp(_)) {
+            return Err(node.error(format!(
+                "`over`: `{}` ends TCP connections, and `{}` makes none: use `tunnel` over `brtp`",
+                lower.name, upper.name
+            )));
+        }
+        if lower.offers.has(upper.needs) {
             continue;
         }
         let fitting: Vec<&str> = PROTOCOLS
             .iter()
-            .filter(|between| between.offers == upper.needs && between.needs == lower.offers)
+            .filter(|between| between.offers.has(upper.needs) && lower.offers.has(between.needs))
             .map(|between| between.name)
             .collect();
         let hint = if fitting.is_empty() {
@@ -228,36 +272,4 @@ fn check(layers: &[Named], node: &Node) -> Result<(), Diagnostic> {
         )));
     }
     Ok(())
-}
-
-fn tcp_config(
-    congestion: tcp::Congestion,
-    options: Option<&Node>,
-    name: &str,
-) -> Result<tcp::Config, Diagnostic> {
-    let mut config = tcp::Config { congestion, ..tcp::Config::default() };
-    let Some(options) = options else { return Ok(config) };
-    let what = format!("`{name}`");
-    let fields = Fields::of(options, &what, &TCP_OPTIONS)?;
-    let buffer = |node: &Node, key: &str| size(node, key, 2048..=1 << 30);
-    if let Some(window) = fields.read("initial-window", |node, key| whole(node, key, 1..=1000))? {
-        config.initial_window = u32::try_from(window).unwrap_or(1000);
-    }
-    config.sack = fields.read("sack", flag)?.unwrap_or(config.sack);
-    config.min_rto = fields.read("min-rto", some_duration)?.unwrap_or(config.min_rto);
-    config.delayed_ack = fields.read("delayed-ack", delayed_ack)?.unwrap_or(config.delayed_ack);
-    config.receive_buffer = fields.read("receive-buffer", buffer)?.unwrap_or(config.receive_buffer);
-    config.send_buffer = fields.read("send-buffer", buffer)?.unwrap_or(config.send_buffer);
-    Ok(config)
-}
-
-/// RFC 9293 forbids to hold an acknowledgement back for longer than half a second.
-fn delayed_ack(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
-    let delay = duration(node, key)?;
-    if delay > Duration::from_millis(500) {
-        return Err(
-            node.error(format!("`{key}`: expected at most 500 ms (RFC 9293), found {}", node.found()))
-        );
-    }
-    Ok(delay)
 }

@@ -1,0 +1,148 @@
+//! What a session is made of: the shape of its batches, how it repairs, and what bounds it.
+
+use hopcast_core::Duration;
+
+/// The settings of an edge or a relay. Edges settle the shape, which relays learn; the rest is each node's own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The number of symbols of a batch, M. Default: 16.
+    ///
+    /// Small batches carry short vectors but, without rank feedback, waste more; large ones cost arithmetic in
+    /// proportion, and delay without feedback.
+    pub batch: BatchSize,
+    /// The number of symbols of a block of the outer code, K: a multiple of the batch, below 65,536. Default: 256, which
+    /// is 13 ms at 220 Mbit/s.
+    pub block: u16,
+    /// The largest UDP payload that fits every hop, in bytes. Default: 1472, a full frame of Ethernet under IPv4.
+    ///
+    /// Too large, and full datagrams are lost or fragmented; too small, and headers eat the rate.
+    pub datagram: u16,
+    /// How many batches a node holds at most, each way. Default: 1024.
+    ///
+    /// It bounds memory (1024 batches of 16 are 24 MB), and with it what may be under way between the edges: a path with
+    /// more than that in flight is not filled.
+    pub window: u16,
+    /// What becomes of data that is not through in time. Default: it is reliable.
+    pub delivery: Delivery,
+    /// What neighbours tell each other of batches. Default: their ranks. All nodes of a session must agree.
+    pub feedback: Feedback,
+    /// At an edge: while the first unit has waited longer than this, no more are taken. Default: 50 ms.
+    ///
+    /// Too short loses bursts that would have passed, too long delays all units behind a queue.
+    pub unit_delay: Duration,
+    /// At an edge, where delivery is reliable: how many streams there are at a time. Default: 1024.
+    pub streams: u16,
+    /// Whether spare capacity of a hop that is nearly idle carries repairs ahead of need. Default: yes.
+    ///
+    /// Without it a lost message waits a hop's round trip; with it, a link that loses frames carries up to three times
+    /// the bytes of the messages, as long as it is nearly idle.
+    pub idle_repair: bool,
+}
+
+/// The number of symbols of a batch, M: those of RFC 9426, section 4.2, in the field of 256 elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BatchSize {
+    /// 4 symbols.
+    M4,
+    /// 8 symbols.
+    M8,
+    /// 16 symbols.
+    M16,
+    /// 32 symbols.
+    M32,
+}
+
+impl BatchSize {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::M4, Self::M8, Self::M16, Self::M32];
+
+    /// The number.
+    pub const fn symbols(self) -> usize {
+        match self {
+            Self::M4 => 4,
+            Self::M8 => 8,
+            Self::M16 => 16,
+            Self::M32 => 32,
+        }
+    }
+}
+
+/// What neighbours tell each other of batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feedback {
+    /// Their ranks: each hop repairs what it has lost.
+    Ranks,
+    /// Nothing: a hop sends as much of each batch as is best for what it loses on average, and what is still missing is
+    /// made up for from end to end, with the outer code.
+    None,
+}
+
+/// What becomes of data that is not through in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// BRTP: everything is delivered, in order.
+    Reliable,
+    /// BTP: what takes too long is given up.
+    Deadline {
+        /// How long a node works for a batch that does not grow, and how long the sink holds later symbols back for an
+        /// earlier one. Default: 200 ms.
+        ///
+        /// Too short for the round trips of the hops, and their repairs come to nothing; too long, and one loss that
+        /// cannot be repaired delays all that follows.
+        after: Duration,
+        /// How many rounds of repair a hop may add to a batch. Default: [`Delivery::UNTIL_DEADLINE`], as many as there is
+        /// time for.
+        ///
+        /// In the last of fewer rounds, a margin is sent for what may be lost of the repairs themselves, which costs
+        /// rate: 3 % of a hop that loses 20 % for three rounds, and more for two. Zero repairs nothing.
+        rounds: u8,
+    },
+}
+
+impl Delivery {
+    /// BTP as it is by default.
+    pub const DEADLINE: Self =
+        Self::Deadline { after: Duration::from_millis(200), rounds: Self::UNTIL_DEADLINE };
+    /// Rounds of repair for as long as the deadline allows.
+    pub const UNTIL_DEADLINE: u8 = u8::MAX;
+
+    pub(super) const fn is_reliable(self) -> bool {
+        matches!(self, Self::Reliable)
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            batch: BatchSize::M16,
+            block: 256,
+            datagram: 1472,
+            window: 1024,
+            delivery: Delivery::Reliable,
+            feedback: Feedback::Ranks,
+            unit_delay: Duration::from_millis(50),
+            streams: 1024,
+            idle_repair: true,
+        }
+    }
+}
+
+impl Config {
+    /// The defaults without rank feedback: larger batches, of which fewer packets are wasted, in larger blocks, which need
+    /// fewer repair batches on top.
+    pub fn strict() -> Self {
+        Self {
+            batch: BatchSize::M32,
+            block: 1024,
+            window: 256,
+            feedback: Feedback::None,
+            ..Self::default()
+        }
+    }
+
+    /// What a full datagram carries beside a unit, in bytes: headers, a vector, and the mark before the unit.
+    pub const fn overhead(&self) -> usize {
+        let datagram = self.datagram as usize;
+        datagram - super::wire::symbol_len(datagram, self.batch) + 2
+    }
+}

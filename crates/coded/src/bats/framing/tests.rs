@@ -1,0 +1,505 @@
+use std::collections::BTreeMap;
+
+use hopcast_core::{Seed, Stream, StreamReader};
+use proptest::prelude::*;
+
+use super::*;
+
+const SYMBOL: usize = 200;
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+fn symbol(framing: &mut Framing) -> Vec<u8> {
+    let mut symbol = vec![0; SYMBOL];
+    let used = framing.fill(&mut symbol);
+    assert!(used > 0 && used <= SYMBOL, "there is something to send");
+    symbol
+}
+
+/// Moves all that there is to say from one edge to the other, and gives what comes up there.
+fn cross(from: &mut Framing, to: &mut Framing) -> Vec<Up> {
+    while from.has_data() {
+        to.take(&symbol(from));
+    }
+    core::iter::from_fn(|| to.poll()).collect()
+}
+
+fn pair() -> [Framing; 2] {
+    [Framing::new(&Config::default()), Framing::new(&Config::default())]
+}
+
+fn open(n: u16) -> StreamItem {
+    let address = |ip: &str, port| format!("{ip}:{port}").parse().unwrap();
+    StreamItem::Open { local: address("10.0.0.1", n), remote: address("[fd00::2]", 80) }
+}
+
+fn data(bytes: &[u8]) -> StreamItem {
+    StreamItem::Data(Buffer::copy_from(bytes))
+}
+
+fn stream(id: u64, item: StreamItem) -> Up {
+    Up::Stream(StreamId(id), item)
+}
+
+#[test]
+fn units_share_a_symbol_and_large_ones_are_cut() {
+    let [mut a, mut b] = pair();
+    let units: Vec<_> = [0, 10, 1000, 1, 197].map(|len| Buffer::copy_from(&vec![len as u8; len])).into();
+    for unit in &units {
+        assert!(a.push_unit(at(0), unit.clone()));
+    }
+    let arrived = cross(&mut a, &mut b);
+    assert_eq!(arrived, units.into_iter().map(Up::Unit).collect::<Vec<_>>());
+    assert_eq!(b.counters().units_broken, 0);
+}
+
+#[test]
+fn a_unit_with_a_missing_symbol_is_dropped_and_counted_and_the_next_arrives() {
+    for missing in 0..3 {
+        let [mut a, mut b] = pair();
+        a.push_unit(at(0), Buffer::copy_from(&[1; 500]));
+        a.push_unit(at(0), Buffer::copy_from(&[2; 150]));
+        for i in 0.. {
+            if !a.has_data() {
+                break;
+            }
+            let symbol = symbol(&mut a);
+            if i == missing { b.skip(1) } else { b.take(&symbol) }
+        }
+        let arrived: Vec<_> = core::iter::from_fn(|| b.poll()).collect();
+        // The third symbol holds the end of the one and the beginning of the other.
+        let expected = if missing == 2 { vec![] } else { vec![Up::Unit(Buffer::copy_from(&[2; 150]))] };
+        assert_eq!(arrived, expected, "{missing}");
+        assert_eq!(b.counters().units_broken, 1, "{missing}");
+    }
+}
+
+#[test]
+fn units_are_refused_when_the_first_has_waited_too_long_or_too_much_waits() {
+    let [mut a, _] = pair();
+    for _ in 0..20 {
+        assert!(a.push_unit(at(0), Buffer::zeroed(1000)));
+    }
+    assert!(a.push_unit(at(50), Buffer::zeroed(1000)));
+    assert!(!a.push_unit(at(51), Buffer::zeroed(1000)));
+    while a.has_data() {
+        symbol(&mut a);
+    }
+    assert!(a.push_unit(at(51), Buffer::zeroed(1000)), "what waited is gone");
+    while a.push_unit(at(51), Buffer::default()) {}
+    assert!(a.counters().units_sent < 50_000, "empty units take room too");
+    assert!(!a.push_unit(at(51), Buffer::zeroed(70_000)));
+}
+
+#[test]
+fn a_stream_opens_carries_both_ways_and_ends_each_way() {
+    let [mut a, mut b] = pair();
+    a.handle_stream(StreamId(4), open(9));
+    a.handle_stream(StreamId(4), StreamItem::Credit(3));
+    let arrived = cross(&mut a, &mut b);
+    let StreamItem::Open { local, remote } = open(9) else { unreachable!() };
+    let opened = StreamItem::Open { local: remote, remote: local };
+    assert_eq!(arrived, [stream(5, opened), stream(5, StreamItem::Credit(3))]);
+
+    b.handle_stream(StreamId(5), StreamItem::Credit(1000));
+    b.handle_stream(StreamId(5), data(b"abc"));
+    let arrived = cross(&mut b, &mut a);
+    let expected = [StreamItem::Opened, StreamItem::Credit(1000), data(b"abc")];
+    assert_eq!(arrived, expected.map(|item| stream(4, item)));
+    assert_eq!(b.poll(), Some(stream(5, StreamItem::Transmitted(3))));
+
+    a.handle_stream(StreamId(4), data(&[7; 400]));
+    a.handle_stream(StreamId(4), StreamItem::Finish);
+    let arrived = cross(&mut a, &mut b);
+    assert_eq!(arrived.last(), Some(&stream(5, StreamItem::Finish)));
+    assert_eq!(bytes(&arrived, 5), [7; 400]);
+    b.handle_stream(StreamId(5), StreamItem::Finish);
+    assert_eq!(cross(&mut b, &mut a).last(), Some(&stream(4, StreamItem::Finish)));
+    assert_eq!((a.streams.held(), b.streams.held()), ((0, 0, 0), (0, 0, 0)), "nothing is left of it");
+}
+
+fn bytes(up: &[Up], id: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for up in up {
+        if let Up::Stream(StreamId(of), StreamItem::Data(data)) = up
+            && *of == id
+        {
+            bytes.extend_from_slice(data);
+        }
+    }
+    bytes
+}
+
+#[test]
+fn credit_from_the_far_end_is_granted_as_far_as_there_is_room_to_queue() {
+    let config = Config { stream_bytes: 1000, ..Config::default() };
+    let (mut a, mut b) = (Framing::new(&config), Framing::new(&config));
+    a.handle_stream(StreamId(0), open(1));
+    cross(&mut a, &mut b);
+    b.handle_stream(StreamId(1), StreamItem::Credit(5000));
+    let granted = cross(&mut b, &mut a);
+    assert_eq!(granted, [StreamItem::Opened, StreamItem::Credit(1000)].map(|item| stream(0, item)));
+    a.handle_stream(StreamId(0), data(&[1; 1000]));
+    assert!(a.poll().is_none(), "the queue is full");
+    symbol(&mut a);
+    symbol(&mut a);
+    let up: Vec<_> = core::iter::from_fn(|| a.poll()).collect();
+    assert!(up.contains(&stream(0, StreamItem::Credit(394))), "room has been made: {up:?}");
+}
+
+#[test]
+fn a_reset_ends_it_at_both_ends_and_what_was_under_way_is_stray() {
+    let [mut a, mut b] = pair();
+    a.handle_stream(StreamId(0), open(1));
+    cross(&mut a, &mut b);
+    b.handle_stream(StreamId(1), StreamItem::Credit(1000));
+    cross(&mut b, &mut a);
+    a.handle_stream(StreamId(0), data(&[1; 500]));
+    b.handle_stream(StreamId(1), StreamItem::Reset);
+    assert_eq!(cross(&mut a, &mut b), []);
+    assert_eq!(b.counters().chunks_stray, 3);
+    let up = cross(&mut b, &mut a);
+    assert_eq!(up.last(), Some(&stream(0, StreamItem::Reset)));
+    a.handle_stream(StreamId(0), data(b"too late"));
+    assert_eq!((a.streams.held(), b.streams.held()), ((0, 0, 0), (0, 0, 0)));
+    // Reset before the other end has heard of it: it never will.
+    a.handle_stream(StreamId(2), open(2));
+    a.handle_stream(StreamId(2), StreamItem::Reset);
+    assert!(!a.has_data());
+}
+
+#[test]
+fn more_than_was_granted_or_after_the_end_breaks_the_stream_from_either_side() {
+    let [mut a, mut b] = pair();
+    for id in [0, 2, 4, 6] {
+        a.handle_stream(StreamId(id), open(1));
+    }
+    cross(&mut a, &mut b);
+    for id in [1, 3, 5, 7] {
+        b.handle_stream(StreamId(id), StreamItem::Credit(10));
+    }
+    cross(&mut b, &mut a);
+    a.handle_stream(StreamId(0), data(&[0; 11]));
+    a.handle_stream(StreamId(2), StreamItem::Finish);
+    a.handle_stream(StreamId(2), data(b"x"));
+    assert_eq!(a.counters().streams_broken, 2);
+    let resets = cross(&mut a, &mut b);
+    assert_eq!(resets, [1, 3].map(|id| stream(id, StreamItem::Reset)));
+    // The far end lies.
+    let mut symbol = [0; SYMBOL];
+    let mut filler = Filler::new(&mut symbol);
+    filler.put(&Chunk::Data { stream: 4, bytes: &[0; 11] });
+    filler.put(&Chunk::Finish { stream: 6 });
+    filler.put(&Chunk::Data { stream: 6, bytes: b"x" });
+    b.take(&symbol);
+    assert_eq!(b.counters().streams_broken, 2);
+    let up: Vec<_> = core::iter::from_fn(|| b.poll()).collect();
+    let expected = [(5, StreamItem::Reset), (7, StreamItem::Finish), (7, StreamItem::Reset)];
+    assert_eq!(up, expected.map(|(id, item)| stream(id, item)));
+}
+
+#[test]
+fn too_many_streams_are_reset() {
+    let config = Config { streams: 2, ..Config::default() };
+    let (mut a, mut b) = (Framing::new(&Config::default()), Framing::new(&config));
+    for id in 0..9 {
+        a.handle_stream(StreamId(2 * id), open(1));
+    }
+    let up = cross(&mut a, &mut b);
+    assert_eq!(up.len(), 2);
+    let resets = cross(&mut b, &mut a);
+    assert_eq!(resets, [4, 6, 8, 10].map(|id| stream(id, StreamItem::Reset)), "as many as one remembers");
+    b.handle_stream(StreamId(0), open(1));
+    assert_eq!(b.poll(), Some(stream(0, StreamItem::Reset)), "nor does it open more itself");
+    assert_eq!(b.counters().streams_refused, 8);
+}
+
+#[test]
+fn streams_and_units_share_the_symbols_alike() {
+    let [mut a, mut b] = pair();
+    for id in [0, 2, 4] {
+        a.handle_stream(StreamId(id), open(1));
+    }
+    cross(&mut a, &mut b);
+    for id in [1, 3, 5] {
+        b.handle_stream(StreamId(id), StreamItem::Credit(1 << 20));
+    }
+    cross(&mut b, &mut a);
+    for id in [0, 2, 4] {
+        a.handle_stream(StreamId(id), data(&[0; 100_000]));
+    }
+    for _ in 0..100 {
+        a.push_unit(at(0), Buffer::zeroed(1000));
+    }
+    for _ in 0..240 {
+        b.take(&symbol(&mut a));
+    }
+    let up: Vec<_> = core::iter::from_fn(|| b.poll()).collect();
+    let streams = [1, 3, 5].map(|id| bytes(&up, id).len());
+    let units = up.iter().filter(|up| matches!(up, Up::Unit(_))).count() * 1000;
+    assert!(streams.iter().all(|&len| (7_000..9_000).contains(&len)), "{streams:?}");
+    assert!((22_000..25_000).contains(&units), "{units}");
+}
+
+#[test]
+fn the_other_edge_begins_anew_and_all_streams_are_reset() {
+    let [mut a, mut b] = pair();
+    a.handle_stream(StreamId(0), open(1));
+    a.handle_stream(StreamId(2), open(1));
+    cross(&mut a, &mut b);
+    a.restart();
+    let up: Vec<_> = core::iter::from_fn(|| a.poll()).collect();
+    assert_eq!(up, [0, 2].map(|id| stream(id, StreamItem::Reset)));
+    assert!(!a.has_data());
+}
+
+proptest! {
+    #[test]
+    fn garbage_does_no_harm(symbols in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..80), 0..60)) {
+        let mut edge = Framing::new(&Config { streams: 8, ..Config::default() });
+        for id in 0..4 {
+            edge.handle_stream(StreamId(2 * id), open(1));
+        }
+        while edge.has_data() {
+            symbol(&mut edge);
+        }
+        for symbol in &symbols {
+            edge.take(symbol);
+        }
+        prop_assert!(edge.streams.held().1 <= 8);
+        while edge.has_data() {
+            symbol(&mut edge);
+        }
+    }
+
+    #[test]
+    fn all_bytes_arrive_in_order_and_nothing_leaks(seed in any::<u64>()) {
+        let mut world = World::new(seed);
+        for _ in 0..400 {
+            world.act();
+        }
+        world.wind_up();
+    }
+}
+
+/// Two edges, symbols under way in order, and applications that do anything they may.
+struct World {
+    random: Stream,
+    edges: [Framing; 2],
+    under_way: [VecDeque<Vec<u8>>; 2],
+    apps: [BTreeMap<u64, App>; 2],
+    opened: [u64; 2],
+    /// Bytes written to each stream that was not reset, by its opener's name: from the opener and back.
+    units: [[u64; 2]; 2],
+}
+
+#[derive(Debug)]
+struct App {
+    reader: StreamReader,
+    credit: u64,
+    written: u64,
+    read: u64,
+    finished: bool,
+    peer_finished: bool,
+    transmitted: u64,
+}
+
+/// The byte at an offset of a stream, from its opener or back.
+fn pattern(stream: u64, from: usize, offset: u64) -> u8 {
+    (offset.wrapping_mul(31) ^ (stream * 7 + from as u64 * 3)) as u8
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let config = Config { streams: 16, stream_bytes: 700, ..Config::default() };
+        Self {
+            random: Seed::new(seed, 0).stream(&["world"], 0),
+            edges: [Framing::new(&config), Framing::new(&config)],
+            under_way: Default::default(),
+            apps: Default::default(),
+            opened: [0; 2],
+            units: [[0; 2]; 2],
+        }
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        self.random.below(bound as u64) as usize
+    }
+
+    fn act(&mut self) {
+        let edge = self.below(2);
+        match self.below(12) {
+            0 => self.open(edge),
+            1 => {
+                let unit = [self.units[edge][0] as u8; 1].repeat(1 + self.below(600));
+                self.units[edge][0] += u64::from(self.edges[edge].push_unit(at(0), unit[..].into()));
+            }
+            2..=5 => self.send(edge),
+            6..=8 => self.arrive(edge),
+            _ => self.use_stream(edge),
+        }
+        self.drain(edge);
+    }
+
+    fn open(&mut self, edge: usize) {
+        let id = 2 * self.opened[edge];
+        self.opened[edge] += 1;
+        let mut app = App::new(self.below(1500) as u64 + 1);
+        app.credit = 0;
+        let grant = app.reader.first_grant();
+        self.apps[edge].insert(id, app);
+        self.edges[edge].handle_stream(StreamId(id), open(1));
+        self.edges[edge].handle_stream(StreamId(id), grant);
+    }
+
+    fn send(&mut self, edge: usize) {
+        if self.edges[edge].has_data() {
+            let symbol = symbol(&mut self.edges[edge]);
+            self.under_way[edge].push_back(symbol);
+        }
+    }
+
+    fn arrive(&mut self, edge: usize) {
+        if let Some(symbol) = self.under_way[1 - edge].pop_front() {
+            self.edges[edge].take(&symbol);
+        }
+    }
+
+    fn use_stream(&mut self, edge: usize) {
+        let ids: Vec<u64> = self.apps[edge].keys().copied().collect();
+        if ids.is_empty() {
+            return;
+        }
+        let id = ids[self.below(ids.len())];
+        let (dice, len) = (self.below(20), 1 + self.below(900) as u64);
+        match dice {
+            0 => {
+                self.apps[edge].remove(&id);
+                self.edges[edge].handle_stream(StreamId(id), StreamItem::Reset);
+            }
+            1..=3 => self.finish(edge, id),
+            _ => self.write(edge, id, len),
+        }
+    }
+
+    fn write(&mut self, edge: usize, id: u64, len: u64) {
+        let app = self.apps[edge].get_mut(&id).unwrap();
+        let len = len.min(app.credit);
+        if len == 0 || app.finished {
+            return;
+        }
+        let from = (id % 2) as usize;
+        let bytes: Vec<u8> = (app.written..app.written + len).map(|at| pattern(id & !1, from, at)).collect();
+        (app.written, app.credit) = (app.written + len, app.credit - len);
+        self.edges[edge].handle_stream(StreamId(id), data(&bytes));
+    }
+
+    fn finish(&mut self, edge: usize, id: u64) {
+        let app = self.apps[edge].get_mut(&id).unwrap();
+        if !core::mem::replace(&mut app.finished, true) {
+            self.edges[edge].handle_stream(StreamId(id), StreamItem::Finish);
+        }
+        self.close(edge, id);
+    }
+
+    fn close(&mut self, edge: usize, id: u64) {
+        if self.apps[edge].get(&id).is_some_and(|app| app.finished && app.peer_finished) {
+            self.apps[edge].remove(&id);
+        }
+    }
+
+    fn drain(&mut self, edge: usize) {
+        while let Some(up) = self.edges[edge].poll() {
+            match up {
+                Up::Unit(unit) => {
+                    assert!(unit.iter().all(|&byte| byte == self.units[1 - edge][1] as u8), "units keep their order");
+                    self.units[1 - edge][1] += 1;
+                }
+                Up::Stream(StreamId(id), item) => self.on_item(edge, id, item),
+            }
+        }
+    }
+
+    fn on_item(&mut self, edge: usize, id: u64, item: StreamItem) {
+        if let StreamItem::Open { .. } = item {
+            assert_eq!(id % 2, 1);
+            let app = App::new(self.below(1500) as u64 + 1);
+            let grant = app.reader.first_grant();
+            assert!(self.apps[edge].insert(id, app).is_none());
+            self.edges[edge].handle_stream(StreamId(id), grant);
+            return;
+        }
+        let Some(app) = self.apps[edge].get_mut(&id) else {
+            // Both ends have finished, so that nothing matters any more, but not all has left.
+            use StreamItem::{Credit, Reset, Transmitted};
+            assert!(matches!(item, Transmitted(_) | Credit(_) | Reset), "{item:?}");
+            return;
+        };
+        match item {
+            StreamItem::Credit(bytes) => app.credit += bytes,
+            StreamItem::Data(bytes) => {
+                assert!(!app.peer_finished && app.reader.received(bytes.len()), "within the credit");
+                for &byte in &bytes[..] {
+                    assert_eq!(byte, pattern(id & !1, 1 - (id % 2) as usize, app.read));
+                    app.read += 1;
+                }
+                if let Some(grant) = app.reader.consumed(bytes.len()) {
+                    self.edges[edge].handle_stream(StreamId(id), grant);
+                }
+            }
+            StreamItem::Finish => {
+                assert!(!core::mem::replace(&mut app.peer_finished, true));
+                self.close(edge, id);
+            }
+            StreamItem::Reset => _ = self.apps[edge].remove(&id),
+            StreamItem::Transmitted(to) => {
+                assert!(to > app.transmitted && to <= app.written);
+                app.transmitted = to;
+            }
+            StreamItem::Opened => {}
+            StreamItem::Open { .. } => unreachable!(),
+        }
+    }
+
+    /// All applications finish, and read all; then nothing may be left anywhere.
+    fn wind_up(&mut self) {
+        for round in 0.. {
+            assert!(round < 10_000, "it comes to an end");
+            for edge in 0..2 {
+                for id in self.apps[edge].keys().copied().collect::<Vec<_>>() {
+                    self.finish(edge, id);
+                }
+                self.send(edge);
+                self.arrive(1 - edge);
+                self.drain(0);
+                self.drain(1);
+            }
+            let idle = (0..2).all(|edge| !self.edges[edge].has_data() && self.under_way[edge].is_empty());
+            if idle && self.apps.iter().all(BTreeMap::is_empty) {
+                break;
+            }
+        }
+        for edge in 0..2 {
+            assert_eq!(self.edges[edge].streams.held(), (0, 0, 0));
+            assert_eq!(self.units[edge][0], self.units[edge][1], "each unit arrived");
+            assert_eq!(self.edges[edge].counters().streams_broken, 0);
+            assert_eq!(self.edges[edge].counters().symbols_malformed, 0);
+        }
+    }
+}
+
+impl App {
+    fn new(window: u64) -> Self {
+        Self {
+            reader: StreamReader::new(window),
+            credit: 0,
+            written: 0,
+            read: 0,
+            finished: false,
+            peer_finished: false,
+            transmitted: 0,
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Units: datagrams of the application, cut into pieces where they do not fit, and put together again.
+
+use std::collections::VecDeque;
+
+use hopcast_core::{Buffer, Duration, Instant};
+
+use super::chunk::{Chunk, Filler};
+
+/// The largest unit: a UDP datagram's payload can be no longer.
+pub(in super::super) const LARGEST: usize = 65_535;
+/// So much may always wait, whatever the delay: a handshake's packets while nothing is known of the path.
+const ALWAYS: usize = 16 << 10;
+
+/// Units that wait to be sent.
+#[derive(Debug)]
+pub(super) struct UnitQueue {
+    limit: usize,
+    delay: Duration,
+    waiting: VecDeque<(Instant, Buffer)>,
+    bytes: usize,
+    /// How much of the first has been sent.
+    sent: usize,
+}
+
+impl UnitQueue {
+    /// A queue of at most `limit` bytes, which takes no more while its head has waited for `delay`.
+    pub(super) const fn new(limit: usize, delay: Duration) -> Self {
+        Self { limit, delay, waiting: VecDeque::new(), bytes: 0, sent: 0 }
+    }
+
+    /// Takes a unit; false if it is refused.
+    pub(super) fn push(&mut self, now: Instant, unit: Buffer) -> bool {
+        let bytes = self.bytes + cost(&unit);
+        let late = self.waiting.front().is_some_and(|&(since, _)| now.since(since) > self.delay);
+        if unit.len() > LARGEST || bytes > self.limit || (late && bytes > ALWAYS) {
+            return false;
+        }
+        self.bytes = bytes;
+        self.waiting.push_back((now, unit));
+        true
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Fills in as many pieces as fit.
+    pub(super) fn fill(&mut self, filler: &mut Filler<'_>) {
+        while let Some((_, unit)) = self.waiting.front() {
+            let Some(room) = filler.room() else { return };
+            let rest = &unit[self.sent..];
+            if room == 0 && !rest.is_empty() {
+                return;
+            }
+            let bytes = &rest[..rest.len().min(room)];
+            let last = bytes.len() == rest.len();
+            if !filler.put(&Chunk::Unit { first: self.sent == 0, last, bytes }) {
+                return;
+            }
+            self.sent += bytes.len();
+            if last {
+                self.bytes -= cost(unit);
+                self.sent = 0;
+                self.waiting.pop_front();
+            }
+        }
+    }
+}
+
+/// The memory that a unit takes; an empty one takes some too.
+fn cost(unit: &Buffer) -> usize {
+    unit.len() + Buffer::HEADROOM + size_of::<(Instant, Buffer)>()
+}
+
+/// Puts units together.
+#[derive(Debug, Default)]
+pub(super) struct Reassembly {
+    partial: Option<Buffer>,
+    /// Whether the end of a unit that has been counted may still arrive.
+    counted: bool,
+    /// Units of which a part arrived but not all; at least so many, for the end of one looks like that of another.
+    pub(super) broken: u64,
+}
+
+impl Reassembly {
+    /// Takes a piece; gives the unit that it completes.
+    pub(super) fn take(&mut self, first: bool, last: bool, bytes: &[u8]) -> Option<Buffer> {
+        let unit = match (first, self.partial.take()) {
+            (true, partial) => {
+                self.counted = false;
+                self.broken += u64::from(partial.is_some());
+                Buffer::copy_from(bytes)
+            }
+            (false, Some(mut partial)) if partial.len() + bytes.len() <= LARGEST => {
+                partial.append(bytes);
+                partial
+            }
+            (false, Some(_)) => {
+                self.counted = !last;
+                self.broken += 1;
+                return None;
+            }
+            (false, None) => {
+                self.broken += u64::from(last && !core::mem::replace(&mut self.counted, false));
+                return None;
+            }
+        };
+        if last {
+            return Some(unit);
+        }
+        self.partial = Some(unit);
+        None
+    }
+
+    /// Symbols are missing here: what was begun stays incomplete.
+    pub(super) fn skip(&mut self) {
+        if self.partial.take().is_some() {
+            self.counted = true;
+            self.broken += 1;
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Spare capacity of a nearly idle hop, spent on repairs before anybody asks for them.
+
+use std::collections::VecDeque;
+
+use hopcast_core::{Duration, Instant};
+
+use super::rate::LinkRate;
+
+/// The share of the hop's rate below which it is nearly idle.
+const USE: f64 = 0.25;
+/// The time over which the use is measured, and half of it.
+const SPAN: Duration = Duration::from_millis(50);
+/// Ten full packets, in bits.
+const INITIAL_WINDOW: f64 = 10.0 * 1514.0 * 8.0;
+/// Below this loss no repair is sent ahead.
+const LEAST_LOSS: f64 = 0.002;
+/// So seldom may a packet and all its repairs be lost.
+const RESIDUAL: f64 = 1e-3;
+/// The most repairs for one packet.
+const MOST: u32 = 2;
+/// The most repairs that are planned at once.
+const PLANNED: usize = 64;
+/// The time between a packet and its repair, which may be lost in the same event if it follows closely.
+const SPACING: Duration = Duration::from_millis(1);
+/// The mean length of bursts from which on they are spread wider.
+const BURSTS: f64 = 1.5;
+/// A report may wait so long for data to travel with, where little is sent.
+const HELD: Duration = Duration::from_millis(20);
+
+/// The use of one hop, and the repairs that are planned.
+#[derive(Debug, Default)]
+pub(super) struct Idle {
+    planned: VecDeque<Planned>,
+    /// The bytes of this half of the span and of the half before.
+    halves: [u64; 2],
+    half: Instant,
+    idle: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Planned {
+    at: Instant,
+    batch: u64,
+    /// The packet that it protects.
+    sequence: u64,
+}
+
+impl Idle {
+    /// A packet with something new is sent; `last`: nothing waits to follow.
+    pub(super) fn on_sent(
+        &mut self,
+        now: Instant,
+        bytes: usize,
+        batch: u64,
+        sequence: u64,
+        last: bool,
+        rate: &LinkRate,
+    ) {
+        let elapsed = now.since(self.half);
+        if elapsed >= SPAN / 2 {
+            let whole = elapsed < SPAN;
+            self.halves = [0, if whole { self.halves[0] } else { 0 }];
+            self.half = now;
+        }
+        self.halves[0] += bytes as u64;
+        let used = (self.halves[0] + self.halves[1]) as f64 * 8.0 / SPAN.as_secs_f64();
+        // A trickle measures nothing but itself: a window of ten packets a round trip is taken for granted (RFC 6928).
+        let granted = rate.srtt().map_or(f64::INFINITY, |rtt| INITIAL_WINDOW / rtt.as_secs_f64().max(1e-6));
+        let capacity = granted.max(rate.rate().bits_per_sec() as f64);
+        self.idle = last && used < USE * capacity;
+        if !self.idle {
+            self.planned.clear();
+            return;
+        }
+        let loss = rate.loss();
+        if loss < LEAST_LOSS {
+            return;
+        }
+        let bursts = rate.mean_burst();
+        let spacing = if bursts > BURSTS { SPACING.mul_f64(bursts) } else { SPACING };
+        let mut residual = loss;
+        for nth in 1..=u64::from(MOST) {
+            if residual <= RESIDUAL || self.planned.len() == PLANNED {
+                break;
+            }
+            residual *= loss;
+            self.planned.push_back(Planned { at: now + spacing * nth, batch, sequence });
+        }
+    }
+
+    /// All packets before `reported` are.
+    pub(super) fn on_report(&mut self, reported: u64) {
+        self.planned.retain(|planned| planned.sequence >= reported);
+    }
+
+    /// The batch of which a repair is due.
+    pub(super) fn due(&self, now: Instant) -> Option<u64> {
+        // Two packets' repairs may be out of order by less than a spacing, which does not matter.
+        self.planned.front().filter(|planned| planned.at <= now).map(|planned| planned.batch)
+    }
+
+    /// The repair that was due is sent, or needless.
+    pub(super) fn done(&mut self) {
+        self.planned.pop_front();
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.planned.front().map(|planned| planned.at)
+    }
+
+    /// For how much longer than else a report may be waited for.
+    pub(super) fn patience(&self, round_trip: Option<Duration>) -> Duration {
+        if self.idle { (round_trip.unwrap_or_default() * 2).min(HELD) } else { Duration::ZERO }
+    }
+}

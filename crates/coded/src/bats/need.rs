@@ -1,0 +1,136 @@
+//! What one child needs of one batch.
+
+use super::margin::Margin;
+use super::sender::Cause;
+
+/// What is known of a child's share of a batch, and what to send it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Need {
+    /// Which symbols it was sent as they are.
+    pub(super) sent: u32,
+    /// Packets that no report has covered.
+    pub(super) in_flight: u16,
+    /// Its rank as last reported.
+    reported: u8,
+    /// So many of the packets here, the first ones, it surely has.
+    pub(super) known: u8,
+    /// It needs nothing more.
+    pub(super) done: bool,
+    /// Packets have passed since its rank was reported.
+    pub(super) unsure: bool,
+    /// So many packets it has been sent, or been granted, for what is new here.
+    first: u8,
+    /// What is left of the round of repair, where rounds are counted.
+    repairs: u8,
+    rounds: u8,
+    /// The packet after the last one of the round.
+    round_end: u64,
+    wanted: u8,
+}
+
+impl Need {
+    /// How many packets to send.
+    pub(super) const fn wanted(&self) -> u8 {
+        self.wanted
+    }
+
+    /// The child has reported a rank; ours is `own`.
+    pub(super) fn report(&mut self, rank: u8, own: u8) {
+        self.unsure = false;
+        self.reported = rank;
+        if rank == own {
+            // All it has is from here, so what it spans is what is spanned here.
+            self.known = own;
+        }
+    }
+
+    /// Whether the next packet is for what is new, and not a repair.
+    pub(super) const fn is_first(&self, own: u8) -> bool {
+        self.first < own
+    }
+
+    /// Whether the child may lack something that it was sent.
+    pub(super) const fn is_unreported(&self, own: u8) -> bool {
+        !self.done && self.in_flight > 0 && self.reported < own
+    }
+
+    pub(super) fn on_sent(&mut self, cause: Cause, own: u8, sequence: u64) {
+        self.in_flight = self.in_flight.saturating_add(1);
+        match cause {
+            Cause::First => {
+                self.first = (self.first + 1).min(own);
+                // Rounds are for what is missing when nothing new comes.
+                self.rounds = 0;
+            }
+            Cause::Repair => {
+                self.repairs = self.repairs.saturating_sub(1);
+                self.round_end = sequence + 1;
+            }
+            Cause::Idle | Cause::Probe => {}
+        }
+    }
+
+    /// Finds out what to send, now that our rank is `own` and all packets before `reported` are.
+    pub(super) fn refresh(&mut self, own: u8, rounds: Option<u8>, reported: u64, margin: &Margin) {
+        let has = u16::from(self.reported) + self.in_flight;
+        let missing = u16::from(own).saturating_sub(has) as u8;
+        // Repairs on their way, sent ahead of need, do not make up for what is new.
+        let lacks = own.saturating_sub(self.reported);
+        let first = own.saturating_sub(self.first).min(lacks);
+        self.wanted = match rounds {
+            _ if self.done || self.unsure => 0,
+            None => missing.max(first),
+            Some(most) => first + self.bounded(missing.saturating_sub(first), most, reported, margin),
+        };
+    }
+
+    /// How many of the repairs that are missing to send, where rounds are counted.
+    fn bounded(&mut self, missing: u8, most: u8, reported: u64, margin: &Margin) -> u8 {
+        if missing > 0 && self.repairs == 0 && self.rounds < most && reported >= self.round_end {
+            self.rounds += 1;
+            self.repairs = if self.rounds == most { margin.packets(missing) } else { missing };
+        }
+        if self.rounds == most { self.repairs } else { self.repairs.min(missing) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_are_bounded_and_what_is_new_is_not() {
+        let mut margin = Margin::new();
+        margin.update(0.2, 1.0);
+        let mut need = Need::default();
+        let mut sequence = 0;
+        let mut sent = 0;
+        for own in 1..=4 {
+            need.refresh(own, Some(2), sequence, &margin);
+            while need.wanted() > 0 {
+                need.on_sent(if need.is_first(own) { Cause::First } else { Cause::Repair }, own, sequence);
+                sequence += 1;
+                sent += 1;
+                need.refresh(own, Some(2), 0, &margin);
+            }
+        }
+        assert_eq!(sent, 4);
+        for round in 1..=3 {
+            // All of them are lost.
+            need.in_flight = 0;
+            need.report(0, 4);
+            need.refresh(4, Some(2), sequence, &margin);
+            let expected = match round {
+                1 => 4,
+                2 => margin.packets(4),
+                _ => 0,
+            };
+            assert_eq!(need.wanted(), expected);
+            while need.wanted() > 0 {
+                need.on_sent(Cause::Repair, 4, sequence);
+                sequence += 1;
+                need.refresh(4, Some(2), 0, &margin);
+            }
+        }
+    }
+}

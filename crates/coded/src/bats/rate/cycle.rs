@@ -1,0 +1,298 @@
+//! What to do about the rate: probe it, drain what the probe has queued, cruise.
+
+use hopcast_core::{Duration, Instant, Stream};
+
+use super::flight::Pace;
+
+/// 2/ln 2: the least gain that doubles the rate each round trip.
+const HIGH_GAIN: f64 = 2.885;
+/// The gain of a start from a rate that was known, and has turned out to be too low.
+const RESTART_GAIN: f64 = 2.0;
+const PROBE_GAIN: f64 = 1.25;
+const DRAIN_GAIN: f64 = 0.75;
+/// The window in bandwidth-delay products, for delayed and lost reports.
+const WINDOW_GAIN: f64 = 2.0;
+/// The link is full when its rate has not grown by a quarter in three rounds.
+const FULL_GROWTH: f64 = 1.25;
+const FULL_ROUNDS: u32 = 3;
+/// A probe that has found so much more, and no queue, has found a link that became faster.
+const FOUND_GROWTH: f64 = 1.15;
+/// Rounds at the rate between two probes: so many, or up to [`CRUISE_SPREAD`] - 1 more, so that flows do not probe in step.
+const CRUISE_LEAST: u32 = 5;
+const CRUISE_SPREAD: u64 = 3;
+/// A queue that stands for so many rounds is drained ...
+const STANDING_ROUNDS: u32 = 3;
+/// ... for at most so many rounds; if it is there still, it is others that fill it ...
+const BRAKE_ROUNDS: u32 = 4;
+const BRAKE_MOST: u32 = 12;
+const PROBE_ROUNDS: u64 = 4;
+const YIELDED: f64 = 0.85;
+const STAYED: f64 = 0.75;
+/// ... and for so many rounds it is not tried again.
+const FOREIGN_ROUNDS: u64 = 48;
+/// The least time of a probe of the round trip.
+const PROBE_RTT_TIME: Duration = Duration::from_millis(4);
+
+/// The mode of sending.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Mode {
+    /// Ramping up.
+    Startup { gain: f64, full: f64, rounds: u32 },
+    /// Emptying the queue that startup has made.
+    Drain { rounds: u32, before: f64 },
+    /// Sending more than the rate.
+    Up { since: u64, rounds: u32 },
+    /// Emptying the queue that probing has made.
+    Down { rounds: u32 },
+    /// Sending at the rate; how many rounds to go.
+    Cruise { left: u32 },
+    /// Emptying a queue that stands.
+    Brake { rounds: u32, queue: Duration, rate: f64 },
+    /// Emptying the link to see its length.
+    ProbeRtt { until: Instant, round: u64, least: Duration },
+}
+
+/// What a report says to the cycle.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub now: Instant,
+    pub rtt: Duration,
+    /// Whether a round has ended with this report, and whether a queue stood all along it.
+    pub round: Option<bool>,
+    /// How much the least round trip of that round was above the least of all.
+    pub queue: Duration,
+    /// Whether that round brought far less than what is believed.
+    pub fell: bool,
+    /// Rounds so far.
+    pub rounds: u64,
+    /// The packet that was reported, and the one to be sent next.
+    pub highest: u64,
+    pub next: u64,
+    /// The rate of the link as it is believed, in bits per second.
+    pub rate: f64,
+    /// The greatest of late of what arrived, divided by what the link itself lets through.
+    pub arrived: f64,
+    /// Whether a queue overflows, and whether it does so with no more than the rate.
+    pub overflow: bool,
+    pub crowded: bool,
+    /// The share that the link itself loses.
+    pub random_loss: f64,
+    /// Whether the last sample was limited by the application.
+    pub limited: bool,
+    /// What is in flight, in bandwidth-delay products, the room for two packets taken off.
+    pub in_flight: f64,
+    /// Whether the least round trip has not been seen for long.
+    pub stale: bool,
+}
+
+/// What the cycle wants done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Wish {
+    /// Nothing but what the mode says.
+    Nothing,
+    /// Believe only the present round and so many before it.
+    Shorten(usize),
+    /// The same with the last three; that the queue overflows has been answered.
+    Lower,
+    /// Believe this rate.
+    Believe(f64),
+    /// Take this for the least round trip.
+    LeastRtt(Duration),
+}
+
+/// The state machine.
+#[derive(Clone, Debug)]
+pub(super) struct Cycle {
+    mode: Mode,
+    random: Stream,
+    /// The rate before the last probe.
+    before_probe: f64,
+    /// For how many rounds a queue has stood.
+    standing: u32,
+    /// Until which round the queue is taken for that of others.
+    foreign_until: u64,
+}
+
+impl Cycle {
+    pub(super) const fn new(random: Stream) -> Self {
+        Self {
+            mode: Mode::Startup { gain: HIGH_GAIN, full: 0.0, rounds: 0 },
+            random,
+            before_probe: f64::MAX,
+            standing: 0,
+            foreign_until: 0,
+        }
+    }
+
+    pub(super) const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The pacing rate over the link's.
+    pub(super) const fn pacing_gain(&self) -> f64 {
+        match self.mode {
+            Mode::Startup { gain, .. } => gain,
+            Mode::Drain { .. } => 1.0 / HIGH_GAIN,
+            Mode::Up { .. } => PROBE_GAIN,
+            Mode::Down { .. } => DRAIN_GAIN,
+            Mode::Cruise { .. } | Mode::Brake { .. } | Mode::ProbeRtt { .. } => 1.0,
+        }
+    }
+
+    /// The window: bandwidth-delay products, and packets on top.
+    pub(super) const fn window(&self) -> (f64, u64) {
+        match self.mode {
+            Mode::Startup { .. } => (HIGH_GAIN, 16),
+            Mode::Drain { .. } | Mode::Up { .. } | Mode::Down { .. } | Mode::Cruise { .. } => (WINDOW_GAIN, 8),
+            Mode::Brake { .. } => (1.0, 4),
+            Mode::ProbeRtt { .. } => (0.0, 2),
+        }
+    }
+
+    /// Whether what is sent is less than the link takes, by the cycle's own will.
+    pub(super) const fn holds_back(&self) -> bool {
+        matches!(self.mode, Mode::ProbeRtt { .. })
+    }
+
+    /// How packets leave, compared with the rate.
+    pub(super) const fn pace(&self) -> Pace {
+        match self.mode {
+            Mode::Startup { .. } | Mode::Up { .. } => Pace::Pressed,
+            Mode::Cruise { .. } => Pace::Even,
+            Mode::Drain { .. } | Mode::Down { .. } | Mode::Brake { .. } | Mode::ProbeRtt { .. } => Pace::Eased,
+        }
+    }
+
+    pub(super) fn step(&mut self, step: &Step) -> Wish {
+        match step.round {
+            Some(true) if !step.limited => self.standing += 1,
+            Some(_) => self.standing = 0,
+            None => {}
+        }
+        if step.stale && !matches!(self.mode, Mode::ProbeRtt { .. } | Mode::Startup { .. }) {
+            if step.limited {
+                return Wish::LeastRtt(step.rtt);
+            }
+            self.mode = Mode::ProbeRtt {
+                until: step.now + PROBE_RTT_TIME,
+                round: step.rounds + 2,
+                least: Duration::MAX,
+            };
+        }
+        let slower = step.round == Some(true) && step.fell;
+        let crowded = step.round.is_some() && step.crowded && !step.limited;
+        if (slower || crowded) && step.rounds >= self.foreign_until && self.is_probing() {
+            self.mode = Mode::Brake { rounds: 0, queue: step.queue, rate: step.rate };
+            return if slower { Wish::Shorten(1) } else { Wish::Lower };
+        }
+        match self.mode {
+            Mode::Startup { gain, full, rounds } => return self.startup(step, gain, full, rounds),
+            Mode::Drain { rounds, before } => {
+                let rounds = rounds + u32::from(step.round.is_some());
+                self.mode = Mode::Drain { rounds, before };
+                if step.in_flight <= 1.0 || rounds >= BRAKE_ROUNDS {
+                    self.mode = Mode::Cruise { left: 1 + self.random.below(u64::from(CRUISE_LEAST)) as u32 };
+                    // Meanwhile the losses of the link itself have been seen.
+                    return Wish::Believe(step.rate * (1.0 - before) / (1.0 - step.random_loss));
+                }
+            }
+            Mode::Up { since, rounds } => {
+                let rounds = rounds + u32::from(step.round.is_some());
+                self.mode = Mode::Up { since, rounds };
+                let seen = step.highest >= since + 16;
+                if seen && (step.in_flight >= PROBE_GAIN || step.overflow || rounds >= BRAKE_ROUNDS) {
+                    self.mode = Mode::Down { rounds: 0 };
+                }
+            }
+            Mode::Down { rounds } => {
+                let rounds = rounds + u32::from(step.round.is_some());
+                self.mode = Mode::Down { rounds };
+                if step.in_flight <= 1.0 || rounds >= 2 {
+                    self.mode = Mode::Cruise {
+                        left: CRUISE_LEAST + self.random.below(CRUISE_SPREAD) as u32,
+                    };
+                }
+            }
+            Mode::Cruise { left } => return self.cruise(step, left),
+            Mode::Brake { rounds, queue, rate } => return self.brake(step, rounds, queue, rate),
+            Mode::ProbeRtt { until, round, least } => {
+                let least = least.min(step.rtt);
+                self.mode = Mode::ProbeRtt { until, round, least };
+                if step.now >= until && step.rounds >= round {
+                    self.mode = Mode::Up { since: step.next, rounds: 0 };
+                    self.before_probe = step.rate;
+                    return Wish::LeastRtt(least);
+                }
+            }
+        }
+        Wish::Nothing
+    }
+
+    const fn is_probing(&self) -> bool {
+        matches!(self.mode, Mode::Up { .. } | Mode::Down { .. } | Mode::Cruise { .. })
+    }
+
+    fn startup(&mut self, step: &Step, gain: f64, full: f64, rounds: u32) -> Wish {
+        let Some(standing) = step.round else { return Wish::Nothing };
+        if step.limited {
+            return Wish::Nothing;
+        }
+        // Growth is of what arrives: what a queue drops is no growth.
+        if step.arrived >= full * FULL_GROWTH {
+            self.mode = Mode::Startup { gain, full: step.arrived, rounds: 0 };
+            return Wish::Nothing;
+        }
+        if rounds + 1 >= FULL_ROUNDS || standing || step.overflow {
+            self.mode = Mode::Drain { rounds: 0, before: step.random_loss };
+            self.before_probe = f64::MAX;
+            return Wish::Believe(step.arrived);
+        }
+        self.mode = Mode::Startup { gain, full, rounds: rounds + 1 };
+        Wish::Nothing
+    }
+
+    fn cruise(&mut self, step: &Step, left: u32) -> Wish {
+        if step.round.is_none() {
+            return Wish::Nothing;
+        }
+        if step.rate >= self.before_probe * FOUND_GROWTH && step.round == Some(false) {
+            self.mode = Mode::Startup { gain: RESTART_GAIN, full: step.arrived, rounds: 0 };
+            return Wish::Nothing;
+        }
+        if self.standing >= STANDING_ROUNDS && step.rounds >= self.foreign_until {
+            self.mode = Mode::Brake { rounds: 0, queue: step.queue, rate: step.rate };
+            return Wish::Shorten(3);
+        }
+        if left > 1 {
+            self.mode = Mode::Cruise { left: left - 1 };
+            return Wish::Nothing;
+        }
+        self.mode = Mode::Up { since: step.next, rounds: 0 };
+        self.before_probe = step.rate;
+        Wish::Nothing
+    }
+
+    fn brake(&mut self, step: &Step, rounds: u32, queue: Duration, rate: f64) -> Wish {
+        let Some(standing) = step.round else { return Wish::Nothing };
+        let rounds = rounds + 1;
+        let in_vain = rounds >= BRAKE_ROUNDS
+            && step.rate < YIELDED * rate
+            && step.queue >= queue.mul_f64(STAYED);
+        let enough = rounds >= BRAKE_MOST;
+        if (standing || step.crowded) && !in_vain && !enough {
+            self.mode = Mode::Brake { rounds, queue, rate };
+            return if step.crowded { Wish::Lower } else { Wish::Shorten(3) };
+        }
+        if in_vain {
+            self.foreign_until = step.rounds + FOREIGN_ROUNDS;
+        } else if enough {
+            self.foreign_until = step.rounds + PROBE_ROUNDS;
+            self.standing = 0;
+            self.mode = Mode::Cruise { left: 1 };
+            return Wish::Nothing;
+        }
+        self.standing = 0;
+        self.mode = Mode::Cruise { left: CRUISE_LEAST + self.random.below(CRUISE_SPREAD) as u32 };
+        Wish::Nothing
+    }
+}

@@ -1,0 +1,107 @@
+//! Round trips: smoothed, the least, and how much of one is a queue.
+
+use hopcast_core::{Duration, Instant};
+
+/// The least round trip is believed for so long. BBR v1 has ten seconds for paths; a hop is short, and looking is cheap.
+const MIN_WINDOW: Duration = Duration::from_secs(1);
+/// Or for so many round trips.
+const MIN_WINDOW_ROUNDS: u64 = 50;
+/// A queue of so many packet times is none: pacing and reports are no finer.
+const PACKETS: u64 = 4;
+/// So many standard deviations of the link's jitter are no queue.
+const JITTERS: f64 = 4.0;
+
+/// What is known of a hop's round trip.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Delay {
+    smoothed: Option<Duration>,
+    variation: Duration,
+    least: Option<Duration>,
+    least_at: Instant,
+    /// The last two samples, the latest first.
+    last: [Option<Duration>; 2],
+    /// The longest round trip of late, which fades.
+    longest: Duration,
+    /// The standard deviation of what changes from sample to sample, in nanoseconds.
+    jitter: f64,
+}
+
+impl Delay {
+    /// Takes a round trip, at a time when a packet takes `packet_time` on the link.
+    pub(super) fn on_sample(&mut self, now: Instant, rtt: Duration, packet_time: Duration) {
+        let (smoothed, variation) = match self.smoothed {
+            None => (rtt, rtt / 2),
+            // RFC 6298, section 2.3.
+            Some(smoothed) => {
+                ((smoothed * 7 + rtt) / 8, (self.variation * 3 + smoothed.abs_diff(rtt)) / 4)
+            }
+        };
+        (self.smoothed, self.variation) = (Some(smoothed), variation);
+        if let [Some(one), Some(two)] = self.last {
+            // The second difference: a queue that grows or drains steadily does not show in it, jitter does, with
+            // six times its variance. The mean of a normal deviation is 0.8 of its standard deviation.
+            let bend = (rtt.as_nanos() + two.as_nanos()) as f64 - 2.0 * one.as_nanos() as f64;
+            self.jitter += (bend.abs() / 1.95 - self.jitter) / 16.0;
+        }
+        self.last = [Some(rtt), self.last[0]];
+        self.longest = rtt.max(self.longest.saturating_sub(self.longest.saturating_sub(rtt) / 256));
+        let near = self.least.is_none_or(|least| rtt <= least + packet_time / 4 + self.jitter());
+        if near {
+            self.least_at = now;
+        }
+        if self.least.is_none_or(|least| rtt < least) {
+            self.least = Some(rtt);
+        }
+    }
+
+    pub(super) const fn smoothed(&self) -> Option<Duration> {
+        self.smoothed
+    }
+
+    pub(super) const fn variation(&self) -> Duration {
+        self.variation
+    }
+
+    pub(super) const fn least(&self) -> Option<Duration> {
+        self.least
+    }
+
+    /// Whether it is long ago that the round trip was near the least.
+    pub(super) fn is_stale(&self, now: Instant) -> bool {
+        self.least.is_some_and(|least| now > self.least_at + MIN_WINDOW.max(least * MIN_WINDOW_ROUNDS))
+    }
+
+    /// The least round trip is longer now, at most by a quarter at a time: others may have been queueing.
+    pub(super) fn raise_least(&mut self, now: Instant, rtt: Duration) {
+        let most = self.least.map_or(rtt, |least| least + least / 4);
+        (self.least, self.least_at) = (Some(rtt.min(most)), now);
+    }
+
+    /// The round trip without a queue, at the worst of the jitter.
+    pub(super) fn base(&self) -> Option<Duration> {
+        Some(self.least? + self.jitters())
+    }
+
+    /// Whether a packet with this round trip met a queue with room, as far as one knows: it is in the lower half of
+    /// what has been seen of late. Where nothing has been seen but one length of the queue, it may be a full one.
+    pub(super) fn has_room(&self, rtt: Duration, packet_time: Duration) -> bool {
+        let least = self.least.unwrap_or_default();
+        let spread = self.longest.saturating_sub(least);
+        spread > packet_time * 2 && rtt < least + spread / 2
+    }
+
+    /// Whether round trips that are never less than `rtt` mean a queue that stands.
+    pub(super) fn is_standing(&self, rtt: Duration, packet_time: Duration) -> bool {
+        let Some(base) = self.base() else { return false };
+        rtt > base + (packet_time * PACKETS).max(self.least.unwrap_or_default() / 8)
+    }
+
+    /// The standard deviation of the link's jitter.
+    pub(super) const fn jitter(&self) -> Duration {
+        Duration::from_nanos(self.jitter as u64)
+    }
+
+    fn jitters(&self) -> Duration {
+        Duration::from_nanos((JITTERS * self.jitter) as u64)
+    }
+}

@@ -1,0 +1,450 @@
+//! How fast to send over one hop: its rate is measured, and losses are not taken for congestion.
+
+mod cycle;
+mod delay;
+mod filter;
+mod flight;
+mod random_loss;
+mod samples;
+#[cfg(test)]
+mod tests;
+
+use core::fmt;
+
+use hopcast_core::{Duration, Instant, Pacer, Rate, Stream};
+
+use cycle::{Cycle, Mode, Step, Wish};
+use delay::Delay;
+use filter::MaxFilter;
+use flight::{Flight, Sent};
+use random_loss::{Interval, RandomLoss};
+use samples::{Mark, Samples};
+
+/// The settings of a [`LinkRate`].
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Config {
+    /// Bytes that each packet takes on the link beside those that are told. Default: 42, Ethernet, IPv4 and UDP.
+    pub overhead: u64,
+    /// Packets that may leave before the first report. Default: 10 (RFC 6928).
+    pub initial_window: u64,
+    /// How late a paced packet may be without losing rate. Default: zero, for virtual time; where wake-ups are
+    /// coarse, their coarseness.
+    pub slack: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { overhead: 42, initial_window: 10, slack: Duration::ZERO }
+    }
+}
+
+/// What the receiver of a hop reports, as far as the rate is concerned.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct HopReport {
+    /// The highest hop sequence number that has arrived.
+    pub highest: u64,
+    /// When it arrived, by the receiver's clock in nanoseconds, which may wrap.
+    pub arrival_ns: u64,
+    /// How long after that the report was sent.
+    pub hold: Duration,
+    /// Packets that have arrived since the beginning, repeated ones not counted.
+    pub received_packets: u64,
+    /// Their bytes, as the sender counts them.
+    pub received_bytes: u64,
+    /// The receiver's estimate of the mean number of packets lost in a row.
+    pub mean_burst: f64,
+}
+
+/// Why a report was refused. It has changed nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReportError {
+    /// It names a packet that was never sent.
+    NeverSent,
+    /// It is older than one that is known, or says nothing new.
+    Stale,
+    /// The receiver holds it for longer than the packet is away.
+    HeldTooLong,
+}
+
+impl fmt::Display for ReportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NeverSent => "reports a packet that was never sent",
+            Self::Stale => "says nothing new",
+            Self::HeldTooLong => "was held for longer than the packet is away",
+        })
+    }
+}
+
+/// The packets of the least window, and so of what is never waited for.
+const LEAST_WINDOW: u64 = 2;
+/// Packets that the window has on top for each packet of a mean burst of losses, and at most.
+const BURST_ROOM: f64 = 32.0;
+const MOST_BURST_ROOM: f64 = 256.0;
+const LOSS_ROOM: f64 = 60.0;
+/// A packet that is as large as may be, for reckoning in packets.
+const PACKET: u64 = 1514;
+/// While ramping up, what arrives is believed to be at least such a share of what passes: a link may lose a fifth of it.
+const STARTUP_TRUST: f64 = 1.25;
+/// A round that brings less than this share of what is believed, while a queue stands: the link has become slower.
+const FAR_LESS: f64 = 0.75;
+/// A link with so many bandwidth-delay products and packets in flight is not idle for want of data. The packets tell it
+/// from a trickle, whose product is its own.
+const PLENTY: f64 = 1.25;
+const PLENTY_PACKETS: u64 = 16;
+/// The rate that is never gone below: a link that carries less is no link.
+const LEAST_RATE: f64 = 16_000.0;
+/// The rate that is never gone above, 1 Tbit/s.
+const GREATEST_RATE: f64 = 1e12;
+/// The probe timeout before there is a round trip.
+const FIRST_TIMEOUT: Duration = Duration::from_millis(250);
+const LEAST_TIMEOUT: Duration = Duration::from_micros(500);
+const GREATEST_TIMEOUT: Duration = Duration::from_secs(1);
+/// The probe timeout doubles at most so often, or until probes take a tenth of the link: where bursts of loss
+/// last for so many packets, probing seldom would only make them long.
+const BACKOFF: u32 = 10;
+const PROBE_SPACING: u64 = 10;
+const MOST_PROBE_PACKETS: f64 = 16.0;
+
+/// The rate, the window and the timeouts of one hop's sender.
+#[derive(Clone, Debug)]
+pub(crate) struct LinkRate {
+    config: Config,
+    flight: Flight,
+    delay: Delay,
+    samples: Samples,
+    best: MaxFilter,
+    /// What arrived, and what that makes with the losses of the link itself.
+    arrived: MaxFilter,
+    random_loss: RandomLoss,
+    cycle: Cycle,
+    pacer: Pacer,
+    last: Option<Last>,
+    round: Round,
+    limited: bool,
+    /// A sample was limited by the link and nothing else. Until then the estimate is what the application sends.
+    proven: bool,
+    mean_burst: f64,
+    backoff: u32,
+    /// What may be in flight because of a probe.
+    probe_room: u64,
+}
+
+/// What the last report told.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    report: HopReport,
+    sent: Sent,
+    passed: f64,
+    received: u64,
+}
+
+/// A round: what is in flight as it begins has been reported when it ends.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    number: u64,
+    /// The first packet and that which ends it.
+    begin: u64,
+    end: u64,
+    least_rtt: Duration,
+}
+
+/// What a round has shown.
+#[derive(Clone, Copy, Debug)]
+struct RoundEnd {
+    standing: bool,
+    fell: bool,
+    queue: Duration,
+}
+
+impl LinkRate {
+    pub(crate) fn new(config: Config, random: Stream) -> Self {
+        Self {
+            pacer: Pacer::new(config.slack),
+            config,
+            flight: Flight::default(),
+            delay: Delay::default(),
+            samples: Samples::default(),
+            best: MaxFilter::default(),
+            arrived: MaxFilter::default(),
+            random_loss: RandomLoss::default(),
+            cycle: Cycle::new(random),
+            last: None,
+            round: Round { number: 0, begin: 0, end: 0, least_rtt: Duration::MAX },
+            limited: false,
+            proven: false,
+            mean_burst: 1.0,
+            backoff: 0,
+            probe_room: 0,
+        }
+    }
+
+    /// Notes a packet that leaves. `app_limited`: nothing waits to follow it, so that the link may fall idle.
+    pub(crate) fn on_sent(&mut self, now: Instant, sequence: u64, bytes: u64, app_limited: bool) {
+        let bytes = bytes + self.config.overhead;
+        let limited = app_limited && !self.has_plenty() || self.cycle.holds_back();
+        self.flight.on_sent(now, sequence, bytes, limited, self.cycle.pace());
+        if let Some(rate) = self.pacing_rate() {
+            self.pacer.sent(now, rate, bytes);
+        }
+    }
+
+    /// Takes a report.
+    ///
+    /// # Errors
+    ///
+    /// It is impossible or old; nothing has changed.
+    pub(crate) fn on_report(&mut self, now: Instant, report: &HopReport) -> Result<(), ReportError> {
+        if report.highest >= self.flight.next() {
+            return Err(ReportError::NeverSent);
+        }
+        if self.last.is_some_and(|last| report.highest <= last.report.highest) {
+            return Err(ReportError::Stale);
+        }
+        let Some(sent) = self.flight.get(report.highest) else { return Err(ReportError::Stale) };
+        let away = now.since(sent.at);
+        if report.hold > away {
+            return Err(ReportError::HeldTooLong);
+        }
+        let rtt = away.saturating_sub(report.hold);
+        self.flight.pass(report.highest);
+        (self.backoff, self.probe_room) = (0, 0);
+        self.mean_burst = if report.mean_burst >= 1.0 { report.mean_burst.min(1e3) } else { 1.0 };
+        let packet_time = self.packet_time();
+        self.delay.on_sample(now, rtt, packet_time);
+        let (passed, received) = self.count(report, &sent, rtt);
+        self.last = Some(Last { report: *report, sent, passed, received });
+        let next = self.flight.next();
+        let arrival = report.arrival_ns;
+        self.take_sample(&Mark { highest: report.highest, sent, arrival, next, passed, received });
+        let round = self.take_round(report.highest, rtt);
+        self.step(now, rtt, round, report.highest);
+        Ok(())
+    }
+
+    /// What has passed the link and what has arrived, after what this report adds.
+    fn count(&mut self, report: &HopReport, sent: &Sent, rtt: Duration) -> (f64, u64) {
+        let Some(last) = self.last else { return (sent.bytes as f64, sent.bytes) };
+        let old = &last.report;
+        let consistent = report.received_packets >= old.received_packets
+            && report.received_bytes >= old.received_bytes
+            && report.arrival_ns.wrapping_sub(old.arrival_ns) <= u64::MAX / 2;
+        if !consistent {
+            // Another receiver than before, or none that can be believed: measure from here.
+            self.samples.clear();
+            return (last.passed, last.received);
+        }
+        let packets = report.highest - old.highest;
+        let received = (report.received_packets - old.received_packets).min(packets);
+        let packet_time = self.packet_time();
+        let eased = if self.delay.has_room(rtt, packet_time) {
+            sent.eased.saturating_sub(last.sent.eased) as f64 / packets as f64
+        } else {
+            0.0
+        };
+        let pressed = sent.pressed.saturating_sub(last.sent.pressed) as f64 / packets as f64;
+        let interval = Interval { packets, lost: packets - received, eased, pressed };
+        self.random_loss.on_packets(&interval, self.mean_burst);
+        let offered = sent.bytes.saturating_sub(last.sent.bytes);
+        let bytes = (report.received_bytes - old.received_bytes).saturating_add(received * self.config.overhead);
+        let bytes = bytes.min(offered);
+        let passed = if self.random_loss.is_overflow(self.mean_burst) {
+            (bytes as f64 / (1.0 - self.random_loss.get())).min(offered as f64)
+        } else {
+            offered as f64
+        };
+        (last.passed + passed, last.received + bytes)
+    }
+
+    fn take_sample(&mut self, mark: &Mark) {
+        let jitter = self.delay.jitter() * 8;
+        if let Some(sample) = self.samples.sample(mark, jitter) {
+            self.limited = sample.limited;
+            self.proven |= !sample.limited;
+            let arrived = sample.received / (1.0 - self.random_loss.get());
+            self.arrived.update(arrived);
+            let rate = if matches!(self.cycle.mode(), Mode::Startup { .. }) {
+                sample.passed.min(arrived.max(STARTUP_TRUST * sample.received))
+            } else {
+                sample.passed
+            };
+            let rate = rate.clamp(LEAST_RATE, GREATEST_RATE);
+            if !sample.limited || rate > self.best.get() {
+                self.best.update(rate);
+            }
+        }
+        self.samples.push(*mark, self.delay.smoothed().unwrap_or_default());
+    }
+
+    /// Whether this report ends a round, and if so, whether a queue stood all along it.
+    fn take_round(&mut self, highest: u64, rtt: Duration) -> Option<RoundEnd> {
+        self.round.least_rtt = self.round.least_rtt.min(rtt);
+        if highest < self.round.end || highest < self.round.begin + samples::LEAST_PACKETS {
+            return None;
+        }
+        let standing = self.delay.is_standing(self.round.least_rtt, self.packet_time());
+        let queue = self.round.least_rtt.saturating_sub(self.delay.least().unwrap_or_default());
+        self.round = Round {
+            number: self.round.number + 1,
+            begin: highest,
+            end: self.flight.next(),
+            least_rtt: Duration::MAX,
+        };
+        let mut fell = false;
+        if !self.limited {
+            fell = self.best.present() < FAR_LESS * self.best.get();
+            self.best.advance();
+            self.arrived.advance();
+        }
+        Some(RoundEnd { standing, fell, queue })
+    }
+
+    fn step(&mut self, now: Instant, rtt: Duration, round: Option<RoundEnd>, highest: u64) {
+        let in_flight = self.in_flight() as f64;
+        let wish = self.cycle.step(&Step {
+            now,
+            rtt,
+            round: round.map(|round| round.standing),
+            fell: round.is_some_and(|round| round.fell),
+            queue: round.map(|round| round.queue).unwrap_or_default(),
+            rounds: self.round.number,
+            highest,
+            next: self.flight.next(),
+            rate: self.best.get(),
+            arrived: self.arrived.get(),
+            overflow: self.random_loss.is_overflow(self.mean_burst),
+            crowded: self.random_loss.is_crowded(self.mean_burst),
+            random_loss: self.random_loss.get(),
+            limited: self.limited,
+            in_flight: in_flight / self.product().max(1.0),
+            stale: self.delay.is_stale(now),
+        });
+        match wish {
+            Wish::Nothing => {}
+            Wish::Shorten(rounds) => {
+                self.best.shorten(rounds);
+                self.arrived.shorten(rounds);
+            }
+            Wish::Lower => {
+                self.random_loss.answered(self.mean_burst);
+                self.best.shorten(3);
+                self.arrived.shorten(3);
+            }
+            Wish::Believe(rate) => self.best.replace(rate.clamp(LEAST_RATE, GREATEST_RATE)),
+            Wish::LeastRtt(rtt) => self.delay.raise_least(now, rtt),
+        }
+    }
+
+    /// Whether window and pacing let a packet go.
+    pub(crate) fn may_send(&self, now: Instant) -> bool {
+        self.next_send().is_some_and(|at| at <= now)
+    }
+
+    /// When the next packet may go; `None` if the window is full, and only a report (or a probe) can help.
+    pub(crate) fn next_send(&self) -> Option<Instant> {
+        (self.in_flight() < self.window().max(self.probe_room) && !self.flight.is_full()).then_some(self.pacer.departure())
+    }
+
+    /// The rate of the link as it is believed, headers of lower layers included.
+    pub(crate) fn rate(&self) -> Rate {
+        Rate::from_bits_per_sec(self.best.get() as u64)
+    }
+
+    /// Bytes in flight, headers of lower layers included.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.flight.bytes_since(self.last.map_or(0, |last| last.sent.bytes))
+    }
+
+    pub(crate) fn srtt(&self) -> Option<Duration> {
+        self.delay.smoothed()
+    }
+
+    pub(crate) fn min_rtt(&self) -> Option<Duration> {
+        self.delay.least()
+    }
+
+    /// The share of packets that are lost, overflowing queues included.
+    pub(crate) fn loss(&self) -> f64 {
+        self.random_loss.all()
+    }
+
+    /// The mean number of packets lost in a row.
+    pub(crate) const fn mean_burst(&self) -> f64 {
+        self.mean_burst
+    }
+
+    #[cfg(test)]
+    const fn mode(&self) -> Mode {
+        self.cycle.mode()
+    }
+
+    /// How long to wait for a report before a probe is sent to ask for one.
+    pub(crate) fn probe_timeout(&self) -> Duration {
+        let first = match self.delay.smoothed() {
+            None => FIRST_TIMEOUT,
+            // A report may be held for a quarter of a round trip.
+            Some(rtt) => (rtt + self.delay.variation() * 4 + rtt / 4).max(LEAST_TIMEOUT),
+        };
+        let greatest = match self.best.get() {
+            0.0 => GREATEST_TIMEOUT,
+            _ => (self.packet_time() * (PROBE_SPACING * self.probe_packets())).min(GREATEST_TIMEOUT),
+        };
+        (first * (1 << self.backoff)).min(greatest.max(first))
+    }
+
+    /// Notes that the probe timeout has gone off: a few packets may leave whatever the window says, as many as a burst
+    /// of losses would take and then some, and the next timeout is twice as long; until a report comes.
+    pub(crate) fn on_probe(&mut self) {
+        self.backoff = (self.backoff + 1).min(BACKOFF);
+        self.probe_room = self.in_flight().saturating_add(self.probe_packets() * PACKET);
+    }
+
+    fn probe_packets(&self) -> u64 {
+        (1.5 * self.mean_burst).clamp(1.0, MOST_PROBE_PACKETS) as u64
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        let gain = self.cycle.pacing_gain();
+        let best = self.best.get();
+        // Until the link has shown what it takes: the first window in a round trip.
+        let granted = if self.proven {
+            LEAST_RATE
+        } else {
+            let rtt = self.delay.smoothed()?.as_secs_f64().max(1e-6);
+            (self.config.initial_window * PACKET * 8) as f64 / rtt
+        };
+        Some(Rate::from_bits_per_sec((gain * best.max(granted)) as u64))
+    }
+
+    fn window(&self) -> u64 {
+        if self.best.get() <= 0.0 {
+            let passed = self.last.map_or(0, |last| last.sent.bytes);
+            return self.config.initial_window * PACKET + 2 * passed;
+        }
+        let (gain, packets) = self.cycle.window();
+        // What a burst takes is in flight for the sender until the next report.
+        let burst = ((self.mean_burst - 1.0) * BURST_ROOM).min(MOST_BURST_ROOM);
+        let burst = (burst + LOSS_ROOM * self.random_loss.get().min(0.2)) as u64;
+        let window = (gain * self.product()) as u64 + (packets + burst) * PACKET;
+        let least = if self.proven { LEAST_WINDOW } else { self.config.initial_window };
+        window.max(least * PACKET)
+    }
+
+    /// The bandwidth-delay product in bytes.
+    fn product(&self) -> f64 {
+        self.best.get() / 8.0 * self.delay.base().unwrap_or_default().as_secs_f64()
+    }
+
+    /// Whether so much is in flight that the link is not idle even if nothing follows.
+    fn has_plenty(&self) -> bool {
+        self.in_flight() as f64 > PLENTY * self.product() + (PLENTY_PACKETS * PACKET) as f64
+    }
+
+    fn packet_time(&self) -> Duration {
+        let best = self.best.get();
+        if best <= 0.0 {
+            return self.delay.smoothed().unwrap_or_default();
+        }
+        Duration::from_secs_f64((PACKET * 8) as f64 / best)
+    }
+}

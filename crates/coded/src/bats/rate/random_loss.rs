@@ -1,0 +1,118 @@
+//! How much the link itself loses, apart from what a full queue drops.
+//!
+//! A queue overflows because too much is sent; a noisy link loses whatever is sent. So the link's own loss is learnt
+//! from packets that were sent with less than the rate (while draining what a probe has queued, or because the
+//! application had no more), and when more than that is lost for long, it is the queue that drops.
+
+/// What is learnt fades as so many packets follow.
+const WEIGHT: f64 = 512.0;
+/// The same while what is known does not explain what is lost.
+const QUICK_WEIGHT: f64 = 128.0;
+/// As many packets are taken as lossless at the beginning.
+const PRIOR: f64 = 16.0;
+/// Losses past what is explained, from which on the rest is overflow; and so many more for each of a burst's packets.
+const EXCESS: f64 = 8.0;
+const EXCESS_BURST: f64 = 4.0;
+/// And it fades as so many packets follow.
+const EXCESS_WEIGHT: f64 = 4096.0;
+/// The error of the estimate that is allowed for: so much, and so many of its standard deviations.
+const TOLERANCE: f64 = 0.003;
+const DEVIATIONS: f64 = 2.0;
+/// The greatest share that is believed; what loses more is no link.
+const GREATEST: f64 = 0.9;
+
+/// The packets and losses between two reports.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interval {
+    pub packets: u64,
+    pub lost: u64,
+    /// The share of them that was sent with less than the rate while no queue was full.
+    pub eased: f64,
+    /// The share of them that was sent with more than the rate.
+    pub pressed: f64,
+}
+
+/// The share of packets that are lost for no fault of the sender.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RandomLoss {
+    /// Packets and losses among those that were sent with less than the rate.
+    eased: [f64; 2],
+    /// The same among all.
+    all: [f64; 2],
+    /// Losses past what the link explains, less those that chance does (a cumulative sum test, Page 1954).
+    excess: f64,
+    /// The same for packets that were sent with no more than the rate.
+    calm_excess: f64,
+}
+
+impl Default for RandomLoss {
+    fn default() -> Self {
+        Self { eased: [PRIOR, 0.0], all: [PRIOR, 0.0], excess: 0.0, calm_excess: 0.0 }
+    }
+}
+
+impl RandomLoss {
+    pub(super) fn on_packets(&mut self, interval: &Interval, mean_burst: f64) {
+        let (packets, lost) = (interval.packets as f64, interval.lost as f64);
+        fade(&mut self.all, packets, lost, WEIGHT);
+        if interval.eased > 0.0 {
+            let weight = if self.excess > 0.0 { QUICK_WEIGHT } else { WEIGHT };
+            fade(&mut self.eased, packets * interval.eased, lost * interval.eased, weight);
+        } else if share(self.all) + 4.0 * (share(self.all).max(1.0 / WEIGHT) / WEIGHT).sqrt() < share(self.eased) {
+            // Pressed, it loses less, and not by chance, than was thought without: the link has become better.
+            self.eased = self.all;
+        }
+        let share = self.get();
+        let deviation = (share * mean_burst / self.eased[0].max(1.0)).sqrt();
+        let explained = share + TOLERANCE + DEVIATIONS * deviation;
+        let most = 2.0 * threshold(mean_burst);
+        add_excess(&mut self.excess, packets, lost - packets * explained, most);
+        let calm = 1.0 - interval.pressed;
+        add_excess(&mut self.calm_excess, packets * calm, (lost - packets * explained) * calm, most);
+    }
+
+    /// Whether more is lost than the link itself loses: a queue overflows.
+    pub(super) fn is_overflow(&self, mean_burst: f64) -> bool {
+        self.excess > threshold(mean_burst)
+    }
+
+    /// The same, although no more was sent than the rate.
+    pub(super) fn is_crowded(&self, mean_burst: f64) -> bool {
+        self.calm_excess > threshold(mean_burst)
+    }
+
+    /// The overflow has been answered; what follows counts anew.
+    pub(super) fn answered(&mut self, mean_burst: f64) {
+        self.calm_excess = self.calm_excess.min(threshold(mean_burst) / 2.0);
+    }
+
+    /// The share, below 1.
+    pub(super) fn get(&self) -> f64 {
+        share(self.eased).min(GREATEST)
+    }
+
+    /// The share of all packets that are lost, whatever the reason.
+    pub(super) fn all(&self) -> f64 {
+        share(self.all).min(1.0)
+    }
+}
+
+fn threshold(mean_burst: f64) -> f64 {
+    EXCESS + EXCESS_BURST * mean_burst
+}
+
+fn add_excess(excess: &mut f64, packets: f64, more: f64, most: f64) {
+    let kept = *excess * (1.0 - packets / EXCESS_WEIGHT).max(0.0);
+    *excess = (kept + more).clamp(0.0, most);
+}
+
+fn fade(counts: &mut [f64; 2], packets: f64, lost: f64, weight: f64) {
+    let keep = (1.0 - packets / weight).max(0.0);
+    let take = (weight / packets.max(1.0)).min(1.0);
+    counts[0] = counts[0] * keep + packets * take;
+    counts[1] = counts[1] * keep + lost * take;
+}
+
+fn share(counts: [f64; 2]) -> f64 {
+    counts[1] / counts[0].max(1.0)
+}

@@ -1,0 +1,86 @@
+//! Delivery rates from reports.
+
+use std::collections::VecDeque;
+
+use hopcast_core::Duration;
+
+use super::flight::Sent;
+
+/// The least packets of a sample; fewer are too coarse.
+pub(super) const LEAST_PACKETS: u64 = 8;
+/// At most so many reports are remembered.
+const REPORTS: usize = 64;
+/// So many packets lie at least between two reports that are remembered.
+const SPACING: u64 = 4;
+
+/// The state of the link as a report told it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    /// The highest packet that had arrived, and when it was sent and arrived (each by its own clock).
+    pub highest: u64,
+    pub sent: Sent,
+    pub arrival: u64,
+    /// What would be sent next as the report came.
+    pub next: u64,
+    /// Bytes that had passed the link by then: arrived, or lost for no fault of the sender.
+    pub passed: f64,
+    /// Bytes that had arrived by then.
+    pub received: u64,
+}
+
+/// How much passed the link in what time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    /// What passed, and what of it arrived, in bits per second.
+    pub passed: f64,
+    pub received: f64,
+    /// Whether the sender could have sent more in it.
+    pub limited: bool,
+}
+
+/// The reports of the last round trip or two.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Samples {
+    marks: VecDeque<Mark>,
+}
+
+impl Samples {
+    /// The rate over the last round trip: since a report that was in before the packet at `mark` was sent; over at
+    /// least `least_time`.
+    pub(super) fn sample(&self, mark: &Mark, least_time: Duration) -> Option<Sample> {
+        let from = self.marks.iter().rev().find(|from| {
+            from.next <= mark.highest
+                && mark.highest >= from.highest.saturating_add(LEAST_PACKETS)
+                && mark.arrival.wrapping_sub(from.arrival) >= least_time.as_nanos()
+        })?;
+        // What arrives in a lump may seem faster than the link is, but not faster than it was sent.
+        let arrived = Duration::from_nanos(mark.arrival.wrapping_sub(from.arrival));
+        let time = arrived.max(mark.sent.at.since(from.sent.at));
+        if time.is_zero() {
+            return None;
+        }
+        let per_second = 8.0 / time.as_secs_f64();
+        let passed = (mark.passed - from.passed) * per_second;
+        let received = mark.received.saturating_sub(from.received) as f64 * per_second;
+        Some(Sample { passed, received, limited: mark.sent.limited > from.sent.limited })
+    }
+
+    /// Remembers `mark`, unless another was hardly before it.
+    pub(super) fn push(&mut self, mark: Mark, smoothed: Duration) {
+        let near = self.marks.back().is_some_and(|last| {
+            mark.highest < last.highest.saturating_add(SPACING)
+                || mark.sent.at.since(last.sent.at) < smoothed / 16
+        });
+        if near {
+            return;
+        }
+        if self.marks.len() == REPORTS {
+            self.marks.pop_front();
+        }
+        self.marks.push_back(mark);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.marks.clear();
+    }
+}

@@ -1,0 +1,209 @@
+//! The receiving end of a hop: what arrived over it, and when to tell.
+
+use hopcast_core::{Duration, Instant, earliest};
+
+use super::wire::{self, Arrivals};
+
+/// A report is sent for every so many packets at most.
+const PACKETS: u32 = 4;
+/// How long a report waits for more packets, at least: those of a burst are told of together.
+const LEAST_WAIT: Duration = Duration::from_micros(200);
+/// How long it waits before the round trip is known.
+const FIRST_WAIT: Duration = Duration::from_millis(1);
+/// How long a report may wait for data to travel with, where little arrives.
+const LONGEST_WAIT: Duration = Duration::from_millis(20);
+/// How far behind the highest a packet may be and still be known from a repeated one.
+const REACH: u64 = 1024;
+
+/// What has arrived from one parent.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    /// Drawn when this node started.
+    instance: u16,
+    number: u16,
+    epoch: Option<u32>,
+    highest: Option<u64>,
+    arrived: Instant,
+    packets: u32,
+    bytes: u32,
+    runs: u16,
+    seen: [u64; (REACH / 64) as usize],
+    round_trip: Duration,
+    /// Packets since the last report.
+    untold: u32,
+    /// When the first of them came.
+    since: Instant,
+    told: Instant,
+    due: Option<Instant>,
+    /// Up to which symbol the parent may send new ones.
+    pub(super) granted: u64,
+}
+
+/// Why a packet is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// The sender was restarted since, or has not introduced itself.
+    Epoch,
+    /// It came before.
+    Repeated,
+}
+
+impl Receiver {
+    pub(super) fn new(instance: u16) -> Self {
+        Self {
+            instance,
+            number: 0,
+            epoch: None,
+            highest: None,
+            arrived: Instant::ZERO,
+            packets: 0,
+            bytes: 0,
+            runs: 0,
+            seen: [0; (REACH / 64) as usize],
+            round_trip: Duration::ZERO,
+            untold: 0,
+            since: Instant::ZERO,
+            told: Instant::ZERO,
+            due: None,
+            granted: 0,
+        }
+    }
+
+    /// Takes what the sender says of itself.
+    pub(super) fn on_info(&mut self, now: Instant, info: &wire::Info) {
+        if self.epoch != Some(info.epoch) {
+            let instance = self.instance;
+            *self = Self { number: self.number, granted: self.granted, ..Self::new(instance) };
+            self.epoch = Some(info.epoch);
+        }
+        self.round_trip = Duration::from_micros(u64::from(info.round_trip));
+        if info.ask {
+            self.report_at(now);
+        }
+    }
+
+    /// The highest sequence number that has arrived.
+    pub(super) const fn highest(&self) -> Option<u64> {
+        self.highest
+    }
+
+    pub(super) fn round_trip(&self) -> Duration {
+        self.round_trip
+    }
+
+    /// How long it takes the parent to hear of what has changed here, besides the round trip.
+    pub(super) fn interval(&self) -> Duration {
+        if self.round_trip.is_zero() { FIRST_WAIT } else { (self.round_trip / 4).max(LEAST_WAIT) }
+    }
+
+    /// Takes a packet of so many bytes, unless it came before.
+    pub(super) fn on_data(&mut self, now: Instant, data: &wire::Data<'_>, bytes: usize) -> Result<(), Refused> {
+        if self.epoch.is_none_or(|epoch| epoch as u8 != data.epoch) {
+            return Err(Refused::Epoch);
+        }
+        let expected = self.highest.map_or(0, |highest| highest + 1);
+        let sequence = match self.highest {
+            None => u64::from(data.sequence),
+            Some(_) => wire::complete(data.sequence, 24, expected),
+        };
+        let gap = sequence > expected && self.highest.is_some();
+        self.note(sequence)?;
+        if self.highest.is_none_or(|highest| sequence > highest) {
+            self.highest = Some(sequence);
+            self.arrived = now;
+            self.runs = self.runs.wrapping_add(u16::from(gap));
+        }
+        self.packets = self.packets.wrapping_add(1);
+        self.bytes = self.bytes.wrapping_add(bytes as u32);
+        self.untold += 1;
+        self.schedule(now, gap);
+        if data.ask {
+            self.report_at(now);
+        }
+        Ok(())
+    }
+
+    /// Marks a sequence number as seen.
+    fn note(&mut self, sequence: u64) -> Result<(), Refused> {
+        let bit = |sequence: u64| ((sequence % REACH / 64) as usize, 1_u64 << (sequence % 64));
+        match self.highest {
+            Some(highest) if sequence > highest => {
+                for passed in highest + 1..=sequence.min(highest + REACH) {
+                    let (word, mask) = bit(passed);
+                    self.seen[word] &= !mask;
+                }
+            }
+            Some(highest) if highest - sequence >= REACH => return Err(Refused::Repeated),
+            Some(_) | None => {}
+        }
+        let (word, mask) = bit(sequence);
+        if self.seen[word] & mask != 0 {
+            return Err(Refused::Repeated);
+        }
+        self.seen[word] |= mask;
+        Ok(())
+    }
+
+    fn schedule(&mut self, now: Instant, gap: bool) {
+        let interval = self.interval();
+        let quiet = now.since(self.told);
+        if self.untold == 1 {
+            self.since = now;
+        }
+        let many = self.untold >= PACKETS && (gap || now.since(self.since) <= interval * 2);
+        let at = if many || gap && quiet >= interval {
+            // Not more often than is of use, unless something is missing.
+            if gap { now } else { now.max(self.told + self.round_trip / 4) }
+        } else if quiet > interval * 2 && !gap {
+            // Little arrives: the report may wait for data that goes the same way.
+            now + LONGEST_WAIT.min(self.round_trip * 2).max(interval)
+        } else {
+            now + interval
+        };
+        self.due = earliest(self.due, Some(at));
+    }
+
+    /// Sees to it that the next report is sent at `at`, or before.
+    pub(super) fn report_at(&mut self, at: Instant) {
+        self.due = earliest(self.due, Some(at));
+    }
+
+    /// When the next report is to be sent.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Whether a report would go well with data that is being sent.
+    pub(super) fn is_welcome(&self, now: Instant) -> bool {
+        // Half of the time that it may wait is over.
+        self.due.is_some_and(|due| now.since(self.since) >= due.since(now))
+    }
+
+    /// Makes a report, but for what the node knows: floor, grant and ranks.
+    pub(super) fn report(&mut self, now: Instant, session: u32) -> Option<wire::Report<'static>> {
+        let epoch = self.epoch?;
+        self.number = self.number.wrapping_add(1);
+        (self.untold, self.due, self.told) = (0, None, now);
+        let hold = now.since(self.arrived).as_micros().min(u64::from(u16::MAX));
+        let arrivals = self.highest.map(|highest| Arrivals {
+            highest: highest as u32 & 0xFF_FFFF,
+            at: (self.arrived.as_nanos() >> 4) as u32,
+            hold: hold as u16,
+            packets: self.packets & 0xFF_FFFF,
+            bytes: self.bytes,
+            runs: self.runs,
+        });
+        Some(wire::Report {
+            session,
+            epoch: epoch as u8,
+            instance: self.instance,
+            number: self.number,
+            arrivals,
+            floor: 0,
+            grant: 0,
+            base: 0,
+            complete: true,
+            list: &[],
+        })
+    }
+}

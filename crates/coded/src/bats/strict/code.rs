@@ -1,0 +1,23 @@
+//! The outer code of a block, as both ends have it.
+
+use hopcast_code::bats::{BatchSize, InnerField, Parameters, Sampling, Start};
+
+use super::super::store::Shape;
+
+/// The code of a session's blocks: systematic batches, then repairs with even sampling. `None` for a shape that no
+/// code has.
+pub(super) fn parameters(shape: Shape) -> Option<Parameters> {
+    let batch = BatchSize::new(shape.batch.symbols(), InnerField::Gf256).ok()?;
+    let parameters = Parameters::new(usize::from(shape.block), usize::from(shape.symbol), batch).ok()?;
+    Some(parameters.sampling(Sampling::Even { session: 0 }).start(Start::Systematic))
+}
+
+/// What tells the codes of blocks apart.
+pub(super) const fn session(session: u32, block: u64) -> u32 {
+    session.wrapping_mul(0x9E37_79B9) ^ block as u32
+}
+
+/// A session's blocks under way at most, for so many batches held.
+pub(super) fn window(shape: Shape, batches: u16) -> u64 {
+    (u64::from(batches) / shape.batches()).clamp(2, super::account::MOST_BLOCKS as u64)
+}

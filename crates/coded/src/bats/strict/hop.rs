@@ -1,0 +1,346 @@
+//! The sending end of a hop: how much of each batch one child has been sent, and what it gets next.
+
+use std::collections::VecDeque;
+use core::ops::Range;
+
+use hopcast_core::{Duration, Instant, Stream, earliest};
+
+use super::account::Hop;
+use super::heard::Heard;
+use super::meter::Meter;
+use super::plan::{Basis, Recoding};
+use super::ring::Ring;
+use super::super::rate::{self, HopReport, LinkRate};
+use super::super::sender::{Cause, Refused};
+use super::super::wire::{self, Report};
+
+/// INFO is repeated while data is sent.
+const INFO_EVERY: Duration = Duration::from_millis(50);
+/// Packets that may be sent before the child has granted any.
+const FIRST_CREDIT: u64 = 128;
+/// Before a report comes, INFO goes with the first datagrams, and then with every so many.
+const UNHEARD: u64 = 4;
+/// The share of the hop's rate below which capacity is to spare.
+const USE: f64 = 0.25;
+/// Ethernet, IPv4 and UDP.
+const AROUND: u64 = 42;
+/// The size of a packet before any is measured.
+const PACKET: f64 = 1514.0;
+/// A queue that delays by less than this besides an eighth of the round trip is none.
+const QUEUE: Duration = Duration::from_millis(1);
+
+/// What is sent to one child.
+#[derive(Debug)]
+pub(super) struct Sender {
+    pub(super) rate: LinkRate,
+    /// Drawn when this node started.
+    epoch: u32,
+    next: u64,
+    /// Up to which sequence number the child takes packets.
+    credit: u64,
+    child: Option<Heard>,
+    /// The batches that the ring has, from this serial number on.
+    shares: VecDeque<Share>,
+    first: u64,
+    /// No batch before this one is due.
+    head: u64,
+    /// The batch that was served last.
+    turn: u64,
+    /// How many packets are due.
+    backlog: u64,
+    recoding: Recoding,
+    meter: Meter,
+    /// Whether spare capacity is used.
+    spare: bool,
+    probe: Option<Instant>,
+    info: Instant,
+    /// Packets sent without any report, and that number when INFO was sent last.
+    unheard: u64,
+    informed: Option<u64>,
+    /// INFO has gone with the probe that is due.
+    asked: bool,
+    /// A probe has been sent, and no report has come since: every packet asks for one.
+    asking: bool,
+}
+
+/// What a child has been sent of a batch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    /// Of the packets here, so many as they came.
+    forwarded: u8,
+    sent: u16,
+    due: u16,
+}
+
+/// A packet to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Packet {
+    pub(super) serial: u64,
+    /// A packet as it came, by its number; or else a combination of all.
+    pub(super) row: Option<u8>,
+    pub(super) cause: Cause,
+}
+
+impl Sender {
+    pub(super) fn new(spare: bool, mut random: Stream) -> Self {
+        let epoch = random.bits() as u32;
+        Self {
+            rate: LinkRate::new(rate::Config::default(), random),
+            epoch,
+            next: 0,
+            credit: FIRST_CREDIT,
+            child: None,
+            shares: VecDeque::new(),
+            first: 0,
+            head: 0,
+            turn: 0,
+            backlog: 0,
+            recoding: Recoding::default(),
+            meter: Meter::default(),
+            spare,
+            probe: None,
+            info: Instant::ZERO,
+            unheard: 0,
+            informed: None,
+            asked: false,
+            asking: false,
+        }
+    }
+
+    /// Begins with another session, whose ring is empty.
+    pub(super) fn start(&mut self) {
+        self.shares.clear();
+        (self.first, self.head, self.turn, self.backlog) = (0, 0, 0, 0);
+        self.credit = self.next + FIRST_CREDIT;
+        self.child = None;
+        self.probe = None;
+        (self.unheard, self.informed, self.asked) = (0, None, false);
+    }
+
+    pub(super) const fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// The sequence number of the next packet.
+    pub(super) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// How many packets wait.
+    pub(super) const fn backlog(&self) -> u64 {
+        self.backlog
+    }
+
+    /// What is measured of the hop.
+    pub(super) fn hop(&self) -> Hop {
+        self.child.map_or_else(|| Hop::new(0.0, 1.0), |child| Hop::new(child.loss(), child.burst()))
+    }
+
+    /// The mean size of the packets that are sent, headers of lower layers included.
+    pub(super) fn packet_size(&self) -> f64 {
+        self.meter.measured().map_or(PACKET, |measured| measured.size)
+    }
+
+    /// A batch has begun: the plan is brought up to date. `budget`: the bytes to spend on it.
+    pub(super) fn begin(&mut self, ring: &Ring, symbols: usize, budget: f64) {
+        let Some(child) = &self.child else { return };
+        let last = ring.end().saturating_sub(1);
+        let depth = ring.get(last).map_or(0, |slot| slot.depth);
+        let budget = (budget / self.packet_size()).clamp(1.0, 8.0 * symbols as f64);
+        let basis = Basis { loss: child.loss(), burst: child.burst(), depth: 1 << depth, budget };
+        self.recoding.update(&basis, &ring.ranks()[..=symbols], last);
+    }
+
+    /// Batches have changed: finds out anew what is due of them.
+    pub(super) fn refresh(&mut self, ring: &Ring, serials: Range<u64>) {
+        while self.first < ring.first() {
+            let share = self.shares.pop_front().unwrap_or_default();
+            self.backlog -= u64::from(share.due);
+            self.first += 1;
+        }
+        self.shares.resize((ring.end() - self.first) as usize, Share::default());
+        let idle = self.spare && self.is_idle();
+        for serial in serials.start.max(self.first)..serials.end {
+            let (Some(slot), Some(share)) = (ring.get(serial), self.shares.get_mut((serial - self.first) as usize))
+            else {
+                break;
+            };
+            let rank = slot.batch.rank();
+            let new = u16::from(rank.saturating_sub(share.forwarded));
+            let planned = if ring.is_over(serial) { self.recoding.packets(serial, rank, idle) } else { 0 };
+            let due = new.max(planned.saturating_sub(share.sent));
+            self.backlog = self.backlog + u64::from(due) - u64::from(share.due);
+            share.due = due;
+            if due > 0 {
+                self.head = self.head.min(serial);
+            }
+        }
+    }
+
+    /// Whether little of the link is used.
+    fn is_idle(&self) -> bool {
+        let Some(measured) = self.meter.measured() else { return true };
+        measured.bits < USE * self.rate.rate().bits_per_sec() as f64
+    }
+
+    /// Takes a report.
+    ///
+    /// # Errors
+    ///
+    /// It is old or makes no sense; nothing has changed.
+    pub(super) fn on_report(&mut self, now: Instant, report: &Report<'_>) -> Result<(), Refused> {
+        let known = self.child.filter(|child| child.instance == report.instance);
+        if known.is_some_and(|child| report.number.wrapping_sub(child.number) as i16 <= 0) {
+            return Err(Refused::Stale);
+        }
+        let arrivals = report.arrivals.filter(|_| report.epoch == self.epoch as u8);
+        let highest = arrivals.map(|arrivals| wire::complete(arrivals.highest, 24, self.next));
+        if highest.is_some_and(|highest| highest >= self.next) {
+            return Err(Refused::Absurd);
+        }
+        let restarted = self.child.is_some() && known.is_none();
+        if restarted {
+            // It grants what it has room for, and knows nothing of the session.
+            self.credit = self.next + FIRST_CREDIT;
+            self.info = now;
+        }
+        let mut child = known.unwrap_or_else(|| Heard::new(report, highest.unwrap_or(0)));
+        child.number = report.number;
+        if let (Some(arrivals), Some(highest)) = (arrivals, highest) {
+            child.add(&arrivals, highest);
+            let hop = HopReport {
+                highest,
+                arrival_ns: child.at,
+                hold: Duration::from_micros(u64::from(arrivals.hold)),
+                received_packets: child.packets,
+                received_bytes: child.bytes,
+                mean_burst: child.burst(),
+            };
+            // What it cannot believe, or knows, it leaves alone.
+            _ = self.rate.on_report(now, &hop);
+            self.credit = self.credit.max(highest + 1 + u64::from(report.grant));
+        }
+        self.child = Some(child);
+        self.unheard = 0;
+        (self.probe, self.asking) = (None, false);
+        Ok(())
+    }
+
+    /// Whether the link and the child would take a packet now.
+    pub(super) fn is_ready(&self, now: Instant) -> bool {
+        self.next < self.credit && self.rate.may_send(now)
+    }
+
+    /// What to send now, if anything.
+    pub(super) fn choose(&mut self, now: Instant, ring: &Ring) -> Option<Packet> {
+        if self.probe_is_due(now) {
+            return self.choose_probe(ring);
+        }
+        if self.backlog == 0 || !self.is_ready(now) {
+            return None;
+        }
+        let due = |serial: u64| self.shares.get(serial.checked_sub(self.first)? as usize).filter(|share| share.due > 0);
+        let end = ring.end();
+        let head = (self.head.max(self.first)..end).find(|&serial| due(serial).is_some())?;
+        // The batches that are interleaved take turns.
+        let among = (head + (1 << ring.get(head)?.depth)).min(end);
+        let serial = (head.max(self.turn + 1)..among).find(|&serial| due(serial).is_some()).unwrap_or(head);
+        let share = due(serial)?;
+        let new = share.forwarded < ring.get(serial)?.batch.rank();
+        self.head = head;
+        let (row, cause) = if new { (Some(share.forwarded), Cause::First) } else { (None, Cause::Repair) };
+        Some(Packet { serial, row, cause })
+    }
+
+    /// A packet that is of some use, whatever the child has.
+    fn choose_probe(&self, ring: &Ring) -> Option<Packet> {
+        let last = ring.end().checked_sub(1)?;
+        let serial = self.head.clamp(ring.first(), last);
+        (ring.get(serial)?.batch.rank() > 0).then_some(Packet { serial, row: None, cause: Cause::Probe })
+    }
+
+    /// Notes that a packet is sent, in a datagram of so many bytes; `more`: another could follow.
+    pub(super) fn on_sent(&mut self, now: Instant, packet: &Packet, ring: &Ring, bytes: usize, more: bool) {
+        let sequence = self.next;
+        self.next += 1;
+        self.turn = packet.serial;
+        if let Some(share) = self.shares.get_mut(packet.serial.saturating_sub(self.first) as usize) {
+            share.sent = share.sent.saturating_add(1);
+            share.forwarded += u8::from(packet.row.is_some());
+        }
+        self.refresh(ring, packet.serial..packet.serial + 1);
+        // Where a queue stands, the link is not idle for want of data, even if there is none.
+        let standing = self.rate.srtt().zip(self.rate.min_rtt());
+        let full = standing.is_some_and(|(rtt, least)| rtt > least + least / 8 + QUEUE);
+        self.rate.on_sent(now, sequence, bytes as u64, !more && self.backlog == 0 && !full);
+        self.meter.packet(now, bytes as u64 + AROUND);
+        self.unheard += u64::from(self.child.is_none());
+        if packet.cause == Cause::Probe {
+            self.probed(now);
+        }
+    }
+
+    /// The probe timeout has gone off, and a probe is sent, if only to ask.
+    pub(super) fn probed(&mut self, now: Instant) {
+        self.rate.on_probe();
+        (self.asked, self.asking) = (false, true);
+        self.probe = Some(now + self.rate.probe_timeout());
+    }
+
+    pub(super) const fn is_asking(&self) -> bool {
+        self.asking
+    }
+
+    /// Sees to it that a probe is sent if something waits, `wants`, and no report comes.
+    pub(super) fn arm(&mut self, now: Instant, wants: bool) {
+        let unheard = self.child.is_none() && self.next > 0;
+        if !wants && !unheard && self.backlog == 0 {
+            self.probe = None;
+        } else if self.probe.is_none() {
+            self.probe = Some(now + self.rate.probe_timeout());
+        }
+    }
+
+    pub(super) fn probe_is_due(&self, now: Instant) -> bool {
+        self.probe.is_some_and(|at| at <= now)
+    }
+
+    /// Whether INFO is to go with what is sent now.
+    pub(super) fn info_is_due(&self, now: Instant) -> bool {
+        if self.probe_is_due(now) {
+            !self.asked
+        } else if self.child.is_some() {
+            self.info <= now
+        } else {
+            let often = self.unheard < UNHEARD || self.unheard.is_multiple_of(2 * UNHEARD);
+            often && self.informed != Some(self.unheard)
+        }
+    }
+
+    pub(super) fn informed(&mut self, now: Instant) {
+        self.info = now + INFO_EVERY;
+        self.informed = Some(self.unheard);
+        self.asked = self.probe_is_due(now);
+    }
+
+    /// What a test that fails shows.
+    #[cfg(test)]
+    pub(super) fn state(&self) -> String {
+        format!(
+            "next {} credit {} head {} in flight {} idle {} measured {:?}",
+            self.next,
+            self.credit,
+            self.head,
+            self.rate.in_flight(),
+            self.is_idle(),
+            self.meter.measured(),
+        )
+    }
+
+    /// When there is something to do next; `something`: the source could make a packet.
+    pub(super) fn deadline(&self, something: bool) -> Option<Instant> {
+        let open = (self.backlog > 0 || something) && self.next < self.credit;
+        let send = if open { self.rate.next_send() } else { None };
+        earliest(send, self.probe)
+    }
+}

@@ -1,0 +1,51 @@
+//! What is going over a hop.
+
+use hopcast_core::{Duration, Instant};
+
+/// The span that is measured at a time.
+const SPAN: Duration = Duration::from_millis(20);
+
+/// The packets of one hop, counted and made rates of.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    since: Instant,
+    bytes: u64,
+    packets: u64,
+    last: Option<Measured>,
+}
+
+/// The rates of the last span.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measured {
+    /// Bits per second.
+    pub(super) bits: f64,
+    /// Bytes of a packet.
+    pub(super) size: f64,
+}
+
+impl Meter {
+    /// A packet of so many bytes is sent.
+    pub(super) fn packet(&mut self, now: Instant, bytes: u64) {
+        self.fold(now);
+        self.bytes += bytes;
+        self.packets += 1;
+    }
+
+    /// The rates, once they are known.
+    pub(super) const fn measured(&self) -> Option<Measured> {
+        self.last
+    }
+
+    fn fold(&mut self, now: Instant) {
+        let elapsed = now.since(self.since);
+        if elapsed < SPAN {
+            return;
+        }
+        let seconds = elapsed.as_secs_f64();
+        self.last = Some(Measured {
+            bits: self.bytes as f64 * 8.0 / seconds,
+            size: self.bytes as f64 / self.packets.max(1) as f64,
+        });
+        *self = Self { since: now, last: self.last, ..Self::default() };
+    }
+}

@@ -1,0 +1,83 @@
+//! What the source knows of the way to the sink: how much the worst hop loses, and how much of a batch arrives.
+
+use super::account::Hop;
+use super::order::DEEPEST;
+
+/// Packets to spend on a batch, as a share of those that the worst hop needs for the whole of it: a little fewer than one
+/// is best over six hops, whatever they lose, and by half a percent at most better than this.
+const SPENT: f64 = 0.98;
+/// Below this loss nothing is.
+const LEAST_LOSS: f64 = 0.002;
+/// Losses in bursts longer than this are spread over several batches ...
+const BURSTS: f64 = 1.5;
+/// ... so many for each packet of a burst.
+const SPREAD: f64 = 2.0;
+/// At most, as a power of two.
+const MOST_DEPTH: u8 = 4;
+
+/// What is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Path {
+    symbols: f64,
+    /// The loss and the mean burst of the worst hop.
+    loss: f64,
+    burst: f64,
+    /// The share of packets that arrives without any repair.
+    arrives: f64,
+    /// The mean rank at the sink of whole batches, once it is known.
+    mean: f64,
+}
+
+impl Path {
+    /// Before anything is known, for batches of so many symbols.
+    pub(super) const fn new(symbols: usize) -> Self {
+        Self { symbols: symbols as f64, loss: 0.0, burst: 1.0, arrives: 1.0, mean: 0.0 }
+    }
+
+    /// Takes what is known of each hop, and of the ranks behind the last.
+    pub(super) fn update<'a>(&mut self, hops: impl Iterator<Item = &'a Hop>, mean: f64) {
+        (self.loss, self.burst, self.arrives) = (0.0, 1.0, 1.0);
+        for hop in hops {
+            self.loss = self.loss.max(hop.loss());
+            self.burst = self.burst.max(hop.burst());
+            self.arrives *= 1.0 - hop.loss();
+        }
+        self.mean = mean.min(self.symbols);
+    }
+
+    pub(super) fn is_lossy(&self) -> bool {
+        self.loss > LEAST_LOSS
+    }
+
+    /// How many packets each hop should spend on a whole batch.
+    pub(super) fn budget(&self) -> f64 {
+        (SPENT * self.symbols / (1.0 - self.loss.min(0.8))).max(self.symbols)
+    }
+
+    /// The rank that is expected of a batch of so many packets.
+    pub(super) fn expected(&self, packets: u16) -> f64 {
+        let packets = f64::from(packets);
+        // Small batches are sent hardly more often than they are large.
+        packets * (self.arrives + (self.whole() - self.arrives) * (packets / self.symbols).min(1.0))
+    }
+
+    /// And its variance.
+    pub(super) fn variance(&self, packets: u16) -> f64 {
+        let share = self.expected(packets) / f64::from(packets.max(1));
+        f64::from(packets) * share * (1.0 - share)
+    }
+
+    /// The share of a whole batch that arrives.
+    fn whole(&self) -> f64 {
+        if self.mean > 0.0 { (self.mean / self.symbols).max(self.arrives) } else { 1.0 }
+    }
+
+    /// How many batches to interleave of a block of so many, as a power of two.
+    pub(super) fn depth(&self, batches: u64) -> u8 {
+        if self.burst < BURSTS || !self.is_lossy() {
+            return 0;
+        }
+        let wanted = (SPREAD * self.burst).log2().ceil() as u8;
+        wanted.min(MOST_DEPTH).min(DEEPEST).min(batches.max(1).ilog2() as u8)
+    }
+}

@@ -1,0 +1,82 @@
+//! How many packets a node sends of a batch: adaptive recoding (BAR), for what it has measured.
+
+use hopcast_code::bats::ranks::{Channel, Ranks, Scheme};
+use hopcast_code::bats::recoding::{Plan, Repairs};
+
+/// A plan is made anew after so many batches.
+const BATCHES: u64 = 128;
+/// Or when the loss differs by such a share of it, and by so much more, or the budget by such a share.
+const LOSS_SHARE: f64 = 0.1;
+const LOSS: f64 = 0.005;
+const BUDGET_SHARE: f64 = 0.01;
+/// Where capacity is to spare, so many packets are sent that a batch passes the hop as it is with this probability.
+const CERTAINTY: f64 = 0.99;
+/// Losses in bursts shorter than this count as independent.
+const BURSTS: f64 = 1.5;
+
+/// What a plan is made for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Basis {
+    /// The share of packets lost, and how many in a row.
+    pub(super) loss: f64,
+    pub(super) burst: f64,
+    /// How many batches are interleaved.
+    pub(super) depth: u32,
+    /// How many packets to spend on a batch, on average.
+    pub(super) budget: f64,
+}
+
+/// The plan of one hop.
+#[derive(Debug, Default)]
+pub(super) struct Recoding {
+    plan: Option<Plan>,
+    repairs: Option<Repairs>,
+    basis: Basis,
+    since: u64,
+}
+
+impl Recoding {
+    /// Sees to it that the plan is one for `basis` and for batches that have been over with such ranks, when the batch
+    /// of that number is the next.
+    pub(super) fn update(&mut self, basis: &Basis, ranks: &[f64], serial: u64) {
+        let old = &self.basis;
+        let same = (basis.loss - old.loss).abs() <= LOSS + LOSS_SHARE * old.loss
+            && (basis.budget - old.budget).abs() <= BUDGET_SHARE * old.budget
+            && (basis.burst - old.burst).abs() <= 0.25 * old.burst
+            && basis.depth == old.depth;
+        if self.plan.is_some() && same && serial < self.since + BATCHES {
+            return;
+        }
+        let Some(channel) = channel(basis) else { return };
+        let most = ranks.len() - 1;
+        // Before any batch was over, all are taken for whole.
+        let ranks = Ranks::new(ranks).unwrap_or_else(|_| Ranks::full(most));
+        self.plan = Some(Plan::new(&ranks, &channel, Scheme::Random, 1, basis.budget));
+        self.repairs = Some(Repairs::new(&channel, most, CERTAINTY));
+        (self.basis, self.since) = (*basis, serial);
+    }
+
+    /// How many packets to send of a batch of a rank; `idle`: with capacity to spare.
+    pub(super) fn packets(&self, serial: u64, rank: u8, idle: bool) -> u16 {
+        let deficit = usize::from(rank);
+        let packets = match (&self.plan, &self.repairs) {
+            (_, Some(repairs)) if idle => repairs.packets(deficit),
+            // By multiples of the golden ratio each policy has its share over short stretches too.
+            (Some(plan), _) => plan.policy((serial as u32).wrapping_mul(0x9E37_79B9)).packets(0, deficit),
+            (None, _) => deficit,
+        };
+        packets.min(4 * deficit) as u16
+    }
+}
+
+/// The hop as a batch sees it.
+fn channel(basis: &Basis) -> Option<Channel> {
+    let loss = basis.loss.clamp(0.0, 0.9);
+    if basis.burst < BURSTS || loss == 0.0 {
+        return Channel::independent(loss, 256).ok();
+    }
+    // Gilbert's: nothing passes in the bad state, which is left with probability 1 / burst.
+    let leave = 1.0 / basis.burst;
+    let enter = (leave * loss / (1.0 - loss)).min(1.0);
+    Channel::bursty([0.0, 1.0], [enter, leave], 256).ok().map(|channel| channel.interleaved(basis.depth))
+}

@@ -1,0 +1,178 @@
+//! The batches that a node has at hand: those that packets are coming of, and those that were, for a while.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::super::batch::Batch;
+use super::super::span::MOST;
+use super::super::wire::BatchHeader;
+
+/// Batches in the order in which their first packets came.
+#[derive(Debug)]
+pub(super) struct Ring {
+    slots: VecDeque<Slot>,
+    /// The serial number of the first of them.
+    first: u64,
+    /// All before this one are over: so many have come since that no packet of theirs is expected.
+    closed: u64,
+    places: BTreeMap<(u64, u16), u64>,
+    most: usize,
+    spare: Vec<Batch>,
+    /// The greatest block that was heard of.
+    block: u64,
+    /// How often batches were over with each rank; fades.
+    ranks: [f64; MOST + 1],
+}
+
+/// A batch.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) block: u64,
+    pub(super) header: BatchHeader,
+    /// How many batches are interleaved, as a power of two.
+    pub(super) depth: u8,
+    pub(super) batch: Batch,
+    /// Nothing has come for a while.
+    settled: bool,
+    closed: bool,
+}
+
+/// What is known of the ranks fades as so many batches follow.
+const MEMORY: f64 = 256.0;
+/// Batches that are kept as memory to be used again.
+const SPARE: usize = 16;
+
+impl Ring {
+    /// A ring of at most `most` batches, in a session that is at `block`.
+    pub(super) fn new(most: usize, block: u64) -> Self {
+        Self {
+            slots: VecDeque::new(),
+            first: 0,
+            closed: 0,
+            places: BTreeMap::new(),
+            most: most.max(2),
+            spare: Vec::new(),
+            block,
+            ranks: [0.0; MOST + 1],
+        }
+    }
+
+    /// The serial number of the first batch at hand, and that after the last.
+    pub(super) const fn first(&self) -> u64 {
+        self.first
+    }
+
+    pub(super) fn end(&self) -> u64 {
+        self.first + self.slots.len() as u64
+    }
+
+    /// The greatest block so far.
+    pub(super) const fn block(&self) -> u64 {
+        self.block
+    }
+
+    pub(super) fn get(&self, serial: u64) -> Option<&Slot> {
+        self.slots.get(serial.checked_sub(self.first)? as usize)
+    }
+
+    fn get_mut(&mut self, serial: u64) -> Option<&mut Slot> {
+        self.slots.get_mut(serial.checked_sub(self.first)? as usize)
+    }
+
+    /// How often batches were over with each rank, from 0 on.
+    pub(super) const fn ranks(&self) -> &[f64; MOST + 1] {
+        &self.ranks
+    }
+
+    /// Whether all of a batch has come that is expected.
+    pub(super) fn is_over(&self, serial: u64) -> bool {
+        serial < self.closed || self.get(serial).is_some_and(|slot| slot.closed || slot.settled)
+    }
+
+    /// Whether there is a batch that may yet settle.
+    pub(super) fn is_open(&self) -> bool {
+        (self.closed.max(self.first)..self.end()).any(|serial| !self.is_over(serial))
+    }
+
+    /// The place of a batch, a new one if it has none. The batches are over that have serial numbers from the one
+    /// before the call up to the other.
+    pub(super) fn admit(&mut self, block: u64, header: BatchHeader, depth: u8) -> (u64, core::ops::Range<u64>) {
+        let key = (block, header.id);
+        if let Some(&serial) = self.places.get(&key) {
+            return (serial, 0..0);
+        }
+        if self.slots.len() >= self.most {
+            self.drop_first();
+        }
+        let batch = self.spare.pop().unwrap_or_default();
+        self.slots.push_back(Slot { block, header, depth, batch, settled: false, closed: false });
+        let serial = self.end() - 1;
+        self.places.insert(key, serial);
+        self.block = self.block.max(block);
+        let before = self.closed.max(self.first);
+        self.closed = before.max((serial + 1).saturating_sub(1 << depth));
+        for over in before..self.closed {
+            let rank = self.get(over).map_or(0, |slot| slot.batch.rank());
+            self.count(rank);
+        }
+        (serial, before..self.closed)
+    }
+
+    /// A batch that will not grow any more.
+    pub(super) fn close(&mut self, serial: u64) {
+        if let Some(slot) = self.get_mut(serial) {
+            slot.closed = true;
+        }
+    }
+
+    /// Takes a packet for a batch with what `push` does. Whether it was innovative.
+    pub(super) fn grow(&mut self, serial: u64, push: impl FnOnce(&mut Batch) -> bool) -> bool {
+        let Some(slot) = self.get_mut(serial) else { return false };
+        let innovative = push(&mut slot.batch);
+        slot.settled &= !innovative;
+        innovative
+    }
+
+    /// Nothing has come for a while: the batches that are thereby over, and perhaps some others.
+    pub(super) fn settle(&mut self) -> core::ops::Range<u64> {
+        let begin = self.closed.max(self.first);
+        for serial in begin..self.end() {
+            if let Some(slot) = self.get_mut(serial) {
+                slot.settled = true;
+            }
+        }
+        begin..self.end()
+    }
+
+    /// The session is at least at `block`: batches of earlier ones are of no use.
+    pub(super) fn drop_before(&mut self, block: u64) {
+        self.block = self.block.max(block);
+        while self.slots.front().is_some_and(|slot| slot.block < block) {
+            self.drop_first();
+        }
+    }
+
+    fn drop_first(&mut self) {
+        let Some(slot) = self.slots.pop_front() else { return };
+        self.places.remove(&(slot.block, slot.header.id));
+        self.first += 1;
+        if self.spare.len() < SPARE {
+            let mut batch = slot.batch;
+            batch.clear();
+            self.spare.push(batch);
+        }
+    }
+
+    fn count(&mut self, rank: u8) {
+        let sum: f64 = self.ranks.iter().sum();
+        if sum > MEMORY {
+            self.ranks.iter_mut().for_each(|share| *share *= 1.0 - 1.0 / MEMORY);
+        }
+        self.ranks[usize::from(rank).min(MOST)] += 1.0;
+    }
+
+    /// How many batches are at hand.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+}

@@ -1,0 +1,333 @@
+//! The far end: blocks are decoded, their symbols delivered in order, and an account is given of what they lack.
+
+use std::collections::VecDeque;
+
+use hopcast_code::bats::{Decoder, Parameters};
+use hopcast_code::rlnc::Outcome;
+use hopcast_core::{Duration, Instant};
+
+use super::super::span::{MOST, Vector};
+use super::super::store::Shape;
+use super::super::wire;
+use super::account::{Account, List};
+use super::code;
+use super::order::Order;
+
+/// When nothing has come for so long, what was under way is lost.
+pub(super) const QUIET: Duration = Duration::from_millis(5);
+/// The mean rank is that of so many batches.
+const MEMORY: f64 = 64.0;
+
+/// What decodes a session.
+pub(super) struct Sink {
+    shape: Shape,
+    session: u32,
+    parameters: Parameters,
+    window: u64,
+    instance: u16,
+    number: u16,
+    /// The first block that is not over, and the position of the next symbol in it.
+    first: u64,
+    next: usize,
+    /// The blocks from the first on that are known of.
+    blocks: VecDeque<Block>,
+    spare: Vec<Decoder>,
+    latest: Option<(u64, u16)>,
+    arrived: Instant,
+    mean: f64,
+    /// Symbols that were given up since anything was delivered.
+    lost: u64,
+    padded: Vec<u8>,
+}
+
+/// A block that is not over.
+#[derive(Default)]
+struct Block {
+    decoder: Option<Decoder>,
+    depth: u8,
+    /// How many symbols it has, once that is known.
+    count: Option<u16>,
+    /// How many packets were innovative, in all and of each batch.
+    rank: u16,
+    ranks: Vec<u8>,
+    /// How many systematic batches have been counted for the mean.
+    counted: u16,
+    /// After the last systematic batch that was heard of.
+    heard: u16,
+    /// When it was last heard of something new.
+    grown: Instant,
+}
+
+/// A packet that is to be decoded.
+pub(super) struct Arrived<'a> {
+    pub(super) block: u64,
+    pub(super) header: wire::BatchHeader,
+    pub(super) depth: u8,
+    pub(super) index: Option<u8>,
+    pub(super) vector: &'a Vector,
+    pub(super) payload: &'a [u8],
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    Innovative,
+    Redundant,
+    /// There is no place for its block yet.
+    Beyond,
+    /// It contradicts what is known.
+    Absurd,
+}
+
+impl Sink {
+    /// A sink from the symbol `floor` on; `None` for a shape that no code has.
+    pub(super) fn new(shape: Shape, session: u32, batches: u16, floor: u64, instance: u16) -> Option<Self> {
+        Some(Self {
+            parameters: code::parameters(shape)?,
+            window: code::window(shape, batches),
+            shape,
+            session,
+            instance,
+            number: 0,
+            first: floor / u64::from(shape.block),
+            next: (floor % u64::from(shape.block)) as usize,
+            blocks: VecDeque::new(),
+            spare: Vec::new(),
+            latest: None,
+            arrived: Instant::ZERO,
+            mean: 0.0,
+            lost: 0,
+            padded: vec![0; usize::from(shape.symbol)],
+        })
+    }
+
+    /// The first symbol that is not delivered.
+    pub(super) const fn floor(&self) -> u64 {
+        self.first * self.shape.block as u64 + self.next as u64
+    }
+
+    /// How many blocks must be given up to make place for one.
+    pub(super) const fn crowded(&self, block: u64) -> u64 {
+        (block + 1).saturating_sub(self.first + self.window)
+    }
+
+    /// Takes a packet.
+    pub(super) fn push(&mut self, now: Instant, packet: &Arrived<'_>) -> Taken {
+        self.arrived = now;
+        if packet.block < self.first {
+            return Taken::Redundant;
+        }
+        if packet.block >= self.first + self.window {
+            return Taken::Beyond;
+        }
+        let at = (packet.block - self.first) as usize;
+        while self.blocks.len() <= at {
+            self.blocks.push_back(Block { grown: now, ..Block::default() });
+        }
+        let systematic = u64::from(packet.header.id) < self.shape.batches();
+        if self.blocks[at].decoder.as_ref().is_some_and(|_| self.blocks[at].depth != packet.depth) {
+            return Taken::Absurd;
+        }
+        self.blocks[at].depth = packet.depth;
+        if !self.learn(at, packet, systematic) {
+            return Taken::Absurd;
+        }
+        self.open(at);
+        let Self { blocks, parameters, padded, .. } = self;
+        let block = &mut blocks[at];
+        let Some(decoder) = &mut block.decoder else { return Taken::Redundant };
+        let payload = if packet.payload.len() == padded.len() {
+            packet.payload
+        } else {
+            padded.fill(0);
+            padded[..packet.payload.len()].copy_from_slice(packet.payload);
+            padded
+        };
+        let symbols = parameters.batch().packets();
+        let mut unit = [0; MOST];
+        let vector = match packet.index {
+            Some(index) => {
+                unit[usize::from(index)] = 1;
+                &unit
+            }
+            None => packet.vector,
+        };
+        let id = usize::from(packet.header.id);
+        if block.ranks.get(id).is_none_or(|&rank| rank == 0) {
+            self.latest = Some((packet.block, packet.header.id));
+        }
+        if decoder.push(packet.header.id, &vector[..symbols], payload) != Ok(Outcome::Innovative) {
+            return Taken::Redundant;
+        }
+        block.rank = block.rank.saturating_add(1);
+        block.grown = now;
+        if block.ranks.len() <= id {
+            block.ranks.resize(id + 1, 0);
+        }
+        block.ranks[id] = block.ranks[id].saturating_add(1);
+        if systematic {
+            block.heard = block.heard.max(packet.header.id + 1);
+            self.count(at);
+        }
+        Taken::Innovative
+    }
+
+    /// What the header of a packet says of blocks and their numbers of symbols; false if that cannot be.
+    fn learn(&mut self, at: usize, packet: &Arrived<'_>, systematic: bool) -> bool {
+        let count = packet.header.block;
+        if count == 0 || count > self.shape.block {
+            return false;
+        }
+        // A systematic batch tells of the block before.
+        let of = if systematic { at.checked_sub(1) } else { Some(at) };
+        let Some(block) = of.and_then(|of| self.blocks.get_mut(of)) else { return true };
+        match block.count {
+            Some(known) if known != count => return false,
+            Some(_) => return true,
+            None => block.count = Some(count),
+        }
+        if let Some(of) = of {
+            self.pad(of);
+        }
+        true
+    }
+
+    /// Sees to it that a block has a decoder.
+    fn open(&mut self, at: usize) {
+        let block = &mut self.blocks[at];
+        if block.decoder.is_some() {
+            return;
+        }
+        let session = code::session(self.session, self.first + at as u64);
+        let mut decoder = self.spare.pop().unwrap_or_else(|| Decoder::new(&self.parameters));
+        decoder.start(session);
+        block.decoder = Some(decoder);
+        self.pad(at);
+    }
+
+    /// The symbols that a block might have had, and has not, are zeros.
+    fn pad(&mut self, at: usize) {
+        let Self { blocks, padded, shape, .. } = self;
+        let Block { decoder: Some(decoder), count: Some(count), depth, .. } = &mut blocks[at] else { return };
+        let symbols = shape.batch.symbols();
+        let order = Order::new(symbols, shape.block, *depth);
+        padded.fill(0);
+        for position in usize::from(*count)..usize::from(shape.block) {
+            let (batch, index) = order.place(position);
+            let mut unit = [0; MOST];
+            unit[index] = 1;
+            _ = decoder.push(batch as u16, &unit[..symbols], padded);
+        }
+    }
+
+    /// Counts the ranks of batches that are over: of which later ones, that were sent apart from them, are here.
+    fn count(&mut self, at: usize) {
+        let block = &mut self.blocks[at];
+        let over = (block.heard >> block.depth).saturating_sub(1) << block.depth;
+        while block.counted < over {
+            let rank = block.ranks.get(usize::from(block.counted)).copied().unwrap_or(0);
+            let share = if self.mean == 0.0 { 1.0 } else { 1.0 / MEMORY };
+            self.mean += (f64::from(rank) - self.mean) * share;
+            block.counted += 1;
+        }
+    }
+
+    /// Delivers what is next, as long as it is known, each with the number of symbols that are missing before it.
+    /// Whether any block is over.
+    pub(super) fn deliver(&mut self, mut symbol: impl FnMut(u64, &[u8])) -> bool {
+        let before = self.first;
+        while let Some(block) = self.blocks.front_mut() {
+            let size = block.count.unwrap_or(self.shape.block);
+            let order = Order::new(self.shape.batch.symbols(), self.shape.block, block.depth);
+            if let Some(decoder) = &mut block.decoder {
+                while decoder.poll().is_some() {}
+                while self.next < usize::from(size)
+                    && let Some(known) = decoder.symbol(order.symbol(self.next))
+                {
+                    symbol(core::mem::take(&mut self.lost), known);
+                    self.next += 1;
+                }
+            }
+            if self.next < usize::from(size) {
+                break;
+            }
+            self.finish();
+        }
+        self.first > before
+    }
+
+    /// Goes on to the next block.
+    fn finish(&mut self) {
+        if let Some(Block { decoder: Some(decoder), .. }) = self.blocks.pop_front() {
+            self.spare.push(decoder);
+        }
+        (self.first, self.next) = (self.first + 1, 0);
+    }
+
+    /// When what the first block lacks is given up, if it lacks anything, where delivery has a deadline.
+    pub(super) fn gives_up(&self, after: Duration) -> Option<Instant> {
+        let block = self.blocks.front()?;
+        let lacks = self.blocks.len() > 1 || block.count.is_some() || usize::from(block.rank) > self.next;
+        lacks.then_some(block.grown + after)
+    }
+
+    /// Gives up what the first block lacks: its symbols that are known are delivered, the others are missing.
+    pub(super) fn give_up(&mut self, mut symbol: impl FnMut(u64, &[u8])) {
+        let others = self.blocks.len() > 1;
+        let Some(block) = self.blocks.front_mut() else {
+            self.lost += 1;
+            self.finish();
+            return;
+        };
+        let order = Order::new(self.shape.batch.symbols(), self.shape.block, block.depth);
+        let known = |position: usize| block.decoder.as_ref().and_then(|decoder| decoder.symbol(order.symbol(position)));
+        // Where the end is not known, it is after the last symbol that is.
+        let last = (self.next..usize::from(self.shape.block)).rfind(|&position| known(position).is_some());
+        let end = block.count.map_or_else(|| last.map_or(self.next, |last| last + 1), usize::from);
+        for position in self.next..end {
+            match known(position) {
+                Some(known) => symbol(core::mem::take(&mut self.lost), known),
+                None => self.lost += 1,
+            }
+        }
+        if block.count.is_some() || others {
+            self.finish();
+        } else {
+            // It may still be filled. Combinations that say nothing of single symbols have waited as long.
+            let heard = usize::from(block.rank).clamp(end, usize::from(self.shape.block).max(end));
+            self.lost += (heard - end) as u64;
+            self.next = heard;
+        }
+    }
+
+    /// An account of what there is.
+    pub(super) fn account(&mut self, now: Instant) -> Account {
+        self.number = self.number.wrapping_add(1);
+        let mut ranks = List::default();
+        for block in &self.blocks {
+            // What is not over lacks something, whatever was counted.
+            let most = block.count.map_or(u16::MAX, |count| count - 1);
+            _ = ranks.push(block.rank.min(most));
+        }
+        Account {
+            instance: self.instance,
+            number: self.number,
+            quiet: self.is_quiet(now),
+            first: self.first as u32 & 0xFF_FFFF,
+            latest: self.latest.map(|(block, batch)| (block as u32 & 0xFF_FFFF, batch)),
+            mean: (self.mean * 256.0) as u16,
+            hops: List::default(),
+            ranks,
+        }
+    }
+
+    fn is_quiet(&self, now: Instant) -> bool {
+        self.arrived + QUIET <= now
+    }
+
+    /// How many blocks it has memory for.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.blocks.iter().filter(|block| block.decoder.is_some()).count() + self.spare.len()
+    }
+}

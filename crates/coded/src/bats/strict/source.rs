@@ -1,0 +1,367 @@
+//! The near end: blocks of symbols, and the repair batches that complete them.
+
+use std::collections::VecDeque;
+
+use hopcast_code::bats::{Encoder, MAX_BATCHES, Parameters};
+use hopcast_core::{Buffer, Duration, Instant, earliest};
+
+use super::super::store::Shape;
+use super::super::wire::{self, BatchHeader};
+use super::account::{Account, Hop};
+use super::block::Block;
+use super::code;
+use super::order::Order;
+use super::path::Path;
+use super::ring::Ring;
+
+/// A block that has been open for so long is closed, so that it can be repaired.
+const OPEN: Duration = Duration::from_millis(50);
+/// The same when nothing has been added for so long, and something is missing.
+const IDLE: Duration = Duration::from_millis(5);
+/// How long to wait for an account, at least and at most.
+const LEAST_WAIT: Duration = Duration::from_millis(20);
+const MOST_WAIT: Duration = Duration::from_secs(1);
+/// How long before one has come.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// So many standard deviations of what arrives are sent on top, where nothing asks for more, or nothing else is to send.
+const MARGIN: f64 = 2.5;
+const IDLE_MARGIN: f64 = 1.0;
+
+/// What makes batches.
+pub(super) struct Source {
+    shape: Shape,
+    session: u32,
+    parameters: Parameters,
+    /// How many blocks may be under way.
+    window: u64,
+    deadline: Option<Duration>,
+    /// The blocks that are not over, and the number of the next.
+    blocks: VecDeque<Block>,
+    next: u64,
+    /// How many symbols the last block has.
+    last: u16,
+    pub(super) path: Path,
+    /// The account that came last, and the batches that are covered by one.
+    account: Option<Account>,
+    covered: Option<u64>,
+    /// How long batches take to be covered, smoothed, and its variation.
+    trip: Option<(Duration, Duration)>,
+    patience: Option<Instant>,
+    backoff: u32,
+    encoders: Vec<Encoder<Vec<u8>>>,
+    memory: Vec<Vec<u8>>,
+}
+
+impl Source {
+    /// The beginning of a session; `None` for a shape that no code has.
+    pub(super) fn new(shape: Shape, session: u32, batches: u16, deadline: Option<Duration>) -> Option<Self> {
+        Some(Self {
+            parameters: code::parameters(shape)?,
+            window: code::window(shape, batches),
+            shape,
+            session,
+            deadline,
+            blocks: VecDeque::new(),
+            next: 0,
+            last: shape.block,
+            path: Path::new(shape.batch.symbols()),
+            account: None,
+            covered: None,
+            trip: None,
+            patience: None,
+            backoff: 0,
+            encoders: Vec::new(),
+            memory: Vec::new(),
+        })
+    }
+
+    /// The first block that is not over.
+    pub(super) fn first(&self) -> u64 {
+        self.blocks.front().map_or(self.next, |block| block.number)
+    }
+
+    /// Whether a symbol may be made.
+    pub(super) fn has_room(&self) -> bool {
+        self.blocks.back().is_some_and(|block| block.closed.is_none()) || self.next < self.first() + self.window
+    }
+
+    /// Makes the next symbol of what `fill` writes; its batch.
+    pub(super) fn make(
+        &mut self,
+        now: Instant,
+        ring: &mut Ring,
+        fill: impl FnOnce(&mut [u8]) -> usize,
+    ) -> Option<core::ops::Range<u64>> {
+        let len = usize::from(self.shape.symbol);
+        let mut symbol = Buffer::zeroed(len);
+        let used = fill(&mut symbol);
+        if used == 0 {
+            return None;
+        }
+        symbol.truncate(used);
+        if self.blocks.back().is_none_or(|block| block.closed.is_some()) {
+            self.open(now);
+        }
+        let block = self.blocks.back_mut()?;
+        let (batch, index) = block.push(now, &symbol, len);
+        let header = BatchHeader { block: block.before, batch: self.shape.batch, id: batch as u16 };
+        let (serial, over) = ring.admit(block.number, header, block.order.depth());
+        ring.grow(serial, |batch| batch.push_symbol(index as u8, symbol));
+        block.sent(now, batch, serial, 1);
+        if index + 1 == self.shape.batch.symbols() {
+            ring.close(serial);
+        }
+        if block.made == self.shape.block {
+            self.close(now, ring);
+        }
+        self.expect(now);
+        Some(over.start.min(serial)..serial + 1)
+    }
+
+    fn open(&mut self, now: Instant) {
+        let depth = self.path.depth(self.shape.batches());
+        let order = Order::new(self.shape.batch.symbols(), self.shape.block, depth);
+        let len = usize::from(self.shape.block) * usize::from(self.shape.symbol);
+        let mut block = Block::new(self.next, order, self.last, self.memory.pop().unwrap_or_default(), len, now);
+        block.next_repair = self.shape.batches() as u16;
+        self.blocks.push_back(block);
+        self.next += 1;
+    }
+
+    /// Nothing is added to the last block any more.
+    fn close(&mut self, now: Instant, ring: &mut Ring) {
+        let Some(block) = self.blocks.back_mut().filter(|block| block.closed.is_none()) else { return };
+        block.closed = Some(now);
+        self.last = block.made;
+        for serial in (0..self.shape.batches() as u16).filter_map(|batch| block.serial(batch)) {
+            ring.close(serial);
+        }
+    }
+
+    /// How many packets the oldest block that lacks some should be sent, and which block that is. `busy`: there is
+    /// something else to send.
+    pub(super) fn owes(&self, busy: bool) -> Option<(usize, u16)> {
+        let owes = |(at, block): (usize, &Block)| {
+            let packets = self.needs(block, busy);
+            (packets > 0).then_some((at, packets))
+        };
+        self.blocks.iter().enumerate().find_map(owes)
+    }
+
+    /// How many packets of a batch a block should be sent.
+    fn needs(&self, block: &Block, busy: bool) -> u16 {
+        let full = block.made == self.shape.block;
+        if block.closed.is_none() {
+            return 0;
+        }
+        let missing = f64::from(block.made.saturating_sub(block.rank));
+        if !block.is_waiting() && missing == 0.0 {
+            // All is there, but the sink does not know that this is all.
+            return 1;
+        }
+        let (mut coming, mut variance) = (0.0, 0.0);
+        for packets in block.under_way() {
+            // A trickle is repaired when it is known what is missing.
+            coming += if full { self.path.expected(packets) } else { f64::from(packets) };
+            variance += self.path.variance(packets);
+        }
+        let margin = match self.deadline {
+            Some(_) => MARGIN,
+            None if busy || !full => 0.0,
+            None => IDLE_MARGIN,
+        };
+        let mut lacking = missing - coming;
+        if lacking + margin * f64::sqrt(variance) < 0.5 || block.is_waiting() && !full {
+            return 0;
+        }
+        let most = self.shape.batch.symbols() as u16;
+        lacking += margin * f64::sqrt(variance + self.path.variance(lacking.clamp(1.0, f64::from(most)) as u16));
+        (1..most).find(|&packets| self.path.expected(packets) >= lacking).unwrap_or(most)
+    }
+
+    /// Makes a repair batch of so many packets for a block; its serial number.
+    pub(super) fn repair(
+        &mut self,
+        now: Instant,
+        ring: &mut Ring,
+        (at, packets): (usize, u16),
+    ) -> Option<core::ops::Range<u64>> {
+        let block = self.blocks.get_mut(at)?;
+        let id = block.next_repair;
+        // There are plenty; who needs more gets the first ones again.
+        block.next_repair = if usize::from(id) + 1 < MAX_BATCHES { id + 1 } else { self.shape.batches() as u16 };
+        let header = BatchHeader { block: block.made, batch: self.shape.batch, id };
+        let (serial, over) = ring.admit(block.number, header, block.order.depth());
+        let session = code::session(self.session, block.number);
+        let encoded = block.encode(&self.parameters, session, &mut self.encoders, (id, packets), |index, payload| {
+            ring.grow(serial, |batch| batch.push_symbol(index, payload));
+        });
+        debug_assert_eq!(encoded, Ok(()));
+        ring.close(serial);
+        block.sent(now, usize::from(id), serial, packets);
+        self.expect(now);
+        Some(over.start.min(serial)..serial + 1)
+    }
+
+    /// Takes an account of the sink; what the first hop loses. Whether blocks are over.
+    pub(super) fn on_account(&mut self, now: Instant, account: &Account, own: Hop) -> bool {
+        if self.account.is_some_and(|old| !account.is_newer(&old)) {
+            return false;
+        }
+        let restarted = self.account.is_some_and(|old| old.instance != account.instance);
+        self.account = Some(*account);
+        self.path.update(core::iter::once(&own).chain(account.hops.iter()), f64::from(account.mean) / 256.0);
+        let first = wire::complete(account.first, 24, self.first());
+        if first > self.next {
+            return false;
+        }
+        let before = self.first();
+        self.drop_before(first);
+        let mut progress = self.first() > before;
+        if restarted {
+            self.covered = None;
+        }
+        progress |= self.cover(now, account);
+        for block in &mut self.blocks {
+            let rank = block.number.checked_sub(first).and_then(|at| account.ranks.iter().nth(at as usize));
+            let rank = rank.copied().unwrap_or(0).min(block.made);
+            progress |= rank > block.rank;
+            block.rank = rank;
+        }
+        if progress {
+            self.backoff = 0;
+            self.patience = None;
+        }
+        self.expect(now);
+        self.first() > before
+    }
+
+    /// What was sent before the batch that is arriving has arrived as far as it will. Whether that is news.
+    fn cover(&mut self, now: Instant, account: &Account) -> bool {
+        let Some((block, batch)) = account.latest else { return false };
+        let number = wire::complete(block, 24, self.first());
+        let Some(at) = number.checked_sub(self.first()) else { return false };
+        let Some(block) = self.blocks.get(at as usize) else { return false };
+        let Some(serial) = block.serial(batch) else { return false };
+        let behind = if account.quiet { 0 } else { (1 << block.order.depth()) + 1 };
+        let Some(serial) = serial.checked_sub(behind) else { return false };
+        if self.covered.is_some_and(|covered| covered >= serial) {
+            return false;
+        }
+        self.covered = Some(serial);
+        let last = self.blocks.iter_mut().filter_map(|block| block.cover(serial)).max();
+        if let Some(last) = last {
+            let sample = now.since(last);
+            // RFC 6298, section 2.3.
+            self.trip = Some(match self.trip {
+                None => (sample, sample / 2),
+                Some((trip, variation)) => {
+                    ((trip * 7 + sample) / 8, (variation * 3 + trip.abs_diff(sample)) / 4)
+                }
+            });
+        }
+        true
+    }
+
+    fn drop_before(&mut self, first: u64) {
+        while self.blocks.front().is_some_and(|block| block.number < first) {
+            let Some(block) = self.blocks.pop_front() else { return };
+            if block.closed.is_none() {
+                // A sink that gives up what it lacks may be ahead.
+                self.last = block.made;
+            }
+            let (symbols, encoder) = block.into_parts();
+            self.memory.push(symbols);
+            self.encoders.extend(encoder);
+        }
+        if self.blocks.is_empty() {
+            self.patience = None;
+        }
+    }
+
+    /// Sees to it that an account is not waited for for ever.
+    fn expect(&mut self, now: Instant) {
+        if self.patience.is_none() && !self.blocks.is_empty() {
+            let wait = match self.trip {
+                None => FIRST_WAIT,
+                Some((trip, variation)) => (trip * 2 + variation * 4).max(LEAST_WAIT),
+            };
+            self.patience = Some(now + (wait * (1 << self.backoff)).min(MOST_WAIT));
+        }
+    }
+
+    /// Does what is due. `held`: packets wait to be sent, so there is no hurry. Whether blocks are over.
+    pub(super) fn wake(&mut self, now: Instant, ring: &mut Ring, held: bool) -> bool {
+        if self.closes().is_some_and(|at| at <= now) {
+            self.close(now, ring);
+        }
+        if self.patience.is_some_and(|at| at <= now) {
+            self.patience = None;
+            if !held {
+                self.backoff = (self.backoff + 1).min(6);
+                self.give_up_waiting(now, ring);
+            }
+            self.expect(now);
+        }
+        let before = self.first();
+        while self.gives_up().is_some_and(|at| at <= now) {
+            self.drop_before(self.first() + 1);
+        }
+        self.first() > before
+    }
+
+    /// No account has come for too long: what was sent of the oldest block is taken for lost.
+    fn give_up_waiting(&mut self, now: Instant, ring: &mut Ring) {
+        let last = ring.end();
+        if self.blocks.len() == 1 {
+            self.close(now, ring);
+        }
+        if let Some(block) = self.blocks.front_mut() {
+            block.cover(last);
+        }
+    }
+
+    /// When the last block is closed although it is not full.
+    fn closes(&self) -> Option<Instant> {
+        let block = self.blocks.back().filter(|block| block.closed.is_none())?;
+        let lacks = block.rank < block.made;
+        if !lacks {
+            return None;
+        }
+        let idle = (!block.is_waiting()).then_some(block.grown + IDLE);
+        // Without losses everything arrives, and the block may stay open.
+        let aged = self.path.is_lossy().then_some(block.begun + OPEN);
+        earliest(idle, aged)
+    }
+
+    /// When the first block is given up, where delivery has a deadline.
+    fn gives_up(&self) -> Option<Instant> {
+        let block = self.blocks.front()?;
+        Some(block.closed? + self.deadline?)
+    }
+
+    /// When there is something to do next.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        earliest(earliest(self.closes(), self.gives_up()), self.patience)
+    }
+
+    /// What a test that fails shows.
+    #[cfg(test)]
+    pub(super) fn state(&self) -> String {
+        let blocks: Vec<String> = self
+            .blocks
+            .iter()
+            .map(|block| {
+                let way: Vec<u16> = block.under_way().collect();
+                format!("{}: {} of {} closed {:?} {way:?}", block.number, block.rank, block.made, block.closed)
+            })
+            .collect();
+        format!("{:?} covered {:?} trip {:?} {blocks:?}", self.path, self.covered, self.trip)
+    }
+
+    /// How many blocks it has memory for.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.blocks.len() + self.memory.len()
+    }
+}

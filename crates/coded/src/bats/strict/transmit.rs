@@ -1,0 +1,265 @@
+//! The node as sender: which datagram is next, and what goes into it.
+
+use hopcast_core::{Buffer, Datagram, Instant, Item};
+
+use super::super::batch::{Kind, Mix};
+use super::super::transmit::vector;
+use super::super::wire::{self, Coding, Data, Info, Report, Writer};
+use super::account::{Account, Hop};
+use super::hop::{Packet, Sender};
+use super::node::{BUDGET_UNIT, Neighbour, Node};
+use super::ring::Slot;
+use super::way::{BLOCK_BITS, Role, Way};
+
+/// A relay lets its parent be so many packets ahead of what it can pass on, besides those of a round trip.
+const ALLOWANCE: u64 = 128;
+/// A sink lets it be so many ahead.
+const SINK_ALLOWANCE: u64 = 8192;
+/// When its parent may send fewer than this, and could be granted more, it is told at once.
+const SHORT: u64 = 32;
+/// A source makes nothing new while a child is so many packets behind.
+const BEHIND: u64 = 64;
+/// A packet on the link, about.
+const PACKET: u64 = 1514;
+
+impl Node {
+    /// The next datagram for a neighbour, if there is any now.
+    pub(super) fn transmit(&mut self, now: Instant, to: usize) -> Option<Item> {
+        self.make(now, to);
+        let Neighbour { out, sender, receiver, .. } = &mut self.neighbours[to];
+        let out = *out;
+        let (mut packet, mut info) = (None, None);
+        if let Some(way) = &self.ways[out] {
+            let probing = sender.probe_is_due(now);
+            packet = sender.choose(now, &way.ring);
+            if (probing || packet.is_some()) && sender.info_is_due(now) {
+                info = Some(describe(way, sender, probing));
+            }
+            if probing && packet.is_none() {
+                sender.probed(now);
+            }
+        }
+        let due = receiver.due().is_some_and(|due| due <= now);
+        let wants_report = due || packet.is_some() && receiver.is_welcome(now);
+        if packet.is_none() && info.is_none() && !wants_report {
+            let makes = self.could_make(out);
+            self.neighbours[to].sender.arm(now, makes);
+            return None;
+        }
+        let report = if wants_report { self.report(now, to) } else { None };
+        let report = report.map(|report| (report, self.account_for(now, to)));
+        let datagram = self.assemble(now, to, report.as_ref(), info.as_ref(), packet);
+        self.grant_more(now, out);
+        let address = self.neighbours[to].address;
+        Some(Item::Datagram(Datagram { local: self.local, remote: address, payload: datagram? }))
+    }
+
+    /// Makes a packet if the child can take it and nothing else is to be sent to it.
+    fn make(&mut self, now: Instant, to: usize) {
+        let Neighbour { out, sender, .. } = &self.neighbours[to];
+        let out = *out;
+        if sender.backlog() > 0 || !sender.is_ready(now) || sender.probe_is_due(now) || !self.could_make(out) {
+            return;
+        }
+        let (Some(way), Some(edge)) = (&mut self.ways[out], &mut self.edge) else { return };
+        let Role::Source(source) = &mut way.role else { return };
+        let before = way.ring.end();
+        let changed = match source.owes(edge.framing.has_data()) {
+            Some(owed) => source.repair(now, &mut way.ring, owed),
+            None => {
+                self.counters.symbols += 1;
+                source.make(now, &mut way.ring, |symbol| edge.framing.fill(symbol))
+            }
+        };
+        way.touched = now;
+        let begun = way.ring.end() > before;
+        if begun {
+            self.begin(out);
+        }
+        if let Some(changed) = changed {
+            self.refresh(out, changed);
+        }
+    }
+
+    /// Whether the source could make a packet for its children.
+    pub(super) fn could_make(&self, out: usize) -> bool {
+        let (Some(Way { role: Role::Source(source), .. }), Some(edge)) = (&self.ways[out], &self.edge) else {
+            return false;
+        };
+        let has_data = edge.framing.has_data();
+        (source.has_room() && has_data || source.owes(has_data).is_some()) && self.backlog(out) < BEHIND
+    }
+
+    /// What the sinks of a way have, as the children have told it.
+    pub(super) fn account_of(&self, out: usize) -> Option<Account> {
+        let children = self.neighbours.iter().filter(|neighbour| neighbour.out == out);
+        let mut accounts = children.map(|child| child.account);
+        let first = accounts.next()??;
+        accounts.try_fold(first, |all, other| other.map(|other| all.merge(&other)))
+    }
+
+    /// The hop to a child that loses the most.
+    pub(super) fn worst_hop(&self, out: usize) -> Hop {
+        let children = self.neighbours.iter().filter(|neighbour| neighbour.out == out);
+        let hops = children.map(|child| child.sender.hop());
+        hops.max_by(|one, other| one.loss().total_cmp(&other.loss())).unwrap_or_default()
+    }
+
+    /// The account that goes to a parent.
+    fn account_for(&mut self, now: Instant, to: usize) -> Option<Account> {
+        let into = self.neighbours[to].into;
+        match &mut self.ways[into].as_mut()?.role {
+            Role::Sink(sink) => Some(sink.account(now)),
+            Role::Relay => {
+                let mut account = self.account_of(into)?;
+                account.pass(self.worst_hop(into));
+                Some(account)
+            }
+            Role::Source(_) => None,
+        }
+    }
+
+    /// Makes the report for a parent.
+    fn report(&mut self, now: Instant, to: usize) -> Option<Report<'static>> {
+        let into = self.neighbours[to].into;
+        let way = self.ways[into].as_ref()?;
+        let grant = self.grant(to, way);
+        let receiver = &mut self.neighbours[to].receiver;
+        receiver.granted = receiver.highest().map_or(0, |highest| highest + 1) + grant;
+        let report = receiver.report(now, way.session)?;
+        Some(Report { floor: way.floor() as u32, grant: grant as u16, ..report })
+    }
+
+    /// How many packets a parent may send.
+    fn grant(&self, parent: usize, way: &Way) -> u64 {
+        let Neighbour { into, receiver, .. } = &self.neighbours[parent];
+        let Role::Relay = way.role else { return SINK_ALLOWANCE };
+        let horizon = (receiver.round_trip() + receiver.interval() * 2).as_secs_f64();
+        let children = self.neighbours.iter().filter(|neighbour| neighbour.out == *into);
+        let ahead = children.map(|child| {
+            let drain = child.sender.rate.rate().bits_per_sec() as f64 / (PACKET * 8) as f64;
+            ((drain * horizon) as u64 + ALLOWANCE).saturating_sub(child.sender.backlog())
+        });
+        ahead.min().unwrap_or(0).min(u64::from(u16::MAX))
+    }
+
+    /// Something of a way was passed on: if a parent has run short of grants, it is told of new ones.
+    fn grant_more(&mut self, now: Instant, way: usize) {
+        let Some(direction) = &self.ways[way] else { return };
+        if !matches!(direction.role, Role::Relay) {
+            return;
+        }
+        for parent in 0..self.neighbours.len() {
+            let Neighbour { into, receiver, .. } = &self.neighbours[parent];
+            let Some(highest) = receiver.highest() else { continue };
+            if *into == way
+                && receiver.granted < highest + 1 + SHORT
+                && highest + 1 + self.grant(parent, direction) >= receiver.granted + SHORT / 2
+            {
+                self.neighbours[parent].receiver.report_at(now);
+            }
+        }
+    }
+
+    /// Puts a datagram together. A packet that does not fit beside the rest is left for the next one.
+    fn assemble(
+        &mut self,
+        now: Instant,
+        to: usize,
+        report: Option<&(Report<'_>, Option<Account>)>,
+        info: Option<&Info>,
+        packet: Option<Packet>,
+    ) -> Option<Buffer> {
+        let reports = report.map_or(0, |(report, account)| report.len() + account.map_or(0, |account| account.len()));
+        let control = 1 + reports + info.map_or(0, Info::len);
+        let mut mix = Mix::default();
+        let way = self.ways[self.neighbours[to].out].as_ref();
+        let chosen = way.zip(packet).and_then(|(way, packet)| Some((way, packet, way.ring.get(packet.serial)?)));
+        if let Some((_, Packet { row: None, .. }, slot)) = chosen {
+            mix = slot.batch.mix(0, &mut self.coefficients);
+        }
+        let frame = chosen.map(|(way, packet, slot)| {
+            let frame = compose(way, (&packet, slot), &self.neighbours[to].sender, &mix);
+            (way, packet, slot, frame)
+        });
+        let limit = usize::from(self.config.datagram);
+        let fits = |data: &Data<'_>, payload| control == 1 || control + data.header_len() + payload <= limit;
+        let frame = frame.filter(|(_, _, _, (data, payload))| fits(data, *payload));
+        let total = control + frame.as_ref().map_or(0, |(_, _, _, (data, payload))| data.header_len() + payload);
+        if total == 1 {
+            return None;
+        }
+        let mut datagram = Buffer::zeroed(total);
+        let mut writer = Writer::new(&mut datagram);
+        writer.u8(wire::MAGIC);
+        if let Some((report, account)) = report {
+            report.write(&mut writer);
+            if let Some(account) = account {
+                account.write(&mut writer);
+            }
+            self.counters.reports_sent += 1;
+            self.counters.report_bytes += reports as u64;
+        }
+        if let Some(info) = info {
+            info.write(&mut writer);
+            self.neighbours[to].sender.informed(now);
+            self.counters.info_bytes += info.len() as u64;
+        }
+        if let Some((way, packet, slot, (data, payload))) = frame {
+            data.write_header(payload, &mut writer);
+            match packet.row.and_then(|row| slot.batch.row(row)) {
+                Some((_, payload)) => writer.put(payload),
+                None => slot.batch.write(&mix, writer.rest()),
+            }
+            self.counters.sent(packet.cause, &data, payload);
+            let could = self.could_make(self.neighbours[to].out);
+            self.neighbours[to].sender.on_sent(now, &packet, &way.ring, total, could);
+        }
+        Some(datagram)
+    }
+}
+
+/// INFO about a way.
+fn describe(way: &Way, sender: &Sender, ask: bool) -> Info {
+    let round_trip = sender.rate.srtt().map_or(0, |srtt| srtt.as_micros().clamp(1, u64::from(u32::MAX)));
+    Info {
+        session: way.session,
+        batch: way.shape.batch,
+        block: way.shape.block,
+        symbol: way.shape.symbol,
+        epoch: sender.epoch(),
+        round_trip: round_trip as u32,
+        deadline: way.deadline.map(|after| after.as_millis().min(u64::from(u16::MAX)) as u16),
+        // The cast saturates.
+        budget: Some((way.budget / BUDGET_UNIT) as u16),
+        ask,
+        floor: way.floor(),
+    }
+}
+
+/// The frame of a packet, and how long its payload is.
+fn compose<'a>(
+    way: &Way,
+    (packet, slot): (&Packet, &'a Slot),
+    sender: &Sender,
+    mix: &'a Mix,
+) -> (Data<'a>, usize) {
+    let symbols = way.shape.batch.symbols();
+    let (coding, len) = match packet.row.and_then(|row| slot.batch.row(row)) {
+        Some((Kind::Symbol(index), payload)) => (Coding::Symbol(*index), payload.len()),
+        Some((Kind::Coded(coefficients), payload)) => (vector(&coefficients[..symbols]), payload.len()),
+        None => (vector(&mix.vector[..symbols]), mix.len),
+    };
+    let data = Data {
+        session: way.session,
+        epoch: sender.epoch() as u8,
+        sequence: sender.next() as u32 & 0xFF_FFFF,
+        block: u32::from(slot.depth) << BLOCK_BITS | slot.block as u32 & ((1 << BLOCK_BITS) - 1),
+        header: slot.header,
+        coding,
+        ask: sender.is_asking(),
+        trimmed: len < usize::from(way.shape.symbol),
+        payload: &[],
+    };
+    (data, len)
+}

@@ -1,0 +1,188 @@
+//! One way of a session through a node.
+
+use hopcast_core::{Duration, Instant, earliest};
+
+use super::super::config::Config;
+use super::super::span::{MOST, Vector};
+use super::super::store::Shape;
+use super::super::wire::{self, BatchHeader, Coding, Data, Info};
+use super::node;
+use super::order::DEEPEST;
+use super::ring::Ring;
+use super::sink::{QUIET, Sink};
+use super::source::Source;
+
+/// A batch is settled when nothing has come for so long.
+const SETTLED: Duration = Duration::from_millis(2);
+/// No more than so many blocks are between those of which packets are under way.
+pub(super) const REACH: u64 = 64;
+/// The bits of a block's number that a packet has.
+pub(super) const BLOCK_BITS: u32 = 21;
+
+/// One way of a session.
+pub(super) struct Way {
+    pub(super) session: u32,
+    pub(super) shape: Shape,
+    pub(super) ring: Ring,
+    pub(super) role: Role,
+    /// `None` where delivery is reliable.
+    pub(super) deadline: Option<Duration>,
+    /// The bytes to spend on a whole batch, as the source has it, headers of lower layers included.
+    pub(super) budget: f64,
+    /// The first block that is not over, as far as a relay knows.
+    floor: u64,
+    /// When something came last, and for which such time the sink has said that nothing does any more.
+    pub(super) touched: Instant,
+    pub(super) quiet: Option<Instant>,
+}
+
+/// What a node is to one way of a session.
+pub(super) enum Role {
+    /// It makes symbols.
+    Source(Box<Source>),
+    /// It passes on what comes.
+    Relay,
+    /// It delivers.
+    Sink(Box<Sink>),
+}
+
+impl Way {
+    /// The way that begins here; `None` for a shape that no code has.
+    pub(super) fn source(config: &Config, session: u32) -> Option<Self> {
+        let (shape, deadline) = (node::shape(config), node::deadline(config));
+        let source = Source::new(shape, session, config.window, deadline)?;
+        Some(Self::new(config, (session, shape), Role::Source(Box::new(source)), deadline, 0))
+    }
+
+    /// A way that comes from elsewhere, as its sender describes it; `sink`: it ends here, at this instance. `None` if it
+    /// is not for this node.
+    pub(super) fn arriving(config: &Config, info: &Info, sink: Option<u16>) -> Option<Self> {
+        let shape = Shape { batch: info.batch, block: info.block, symbol: info.symbol };
+        // Symbols that do not fit our datagrams could not be passed on.
+        if usize::from(info.symbol) > wire::symbol_len(usize::from(config.datagram), info.batch) {
+            return None;
+        }
+        let deadline = info.deadline.map(|millis| Duration::from_millis(u64::from(millis)));
+        let role = match sink {
+            Some(instance) => {
+                Role::Sink(Box::new(Sink::new(shape, info.session, config.window, info.floor, instance)?))
+            }
+            None => Role::Relay,
+        };
+        Some(Self::new(config, (info.session, shape), role, deadline, info.floor / u64::from(info.block)))
+    }
+
+    fn new(
+        config: &Config,
+        (session, shape): (u32, Shape),
+        role: Role,
+        deadline: Option<Duration>,
+        floor: u64,
+    ) -> Self {
+        Self {
+            session,
+            shape,
+            ring: Ring::new(usize::from(config.window).clamp(4, 4096), floor),
+            role,
+            deadline,
+            budget: 0.0,
+            floor,
+            touched: Instant::ZERO,
+            quiet: None,
+        }
+    }
+
+    pub(super) const fn is_source(&self) -> bool {
+        matches!(self.role, Role::Source(_))
+    }
+
+    /// The first symbol that is of use to anybody.
+    pub(super) fn floor(&self) -> u64 {
+        let block = u64::from(self.shape.block);
+        match &self.role {
+            Role::Source(source) => source.first() * block,
+            Role::Relay => self.floor * block,
+            Role::Sink(sink) => sink.floor(),
+        }
+    }
+
+    /// The sink has come to a block, of which the lowest bits are given.
+    pub(super) fn pass(&mut self, first: u32) {
+        let first = wire::complete(first, 24, self.floor);
+        // No further than packets have come.
+        self.floor = self.floor.max(first.min(self.ring.block() + 1));
+        self.drop_over();
+    }
+
+    /// Batches of blocks that are over are of no use.
+    pub(super) fn drop_over(&mut self) {
+        let first = match &self.role {
+            Role::Source(source) => source.first(),
+            Role::Relay | Role::Sink(_) => self.floor,
+        };
+        self.ring.drop_before(first);
+    }
+
+    /// Whether packets of a block may be under way.
+    pub(super) fn is_in_reach(&self, block: u64) -> bool {
+        (self.floor..self.floor + REACH).contains(&block)
+    }
+
+    /// When what has come of batches is all that is to be expected.
+    pub(super) fn settles(&self) -> Option<Instant> {
+        self.ring.is_open().then_some(self.touched + SETTLED)
+    }
+
+    /// When there is something to do next.
+    pub(super) fn next_event(&self) -> Option<Instant> {
+        let role = match &self.role {
+            Role::Source(source) => source.deadline(),
+            Role::Relay => None,
+            Role::Sink(sink) => {
+                let quiet = (self.quiet != Some(self.touched)).then_some(self.touched + QUIET);
+                earliest(quiet, self.deadline.and_then(|after| sink.gives_up(after)))
+            }
+        };
+        earliest(self.settles(), role)
+    }
+}
+
+/// A packet's description, without what it borrowed.
+pub(super) struct Packet {
+    pub(super) block: u64,
+    pub(super) header: BatchHeader,
+    pub(super) depth: u8,
+    pub(super) index: Option<u8>,
+    pub(super) vector: Vector,
+}
+
+impl Packet {
+    /// Makes sense of a DATA frame by what is known of its session.
+    pub(super) fn new(data: &Data<'_>, way: &Way) -> Option<Self> {
+        let shape = way.shape;
+        let count = data.header.block;
+        if data.header.batch != shape.batch
+            || count == 0
+            || count > shape.block
+            || data.payload.len() > usize::from(shape.symbol)
+        {
+            return None;
+        }
+        let expected = match &way.role {
+            Role::Sink(sink) => sink.floor() / u64::from(shape.block),
+            Role::Source(_) | Role::Relay => way.ring.block(),
+        };
+        let block = wire::complete(data.block & ((1 << BLOCK_BITS) - 1), BLOCK_BITS, expected);
+        let depth = (data.block >> BLOCK_BITS) as u8 & DEEPEST;
+        let mut vector = [0; MOST];
+        let index = match data.coding {
+            Coding::Symbol(index) => Some(index),
+            Coding::Vector { first, vector: coefficients } => {
+                vector[usize::from(first)..][..coefficients.len()].copy_from_slice(coefficients);
+                vector.iter().any(|&coefficient| coefficient != 0).then_some(())?;
+                None
+            }
+        };
+        Some(Self { block, header: data.header, depth, index, vector })
+    }
+}

@@ -1,0 +1,213 @@
+//! A chain of nodes over real link models, in virtual time.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, Seed, StreamId, StreamItem};
+use hopcast_link::{Change, Config as Cable, Event, Link, PointToPoint};
+
+use crate::bats::{Config, Node};
+
+/// Ethernet, IPv4 and UDP.
+const HEADERS: usize = 42;
+
+/// So many of the datagrams sent are remembered.
+const REMEMBERED: usize = 16;
+
+pub(super) struct Chain {
+    pub(super) now: Instant,
+    pub(super) nodes: Vec<Node>,
+    pub(super) links: Vec<PointToPoint>,
+    config: Config,
+    seed: Seed,
+    starts: u64,
+    /// What came out at the two edges.
+    pub(super) arrived: Vec<(Instant, usize, Buffer)>,
+    /// The same of streams.
+    pub(super) streamed: Vec<(usize, StreamId, StreamItem)>,
+    /// Datagrams that were sent, with who sent them, until somebody takes them.
+    pub(super) sent: VecDeque<(usize, Buffer)>,
+    node_deadlines: Vec<Option<Instant>>,
+    link_deadlines: Vec<Option<Instant>>,
+}
+
+pub(super) fn address(node: usize) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, node as u8], 7000))
+}
+
+impl Chain {
+    pub(super) fn new(config: &Config, cables: &[Cable], seed: u64) -> Self {
+        let seed = Seed::new(seed, 0);
+        let links: Vec<PointToPoint> = cables
+            .iter()
+            .enumerate()
+            .map(|(i, cable)| {
+                PointToPoint::new(cable.clone(), [0, 1].map(|way| seed.stream(&["link"], 2 * i as u64 + way)))
+            })
+            .collect();
+        let count = links.len() + 1;
+        let mut chain = Self {
+            now: Instant::ZERO,
+            nodes: Vec::new(),
+            link_deadlines: vec![None; links.len()],
+            links,
+            config: config.clone(),
+            seed,
+            starts: 0,
+            arrived: Vec::new(),
+            streamed: Vec::new(),
+            sent: VecDeque::new(),
+            node_deadlines: vec![None; count],
+        };
+        for i in 0..count {
+            let node = chain.fresh(i, count);
+            chain.nodes.push(node);
+        }
+        chain
+    }
+
+    fn fresh(&mut self, i: usize, count: usize) -> Node {
+        self.starts += 1;
+        let random = self.seed.stream(&["node"], self.starts);
+        let ends = (address(100 + i), address(100 + count - 1 - i));
+        let session = self.starts as u32;
+        match i {
+            0 => Node::edge(self.config.clone(), session, address(0), ends, &[address(1)], random),
+            i if i == count - 1 => {
+                Node::edge(self.config.clone(), session, address(i), ends, &[address(i - 1)], random)
+            }
+            _ => {
+                Node::relay(self.config.clone(), address(i), &[address(i - 1)], &[address(i + 1)], random)
+            }
+        }
+    }
+
+    /// Replaces a node by a fresh one.
+    pub(super) fn restart(&mut self, i: usize) {
+        self.nodes[i] = self.fresh(i, self.nodes.len());
+        self.node_deadlines[i] = None;
+    }
+
+    pub(super) fn last(&self) -> usize {
+        self.nodes.len() - 1
+    }
+
+    /// An application gives a unit to an edge.
+    pub(super) fn give(&mut self, edge: usize, unit: &[u8]) {
+        let (local, remote) = (address(100), address(101));
+        let datagram = Datagram { local, remote, payload: Buffer::copy_from(unit) };
+        self.nodes[edge].handle(self.now, Port::Above(0), Item::Datagram(datagram));
+        self.drain(edge);
+    }
+
+    /// An application gives an item of a stream to an edge.
+    pub(super) fn give_stream(&mut self, edge: usize, id: StreamId, item: StreamItem) {
+        self.nodes[edge].handle(self.now, Port::Above(0), Item::Stream(id, item));
+        self.drain(edge);
+    }
+
+    pub(super) fn inject(&mut self, node: usize, remote: SocketAddr, payload: Buffer) {
+        let datagram = Datagram { local: address(node), remote, payload };
+        self.nodes[node].handle(self.now, Port::Below(0), Item::Datagram(datagram));
+        self.drain(node);
+    }
+
+    pub(super) fn change(&mut self, link: usize, from: Option<usize>, change: &Change) {
+        self.links[link].change(self.now, from, change);
+        self.drain_link(link);
+    }
+
+    fn drain(&mut self, i: usize) {
+        while let Some((port, item)) = self.nodes[i].poll(self.now) {
+            if let Item::Stream(id, item) = item {
+                self.streamed.push((i, id, item));
+                continue;
+            }
+            let Item::Datagram(Datagram { remote, mut payload, .. }) = item else { panic!("a datagram") };
+            if port == Port::Above(0) {
+                self.arrived.push((self.now, i, payload));
+                continue;
+            }
+            let to = (0..self.nodes.len()).find(|&to| address(to) == remote).expect("a node");
+            assert!(payload.len() <= 1472);
+            self.sent.push_back((i, payload.clone()));
+            if self.sent.len() > REMEMBERED {
+                self.sent.pop_front();
+            }
+            let sum = checksum(&payload);
+            payload.prepend(HEADERS)[..8].copy_from_slice(&sum);
+            let link = i.min(to);
+            self.links[link].offer(self.now, usize::from(to < i), payload);
+            self.drain_link(link);
+        }
+        self.node_deadlines[i] = self.nodes[i].deadline();
+        assert!(self.node_deadlines[i].is_none_or(|at| at > self.now), "node {i} at {:?}: {}", self.now, self.nodes[i].state());
+    }
+
+    fn drain_link(&mut self, link: usize) {
+        loop {
+            match self.links[link].poll(self.now) {
+                Some(Event::Delivered { from, mut frame, .. }) => {
+                    let (sender, receiver) = if from == 0 { (link, link + 1) } else { (link + 1, link) };
+                    let sum = frame[..8].to_vec();
+                    frame.advance(HEADERS);
+                    // As the checksum of UDP would.
+                    if sum == checksum(&frame) {
+                        self.inject(receiver, address(sender), frame);
+                    }
+                }
+                Some(_) => {}
+                None => break,
+            }
+        }
+        self.link_deadlines[link] = self.links[link].deadline();
+    }
+
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.node_deadlines.iter().chain(&self.link_deadlines).flatten().min().copied()
+    }
+
+    /// Runs until `end`.
+    pub(super) fn run(&mut self, end: Instant) {
+        while let Some(at) = self.next().filter(|&at| at <= end) {
+            self.now = self.now.max(at);
+            for link in 0..self.links.len() {
+                if self.link_deadlines[link].is_some_and(|at| at <= self.now) {
+                    self.links[link].wake(self.now);
+                    self.drain_link(link);
+                }
+            }
+            for node in 0..self.nodes.len() {
+                if self.node_deadlines[node].is_some_and(|at| at <= self.now) {
+                    self.nodes[node].wake(self.now);
+                    self.drain(node);
+                }
+            }
+        }
+        self.now = end;
+    }
+
+    pub(super) fn run_for(&mut self, span: Duration) {
+        self.run(self.now + span);
+    }
+
+    pub(super) fn counter(&self, node: usize, name: &str) -> u64 {
+        let mut found = 0;
+        self.nodes[node].counters(&mut |counter, figure| {
+            if counter == name {
+                found = figure;
+            }
+        });
+        found
+    }
+}
+
+fn checksum(bytes: &[u8]) -> [u8; 8] {
+    let mut sum = 0xCBF2_9CE4_8422_2325_u64;
+    for chunk in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        sum = (sum ^ u64::from_le_bytes(word)).wrapping_mul(0x0100_0000_01B3).rotate_left(23);
+    }
+    sum.to_le_bytes()
+}

@@ -1,0 +1,249 @@
+//! The node as sender: which datagram is next, and what goes into it.
+
+use hopcast_core::{Buffer, Datagram, Instant, Item};
+
+use super::batch::Mix;
+use super::direction::{Direction, Role};
+use super::node::{Neighbour, Node, Way};
+use super::sender::{Cause, Content, Packet, Sender};
+use super::wire::{self, BatchHeader, Coding, Data, Info, Report, Writer};
+
+/// A relay lets its parent be so many symbols ahead of what it can pass on, besides those of a round trip.
+const ALLOWANCE: u64 = 128;
+/// When its parent may send fewer than this, and could be granted more, it is told at once.
+const SHORT: u64 = 32;
+/// A source of several children makes nothing new while one of them is so many packets behind.
+const BEHIND: u64 = 64;
+/// What a packet is on the link besides its symbol, about.
+const AROUND: u64 = 75;
+
+impl Node {
+    /// The next datagram for a neighbour, if there is any now.
+    pub(super) fn transmit(&mut self, now: Instant, to: usize) -> Option<Item> {
+        self.make(now, to);
+        let Neighbour { out, sender, receiver, .. } = &mut self.neighbours[to];
+        let out = *out;
+        let mut packet = None;
+        let mut info = None;
+        if let Some(way) = &self.ways[out] {
+            let probing = sender.probe_is_due(now);
+            packet = sender.choose(now, &way.store);
+            if (probing || packet.is_some()) && sender.info_is_due(now) {
+                info = Some(describe(way, sender, probing));
+            }
+            if probing && packet.is_none() {
+                sender.probed(now);
+            }
+        }
+        let due = receiver.due().is_some_and(|due| due <= now);
+        let wants_report = due || packet.is_some() && receiver.is_welcome(now);
+        if packet.is_none() && info.is_none() && !wants_report {
+            self.arm(now, to);
+            return None;
+        }
+        let mut list = core::mem::take(&mut self.list);
+        let report = if wants_report { self.report(now, to, &mut list) } else { None };
+        let datagram = self.assemble(now, to, report.as_ref(), info.as_ref(), packet);
+        self.list = list;
+        let Neighbour { address, out, .. } = self.neighbours[to];
+        self.grant_more(now, out);
+        Some(Item::Datagram(Datagram { local: self.local, remote: address, payload: datagram? }))
+    }
+
+    /// Makes the next symbol if the child can take it and nothing else is to be sent to it.
+    fn make(&mut self, now: Instant, to: usize) {
+        let Neighbour { out, sender, .. } = &self.neighbours[to];
+        let out = *out;
+        let (Some(way), Some(edge)) = (&mut self.ways[out], &mut self.edge) else { return };
+        let ready = sender.rate.may_send(now) && !sender.probe_is_due(now) && !sender.has_something(&way.store);
+        if !ready || !edge.framing.has_data() || !may_make(&self.neighbours, out, way) {
+            return;
+        }
+        let Some(number) = way.make(now, |symbol| edge.framing.fill(symbol)) else { return };
+        self.counters.symbols += 1;
+        for neighbour in self.neighbours.iter_mut().filter(|neighbour| neighbour.out == out) {
+            neighbour.sender.refresh(&way.store, number);
+        }
+    }
+
+    /// Whether there is data for a neighbour that it may be sent as soon as its link allows.
+    pub(super) fn could_send(&self, neighbour: &Neighbour) -> bool {
+        let Some(way) = &self.ways[neighbour.out] else { return false };
+        neighbour.sender.has_something(&way.store)
+            || self.edge.as_ref().is_some_and(|edge| edge.framing.has_data())
+                && may_make(&self.neighbours, neighbour.out, way)
+    }
+
+    /// Nothing can be sent now: sees to it that a lost report does not stop everything.
+    fn arm(&mut self, now: Instant, to: usize) {
+        let neighbour = &mut self.neighbours[to];
+        let Some(way) = &self.ways[neighbour.out] else { return };
+        let has_data = matches!(way.role, Role::Source(_)) && self.edge.as_ref().is_some_and(|edge| edge.framing.has_data());
+        let waits = neighbour.sender.is_waiting() && !way.is_over(now);
+        neighbour.sender.arm(now, has_data || waits);
+    }
+
+    /// Makes the report for a parent.
+    fn report<'a>(&mut self, now: Instant, to: usize, list: &'a mut Vec<u8>) -> Option<Report<'a>> {
+        let into = self.neighbours[to].into;
+        let way = self.ways[into].as_ref()?;
+        let (store, granted) = (&way.store, grant(&self.neighbours, to, way));
+        let room = usize::from(self.config.datagram).saturating_sub(1 + wire::REPORT_LEN + wire::INFO_LEN);
+        list.clear();
+        let complete = store.list(list, room.max(1));
+        let receiver = &mut self.neighbours[to].receiver;
+        receiver.granted = receiver.granted.max(granted);
+        let grant = receiver.granted.saturating_sub(store.floor()).min(u64::from(u16::MAX)) as u16;
+        let report = receiver.report(now, way.session)?;
+        let (floor, base) = (store.floor() as u32, (store.base() - store.first()) as u16);
+        Some(Report { floor, grant, base, complete, list, ..report })
+    }
+
+    /// Puts a datagram together. A packet that does not fit beside the rest is left for the next one.
+    fn assemble(
+        &mut self,
+        now: Instant,
+        to: usize,
+        report: Option<&Report<'_>>,
+        info: Option<&Info>,
+        packet: Option<Packet>,
+    ) -> Option<Buffer> {
+        let control = 1 + report.map_or(0, Report::len) + info.map_or(0, |_| wire::INFO_LEN);
+        let mut mix = Mix::default();
+        let way = self.ways[self.neighbours[to].out].as_ref();
+        if let (Some(way), Some(Packet { batch, content: Content::Mix(first), .. })) = (way, packet) {
+            mix = way.store.get(batch).batch.mix(first, &mut self.coefficients);
+        }
+        let frame = way.zip(packet).map(|(way, packet)| {
+            let frame = compose(way, &packet, &self.neighbours[to].sender, &mix);
+            (way, packet, frame)
+        });
+        let limit = usize::from(self.config.datagram);
+        let fits = |data: &Data<'_>, payload| control == 1 || control + data.header_len() + payload <= limit;
+        let frame = frame.filter(|(_, _, (data, payload))| fits(data, *payload));
+        let total = control + frame.as_ref().map_or(0, |(_, _, (data, payload))| data.header_len() + payload);
+        if total == 1 {
+            return None;
+        }
+        let mut datagram = Buffer::zeroed(total);
+        let mut writer = Writer::new(&mut datagram);
+        writer.u8(wire::MAGIC);
+        if let Some(report) = report {
+            report.write(&mut writer);
+            self.counters.reports_sent += 1;
+            self.counters.report_bytes += report.len() as u64;
+        }
+        if let Some(info) = info {
+            info.write(&mut writer);
+            self.neighbours[to].sender.informed(now);
+            self.counters.info_bytes += wire::INFO_LEN as u64;
+        }
+        if let Some((way, packet, (data, payload))) = frame {
+            data.write_header(payload, &mut writer);
+            let batch = &way.store.get(packet.batch).batch;
+            match packet.content {
+                Content::Symbol(index) => writer.put(batch.symbol(index).unwrap_or_default()),
+                Content::Mix(_) => batch.write(&mix, writer.rest()),
+            }
+            self.counters.sent(packet.cause, &data, payload);
+            self.neighbours[to].sender.on_sent(&packet, &way.store);
+            let more = self.could_send(&self.neighbours[to]);
+            self.neighbours[to].sender.follow(now, &packet, total, more);
+        }
+        Some(datagram)
+    }
+
+    /// Something of a way was passed on: if a parent has run short of grants, it is told of new ones.
+    fn grant_more(&mut self, now: Instant, way: Way) {
+        let Some(direction) = &self.ways[way] else { return };
+        if !matches!(direction.role, Role::Relay) {
+            return;
+        }
+        for parent in 0..self.neighbours.len() {
+            let Neighbour { into, receiver, .. } = &self.neighbours[parent];
+            if *into == way && receiver.granted < direction.store.top() + SHORT {
+                let granted = grant(&self.neighbours, parent, direction);
+                if granted >= receiver.granted + SHORT / 2 {
+                    self.neighbours[parent].receiver.report_at(now);
+                }
+            }
+        }
+    }
+}
+
+/// Up to which symbol a parent may send.
+fn grant(neighbours: &[Neighbour], parent: usize, way: &Direction) -> u64 {
+    let Neighbour { into, receiver, .. } = &neighbours[parent];
+    let Role::Relay = way.role else { return way.store.limit() };
+    let horizon = (receiver.round_trip() + receiver.interval() * 2).as_secs_f64();
+    let size = ((u64::from(way.store.shape().symbol) + AROUND) * 8) as f64;
+    let children = neighbours.iter().filter(|neighbour| neighbour.out == *into);
+    let ahead = children.map(|child| {
+        let drain = child.sender.rate.rate().bits_per_sec() as f64 / size;
+        ((drain * horizon) as u64 + ALLOWANCE).saturating_sub(child.sender.backlog())
+    });
+    (way.store.top() + ahead.min().unwrap_or(0)).min(way.store.limit())
+}
+
+/// Whether the source may make a symbol, as far as its children are concerned.
+fn may_make(neighbours: &[Neighbour], out: Way, way: &Direction) -> bool {
+    let Some(next) = way.next() else { return false };
+    let mut children = neighbours.iter().filter(|neighbour| neighbour.out == out);
+    children.all(|child| next < child.sender.grant() && child.sender.backlog() < BEHIND)
+}
+
+/// INFO about a way.
+fn describe(way: &Direction, sender: &Sender, ask: bool) -> Info {
+    let shape = way.store.shape();
+    let round_trip = sender.rate.srtt().map_or(0, |srtt| srtt.as_micros().clamp(1, u64::from(u32::MAX)));
+    Info {
+        session: way.session,
+        batch: shape.batch,
+        block: shape.block,
+        symbol: shape.symbol,
+        epoch: sender.epoch(),
+        round_trip: round_trip as u32,
+        deadline: way.deadline.map(|after| after.as_millis().min(u64::from(u16::MAX)) as u16),
+        budget: None,
+        ask,
+        floor: way.store.floor(),
+    }
+}
+
+/// The frame of a packet, and how long its payload is.
+fn compose<'a>(way: &Direction, packet: &Packet, sender: &Sender, mix: &'a Mix) -> (Data<'a>, usize) {
+    let slot = way.store.get(packet.batch);
+    let shape = way.store.shape();
+    let (coding, len) = match packet.content {
+        Content::Symbol(index) => (Coding::Symbol(index), slot.batch.symbol(index).map_or(0, <[u8]>::len)),
+        Content::Mix(_) => (vector(&mix.vector[..shape.batch.symbols()]), mix.len),
+    };
+    let data = Data {
+        session: way.session,
+        epoch: sender.epoch() as u8,
+        sequence: sender.next() as u32 & 0xFF_FFFF,
+        block: (packet.batch / shape.batches()) as u32 & 0xFF_FFFF,
+        header: BatchHeader {
+            block: shape.block,
+            batch: shape.batch,
+            id: (packet.batch % shape.batches()) as u16,
+        },
+        coding,
+        ask: packet.cause == Cause::Probe || sender.is_asking(),
+        trimmed: len < usize::from(shape.symbol),
+        payload: &[],
+    };
+    (data, len)
+}
+
+/// A vector as it is sent: without the zeros at its ends, if that is shorter.
+pub(super) fn vector(all: &[u8]) -> Coding<'_> {
+    let some = |&coefficient: &u8| coefficient != 0;
+    let first = all.iter().position(some).unwrap_or(0);
+    let end = all.iter().rposition(some).map_or(1, |last| last + 1);
+    if end - first + 2 < all.len() {
+        Coding::Vector { first: first as u8, vector: &all[first..end] }
+    } else {
+        Coding::Vector { first: 0, vector: all }
+    }
+}

@@ -1,0 +1,598 @@
+//! What hops say to each other, in UDP datagrams.
+//!
+//! A datagram is a byte that names the protocol, then frames: at most one REPORT, one ACCOUNT, one INFO and one DATA, in
+//! this order.
+//! Integers are in network byte order; those that count for a session's life are sent by their lowest bits, and the
+//! receiver completes them to the value nearest to the one it expects.
+//!
+//! # DATA
+//!
+//! A symbol, or a combination of a batch's symbols; the last frame of its datagram.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |0 0 0 1|A|T|F F|                    session                    |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |  session      |    epoch      |        hop sequence
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//!  hop sequence   |                     block                     |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |              K                |  Mq |           BID           |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! | if T: length of the payload   | coding: F = 0: index          |
+//! |                               |         F = 1: vector[M]      |
+//! |                               |         F = 2: first, count, vector[count]
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! | payload …
+//! ```
+//!
+//! The word of K, Mq and BID is the header of RFC 9426, section 4.2. BID < K/M are the systematic batches of the block,
+//! higher ones are of the outer code. Where T is not set, the payload is as long as a symbol; where it is, it is
+//! shorter, and the rest of the symbol is zeros. A: the sender asks for a report now. Either way its length is known, so a datagram cut short is noticed.
+//!
+//! # INFO
+//!
+//! What a sender tells its receiver about the session; without it no DATA is taken.
+//!
+//! ```text
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |0 0 1 0|0|A|U|R|                    session                    |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |  session      |  Mq |0 0 0 0 0|               K               |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |          symbol, T            |             epoch
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//!               epoch             |         round trip, us
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//!         round trip              |       deadline, ms            |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |           floor: the first symbol still of use (64 bits)
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! | if R: budget, in 16 bytes     |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! ```
+//!
+//! A: the sender asks for a report now. U: unreliable, with a deadline. R: no ranks are wanted. The epoch is drawn by
+//! the sender when it starts; its lowest byte marks DATA, so that what it sent before it was restarted is not counted.
+//!
+//! # REPORT
+//!
+//! What a receiver has.
+//!
+//! ```text
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |0 0 1 1|0 0|S|C|                    session                    |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |  session      |    epoch      |           instance            |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |            number             |       highest sequence
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//!  highest        |   arrival of the highest, in 16 ns
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//!                 |         hold, in us           |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |       packets received        |          bytes received
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//!         bytes received          |       runs of losses          |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |               floor: the first symbol still of use            |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |    grant, symbols from floor  | base, batches from floor's    |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |          length of the list   | ranks of the batches from base on …
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! ```
+//!
+//! S: something has arrived (else highest, arrival and counts mean nothing). C: the list is complete: of the batches
+//! after it nothing has arrived. Each byte of the list is `0rrrrrrr`, a batch of rank r; `10nnnnnn`, a run of n + 1
+//! batches of which nothing more is needed; or `11nnnnnn`, n + 1 batches of which nothing has arrived.
+//!
+//! # Without ranks
+//!
+//! In the [strict mode](super::strict) a report's list is empty and its grant is of packets from the highest on. What the
+//! sink lacks of each block travels behind the REPORT in an ACCOUNT, the [end-to-end frame](super::strict::Account). In
+//! DATA, the first three bits of `block` are the depth of interleaving, as a power of two, and K is, in a repair batch, the
+//! number of symbols that its block has; in a systematic batch, that of the block before.
+
+use core::fmt;
+
+use super::config::BatchSize;
+use super::strict::Account;
+
+/// The first byte of every datagram: the protocol, and in the lower half its version.
+pub(super) const MAGIC: u8 = 0xB1;
+
+const DATA: u8 = 1;
+const INFO: u8 = 2;
+const REPORT: u8 = 3;
+pub(super) const ACCOUNT: u8 = 4;
+
+/// What is in front of the payload of a systematic packet that is as long as a symbol.
+const DATA_HEADER: usize = 1 + 4 + 1 + 3 + 3 + 4;
+pub(super) const INFO_LEN: usize = 1 + 4 + 1 + 2 + 2 + 4 + 4 + 2 + 8;
+/// A report without its list.
+pub(super) const REPORT_LEN: usize = 1 + 4 + 1 + 2 + 2 + 3 + 4 + 2 + 3 + 4 + 2 + 4 + 2 + 2 + 2;
+
+/// The longest symbol of which every kind of packet fits a datagram of `datagram` bytes.
+pub(super) const fn symbol_len(datagram: usize, batch: BatchSize) -> usize {
+    datagram.saturating_sub(1 + DATA_HEADER + batch.symbols())
+}
+
+/// What is wrong with a datagram, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Malformed {
+    /// The field that does not fit.
+    pub(super) field: &'static str,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "malformed {}", self.field)
+    }
+}
+
+/// What a datagram holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Frames<'a> {
+    pub(super) report: Option<Report<'a>>,
+    pub(super) account: Option<Account>,
+    pub(super) info: Option<Info>,
+    pub(super) data: Option<Data<'a>>,
+}
+
+/// A DATA frame, without its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Data<'a> {
+    pub(super) session: u32,
+    pub(super) epoch: u8,
+    /// 24 bits.
+    pub(super) sequence: u32,
+    /// 24 bits.
+    pub(super) block: u32,
+    pub(super) header: BatchHeader,
+    pub(super) coding: Coding<'a>,
+    /// Whether a report is wanted now.
+    pub(super) ask: bool,
+    /// Whether the payload is shorter than a symbol.
+    pub(super) trimmed: bool,
+    pub(super) payload: &'a [u8],
+}
+
+/// The header of RFC 9426, section 4.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BatchHeader {
+    pub(super) block: u16,
+    pub(super) batch: BatchSize,
+    /// 13 bits.
+    pub(super) id: u16,
+}
+
+impl BatchHeader {
+    fn word(self) -> u32 {
+        u32::from(self.block) << 16 | u32::from(mq(self.batch)) << 13 | u32::from(self.id & 0x1FFF)
+    }
+}
+
+/// How a payload was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coding<'a> {
+    /// It is the batch's symbol of this index.
+    Symbol(u8),
+    /// The combination with these coefficients of the symbols from `first` on; the others' are 0.
+    Vector {
+        first: u8,
+        vector: &'a [u8],
+    },
+}
+
+/// An INFO frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Info {
+    pub(super) session: u32,
+    pub(super) batch: BatchSize,
+    pub(super) block: u16,
+    pub(super) symbol: u16,
+    pub(super) epoch: u32,
+    /// The sender's smoothed round trip to the receiver, in microseconds; 0 if it has none.
+    pub(super) round_trip: u32,
+    /// In milliseconds; `None` where delivery is reliable.
+    pub(super) deadline: Option<u16>,
+    /// Where no ranks are wanted: the bytes to spend on a batch, in 16.
+    pub(super) budget: Option<u16>,
+    pub(super) ask: bool,
+    pub(super) floor: u64,
+}
+
+/// A REPORT frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Report<'a> {
+    pub(super) session: u32,
+    pub(super) epoch: u8,
+    /// Drawn by the receiver when it starts: another one has forgotten everything.
+    pub(super) instance: u16,
+    pub(super) number: u16,
+    pub(super) arrivals: Option<Arrivals>,
+    pub(super) floor: u32,
+    /// Up to which symbol new ones may be sent, from the floor.
+    pub(super) grant: u16,
+    /// How many batches after the floor's the list begins.
+    pub(super) base: u16,
+    /// Whether nothing has arrived of the batches after the list.
+    pub(super) complete: bool,
+    pub(super) list: &'a [u8],
+}
+
+/// What has arrived over a hop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Arrivals {
+    /// 24 bits.
+    pub(super) highest: u32,
+    /// When the highest arrived, in 16 ns by the receiver's clock, the lowest 32 bits.
+    pub(super) at: u32,
+    /// How long ago that was, in microseconds.
+    pub(super) hold: u16,
+    /// Cumulative, 24 bits.
+    pub(super) packets: u32,
+    /// Cumulative.
+    pub(super) bytes: u32,
+    /// Cumulative: how many times one or several packets in a row were missing.
+    pub(super) runs: u16,
+}
+
+/// An item of a report's list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ranks {
+    /// One batch of this rank.
+    Rank(u8),
+    /// So many batches of which nothing more is needed.
+    Complete(u8),
+    /// So many of which nothing has arrived.
+    Nothing(u8),
+}
+
+/// The longest run of one item.
+const LONGEST_RUN: u8 = 64;
+
+impl Ranks {
+    pub(super) fn of(byte: u8) -> Self {
+        let run = (byte & 0x3F) + 1;
+        match byte >> 6 {
+            0b10 => Self::Complete(run),
+            0b11 => Self::Nothing(run),
+            _ => Self::Rank(byte),
+        }
+    }
+}
+
+/// Writes a report's list, one batch after the other.
+pub(super) fn list_rank(list: &mut Vec<u8>, rank: Option<u8>) {
+    let kind = match rank {
+        Some(0) => 0xC0,
+        None => 0x80,
+        Some(rank) => return list.push(rank & 0x7F),
+    };
+    match list.last_mut() {
+        Some(last) if *last & 0xC0 == kind && *last & 0x3F < LONGEST_RUN - 1 => *last += 1,
+        _ => list.push(kind),
+    }
+}
+
+/// Takes a datagram apart. `symbol` says how long a session's symbols are, if it is known.
+pub(super) fn parse(datagram: &[u8], symbol: impl Fn(u32) -> Option<usize>) -> Result<Frames<'_>, Malformed> {
+    let mut reader = Reader(datagram);
+    if reader.u8("protocol")? != MAGIC {
+        return Err(Malformed { field: "protocol" });
+    }
+    let mut frames = Frames::default();
+    while !reader.0.is_empty() {
+        let kind = reader.u8("frame type")?;
+        match kind >> 4 {
+            REPORT if frames == Frames::default() => frames.report = Some(report(&mut reader, kind)?),
+            ACCOUNT if frames.report.is_some() && frames.account.is_none() && frames.info.is_none() => {
+                frames.account = Some(Account::read(&mut reader, kind)?);
+            }
+            INFO if frames.info.is_none() => frames.info = Some(info(&mut reader, kind)?),
+            DATA => {
+                let known = frames.info.map(|info| (info.session, usize::from(info.symbol)));
+                let symbol = |session| match known {
+                    Some((of, symbol)) if of == session => Some(symbol),
+                    _ => symbol(session),
+                };
+                frames.data = Some(data(&mut reader, kind, symbol)?);
+                break;
+            }
+            _ => return Err(Malformed { field: "frame type" }),
+        }
+    }
+    Ok(frames)
+}
+
+fn report<'a>(reader: &mut Reader<'a>, kind: u8) -> Result<Report<'a>, Malformed> {
+    let (some, complete) = (kind & 2 != 0, kind & 1 != 0);
+    let session = reader.u32("report session")?;
+    let epoch = reader.u8("report epoch")?;
+    let instance = reader.u16("report instance")?;
+    let number = reader.u16("report number")?;
+    let arrivals = Arrivals {
+        highest: reader.u24("report highest")?,
+        at: reader.u32("report arrival")?,
+        hold: reader.u16("report hold")?,
+        packets: reader.u24("report packets")?,
+        bytes: reader.u32("report bytes")?,
+        runs: reader.u16("report runs")?,
+    };
+    let floor = reader.u32("report floor")?;
+    let grant = reader.u16("report grant")?;
+    let base = reader.u16("report base")?;
+    let len = reader.u16("report list length")?;
+    let list = reader.take(usize::from(len), "report list")?;
+    let arrivals = some.then_some(arrivals);
+    Ok(Report { session, epoch, instance, number, arrivals, floor, grant, base, complete, list })
+}
+
+fn info(reader: &mut Reader<'_>, kind: u8) -> Result<Info, Malformed> {
+    let session = reader.u32("info session")?;
+    let batch = batch_size(reader.u8("info batch size")? >> 5).ok_or(Malformed { field: "info batch size" })?;
+    let block = reader.u16("info block")?;
+    if block == 0 || !usize::from(block).is_multiple_of(batch.symbols()) {
+        return Err(Malformed { field: "info block" });
+    }
+    let symbol = reader.u16("info symbol")?;
+    if symbol == 0 {
+        return Err(Malformed { field: "info symbol" });
+    }
+    let epoch = reader.u32("info epoch")?;
+    let round_trip = reader.u32("info round trip")?;
+    let deadline = reader.u16("info deadline")?;
+    let floor = reader.u64("info floor")?;
+    let budget = if kind & 1 != 0 { Some(reader.u16("info budget")?) } else { None };
+    Ok(Info {
+        session,
+        batch,
+        block,
+        symbol,
+        epoch,
+        round_trip,
+        deadline: (kind & 2 != 0).then_some(deadline),
+        budget,
+        ask: kind & 4 != 0,
+        floor,
+    })
+}
+
+fn data<'a>(
+    reader: &mut Reader<'a>,
+    kind: u8,
+    symbol: impl Fn(u32) -> Option<usize>,
+) -> Result<Data<'a>, Malformed> {
+    let session = reader.u32("data session")?;
+    let epoch = reader.u8("data epoch")?;
+    let sequence = reader.u24("data sequence")?;
+    let block = reader.u24("data block")?;
+    let word = reader.u32("batch header")?;
+    let batch = batch_size((word >> 13) as u8 & 7).ok_or(Malformed { field: "batch size" })?;
+    let header = BatchHeader { block: (word >> 16) as u16, batch, id: word as u16 & 0x1FFF };
+    let trimmed = kind & 4 != 0;
+    let length = if trimmed { Some(usize::from(reader.u16("payload length")?)) } else { symbol(session) };
+    let symbols = batch.symbols();
+    let coding = match kind & 3 {
+        0 => {
+            let index = reader.u8("symbol index")?;
+            if usize::from(index) >= symbols {
+                return Err(Malformed { field: "symbol index" });
+            }
+            Coding::Symbol(index)
+        }
+        1 => Coding::Vector { first: 0, vector: reader.take(symbols, "vector")? },
+        2 => {
+            let (first, count) = (reader.u8("vector's first")?, reader.u8("vector's count")?);
+            if count == 0 || usize::from(first) + usize::from(count) > symbols {
+                return Err(Malformed { field: "vector's count" });
+            }
+            Coding::Vector { first, vector: reader.take(usize::from(count), "vector")? }
+        }
+        _ => return Err(Malformed { field: "coding" }),
+    };
+    let payload = core::mem::take(&mut reader.0);
+    if payload.is_empty() || length.is_some_and(|length| length != payload.len()) {
+        return Err(Malformed { field: "payload length" });
+    }
+    let ask = kind & 8 != 0;
+    Ok(Data { session, epoch, sequence, block, header, coding, ask, trimmed, payload })
+}
+
+impl Report<'_> {
+    pub(super) fn len(&self) -> usize {
+        REPORT_LEN + self.list.len()
+    }
+
+    pub(super) fn write(&self, out: &mut Writer<'_>) {
+        let Arrivals { highest, at, hold, packets, bytes, runs } = self.arrivals.unwrap_or_default();
+        out.u8(REPORT << 4 | u8::from(self.arrivals.is_some()) << 1 | u8::from(self.complete));
+        out.u32(self.session);
+        out.u8(self.epoch);
+        out.u16(self.instance);
+        out.u16(self.number);
+        out.u24(highest);
+        out.u32(at);
+        out.u16(hold);
+        out.u24(packets);
+        out.u32(bytes);
+        out.u16(runs);
+        out.u32(self.floor);
+        out.u16(self.grant);
+        out.u16(self.base);
+        out.u16(self.list.len() as u16);
+        out.put(self.list);
+    }
+}
+
+impl Info {
+    pub(super) const fn len(&self) -> usize {
+        INFO_LEN + if self.budget.is_some() { 2 } else { 0 }
+    }
+
+    pub(super) fn write(&self, out: &mut Writer<'_>) {
+        let flags =
+            u8::from(self.ask) << 2 | u8::from(self.deadline.is_some()) << 1 | u8::from(self.budget.is_some());
+        out.u8(INFO << 4 | flags);
+        out.u32(self.session);
+        out.u8(mq(self.batch) << 5);
+        out.u16(self.block);
+        out.u16(self.symbol);
+        out.u32(self.epoch);
+        out.u32(self.round_trip);
+        out.u16(self.deadline.unwrap_or(0));
+        out.u64(self.floor);
+        if let Some(budget) = self.budget {
+            out.u16(budget);
+        }
+    }
+}
+
+impl Data<'_> {
+    /// How long the frame is in front of its payload.
+    pub(super) fn header_len(&self) -> usize {
+        let coding = match self.coding {
+            Coding::Symbol(_) => 1,
+            Coding::Vector { vector, .. } if vector.len() == self.header.batch.symbols() => vector.len(),
+            Coding::Vector { vector, .. } => 2 + vector.len(),
+        };
+        DATA_HEADER + 2 * usize::from(self.trimmed) + coding
+    }
+
+    /// Writes everything but the payload.
+    pub(super) fn write_header(&self, payload: usize, out: &mut Writer<'_>) {
+        let format = match self.coding {
+            Coding::Symbol(_) => 0,
+            Coding::Vector { vector, .. } if vector.len() == self.header.batch.symbols() => 1,
+            Coding::Vector { .. } => 2,
+        };
+        out.u8(DATA << 4 | u8::from(self.ask) << 3 | u8::from(self.trimmed) << 2 | format);
+        out.u32(self.session);
+        out.u8(self.epoch);
+        out.u24(self.sequence);
+        out.u24(self.block);
+        out.u32(self.header.word());
+        if self.trimmed {
+            out.u16(payload as u16);
+        }
+        match self.coding {
+            Coding::Symbol(index) => out.u8(index),
+            Coding::Vector { first, vector } => {
+                if format == 2 {
+                    out.u8(first);
+                    out.u8(vector.len() as u8);
+                }
+                out.put(vector);
+            }
+        }
+    }
+}
+
+/// The value nearest to `expected` whose lowest `bits` bits are those of `low`.
+pub(super) fn complete(low: u32, bits: u32, expected: u64) -> u64 {
+    let span = 1_u64 << bits;
+    let near = expected & !(span - 1) | u64::from(low);
+    if near.saturating_add(span / 2) < expected {
+        near + span
+    } else if near > expected.saturating_add(span / 2) && near >= span {
+        near - span
+    } else {
+        near
+    }
+}
+
+/// RFC 9426, section 4.2: the code of M in GF(256).
+const fn mq(batch: BatchSize) -> u8 {
+    match batch {
+        BatchSize::M4 => 0b001,
+        BatchSize::M8 => 0b011,
+        BatchSize::M16 => 0b101,
+        BatchSize::M32 => 0b111,
+    }
+}
+
+/// The opposite; codes of GF(2) are not of this protocol.
+fn batch_size(code: u8) -> Option<BatchSize> {
+    BatchSize::ALL.into_iter().find(|&batch| mq(batch) == code)
+}
+
+/// What is left to read.
+pub(super) struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, len: usize, field: &'static str) -> Result<&'a [u8], Malformed> {
+        let (taken, rest) = self.0.split_at_checked(len).ok_or(Malformed { field })?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn number(&mut self, len: usize, field: &'static str) -> Result<u64, Malformed> {
+        Ok(self.take(len, field)?.iter().fold(0, |number, &byte| number << 8 | u64::from(byte)))
+    }
+
+    pub(super) fn u8(&mut self, field: &'static str) -> Result<u8, Malformed> {
+        self.number(1, field).map(|number| number as u8)
+    }
+
+    pub(super) fn u16(&mut self, field: &'static str) -> Result<u16, Malformed> {
+        self.number(2, field).map(|number| number as u16)
+    }
+
+    pub(super) fn u24(&mut self, field: &'static str) -> Result<u32, Malformed> {
+        self.number(3, field).map(|number| number as u32)
+    }
+
+    pub(super) fn u32(&mut self, field: &'static str) -> Result<u32, Malformed> {
+        self.number(4, field).map(|number| number as u32)
+    }
+
+    fn u64(&mut self, field: &'static str) -> Result<u64, Malformed> {
+        self.number(8, field)
+    }
+}
+
+/// Where the next byte goes; the caller has made room for all of them.
+pub(super) struct Writer<'a> {
+    bytes: &'a mut [u8],
+    at: usize,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(bytes: &'a mut [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    pub(super) fn put(&mut self, bytes: &[u8]) {
+        self.bytes[self.at..self.at + bytes.len()].copy_from_slice(bytes);
+        self.at += bytes.len();
+    }
+
+    /// What has not been written yet.
+    pub(super) fn rest(self) -> &'a mut [u8] {
+        &mut self.bytes[self.at..]
+    }
+
+    pub(super) fn u8(&mut self, number: u8) {
+        self.put(&[number]);
+    }
+
+    pub(super) fn u16(&mut self, number: u16) {
+        self.put(&number.to_be_bytes());
+    }
+
+    pub(super) fn u24(&mut self, number: u32) {
+        self.put(&number.to_be_bytes()[1..]);
+    }
+
+    pub(super) fn u32(&mut self, number: u32) {
+        self.put(&number.to_be_bytes());
+    }
+
+    fn u64(&mut self, number: u64) {
+        self.put(&number.to_be_bytes());
+    }
+}

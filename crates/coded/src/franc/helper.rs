@@ -1,0 +1,199 @@
+//! The helper: overhears a segment, and sends the decoder what it lacks.
+
+use std::collections::VecDeque;
+
+use hopcast_code::field::{Field, Gf2, Gf256};
+use hopcast_core::{Frame, Instant, Item, Machine, Port, Stream};
+use hopcast_wire::ethernet::{self, Mac};
+
+use super::config::{self, Config};
+use super::gate::Gate;
+use super::relay::Relay;
+use super::wire::{self, Common, Packet};
+
+/// So many packets of another association in a row, and it is the one to help.
+const PERSUASIVE: u32 = 3;
+
+/// A helper at `local` of the segment between `ends`, for both directions.
+///
+/// # Errors
+///
+/// What [`Config::validate`] says, or that the settings have no helper.
+pub fn helper(config: Config, local: Mac, ends: [Mac; 2], random: Stream) -> Result<Box<dyn Machine>, String> {
+    config.validate()?;
+    if !config.helper {
+        return Err("helper: the segment's settings have none".to_owned());
+    }
+    Ok(match config.field {
+        config::Field::Binary => Box::new(Helper::<Gf2>::new(config, local, ends, random)),
+        config::Field::Binary8 => Box::new(Helper::<Gf256>::new(config, local, ends, random)),
+    })
+}
+
+/// A helper of both directions of a segment.
+pub(super) struct Helper<F: Field> {
+    config: Config,
+    local: Mac,
+    ends: [Mac; 2],
+    association: Option<u32>,
+    strangers: u32,
+    /// For what each of the ends sends.
+    relays: [Relay<F>; 2],
+    gate: Gate,
+    out: VecDeque<(Port, Item)>,
+    counters: Counters,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    overheard: u64,
+    innovative: u64,
+    relayed: u64,
+    acks: u64,
+    associations: u64,
+    damaged: u64,
+    refused: u64,
+}
+
+impl<F: Field> Helper<F> {
+    pub(super) fn new(config: Config, local: Mac, ends: [Mac; 2], mut random: Stream) -> Self {
+        Self {
+            relays: [(); 2].map(|()| Relay::new(config.clone(), random.bits())),
+            config,
+            local,
+            ends,
+            association: None,
+            strangers: 0,
+            gate: Gate::default(),
+            out: VecDeque::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    fn overhear(&mut self, frame: &Frame) {
+        let Ok(header) = ethernet::parse(&frame.bytes) else { return };
+        if header.ether_type != wire::ETHER_TYPE {
+            self.counters.refused += 1;
+            return;
+        }
+        if header.source == self.local {
+            if self.ends.contains(&header.destination) {
+                self.gate.echo();
+            }
+            return;
+        }
+        let Some(from) = self.ends.iter().position(|end| *end == header.source) else {
+            self.counters.refused += 1;
+            return;
+        };
+        if header.destination != self.ends[1 - from] {
+            self.counters.refused += 1;
+            return;
+        }
+        let config = self.config.clone();
+        let Ok((common, packet)) = wire::parse(&frame.bytes[ethernet::HEADER..], &config) else {
+            self.counters.damaged += 1;
+            return;
+        };
+        if matches!(packet, Packet::Hello(_)) || !self.belongs(common) {
+            return;
+        }
+        self.counters.overheard += 1;
+        match packet {
+            Packet::Enc(enc) if common.up == self.goes_up(from) && enc.report.is_none() => {
+                if self.relays[from].hear(&enc) {
+                    self.counters.innovative += 1;
+                }
+                if let Some(ack) = &enc.ack {
+                    self.relays[1 - from].acknowledge(ack);
+                }
+            }
+            Packet::Ack(ack) if common.up == self.goes_up(1 - from) => {
+                self.counters.acks += 1;
+                self.relays[1 - from].acknowledge(&ack);
+            }
+            Packet::Enc(_) | Packet::Ack(_) | Packet::Hello(_) => self.counters.refused += 1,
+        }
+    }
+
+    /// Whether a packet is of the association that is being helped; it may become that by being persistent.
+    fn belongs(&mut self, common: Common) -> bool {
+        if self.association == Some(common.association) {
+            self.strangers = 0;
+            return true;
+        }
+        self.strangers += 1;
+        if self.association.is_some() && self.strangers < PERSUASIVE {
+            return false;
+        }
+        self.strangers = 0;
+        self.association = Some(common.association);
+        self.counters.associations += 1;
+        self.relays.iter_mut().for_each(Relay::restart);
+        true
+    }
+
+    fn send(&mut self, now: Instant) {
+        let Some(association) = self.association else { return };
+        // The directions take turns.
+        let mut idle = 0;
+        for from in [0, 1].into_iter().cycle() {
+            if idle == 2 || !self.gate.is_open(now) {
+                return;
+            }
+            let common = Common { association, up: self.goes_up(from) };
+            let addresses = (self.local, self.ends[1 - from]);
+            match self.relays[from].next() {
+                Some(enc) => {
+                    let bytes = wire::emit(addresses, common, &Packet::Enc(enc), &self.config);
+                    idle = 0;
+                    self.counters.relayed += 1;
+                    self.gate.handed(now);
+                    self.out.push_back((Port::Below(0), Item::Frame(Frame { bytes, overheard: false })));
+                }
+                None => idle += 1,
+            }
+        }
+    }
+
+    fn goes_up(&self, from: usize) -> bool {
+        self.ends[from] < self.ends[1 - from]
+    }
+}
+
+impl<F: Field> Machine for Helper<F> {
+    fn handle(&mut self, now: Instant, port: Port, item: Item) {
+        match (port, item) {
+            (Port::Below(_), Item::Frame(frame)) => self.overhear(&frame),
+            _ => self.counters.refused += 1,
+        }
+        self.send(now);
+    }
+
+    fn wake(&mut self, now: Instant) {
+        self.send(now);
+    }
+
+    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+        self.out.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.gate.deadline()
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        let Counters { overheard, innovative, relayed, acks, associations, damaged, refused } = self.counters;
+        for (name, value) in [
+            ("overheard", overheard),
+            ("innovative_overheard", innovative),
+            ("relayed", relayed),
+            ("acks_overheard", acks),
+            ("associations", associations),
+            ("damaged", damaged),
+            ("refused", refused),
+        ] {
+            report(name, value);
+        }
+    }
+}

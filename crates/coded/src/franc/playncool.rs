@@ -1,0 +1,104 @@
+//! PlayNCool's budgets: how many packets a source and its helper send for one generation.
+//!
+//! Source, helper and destination share the medium evenly, and e1, e2 and e3 are the loss probabilities from source to
+//! helper, helper to destination and source to destination (Pahlevani et al., "PlayNCool: Opportunistic network coding
+//! for local optimization of routing in wireless mesh networks", 2013; Khamfroush et al., ICC 2014).
+
+use super::config::Losses;
+
+/// The budgets of one generation, in packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Budgets {
+    /// What the source has sent when the helper begins.
+    pub before_helper: f64,
+    /// The helper begins when it has received so many.
+    pub threshold: f64,
+    /// What the helper sends.
+    pub helper: f64,
+    /// What the source sends.
+    pub source: f64,
+}
+
+/// No link is taken to be worse, so that budgets stay finite.
+const WORST: f64 = 0.98;
+
+impl Budgets {
+    /// The budgets for `symbols` with a helper.
+    pub fn with_helper(symbols: f64, losses: Losses) -> Self {
+        let Losses { e1, e2, e3 } = losses.within_reason();
+        // A helper that is cut off from one side is no help.
+        if e1 >= WORST || e2 >= e3 {
+            return Self::alone(symbols, losses);
+        }
+        let before_helper = if 1.0 - e2 < e3 * (1.0 - e1) {
+            1.0 / (e3 * (1.0 - e1))
+        } else {
+            symbols * (1.0 - e2 - e3 + e1 * e3) / (1.0 - e2 - e1 * e3 + e1 * e2 * e3)
+        };
+        let before_helper = before_helper.clamp(0.0, symbols / (1.0 - e3));
+        let helper = (symbols - before_helper * (1.0 - e3)) / (2.0 - e2 - e3);
+        Self {
+            before_helper,
+            threshold: before_helper * (1.0 - e1),
+            helper,
+            source: before_helper + helper,
+        }
+    }
+
+    /// The budgets for `symbols` without one.
+    pub fn alone(symbols: f64, losses: Losses) -> Self {
+        let source = symbols / (1.0 - losses.within_reason().e3);
+        Self { before_helper: source, threshold: f64::INFINITY, helper: 0.0, source }
+    }
+}
+
+/// What the helper may send for each innovative packet that it hears.
+pub fn helper_credit(losses: Losses) -> f64 {
+    1.0 / (1.0 - losses.within_reason().e1)
+}
+
+/// What the source may send for each symbol that it is given, while a helper listens too.
+pub fn source_credit(losses: Losses) -> f64 {
+    let Losses { e1, e3, .. } = losses.within_reason();
+    1.0 / (1.0 - e1 * e3)
+}
+
+impl Losses {
+    fn within_reason(self) -> Self {
+        let [e1, e2, e3] = [self.e1, self.e2, self.e3].map(|e| if e.is_nan() { 0.0 } else { e.clamp(0.0, WORST) });
+        Self { e1, e2, e3 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_authors_example_comes_out() {
+        let budgets = Budgets::with_helper(64.0, Losses { e1: 0.1, e2: 0.3, e3: 0.5 });
+        let Budgets { before_helper, threshold, helper, source } = budgets;
+        for (found, expected) in [(before_helper, 24.1), (threshold, 21.7), (helper, 43.3), (source, 67.4)] {
+            assert!((found - expected).abs() < 0.05, "{budgets:?}");
+        }
+        assert!((helper + source - 110.7).abs() < 0.1);
+        let alone = Budgets::alone(64.0, Losses { e3: 0.5, ..Losses::default() });
+        assert_eq!(alone.source, 128.0);
+    }
+
+    proptest! {
+        #[test]
+        fn budgets_are_finite_and_a_helper_never_costs_more_than_it_saves(
+            e1 in 0.0..1.0f64, e2 in 0.0..1.0f64, e3 in 0.0..1.0f64, symbols in 1.0..255.0f64,
+        ) {
+            let losses = Losses { e1, e2, e3 };
+            let budgets = Budgets::with_helper(symbols, losses);
+            prop_assert!(budgets.source.is_finite() && budgets.source >= 0.0);
+            prop_assert!(budgets.helper.is_finite() && budgets.helper >= 0.0);
+            prop_assert!(helper_credit(losses).is_finite() && source_credit(losses).is_finite());
+            let alone = Budgets::alone(symbols, losses).source;
+            prop_assert!(budgets.source + budgets.helper <= alone + 1e-9, "{budgets:?} against {alone}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The paper's plan: mixes what was heard, within PlayNCool's budget (section II-D).
+
+use hopcast_code::field::Field;
+use hopcast_code::rlnc::{Outcome, Packet, Recoder, Shape};
+
+use crate::franc::config::{Config, Losses, Plan};
+use crate::franc::playncool::{Budgets, helper_credit};
+use crate::franc::wire::Known;
+
+/// How often to draw, at most, for a combination that the decoder has use for.
+const DRAWS: usize = 8;
+
+/// A block of which combinations are sent.
+pub(super) struct Recoding<F: Field> {
+    code: Recoder<F>,
+    credit: f64,
+    spent: f64,
+}
+
+impl<F: Field> Recoding<F> {
+    pub(super) fn new(shape: Shape, seed: u64) -> Self {
+        Self { code: Recoder::new(shape, 0, shape.symbols(), seed), credit: 0.0, spent: 0.0 }
+    }
+
+    pub(super) fn start(&mut self, number: u32) {
+        self.code.start(number);
+        (self.credit, self.spent) = (0.0, 0.0);
+    }
+
+    /// Takes an encoder's packet; whether it was news.
+    pub(super) fn hear(&mut self, packet: &Packet<'_>) -> bool {
+        matches!(self.code.push(packet), Ok(Outcome::Innovative))
+    }
+
+    /// Beyond the threshold, each innovative packet is worth some more, up to the budget.
+    pub(super) fn grant(&mut self, config: &Config, losses: Losses) {
+        let Plan::Budget { overshoot } = config.plan else { return };
+        let budgets = Budgets::with_helper(f64::from(config.block), losses);
+        if self.code.rank() as f64 >= budgets.threshold {
+            let most = overshoot * budgets.helper;
+            let left = most - self.spent - self.credit;
+            self.credit += (overshoot * helper_credit(losses)).min(left).max(0.0);
+        }
+    }
+
+    /// Writes the next combination, if the budget has one left.
+    pub(super) fn next(&mut self, decoder: &Known, vector: &mut [u8], symbol: &mut [u8]) -> bool {
+        if self.credit < 1.0 {
+            return false;
+        }
+        self.credit -= 1.0;
+        self.spent += 1.0;
+        for _ in 0..DRAWS {
+            if self.code.recode(vector, symbol).is_err() {
+                return false;
+            }
+            let useful = |(symbol, &coefficient): (usize, &u8)| {
+                coefficient != 0 && !decoder.symbols.has(symbol as u8)
+            };
+            if vector.iter().enumerate().any(useful) {
+                break;
+            }
+        }
+        true
+    }
+}

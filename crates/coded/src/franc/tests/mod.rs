@@ -1,0 +1,4 @@
+//! FRANC on a shared medium in virtual time.
+
+mod figures;
+mod net;

@@ -1,0 +1,410 @@
+//! FRANC's packets, in Ethernet frames of a type of their own.
+//!
+//! ```text
+//!  0               1               2               3
+//!  0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7
+//! +-------+-------+---------------+-------------------------------+
+//! |Version| Type  | . . .|V|U|R|A|C|           Check ...          |   every packet
+//! +-------+-------+---------------+-------------------------------+
+//! |           ... Check           |         Association ...       |
+//! +-------------------------------+-------------------------------+
+//! |       ... Association         |                                   ENC from here on:
+//! +-------------------------------+
+//! |                             Block                             |
+//! +-------------------------------+---------------+---------------+
+//! |            Sequence           |     Added     | Index | Sum | Vector
+//! +-------------------------------+---------------+---------------+
+//! |  Acknowledgement, if A  |  Report, if R  |  Symbol ...
+//! ```
+//!
+//! - **Check**: a hash over the packet with this field zero. What was damaged on the way is dropped.
+//! - **Association**: a number of the two sessions; zero in HELLO. What belongs to another is dropped.
+//! - **U**(p): the data go from the end with the lower Ethernet address to that with the higher one. So nothing that
+//!   comes back is taken for the other direction's.
+//! - **C**(oded): where else is the index of the one symbol stands a bitmap of the symbols that were summed up. Over
+//!   GF(2^8) each has a coefficient, drawn from block and sequence (see `combination`). With **V**(ector), which helpers
+//!   need that recode, packed coefficients stand there instead.
+//! - **Block** counts from 0 for each direction of an association, **Sequence** the ENC packets of whoever sent this one.
+//!   **Added** is the number of symbols that the block has so far.
+//! - **Symbol**: without the zeros at its end.
+//! - **R**(elayed): sent by a helper, with a report of what it has heard.
+//!
+//! An acknowledgement travels in an ACK packet, right behind the association, or in an ENC packet that goes the other way:
+//!
+//! ```text
+//! | Number (32) | Highest (16) | Received (16) | HelperHighest (16) | HelperReceived (16) | Base (32) | Count (8) |
+//! | Rank (8) | Bitmap ... |   Count times: of the blocks Base, Base + 1, ...
+//! ```
+//!
+//! **Highest** is the sequence after the highest that has arrived, **Received** how many have, both modulo 2^16. All
+//! blocks before **Base** are decoded. A bit of the bitmap is a symbol that is decoded, the first in the lowest bit.
+//!
+//! A report: `| Highest (16) | Received (16) | Told (16) | Block (8) | Rank (8) | Bitmap ... |`, of the block near the
+//! packet's own whose number ends like this: what helper and decoder have together, of the packets before **Told** as far
+//! as the decoder is concerned. Under the paper's plan, the first two fields are all.
+//!
+//! HELLO: `| Own session (32) | Peer's session, or 0 (32) | Profile (32) |`.
+
+use core::hash::Hasher;
+
+use hopcast_code::rlnc::packed_len;
+use hopcast_code::field::Gf2;
+use hopcast_core::Buffer;
+use hopcast_wire::ethernet::{self, Mac};
+use siphasher::sip::SipHasher13;
+
+use super::bits::Bits;
+use super::config::{Config, Plan};
+
+/// The type of FRANC's frames: IEEE 802's second local experimental one (IEEE 802-2014, section 9.2.4).
+pub const ETHER_TYPE: u16 = 0x88b6;
+
+const VERSION: u8 = 1;
+/// The header that every packet has.
+pub(super) const COMMON: usize = 10;
+/// An ENC packet's header, without vector or index.
+pub(super) const ENC: usize = COMMON + 7;
+/// An acknowledgement without its blocks.
+const ACK_FIXED: usize = 17;
+/// The most blocks of which one acknowledgement tells.
+pub(super) const MOST_LISTED: usize = 8;
+
+const CODED: u8 = 1;
+const ACKNOWLEDGES: u8 = 2;
+const RELAYED: u8 = 4;
+const UP: u8 = 8;
+const VECTOR: u8 = 16;
+
+/// The type of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Type {
+    Enc = 0,
+    Ack = 1,
+    Hello = 2,
+}
+
+/// What every packet says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Common {
+    pub(super) association: u32,
+    pub(super) up: bool,
+}
+
+/// A packet, borrowed.
+#[derive(Debug, PartialEq)]
+pub(super) enum Packet<'a> {
+    Enc(Enc<'a>),
+    Ack(Ack),
+    Hello(Hello),
+}
+
+/// An encoded symbol.
+#[derive(Debug, PartialEq)]
+pub(super) struct Enc<'a> {
+    pub(super) block: u32,
+    pub(super) sequence: u16,
+    pub(super) added: u8,
+    pub(super) coding: Coding<'a>,
+    pub(super) ack: Option<Ack>,
+    pub(super) report: Option<Report>,
+    pub(super) symbol: &'a [u8],
+}
+
+/// How a symbol was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coding<'a> {
+    /// One symbol, as it is.
+    Symbol(u8),
+    /// The sum of these.
+    Sum(Bits),
+    /// A sum with these coefficients, packed.
+    Vector(&'a [u8]),
+}
+
+/// What a decoder says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ack {
+    pub(super) number: u32,
+    pub(super) heard: Heard,
+    pub(super) helper: Heard,
+    pub(super) base: u32,
+    pub(super) blocks: Vec<Known>,
+}
+
+/// What has arrived of somebody's packets, modulo 2^16.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Heard {
+    /// The sequence after the highest one.
+    pub(super) next: u16,
+    pub(super) received: u16,
+}
+
+/// What is known of a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Known {
+    pub(super) rank: u8,
+    pub(super) symbols: Bits,
+}
+
+/// What a helper says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Report {
+    pub(super) heard: Heard,
+    /// As far as the helper knows, the decoder has told of all packets before this one.
+    pub(super) told: u16,
+    pub(super) block: u32,
+    /// What the helper or, as far as it knows, the decoder has.
+    pub(super) known: Known,
+}
+
+/// How two ends find each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hello {
+    pub(super) own: u32,
+    pub(super) peer: u32,
+    pub(super) profile: u32,
+}
+
+/// Why a frame is no packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// It ends before `field` does.
+    Truncated { field: &'static str },
+    /// `field` has no such value.
+    Invalid { field: &'static str },
+    /// The check does not fit: it was changed on the way.
+    Damaged,
+}
+
+/// How many bytes a bitmap of a block takes.
+pub(super) fn bitmap_len(block: u8) -> usize {
+    packed_len::<Gf2>(usize::from(block))
+}
+
+/// How long a helper's report is.
+pub(super) fn report_len(config: &Config) -> usize {
+    match config.plan {
+        Plan::Budget { .. } => 4,
+        Plan::Deficit => 8 + bitmap_len(config.block),
+    }
+}
+
+impl Ack {
+    /// How long it is on the wire.
+    pub(super) fn len(&self, block: u8) -> usize {
+        ACK_FIXED + self.blocks.len() * (1 + bitmap_len(block))
+    }
+
+    fn emit(&self, block: u8, out: &mut Buffer) {
+        out.append(&self.number.to_be_bytes());
+        self.heard.emit(out);
+        self.helper.emit(out);
+        out.append(&self.base.to_be_bytes());
+        out.append(&[self.blocks.len() as u8]);
+        for known in &self.blocks {
+            known.emit(block, out);
+        }
+    }
+
+    fn parse(bytes: &mut Reader<'_>, block: u8) -> Result<Self, Refused> {
+        let number = bytes.u32("number")?;
+        let (heard, helper) = (Heard::parse(bytes)?, Heard::parse(bytes)?);
+        let (base, count) = (bytes.u32("base")?, bytes.u8("count")?);
+        if usize::from(count) > MOST_LISTED {
+            return Err(Refused::Invalid { field: "count" });
+        }
+        let blocks = (0..count).map(|_| Known::parse(bytes, block)).collect::<Result<_, _>>()?;
+        Ok(Self { number, heard, helper, base, blocks })
+    }
+}
+
+impl Heard {
+    fn emit(self, out: &mut Buffer) {
+        out.append(&self.next.to_be_bytes());
+        out.append(&self.received.to_be_bytes());
+    }
+
+    fn parse(bytes: &mut Reader<'_>) -> Result<Self, Refused> {
+        Ok(Self { next: bytes.u16("highest")?, received: bytes.u16("received")? })
+    }
+}
+
+impl Known {
+    fn emit(self, block: u8, out: &mut Buffer) {
+        out.append(&[self.rank]);
+        out.append(&self.symbols.bytes()[..bitmap_len(block)]);
+    }
+
+    fn parse(bytes: &mut Reader<'_>, block: u8) -> Result<Self, Refused> {
+        let rank = bytes.u8("rank")?;
+        let symbols = Bits::from_bytes(bytes.take(bitmap_len(block), "bitmap")?);
+        if rank > block || symbols.count() > u32::from(rank) || symbols.beyond(block) {
+            return Err(Refused::Invalid { field: "rank" });
+        }
+        Ok(Self { rank, symbols })
+    }
+}
+
+impl Report {
+    fn emit(self, config: &Config, out: &mut Buffer) {
+        self.heard.emit(out);
+        if config.plan == Plan::Deficit {
+            out.append(&self.told.to_be_bytes());
+            out.append(&[self.block as u8]);
+            self.known.emit(config.block, out);
+        }
+    }
+
+    fn parse(bytes: &mut Reader<'_>, about: u32, config: &Config) -> Result<Self, Refused> {
+        let heard = Heard::parse(bytes)?;
+        if config.plan != Plan::Deficit {
+            return Ok(Self { heard, told: 0, block: about, known: Known::default() });
+        }
+        let (told, ends) = (bytes.u16("told")?, bytes.u8("block")?);
+        let block = about.saturating_add_signed(i32::from(ends.wrapping_sub(about as u8) as i8));
+        Ok(Self { heard, told, block, known: Known::parse(bytes, config.block)? })
+    }
+}
+
+/// Puts a packet into a frame.
+pub(super) fn emit(addresses: (Mac, Mac), common: Common, packet: &Packet<'_>, config: &Config) -> Buffer {
+    let mut out = Buffer::copy_from(&[]);
+    let (kind, mut flags) = match packet {
+        Packet::Enc(enc) => {
+            let coded = match enc.coding {
+                Coding::Symbol(_) => 0,
+                Coding::Sum(_) => CODED,
+                Coding::Vector(_) => CODED | VECTOR,
+            };
+            let acknowledges = if enc.ack.is_some() { ACKNOWLEDGES } else { 0 };
+            let relayed = if enc.report.is_some() { RELAYED } else { 0 };
+            (Type::Enc, coded | acknowledges | relayed)
+        }
+        Packet::Ack(_) => (Type::Ack, 0),
+        Packet::Hello(_) => (Type::Hello, 0),
+    };
+    flags |= if common.up { UP } else { 0 };
+    out.append(&[VERSION << 4 | kind as u8, flags, 0, 0, 0, 0]);
+    out.append(&common.association.to_be_bytes());
+    match packet {
+        Packet::Enc(enc) => {
+            out.append(&enc.block.to_be_bytes());
+            out.append(&enc.sequence.to_be_bytes());
+            out.append(&[enc.added]);
+            match enc.coding {
+                Coding::Symbol(index) => out.append(&[index]),
+                Coding::Sum(among) => out.append(&among.bytes()[..bitmap_len(config.block)]),
+                Coding::Vector(vector) => out.append(vector),
+            }
+            if let Some(ack) = &enc.ack {
+                ack.emit(config.block, &mut out);
+            }
+            if let Some(report) = enc.report {
+                report.emit(config, &mut out);
+            }
+            let end = enc.symbol.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+            out.append(&enc.symbol[..end]);
+        }
+        Packet::Ack(ack) => ack.emit(config.block, &mut out),
+        Packet::Hello(Hello { own, peer, profile }) => {
+            for word in [own, peer, profile] {
+                out.append(&word.to_be_bytes());
+            }
+        }
+    }
+    let check = check_of(&out);
+    out[2..6].copy_from_slice(&check.to_be_bytes());
+    let (source, destination) = addresses;
+    ethernet::prepend(&mut out, ethernet::Header { destination, source, ether_type: ETHER_TYPE });
+    out
+}
+
+/// Reads a packet, which begins behind the Ethernet header.
+pub(super) fn parse<'a>(packet: &'a [u8], config: &Config) -> Result<(Common, Packet<'a>), Refused> {
+    let mut bytes = Reader(packet);
+    let (first, flags) = (bytes.u8("type")?, bytes.u8("flags")?);
+    let check = bytes.u32("check")?;
+    let association = bytes.u32("association")?;
+    if check != check_of(packet) {
+        return Err(Refused::Damaged);
+    }
+    if first >> 4 != VERSION {
+        return Err(Refused::Invalid { field: "version" });
+    }
+    let common = Common { association, up: flags & UP != 0 };
+    let packet = match first & 0xf {
+        kind if kind == Type::Enc as u8 => Packet::Enc(parse_enc(&mut bytes, flags, config)?),
+        kind if kind == Type::Ack as u8 => Packet::Ack(Ack::parse(&mut bytes, config.block)?),
+        kind if kind == Type::Hello as u8 => {
+            let [own, peer, profile] = [bytes.u32("own")?, bytes.u32("peer")?, bytes.u32("profile")?];
+            Packet::Hello(Hello { own, peer, profile })
+        }
+        _ => return Err(Refused::Invalid { field: "type" }),
+    };
+    Ok((common, packet))
+}
+
+fn parse_enc<'a>(bytes: &mut Reader<'a>, flags: u8, config: &Config) -> Result<Enc<'a>, Refused> {
+    let (block, sequence, added) = (bytes.u32("block")?, bytes.u16("sequence")?, bytes.u8("added")?);
+    if added > config.block {
+        return Err(Refused::Invalid { field: "added" });
+    }
+    let coding = if flags & VECTOR != 0 {
+        Coding::Vector(bytes.take(config.vector_len(), "vector")?)
+    } else if flags & CODED != 0 {
+        let among = Bits::from_bytes(bytes.take(bitmap_len(config.block), "sum")?);
+        if among.beyond(added) {
+            return Err(Refused::Invalid { field: "sum" });
+        }
+        Coding::Sum(among)
+    } else {
+        let index = bytes.u8("index")?;
+        if index >= added {
+            return Err(Refused::Invalid { field: "index" });
+        }
+        Coding::Symbol(index)
+    };
+    let ack = (flags & ACKNOWLEDGES != 0).then(|| Ack::parse(bytes, config.block)).transpose()?;
+    let report = (flags & RELAYED != 0).then(|| Report::parse(bytes, block, config)).transpose()?;
+    let symbol = bytes.0;
+    if symbol.len() > usize::from(config.symbol) {
+        return Err(Refused::Invalid { field: "symbol" });
+    }
+    Ok(Enc { block, sequence, added, coding, ack, report, symbol })
+}
+
+/// SipHash-1-3 of the packet with its check taken for zero; against accidents, not against forgers.
+fn check_of(packet: &[u8]) -> u32 {
+    let mut hasher = SipHasher13::new();
+    hasher.write(&packet[..packet.len().min(2)]);
+    hasher.write(packet.get(6..).unwrap_or_default());
+    hasher.finish() as u32
+}
+
+/// What is still to be read.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, len: usize, field: &'static str) -> Result<&'a [u8], Refused> {
+        let (taken, rest) = self.0.split_at_checked(len).ok_or(Refused::Truncated { field })?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn u8(&mut self, field: &'static str) -> Result<u8, Refused> {
+        Ok(self.take(1, field)?[0])
+    }
+
+    fn u16(&mut self, field: &'static str) -> Result<u16, Refused> {
+        let bytes = self.take(2, field)?;
+        Ok(u16::from_be_bytes([bytes[0], bytes[1]]))
+    }
+
+    fn u32(&mut self, field: &'static str) -> Result<u32, Refused> {
+        let bytes = self.take(4, field)?;
+        Ok(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! Packets as bytes, there and back.
+
+use super::*;
+use proptest::prelude::*;
+
+const ADDRESSES: (Mac, Mac) = ([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+
+fn body(frame: &Buffer) -> &[u8] {
+    &frame[ethernet::HEADER..]
+}
+
+#[test]
+fn a_systematic_packet_is_these_bytes() {
+    let config = Config::default();
+    let enc = Enc {
+        block: 0x0102_0304,
+        sequence: 0x0506,
+        added: 8,
+        coding: Coding::Symbol(7),
+        ack: None,
+        report: None,
+        symbol: b"symbol\0\0\0",
+    };
+    let common = Common { association: 0xaabb_ccdd, up: true };
+    let frame = emit(ADDRESSES, common, &Packet::Enc(enc), &config);
+    assert_eq!(&frame[..14], b"\x02\0\0\0\0\x02\x02\0\0\0\0\x01\x88\xb6");
+    let mut expected = *b"\x10\x08\0\0\0\0\xaa\xbb\xcc\xdd\x01\x02\x03\x04\x05\x06\x08\x07symbol";
+    let check = check_of(&expected).to_be_bytes();
+    expected[2..6].copy_from_slice(&check);
+    assert_eq!(body(&frame), expected);
+    let (read, packet) = parse(body(&frame), &config).unwrap();
+    assert_eq!(read, common);
+    let Packet::Enc(enc) = packet else { panic!("an ENC") };
+    assert_eq!((enc.block, enc.sequence, enc.added, enc.symbol), (0x0102_0304, 0x0506, 8, &b"symbol"[..]));
+}
+
+#[test]
+fn the_longest_frame_of_each_setting_fits_ethernet() {
+    for config in [
+        Config::default(),
+        Config::default().with_helper(),
+        Config::default().over(super::super::config::Field::Binary8).with_helper(),
+        Config::paper(),
+        Config::paper().with_helper(),
+    ] {
+        config.validate().unwrap();
+        assert!(config.longest_frame() <= 1500, "{config:?}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_field() {
+    let config = Config::default();
+    let hello = Packet::Hello(Hello { own: 1, peer: 2, profile: 3 });
+    let frame = emit(ADDRESSES, Common { association: 0, up: false }, &hello, &config);
+    let resealed = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = body(&frame).to_vec();
+        change(&mut bytes);
+        if bytes.len() >= 6 {
+            let check = check_of(&bytes).to_be_bytes();
+            bytes[2..6].copy_from_slice(&check);
+        }
+        parse(&bytes, &config).map(|_| ()).unwrap_err()
+    };
+    assert_eq!(resealed(&|bytes| bytes.truncate(5)), Refused::Truncated { field: "check" });
+    assert_eq!(resealed(&|bytes| bytes.truncate(20)), Refused::Truncated { field: "profile" });
+    assert_eq!(resealed(&|bytes| bytes[0] = 0x22), Refused::Invalid { field: "version" });
+    assert_eq!(resealed(&|bytes| bytes[0] = 0x1f), Refused::Invalid { field: "type" });
+    let mut damaged = body(&frame).to_vec();
+    damaged[12] ^= 4;
+    assert_eq!(parse(&damaged, &config), Err(Refused::Damaged));
+}
+
+fn known() -> impl Strategy<Value = Known> {
+    (any::<[u64; 4]>(), 0u8..=10).prop_map(|(mut words, more)| {
+        words[1..].fill(0);
+        let symbols = Bits::from_words(words);
+        Known { rank: (symbols.count() as u8).saturating_add(more).min(64), symbols }
+    })
+}
+
+fn heard() -> impl Strategy<Value = Heard> {
+    any::<(u16, u16)>().prop_map(|(next, received)| Heard { next, received })
+}
+
+fn ack() -> impl Strategy<Value = Ack> {
+    let blocks = proptest::collection::vec(known(), 0..=MOST_LISTED);
+    (any::<u32>(), heard(), heard(), any::<u32>(), blocks)
+        .prop_map(|(number, heard, helper, base, blocks)| Ack { number, heard, helper, base, blocks })
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_reads_back(
+        block: u32, sequence: u16, index in 0u8..64, sum in proptest::option::of(any::<u64>()),
+        ack in proptest::option::of(ack()),
+        report in proptest::option::of((heard(), known(), any::<u16>())),
+        mut symbol in proptest::collection::vec(any::<u8>(), 1..200), association: u32, up: bool,
+    ) {
+        let config = Config::default().with_helper();
+        symbol.push(1);
+        let among = |sum| Coding::Sum(Bits::from_words([sum, 0, 0, 0]));
+        let coding = sum.map_or(Coding::Symbol(index), among);
+        let report = report.map(|(heard, known, told)| Report { heard, told, block, known });
+        let enc = || Enc {
+            block, sequence, added: 64, coding, ack: ack.clone(), report, symbol: &symbol,
+        };
+        let common = Common { association, up };
+        let frame = emit(ADDRESSES, common, &Packet::Enc(enc()), &config);
+        prop_assert_eq!(parse(body(&frame), &config), Ok((common, Packet::Enc(enc()))));
+        if let Some(ack) = ack {
+            let frame = emit(ADDRESSES, common, &Packet::Ack(ack.clone()), &config);
+            prop_assert_eq!(body(&frame).len(), COMMON + ack.len(config.block));
+            prop_assert_eq!(parse(body(&frame), &config), Ok((common, Packet::Ack(ack))));
+        }
+    }
+
+    #[test]
+    fn no_bytes_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..100), seal: bool, kind in 0u8..4) {
+        if seal && bytes.len() >= 6 {
+            bytes[0] = VERSION << 4 | kind;
+            let check = check_of(&bytes).to_be_bytes();
+            bytes[2..6].copy_from_slice(&check);
+        }
+        for config in [Config::default(), Config::paper().with_helper()] {
+            let _ = parse(&bytes, &config);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What may be said about each transport beside its name.
+
+use hopcast_coded::bats::{self, BatchSize, Delivery};
+use hopcast_coded::franc;
+use hopcast_core::{Duration, Fraction};
+use hopcast_peers::tcp;
+
+use crate::scenario::decode::{Fields, choice, duration, entries, flag, share, size, some_duration, whole};
+use crate::scenario::diagnostic::Diagnostic;
+use crate::scenario::model::Layer;
+use crate::scenario::yaml::Node;
+
+const BATS_OPTIONS: [&str; 3] = ["batch-size", "window", "idle-repair"];
+const BTP_OPTIONS: [&str; 5] = ["batch-size", "window", "idle-repair", "deadline", "rounds"];
+const FRANC_OPTIONS: [&str; 8] =
+    ["plan", "overshoot", "field", "block", "window", "timeout", "losses", "helper"];
+/// What to send by expected deficit, or by the paper's budgets, with the paper's other parameters.
+const PLANS: [&str; 2] = ["deficit", "budget"];
+const TCP_OPTIONS: [&str; 6] =
+    ["initial-window", "sack", "min-rto", "delayed-ack", "receive-buffer", "send-buffer"];
+
+pub(super) fn udp(name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {
+    no_options(name, options)?;
+    Ok(Layer::Udp)
+}
+
+pub(super) fn tunnel(name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {
+    no_options(name, options)?;
+    Ok(Layer::Tunnel)
+}
+
+pub(super) fn tcp_cubic(name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {
+    tcp(tcp::Congestion::Cubic, name, options)
+}
+
+pub(super) fn tcp_bbr(name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {
+    tcp(tcp::Congestion::Bbr, name, options)
+}
+
+pub(super) fn brtp(name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {
+    reliable(name, options).map(Layer::Bats)
+}
+
+pub(super) fn bats_proxy(name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {
+    reliable(name, options).map(Layer::Proxy)
+}
+
+fn reliable(name: &'static str, options: Option<&Node>) -> Result<bats::Config, Diagnostic> {
+    let Some(options) = options else { return Ok(bats::Config::default()) };
+    let what = format!("`{name}`");
+    bats_config(&Fields::of(options, &what, &BATS_OPTIONS)?)
+}
+
+pub(super) fn btp(name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {
+    let usual = bats::Config { delivery: Delivery::DEADLINE, ..bats::Config::default() };
+    let Some(options) = options else { return Ok(Layer::Bats(usual)) };
+    let what = format!("`{name}`");
+    let fields = Fields::of(options, &what, &BTP_OPTIONS)?;
+    let mut config = bats_config(&fields)?;
+    let Delivery::Deadline { mut after, mut rounds } = usual.delivery else { return Ok(Layer::Bats(usual)) };
+    after = fields.read("deadline", some_duration)?.unwrap_or(after);
+    if let Some(found) = fields.read("rounds", |node, key| whole(node, key, 0..=100))? {
+        rounds = found as u8;
+    }
+    config.delivery = Delivery::Deadline { after, rounds };
+    Ok(Layer::Bats(config))
+}
+
+fn bats_config(fields: &Fields<'_>) -> Result<bats::Config, Diagnostic> {
+    let mut config = bats::Config::default();
+    if let Some(node) = fields.get("batch-size") {
+        config.batch = batch_size(node)?;
+    }
+    if let Some(window) = fields.read("window", |node, key| whole(node, key, 4..=2000))? {
+        config.window = window as u16;
+    }
+    config.idle_repair = fields.read("idle-repair", flag)?.unwrap_or(config.idle_repair);
+    Ok(config)
+}
+
+pub(super) fn franc(name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {
+    let Some(options) = options else { return Ok(Layer::Franc(franc::Config::default())) };
+    let what = format!("`{name}`");
+    let fields = Fields::of(options, &what, &FRANC_OPTIONS)?;
+    let budget = fields
+        .get("plan")
+        .map(|node| choice(node, "plan", &PLANS))
+        .transpose()?
+        .is_some_and(|(plan, ..)| plan == "budget");
+    let mut config = if budget { franc::Config::paper() } else { franc::Config::default() };
+    if let franc::Plan::Budget { overshoot } = &mut config.plan {
+        *overshoot = fields.read("overshoot", share)?.map_or(*overshoot, |share| 1.0 + share.get());
+    } else if let Some(node) = fields.get("overshoot") {
+        return Err(node.error("`overshoot`: only `plan: budget` has one"));
+    }
+    let small = |node: &Node, key: &str, most: u64| whole(node, key, 1..=most).map(|found| found as u8);
+    config.block = fields.read("block", |node, key| small(node, key, 255))?.unwrap_or(config.block);
+    config.window = fields.read("window", |node, key| small(node, key, 64))?.unwrap_or(config.window);
+    config.timeout = fields.read("timeout", some_duration)?.unwrap_or(config.timeout);
+    if let Some(losses) = fields.get("losses") {
+        let fields = Fields::of(losses, "`losses`", &["e1", "e2", "e3"])?;
+        let loss = |key| Ok::<f64, Diagnostic>(fields.read(key, share)?.map_or(0.0, Fraction::get));
+        let losses = franc::Losses { e1: loss("e1")?, e2: loss("e2")?, e3: loss("e3")? };
+        config.links = franc::Links::Given(losses);
+    }
+    let field = match fields.get("field") {
+        None => config.field,
+        Some(node) => match whole(node, "field", 2..=256)? {
+            2 => franc::Field::Binary,
+            256 => franc::Field::Binary8,
+            found => return Err(node.error(format!("`field`: expected 2 or 256, found `{found}`"))),
+        },
+    };
+    // Both make room in the frame for what they need.
+    config = config.over(field);
+    if fields.read("helper", flag)?.unwrap_or(false) {
+        config = config.with_helper();
+    }
+    config.validate().map_err(|error| options.error(format!("`{name}`: {error}")))?;
+    Ok(Layer::Franc(config))
+}
+
+/// RFC 9426, section 4.2.
+fn batch_size(node: &Node) -> Result<BatchSize, Diagnostic> {
+    let found = whole(node, "batch-size", 1..=1000)?;
+    let known = BatchSize::ALL.into_iter().find(|size| size.symbols() as u64 == found);
+    known.ok_or_else(|| node.error(format!("`batch-size`: expected 4, 8, 16 or 32, found `{found}`")))
+}
+
+/// An empty map says nothing, and is allowed.
+fn no_options(name: &str, options: Option<&Node>) -> Result<(), Diagnostic> {
+    match options {
+        Some(node) if !matches!(entries(node, name), Ok([])) => {
+            Err(node.error(format!("`{name}` has no options: write `{name}`")))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn tcp(congestion: tcp::Congestion, name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {
+    let mut config = tcp::Config { congestion, ..tcp::Config::default() };
+    let Some(options) = options else { return Ok(Layer::Tcp(config)) };
+    let what = format!("`{name}`");
+    let fields = Fields::of(options, &what, &TCP_OPTIONS)?;
+    let buffer = |node: &Node, key: &str| size(node, key, 2048..=1 << 30);
+    if let Some(window) = fields.read("initial-window", |node, key| whole(node, key, 1..=1000))? {
+        config.initial_window = u32::try_from(window).unwrap_or(1000);
+    }
+    config.sack = fields.read("sack", flag)?.unwrap_or(config.sack);
+    config.min_rto = fields.read("min-rto", some_duration)?.unwrap_or(config.min_rto);
+    config.delayed_ack = fields.read("delayed-ack", delayed_ack)?.unwrap_or(config.delayed_ack);
+    config.receive_buffer = fields.read("receive-buffer", buffer)?.unwrap_or(config.receive_buffer);
+    config.send_buffer = fields.read("send-buffer", buffer)?.unwrap_or(config.send_buffer);
+    Ok(Layer::Tcp(config))
+}
+
+/// RFC 9293 forbids to hold an acknowledgement back for longer than half a second.
+fn delayed_ack(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
+    let delay = duration(node, key)?;
+    if delay > Duration::from_millis(500) {
+        return Err(
+            node.error(format!("`{key}`: expected at most 500 ms (RFC 9293), found {}", node.found()))
+        );
+    }
+    Ok(delay)
+}

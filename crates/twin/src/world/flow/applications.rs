@@ -1,0 +1,108 @@
+//! The applications at both ends of a flow.
+
+use std::rc::Rc;
+
+use hopcast_core::{Instant, Machine, Rate};
+
+use super::Parts;
+use crate::app::{
+    Contents, DatagramEcho, DatagramSink, DatagramSource, Ends, FileReceiver, FileSender, MessageClient,
+    Pace, STAMP, Schedule, StreamEcho, StreamSink, StreamSource, Transport,
+};
+use crate::scenario::model::{Action, App, ETHERNET, Event, Span};
+
+pub(super) type Pair = (Box<dyn Machine>, Box<dyn Machine>);
+
+impl Parts<'_> {
+    /// The sending and the receiving application.
+    pub(super) fn applications(&self, source: Ends) -> Result<Pair, String> {
+        let on_stream = self.flow.on_stream();
+        // The payload of a full frame: 1,472 bytes where UDP over IPv4 and an MTU of 1,500 are all there is.
+        let full = (u64::from(self.mtu) + ETHERNET).saturating_sub(self.flow.overhead(0)) as usize;
+        let full = full.max(STAMP + 1);
+        let meter = || self.meter.clone();
+        Ok(match &self.flow.app {
+            App::Cbr { rate, size, span } => {
+                let pace = rate.map_or_else(|| self.saturating(), |rate| Ok(Pace::constant(rate)))?;
+                let size = size.get() as usize;
+                let sender = DatagramSource::new(source, self.schedule(span), pace, size, None, meter());
+                (Box::new(sender), Box::new(DatagramSink::new(None, meter())))
+            }
+            App::Bulk { rate, bytes, span } if on_stream => {
+                self.streams(Contents::pattern(bytes.map(|bytes| bytes.get())), *rate, source, span)
+            }
+            App::Bulk { rate, bytes, span } => {
+                let bytes = bytes.map(|bytes| bytes.get());
+                let pace = rate.map_or_else(|| self.saturating(), |rate| Ok(Pace::constant(rate)))?;
+                let schedule = self.schedule(span);
+                let count = bytes.map(|bytes| DatagramSource::count(bytes, full));
+                let sender = DatagramSource::new(source, schedule, pace, full, bytes, meter());
+                (Box::new(sender), Box::new(DatagramSink::new(count, meter())))
+            }
+            App::File { contents, span } if on_stream => {
+                self.streams(Contents::file(contents.clone()), None, source, span)
+            }
+            App::File { contents, span } => {
+                let (schedule, pace, piece) = (self.schedule(span), self.saturating()?, full - STAMP);
+                let sender = FileSender::new(source, schedule, pace, contents.clone(), piece, meter());
+                (Box::new(sender), Box::new(FileReceiver::new(contents.clone(), piece, meter())))
+            }
+            App::Messages { size, every, span } => {
+                let size = size.get() as usize;
+                let transport = if on_stream { Transport::Stream } else { Transport::Datagrams };
+                let client =
+                    MessageClient::new(source, self.schedule(span), transport, size, *every, meter());
+                let server: Box<dyn Machine> = match transport {
+                    Transport::Stream => Box::new(StreamEcho::new(size, meter())),
+                    Transport::Datagrams => Box::new(DatagramEcho::new(meter())),
+                };
+                (Box::new(client), server)
+            }
+        })
+    }
+
+    fn streams(&self, contents: Contents, rate: Option<Rate>, source: Ends, span: &Span) -> Pair {
+        let transmissions = Rc::default();
+        let sink = StreamSink::new(contents.clone(), self.meter.clone(), Rc::clone(&transmissions));
+        let schedule = self.schedule(span);
+        let source = StreamSource::new(source, schedule, contents, rate, self.meter.clone(), transmissions);
+        (Box::new(source), Box::new(sink))
+    }
+
+    /// As fast as the first link takes it.
+    fn saturating(&self) -> Result<Pace, String> {
+        let Some(rates) = self.rates.clone() else {
+            let (flow, node) = (&self.flow.name, &self.scenario.nodes[self.flow.from].name);
+            return Err(format!(
+                "flow `{flow}` saturates its first link, so that link of `{node}` needs a rate"
+            ));
+        };
+        Ok(Pace::saturating(rates, self.flow.overhead(0)))
+    }
+
+    /// When the application sends: its own span, with the `start` and `stop` events of its flow.
+    fn schedule(&self, span: &Span) -> Schedule {
+        let end = Instant::ZERO + self.scenario.duration;
+        let mut spans = Vec::new();
+        let mut started = span.start;
+        let mut push =
+            |start: Instant, stop: Instant| spans.push((start, span.stop.map_or(stop, |at| at.min(stop))));
+        for Event { at, action } in &self.scenario.events {
+            match action {
+                Action::Start(flow) if *flow == self.number => {
+                    started = Some(started.map_or(*at, |start| start.min(*at)));
+                }
+                Action::Stop(flow) if *flow == self.number => {
+                    if let Some(start) = started.take_if(|start| *start < *at) {
+                        push(start, *at);
+                    }
+                }
+                Action::Start(_) | Action::Stop(_) | Action::Link { .. } => {}
+            }
+        }
+        if let Some(start) = started {
+            push(start, end);
+        }
+        Schedule::new(spans.into_iter().map(|(start, stop)| (start, stop.min(end))))
+    }
+}

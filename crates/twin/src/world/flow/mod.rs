@@ -1,0 +1,174 @@
+//! A flow being built: a stack of machines at both of its ends, with an application on top, and what its transports
+//! have on the nodes between.
+
+mod applications;
+mod bats;
+mod franc;
+mod sites;
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+
+use hopcast_coded::{Tunnel, proxy};
+use hopcast_core::{Instant, Machine, Port, Seed, Slot, Stream};
+use hopcast_host::Udp;
+use hopcast_peers::tcp::{self, Tcp};
+
+use self::bats::Carrier;
+use self::sites::{Foot, Sites};
+use super::RunningFlow;
+use super::cabling::{Cabling, path_mtu};
+use super::node::{Builder, HOP_LIMIT};
+use super::routing::{Oracle, addresses_of};
+use crate::app::Ends;
+use crate::meter::{Meter, SharedMeter};
+use crate::scenario::model::{ETHERNET, Flow, Layer, NodeId, Scenario};
+
+/// The receiving end's port of the first flow; the sending end has the next, and each flow two below the last. The
+/// scenario language bounds their number. Up here Wireshark knows no protocol by its port, and guesses none.
+const FIRST_PORT: u16 = 60_000;
+
+/// Builds both ends of a flow into their nodes, and what is between them.
+pub(super) fn build_flow(
+    scenario: &Scenario,
+    cabling: &Cabling,
+    oracle: &RefCell<Oracle>,
+    seed: Seed,
+    nodes: &mut [Builder],
+    number: usize,
+) -> Result<RunningFlow, String> {
+    let flow = &scenario.flows[number];
+    let port = FIRST_PORT - 2 * number as u16;
+    let version = usize::from(flow.ipv6);
+    let addresses = [addresses_of(flow.from)[version], addresses_of(flow.to)[version]];
+    let source = Ends::new(addresses, port + 1, port);
+    let route = cabling.route(&mut oracle.borrow_mut(), flow.from, flow.to);
+    let parts = Parts {
+        scenario,
+        cabling,
+        seed,
+        number,
+        flow,
+        mtu: path_mtu(scenario, &route),
+        carriers: bats::carriers(scenario, cabling, flow, &route, source),
+        rates: route.first().and_then(|&first| Cabling::rates(scenario, first)),
+        route,
+        meter: Meter::shared(scenario.measure, scenario.duration),
+    };
+    let (sender, receiver) = parts.applications(source)?;
+    let mut sites = Sites { scenario, flow, nodes, machines: Vec::new() };
+    for (node, application, ends) in [(flow.from, sender, source), (flow.to, receiver, source.other())] {
+        let foot = parts.stack(&mut sites, node, ends)?;
+        sites.stand("", node, application, foot);
+    }
+    parts.gateways(&mut sites, source)?;
+    parts.relays(&mut sites)?;
+    parts.between_segments(&mut sites)?;
+    let Sites { machines, .. } = sites;
+    Ok(RunningFlow { meter: parts.meter, machines, frame: u64::from(parts.mtu) + ETHERNET })
+}
+
+/// What a flow is made from.
+struct Parts<'a> {
+    scenario: &'a Scenario,
+    cabling: &'a Cabling,
+    seed: Seed,
+    number: usize,
+    flow: &'a Flow,
+    /// The link directions from one end to the other.
+    route: Vec<(usize, usize)>,
+    /// The longest packet that fits the route, in bytes.
+    mtu: u32,
+    /// Who carries it where relays take part, from one end to the other.
+    carriers: Vec<Carrier>,
+    /// The rates of the first link over time, if it has any.
+    rates: Option<Vec<(Instant, hopcast_core::Rate)>>,
+    meter: SharedMeter,
+}
+
+impl Parts<'_> {
+    /// Puts the stack on one node, from the bottom up; says what the application stands on.
+    fn stack(&self, sites: &mut Sites<'_>, node: NodeId, ends: Ends) -> Result<Foot, String> {
+        let Self { flow, .. } = self;
+        // Where gateways take connections over, the ends know nothing of it.
+        let over = if self.has_gateways() { &flow.over[..1] } else { &flow.over };
+        let (last, port) = (over.len() - 1, ends.local.port());
+        let above_udp = usize::from(matches!(over[last], Layer::Udp));
+        // A single machine's counters need no name before them.
+        let several = over.len() > 1 + above_udp;
+        let name = |name: &'static str| if several { name } else { "" };
+        let mut foot = match &over[last] {
+            Layer::Tcp(_) => sites.tcp(node, port)?,
+            Layer::Franc(config) => {
+                let (edge, foot) = self.franc_end(sites, node, config)?;
+                sites.stand(name("franc"), node, edge, foot)
+            }
+            // At the bottom UDP is the host's, as it is below all that takes datagrams.
+            Layer::Udp | Layer::Tunnel | Layer::Bats(_) | Layer::Proxy(_) => sites.udp(node, port)?,
+        };
+        for (depth, layer) in over.iter().enumerate().rev() {
+            let machine: (&'static str, Box<dyn Machine>) = match layer {
+                Layer::Udp if depth == last => continue,
+                Layer::Franc(_) => continue,
+                Layer::Udp => ("udp", Box::new(Udp::new(ends.local, HOP_LIMIT))),
+                Layer::Tcp(config) => {
+                    let port = (node == flow.to).then_some(port);
+                    let config = self.tcp(config, node, depth);
+                    ("tcp", Box::new(Tcp::new(config, port, vec![ends.local.ip()], self.random(node, depth))))
+                }
+                Layer::Bats(config) => ("bats", self.edge(config, depth, node, ends)),
+                Layer::Proxy(config) => {
+                    let edge = sites.stand(name("bats"), node, self.edge(config, depth, node, ends), foot);
+                    foot = match depth.checked_sub(1).map(|above| &over[above]) {
+                        Some(Layer::Tcp(config)) => {
+                            // What the client's TCP hands down, this one takes as if a network had brought it.
+                            let (tcp, port) = self.splice(sites, node, config, edge);
+                            Foot::Machine(tcp, port)
+                        }
+                        _ => edge,
+                    };
+                    continue;
+                }
+                Layer::Tunnel => {
+                    let mtu = u64::from(self.mtu) + ETHERNET - flow.overhead(depth);
+                    ("tunnel", Box::new(Tunnel::new(ends.local, ends.remote, mtu as u32)))
+                }
+            };
+            foot = sites.stand(name(machine.0), node, machine.1, foot);
+        }
+        Ok(foot)
+    }
+
+    /// The TCP that ends a client's connections, joined to the edge that carries them on; says which port takes the
+    /// packets.
+    fn splice(&self, sites: &mut Sites<'_>, node: NodeId, config: &tcp::Config, edge: Foot) -> (Slot, Port) {
+        let random = self.random(node, 0).fork();
+        let ending = Tcp::transparent(self.tcp(config, node, 0), random);
+        let tcp = sites.put("proxy", node, Box::new(ending));
+        let splice = sites.put("splice", node, Box::new(proxy::Splice::new()));
+        sites.plug(node, (splice, Port::Below(0)), Foot::on(tcp));
+        sites.plug(node, (splice, Port::Below(1)), edge);
+        (tcp, Port::Below(0))
+    }
+
+    fn tcp(&self, config: &tcp::Config, node: NodeId, depth: usize) -> tcp::Config {
+        // What a host knows is the MTU of its own link; it finds a smaller one on the way by itself.
+        let own = self.cabling.interfaces[node].iter();
+        let own = own.map(|&(link, attachment)| self.scenario.links[link].direction(attachment).mtu);
+        let own = own.max().unwrap_or(config.mtu);
+        let mtu = match self.flow.over.get(depth + 1) {
+            Some(Layer::Franc(config)) => own.min(u32::from(config.mtu)),
+            _ => own,
+        };
+        tcp::Config { mtu, hop_limit: HOP_LIMIT, ..config.clone() }
+    }
+
+    fn random(&self, node: NodeId, depth: usize) -> Stream {
+        self.seed.stream(&["flow", &self.flow.name, &self.scenario.nodes[node].name], depth as u64)
+    }
+}
+
+/// A node's address in a flow.
+fn address(flow: &Flow, node: NodeId, port: u16) -> SocketAddr {
+    SocketAddr::new(addresses_of(node)[usize::from(flow.ipv6)], port)
+}
