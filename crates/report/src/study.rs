@@ -59,8 +59,9 @@ type Setting = (Vec<String>, Vec<String>);
 impl<'d> Study<'d> {
     pub(crate) fn new(document: &'d Document) -> Self {
         let summary = &document.summary;
-        let varying = varying(summary);
+        let mut varying = varying(summary);
         let choosing: Vec<String> = varying.iter().filter(|path| chooses(document, path)).cloned().collect();
+        drop_followers(&mut varying, &choosing, summary);
         let flow_places = Order::of(summary.iter().map(|row| row.flow.clone()));
         let mut study = Self {
             document,
@@ -216,6 +217,24 @@ fn short_names(paths: &[String]) -> Vec<String> {
         tail(path, (1..longest).find(unique).unwrap_or(longest))
     };
     paths.iter().map(shorten).collect()
+}
+
+/// Drops each condition that changes whenever an earlier one does, and only then, as in a `zip`: it says nothing more.
+fn drop_followers(varying: &mut Vec<String>, choosing: &[String], summary: &[Summary]) {
+    let follows = |path: &String, leader: &String| {
+        let pairs =
+            distinct(summary.iter().map(|row| [leader, path].map(|path| value(&row.parameters, path))));
+        let once = |side: usize| distinct(pairs.iter().map(|pair| pair[side].clone())).len() == pairs.len();
+        once(0) && once(1)
+    };
+    let mut kept: Vec<String> = Vec::new();
+    for path in std::mem::take(varying) {
+        let mut leaders = kept.iter().filter(|leader| !choosing.contains(leader));
+        if choosing.contains(&path) || !leaders.any(|leader| follows(&path, leader)) {
+            kept.push(path);
+        }
+    }
+    *varying = kept;
 }
 
 fn varying(summary: &[Summary]) -> Vec<String> {

@@ -17,16 +17,21 @@ const CURVE_POINTS: usize = 200;
 
 /// What each flow of a case can have at the most; the same for every repeat, and worked out once.
 #[derive(Default)]
-pub(crate) struct Bounds(OnceLock<Vec<Option<f64>>>);
+pub(crate) struct Bounds(OnceLock<Vec<Vec<Option<f64>>>>);
 
 impl Bounds {
-    fn of_flow(&self, scenario: &Scenario, number: usize) -> Option<f64> {
+    /// For each of its receivers.
+    fn of_flow(&self, scenario: &Scenario, number: usize) -> &[Option<f64>] {
         let all = self.0.get_or_init(|| {
             let capacities = Capacities::of(scenario);
-            scenario.flows.iter().map(|flow| capacities.between(flow.from, flow.to)).collect()
+            scenario.flows.iter().map(|flow| towards_all(&capacities, flow)).collect()
         });
-        all[number]
+        &all[number]
     }
+}
+
+fn towards_all(capacities: &Capacities, flow: &model::Flow) -> Vec<Option<f64>> {
+    flow.to.iter().map(|&to| capacities.between(flow.from, to)).collect()
 }
 
 /// What a run found.
@@ -34,12 +39,8 @@ pub(crate) fn collect(case: &Case, repeat: u64, bounds: &Bounds, world: &World) 
     let scenario = &case.scenario;
     let mut latency = Vec::new();
     let mut flows = Vec::new();
-    for (number, (spec, running)) in scenario.flows.iter().zip(world.flows()).enumerate() {
-        let meter = running.meter.borrow();
-        latency.extend(curves(&spec.name, &meter));
-        let window = window(scenario, spec, &meter);
-        let min_cut = min_cut(scenario, number, window, bounds);
-        flows.push(flow(scenario, spec, running, &meter, window, min_cut, world));
+    for number in 0..scenario.flows.len() {
+        flows.push(flow(scenario, number, bounds, world, &mut latency));
     }
     let parameters: Parameters =
         case.parameters.iter().map(|(path, value)| (path.clone(), Value::String(value.clone()))).collect();
@@ -67,37 +68,85 @@ fn window(scenario: &Scenario, spec: &model::Flow, meter: &Meter) -> Option<(Ins
     if bounded { meter.lasted() } else { Some((scenario.measure.from, scenario.measure.to)) }
 }
 
-/// The min-cut over the same span, in bit/s.
-fn min_cut(
+/// The min-cut towards each receiver over a span, in bit/s.
+fn min_cuts(
     scenario: &Scenario,
     number: usize,
     window: Option<(Instant, Instant)>,
     bounds: &Bounds,
-) -> Option<f64> {
-    let (from, to) = window?;
+) -> Vec<Option<f64>> {
     let flow = &scenario.flows[number];
+    let Some((from, to)) = window else { return vec![None; flow.to.len()] };
     let whole = (from, to) == (scenario.measure.from, scenario.measure.to);
     let changes = scenario.events.iter().any(|event| matches!(event.action, model::Action::Link { .. }));
-    let rate = if whole || !changes {
-        bounds.of_flow(scenario, number)
+    let rates = if whole || !changes {
+        bounds.of_flow(scenario, number).to_vec()
     } else {
-        Capacities::over(scenario, from, to).between(flow.from, flow.to)
+        towards_all(&Capacities::over(scenario, from, to), flow)
     };
-    rate.filter(|&rate| rate > 0.0)
+    rates.into_iter().map(|rate| rate.filter(|&rate| rate > 0.0)).collect()
 }
 
 fn flow(
     scenario: &Scenario,
+    number: usize,
+    bounds: &Bounds,
+    world: &World,
+    latency: &mut Vec<LatencyCurve>,
+) -> Flow {
+    let (spec, running) = (&scenario.flows[number], &world.flows()[number]);
+    let mut receivers = Vec::new();
+    let mut all: Option<Meter> = None;
+    for (place, (&node, meter)) in spec.to.iter().zip(running.meters.iter()).enumerate() {
+        let meter = meter.borrow();
+        let window = window(scenario, spec, &meter);
+        let min_cut = min_cuts(scenario, number, window, bounds)[place];
+        let figures = figures(spec, running, &meter, 1, window, min_cut);
+        receivers.push(Receiver { node: scenario.nodes[node].name.clone(), figures });
+        match &mut all {
+            Some(all) => all.add(&meter),
+            None => all = Some(meter.clone()),
+        }
+    }
+    let names: Vec<&str> = receivers.iter().map(|receiver| &*receiver.node).collect();
+    let to = names.join(", ");
+    let mut counters = world.flow_counters(running);
+    let mut total = Figures::default();
+    if let Some(all) = all {
+        latency.extend(curves(&spec.name, &all));
+        let window = window(scenario, spec, &all);
+        // What all can have is what the worst placed can.
+        let min_cuts = min_cuts(scenario, number, window, bounds);
+        let least = min_cuts.into_iter().flatten().min_by(f64::total_cmp);
+        total = figures(spec, running, &all, spec.to.len(), window, least);
+        counters.insert("damaged_units".to_owned(), all.damaged_units);
+        counters.insert("duplicate_units".to_owned(), all.duplicate_units);
+        counters.insert("too_old_units".to_owned(), all.too_old_units);
+    }
+    Flow {
+        name: spec.name.clone(),
+        protocol: spec.protocol.clone(),
+        from: scenario.nodes[spec.from].name.clone(),
+        to,
+        figures: total,
+        counters,
+        receivers,
+    }
+}
+
+/// What was measured at one receiver, or at several together.
+fn figures(
     spec: &model::Flow,
     running: &RunningFlow,
     meter: &Meter,
+    receivers: usize,
     window: Option<(Instant, Instant)>,
     min_cut: Option<f64>,
-    world: &World,
-) -> Flow {
-    let goodput = window.map(|(from, to)| meter.payload_bytes as f64 * 8.0 / to.since(from).as_secs_f64());
+) -> Figures {
+    let bits = meter.payload_bytes as f64 * 8.0 / receivers as f64;
+    let goodput = window.map(|(from, to)| bits / to.since(from).as_secs_f64());
     let share = |bound: f64| goodput.map(|goodput| goodput / bound);
-    let figures = Figures {
+    Figures {
         goodput_mbps: goodput.map(|goodput| goodput / 1e6),
         sent_units: meter.sent_units,
         delivered_units: meter.delivered_units,
@@ -109,20 +158,6 @@ fn flow(
         latency_ms: meter.latency.quantiles(),
         round_trip_ms: meter.round_trip.quantiles(),
         jitter_ms: meter.jitter.millis(),
-    };
-    let mut counters = world.flow_counters(running);
-    counters.insert("damaged_units".to_owned(), meter.damaged_units);
-    counters.insert("duplicate_units".to_owned(), meter.duplicate_units);
-    counters.insert("too_old_units".to_owned(), meter.too_old_units);
-    let to = scenario.nodes[spec.to].name.clone();
-    Flow {
-        name: spec.name.clone(),
-        protocol: spec.protocol.clone(),
-        from: scenario.nodes[spec.from].name.clone(),
-        to: to.clone(),
-        figures: figures.clone(),
-        counters,
-        receivers: vec![Receiver { node: to, figures }],
     }
 }
 
@@ -177,8 +212,12 @@ fn series(scenario: &Scenario, world: &World) -> Series {
     let steps = (scenario.duration.as_nanos() / scenario.measure.interval.as_nanos().max(1)) as usize;
     let mbps = |bytes: u64| bytes as f64 * 8.0 / step_s / 1e6;
     let flows = scenario.flows.iter().zip(world.flows()).map(|(spec, running)| {
-        let bytes = &running.meter.borrow().step_bytes;
-        let values = (0..steps).map(|step| mbps(bytes.get(step).copied().unwrap_or(0))).collect();
+        // The mean over the receivers.
+        let bytes = |step: usize| -> u64 {
+            running.meters.iter().filter_map(|meter| meter.borrow().step_bytes.get(step).copied()).sum()
+        };
+        let mean = |step| mbps(bytes(step)) / spec.to.len() as f64;
+        let values = (0..steps).map(mean).collect();
         (spec.name.clone(), values)
     });
     let mut links = Vec::new();

@@ -12,10 +12,36 @@ use crate::scenario::model::Measure;
 /// A meter as the sending and the receiving application of a flow hold it. A run lives on one thread.
 pub(crate) type SharedMeter = Rc<RefCell<Meter>>;
 
+/// The meters of all receivers, as a sender to several holds them.
+#[derive(Clone)]
+pub(crate) struct Meters(Vec<SharedMeter>);
+
+impl Meters {
+    /// `count` meters for a run of `duration`.
+    pub(crate) fn new(count: usize, measure: Measure, duration: Duration) -> Self {
+        Self((0..count).map(|_| Meter::shared(measure, duration)).collect())
+    }
+
+    /// The meter of one receiver, by its place among them.
+    pub(crate) fn of(&self, receiver: usize) -> SharedMeter {
+        self.0[receiver].clone()
+    }
+
+    /// Tells all of them.
+    pub(crate) fn each(&self, mut tell: impl FnMut(&mut Meter)) {
+        self.0.iter().for_each(|meter| tell(&mut meter.borrow_mut()));
+    }
+
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &SharedMeter> {
+        self.0.iter()
+    }
+}
+
 /// The figures of one flow at one receiver.
 ///
 /// Goodput counts payload by the time of its delivery; units, and the latencies of those units, count by the time
 /// they were sent. Both against the same window.
+#[derive(Clone)]
 pub(crate) struct Meter {
     measure: Measure,
     /// Payload bytes delivered for the first time, in the window.
@@ -70,6 +96,27 @@ impl Meter {
 
     fn counts(&self, at: Instant) -> bool {
         (self.measure.from..self.measure.to).contains(&at)
+    }
+
+    /// Adds what was measured at another receiver of the same flow.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let latest = |one: Option<Instant>, other: Option<Instant>| Some(one?.max(other?));
+        self.payload_bytes += other.payload_bytes;
+        self.sent_units += other.sent_units;
+        self.delivered_units += other.delivered_units;
+        self.latency.add(&other.latency);
+        self.round_trip.add(&other.round_trip);
+        self.jitter.add(&other.jitter);
+        self.last_payload = self.last_payload.max(other.last_payload);
+        // All of them have it when the last one does.
+        self.completed = latest(self.completed, other.completed);
+        self.hash_ok = self.hash_ok.zip(other.hash_ok).map(|(one, other)| one && other);
+        self.damaged_units += other.damaged_units;
+        self.duplicate_units += other.duplicate_units;
+        self.too_old_units += other.too_old_units;
+        let steps = self.step_bytes.len().max(other.step_bytes.len());
+        self.step_bytes.resize(steps, 0);
+        self.step_bytes.iter_mut().zip(&other.step_bytes).for_each(|(sum, bytes)| *sum += bytes);
     }
 
     /// The application begins; only the first time counts.
@@ -143,7 +190,7 @@ impl Meter {
 }
 
 /// A distribution of times, kept whole to three significant digits.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Distribution {
     /// Made when the first value comes: a flow that measures nothing costs nothing.
     histogram: Option<Histogram<u64>>,
@@ -160,6 +207,19 @@ impl Distribution {
         // It grows as needed, so that the one error there is, a value out of range, needs 584 years of latency.
         let _ = histogram.record(value.as_nanos());
         self.sum_ns += u128::from(value.as_nanos());
+    }
+
+    fn add(&mut self, other: &Self) {
+        let Some(added) = &other.histogram else { return };
+        match &mut self.histogram {
+            // Both have the same digits, and grow as needed.
+            Some(histogram) => {
+                histogram.auto(true);
+                let _ = histogram.add(added);
+            }
+            None => self.histogram = Some(added.clone()),
+        }
+        self.sum_ns += other.sum_ns;
     }
 
     pub(crate) fn quantiles(&self) -> Option<Quantiles> {
@@ -191,7 +251,7 @@ impl Distribution {
 }
 
 /// Interarrival jitter by RFC 3550, section 6.4.1: J += (|D| - J) / 16.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Jitter {
     transit: Option<Duration>,
     jitter_ns: f64,
@@ -204,6 +264,14 @@ impl Jitter {
             self.jitter_ns += (transit.abs_diff(before).as_nanos() as f64 - self.jitter_ns) / 16.0;
             self.samples += 1;
         }
+    }
+
+    /// Beside that of another receiver: their mean, each by its number of samples.
+    fn add(&mut self, other: &Self) {
+        let samples = self.samples + other.samples;
+        let sum = self.jitter_ns * self.samples as f64 + other.jitter_ns * other.samples as f64;
+        self.jitter_ns = sum / samples.max(1) as f64;
+        self.samples = samples;
     }
 
     /// The estimate after the last arrival, in milliseconds.

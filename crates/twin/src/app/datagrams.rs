@@ -5,7 +5,7 @@ use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Port};
 use super::pace::{Clock, Pace};
 use super::seen::{Arrival, Seen};
 use super::{Ends, STAMP, Schedule, check_unit, unit, write_stamp};
-use crate::meter::SharedMeter;
+use crate::meter::{Meters, SharedMeter};
 
 /// Sends numbered datagrams at a constant rate.
 pub(crate) struct DatagramSource {
@@ -15,7 +15,7 @@ pub(crate) struct DatagramSource {
     size: usize,
     /// How many bytes more to send; for ever if `None`.
     left: Option<u64>,
-    meter: SharedMeter,
+    meters: Meters,
     number: u64,
     bytes: u64,
     /// The payload of the datagram that is due now.
@@ -31,10 +31,20 @@ impl DatagramSource {
         pace: Pace,
         size: usize,
         bytes: Option<u64>,
-        meter: SharedMeter,
+        meters: Meters,
     ) -> Self {
         let clock = Clock::new(schedule, pace);
-        Self { ends, clock, size, left: bytes, meter, number: 0, bytes: 0, ready: None, template: unit(size) }
+        Self {
+            ends,
+            clock,
+            size,
+            left: bytes,
+            meters,
+            number: 0,
+            bytes: 0,
+            ready: None,
+            template: unit(size),
+        }
     }
 
     /// How many datagrams `bytes` take.
@@ -65,11 +75,12 @@ impl Machine for DatagramSource {
         write_stamp(&mut payload, self.number, now);
         self.number += 1;
         self.bytes += size as u64;
-        let mut meter = self.meter.borrow_mut();
-        meter.start(now);
-        meter.unit_sent(now);
+        self.meters.each(|meter| {
+            meter.start(now);
+            meter.unit_sent(now);
+        });
         if self.left == Some(0) {
-            meter.end(now);
+            self.meters.each(|meter| meter.end(now));
         }
         let datagram = Datagram { local: self.ends.local, remote: self.ends.remote, payload };
         Some((Port::Below(0), Item::Datagram(datagram)))

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::pace::{Clock, Pace};
 use super::{Ends, STAMP, Schedule, read_stamp, write_stamp};
-use crate::meter::SharedMeter;
+use crate::meter::{Meters, SharedMeter};
 
 /// Sends a file in pieces of at most `piece` bytes, one a datagram, each once.
 pub(crate) struct FileSender {
@@ -15,7 +15,7 @@ pub(crate) struct FileSender {
     clock: Clock,
     contents: Arc<[u8]>,
     piece: usize,
-    meter: SharedMeter,
+    meters: Meters,
     /// The next piece.
     number: usize,
     ready: bool,
@@ -28,10 +28,10 @@ impl FileSender {
         pace: Pace,
         contents: Arc<[u8]>,
         piece: usize,
-        meter: SharedMeter,
+        meters: Meters,
     ) -> Self {
         let clock = Clock::new(schedule, pace);
-        Self { ends, clock, contents, piece, meter, number: 0, ready: false }
+        Self { ends, clock, contents, piece, meters, number: 0, ready: false }
     }
 
     /// What of the file is in the piece that is next.
@@ -53,9 +53,10 @@ impl Machine for FileSender {
             return None;
         }
         if self.number == 0 {
-            let mut meter = self.meter.borrow_mut();
-            meter.start(now);
-            meter.unit_sent(now);
+            self.meters.each(|meter| {
+                meter.start(now);
+                meter.unit_sent(now);
+            });
         }
         let piece = self.next_piece();
         let mut payload = Buffer::zeroed(STAMP + piece.len());
@@ -64,7 +65,7 @@ impl Machine for FileSender {
         self.number += 1;
         if self.number * self.piece >= self.contents.len() {
             self.clock.stop();
-            self.meter.borrow_mut().end(now);
+            self.meters.each(|meter| meter.end(now));
         }
         let datagram = Datagram { local: self.ends.local, remote: self.ends.remote, payload };
         Some((Port::Below(0), Item::Datagram(datagram)))

@@ -250,13 +250,19 @@ fn write_flows(out: &mut String, scenario: &Scenario) -> fmt::Result {
     let mut paths = Paths::new(scenario.nodes.len(), &scenario.links);
     for flow in scenario.flows.iter().take(MOST_LISTED) {
         let Flow { name, from, to, protocol, app: sent, ipv6, .. } = flow;
-        let cut = match capacities.between(*from, *to) {
+        // Of several receivers the farthest, and the one that can have the least.
+        let cuts = to.iter().filter_map(|&to| capacities.between(*from, to));
+        let cut = match cuts.min_by(f64::total_cmp) {
             None => "unbounded".to_owned(),
             Some(bits) => Rate::from_bits_per_sec(bits.round() as u64).to_string(),
         };
-        paths.towards(*to, &[*from]);
-        let hops = paths.hops(*from).map_or_else(|| "no path".to_owned(), |hops| counted(hops, "hop"));
-        let (from, to) = (&scenario.nodes[*from].name, &scenario.nodes[*to].name);
+        let hops = to.iter().map(|&to| {
+            paths.towards(to, &[*from]);
+            paths.hops(*from)
+        });
+        let hops = hops.max().flatten().map_or_else(|| "no path".to_owned(), |hops| counted(hops, "hop"));
+        let names: Vec<&str> = to.iter().map(|&to| &*scenario.nodes[to].name).collect();
+        let (from, to) = (&scenario.nodes[*from].name, names.join(", "));
         let ip = if *ipv6 { ", IPv6" } else { "" };
         writeln!(out, "  {name}: {from} to {to} over {protocol}{ip}: {}", app(sent))?;
         let stack = stack(flow);
@@ -309,8 +315,11 @@ const fn on_off(on: bool) -> &'static str {
 }
 
 fn bats_layer(name: &str, config: &bats::Config) -> String {
-    let usual = bats::Config { delivery: config.delivery, ..bats::Config::default() };
+    let strict = config.feedback == bats::Feedback::None;
+    let usual = if strict { bats::Config::strict() } else { bats::Config::default() };
     let mut described = Described(name.to_owned(), Vec::new());
+    described.option("feedback", strict, &"none");
+    described.option("block", config.block != usual.block, &config.block);
     described.option("batch-size", config.batch != usual.batch, &config.batch.symbols());
     described.option("window", config.window != usual.window, &config.window);
     described.option("idle-repair", config.idle_repair != usual.idle_repair, &on_off(config.idle_repair));

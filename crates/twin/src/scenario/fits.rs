@@ -32,15 +32,15 @@ pub(crate) fn check(flows: &[Flow], written: &[Written<'_>], topology: &Topology
     let narrowest = narrowest.min().unwrap_or(u32::MAX);
     let (mut ways, mut plain) = (Vec::new(), Vec::new());
     for (number, flow) in flows.iter().enumerate() {
-        let way = Way { to: flow.to, flow: number, back: false, from: flow.from };
+        let there = flow.to.iter().map(|&to| Way { to, flow: number, back: false, from: flow.from });
         if least_mtu(flow) <= u64::from(narrowest) {
-            plain.push(way);
+            plain.extend(there);
             continue;
         }
-        ways.push(way);
+        ways.extend(there);
         if matches!(flow.app, App::Messages { .. }) {
             // Their echoes are as large as they are.
-            ways.push(Way { to: flow.from, flow: number, back: true, from: flow.to });
+            ways.extend(flow.to.iter().map(|&from| Way { to: flow.from, flow: number, back: true, from }));
         }
     }
     ways.extend(too_long(plain, &mut paths));
@@ -134,7 +134,7 @@ fn check_way(
 ) -> Result<(), Diagnostic> {
     let hops = paths.hops(way.from).unwrap_or(0);
     if hops > HOP_LIMIT {
-        let (from, to) = (&topology.nodes[flow.from].name, &topology.nodes[flow.to].name);
+        let [from, to] = [way.from, way.to].map(|node| &topology.nodes[node].name);
         return Err(written
             .to
             .error(format!("`to`: `{to}` is {hops} hops from `{from}`, and IP's hop limit is {HOP_LIMIT}")));

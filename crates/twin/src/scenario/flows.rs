@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use hopcast_core::{Duration, Instant};
 
-use super::decode::{self, Fields, choice, did_you_mean, duration, list, rate, size, some_duration};
+use super::decode::{
+    self, Fields, choice, did_you_mean, duration, list, one_or_list, rate, size, some_duration,
+};
 use super::diagnostic::Diagnostic;
 use super::files::Contents;
 use super::fits::{self, Written};
-use super::model::{App, Flow, FlowId, NodeId, Span};
+use super::model::{App, Flow, FlowId, Layer, NodeId, Span};
 use super::topology::Topology;
-use super::transports::{Port, Ports, Variants};
+use super::transports::{Port, Ports, Stack, Variants};
 use super::yaml::{Kind, Node};
 
 const APPS: [&str; 4] = ["cbr", "bulk", "file", "messages"];
@@ -53,18 +55,14 @@ impl Flows {
             }
             let from = topology.node(fields.need("from", "from: n0")?, "from")?;
             let to_node = fields.need("to", "to: n6")?;
-            let to = topology.node(to_node, "to")?;
-            if from == to {
-                return Err(to_node.error("`to`: a flow needs another node to go to than it comes from"));
-            }
-            if parts[from] != parts[to] {
-                let (from, to) = (&topology.nodes[from].name, &topology.nodes[to].name);
-                return Err(to_node.error(format!("`to`: no links lead from `{from}` to `{to}`")));
-            }
+            let to = receivers(to_node, from, &parts, topology)?;
             let over = fields.need("over", "over: tcp-cubic")?;
             let stack = variants.stack(over)?;
             let app_node = fields.need("app", "app: bulk")?;
             let app = app(app_node, stack.offers, &stack.protocol, contents)?;
+            if to.len() > 1 {
+                serves_a_group(to_node, &stack, &app)?;
+            }
             let ipv6 = fields.read("ip", ip_version)?.unwrap_or(false);
             let flow = Flow { name, from, to, protocol: stack.protocol, over: stack.layers, app, ipv6 };
             flows.flows.push(flow);
@@ -90,6 +88,49 @@ impl Flows {
             let hint = did_you_mean(found, self.names.keys().map(String::as_str));
             node.error(format!("`{key}`: there is no flow `{found}`{hint}"))
         })
+    }
+}
+
+/// The node or the nodes that a flow goes to.
+fn receivers(
+    node: &Node,
+    from: NodeId,
+    parts: &[usize],
+    topology: &Topology,
+) -> Result<Vec<NodeId>, Diagnostic> {
+    let mut receivers = Vec::new();
+    for item in one_or_list(node) {
+        let to = topology.node(item, "to")?;
+        let name = |node: NodeId| &topology.nodes[node].name;
+        if from == to {
+            return Err(item.error("`to`: a flow needs another node to go to than it comes from"));
+        }
+        if parts[from] != parts[to] {
+            return Err(item.error(format!("`to`: no links lead from `{}` to `{}`", name(from), name(to))));
+        }
+        if receivers.contains(&to) {
+            return Err(item.error(format!("`to`: `{}` stands here twice", name(to))));
+        }
+        receivers.push(to);
+    }
+    if receivers.is_empty() {
+        return Err(node.error("`to`: expected a node, found an empty list"));
+    }
+    Ok(receivers)
+}
+
+/// Several receivers need a transport that serves them all, and an application that needs no answer.
+fn serves_a_group(node: &Node, stack: &Stack, app: &App) -> Result<(), Diagnostic> {
+    if !matches!(stack.layers.as_slice(), [Layer::Bats(_), Layer::Udp]) {
+        return Err(node.error(format!(
+            "`to`: `{}` has one receiver; several are served by `btp` and `brtp`",
+            stack.protocol
+        )));
+    }
+    match app {
+        App::Messages { .. } => Err(node
+            .error("`to`: `messages` are echoed by one receiver; several may have `cbr`, `bulk` or `file`")),
+        App::Cbr { .. } | App::Bulk { .. } | App::File { .. } => Ok(()),
     }
 }
 

@@ -149,15 +149,15 @@ pub enum Action {
     Stop(FlowId),
 }
 
-/// A flow: an application's units, over a stack, from one node to another.
+/// A flow: an application's units, over a stack, from one node to another or to several.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
     /// The name.
     pub name: String,
     /// The sending node.
     pub from: NodeId,
-    /// The receiving node.
-    pub to: NodeId,
+    /// The receiving nodes, none twice; several where the stack serves a group.
+    pub to: Vec<NodeId>,
     /// What tables show: the transport's, variant's or stack's name.
     pub protocol: String,
     /// The stack, from the top down; at least one layer.
@@ -182,7 +182,8 @@ impl Flow {
             Some(Layer::Proxy(_)) => true,
             Some(Layer::Udp | Layer::Tunnel | Layer::Franc(_)) | None => false,
         };
-        offered && !matches!(self.app, App::Cbr { .. })
+        // A stream has one reader.
+        offered && self.to.len() == 1 && !matches!(self.app, App::Cbr { .. })
     }
 
     /// Whether a proxy ends its connections and carries them on.

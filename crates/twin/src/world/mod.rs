@@ -23,7 +23,7 @@ use hopcast_core::{Assembly, Duration, Frame, Instant, Item, Machine, Port, Slot
 use hopcast_link::{Attachment, Change, Counters, Event, Link};
 
 use crate::capture::{Capture, InterfaceId};
-use crate::meter::SharedMeter;
+use crate::meter::Meters;
 use crate::monitor::Monitor;
 use crate::scenario::model::{Action, LinkId, NodeId, Scenario};
 use agenda::Agenda;
@@ -65,7 +65,7 @@ struct Station {
 
 /// A flow's machines and what is measured of it.
 pub(crate) struct RunningFlow {
-    pub(crate) meter: SharedMeter,
+    pub(crate) meters: Meters,
     /// Its applications and layers, by the layer's name, and its relays, by the node's: (name, node, slot).
     machines: Vec<(String, NodeId, Slot)>,
     /// The longest frame that fits its route, in bytes.

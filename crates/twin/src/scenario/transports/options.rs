@@ -10,8 +10,9 @@ use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::model::Layer;
 use crate::scenario::yaml::Node;
 
-const BATS_OPTIONS: [&str; 3] = ["batch-size", "window", "idle-repair"];
-const BTP_OPTIONS: [&str; 5] = ["batch-size", "window", "idle-repair", "deadline", "rounds"];
+const BATS_OPTIONS: [&str; 5] = ["feedback", "batch-size", "block", "window", "idle-repair"];
+const BTP_OPTIONS: [&str; 7] =
+    ["feedback", "batch-size", "block", "window", "idle-repair", "deadline", "rounds"];
 const FRANC_OPTIONS: [&str; 8] =
     ["plan", "overshoot", "field", "block", "window", "timeout", "losses", "helper"];
 /// What to send by expected deficit, or by the paper's budgets, with the paper's other parameters.
@@ -67,9 +68,20 @@ pub(super) fn btp(name: &'static str, options: Option<&Node>) -> Result<Layer, D
 }
 
 fn bats_config(fields: &Fields<'_>) -> Result<bats::Config, Diagnostic> {
-    let mut config = bats::Config::default();
+    let feedback = fields.read("feedback", |node, key| Ok(choice(node, key, &["ranks", "none"])?.0))?;
+    let mut config = if feedback == Some("none") { bats::Config::strict() } else { bats::Config::default() };
     if let Some(node) = fields.get("batch-size") {
         config.batch = batch_size(node)?;
+    }
+    let symbols = config.batch.symbols() as u64;
+    if let Some(node) = fields.get("block") {
+        let block = whole(node, "block", symbols..=8192)?;
+        if block % symbols != 0 {
+            return Err(node.error(format!(
+                "`block`: expected a multiple of the batch size {symbols}, found `{block}`"
+            )));
+        }
+        config.block = block as u16;
     }
     if let Some(window) = fields.read("window", |node, key| whole(node, key, 4..=2000))? {
         config.window = window as u16;

@@ -9,24 +9,28 @@ use crate::app::{
     Contents, DatagramEcho, DatagramSink, DatagramSource, Ends, FileReceiver, FileSender, MessageClient,
     Pace, STAMP, Schedule, StreamEcho, StreamSink, StreamSource, Transport,
 };
+use crate::meter::SharedMeter;
 use crate::scenario::model::{Action, App, ETHERNET, Event, Span};
 
-pub(super) type Pair = (Box<dyn Machine>, Box<dyn Machine>);
+/// The sending application, and for each receiver the receiving one.
+type Applications = (Box<dyn Machine>, Vec<Box<dyn Machine>>);
 
 impl Parts<'_> {
-    /// The sending and the receiving application.
-    pub(super) fn applications(&self, source: Ends) -> Result<Pair, String> {
+    /// What sends, and what receives.
+    pub(super) fn applications(&self, source: Ends) -> Result<Applications, String> {
         let on_stream = self.flow.on_stream();
         // The payload of a full frame: 1,472 bytes where UDP over IPv4 and an MTU of 1,500 are all there is.
         let full = (u64::from(self.mtu) + ETHERNET).saturating_sub(self.flow.overhead(0)) as usize;
         let full = full.max(STAMP + 1);
-        let meter = || self.meter.clone();
+        let meters = || self.meters.clone();
+        // What answers has one receiver.
+        let meter = || self.meters.of(0);
         Ok(match &self.flow.app {
             App::Cbr { rate, size, span } => {
                 let pace = rate.map_or_else(|| self.saturating(), |rate| Ok(Pace::constant(rate)))?;
                 let size = size.get() as usize;
-                let sender = DatagramSource::new(source, self.schedule(span), pace, size, None, meter());
-                (Box::new(sender), Box::new(DatagramSink::new(None, meter())))
+                let sender = DatagramSource::new(source, self.schedule(span), pace, size, None, meters());
+                (Box::new(sender), self.receivers(|meter| DatagramSink::new(None, meter)))
             }
             App::Bulk { rate, bytes, span } if on_stream => {
                 self.streams(Contents::pattern(bytes.map(|bytes| bytes.get())), *rate, source, span)
@@ -36,16 +40,17 @@ impl Parts<'_> {
                 let pace = rate.map_or_else(|| self.saturating(), |rate| Ok(Pace::constant(rate)))?;
                 let schedule = self.schedule(span);
                 let count = bytes.map(|bytes| DatagramSource::count(bytes, full));
-                let sender = DatagramSource::new(source, schedule, pace, full, bytes, meter());
-                (Box::new(sender), Box::new(DatagramSink::new(count, meter())))
+                let sender = DatagramSource::new(source, schedule, pace, full, bytes, meters());
+                (Box::new(sender), self.receivers(|meter| DatagramSink::new(count, meter)))
             }
             App::File { contents, span } if on_stream => {
                 self.streams(Contents::file(contents.clone()), None, source, span)
             }
             App::File { contents, span } => {
                 let (schedule, pace, piece) = (self.schedule(span), self.saturating()?, full - STAMP);
-                let sender = FileSender::new(source, schedule, pace, contents.clone(), piece, meter());
-                (Box::new(sender), Box::new(FileReceiver::new(contents.clone(), piece, meter())))
+                let sender = FileSender::new(source, schedule, pace, contents.clone(), piece, meters());
+                let receivers = self.receivers(|meter| FileReceiver::new(contents.clone(), piece, meter));
+                (Box::new(sender), receivers)
             }
             App::Messages { size, every, span } => {
                 let size = size.get() as usize;
@@ -56,17 +61,21 @@ impl Parts<'_> {
                     Transport::Stream => Box::new(StreamEcho::new(size, meter())),
                     Transport::Datagrams => Box::new(DatagramEcho::new(meter())),
                 };
-                (Box::new(client), server)
+                (Box::new(client), vec![server])
             }
         })
     }
 
-    fn streams(&self, contents: Contents, rate: Option<Rate>, source: Ends, span: &Span) -> Pair {
-        let transmissions = Rc::default();
-        let sink = StreamSink::new(contents.clone(), self.meter.clone(), Rc::clone(&transmissions));
-        let schedule = self.schedule(span);
-        let source = StreamSource::new(source, schedule, contents, rate, self.meter.clone(), transmissions);
-        (Box::new(source), Box::new(sink))
+    /// One for each receiver, with its meter.
+    fn receivers<M: Machine + 'static>(&self, make: impl Fn(SharedMeter) -> M) -> Vec<Box<dyn Machine>> {
+        self.meters.iter().map(|meter| Box::new(make(meter.clone())) as Box<dyn Machine>).collect()
+    }
+
+    fn streams(&self, contents: Contents, rate: Option<Rate>, source: Ends, span: &Span) -> Applications {
+        let (meter, transmissions) = (self.meters.of(0), Rc::default());
+        let sink = StreamSink::new(contents.clone(), meter.clone(), Rc::clone(&transmissions));
+        let source = StreamSource::new(source, self.schedule(span), contents, rate, meter, transmissions);
+        (Box::new(source), vec![Box::new(sink)])
     }
 
     /// As fast as the first link takes it.

@@ -12,75 +12,129 @@ use crate::app::Ends;
 use crate::scenario::model::{ETHERNET, Flow, Layer, NodeId, Scenario};
 use crate::world::cabling::Cabling;
 
-/// A node that carries a flow, with its address.
-#[derive(Clone, Copy)]
+/// A node that carries a flow, with its place in the tree from the sender to the receivers.
 pub(super) struct Carrier {
     node: NodeId,
     address: SocketAddr,
+    parent: Option<usize>,
+    children: Vec<usize>,
 }
 
-/// Who carries a flow whose transport relays: its ends, or the gateways that take its connections over, and between them
-/// those nodes of its route that relay.
-pub(super) fn carriers(
-    scenario: &Scenario,
-    cabling: &Cabling,
-    flow: &Flow,
-    route: &[(usize, usize)],
-    source: Ends,
-) -> Vec<Carrier> {
-    let role = |name: &str| scenario.roles.get(name);
-    let between = route.iter().skip(1).map(|&(link, attachment)| cabling.ends[link][attachment].0);
-    let at = |node| Carrier { node, address: address(flow, node, source.remote.port()) };
-    let between: Vec<Carrier> = between.map(at).collect();
-    let proxies = role("proxy").filter(|_| flow.takes_connections_over());
-    let is_proxy = |carrier: &Carrier| proxies.is_some_and(|proxies| proxies.contains(&carrier.node));
-    let gateways = (between.iter().position(is_proxy), between.iter().rposition(is_proxy));
-    let (first, between, last) = match gateways {
-        (Some(first), Some(last)) if first < last => {
-            (between[first], &between[first + 1..last], between[last])
+/// Who carries a flow whose transport relays.
+pub(super) struct Tree {
+    /// The first is the root.
+    carriers: Vec<Carrier>,
+}
+
+impl Tree {
+    /// From the sender to the receivers, or from a gateway that takes the sender's connections over to another, by those
+    /// nodes of the routes that relay. A receiver on the way to another does not.
+    pub(super) fn new(
+        scenario: &Scenario,
+        cabling: &Cabling,
+        flow: &Flow,
+        routes: &[Vec<(usize, usize)>],
+        source: Ends,
+    ) -> Self {
+        let nodes = |route: &Vec<(usize, usize)>| -> Vec<NodeId> {
+            route.iter().skip(1).map(|&(link, attachment)| cabling.ends[link][attachment].0).collect()
+        };
+        let role = |name: &str| scenario.roles.get(name);
+        let proxies = role("proxy").filter(|_| flow.takes_connections_over());
+        let relays = role("relay");
+        let relays =
+            |node: &&NodeId| relays.is_none_or(|relays| relays.contains(node)) && !flow.to.contains(node);
+        let at = |node| address(flow, node, source.remote.port());
+        let mut tree = Self { carriers: Vec::new() };
+        for (&receiver, route) in flow.to.iter().zip(routes) {
+            let between = nodes(route);
+            let is_proxy = |node: &NodeId| proxies.is_some_and(|proxies| proxies.contains(node));
+            let gateways = (between.iter().position(is_proxy), between.iter().rposition(is_proxy));
+            let mut way = vec![(flow.from, source.local)];
+            match gateways {
+                (Some(first), Some(last)) if first < last => {
+                    way = vec![(between[first], at(between[first]))];
+                    way.extend(between[first + 1..last].iter().filter(relays).map(|&node| (node, at(node))));
+                    way.push((between[last], at(between[last])));
+                }
+                _ => {
+                    way.extend(between.iter().filter(relays).map(|&node| (node, at(node))));
+                    way.push((receiver, at(receiver)));
+                }
+            }
+            tree.grow(&way);
         }
-        _ => {
-            let first = Carrier { node: flow.from, address: source.local };
-            (first, between.as_slice(), Carrier { node: flow.to, address: source.remote })
+        tree
+    }
+
+    /// Adds a way from the root: what of it is not in the tree yet.
+    fn grow(&mut self, way: &[(NodeId, SocketAddr)]) {
+        let place = |node: NodeId| self.carriers.iter().position(|carrier| carrier.node == node);
+        let joins = way.iter().enumerate().rev().find_map(|(at, &(node, _))| Some((at + 1, place(node)?)));
+        let (from, mut parent) = joins.map_or((0, None), |(from, place)| (from, Some(place)));
+        for &(node, address) in &way[from..] {
+            let place = self.carriers.len();
+            if let Some(parent) = parent {
+                self.carriers[parent].children.push(place);
+            }
+            self.carriers.push(Carrier { node, address, parent, children: Vec::new() });
+            parent = Some(place);
         }
-    };
-    let relays = role("relay");
-    let relaying = between.iter().filter(|at| relays.is_none_or(|relays| relays.contains(&at.node)));
-    [first].into_iter().chain(relaying.copied()).chain([last]).collect()
+    }
+
+    fn root(&self) -> &Carrier {
+        &self.carriers[0]
+    }
+
+    /// The last of a tree without branches.
+    fn far_end(&self) -> &Carrier {
+        &self.carriers[self.carriers.len() - 1]
+    }
+
+    fn addresses(&self, places: impl IntoIterator<Item = usize>) -> Vec<SocketAddr> {
+        places.into_iter().map(|place| self.carriers[place].address).collect()
+    }
+
+    /// Those next to a carrier, on the root's side and on the others.
+    fn neighbours(&self, carrier: &Carrier) -> (Vec<SocketAddr>, Vec<SocketAddr>) {
+        (self.addresses(carrier.parent), self.addresses(carrier.children.iter().copied()))
+    }
 }
 
 impl Parts<'_> {
     /// The edge at one end of the flow.
     pub(super) fn edge(&self, config: &Config, depth: usize, node: NodeId, ends: Ends) -> Box<dyn Machine> {
-        let neighbour = match (self.relays_at(depth), node == self.flow.from) {
-            (false, _) => ends.remote,
-            (true, true) => self.carriers[1].address,
-            (true, false) => self.carriers[self.carriers.len() - 2].address,
+        let carrier = self.tree.carriers.iter().find(|carrier| carrier.node == node);
+        let neighbours = match carrier.filter(|_| self.relays_at(depth)) {
+            None => vec![ends.remote],
+            Some(carrier) => {
+                let (parents, children) = self.tree.neighbours(carrier);
+                if carrier.parent.is_none() { children } else { parents }
+            }
         };
         let (config, random) = (self.bats(config, depth), self.random(node, depth));
-        Box::new(Node::edge(config, 1, ends.local, (ends.local, ends.remote), &[neighbour], random))
+        Box::new(Node::edge(config, 1, ends.local, (ends.local, ends.remote), &neighbours, random))
     }
 
     /// Whether gateways take the flow's connections over, and not the ends themselves.
     pub(super) fn has_gateways(&self) -> bool {
-        self.carriers[0].node != self.flow.from
+        self.tree.root().node != self.flow.from
     }
 
     /// Puts the gateways on their nodes: each ends the connections that cross it, and carries them on to the other.
     pub(super) fn gateways(&self, sites: &mut Sites<'_>, source: Ends) -> Result<(), String> {
         let [Layer::Tcp(tcp), Layer::Proxy(config), ..] = self.flow.over.as_slice() else { return Ok(()) };
-        let last = self.carriers.len() - 1;
         if !self.has_gateways() {
             return Ok(());
         }
-        for [own, far, next] in
-            [[0, last, 1], [last, 0, last - 1]].map(|ends| ends.map(|at| self.carriers[at]))
-        {
-            let Carrier { node, address } = own;
+        for (own, far) in [(self.tree.root(), self.tree.far_end()), (self.tree.far_end(), self.tree.root())] {
+            let (parents, children) = self.tree.neighbours(own);
+            let neighbours = [parents, children].concat();
+            let &Carrier { node, address, .. } = own;
             let name = &self.scenario.nodes[node].name;
             let (config, random) = (self.bats(config, 1), self.random(node, 1));
             let ends = (address, far.address);
-            let edge = Node::edge(config, 1, address, ends, &[next.address], random);
+            let edge = Node::edge(config, 1, address, ends, &neighbours, random);
             let foot = sites.udp(node, address.port())?;
             let edge = sites.stand(name, node, Box::new(edge), foot);
             let (tcp, port) = self.splice(sites, node, tcp, edge);
@@ -97,12 +151,14 @@ impl Parts<'_> {
         let layers = self.flow.over.iter().enumerate();
         let relaying = layers.filter(|(depth, _)| self.relays_at(*depth));
         for (depth, config) in relaying.filter_map(|(depth, layer)| Some((depth, layer.bats()?))) {
-            for three in self.carriers.windows(3) {
-                let [left, Carrier { node, address }, right] = three else { continue };
-                let (config, random) = (self.bats(config, depth), self.random(*node, depth));
-                let relay = Node::relay(config, *address, &[left.address], &[right.address], random);
-                let foot = sites.udp(*node, address.port())?;
-                sites.stand(&self.scenario.nodes[*node].name, *node, Box::new(relay), foot);
+            let between = |carrier: &&Carrier| carrier.parent.is_some() && !carrier.children.is_empty();
+            for carrier in self.tree.carriers.iter().filter(between) {
+                let &Carrier { node, address, .. } = carrier;
+                let (left, right) = self.tree.neighbours(carrier);
+                let (config, random) = (self.bats(config, depth), self.random(node, depth));
+                let relay = Node::relay(config, address, &left, &right, random);
+                let foot = sites.udp(node, address.port())?;
+                sites.stand(&self.scenario.nodes[node].name, node, Box::new(relay), foot);
             }
         }
         Ok(())

@@ -99,7 +99,7 @@ impl Parts<'_> {
     fn segments(&self) -> Vec<Segment> {
         let next = |place: usize| match self.route.get(place + 1) {
             Some(&(link, attachment)) => self.node(link, attachment),
-            None => self.flow.to,
+            None => self.flow.to[0],
         };
         let segment = |(place, &(link, from)): (usize, &(usize, usize))| {
             let to = self.cabling.ends[link].iter().position(|&(node, _)| node == next(place))?;

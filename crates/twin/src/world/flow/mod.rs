@@ -14,14 +14,14 @@ use hopcast_core::{Instant, Machine, Port, Seed, Slot, Stream};
 use hopcast_host::Udp;
 use hopcast_peers::tcp::{self, Tcp};
 
-use self::bats::Carrier;
+use self::bats::Tree;
 use self::sites::{Foot, Sites};
 use super::RunningFlow;
 use super::cabling::{Cabling, path_mtu};
 use super::node::{Builder, HOP_LIMIT};
 use super::routing::{Oracle, addresses_of};
 use crate::app::Ends;
-use crate::meter::{Meter, SharedMeter};
+use crate::meter::Meters;
 use crate::scenario::model::{ETHERNET, Flow, Layer, NodeId, Scenario};
 
 /// The receiving end's port of the first flow; the sending end has the next, and each flow two below the last. The
@@ -40,24 +40,29 @@ pub(super) fn build_flow(
     let flow = &scenario.flows[number];
     let port = FIRST_PORT - 2 * number as u16;
     let version = usize::from(flow.ipv6);
-    let addresses = [addresses_of(flow.from)[version], addresses_of(flow.to)[version]];
-    let source = Ends::new(addresses, port + 1, port);
-    let route = cabling.route(&mut oracle.borrow_mut(), flow.from, flow.to);
+    let ends = |to| Ends::new([flow.from, to].map(|node| addresses_of(node)[version]), port + 1, port);
+    let routes: Vec<_> =
+        flow.to.iter().map(|&to| cabling.route(&mut oracle.borrow_mut(), flow.from, to)).collect();
+    // What a sender to several sends to the first of them, its transport brings to all.
+    let source = ends(flow.to[0]);
+    let mtu = routes.iter().map(|route| path_mtu(scenario, route)).min();
     let parts = Parts {
         scenario,
         cabling,
         seed,
         number,
         flow,
-        mtu: path_mtu(scenario, &route),
-        carriers: bats::carriers(scenario, cabling, flow, &route, source),
-        rates: route.first().and_then(|&first| Cabling::rates(scenario, first)),
-        route,
-        meter: Meter::shared(scenario.measure, scenario.duration),
+        mtu: mtu.unwrap_or(1500),
+        tree: Tree::new(scenario, cabling, flow, &routes, source),
+        rates: routes[0].first().and_then(|&first| Cabling::rates(scenario, first)),
+        route: routes.into_iter().next().unwrap_or_default(),
+        meters: Meters::new(flow.to.len(), scenario.measure, scenario.duration),
     };
-    let (sender, receiver) = parts.applications(source)?;
+    let (sender, receivers) = parts.applications(source)?;
     let mut sites = Sites { scenario, flow, nodes, machines: Vec::new() };
-    for (node, application, ends) in [(flow.from, sender, source), (flow.to, receiver, source.other())] {
+    let receivers =
+        receivers.into_iter().zip(&flow.to).map(|(application, &to)| (to, application, ends(to).other()));
+    for (node, application, ends) in [(flow.from, sender, source)].into_iter().chain(receivers) {
         let foot = parts.stack(&mut sites, node, ends)?;
         sites.stand("", node, application, foot);
     }
@@ -65,7 +70,7 @@ pub(super) fn build_flow(
     parts.relays(&mut sites)?;
     parts.between_segments(&mut sites)?;
     let Sites { machines, .. } = sites;
-    Ok(RunningFlow { meter: parts.meter, machines, frame: u64::from(parts.mtu) + ETHERNET })
+    Ok(RunningFlow { meters: parts.meters, machines, frame: u64::from(parts.mtu) + ETHERNET })
 }
 
 /// What a flow is made from.
@@ -75,15 +80,15 @@ struct Parts<'a> {
     seed: Seed,
     number: usize,
     flow: &'a Flow,
-    /// The link directions from one end to the other.
+    /// The link directions from one end to the other, or to the first of several.
     route: Vec<(usize, usize)>,
     /// The longest packet that fits the route, in bytes.
     mtu: u32,
-    /// Who carries it where relays take part, from one end to the other.
-    carriers: Vec<Carrier>,
+    /// Who carries it where relays take part.
+    tree: Tree,
     /// The rates of the first link over time, if it has any.
     rates: Option<Vec<(Instant, hopcast_core::Rate)>>,
-    meter: SharedMeter,
+    meters: Meters,
 }
 
 impl Parts<'_> {
@@ -112,7 +117,7 @@ impl Parts<'_> {
                 Layer::Franc(_) => continue,
                 Layer::Udp => ("udp", Box::new(Udp::new(ends.local, HOP_LIMIT))),
                 Layer::Tcp(config) => {
-                    let port = (node == flow.to).then_some(port);
+                    let port = flow.to.contains(&node).then_some(port);
                     let config = self.tcp(config, node, depth);
                     ("tcp", Box::new(Tcp::new(config, port, vec![ends.local.ip()], self.random(node, depth))))
                 }
