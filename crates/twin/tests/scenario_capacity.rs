@@ -17,7 +17,7 @@ fn min_cut(topology: &str, events: &str) -> Option<f64> {
          flows: [{{ from: a, to: d, over: tcp-cubic, app: bulk }}]"
     ));
     let scenario: &Scenario = &plan.cases[0].scenario;
-    capacity(scenario, scenario.flows[0].from, scenario.flows[0].to).map(|bits| bits / 1e6)
+    capacity(scenario, scenario.flows[0].from, scenario.flows[0].to[0]).map(|bits| bits / 1e6)
 }
 
 const TWO_WAYS: &str = "nodes: [a, b, c, d], links: [

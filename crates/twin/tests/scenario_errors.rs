@@ -194,7 +194,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "over: tcp-cubic",
         "over: [tcp-cubic, udp]",
-        "bad.yaml:10:43: `tcp-cubic` needs packets below it, but `udp` offers datagrams; between them fits `tunnel`",
+        "bad.yaml:10:43: `tcp-cubic` needs packets below it, but `udp` offers datagrams; between them fits `bats-proxy` or `tunnel`",
     ),
     (
         "over: tcp-cubic",

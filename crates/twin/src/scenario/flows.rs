@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hopcast_core::{Duration, Instant};
 
 use super::decode::{
-    self, Fields, choice, did_you_mean, duration, list, one_or_list, rate, size, some_duration,
+    self, Fields, choice, did_you_mean, duration, list, one_or_list, rate, size, some_duration, whole,
 };
 use super::diagnostic::Diagnostic;
 use super::files::Contents;
@@ -24,6 +24,8 @@ const LARGEST_MESSAGE: u64 = 16 << 20;
 const SMALLEST_UNIT: u64 = 16;
 /// How many flows there may be: each has two ports of its own, from 10,000 on.
 const MOST: usize = 25_000;
+/// More disjoint ways than this no network here has.
+const MOST_PATHS: u64 = 8;
 
 /// All flows, by name.
 pub(crate) struct Flows {
@@ -45,7 +47,7 @@ impl Flows {
             if number >= MOST {
                 return Err(item.error(format!("a scenario has at most {MOST} flows, this is one more")));
             }
-            let fields = Fields::of(item, "a flow", &["name", "from", "to", "over", "app", "ip"])?;
+            let fields = Fields::of(item, "a flow", &["name", "from", "to", "over", "app", "ip", "paths"])?;
             let (name, span) = match fields.get("name") {
                 Some(node) => (decode::name(node, "name")?.to_owned(), &node.span),
                 None => (format!("flow{number}"), &item.span),
@@ -64,7 +66,12 @@ impl Flows {
                 serves_a_group(to_node, &stack, &app)?;
             }
             let ipv6 = fields.read("ip", ip_version)?.unwrap_or(false);
-            let flow = Flow { name, from, to, protocol: stack.protocol, over: stack.layers, app, ipv6 };
+            let paths = match fields.get("paths") {
+                Some(node) => paths(node, &stack, &to)?,
+                None => 1,
+            };
+            let flow =
+                Flow { name, from, to, protocol: stack.protocol, over: stack.layers, app, ipv6, paths };
             flows.flows.push(flow);
             written.push(Written { to: to_node, app: app_node, ip: fields.get("ip").filter(|_| ipv6) });
         }
@@ -117,6 +124,21 @@ fn receivers(
         return Err(node.error("`to`: expected a node, found an empty list"));
     }
     Ok(receivers)
+}
+
+/// Several ways need a transport that puts together what comes by them, and end at one receiver.
+fn paths(node: &Node, stack: &Stack, to: &[NodeId]) -> Result<usize, Diagnostic> {
+    let paths = whole(node, "paths", 1..=MOST_PATHS)?;
+    if paths > 1 && !matches!(stack.layers.as_slice(), [.., Layer::Bats(_) | Layer::Proxy(_), Layer::Udp]) {
+        return Err(node.error(format!(
+            "`paths`: `{}` takes one way; several are taken by `btp`, `brtp` and `bats-proxy`",
+            stack.protocol
+        )));
+    }
+    if paths > 1 && to.len() > 1 {
+        return Err(node.error("`paths`: several ways lead to one receiver, and `to` has several"));
+    }
+    Ok(paths as usize)
 }
 
 /// Several receivers need a transport that serves them all, and an application that needs no answer.

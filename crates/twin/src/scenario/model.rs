@@ -166,6 +166,8 @@ pub struct Flow {
     pub app: App,
     /// Whether the flow's packets are IPv6.
     pub ipv6: bool,
+    /// How many ways without a common node it takes; more than one where the stack can.
+    pub paths: usize,
 }
 
 /// The Ethernet header, without FCS.

@@ -1,7 +1,7 @@
 //! Which interface of which node is which attachment of which link, and what follows from it: addresses, link models,
 //! routes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use hopcast_core::{Instant, Rate, Seed};
 use hopcast_link::{Change, Link, Medium, MediumConfig, PointToPoint, Station};
@@ -108,6 +108,36 @@ impl Cabling {
             node = to;
         }
         route
+    }
+
+    /// A route over the fewest hops that shares no link and no node between the ends with `others`.
+    pub(super) fn route_beside(
+        &self,
+        others: &[Vec<(usize, usize)>],
+        from: NodeId,
+        to: NodeId,
+    ) -> Option<Vec<(usize, usize)>> {
+        let taken = others.iter().flatten();
+        let mut seen: BTreeSet<NodeId> =
+            taken.clone().map(|&(link, attachment)| self.ends[link][attachment].0).collect();
+        let links: BTreeSet<usize> = taken.map(|&(link, _)| link).collect();
+        seen.insert(from);
+        let mut ways = VecDeque::from([(from, Vec::new())]);
+        while let Some((node, way)) = ways.pop_front() {
+            for &(link, attachment) in self.interfaces[node].iter().filter(|(link, _)| !links.contains(link))
+            {
+                for &(next, _) in &self.ends[link] {
+                    let way = || [way.as_slice(), &[(link, attachment)]].concat();
+                    if next == to {
+                        return Some(way());
+                    }
+                    if seen.insert(next) {
+                        ways.push_back((next, way()));
+                    }
+                }
+            }
+        }
+        None
     }
 
     /// The rate of one direction of a link over time, rising in time; `None` if it has none at some time.

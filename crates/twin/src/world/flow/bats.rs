@@ -12,15 +12,16 @@ use crate::app::Ends;
 use crate::scenario::model::{ETHERNET, Flow, Layer, NodeId, Scenario};
 use crate::world::cabling::Cabling;
 
-/// A node that carries a flow, with its place in the tree from the sender to the receivers.
+/// A node that carries a flow, with its place between the sender and the receivers.
 pub(super) struct Carrier {
     node: NodeId,
     address: SocketAddr,
-    parent: Option<usize>,
+    /// One, but at the end of several ways.
+    parents: Vec<usize>,
     children: Vec<usize>,
 }
 
-/// Who carries a flow whose transport relays.
+/// Who carries a flow whose transport relays: a tree from the sender to the receivers, or disjoint ways to one of them.
 pub(super) struct Tree {
     /// The first is the root.
     carriers: Vec<Carrier>,
@@ -46,7 +47,9 @@ impl Tree {
             |node: &&NodeId| relays.is_none_or(|relays| relays.contains(node)) && !flow.to.contains(node);
         let at = |node| address(flow, node, source.remote.port());
         let mut tree = Self { carriers: Vec::new() };
-        for (&receiver, route) in flow.to.iter().zip(routes) {
+        // Several routes to one receiver are ways of their own.
+        let receivers = flow.to.iter().chain(std::iter::repeat(&flow.to[0]));
+        for (&receiver, route) in receivers.zip(routes) {
             let between = nodes(route);
             let is_proxy = |node: &NodeId| proxies.is_some_and(|proxies| proxies.contains(node));
             let gateways = (between.iter().position(is_proxy), between.iter().rposition(is_proxy));
@@ -67,17 +70,22 @@ impl Tree {
         tree
     }
 
-    /// Adds a way from the root: what of it is not in the tree yet.
+    /// Adds a way from the root: what of it is not there yet, after the last carrier that leads to a new one.
     fn grow(&mut self, way: &[(NodeId, SocketAddr)]) {
-        let place = |node: NodeId| self.carriers.iter().position(|carrier| carrier.node == node);
-        let joins = way.iter().enumerate().rev().find_map(|(at, &(node, _))| Some((at + 1, place(node)?)));
-        let (from, mut parent) = joins.map_or((0, None), |(from, place)| (from, Some(place)));
-        for &(node, address) in &way[from..] {
-            let place = self.carriers.len();
+        let known = |carriers: &[Carrier], node| carriers.iter().position(|carrier| carrier.node == node);
+        let places: Vec<Option<usize>> = way.iter().map(|&(node, _)| known(&self.carriers, node)).collect();
+        let end = way.len().saturating_sub(1);
+        let joins = places[..end].iter().rposition(Option::is_some);
+        let mut parent = joins.and_then(|at| places[at]);
+        for (&(node, address), place) in way.iter().zip(places).skip(joins.map_or(0, |at| at + 1)) {
+            let place = place.unwrap_or_else(|| {
+                self.carriers.push(Carrier { node, address, parents: Vec::new(), children: Vec::new() });
+                self.carriers.len() - 1
+            });
             if let Some(parent) = parent {
                 self.carriers[parent].children.push(place);
+                self.carriers[place].parents.push(parent);
             }
-            self.carriers.push(Carrier { node, address, parent, children: Vec::new() });
             parent = Some(place);
         }
     }
@@ -91,13 +99,13 @@ impl Tree {
         &self.carriers[self.carriers.len() - 1]
     }
 
-    fn addresses(&self, places: impl IntoIterator<Item = usize>) -> Vec<SocketAddr> {
-        places.into_iter().map(|place| self.carriers[place].address).collect()
+    fn addresses(&self, places: &[usize]) -> Vec<SocketAddr> {
+        places.iter().map(|&place| self.carriers[place].address).collect()
     }
 
     /// Those next to a carrier, on the root's side and on the others.
     fn neighbours(&self, carrier: &Carrier) -> (Vec<SocketAddr>, Vec<SocketAddr>) {
-        (self.addresses(carrier.parent), self.addresses(carrier.children.iter().copied()))
+        (self.addresses(&carrier.parents), self.addresses(&carrier.children))
     }
 }
 
@@ -109,7 +117,7 @@ impl Parts<'_> {
             None => vec![ends.remote],
             Some(carrier) => {
                 let (parents, children) = self.tree.neighbours(carrier);
-                if carrier.parent.is_none() { children } else { parents }
+                if carrier.parents.is_empty() { children } else { parents }
             }
         };
         let (config, random) = (self.bats(config, depth), self.random(node, depth));
@@ -151,7 +159,7 @@ impl Parts<'_> {
         let layers = self.flow.over.iter().enumerate();
         let relaying = layers.filter(|(depth, _)| self.relays_at(*depth));
         for (depth, config) in relaying.filter_map(|(depth, layer)| Some((depth, layer.bats()?))) {
-            let between = |carrier: &&Carrier| carrier.parent.is_some() && !carrier.children.is_empty();
+            let between = |carrier: &&Carrier| !carrier.parents.is_empty() && !carrier.children.is_empty();
             for carrier in self.tree.carriers.iter().filter(between) {
                 let &Carrier { node, address, .. } = carrier;
                 let (left, right) = self.tree.neighbours(carrier);
@@ -171,6 +179,7 @@ impl Parts<'_> {
 
     fn bats(&self, config: &Config, depth: usize) -> Config {
         let datagram = (u64::from(self.mtu) + ETHERNET).saturating_sub(self.flow.overhead(depth + 1));
-        Config { datagram: u16::try_from(datagram).unwrap_or(u16::MAX), ..config.clone() }
+        let datagram = u16::try_from(datagram).unwrap_or(u16::MAX);
+        Config { datagram, split: self.flow.paths > 1, ..config.clone() }
     }
 }

@@ -41,8 +41,17 @@ pub(super) fn build_flow(
     let port = FIRST_PORT - 2 * number as u16;
     let version = usize::from(flow.ipv6);
     let ends = |to| Ends::new([flow.from, to].map(|node| addresses_of(node)[version]), port + 1, port);
-    let routes: Vec<_> =
+    let mut routes: Vec<_> =
         flow.to.iter().map(|&to| cabling.route(&mut oracle.borrow_mut(), flow.from, to)).collect();
+    while routes.len() < flow.paths {
+        let Some(route) = cabling.route_beside(&routes, flow.from, flow.to[0]) else {
+            let (name, ways, found) = (&flow.name, flow.paths, routes.len());
+            return Err(format!(
+                "flow `{name}`: `paths`: wanted {ways} without a node in common, found {found}"
+            ));
+        };
+        routes.push(route);
+    }
     // What a sender to several sends to the first of them, its transport brings to all.
     let source = ends(flow.to[0]);
     let mtu = routes.iter().map(|route| path_mtu(scenario, route)).min();
