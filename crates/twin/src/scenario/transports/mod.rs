@@ -256,15 +256,15 @@ fn check(layers: &[Named], node: &Node) -> Result<(), Diagnostic> {
         if lower.offers.has(upper.needs) {
             continue;
         }
-        let fitting: Vec<&str> = PROTOCOLS
+        let fitting: Vec<String> = PROTOCOLS
             .iter()
             .filter(|between| between.offers.has(upper.needs) && lower.offers.has(between.needs))
-            .map(|between| between.name)
+            .map(|between| format!("`{}`", between.name))
             .collect();
         let hint = if fitting.is_empty() {
             String::new()
         } else {
-            format!("; between them fits {}", listed(&fitting))
+            format!("; between them fits {}", fitting.join(" or "))
         };
         return Err(node.error(format!(
             "`{}` needs {} below it, but `{}` offers {}{hint}",

@@ -1,5 +1,6 @@
 //! The nodes of a flow over BATS: its edges, the relays between them, and the gateways that bring TCP to it.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use hopcast_coded::bats::{Config, Node};
@@ -29,7 +30,7 @@ pub(super) struct Tree {
 
 impl Tree {
     /// From the sender to the receivers, or from a gateway that takes the sender's connections over to another, by those
-    /// nodes of the routes that relay. A receiver on the way to another does not.
+    /// nodes of the routes that relay. A receiver on the way to another does both, its edge under the sender's port.
     pub(super) fn new(
         scenario: &Scenario,
         cabling: &Cabling,
@@ -43,9 +44,13 @@ impl Tree {
         let role = |name: &str| scenario.roles.get(name);
         let proxies = role("proxy").filter(|_| flow.takes_connections_over());
         let relays = role("relay");
-        let relays =
-            |node: &&NodeId| relays.is_none_or(|relays| relays.contains(node)) && !flow.to.contains(node);
+        let relays = |node: &&NodeId| relays.is_none_or(|relays| relays.contains(node));
         let at = |node| address(flow, node, source.remote.port());
+        let relaying: BTreeSet<NodeId> = routes.iter().flat_map(nodes).filter(|node| relays(&node)).collect();
+        let edge_at = |node| match relaying.contains(&node) {
+            true => address(flow, node, source.local.port()),
+            false => at(node),
+        };
         let mut tree = Self { carriers: Vec::new() };
         // Several routes to one receiver are ways of their own.
         let receivers = flow.to.iter().chain(std::iter::repeat(&flow.to[0]));
@@ -62,7 +67,8 @@ impl Tree {
                 }
                 _ => {
                     way.extend(between.iter().filter(relays).map(|&node| (node, at(node))));
-                    way.push((receiver, at(receiver)));
+                    way.extend(relaying.get(&receiver).map(|&node| (node, at(node))));
+                    way.push((receiver, edge_at(receiver)));
                 }
             }
             tree.grow(&way);
@@ -72,8 +78,8 @@ impl Tree {
 
     /// Adds a way from the root: what of it is not there yet, after the last carrier that leads to a new one.
     fn grow(&mut self, way: &[(NodeId, SocketAddr)]) {
-        let known = |carriers: &[Carrier], node| carriers.iter().position(|carrier| carrier.node == node);
-        let places: Vec<Option<usize>> = way.iter().map(|&(node, _)| known(&self.carriers, node)).collect();
+        let known = |&(_, address)| self.carriers.iter().position(|carrier| carrier.address == address);
+        let places: Vec<Option<usize>> = way.iter().map(known).collect();
         let end = way.len().saturating_sub(1);
         let joins = places[..end].iter().rposition(Option::is_some);
         let mut parent = joins.and_then(|at| places[at]);
@@ -94,9 +100,15 @@ impl Tree {
         &self.carriers[0]
     }
 
-    /// The last of a tree without branches.
-    fn far_end(&self) -> &Carrier {
-        &self.carriers[self.carriers.len() - 1]
+    /// The edge at a node.
+    fn end(&self, node: NodeId) -> Option<&Carrier> {
+        let ends = |carrier: &&Carrier| carrier.parents.is_empty() || carrier.children.is_empty();
+        self.carriers.iter().filter(ends).find(|carrier| carrier.node == node)
+    }
+
+    /// The address of the edge at a receiver.
+    pub(super) fn address(&self, receiver: NodeId) -> Option<SocketAddr> {
+        self.end(receiver).map(|carrier| carrier.address)
     }
 
     fn addresses(&self, places: &[usize]) -> Vec<SocketAddr> {
@@ -112,8 +124,7 @@ impl Tree {
 impl Parts<'_> {
     /// The edge at one end of the flow.
     pub(super) fn edge(&self, config: &Config, depth: usize, node: NodeId, ends: Ends) -> Box<dyn Machine> {
-        let carrier = self.tree.carriers.iter().find(|carrier| carrier.node == node);
-        let neighbours = match carrier.filter(|_| self.relays_at(depth)) {
+        let neighbours = match self.tree.end(node).filter(|_| self.relays_at(depth)) {
             None => vec![ends.remote],
             Some(carrier) => {
                 let (parents, children) = self.tree.neighbours(carrier);
@@ -135,7 +146,9 @@ impl Parts<'_> {
         if !self.has_gateways() {
             return Ok(());
         }
-        for (own, far) in [(self.tree.root(), self.tree.far_end()), (self.tree.far_end(), self.tree.root())] {
+        let root = self.tree.root();
+        let far_end = self.tree.carriers.iter().find(|carrier| carrier.children.is_empty()).unwrap_or(root);
+        for (own, far) in [(root, far_end), (far_end, root)] {
             let (parents, children) = self.tree.neighbours(own);
             let neighbours = [parents, children].concat();
             let &Carrier { node, address, .. } = own;
@@ -163,7 +176,7 @@ impl Parts<'_> {
             for carrier in self.tree.carriers.iter().filter(between) {
                 let &Carrier { node, address, .. } = carrier;
                 let (left, right) = self.tree.neighbours(carrier);
-                let (config, random) = (self.bats(config, depth), self.random(node, depth));
+                let (config, random) = (self.bats(config, depth), self.random(node, depth).fork());
                 let relay = Node::relay(config, address, &left, &right, random);
                 let foot = sites.udp(node, address.port())?;
                 sites.stand(&self.scenario.nodes[node].name, node, Box::new(relay), foot);

@@ -69,8 +69,10 @@ pub(super) fn build_flow(
     };
     let (sender, receivers) = parts.applications(source)?;
     let mut sites = Sites { scenario, flow, nodes, machines: Vec::new() };
-    let receivers =
-        receivers.into_iter().zip(&flow.to).map(|(application, &to)| (to, application, ends(to).other()));
+    let receivers = receivers.into_iter().zip(&flow.to).map(|(application, &to)| {
+        let own = ends(to).other();
+        (to, application, Ends { local: parts.tree.address(to).unwrap_or(own.local), ..own })
+    });
     for (node, application, ends) in [(flow.from, sender, source)].into_iter().chain(receivers) {
         let foot = parts.stack(&mut sites, node, ends)?;
         sites.stand("", node, application, foot);

@@ -1,0 +1,184 @@
+//! The coded transports in the twin: who stands where, and that all arrives.
+
+mod common;
+
+use common::{document, flow, near};
+
+/// Four lossy hops with a file across them.
+fn four_hops(over: &str, roles: &str) -> String {
+    format!(
+        "
+title: Four hops
+seed: 1
+duration: 20 s
+topology:
+  chain: {{ hops: 4, link: {{ rate: 50 Mbit/s, delay: 2 ms, loss: 10 % }} }}
+roles: {{ {roles} }}
+flows:
+  - {{ name: file, from: n0, to: n4, over: {over}, app: {{ file: {{ path: ../../Cargo.lock }} }} }}
+"
+    )
+}
+
+#[test]
+fn a_file_arrives_whole_over_every_reliable_stack() {
+    for over in [
+        "brtp",
+        "{ brtp: { batch-size: 4 } }",
+        "{ brtp: { batch-size: 32, window: 64 } }",
+        "{ brtp: { feedback: none } }",
+        "bats-proxy",
+        "[tcp-cubic, bats-proxy]",
+        "[tcp-bbr, bats-proxy]",
+        "[tcp-cubic, tunnel, brtp]",
+        "[brtp, udp, tunnel, brtp]",
+    ] {
+        let flow = flow(&four_hops(over, ""));
+        assert_eq!(flow.figures.hash_ok, Some(true), "{over}: {:?}", flow.figures);
+    }
+}
+
+#[test]
+fn relays_are_those_that_the_roles_name() {
+    for (roles, relays) in [("", vec!["n1", "n2", "n3"]), ("relay: [n2]", vec!["n2"]), ("relay: []", vec![])]
+    {
+        let flow = flow(&four_hops("brtp", roles));
+        assert_eq!(flow.figures.hash_ok, Some(true), "{roles}");
+        let recoded = |node: &str| flow.counters.keys().any(|name| name.starts_with(&format!("{node}.")));
+        let found: Vec<&str> = ["n1", "n2", "n3"].into_iter().filter(|node| recoded(node)).collect();
+        assert_eq!(found, relays);
+    }
+}
+
+#[test]
+fn gateways_take_over_a_connection_of_ends_that_know_nothing_of_them() {
+    let flow = flow(&four_hops("[tcp-cubic, bats-proxy]", "proxy: [n1, n3]"));
+    assert_eq!(flow.figures.hash_ok, Some(true));
+    // TCP's own loss on the two outer links, none on the inner ones.
+    for gateway in ["n1", "n3"] {
+        assert!(flow.counters.keys().any(|name| name.starts_with(&format!("{gateway}."))), "{gateway}");
+    }
+    assert!(flow.counters.keys().any(|name| name.starts_with("n2.")), "the node between them relays");
+    assert!(!flow.counters.keys().any(|name| name.starts_with("bats.")), "the ends have plain TCP");
+}
+
+#[test]
+fn each_of_several_receivers_gets_all_and_is_measured_for_itself() {
+    let document = document(
+        "
+title: A tree
+seed: 1
+duration: 10 s
+measure: { from: 2 s }
+topology:
+  nodes: [{ name: s }, { name: r }, { name: a }, { name: b }, { name: c }]
+  links:
+    - { between: [s, r], rate: 50 Mbit/s, delay: 1 ms, loss: 5 % }
+    - { between: [r, a], rate: 50 Mbit/s, delay: 1 ms, loss: 20 % }
+    - { between: [r, b], rate: 50 Mbit/s, delay: 1 ms }
+    - { between: [b, c], rate: 50 Mbit/s, delay: 1 ms, loss: 10 % }
+flows:
+  - { name: data, from: s, to: [a, b, c], over: brtp, app: { bulk: { rate: 30 Mbit/s } } }
+",
+    );
+    let flow = &document.runs[0].flows[0];
+    assert_eq!(flow.to, "a, b, c");
+    for receiver in &flow.receivers {
+        assert_eq!(receiver.figures.reliability, Some(1.0), "{}", receiver.node);
+        near(receiver.figures.goodput_mbps.unwrap(), 30.0, 0.01);
+    }
+    // The worst placed one can have 40 Mbit/s.
+    near(flow.figures.min_cut_fraction.unwrap(), 30.0 / 40.0, 0.01);
+    near(flow.figures.goodput_mbps.unwrap(), 30.0, 0.01);
+    // One copy leaves the sender, whatever the receivers are: 30 Mbit/s, headers, and the repair of 5 %.
+    let first = document.runs[0].links.iter().find(|link| link.from == "s").unwrap();
+    let copies = first.sent_bytes as f64 * 8.0 / 8.0 / 30e6;
+    assert!((1.0..1.25).contains(&copies), "{copies} copies");
+}
+
+#[test]
+fn two_ways_carry_more_than_either_and_one_of_them_may_fail() {
+    let flow = flow(
+        "
+title: Two ways
+seed: 1
+duration: 20 s
+topology:
+  nodes: [{ name: s }, { name: n }, { name: m }, { name: d }]
+  links:
+    - { between: [s, n], rate: 20 Mbit/s, delay: 2 ms, loss: 10 % }
+    - { between: [n, d], rate: 20 Mbit/s, delay: 2 ms, loss: 10 % }
+    - { between: [s, m], rate: 30 Mbit/s, delay: 5 ms, loss: 10 % }
+    - { between: [m, d], rate: 30 Mbit/s, delay: 5 ms, loss: 10 % }
+measure: { from: 2 s, to: 10 s }
+events:
+  - { at: 12 s, links: n-d, down: true }
+flows:
+  - { name: data, from: s, to: d, over: brtp, paths: 2, app: bulk }
+",
+    );
+    assert!(flow.figures.goodput_mbps.unwrap() > 35.0, "of 45: {:?}", flow.figures.goodput_mbps);
+    assert_eq!(flow.counters["damaged_units"], 0);
+    assert_eq!(flow.figures.reliability, Some(1.0));
+}
+
+/// A medium on which the direct link loses half.
+fn on_air(over: &str) -> String {
+    format!(
+        "
+title: On air
+seed: 1
+duration: 12 s
+measure: {{ from: 2 s, to: 10 s }}
+topology:
+  nodes: [{{ name: s }}, {{ name: h }}, {{ name: d }}]
+  links:
+    - name: air
+      medium: [s, h, d]
+      rate: 12 Mbit/s
+      mac: csma
+      pairs: [{{ from: s, to: d, loss: 50 % }}, {{ from: d, to: s, loss: 50 % }}]
+roles: {{ helper: [h] }}
+flows:
+  - {{ name: data, from: s, to: d, over: {over}, app: {{ bulk: {{ rate: 2 Mbit/s }} }} }}
+"
+    )
+}
+
+#[test]
+fn franc_brings_all_over_a_medium_and_its_helper_saves_airtime() {
+    let plain = flow(&on_air("udp")).figures.reliability.unwrap();
+    near(plain, 0.5, 0.05);
+    let mut sent = Vec::new();
+    for over in ["[udp, franc]", "[udp, { franc: { helper: on } }]"] {
+        let document = document(&on_air(over));
+        let flow = &document.runs[0].flows[0];
+        assert!(flow.figures.reliability.unwrap() > 0.999, "{over}: {:?}", flow.figures.reliability);
+        let from = |node: &str| -> u64 {
+            let links = document.runs[0].links.iter().filter(|link| link.from == node);
+            links.map(|link| link.sent_packets).sum()
+        };
+        sent.push((from("s"), from("h")));
+    }
+    assert_eq!(sent[0].1, 0, "without a helper the third station is silent");
+    assert!(sent[1].0 + sent[1].1 < sent[0].0 + sent[0].1, "{sent:?}");
+}
+
+#[test]
+fn franc_carries_tcp_over_a_chain_of_segments() {
+    let flow = flow(
+        "
+title: Two segments
+seed: 1
+duration: 20 s
+topology:
+  nodes: [{ name: a }, { name: b }, { name: c }]
+  links:
+    - { name: first, medium: [a, b], rate: 12 Mbit/s, mac: csma, loss: 20 % }
+    - { name: second, medium: [b, c], rate: 12 Mbit/s, mac: csma, loss: 20 % }
+flows:
+  - { name: file, from: a, to: c, over: [tcp-cubic, franc], app: { file: { path: ../../Cargo.lock } } }
+",
+    );
+    assert_eq!(flow.figures.hash_ok, Some(true), "{:?}", flow.figures);
+}
