@@ -81,10 +81,26 @@
 //!
 //! # What it costs
 //!
-//! Encoding reads as many symbols for a packet as its batch's degree. Decoding reads them once again, and as many more as
-//! there are inactive symbols, for those symbols that depend on them. Thus with a systematic start: per symbol that is
-//! missing when its batch is over, one combination of up to K symbols, but of 256 when many are missing, and one of all
-//! missing symbols. No arithmetic at all if none is.
+//! Encoding reads as many symbols for a packet as its batch's degree. With a systematic start, decoding what arrived as
+//! it was sent is no arithmetic at all. Otherwise all elimination is on coefficients, and payloads are only multiplied
+//! and added in blocked products. How many such terms that takes for each source symbol, K = 1,000, M = 16, ranks after
+//! six hops of 10 % (mean 14.5), recoded packets only:
+//!
+//! | terms | systematic | coded |
+//! |---|---|---|
+//! | to take known symbols out of the packets that tell others | 20 | 14 |
+//! | to tell these by the inverse of at most M x M coefficients | 13 | 11 |
+//! | to take known symbols out of the packets that are left | 19 | 16 |
+//! | for inactive symbols, by the inverse of what these packets say (91 and 238 symbols) | 8 | 56 |
+//! | to put right what depends on inactive symbols | 6 | 22 |
+//! | in all | 66 | 120 |
+//!
+//! The rate of blocked products divided by that is the ceiling: where they run at 41 GB/s (AVX2, Zen 3) 0.62 and
+//! 0.34 GB/s of source, where they run at 100 GB/s 1.5 and 0.83. Of the former, one core reaches 0.53 and 0.27 GB/s at
+//! best, 85 and 80 %. The rest is the elimination, which with a coded start costs as much as 16 terms, and copying. So
+//! 1 GB/s with a coded start would take kernels of 120 GB/s and elimination that costs nothing, or fewer inactive
+//! symbols, whose number squared are the 56 terms: it is 236 to 247 in every greedy order of batches that was tried, by
+//! what they lack, also in proportion to what they tell, at random among near ones, or with a look ahead.
 //!
 //! # Scope and departures
 //!

@@ -10,30 +10,29 @@ use crate::field::{self, Symbols};
 #[derive(Debug, Default)]
 pub(super) struct Dense {
     columns: usize,
-    /// The rows, each `columns` long, and where they begin.
+    /// How long rows are; what is beyond the columns is zero.
+    width: usize,
     rows: Vec<u8>,
-    at: Vec<usize>,
     /// The symbol that each row tells.
     pivots: Vec<usize>,
-    /// The payload of each column that has a row.
-    payloads: Vec<Option<usize>>,
+    /// The row of each column, and its payload.
+    told: Vec<Option<(usize, usize)>>,
     /// Rows at work.
     panel: Vec<u8>,
     factors: Vec<u8>,
 }
 
 /// Rows that are substituted together.
-const PANEL: usize = 16;
+const PANEL: usize = 8;
 
 impl Dense {
-    /// Forgets everything, for `columns` symbols.
-    pub(super) fn start(&mut self, columns: usize) {
-        self.columns = columns;
+    /// Forgets everything, for `columns` symbols and rows of `width` coefficients, those or more.
+    pub(super) fn start(&mut self, columns: usize, width: usize) {
+        (self.columns, self.width) = (columns, width);
         self.rows.clear();
-        self.at.clear();
         self.pivots.clear();
-        self.payloads.clear();
-        self.payloads.resize(columns, None);
+        self.told.clear();
+        self.told.resize(columns, None);
     }
 
     pub(super) fn is_complete(&self) -> bool {
@@ -44,13 +43,13 @@ impl Dense {
     /// something new in `fresh`.
     pub(super) fn insert(&mut self, rows: &[u8], slots: &[usize], fresh: &mut Vec<usize>) {
         fresh.clear();
-        if self.columns == 0 {
-            return;
-        }
-        for (n, chunk) in rows.chunks(PANEL * self.columns).enumerate() {
+        for (n, chunk) in rows.chunks(PANEL * self.width).enumerate() {
+            if self.is_complete() {
+                return;
+            }
             self.reduce(chunk);
             let before = self.pivots.len();
-            for row in 0..chunk.len() / self.columns {
+            for row in 0..chunk.len() / self.width {
                 let number = n * PANEL + row;
                 if self.add(before, row, slots[number]) {
                     fresh.push(number);
@@ -60,73 +59,82 @@ impl Dense {
         }
     }
 
-    /// What a symbol is, as coefficients of payloads; the row that says so has that number.
-    pub(super) fn recipe(&self, row: usize) -> (usize, &[u8]) {
-        (self.pivots[row], &self.rows[self.at[row]..][..self.columns])
+    /// Once complete: what each symbol is, as coefficients of the [payloads](Self::payloads).
+    pub(super) fn inverse(&self, inverse: &mut Vec<u8>) {
+        inverse.clear();
+        for &(row, _) in self.told.iter().flatten() {
+            inverse.extend_from_slice(&self.rows[row * self.width..][..self.columns]);
+        }
     }
 
-    /// The payload that a coefficient of a recipe belongs to.
-    pub(super) fn payload(&self, column: usize) -> Option<usize> {
-        self.payloads[column]
+    /// The slots of the payloads that the coefficients belong to.
+    pub(super) fn payloads(&self) -> impl Iterator<Item = usize> {
+        self.told.iter().flatten().map(|&(_, slot)| slot)
     }
 
     /// Brings new rows into the panel, and into them what the others say.
     fn reduce(&mut self, chunk: &[u8]) {
-        let n = self.columns;
+        let width = self.width;
         self.panel.clear();
         self.panel.extend_from_slice(chunk);
         self.factors.clear();
-        for row in self.panel.chunks_exact_mut(n) {
+        for row in self.panel.chunks_exact_mut(width) {
             self.factors.extend(self.pivots.iter().map(|&pivot| core::mem::take(&mut row[pivot])));
         }
-        let at: [usize; PANEL] = core::array::from_fn(|row| row * n);
-        let panel = Symbols::new(&mut self.panel[..], &at[..chunk.len() / n], n);
-        field::product(panel, &self.factors, Symbols::new(&self.rows, &self.at, n));
+        let panel = spaced_mut(&mut self.panel, width);
+        field::product(panel, &self.factors, spaced(&self.rows, width));
     }
 
     /// Makes a row of the panel's `row`, if it says something new; the panel's rows that were made already come first,
     /// from `before` on.
     fn add(&mut self, before: usize, row: usize, slot: usize) -> bool {
-        let n = self.columns;
+        let width = self.width;
         let made = self.pivots.len() - before;
-        let (earlier, rest) = self.panel.split_at_mut(row * n);
-        let vector = &mut rest[..n];
+        let (earlier, rest) = self.panel.split_at_mut(row * width);
+        let vector = &mut rest[..width];
         let mut factors = [0; PANEL];
         for (factor, &pivot) in factors.iter_mut().zip(&self.pivots[before..]) {
             *factor = core::mem::take(&mut vector[pivot]);
         }
-        for (&factor, other) in factors[..made].iter().zip(earlier.chunks_exact(n)) {
+        for (&factor, other) in factors[..made].iter().zip(earlier.chunks_exact(width)) {
             field::axpy(vector, factor, other);
         }
-        let Some(pivot) = (0..n).find(|&column| vector[column] != 0 && self.payloads[column].is_none())
-        else {
+        let is_new = |&column: &usize| vector[column] != 0 && self.told[column].is_none();
+        let Some(pivot) = (0..self.columns).find(is_new) else {
             return false;
         };
         let inverse = field::inv(core::mem::replace(&mut vector[pivot], 1));
         field::scale(vector, inverse);
-        for other in earlier.chunks_exact_mut(n).take(made) {
+        for other in earlier.chunks_exact_mut(width).take(made) {
             let factor = core::mem::take(&mut other[pivot]);
             field::axpy(other, factor, vector);
         }
         // Those that say something stay together at the front.
-        self.panel.copy_within(row * n..(row + 1) * n, made * n);
+        self.panel.copy_within(row * width..(row + 1) * width, made * width);
+        self.told[pivot] = Some((self.pivots.len(), slot));
         self.pivots.push(pivot);
-        self.payloads[pivot] = Some(slot);
         true
     }
 
     /// Brings what the panel says into the other rows, and adds it to those.
     fn substitute(&mut self, before: usize) {
-        let n = self.columns;
+        let width = self.width;
         let fresh = &self.pivots[before..];
         self.factors.clear();
-        for row in self.rows.chunks_exact_mut(n) {
+        for row in self.rows.chunks_exact_mut(width) {
             self.factors.extend(fresh.iter().map(|&pivot| core::mem::take(&mut row[pivot])));
         }
-        let at: [usize; PANEL] = core::array::from_fn(|row| row * n);
-        let panel = Symbols::new(&self.panel[..], &at[..fresh.len()], n);
-        field::product(Symbols::new(&mut self.rows[..], &self.at, n), &self.factors, panel);
-        self.at.extend((0..fresh.len()).map(|row| self.rows.len() + row * n));
-        self.rows.extend_from_slice(&self.panel[..fresh.len() * n]);
+        let panel = &self.panel[..fresh.len() * width];
+        field::product(spaced_mut(&mut self.rows, width), &self.factors, spaced(panel, width));
+        self.rows.extend_from_slice(panel);
     }
+}
+
+fn spaced(rows: &[u8], width: usize) -> Symbols<'_, &[u8]> {
+    Symbols::spaced(rows, 0, width, rows.len() / width, width)
+}
+
+fn spaced_mut(rows: &mut [u8], width: usize) -> Symbols<'_, &mut [u8]> {
+    let count = rows.len() / width;
+    Symbols::spaced(rows, 0, width, count, width)
 }

@@ -1,33 +1,35 @@
-//! A batch's own equations: few rows, as many columns as it has unknown symbols.
+//! A batch's own equations: few rows, with a column for each symbol that is not known.
 
 use crate::field;
 
 /// Gauss-Jordan elimination, which keeps how each row came about.
 #[derive(Debug, Default)]
 pub(super) struct Elimination {
-    /// Row by row: the coefficients of the unknown symbols, then those of the rows that it is made of.
+    /// Row by row: the coefficients of the symbols, then those of the rows that it is made of.
     matrix: Vec<u8>,
-    rows: usize,
-    columns: usize,
+    symbols: usize,
+    width: usize,
     /// Rows with the column that each has a 1 in and no other row has anything in.
     pivots: Vec<(usize, usize)>,
 }
 
 impl Elimination {
-    /// Eliminates. `coefficients` gives what a row has in a column.
-    pub(super) fn run(&mut self, rows: usize, columns: usize, coefficient: impl Fn(usize, usize) -> u8) {
-        let width = columns + rows;
-        (self.rows, self.columns) = (rows, columns);
+    /// Eliminates. A row has the coefficients `order` picks of its `degree`; the first `unknown` of them may be pivots.
+    pub(super) fn run(&mut self, equations: &[u8], degree: usize, order: &[usize], unknown: usize) {
+        let rows = equations.len() / degree;
+        let width = order.len() + rows;
+        (self.symbols, self.width) = (order.len(), width);
         self.pivots.clear();
         self.matrix.clear();
-        for row in 0..rows {
-            self.matrix.extend((0..columns).map(|column| coefficient(row, column)));
-            self.matrix.extend((0..rows).map(|other| u8::from(other == row)));
+        for (number, row) in equations.chunks_exact(degree).enumerate() {
+            self.matrix.extend(order.iter().map(|&position| row[position]));
+            self.matrix.resize((number + 1) * width, 0);
+            self.matrix[number * width + order.len() + number] = 1;
         }
         for row in 0..rows {
             let (before, rest) = self.matrix.split_at_mut(row * width);
             let (line, after) = rest.split_at_mut(width);
-            let Some(pivot) = line[..columns].iter().position(|&coefficient| coefficient != 0) else {
+            let Some(pivot) = line[..unknown].iter().position(|&coefficient| coefficient != 0) else {
                 continue;
             };
             field::scale(line, field::inv(line[pivot]));
@@ -46,13 +48,13 @@ impl Elimination {
         &self.pivots
     }
 
-    /// What is left in a row of a column that is no pivot.
-    pub(super) fn left(&self, row: usize, column: usize) -> u8 {
-        self.matrix[row * (self.columns + self.rows) + column]
+    /// What is left in a row of each symbol.
+    pub(super) fn left(&self, row: usize) -> &[u8] {
+        &self.matrix[row * self.width..][..self.symbols]
     }
 
-    /// How much of another row went into a row.
-    pub(super) fn share(&self, row: usize, other: usize) -> u8 {
-        self.matrix[row * (self.columns + self.rows) + self.columns + other]
+    /// How much of each row went into a row.
+    pub(super) fn shares(&self, row: usize) -> &[u8] {
+        &self.matrix[(row + 1) * self.width - (self.width - self.symbols)..(row + 1) * self.width]
     }
 }

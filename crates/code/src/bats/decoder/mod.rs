@@ -5,12 +5,16 @@ mod elimination;
 mod graph;
 mod inactive;
 mod packets;
+mod plan;
 mod solve;
+mod substitution;
 
+use self::dense::Dense;
 use self::graph::{Graph, Kind};
 use self::inactive::Inactive;
 use self::packets::Packets;
 use self::solve::Work;
+use self::substitution::Substitution;
 use super::parameters::{Error, MAX_BATCHES, Parameters, check_bid};
 use super::precode::{Of, Precode};
 use super::sampling::Sampler;
@@ -22,12 +26,15 @@ use crate::store::Store;
 /// [`push`](Decoder::push) what arrives, then [`poll`](Decoder::poll) until `None`. Symbols that arrive as they are need
 /// no arithmetic. Otherwise payloads are only kept on arrival. When polled, the decoder first peels: a batch with no more
 /// unknown symbols than it has packets is solved, and its symbols are known in the other batches (belief propagation).
-/// Once it has as many packets as there are unknown symbols, it takes some symbols as if they were known, the *inactive*
-/// ones, expresses the others by them, and solves what equations are left for those (inactivation decoding). Should these
-/// not suffice, each further packet is reduced to one more equation. So it is complete as soon as any decoder could be.
+/// Once it has as many packets as there are unknown symbols, it takes some symbols as if they were zero, the *inactive*
+/// ones, tells the others so, solves what equations are left for the inactive ones (inactivation decoding), and puts right
+/// what depends on them, batch by batch: that is as many terms as a batch has symbols, not as many as are inactive.
+/// Should the equations not suffice, each further packet is reduced to one more. So it is complete as soon as any decoder
+/// could be.
 ///
 /// It keeps at most one packet for each unknown symbol, and for each two coefficient vectors; the symbols; and for each
-/// symbol that depends on inactive ones, a coefficient for each of those.
+/// symbol that depends on inactive ones, by how much these change it, a coefficient for each, and at most as many for the
+/// symbols of its batch.
 #[derive(Debug)]
 pub struct Decoder {
     parameters: Parameters,
@@ -43,8 +50,11 @@ pub struct Decoder {
     /// How many columns are known, and how many equations are kept.
     known: usize,
     kept: usize,
-    /// What the inactive symbols are, once some had to be.
+    /// Once some symbols had to be inactive: how others depend on them, the equations for them, and what follows once they
+    /// are solved.
     inactive: Inactive,
+    dense: Dense,
+    substitution: Substitution,
     is_planned: bool,
     is_complete: bool,
     /// How many packets of each batch were innovative.
@@ -90,7 +100,9 @@ impl Decoder {
             graph: Graph::default(),
             known: 0,
             kept: 0,
-            inactive: Inactive::new(columns, len),
+            inactive: Inactive::new(),
+            dense: Dense::default(),
+            substitution: Substitution::new(columns, len),
             is_planned: false,
             is_complete: false,
             ranks: vec![0; MAX_BATCHES],
@@ -199,7 +211,7 @@ impl Decoder {
             return None;
         }
         match self.columns[index] {
-            Column::Inactive(number) => Some(self.inactive.symbol(number)),
+            Column::Inactive(number) => Some(self.substitution.inactive(number)),
             Column::Known | Column::Partial(_) | Column::Unknown => Some(self.computed.slot(index)),
         }
     }
@@ -228,6 +240,11 @@ impl Decoder {
         let packet = self.vector.iter().position(|&coefficient| coefficient != 0)?;
         let alone = self.vector[packet] == 1 && self.vector[packet + 1..].iter().all(|&other| other == 0);
         (alone && packet < count).then_some(first + packet)
+    }
+
+    /// Whether the packets of a batch are symbols as they are, all of them.
+    fn is_plain(&self, bid: u16) -> bool {
+        self.sampler.span(bid).is_some_and(|(_, count)| count == self.parameters.batch().packets())
     }
 
     fn push_symbol(&mut self, symbol: usize, payload: &[u8]) -> bool {
@@ -259,10 +276,10 @@ impl Decoder {
         };
         let degree = self.graph.symbols(group).len();
         match self.graph.groups[group].kind {
-            Kind::Narrow(_) => {
+            Kind::Narrow(_) if !self.is_plain(bid) => {
                 self.work.of_symbols(&mut self.sampler, bid, &self.vector, degree, &mut self.coefficients);
             }
-            Kind::Wide(_) | Kind::Sum => self.coefficients.clone_from(&self.vector),
+            Kind::Narrow(_) | Kind::Wide(_) | Kind::Sum => self.coefficients.clone_from(&self.vector),
         }
         let of = &mut self.graph.groups[group];
         if matches!(of.kind, Kind::Wide(_)) && of.unknown() == 0 {
@@ -288,11 +305,11 @@ impl Decoder {
         work.equations = equations;
         work.slots.clear();
         work.slots.push(slot);
+        work.tails.clear();
+        work.constraints.clear();
+        self.reduce(&mut work);
         let is_new = self.constrain(&mut work) > 0;
         self.work = work;
-        if is_new {
-            self.finish();
-        }
         is_new
     }
 
@@ -332,9 +349,9 @@ impl Decoder {
     /// The dense sums' equations.
     fn dense_sums(&mut self, precode: Precode, work: &mut Work) {
         let (k, s, h) = (self.parameters.symbols(), precode.sparse(), precode.dense());
-        let Work { equations, symbols, slots, matrix, tails, .. } = work;
+        let Work { equations, symbols, slots, matrix, sparse, .. } = work;
         precode.dense_sums(Of::Source, matrix);
-        precode.dense_sums(Of::Sparse, tails);
+        precode.dense_sums(Of::Sparse, sparse);
         symbols.clear();
         symbols.extend(0..(k + s + h) as u32);
         equations.clear();
@@ -344,7 +361,7 @@ impl Decoder {
             self.packets.payloads.slot_mut(slot).fill(0);
             slots.push(slot);
             equations.extend_from_slice(&matrix[sum * k..][..k]);
-            equations.extend_from_slice(&tails[sum * s..][..s]);
+            equations.extend_from_slice(&sparse[sum * s..][..s]);
             equations.extend((0..h).map(|other| u8::from(other == sum)));
         }
     }

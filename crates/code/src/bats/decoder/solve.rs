@@ -3,6 +3,7 @@
 use super::elimination::Elimination;
 use super::graph::Kind;
 use super::packets::Chain;
+use super::substitution::Member;
 use super::{Column, Decoder, Sampler};
 use crate::field::{self, Symbols};
 
@@ -11,24 +12,31 @@ use crate::field::{self, Symbols};
 pub(super) struct Work {
     pub(super) elimination: Elimination,
     /// A batch's matrix.
-    rows: Vec<u8>,
-    at: Vec<usize>,
+    of_packets: Vec<u8>,
+    /// The dense sums' coefficients of the sparse ones.
+    pub(super) sparse: Vec<u8>,
     vectors: Vec<u8>,
-    products_at: Vec<usize>,
-    /// What the packets at work have of each symbol of their batch.
+    /// What the packets at work have of each symbol of their batch, and what of any of them is not zero.
     pub(super) equations: Vec<u8>,
+    pub(super) support: Vec<u8>,
     pub(super) symbols: Vec<u32>,
     pub(super) slots: Vec<usize>,
-    /// Positions in the batch of the symbols that are unknown.
-    pub(super) unknown: Vec<usize>,
+    /// Positions in the batch of the symbols that are not known: first those that nothing is known of, from `unknown`
+    /// on those that depend on inactive ones, from `partial` on these.
+    pub(super) order: Vec<usize>,
+    pub(super) unknown: usize,
+    pub(super) partial: usize,
     /// A product's matrix, and where its symbols and results are.
     pub(super) matrix: Vec<u8>,
+    pub(super) mask: Vec<u8>,
+    pub(super) columns: Vec<usize>,
+    pub(super) rows: Vec<usize>,
+    pub(super) members: Vec<Member>,
     pub(super) from: Vec<usize>,
     pub(super) to: Vec<usize>,
-    /// Coefficients of inactive symbols, row by row.
+    /// Equations of inactive symbols, row by row, with the slots of their payloads; which of them say something new.
     pub(super) tails: Vec<u8>,
-    pub(super) tails_at: Vec<usize>,
-    pub(super) columns: Vec<usize>,
+    pub(super) constraints: Vec<usize>,
     pub(super) fresh: Vec<usize>,
 }
 
@@ -47,19 +55,32 @@ impl Work {
         degree: usize,
         products: &mut Vec<u8>,
     ) {
-        sampler.rows(bid, degree, &mut self.rows);
-        let packets = self.rows.len() / degree;
-        let offsets = |at: &mut Vec<usize>, count: usize| {
-            at.clear();
-            at.extend((0..count).map(|row| row * degree));
-        };
-        offsets(&mut self.at, packets);
-        offsets(&mut self.products_at, vectors.len() / packets);
+        sampler.rows(bid, degree, &mut self.of_packets);
+        let packets = self.of_packets.len() / degree;
+        let count = vectors.len() / packets;
         products.clear();
-        products.resize(vectors.len() / packets * degree, 0);
-        let products = Symbols::new(&mut products[..], &self.products_at, degree);
-        field::product_into(products, vectors, Symbols::new(&self.rows, &self.at, degree));
+        products.resize(count * degree, 0);
+        let products = Symbols::spaced(&mut products[..], 0, degree, count, degree);
+        let rows = Symbols::spaced(&self.of_packets[..], 0, degree, packets, degree);
+        field::product_into(products, vectors, rows);
     }
+
+    /// Finds out which symbols the packets at work have anything of.
+    pub(super) fn support(&mut self) {
+        let degree = self.symbols.len();
+        self.support.clear();
+        self.support.resize(degree, 0);
+        for row in self.equations.chunks_exact(degree) {
+            for (any, coefficient) in self.support.iter_mut().zip(row) {
+                *any |= coefficient;
+            }
+        }
+    }
+}
+
+/// Appends those coefficients of a row that the mask lets through, zero for the others; none at all if there is no mask.
+pub(super) fn masked(row: &[u8], mask: &[u8], to: &mut Vec<u8>) {
+    to.extend(row.iter().zip(mask).map(|(coefficient, mask)| coefficient & mask));
 }
 
 impl Decoder {
@@ -70,26 +91,19 @@ impl Decoder {
     pub(super) fn solve(&mut self, group: usize) {
         let mut work = core::mem::take(&mut self.work);
         self.equations(group, &mut work);
-        let degree = work.symbols.len();
-        let Work { elimination, equations, symbols, unknown, .. } = &mut work;
-        unknown.clear();
-        unknown.extend((0..degree).filter(|&position| {
-            self.columns[symbols[position] as usize] == Column::Unknown
-                && equations.chunks_exact(degree).any(|row| row[position] != 0)
-        }));
-        elimination.run(equations.len() / degree, unknown.len(), |row, column| {
-            equations[row * degree + unknown[column]]
-        });
+        self.sort(&mut work);
+        let Work { elimination, equations, symbols, order, unknown, .. } = &mut work;
+        elimination.run(equations, symbols.len(), order, *unknown);
 
         let told = elimination.pivots().len();
         if self.is_planned {
             self.graph.groups[group].is_exhausted = told == 0;
-            self.reduce_payloads(&mut work);
+            self.tell(&mut work);
             let rows = self.express(&mut work);
             self.conclude(&work, rows);
             self.keep(group, |slot| !work.tells(slot));
-        } else if told == work.unknown.len() {
-            self.reduce_payloads(&mut work);
+        } else if told == work.unknown {
+            self.tell(&mut work);
             self.conclude(&work, None);
             self.keep(group, |_| false);
         } else {
@@ -129,23 +143,37 @@ impl Decoder {
         work.equations = equations;
     }
 
+    /// Puts those symbols that the packets at work have, and that are not known, in order.
+    fn sort(&self, work: &mut Work) {
+        work.support();
+        let Work { support, symbols, order, unknown, partial, .. } = work;
+        order.clear();
+        let mut take = |is_wanted: fn(Column) -> bool| {
+            let positions = support.iter().zip(&*symbols).enumerate();
+            order.extend(positions.filter_map(|(position, (&any, &symbol))| {
+                (any != 0 && is_wanted(self.columns[symbol as usize])).then_some(position)
+            }));
+            order.len()
+        };
+        *unknown = take(|column| column == Column::Unknown);
+        *partial = *unknown;
+        if self.is_planned {
+            *partial = take(|column| matches!(column, Column::Partial(_)));
+            take(|column| matches!(column, Column::Inactive(_)));
+        }
+    }
+
     /// Takes what is known out of the payloads of the rows that say something, and computes the symbols that they are
     /// about, as if what is inactive were zero.
-    fn reduce_payloads(&mut self, work: &mut Work) {
+    fn tell(&mut self, work: &mut Work) {
+        self.present(work);
         let degree = work.symbols.len();
-        let Work { elimination, equations, symbols, slots, unknown, matrix, from, to, columns, .. } = work;
+        let Work { elimination, equations, symbols, slots, order, matrix, mask, from, to, .. } = work;
         let pivots = elimination.pivots();
-        columns.clear();
-        columns.extend((0..degree).filter(|&position| {
-            matches!(self.columns[symbols[position] as usize], Column::Known | Column::Partial(_))
-                && pivots.iter().any(|&(row, _)| equations[row * degree + position] != 0)
-        }));
         matrix.clear();
         for &(row, _) in pivots {
-            matrix.extend(columns.iter().map(|&position| equations[row * degree + position]));
+            masked(&equations[row * degree..][..degree], mask, matrix);
         }
-        from.clear();
-        from.extend(columns.iter().map(|&position| self.computed.offset(symbols[position] as usize)));
         to.clear();
         to.extend(pivots.iter().map(|&(row, _)| self.packets.payloads.offset(slots[row])));
         field::product(self.packets.payloads.symbols_at(to), matrix, self.computed.symbols_from(from));
@@ -154,19 +182,36 @@ impl Decoder {
         from.extend_from_slice(to);
         matrix.clear();
         for &(row, _) in pivots {
-            matrix.extend(pivots.iter().map(|&(other, _)| elimination.share(row, other)));
+            let shares = elimination.shares(row);
+            matrix.extend(pivots.iter().map(|&(other, _)| shares[other]));
         }
         to.clear();
-        let symbol = |column: usize| symbols[unknown[column]] as usize;
+        let symbol = |column: usize| symbols[order[column]] as usize;
         to.extend(pivots.iter().map(|&(_, column)| self.computed.offset(symbol(column))));
         field::product_into(self.computed.symbols_at(to), matrix, self.packets.payloads.symbols_from(from));
     }
 
+    /// Masks what has a payload, were it only as if inactive symbols were zero, and lists where these payloads are.
+    pub(super) fn present(&self, work: &mut Work) {
+        let Work { support, symbols, mask, from, .. } = work;
+        mask.clear();
+        mask.extend(support.iter().zip(&*symbols).map(|(&any, &symbol)| {
+            let is_present = matches!(self.columns[symbol as usize], Column::Known | Column::Partial(_));
+            if any != 0 && is_present { 255 } else { 0 }
+        }));
+        from.clear();
+        if mask.iter().any(|&of| of != 0) {
+            from.extend(symbols.iter().map(|&symbol| self.computed.offset(symbol as usize)));
+        } else {
+            mask.clear();
+        }
+    }
+
     /// Records what a batch has told: symbols, or the first of the rows that express them.
     fn conclude(&mut self, work: &Work, rows: Option<usize>) {
-        let Work { elimination, symbols, unknown, .. } = work;
+        let Work { elimination, symbols, order, unknown, .. } = work;
         for (n, &(_, column)) in elimination.pivots().iter().enumerate() {
-            let symbol = symbols[unknown[column]] as usize;
+            let symbol = symbols[order[column]] as usize;
             if let Some(first) = rows {
                 self.columns[symbol] = Column::Partial(first + n);
                 self.graph.resolve(symbol);
@@ -174,7 +219,7 @@ impl Decoder {
                 self.know(symbol);
             }
         }
-        for &position in unknown {
+        for &position in &order[..*unknown] {
             let symbol = symbols[position] as usize;
             if let Column::Inactive(_) = self.columns[symbol] {
                 self.graph.resolve(symbol);
