@@ -57,4 +57,8 @@ pub enum Congestion {
     Cubic,
     /// BBR version 1, as Linux 6.x has it, with pacing.
     Bbr,
+    /// Reno (RFC 5681).
+    Reno,
+    /// Vegas, which reads congestion from round trips.
+    Vegas,
 }

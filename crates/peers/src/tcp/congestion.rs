@@ -8,6 +8,8 @@ use super::bbr::Bbr;
 use super::config::Congestion;
 use super::cubic::Cubic;
 use super::rate::{DeliveryRate, RateSample};
+use super::reno::Reno;
+use super::vegas::Vegas;
 use super::window::Window;
 
 /// Where the connection stands between loss and no loss; Linux's names.
@@ -99,5 +101,7 @@ pub(super) fn control(choice: Congestion, now: Instant, random: Stream) -> Box<d
     match choice {
         Congestion::Cubic => Box::new(Cubic::default()),
         Congestion::Bbr => Box::new(Bbr::new(now, random)),
+        Congestion::Reno => Box::new(Reno::default()),
+        Congestion::Vegas => Box::new(Vegas::default()),
     }
 }

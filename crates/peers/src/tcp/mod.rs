@@ -91,6 +91,7 @@ mod ranges;
 mod rate;
 mod receive;
 mod recovery;
+mod reno;
 mod rtt;
 mod sack;
 mod scoreboard;
@@ -105,6 +106,7 @@ mod time_wait;
 mod timeouts;
 mod timer;
 mod timestamps;
+mod vegas;
 mod window;
 mod wire;
 

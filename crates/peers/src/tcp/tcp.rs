@@ -180,8 +180,7 @@ impl Tcp {
         let address = if local.ip().is_unspecified() {
             *self.addresses.iter().find(|address| address.is_ipv4() == remote.is_ipv4())?
         } else {
-            Some(local.ip())
-                .filter(|&address| self.owns(address) && address.is_ipv4() == remote.is_ipv4())?
+            Some(local.ip()).filter(|&address| self.owns(address) && address.is_ipv4() == remote.is_ipv4())?
         };
         let free = |port: u16| {
             let pair = (SocketAddr::new(address, port), remote);

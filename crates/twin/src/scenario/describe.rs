@@ -363,6 +363,8 @@ fn tcp_layer(config: &tcp::Config) -> String {
     let name = match config.congestion {
         tcp::Congestion::Cubic => "tcp-cubic",
         tcp::Congestion::Bbr => "tcp-bbr",
+        tcp::Congestion::Reno => "tcp-reno",
+        tcp::Congestion::Vegas => "tcp-vegas",
     };
     let usual = tcp::Config::default();
     let mut described = Described(name.to_owned(), Vec::new());

@@ -28,6 +28,39 @@ fn cubic_reaches_98_percent_of_the_bottleneck() {
 }
 
 #[test]
+fn reno_reaches_98_percent_where_the_queue_holds_half_its_window() {
+    for (rate, delay, queue) in [(100, 5, 200), (10, 20, 50)] {
+        let direction =
+            Direction { rate: Some(Rate::from_mbit(rate)), delay: ms(delay), queue, ..Direction::default() };
+        let mut pair = start(Congestion::Reno, direction);
+        pair.run_for(Duration::from_secs(10));
+        let share = pair.goodput(Duration::from_secs(20)) / bound(rate as f64);
+        assert!(share > 0.98, "{rate} Mbit/s, {delay} ms, {queue} packets: {share}");
+    }
+}
+
+#[test]
+fn vegas_fills_the_path_and_keeps_a_few_segments_in_its_queue() {
+    for (rate, delay) in [(100, 5), (20, 40)] {
+        let direction = Direction {
+            rate: Some(Rate::from_mbit(rate)),
+            delay: ms(delay),
+            queue: 5000,
+            ..Direction::default()
+        };
+        let mut pair = start(Congestion::Vegas, direction);
+        // Beyond slow start it grows by a segment a round trip.
+        pair.run_for(Duration::from_secs(20));
+        pair.reset_longest_queue(0);
+        let share = pair.goodput(Duration::from_secs(4)) / bound(rate as f64);
+        assert!(share > 0.95, "{rate} Mbit/s, {delay} ms: {share}");
+        let longest = pair.longest_queue(0);
+        assert!(longest <= 8, "{longest} packets queued");
+        assert_eq!(pair.counter(CLIENT, "retransmits"), 0);
+    }
+}
+
+#[test]
 fn hystart_leaves_slow_start_before_a_deep_queue_is_full() {
     let direction = Direction { delay: ms(25), queue: 3000, ..Direction::default() };
     let mut pair = start(Congestion::Cubic, direction);

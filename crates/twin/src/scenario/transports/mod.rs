@@ -69,7 +69,7 @@ impl fmt::Display for Port {
     }
 }
 
-static PROTOCOLS: [Protocol; 8] = [
+static PROTOCOLS: [Protocol; 10] = [
     Protocol {
         name: "udp",
         offers: Ports(&[Port::Datagram]),
@@ -90,6 +90,20 @@ static PROTOCOLS: [Protocol; 8] = [
         needs: Port::Packet,
         about: "TCP with BBR version 1 and pacing, as Linux sets it",
         layer: options::tcp_bbr,
+    },
+    Protocol {
+        name: "tcp-reno",
+        offers: Ports(&[Port::Stream]),
+        needs: Port::Packet,
+        about: "TCP with Reno's congestion control (RFC 5681) and selective acknowledgements",
+        layer: options::tcp_reno,
+    },
+    Protocol {
+        name: "tcp-vegas",
+        offers: Ports(&[Port::Stream]),
+        needs: Port::Packet,
+        about: "TCP with Vegas, which reads congestion from round trips, and selective acknowledgements",
+        layer: options::tcp_vegas,
     },
     Protocol {
         name: "btp",

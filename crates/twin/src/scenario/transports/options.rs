@@ -149,6 +149,14 @@ fn no_options(name: &str, options: Option<&Node>) -> Result<(), Diagnostic> {
     }
 }
 
+pub(super) fn tcp_reno(name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {
+    tcp(tcp::Congestion::Reno, name, options)
+}
+
+pub(super) fn tcp_vegas(name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {
+    tcp(tcp::Congestion::Vegas, name, options)
+}
+
 fn tcp(congestion: tcp::Congestion, name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {
     let mut config = tcp::Config { congestion, ..tcp::Config::default() };
     let Some(options) = options else { return Ok(Layer::Tcp(config)) };

@@ -1,0 +1,115 @@
+//! Vegas: congestion read from round trips before anything is lost.
+//!
+//! After L. Brakmo and L. Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet" (1995), with Linux's
+//! parameters. With W the window, the segments that stand in queues are
+//!
+//! ```text
+//! diff = W (RTT - RTT_base) / RTT_base
+//! ```
+//!
+//! RTT is the least of the last round trip, RTT_base the least of all. Once a round trip the window is brought to between 2
+//! and 4 of them. Slow start ends when there is more than one. After a loss it is Reno.
+
+use hopcast_core::Duration;
+
+use super::congestion::{CongestionControl, Path, Phase, Sample};
+use super::cubic::slow_start;
+use super::reno::Reno;
+
+/// Segments that stand in queues: fewer, and the window grows; ...
+const ALPHA: f64 = 2.0;
+/// ... more, and it shrinks.
+const BETA: f64 = 4.0;
+/// More, and slow start ends.
+const GAMMA: f64 = 1.0;
+/// Samples without which a round trip says nothing: with fewer, all may be delayed acknowledgements.
+const LEAST_SAMPLES: u32 = 3;
+const LEAST: u32 = 2;
+
+/// The state of Vegas.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Vegas {
+    base: Option<Duration>,
+    /// The least round trip since the last look, and of how many.
+    least: Option<Duration>,
+    samples: u32,
+    /// The next look is when this has been acknowledged; `None` while losses are repaired.
+    until: Option<u64>,
+    reno: Reno,
+}
+
+impl Vegas {
+    /// A round trip is over.
+    fn look(&mut self, path: &mut Path<'_>, acked: u32) {
+        let (Some(base), Some(rtt)) = (self.base, self.least.filter(|_| self.samples >= LEAST_SAMPLES))
+        else {
+            return self.reno.grow(path.window, acked);
+        };
+        let window = &mut *path.window;
+        let size = f64::from(window.size);
+        let (base, rtt) = (base.as_secs_f64().max(1e-9), rtt.as_secs_f64().max(1e-9));
+        let diff = size * (rtt - base) / base;
+        if window.in_slow_start() {
+            if diff > GAMMA {
+                window.size = window.size.min((size * base / rtt) as u32 + 1).max(LEAST);
+                window.threshold = window.size.saturating_sub(1).max(LEAST);
+            } else {
+                slow_start(window, acked);
+            }
+        } else if diff > BETA {
+            window.size = window.size.saturating_sub(1).max(LEAST);
+            window.threshold = window.threshold.min(window.size.saturating_sub(1)).max(LEAST);
+        } else if diff < ALPHA {
+            window.size = window.size.saturating_add(1);
+        }
+    }
+}
+
+impl CongestionControl for Vegas {
+    fn on_ack(&mut self, path: &mut Path<'_>, sample: &Sample) {
+        if let Some(rtt) = sample.rtt {
+            self.base = Some(self.base.map_or(rtt, |base| base.min(rtt)));
+            self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
+            self.samples += 1;
+        }
+        if path.phase > Phase::Disorder {
+            self.until = None;
+            return;
+        }
+        let Some(until) = self.until else {
+            // It begins anew after losses: what they did to round trips says nothing.
+            (self.until, self.least, self.samples) = (Some(path.nxt), None, 0);
+            return;
+        };
+        let over = path.una >= until;
+        if over {
+            self.until = Some(path.nxt);
+        }
+        if sample.may_grow && path.window.is_limiting() {
+            if over {
+                self.look(path, sample.delivered);
+            } else if path.window.in_slow_start() {
+                slow_start(path.window, sample.delivered);
+            }
+        }
+        if over {
+            (self.least, self.samples) = (None, 0);
+        }
+    }
+
+    fn threshold(&mut self, path: &mut Path<'_>) -> u32 {
+        Reno::halved(path.window)
+    }
+
+    fn undo(&mut self, path: &mut Path<'_>, prior: u32) -> u32 {
+        path.window.size.max(prior)
+    }
+
+    fn on_timeout(&mut self, _path: &mut Path<'_>) {
+        self.until = None;
+    }
+
+    fn on_restart(&mut self, _path: &mut Path<'_>) {
+        self.until = None;
+    }
+}
