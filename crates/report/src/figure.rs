@@ -62,8 +62,10 @@ pub(crate) const MEASURES: &[Measure] = &[
     measure("reliability", "reliability", "%", 100.0, Better::High, 3),
     measure("latency_ms.p50", "latency p50", "ms", 1.0, Better::Low, 8),
     measure("latency_ms.p99", "latency p99", "ms", 1.0, Better::Low, 4),
+    measure("round_trip_ms.mean", "round trip mean", "ms", 1.0, Better::Low, 3),
     measure("round_trip_ms.p50", "round trip p50", "ms", 1.0, Better::Low, 8),
     measure("round_trip_ms.p99", "round trip p99", "ms", 1.0, Better::Low, 4),
+    measure("round_trip_ms.p99_9", "round trip p99.9", "ms", 1.0, Better::Low, 5),
     measure("completed_s", "completed", "s", 1.0, Better::Low, 6),
     measure("hash_ok", "file intact", "", 1.0, Better::Neither, 7),
 ];

@@ -5,7 +5,7 @@ mod options;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::decode::{check_name, did_you_mean, entries, listed, one_or_list};
+use super::decode::{check_name, did_you_mean, entries, one_or_list};
 use super::diagnostic::Diagnostic;
 use super::model::Layer;
 use super::yaml::{Kind, Node};
