@@ -169,7 +169,7 @@ impl Contention {
     }
 
     /// A frame is on the air alone: those hear it to whom the channel carries it. Whether its sender is done with it.
-    fn attempt(&mut self, end: Instant, from: Attachment, head: &mut Head, air: &mut Air) -> bool {
+    fn attempt(&self, end: Instant, from: Attachment, head: &mut Head, air: &mut Air) -> bool {
         let addressee = air.addressee(from, &head.frame);
         for to in (0..air.len()).filter(|&to| to != from) {
             let Some(path) = air.path_mut(from, to) else { continue };

@@ -164,7 +164,7 @@ fn saturated_stations_share_the_medium_evenly() {
 fn what_the_channel_loses_is_retried_and_what_is_lost_above_is_not() {
     let csma = Csma { channel: Loss::Independent(percent(40.0)), retries: 3, ..Csma::default() };
     let n = 20_000;
-    let mut link = Medium::new(config(2, csma.clone()), |a, b| stream(&format!("{a}-{b}")));
+    let mut link = Medium::new(config(2, csma), |a, b| stream(&format!("{a}-{b}")));
     link.report_sent(true);
     let said = saturate(&mut link, 1, n, false, END);
     // Retries of a frame: geometric, cut off at three.

@@ -16,6 +16,8 @@ const SLOWEST: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(super) struct Acks {
     eager: bool,
+    /// Between two while something is missing: usually, and while the encoder's input is behind.
+    intervals: [Duration; 2],
     interval: Duration,
     piggyback: Duration,
     number: u32,
@@ -35,6 +37,7 @@ impl Acks {
     pub(super) fn new(config: &Config) -> Self {
         Self {
             eager: matches!(config.plan, Plan::Budget { .. }),
+            intervals: [config.ack_interval, config.ack_interval_behind],
             interval: config.ack_interval,
             piggyback: config.piggyback_interval,
             number: 0,
@@ -48,12 +51,14 @@ impl Acks {
     }
 
     /// A packet has arrived, and now something is or is not `missing`.
-    pub(super) fn on_arrival(&mut self, now: Instant, arrival: Arrival, missing: bool) {
+    pub(super) fn on_arrival(&mut self, now: Instant, arrival: Arrival, missing: bool, behind: bool) {
         self.changed = true;
+        self.interval = self.intervals[usize::from(behind)];
         self.pause = self.interval;
         if self.eager {
-            // Whenever all that is known of is decoded (paper, section II-D), and to who has not heard that.
-            if !missing || arrival == Arrival::Redundant {
+            // Whenever all that is known of is decoded (paper, section II-D), and to who has not heard that; and once
+            // at first, so that the encoder knows that somebody is there.
+            if !missing || arrival == Arrival::Redundant || self.last.is_none() {
                 self.due = Some(now);
             }
             return;

@@ -25,7 +25,7 @@ pub(super) fn draw<F: Field>(among: Bits, block: u32, sequence: u16, vector: &mu
     let mut random = Coefficients::new(u64::from(block) << 16 | u64::from(sequence));
     for (symbol, coefficient) in vector.iter_mut().enumerate() {
         *coefficient = if among.has(symbol as u8) {
-            ((random.bits() >> 32) * u64::from(F::MASK) >> 32) as u8 + 1
+            (((random.bits() >> 32) * u64::from(F::MASK)) >> 32) as u8 + 1
         } else {
             0
         };

@@ -1,8 +1,8 @@
 //! What both ends and their helpers agree on.
 
-use hopcast_code::rlnc::{Shape, packed_len};
 use hopcast_code::field::Field as _;
 use hopcast_code::field::{Gf2, Gf256};
+use hopcast_code::rlnc::{Shape, packed_len};
 use hopcast_core::Duration;
 
 use super::wire;
@@ -33,9 +33,12 @@ pub struct Config {
     pub links: Links,
     /// What waits at the encoder's input.
     pub queue: Queue,
-    /// How often the decoder acknowledges while something is missing. Default: 20 ms. Each acknowledgement costs the
-    /// medium about a quarter of a frame; without them, encoder and helper rely on expectation.
+    /// How often the decoder acknowledges while something is missing. Default: 5 ms. Each acknowledgement costs the
+    /// medium about a quarter of a frame; until it comes, nobody sends again what was lost.
     pub ack_interval: Duration,
+    /// How often it does so while the encoder's input is behind, so that what is missing is not waited for most.
+    /// Default: 20 ms.
+    pub ack_interval_behind: Duration,
     /// How often it does so where a frame of its own carries the acknowledgement along. Default: 4 ms.
     pub piggyback_interval: Duration,
     /// How long a symbol may wait for more small packets to fill it, while there is nothing else to wait for. Default:
@@ -160,7 +163,10 @@ impl Config {
             return Err(format!("symbol: expected at least 64 bytes, found {}", self.symbol));
         }
         if matches!(self.plan, Plan::Budget { .. }) && self.mtu > self.symbol - 4 {
-            return Err(format!("mtu: a packet of {} bytes does not fit a symbol of {}", self.mtu, self.symbol));
+            return Err(format!(
+                "mtu: a packet of {} bytes does not fit a symbol of {}",
+                self.mtu, self.symbol
+            ));
         }
         Ok(())
     }
@@ -191,7 +197,8 @@ impl Config {
 
     pub(super) fn shape(&self) -> Shape {
         // `validate` has seen to both numbers.
-        Shape::new(usize::from(self.block.max(1)), usize::from(self.symbol.max(1))).expect("a shape within bounds")
+        Shape::new(usize::from(self.block.max(1)), usize::from(self.symbol.max(1)))
+            .expect("a shape within bounds")
     }
 
     /// A number that differs where settings do that both ends must share.
@@ -220,10 +227,11 @@ impl Default for Config {
             links: Links::Measured,
             queue: Queue::CoDel {
                 target: Duration::from_millis(5),
-                interval: Duration::from_millis(100),
+                interval: Duration::from_millis(40),
                 most: Duration::from_millis(100),
             },
-            ack_interval: Duration::from_millis(20),
+            ack_interval: Duration::from_millis(5),
+            ack_interval_behind: Duration::from_millis(20),
             piggyback_interval: Duration::from_millis(4),
             gather: Duration::from_millis(3),
             mtu: 1500,

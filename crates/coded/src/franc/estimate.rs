@@ -100,12 +100,14 @@ mod tests {
     fn an_estimate_follows_what_the_receiver_counts_and_ignores_the_old() {
         let (mut estimate, mut heard) = (Estimate::default(), Heard::default());
         for _ in 0..100 {
-            heard = Heard { next: heard.next.wrapping_add(1_000), received: heard.received.wrapping_add(700) };
+            heard =
+                Heard { next: heard.next.wrapping_add(1_000), received: heard.received.wrapping_add(700) };
             estimate.update(heard);
         }
         assert!((estimate.loss() - 0.3).abs() < 0.01, "{}", estimate.loss());
         let before = estimate.loss();
-        estimate.update(Heard { next: heard.next.wrapping_sub(500), received: heard.received.wrapping_sub(1) });
+        estimate
+            .update(Heard { next: heard.next.wrapping_sub(500), received: heard.received.wrapping_sub(1) });
         assert_eq!(estimate.loss(), before);
     }
 

@@ -36,7 +36,11 @@ impl Gate {
     /// When it opens by itself; `None` if it is open.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let (most, gone) = self.limits();
-        if self.outstanding.len() < most { None } else { self.outstanding.front().map(|&handed| handed + gone) }
+        if self.outstanding.len() < most {
+            None
+        } else {
+            self.outstanding.front().map(|&handed| handed + gone)
+        }
     }
 
     /// When nothing waits any more, if nothing is heard; `None` if nothing does.

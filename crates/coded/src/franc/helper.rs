@@ -19,7 +19,12 @@ const PERSUASIVE: u32 = 3;
 /// # Errors
 ///
 /// What [`Config::validate`] says, or that the settings have no helper.
-pub fn helper(config: Config, local: Mac, ends: [Mac; 2], random: Stream) -> Result<Box<dyn Machine>, String> {
+pub fn helper(
+    config: Config,
+    local: Mac,
+    ends: [Mac; 2],
+    random: Stream,
+) -> Result<Box<dyn Machine>, String> {
     config.validate()?;
     if !config.helper {
         return Err("helper: the segment's settings have none".to_owned());

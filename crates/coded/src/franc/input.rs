@@ -5,7 +5,7 @@
 //! edges, and small ones share one.
 
 use hopcast_core::codel::{Backlog, CoDel};
-use hopcast_core::{Buffer, Instant};
+use hopcast_core::{Buffer, Duration, Instant};
 
 use super::config::Queue;
 
@@ -61,6 +61,11 @@ impl Input {
     /// Since when the oldest packet waits; `None` if a packet is half sent, or none waits.
     pub(super) fn since(&self) -> Option<Instant> {
         if self.current.is_some() { None } else { self.backlog.since() }
+    }
+
+    /// For how long the head of the queue has waited.
+    pub(super) fn waited(&self, now: Instant) -> Duration {
+        self.backlog.since().map_or(Duration::ZERO, |since| now.since(since))
     }
 
     /// Fills a symbol: with as many packets as fit, or with one whole packet if `single`. False if there was nothing
@@ -163,7 +168,6 @@ impl Output {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hopcast_core::Duration;
     use proptest::prelude::*;
 
     const QUEUE: Queue = Queue::CoDel {

@@ -37,12 +37,7 @@ impl Budgets {
         };
         let before_helper = before_helper.clamp(0.0, symbols / (1.0 - e3));
         let helper = (symbols - before_helper * (1.0 - e3)) / (2.0 - e2 - e3);
-        Self {
-            before_helper,
-            threshold: before_helper * (1.0 - e1),
-            helper,
-            source: before_helper + helper,
-        }
+        Self { before_helper, threshold: before_helper * (1.0 - e1), helper, source: before_helper + helper }
     }
 
     /// The budgets for `symbols` without one.
@@ -65,7 +60,8 @@ pub fn source_credit(losses: Losses) -> f64 {
 
 impl Losses {
     fn within_reason(self) -> Self {
-        let [e1, e2, e3] = [self.e1, self.e2, self.e3].map(|e| if e.is_nan() { 0.0 } else { e.clamp(0.0, WORST) });
+        let [e1, e2, e3] =
+            [self.e1, self.e2, self.e3].map(|e| if e.is_nan() { 0.0 } else { e.clamp(0.0, WORST) });
         Self { e1, e2, e3 }
     }
 }

@@ -1,6 +1,7 @@
 //! Two stream ports joined: what is opened on one side goes on on the other.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
 
 use hopcast_core::{Instant, Item, Machine, Port, StreamId, StreamItem};
 
@@ -10,10 +11,14 @@ const MOST_PAIRS: usize = 65_536;
 /// Joins the streams of two machines below it, `Below(0)` and `Below(1)`.
 ///
 /// A stream that a peer has opened on one side is opened on the other with its addresses exchanged: from who opened it
-/// to whom it was opened. Everything else passes as it comes, so back-pressure, half-close and reset do.
+/// to whom it was opened; or, by [`Splice::towards`], always between the same two. Everything else passes as it comes, so
+/// back-pressure, half-close and reset do.
+#[derive(Default)]
 pub struct Splice {
     /// For each side, for each stream, what it is joined to on the other.
     pairs: [BTreeMap<StreamId, Half>; 2],
+    /// From where to where streams go on that were opened on side 0.
+    onwards: Option<(SocketAddr, SocketAddr)>,
     next_id: u64,
     out: VecDeque<(Port, Item)>,
     opened: u64,
@@ -28,23 +33,15 @@ struct Half {
     finished: bool,
 }
 
-impl Default for Splice {
-    fn default() -> Self {
-        Self {
-            pairs: [BTreeMap::new(), BTreeMap::new()],
-            next_id: 0,
-            out: VecDeque::new(),
-            opened: 0,
-            resets: 0,
-            refused: 0,
-        }
-    }
-}
-
 impl Splice {
     /// A splice without streams.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A splice that takes every stream from `Below(0)` on, over `Below(1)`, from `local` to `remote`.
+    pub fn towards(local: SocketAddr, remote: SocketAddr) -> Self {
+        Self { onwards: Some((local, remote)), ..Self::default() }
     }
 
     /// How many pairs of streams there are.
@@ -68,7 +65,8 @@ impl Splice {
             self.opened += 1;
             self.pairs[side].insert(id, Half { other, finished: false });
             self.pairs[far].insert(other, Half { other: id, finished: false });
-            return self.give(far, other, StreamItem::Open { local: remote, remote: local });
+            let (local, remote) = self.onwards.filter(|_| side == 0).unwrap_or((remote, local));
+            return self.give(far, other, StreamItem::Open { local, remote });
         }
         // What crosses the end of a stream on its way is for nobody.
         let Some(half) = self.pairs[side].get_mut(&id) else { return };
@@ -152,6 +150,14 @@ mod tests {
         });
         assert_eq!(splice.poll(NOW), None);
         passed
+    }
+
+    #[test]
+    fn a_stream_goes_on_to_where_it_is_told() {
+        let ends: [SocketAddr; 2] = ["10.0.0.9:81".parse().unwrap(), "10.0.0.10:80".parse().unwrap()];
+        let mut splice = Splice::towards(ends[0], ends[1]);
+        let onwards = StreamItem::Open { local: ends[0], remote: ends[1] };
+        assert_eq!(pass(&mut splice, 0, 1, open()), Some((1, 0, onwards)));
     }
 
     #[test]

@@ -288,7 +288,8 @@ fn layer(layer: &Layer) -> String {
     match layer {
         Layer::Udp => "udp".to_owned(),
         Layer::Tunnel => "tunnel".to_owned(),
-        Layer::Tcp(config) => tcp_layer(config),
+        Layer::Tcp(config) => tcp_layer("tcp", config),
+        Layer::Split(config) => tcp_layer("split", config),
         Layer::Bats(config) if config.delivery == bats::Delivery::Reliable => bats_layer("brtp", config),
         Layer::Bats(config) => bats_layer("btp", config),
         Layer::Proxy(config) => bats_layer("bats-proxy", config),
@@ -359,15 +360,16 @@ fn franc_layer(config: &franc::Config) -> String {
     described.text()
 }
 
-fn tcp_layer(config: &tcp::Config) -> String {
+fn tcp_layer(kind: &str, config: &tcp::Config) -> String {
     let name = match config.congestion {
-        tcp::Congestion::Cubic => "tcp-cubic",
-        tcp::Congestion::Bbr => "tcp-bbr",
-        tcp::Congestion::Reno => "tcp-reno",
-        tcp::Congestion::Vegas => "tcp-vegas",
+        tcp::Congestion::Cubic => "cubic",
+        tcp::Congestion::Bbr => "bbr",
+        tcp::Congestion::Reno => "reno",
+        tcp::Congestion::Vegas => "vegas",
     };
+    let name = format!("{kind}-{name}");
     let usual = tcp::Config::default();
-    let mut described = Described(name.to_owned(), Vec::new());
+    let mut described = Described(name, Vec::new());
     let mut option = |name: &str, changed: bool, value: &dyn Display| described.option(name, changed, value);
     let window = config.initial_window;
     option("initial-window", window != usual.initial_window, &window);

@@ -179,7 +179,7 @@ impl Flow {
     /// Whether the application sends a stream, and not datagrams: what it prefers where the stack offers both.
     pub fn on_stream(&self) -> bool {
         let offered = match self.over.first() {
-            Some(Layer::Tcp(_)) => true,
+            Some(Layer::Tcp(_) | Layer::Split(_)) => true,
             Some(Layer::Bats(config)) => config.delivery == bats::Delivery::Reliable,
             Some(Layer::Proxy(_)) => true,
             Some(Layer::Udp | Layer::Tunnel | Layer::Franc(_)) | None => false,
@@ -210,7 +210,7 @@ impl Flow {
         let of_layer = |layer: &Layer| match layer {
             Layer::Udp => ip + 8,
             // The header with timestamps, which every segment has.
-            Layer::Tcp(_) => ip + 32,
+            Layer::Tcp(_) | Layer::Split(_) => ip + 32,
             Layer::Tunnel => 0,
             Layer::Bats(config) | Layer::Proxy(config) => config.overhead() as u64,
             Layer::Franc(config) => FRANC_FRAME - u64::from(config.mtu),
@@ -231,6 +231,8 @@ pub enum Layer {
     Udp,
     /// `tcp-cubic`, `tcp-bbr`: a stream.
     Tcp(tcp::Config),
+    /// `split-bbr`: TCP that ends at every node of the way, and begins anew.
+    Split(tcp::Config),
     /// `tunnel`: IP packets inside the datagrams of the layer below.
     Tunnel,
     /// `btp`, `brtp`: BATS, with relays on the way that recode.
@@ -246,7 +248,7 @@ impl Layer {
     pub const fn bats(&self) -> Option<&bats::Config> {
         match self {
             Self::Bats(config) | Self::Proxy(config) => Some(config),
-            Self::Udp | Self::Tcp(_) | Self::Tunnel | Self::Franc(_) => None,
+            Self::Udp | Self::Tcp(_) | Self::Split(_) | Self::Tunnel | Self::Franc(_) => None,
         }
     }
 }

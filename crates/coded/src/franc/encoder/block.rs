@@ -92,8 +92,12 @@ impl<F: Field> Block<F> {
         self.sent += 1;
     }
 
-    /// The decoder has told what it knows from packets before `until`; whether it has more than before.
+    /// The decoder has told what it knows from packets before `until`; whether it has more than before. Nobody knows
+    /// more than there is.
     pub(super) fn decoder_knows(&mut self, known: Known, until: u64) -> bool {
+        if known.rank > self.added() || known.symbols.beyond(self.added()) {
+            return false;
+        }
         let before = self.decoder.known.rank;
         self.decoder.update(known, until);
         let until = self.decoder.until;
@@ -105,6 +109,9 @@ impl<F: Field> Block<F> {
 
     /// The helper has told what it has from packets before `until`, or the decoder from those before `told`.
     pub(super) fn helper_knows(&mut self, known: Known, until: u64, told: u64) {
+        if known.symbols.beyond(self.added()) {
+            return;
+        }
         self.helper.update(known, until);
         self.helper_told = self.helper_told.max(told.min(until));
     }
@@ -120,7 +127,8 @@ impl<F: Field> Block<F> {
             true => sequence < self.helper_told || sequence < self.decoder.until.min(self.helper.until),
             false => sequence < self.decoder.until,
         };
-        let mut lacking = self.unknown(outlook.helped).filter(|&symbol| told(self.symbols[usize::from(symbol)]));
+        let mut lacking =
+            self.unknown(outlook.helped).filter(|&symbol| told(self.symbols[usize::from(symbol)]));
         let made_up_for = self.undecoded() + self.under_way(outlook);
         let count = lacking.clone().count() as f64;
         if count - made_up_for >= 0.5 { lacking.next() } else { None }

@@ -2,6 +2,7 @@
 
 mod block;
 mod budget;
+mod feedback;
 
 use std::collections::VecDeque;
 
@@ -12,15 +13,13 @@ use hopcast_core::{Duration, Instant};
 use super::bits::Bits;
 use super::combination::draw;
 use super::config::{Config, Losses, Plan};
-use super::estimate::extend;
 use super::input::Input;
-use super::wire::{Ack, Known, MOST_LISTED, Report};
 use block::{Block, Outlook};
 use budget::Budget;
 
 /// What the encoder is doing (paper, section II-D).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub(super) enum State {
     /// All that was added is acknowledged.
     Idle,
     /// There is something to send.
@@ -35,7 +34,7 @@ const PATIENCE: u32 = 25;
 const SLOWEST: Duration = Duration::from_millis(320);
 /// While there is nothing better to do, a combination is sent for what is expected to be missing when it comes to this
 /// many packets: if nothing waits, ...
-const WORTH_SENDING_IDLE: f64 = 0.5;
+const WORTH_SENDING_IDLE: f64 = 0.2;
 /// ... and if what waits has no room.
 const WORTH_SENDING_FULL: f64 = 1.0;
 /// If so many acknowledgements have shown no progress with the oldest block, it is not left to the helper.
@@ -184,59 +183,6 @@ impl<F: Field> Encoder<F> {
         &self.symbol
     }
 
-    /// Takes the decoder's acknowledgement.
-    pub(super) fn acknowledge(&mut self, now: Instant, ack: &Ack) {
-        // Serial numbers (RFC 1982): an older one, or the same again, says nothing.
-        if self.last_ack.is_some_and(|last| ack.number.wrapping_sub(last).wrapping_sub(1) >= 1 << 31) {
-            return;
-        }
-        let until = extend(ack.heard.next, self.sequence);
-        let oldest = self.blocks.front().map_or(self.next_block, |block| block.number);
-        if until > self.sequence || ack.base > self.next_block || ack.base < oldest {
-            return;
-        }
-        self.last_ack = Some(ack.number);
-        (self.unanswered, self.probes) = (0, 0.0);
-        let mut progress = false;
-        while let Some(block) = self.blocks.pop_front_if(|block| block.number < ack.base) {
-            progress = true;
-            self.counters.blocks += 1;
-            self.counters.block_packets += u64::from(block.sent);
-            self.recycle(block);
-            if let Some(budget) = &mut self.budget {
-                budget.restart();
-            }
-        }
-        for block in &mut self.blocks {
-            let place = (block.number - ack.base) as usize;
-            let known = match ack.blocks.get(place) {
-                Some(known) => *known,
-                None if ack.blocks.len() < MOST_LISTED => Known::default(),
-                None => break,
-            };
-            progress |= block.decoder_knows(known, until);
-        }
-        if self.blocks.iter().all(Block::is_acknowledged) {
-            self.wait = None;
-            self.pause = self.config.timeout;
-        } else if progress {
-            self.pause = self.config.timeout;
-            self.wait = self.wait.map(|at| at.min(now + self.pause));
-        }
-    }
-
-    /// Takes the helper's report of a block.
-    pub(super) fn report(&mut self, report: &Report) {
-        let until = extend(report.heard.next, self.sequence);
-        let told = extend(report.told, self.sequence);
-        if until <= self.sequence
-            && told <= self.sequence
-            && let Some(block) = self.blocks.iter_mut().find(|block| block.number == report.block)
-        {
-            block.helper_knows(report.known, until, told);
-        }
-    }
-
     fn next_by_budget(&mut self, now: Instant, input: &mut Input, around: &Surroundings) -> Option<Made> {
         if self.wait.is_some_and(|at| at <= now) && self.state() == State::Wait {
             self.note_timeout(now);
@@ -244,9 +190,11 @@ impl<F: Field> Encoder<F> {
                 budget.timeout(around.losses, &self.config);
             }
         }
-        let open = self.blocks.back().filter(|block| !block.is_acknowledged()).is_some();
-        if open && self.budget.as_mut().is_some_and(Budget::spend) {
-            return self.combine(self.blocks.len().checked_sub(1)?, around);
+        let open = self.blocks.iter().position(|block| !block.is_acknowledged());
+        if let Some(place) = open
+            && self.budget.as_mut().is_some_and(Budget::spend)
+        {
+            return self.combine(place, around);
         }
         let made = self.add_symbol(now, input, around, true)?;
         if let Some(budget) = &mut self.budget {

@@ -50,7 +50,13 @@ impl<F: Field> Knowing<F> {
 
     /// The first symbol that is here and that the decoder has told it lacks, if what it lacks is not made up for by
     /// what is under way; `told` is what the decoder has told of, of the encoder's packets and of ours.
-    pub(super) fn next(&mut self, added: u8, decoder: &Known, told: (u64, u64), losses: Losses) -> Option<u8> {
+    pub(super) fn next(
+        &mut self,
+        added: u8,
+        decoder: &Known,
+        told: (u64, u64),
+        losses: Losses,
+    ) -> Option<u8> {
         let under_way = self.sent.iter().filter(|&&sent| sent > told.1).count();
         let lacks = f64::from(added) - f64::from(decoder.rank) - under_way as f64 * (1.0 - losses.e2);
         if lacks < 0.5 {

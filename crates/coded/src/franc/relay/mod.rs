@@ -40,6 +40,8 @@ pub(super) struct Relay<F: Field> {
 /// One block at the helper.
 struct Block<F: Field> {
     added: u8,
+    /// Whether the encoder's input is behind.
+    behind: bool,
     decoder: Known,
     /// The decoder has told of all of the encoder's packets, and of all of ours, before these.
     told: (u64, u64),
@@ -115,6 +117,7 @@ impl<F: Field> Relay<F> {
             Block::new(enc.block, spare.pop().unwrap_or_else(fresh))
         });
         block.added = block.added.max(enc.added);
+        block.behind = enc.behind;
         self.symbol.fill(0);
         self.symbol[..enc.symbol.len()].copy_from_slice(enc.symbol);
         vector_of::<F>(enc, &mut self.vector);
@@ -143,10 +146,8 @@ impl<F: Field> Relay<F> {
         self.last_ack = Some(ack.number);
         self.e3.update(ack.heard);
         self.e2.update(ack.helper);
-        let told = (
-            extend(ack.heard.next, self.heard),
-            extend(ack.helper.next, self.sequence).min(self.sequence),
-        );
+        let told =
+            (extend(ack.heard.next, self.heard), extend(ack.helper.next, self.sequence).min(self.sequence));
         self.base = self.base.max(ack.base);
         while let Some(first) = self.blocks.first_entry().filter(|first| *first.key() < self.base) {
             self.spare.push(first.remove().stock);
@@ -193,7 +194,7 @@ impl<F: Field> Relay<F> {
         };
         self.sequence += 1;
         let report = self.report(number);
-        let added = self.blocks.get(&number).map_or(0, |block| block.added);
+        let Block { added, behind, .. } = *self.blocks.get(&number)?;
         let coding = match index {
             Some(index) => wire::Coding::Symbol(index),
             None => {
@@ -202,7 +203,8 @@ impl<F: Field> Relay<F> {
             }
         };
         let sequence = sequence as u16;
-        Some(Enc { block: number, sequence, added, coding, ack: None, report, symbol: &self.symbol })
+        let symbol = &self.symbol;
+        Some(Enc { block: number, sequence, added, coding, behind, ack: None, report, symbol })
     }
 
     /// What the encoder should know: of the oldest block that has symbols which neither the decoder nor this helper
@@ -228,7 +230,7 @@ impl<F: Field> Block<F> {
             Stock::Recoding(recoding) => recoding.start(number),
             Stock::Knowing(knowing) => knowing.start(number),
         }
-        Self { added: 0, decoder: Known::default(), told: (0, 0), reported: 0, stock }
+        Self { added: 0, behind: false, decoder: Known::default(), told: (0, 0), reported: 0, stock }
     }
 }
 

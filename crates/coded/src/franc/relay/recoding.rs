@@ -54,9 +54,8 @@ impl<F: Field> Recoding<F> {
             if self.code.recode(vector, symbol).is_err() {
                 return false;
             }
-            let useful = |(symbol, &coefficient): (usize, &u8)| {
-                coefficient != 0 && !decoder.symbols.has(symbol as u8)
-            };
+            let useful =
+                |(symbol, &coefficient): (usize, &u8)| coefficient != 0 && !decoder.symbols.has(symbol as u8);
             if vector.iter().enumerate().any(useful) {
                 break;
             }

@@ -1,4 +1,7 @@
 //! FRANC on a shared medium in virtual time.
 
+mod behaviour;
 mod figures;
+mod hostile;
 mod net;
+mod traffic;

@@ -1,28 +1,21 @@
 //! A segment on a shared medium in virtual time, with traffic at both ends.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::rc::Rc;
 
-use hopcast_core::{
-    Assembly, Buffer, Duration, Fraction, Frame, Instant, Item, Machine, Port, Rate, Seed, Slot, StreamId,
-    StreamItem, StreamReader, StreamWriter,
-};
+use hopcast_core::{Assembly, Duration, Fraction, Frame, Instant, Item, Machine, Port, Rate, Seed, Slot};
 use hopcast_link::{
-    Csma, Direction, Event, Link, Loss, Mac as Access, Medium, MediumConfig, PairLoss, Station,
+    Change, Csma, Direction, Event, Link, Loss, Mac as Access, Medium, MediumConfig, PairLoss, Queue,
+    QueueLimit, Station,
 };
-use hopcast_peers::tcp::{self, Tcp};
-use hopcast_wire::ethernet::{self, Mac};
+use hopcast_wire::ethernet::Mac;
 
 use crate::franc::{self, Config};
 
 /// What a frame costs the medium beyond its bits, so that TCP without loss gets 7.0 Mbit/s at 12 Mbit/s.
-pub(super) const OVERHEAD: Duration = Duration::from_micros(225);
+const OVERHEAD: Duration = Duration::from_micros(150);
 
-pub(super) fn overhead() -> Duration {
-    std::env::var("OVERHEAD").map_or(OVERHEAD, |micros| Duration::from_micros(micros.parse().unwrap()))
-}
+/// How many packets an interface queues: as much as a driver does, lest what is measured is the queue.
+const INTERFACE: u32 = 100;
 
 pub(super) fn mac(station: usize) -> Mac {
     [2, 0, 0, 0, 0, station as u8]
@@ -34,31 +27,37 @@ pub(super) fn millis(millis: u64) -> Instant {
 
 /// 802.11 at 12 Mbit/s, as the paper measured it.
 pub(super) fn csma() -> Csma {
-    Csma { overhead: overhead(), ..Csma::default() }
+    Csma { overhead: OVERHEAD, ..Csma::default() }
 }
 
 /// Losses between stations, alike in both directions.
 pub(super) fn symmetric(losses: &[(usize, usize, f64)]) -> Vec<PairLoss> {
-    let pair = |from, to, share| PairLoss { from, to, loss: Loss::Independent(Fraction::new(share).unwrap()) };
+    let pair =
+        |from, to, share| PairLoss { from, to, loss: Loss::Independent(Fraction::new(share).unwrap()) };
     losses.iter().flat_map(|&(a, b, share)| [pair(a, b, share), pair(b, a, share)]).collect()
 }
 
 /// Stations on a medium; each is an assembly whose `Below` ports all hear what the station hears.
 pub(super) struct Net {
     pub(super) link: Medium,
-    pub(super) nodes: Vec<Vec<Assembly>>,
+    /// With the lowest machine of each.
+    nodes: Vec<Vec<(Assembly, Slot)>>,
     pub(super) now: Instant,
 }
 
 impl Net {
     pub(super) fn new(stations: usize, pairs: Vec<PairLoss>, csma: Csma, seed: u64) -> Self {
         let station = |i| Station { address: mac(i), promiscuous: true, echo: true };
-        Self::on(MediumConfig {
-            direction: Direction { rate: Some(Rate::from_mbit(12)), ..Direction::default() },
-            stations: (0..stations).map(station).collect(),
-            mac: Access::Csma(csma),
-            pairs,
-        }, seed)
+        let queue = Queue::DropTail { limit: QueueLimit::Packets(INTERFACE) };
+        Self::on(
+            MediumConfig {
+                direction: Direction { rate: Some(Rate::from_mbit(12)), queue, ..Direction::default() },
+                stations: (0..stations).map(station).collect(),
+                mac: Access::Csma(csma),
+                pairs,
+            },
+            seed,
+        )
     }
 
     pub(super) fn on(config: MediumConfig, seed: u64) -> Self {
@@ -74,23 +73,47 @@ impl Net {
     /// Puts `machines` on a station, one on top of the other; gives the place.
     pub(super) fn add(&mut self, station: usize, machines: Vec<Box<dyn Machine>>) -> usize {
         let mut assembly = Assembly::new();
-        let mut below: Option<Slot> = None;
-        for machine in machines {
-            let slot = assembly.add(machine);
-            match below {
-                None => assembly.expose((slot, Port::Below(0)), Port::Below(0)),
-                Some(below) => assembly.wire((below, Port::Above(0)), (slot, Port::Below(0))),
-            }
-            below = Some(slot);
-        }
-        self.nodes[station].push(assembly);
+        let mut machines =
+            machines.into_iter().map(|machine| assembly.add(machine)).collect::<Vec<_>>().into_iter();
+        let lowest = machines.next().unwrap();
+        assembly.expose((lowest, Port::Below(0)), Port::Below(0));
+        machines.fold(lowest, |below, slot| {
+            assembly.wire((below, Port::Above(0)), (slot, Port::Below(0)));
+            slot
+        });
+        self.nodes[station].push((assembly, lowest));
         self.nodes[station].len() - 1
+    }
+
+    /// The machines at this place are gone, and others there.
+    pub(super) fn replace(&mut self, station: usize, place: usize, machines: Vec<Box<dyn Machine>>) {
+        self.add(station, machines);
+        self.nodes[station].swap_remove(place);
+    }
+
+    /// The counters of the lowest machine at a place.
+    pub(super) fn counters(&self, station: usize, place: usize) -> BTreeMap<&'static str, u64> {
+        let mut counters = BTreeMap::new();
+        let (assembly, lowest) = &self.nodes[station][place];
+        assembly.machine(*lowest).counters(&mut |name, value| {
+            counters.insert(name, value);
+        });
+        counters
+    }
+
+    /// From now on the pair loses this share, both ways.
+    pub(super) fn change_loss(&mut self, (a, b): (usize, usize), share: f64) {
+        let loss = Loss::Independent(Fraction::new(share).unwrap());
+        self.link.change(self.now, Some(a), &Change::LossTo(b, loss.clone()));
+        self.link.change(self.now, Some(b), &Change::LossTo(a, loss));
     }
 
     pub(super) fn run(&mut self, until: Instant) {
         loop {
-            let nodes = self.nodes.iter().flatten().filter_map(|node| node.deadline());
-            let Some(next) = nodes.chain(self.link.deadline()).min().filter(|&next| next <= until) else { break };
+            let nodes = self.nodes.iter().flatten().filter_map(|(node, _)| node.deadline());
+            let Some(next) = nodes.chain(self.link.deadline()).min().filter(|&next| next <= until) else {
+                break;
+            };
             self.now = self.now.max(next);
             let now = self.now;
             if self.link.deadline().is_some_and(|at| at <= now) {
@@ -99,10 +122,10 @@ impl Net {
             self.hear();
             for station in 0..self.nodes.len() {
                 for place in 0..self.nodes[station].len() {
-                    if self.nodes[station][place].deadline().is_some_and(|at| at <= now) {
-                        self.nodes[station][place].wake(now);
+                    if self.nodes[station][place].0.deadline().is_some_and(|at| at <= now) {
+                        self.nodes[station][place].0.wake(now);
                         self.drain(station, place);
-                        let after = self.nodes[station][place].deadline();
+                        let after = self.nodes[station][place].0.deadline();
                         assert!(after.is_none_or(|at| at > now), "a deadline that has passed");
                     }
                 }
@@ -112,21 +135,12 @@ impl Net {
         self.now = until;
     }
 
-    pub(super) fn inject(&mut self, station: usize, bytes: Buffer, overheard: bool) {
-        for place in 0..self.nodes[station].len() {
-            let frame = Frame { bytes: bytes.clone(), overheard };
-            self.nodes[station][place].handle(self.now, Port::Below(0), Item::Frame(frame));
-            self.drain(station, place);
-        }
-        self.hear();
-    }
-
     fn hear(&mut self) {
         while let Some(event) = self.link.poll(self.now) {
             if let Event::Delivered { to, frame, overheard, .. } = event {
                 for place in 0..self.nodes[to].len() {
                     let frame = Frame { bytes: frame.clone(), overheard };
-                    self.nodes[to][place].handle(self.now, Port::Below(0), Item::Frame(frame));
+                    self.nodes[to][place].0.handle(self.now, Port::Below(0), Item::Frame(frame));
                     self.drain(to, place);
                 }
             }
@@ -134,7 +148,7 @@ impl Net {
     }
 
     fn drain(&mut self, station: usize, place: usize) {
-        while let Some((_, item)) = self.nodes[station][place].poll(self.now) {
+        while let Some((_, item)) = self.nodes[station][place].0.poll(self.now) {
             if let Item::Frame(frame) = item {
                 self.link.offer(self.now, station, frame.bytes);
             }
@@ -151,313 +165,4 @@ pub(super) fn edge(config: &Config, station: usize, peer: usize, seed: u64) -> B
 pub(super) fn helper(config: &Config, station: usize, ends: [usize; 2], seed: u64) -> Box<dyn Machine> {
     let random = Seed::new(seed, 0).stream(&["helper", &station.to_string()], 0);
     franc::helper(config.clone(), mac(station), ends.map(mac), random).unwrap()
-}
-
-/// Counters of the machine `of` in an assembly cannot be reached through it: machines that tests ask are shared.
-pub(super) struct Watched(pub(super) Rc<RefCell<Box<dyn Machine>>>);
-
-impl Machine for Watched {
-    fn handle(&mut self, now: Instant, port: Port, item: Item) {
-        self.0.borrow_mut().handle(now, port, item);
-    }
-    fn wake(&mut self, now: Instant) {
-        self.0.borrow_mut().wake(now);
-    }
-    fn poll(&mut self, now: Instant) -> Option<(Port, Item)> {
-        self.0.borrow_mut().poll(now)
-    }
-    fn deadline(&self) -> Option<Instant> {
-        self.0.borrow().deadline()
-    }
-}
-
-pub(super) type Shared = Rc<RefCell<Box<dyn Machine>>>;
-
-pub(super) fn watched(machine: Box<dyn Machine>) -> (Box<dyn Machine>, Shared) {
-    let shared = Rc::new(RefCell::new(machine));
-    (Box::new(Watched(shared.clone())), shared)
-}
-
-pub(super) fn counters(machine: &Shared) -> BTreeMap<&'static str, u64> {
-    let mut counters = BTreeMap::new();
-    machine.borrow().counters(&mut |name, value| {
-        counters.insert(name, value);
-    });
-    counters
-}
-
-/// Packets in frames as they are: the unreliable link.
-pub(super) struct Bare {
-    pub(super) local: Mac,
-    pub(super) peer: Mac,
-    pub(super) out: Vec<(Port, Item)>,
-}
-
-impl Bare {
-    pub(super) fn boxed(local: usize, peer: usize) -> Box<dyn Machine> {
-        Box::new(Self { local: mac(local), peer: mac(peer), out: Vec::new() })
-    }
-}
-
-impl Machine for Bare {
-    fn handle(&mut self, _now: Instant, _port: Port, item: Item) {
-        match item {
-            Item::Packet(mut packet) => {
-                let header = ethernet::Header { destination: self.peer, source: self.local, ether_type: ethernet::IPV4 };
-                ethernet::prepend(&mut packet, header);
-                self.out.insert(0, (Port::Below(0), Item::Frame(Frame { bytes: packet, overheard: false })));
-            }
-            Item::Frame(mut frame) if !frame.overheard => {
-                frame.bytes.advance(ethernet::HEADER);
-                self.out.insert(0, (Port::Above(0), Item::Packet(frame.bytes)));
-            }
-            _ => {}
-        }
-    }
-    fn wake(&mut self, _now: Instant) {}
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop()
-    }
-    fn deadline(&self) -> Option<Instant> {
-        None
-    }
-}
-
-/// What came out at the far end.
-#[derive(Debug, Default)]
-pub(super) struct Meter {
-    pub(super) sent: u64,
-    pub(super) received: u64,
-    pub(super) bytes: u64,
-    pub(super) wrong: u64,
-    pub(super) out_of_order: u64,
-    next: u64,
-    pub(super) delays: Vec<(Instant, Duration)>,
-    /// Of a stream: when which byte was first sent.
-    stamps: std::collections::VecDeque<(u64, Instant)>,
-}
-
-pub(super) type SharedMeter = Rc<RefCell<Meter>>;
-
-impl Meter {
-    pub(super) fn shared() -> SharedMeter {
-        Rc::default()
-    }
-
-    pub(super) fn mean_delay_ms(&self, from: Instant) -> f64 {
-        let delays = self.delays.iter().filter(|(at, _)| *at >= from).map(|(_, delay)| delay.as_millis_f64());
-        let (sum, count) = delays.fold((0.0, 0.0), |(sum, count), delay| (sum + delay, count + 1.0));
-        sum / f64::max(count, 1.0)
-    }
-}
-
-/// The byte `i` of packet `id`.
-fn pattern(id: u64, i: usize) -> u8 {
-    (id as u8).wrapping_mul(31).wrapping_add(i as u8).wrapping_mul(167)
-}
-
-/// Packets at a constant rate.
-pub(super) struct Source {
-    pub(super) every: Duration,
-    pub(super) size: usize,
-    pub(super) stop: Instant,
-    pub(super) next: Instant,
-    pub(super) meter: SharedMeter,
-    pub(super) due: bool,
-}
-
-impl Source {
-    /// So many bit/s of packets of `size` bytes, until `stop`.
-    pub(super) fn boxed(rate: u64, size: usize, stop: Instant, meter: &SharedMeter) -> Box<dyn Machine> {
-        let every = Rate::from_bits_per_sec(rate).time_for(size as u64);
-        Box::new(Self { every, size, stop, next: Instant::ZERO, meter: meter.clone(), due: false })
-    }
-}
-
-impl Machine for Source {
-    fn handle(&mut self, _now: Instant, _port: Port, _item: Item) {}
-    fn wake(&mut self, now: Instant) {
-        self.due = self.next <= now && self.next < self.stop;
-    }
-    fn poll(&mut self, now: Instant) -> Option<(Port, Item)> {
-        if !core::mem::take(&mut self.due) {
-            return None;
-        }
-        self.next += self.every;
-        let mut meter = self.meter.borrow_mut();
-        let id = meter.sent;
-        meter.sent += 1;
-        let mut packet: Vec<u8> = (0..self.size).map(|i| pattern(id, i)).collect();
-        packet[..8].copy_from_slice(&id.to_be_bytes());
-        packet[8..16].copy_from_slice(&now.as_nanos().to_be_bytes());
-        Some((Port::Below(0), Item::Packet(Buffer::copy_from(&packet))))
-    }
-    fn deadline(&self) -> Option<Instant> {
-        (self.next < self.stop).then_some(self.next)
-    }
-}
-
-/// Takes what a [`Source`] sent, and holds it against what it should be.
-pub(super) struct Sink {
-    pub(super) meter: SharedMeter,
-}
-
-impl Sink {
-    pub(super) fn boxed(meter: &SharedMeter) -> Box<dyn Machine> {
-        Box::new(Self { meter: meter.clone() })
-    }
-}
-
-impl Machine for Sink {
-    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
-        let Item::Packet(packet) = item else { return };
-        let mut meter = self.meter.borrow_mut();
-        let (Some(id), Some(sent)) = (packet.first_chunk::<8>(), packet.get(8..16)) else {
-            meter.wrong += 1;
-            return;
-        };
-        let id = u64::from_be_bytes(*id);
-        if id >= meter.sent || packet.iter().enumerate().skip(16).any(|(i, &byte)| byte != pattern(id, i)) {
-            meter.wrong += 1;
-            return;
-        }
-        meter.out_of_order += u64::from(id < meter.next);
-        meter.next = meter.next.max(id + 1);
-        meter.received += 1;
-        meter.bytes += packet.len() as u64;
-        let sent = Instant::from_nanos(u64::from_be_bytes(sent.try_into().unwrap()));
-        meter.delays.push((now, now.since(sent)));
-    }
-    fn wake(&mut self, _now: Instant) {}
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        None
-    }
-    fn deadline(&self) -> Option<Instant> {
-        None
-    }
-}
-
-pub(super) fn address(station: usize) -> SocketAddr {
-    format!("10.0.0.{}:{}", station + 1, 6000 + station).parse().unwrap()
-}
-
-/// One end of a TCP connection: `from` sends as much as it may.
-pub(super) fn tcp_end(station: usize, listens: bool, mtu: u32, congestion: tcp::Congestion) -> Box<dyn Machine> {
-    let config = tcp::Config { mtu, congestion, ..tcp::Config::default() };
-    let random = Seed::new(5, 0).stream(&["tcp", &station.to_string()], 0);
-    let own = address(station);
-    Box::new(Tcp::new(config, listens.then(|| own.port()), vec![own.ip()], random))
-}
-
-const STREAM: StreamId = StreamId(0);
-
-/// Sends a stream for ever.
-pub(super) struct BulkSource {
-    pub(super) local: SocketAddr,
-    pub(super) remote: SocketAddr,
-    writer: StreamWriter,
-    offset: u64,
-    meter: SharedMeter,
-    out: std::collections::VecDeque<StreamItem>,
-    begun: bool,
-}
-
-impl BulkSource {
-    pub(super) fn boxed(local: usize, remote: usize, meter: &SharedMeter) -> Box<dyn Machine> {
-        Box::new(Self {
-            local: address(local),
-            remote: address(remote),
-            writer: StreamWriter::default(),
-            offset: 0,
-            meter: meter.clone(),
-            out: Default::default(),
-            begun: false,
-        })
-    }
-
-    fn write(&mut self) {
-        loop {
-            let data: Vec<u8> = (0..8_192).map(|i| byte_at(self.offset + i)).collect();
-            let Some((item, len)) = self.writer.write(&data) else { return };
-            self.offset += len as u64;
-            self.out.push_back(item);
-        }
-    }
-}
-
-fn byte_at(offset: u64) -> u8 {
-    (offset ^ (offset >> 8).wrapping_mul(31) ^ (offset >> 16)) as u8
-}
-
-impl Machine for BulkSource {
-    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
-        let Item::Stream(_, item) = item else { return };
-        match item {
-            StreamItem::Credit(credit) => {
-                self.writer.credit(credit);
-                self.write();
-            }
-            StreamItem::Transmitted(until) => self.meter.borrow_mut().stamps.push_back((until, now)),
-            StreamItem::Opened => self.write(),
-            _ => {}
-        }
-    }
-    fn wake(&mut self, _now: Instant) {
-        if !core::mem::replace(&mut self.begun, true) {
-            self.out.push_back(StreamItem::Open { local: self.local, remote: self.remote });
-        }
-    }
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front().map(|item| (Port::Below(0), Item::Stream(STREAM, item)))
-    }
-    fn deadline(&self) -> Option<Instant> {
-        (!self.begun).then_some(Instant::ZERO)
-    }
-}
-
-/// Reads what a [`BulkSource`] wrote.
-pub(super) struct BulkSink {
-    reader: StreamReader,
-    offset: u64,
-    meter: SharedMeter,
-    out: std::collections::VecDeque<(StreamId, StreamItem)>,
-}
-
-impl BulkSink {
-    pub(super) fn boxed(meter: &SharedMeter) -> Box<dyn Machine> {
-        let reader = StreamReader::new(4 << 20);
-        Box::new(Self { reader, offset: 0, meter: meter.clone(), out: Default::default() })
-    }
-}
-
-impl Machine for BulkSink {
-    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
-        let Item::Stream(id, item) = item else { return };
-        match item {
-            StreamItem::Open { .. } => {
-                let grant = self.reader.first_grant();
-                self.out.push_back((id, grant));
-            }
-            StreamItem::Data(data) => {
-                let mut meter = self.meter.borrow_mut();
-                meter.wrong += data.iter().zip(self.offset..).filter(|(byte, at)| **byte != byte_at(*at)).count() as u64;
-                self.offset += data.len() as u64;
-                meter.bytes += data.len() as u64;
-                while let Some((_, at)) = meter.stamps.pop_front_if(|(until, _)| *until <= self.offset) {
-                    meter.delays.push((now, now.since(at)));
-                }
-                if let Some(grant) = self.reader.consumed(data.len()) {
-                    self.out.push_back((id, grant));
-                }
-            }
-            _ => {}
-        }
-    }
-    fn wake(&mut self, _now: Instant) {}
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front().map(|(id, item)| (Port::Below(0), Item::Stream(id, item)))
-    }
-    fn deadline(&self) -> Option<Instant> {
-        None
-    }
 }

@@ -4,7 +4,7 @@
 //!  0               1               2               3
 //!  0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7
 //! +-------+-------+---------------+-------------------------------+
-//! |Version| Type  | . . .|V|U|R|A|C|           Check ...          |   every packet
+//! |Version| Type  | . .|B|V|U|R|A|C|           Check ...          |   every packet
 //! +-------+-------+---------------+-------------------------------+
 //! |           ... Check           |         Association ...       |
 //! +-------------------------------+-------------------------------+
@@ -24,6 +24,7 @@
 //! - **C**(oded): where else is the index of the one symbol stands a bitmap of the symbols that were summed up. Over
 //!   GF(2^8) each has a coefficient, drawn from block and sequence (see `combination`). With **V**(ector), which helpers
 //!   need that recode, packed coefficients stand there instead.
+//! - **B**(ehind): packets wait at the encoder's input for longer than acknowledgements take.
 //! - **Block** counts from 0 for each direction of an association, **Sequence** the ENC packets of whoever sent this one.
 //!   **Added** is the number of symbols that the block has so far.
 //! - **Symbol**: without the zeros at its end.
@@ -45,10 +46,12 @@
 //!
 //! HELLO: `| Own session (32) | Peer's session, or 0 (32) | Profile (32) |`.
 
+mod feedback;
+
 use core::hash::Hasher;
 
-use hopcast_code::rlnc::packed_len;
 use hopcast_code::field::Gf2;
+use hopcast_code::rlnc::packed_len;
 use hopcast_core::Buffer;
 use hopcast_wire::ethernet::{self, Mac};
 use siphasher::sip::SipHasher13;
@@ -74,6 +77,7 @@ const ACKNOWLEDGES: u8 = 2;
 const RELAYED: u8 = 4;
 const UP: u8 = 8;
 const VECTOR: u8 = 16;
+const BEHIND: u8 = 32;
 
 /// The type of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +109,7 @@ pub(super) struct Enc<'a> {
     pub(super) sequence: u16,
     pub(super) added: u8,
     pub(super) coding: Coding<'a>,
+    pub(super) behind: bool,
     pub(super) ack: Option<Ack>,
     pub(super) report: Option<Report>,
     pub(super) symbol: &'a [u8],
@@ -189,83 +194,6 @@ pub(super) fn report_len(config: &Config) -> usize {
     }
 }
 
-impl Ack {
-    /// How long it is on the wire.
-    pub(super) fn len(&self, block: u8) -> usize {
-        ACK_FIXED + self.blocks.len() * (1 + bitmap_len(block))
-    }
-
-    fn emit(&self, block: u8, out: &mut Buffer) {
-        out.append(&self.number.to_be_bytes());
-        self.heard.emit(out);
-        self.helper.emit(out);
-        out.append(&self.base.to_be_bytes());
-        out.append(&[self.blocks.len() as u8]);
-        for known in &self.blocks {
-            known.emit(block, out);
-        }
-    }
-
-    fn parse(bytes: &mut Reader<'_>, block: u8) -> Result<Self, Refused> {
-        let number = bytes.u32("number")?;
-        let (heard, helper) = (Heard::parse(bytes)?, Heard::parse(bytes)?);
-        let (base, count) = (bytes.u32("base")?, bytes.u8("count")?);
-        if usize::from(count) > MOST_LISTED {
-            return Err(Refused::Invalid { field: "count" });
-        }
-        let blocks = (0..count).map(|_| Known::parse(bytes, block)).collect::<Result<_, _>>()?;
-        Ok(Self { number, heard, helper, base, blocks })
-    }
-}
-
-impl Heard {
-    fn emit(self, out: &mut Buffer) {
-        out.append(&self.next.to_be_bytes());
-        out.append(&self.received.to_be_bytes());
-    }
-
-    fn parse(bytes: &mut Reader<'_>) -> Result<Self, Refused> {
-        Ok(Self { next: bytes.u16("highest")?, received: bytes.u16("received")? })
-    }
-}
-
-impl Known {
-    fn emit(self, block: u8, out: &mut Buffer) {
-        out.append(&[self.rank]);
-        out.append(&self.symbols.bytes()[..bitmap_len(block)]);
-    }
-
-    fn parse(bytes: &mut Reader<'_>, block: u8) -> Result<Self, Refused> {
-        let rank = bytes.u8("rank")?;
-        let symbols = Bits::from_bytes(bytes.take(bitmap_len(block), "bitmap")?);
-        if rank > block || symbols.count() > u32::from(rank) || symbols.beyond(block) {
-            return Err(Refused::Invalid { field: "rank" });
-        }
-        Ok(Self { rank, symbols })
-    }
-}
-
-impl Report {
-    fn emit(self, config: &Config, out: &mut Buffer) {
-        self.heard.emit(out);
-        if config.plan == Plan::Deficit {
-            out.append(&self.told.to_be_bytes());
-            out.append(&[self.block as u8]);
-            self.known.emit(config.block, out);
-        }
-    }
-
-    fn parse(bytes: &mut Reader<'_>, about: u32, config: &Config) -> Result<Self, Refused> {
-        let heard = Heard::parse(bytes)?;
-        if config.plan != Plan::Deficit {
-            return Ok(Self { heard, told: 0, block: about, known: Known::default() });
-        }
-        let (told, ends) = (bytes.u16("told")?, bytes.u8("block")?);
-        let block = about.saturating_add_signed(i32::from(ends.wrapping_sub(about as u8) as i8));
-        Ok(Self { heard, told, block, known: Known::parse(bytes, config.block)? })
-    }
-}
-
 /// Puts a packet into a frame.
 pub(super) fn emit(addresses: (Mac, Mac), common: Common, packet: &Packet<'_>, config: &Config) -> Buffer {
     let mut out = Buffer::copy_from(&[]);
@@ -278,7 +206,8 @@ pub(super) fn emit(addresses: (Mac, Mac), common: Common, packet: &Packet<'_>, c
             };
             let acknowledges = if enc.ack.is_some() { ACKNOWLEDGES } else { 0 };
             let relayed = if enc.report.is_some() { RELAYED } else { 0 };
-            (Type::Enc, coded | acknowledges | relayed)
+            let behind = if enc.behind { BEHIND } else { 0 };
+            (Type::Enc, coded | acknowledges | relayed | behind)
         }
         Packet::Ack(_) => (Type::Ack, 0),
         Packet::Hello(_) => (Type::Hello, 0),
@@ -370,7 +299,7 @@ fn parse_enc<'a>(bytes: &mut Reader<'a>, flags: u8, config: &Config) -> Result<E
     if symbol.len() > usize::from(config.symbol) {
         return Err(Refused::Invalid { field: "symbol" });
     }
-    Ok(Enc { block, sequence, added, coding, ack, report, symbol })
+    Ok(Enc { block, sequence, added, coding, behind: flags & BEHIND != 0, ack, report, symbol })
 }
 
 /// SipHash-1-3 of the packet with its check taken for zero; against accidents, not against forgers.

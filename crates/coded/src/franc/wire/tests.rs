@@ -17,6 +17,7 @@ fn a_systematic_packet_is_these_bytes() {
         sequence: 0x0506,
         added: 8,
         coding: Coding::Symbol(7),
+        behind: false,
         ack: None,
         report: None,
         symbol: b"symbol\0\0\0",
@@ -95,7 +96,7 @@ proptest! {
         block: u32, sequence: u16, index in 0u8..64, sum in proptest::option::of(any::<u64>()),
         ack in proptest::option::of(ack()),
         report in proptest::option::of((heard(), known(), any::<u16>())),
-        mut symbol in proptest::collection::vec(any::<u8>(), 1..200), association: u32, up: bool,
+        mut symbol in proptest::collection::vec(any::<u8>(), 1..200), association: u32, up: bool, behind: bool,
     ) {
         let config = Config::default().with_helper();
         symbol.push(1);
@@ -103,7 +104,7 @@ proptest! {
         let coding = sum.map_or(Coding::Symbol(index), among);
         let report = report.map(|(heard, known, told)| Report { heard, told, block, known });
         let enc = || Enc {
-            block, sequence, added: 64, coding, ack: ack.clone(), report, symbol: &symbol,
+            block, sequence, added: 64, coding, behind, ack: ack.clone(), report, symbol: &symbol,
         };
         let common = Common { association, up };
         let frame = emit(ADDRESSES, common, &Packet::Enc(enc()), &config);

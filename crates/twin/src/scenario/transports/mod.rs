@@ -69,7 +69,7 @@ impl fmt::Display for Port {
     }
 }
 
-static PROTOCOLS: [Protocol; 10] = [
+static PROTOCOLS: [Protocol; 11] = [
     Protocol {
         name: "udp",
         offers: Ports(&[Port::Datagram]),
@@ -104,6 +104,13 @@ static PROTOCOLS: [Protocol; 10] = [
         needs: Port::Packet,
         about: "TCP with Vegas, which reads congestion from round trips, and selective acknowledgements",
         layer: options::tcp_vegas,
+    },
+    Protocol {
+        name: "split-bbr",
+        offers: Ports(&[Port::Stream]),
+        needs: Port::Packet,
+        about: "TCP with BBR that ends at every node of the way and begins anew; must stand on the hosts",
+        layer: options::split_bbr,
     },
     Protocol {
         name: "btp",
@@ -265,6 +272,12 @@ fn check(layers: &[Named], node: &Node) -> Result<(), Diagnostic> {
             return Err(node.error(format!(
                 "`over`: `{}` ends TCP connections, and `{}` makes none: use `tunnel` over `brtp`",
                 lower.name, upper.name
+            )));
+        }
+        if matches!(pair[0].layer, Layer::Split(_)) {
+            return Err(node.error(format!(
+                "`over`: `{}` ends at every node, so nothing can carry it inside: write it alone",
+                upper.name
             )));
         }
         if lower.offers.has(upper.needs) {

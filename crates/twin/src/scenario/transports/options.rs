@@ -157,6 +157,13 @@ pub(super) fn tcp_vegas(name: &'static str, options: Option<&Node>) -> Result<La
     tcp(tcp::Congestion::Vegas, name, options)
 }
 
+pub(super) fn split_bbr(name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {
+    match tcp(tcp::Congestion::Bbr, name, options)? {
+        Layer::Tcp(config) => Ok(Layer::Split(config)),
+        layer => Ok(layer),
+    }
+}
+
 fn tcp(congestion: tcp::Congestion, name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {
     let mut config = tcp::Config { congestion, ..tcp::Config::default() };
     let Some(options) = options else { return Ok(Layer::Tcp(config)) };

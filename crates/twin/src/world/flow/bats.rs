@@ -100,6 +100,20 @@ impl Tree {
         &self.carriers[0]
     }
 
+    /// The first carrier after the root.
+    pub(super) fn beside_root(&self) -> Option<SocketAddr> {
+        self.root().children.first().map(|&place| self.carriers[place].address)
+    }
+
+    /// The carriers between the ends of a single way, each with its node, its address and the next one's.
+    pub(super) fn between(&self) -> impl Iterator<Item = (NodeId, SocketAddr, SocketAddr)> {
+        let between = self.carriers.iter().filter(|carrier| !carrier.parents.is_empty());
+        between.filter_map(|carrier| {
+            let next = *carrier.children.first()?;
+            Some((carrier.node, carrier.address, self.carriers[next].address))
+        })
+    }
+
     /// The edge at a node.
     fn end(&self, node: NodeId) -> Option<&Carrier> {
         let ends = |carrier: &&Carrier| carrier.parents.is_empty() || carrier.children.is_empty();

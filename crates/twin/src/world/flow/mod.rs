@@ -67,6 +67,8 @@ pub(super) fn build_flow(
         route: routes.into_iter().next().unwrap_or_default(),
         meters: Meters::new(flow.to.len(), scenario.measure, scenario.duration),
     };
+    // Where every node ends the connection, the sender's goes to the next one.
+    let source = parts.next_hop(source);
     let (sender, receivers) = parts.applications(source)?;
     let mut sites = Sites { scenario, flow, nodes, machines: Vec::new() };
     let receivers = receivers.into_iter().zip(&flow.to).map(|(application, &to)| {
@@ -80,6 +82,7 @@ pub(super) fn build_flow(
     parts.gateways(&mut sites, source)?;
     parts.relays(&mut sites)?;
     parts.between_segments(&mut sites)?;
+    parts.splits(&mut sites)?;
     let Sites { machines, .. } = sites;
     Ok(RunningFlow { meters: parts.meters, machines, frame: u64::from(parts.mtu) + ETHERNET })
 }
@@ -114,7 +117,7 @@ impl Parts<'_> {
         let several = over.len() > 1 + above_udp;
         let name = |name: &'static str| if several { name } else { "" };
         let mut foot = match &over[last] {
-            Layer::Tcp(_) => sites.tcp(node, port)?,
+            Layer::Tcp(_) | Layer::Split(_) => sites.tcp(node, port)?,
             Layer::Franc(config) => {
                 let (edge, foot) = self.franc_end(sites, node, config)?;
                 sites.stand(name("franc"), node, edge, foot)
@@ -127,7 +130,7 @@ impl Parts<'_> {
                 Layer::Udp if depth == last => continue,
                 Layer::Franc(_) => continue,
                 Layer::Udp => ("udp", Box::new(Udp::new(ends.local, HOP_LIMIT))),
-                Layer::Tcp(config) => {
+                Layer::Tcp(config) | Layer::Split(config) => {
                     let port = flow.to.contains(&node).then_some(port);
                     let config = self.tcp(config, node, depth);
                     ("tcp", Box::new(Tcp::new(config, port, vec![ends.local.ip()], self.random(node, depth))))
@@ -153,6 +156,36 @@ impl Parts<'_> {
             foot = sites.stand(name(machine.0), node, machine.1, foot);
         }
         Ok(foot)
+    }
+
+    /// Whom the sender's application opens its connection to.
+    fn next_hop(&self, source: Ends) -> Ends {
+        match self.flow.over.as_slice() {
+            [Layer::Split(_)] => Ends { remote: self.tree.beside_root().unwrap_or(source.remote), ..source },
+            _ => source,
+        }
+    }
+
+    /// Puts two TCPs on each node between the ends, joined to each other.
+    fn splits(&self, sites: &mut Sites<'_>) -> Result<(), String> {
+        let [Layer::Split(config)] = self.flow.over.as_slice() else { return Ok(()) };
+        for (node, own, next) in self.tree.between() {
+            let name = &self.scenario.nodes[node].name;
+            let mut random = self.random(node, 0);
+            let mut side = |listens: Option<u16>| {
+                let config = self.tcp(config, node, 0);
+                Box::new(Tcp::new(config, listens, vec![own.ip()], random.fork()))
+            };
+            let onwards = SocketAddr::new(own.ip(), own.port() + 1);
+            let foot = sites.tcp(node, own.port())?;
+            let left = sites.stand(name, node, side(Some(own.port())), foot);
+            let foot = sites.tcp(node, onwards.port())?;
+            let right = sites.stand(name, node, side(None), foot);
+            let splice = sites.put(name, node, Box::new(proxy::Splice::towards(onwards, next)));
+            sites.plug(node, (splice, Port::Below(0)), left);
+            sites.plug(node, (splice, Port::Below(1)), right);
+        }
+        Ok(())
     }
 
     /// The TCP that ends a client's connections, joined to the edge that carries them on; says which port takes the

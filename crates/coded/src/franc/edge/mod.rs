@@ -1,0 +1,197 @@
+//! An end of a segment: an encoder and a decoder, a packet port above and a frame port below.
+
+mod receiving;
+mod sending;
+
+use std::collections::VecDeque;
+
+use hopcast_code::field::{Field, Gf2, Gf256};
+use hopcast_core::{Duration, Instant, Item, Machine, Port, Stream, earliest};
+use hopcast_wire::ethernet::Mac;
+
+use super::acks::Acks;
+use super::config::{self, Config, Links, Losses};
+use super::decoder::Decoder;
+use super::encoder::Encoder;
+use super::estimate::Estimate;
+use super::gate::Gate;
+use super::input::Input;
+use super::session::Session;
+
+/// A helper that has not been heard for so long is taken to be gone.
+const HELPER_GONE: Duration = Duration::from_millis(500);
+
+/// One end of a segment, of which `local` and `peer` are the Ethernet addresses of its two ends.
+///
+/// # Errors
+///
+/// What [`Config::validate`] says.
+pub fn edge(config: Config, local: Mac, peer: Mac, random: Stream) -> Result<Box<dyn Machine>, String> {
+    config.validate()?;
+    Ok(match config.field {
+        config::Field::Binary => Box::new(Edge::<Gf2>::new(config, local, peer, random)),
+        config::Field::Binary8 => Box::new(Edge::<Gf256>::new(config, local, peer, random)),
+    })
+}
+
+/// One end of a segment; see the [module's documentation](super).
+pub(super) struct Edge<F: Field> {
+    config: Config,
+    local: Mac,
+    peer: Mac,
+    session: Session,
+    input: Input,
+    encoder: Encoder<F>,
+    decoder: Decoder<F>,
+    acks: Acks,
+    gate: Gate,
+    /// In PlayNCool's terms, for what this end sends.
+    e1: Estimate,
+    e2: Estimate,
+    e3: Estimate,
+    /// Whether packets have to wait for long at the input.
+    behind: bool,
+    /// When the helper was last heard.
+    helper_heard: Option<Instant>,
+    out: VecDeque<(Port, Item)>,
+    counters: Counters,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    packets_received: u64,
+    frames_sent: u64,
+    acks_sent: u64,
+    hellos_sent: u64,
+    acks_received: u64,
+    restarts: u64,
+    symbols_lost_in_restarts: u64,
+    too_big: u64,
+    refused: u64,
+    damaged: u64,
+    malformed: u64,
+    foreign: u64,
+    mismatched: u64,
+}
+
+impl<F: Field> Edge<F> {
+    pub(super) fn new(config: Config, local: Mac, peer: Mac, mut random: Stream) -> Self {
+        Self {
+            session: Session::new(config.profile(), random.fork()),
+            input: Input::new(config.queue, config.mtu),
+            encoder: Encoder::new(config.clone(), random.bits()),
+            decoder: Decoder::new(config.clone()),
+            acks: Acks::new(&config),
+            gate: Gate::default(),
+            e1: Estimate::default(),
+            e2: Estimate::default(),
+            e3: Estimate::default(),
+            behind: false,
+            helper_heard: None,
+            out: VecDeque::new(),
+            counters: Counters::default(),
+            config,
+            local,
+            peer,
+        }
+    }
+
+    /// Whether what this end sends goes up.
+    fn is_up(&self) -> bool {
+        self.local < self.peer
+    }
+
+    fn losses(&self) -> Losses {
+        match self.config.links {
+            Links::Given(losses) => losses,
+            Links::Measured => Losses { e1: self.e1.loss(), e2: self.e2.loss(), e3: self.e3.loss() },
+        }
+    }
+
+    fn is_helped(&self, now: Instant) -> bool {
+        self.config.helper && self.helper_heard.is_some_and(|heard| now.since(heard) < HELPER_GONE)
+    }
+}
+
+impl<F: Field> Machine for Edge<F> {
+    fn handle(&mut self, now: Instant, port: Port, item: Item) {
+        match (port, item) {
+            (Port::Above(_), Item::Packet(packet)) => self.receive_packet(now, packet),
+            (Port::Below(_), Item::Frame(frame)) => self.receive_frame(now, &frame),
+            _ => self.counters.refused += 1,
+        }
+        self.send(now);
+    }
+
+    fn wake(&mut self, now: Instant) {
+        self.send(now);
+    }
+
+    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+        self.out.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        if let Some(opens) = self.gate.deadline() {
+            return Some(opens);
+        }
+        let mut next = self.session.deadline();
+        if self.session.association().is_some() {
+            let gathered = self.input.since().filter(|_| self.gate.is_idle());
+            let gathered =
+                gathered.filter(|_| self.encoder.has_room()).map(|since| since + self.config.gather);
+            let idle = self.gate.idle_at().filter(|_| !self.input.is_empty());
+            for at in [self.encoder.deadline(), self.acks.deadline(), gathered, idle] {
+                next = earliest(next, at);
+            }
+        }
+        next
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        let Counters {
+            packets_received,
+            frames_sent,
+            acks_sent,
+            hellos_sent,
+            acks_received,
+            restarts,
+            symbols_lost_in_restarts,
+            too_big,
+            refused,
+            damaged,
+            malformed,
+            foreign,
+            mismatched,
+        } = self.counters;
+        let (encoder, decoder) = (self.encoder.counters, self.decoder.counters);
+        for (name, value) in [
+            ("packets_sent", self.input.taken()),
+            ("packets_received", packets_received),
+            ("packets_dropped_at_input", self.input.dropped()),
+            ("packets_too_big", too_big),
+            ("frames_sent", frames_sent),
+            ("symbols_sent", encoder.symbols),
+            ("symbols_sent_again", encoder.again),
+            ("coded_sent", encoder.coded),
+            ("acks_sent", acks_sent),
+            ("acks_received", acks_received),
+            ("hellos_sent", hellos_sent),
+            ("blocks_acknowledged", encoder.blocks),
+            ("block_transmissions", encoder.block_packets),
+            ("timeouts", encoder.timeouts),
+            ("innovative_received", decoder.innovative),
+            ("redundant_received", decoder.redundant),
+            ("out_of_window", decoder.outside),
+            ("restarts", restarts),
+            ("symbols_lost_in_restarts", symbols_lost_in_restarts),
+            ("refused", refused),
+            ("damaged", damaged),
+            ("malformed", malformed),
+            ("foreign", foreign),
+            ("mismatched", mismatched),
+        ] {
+            report(name, value);
+        }
+    }
+}
