@@ -39,7 +39,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "name: bulk,",
         "nmae: bulk,",
-        "bad.yaml:10:7: unknown key `nmae` in a flow: did you mean `name`? (allowed here: name, from, to, over, app, ip)",
+        "bad.yaml:10:7: unknown key `nmae` in a flow: did you mean `name`? (allowed here: name, from, to, over, app, ip, paths)",
     ),
     (
         "delay: 1ms",
@@ -187,6 +187,38 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("to: n2", "to: n0", "bad.yaml:10:33: `to`: a flow needs another node to go to than it comes from"),
     ("to: n2,", "", "bad.yaml:10:5: a flow needs `to`, for example `to: n6`"),
     (
+        "to: n2",
+        "to: [n2, n1]",
+        "bad.yaml:10:33: `to`: `tcp-cubic` has one receiver; several are served by `btp` and `brtp`",
+    ),
+    ("to: n2", "to: [n2, n2]", "bad.yaml:10:38: `to`: `n2` stands here twice"),
+    ("to: n2", "to: []", "bad.yaml:10:33: `to`: expected a node, found an empty list"),
+    (
+        "over: tcp-cubic",
+        "paths: 2, over: tcp-cubic",
+        "bad.yaml:10:44: `paths`: `tcp-cubic` takes one way; several are taken by `btp`, `brtp` and `bats-proxy`",
+    ),
+    (
+        "over: tcp-cubic",
+        "over: [udp, bats-proxy]",
+        "bad.yaml:10:43: `over`: `bats-proxy` ends TCP connections, and `udp` makes none: use `tunnel` over `brtp`",
+    ),
+    (
+        "over: tcp-cubic",
+        "over: [split-bbr, tunnel]",
+        "bad.yaml:10:43: `over`: `split-bbr` ends at every node, so nothing can carry it inside: write it alone",
+    ),
+    (
+        "over: tcp-cubic",
+        "over: { brtp: { batch-size: 12 } }",
+        "bad.yaml:10:65: `batch-size`: expected 4, 8, 16 or 32, found `12`",
+    ),
+    (
+        "over: tcp-cubic",
+        "over: [tcp-cubic, { franc: { overshoot: 5 % } }]",
+        "bad.yaml:10:77: `overshoot`: only `plan: budget` has one",
+    ),
+    (
         "over: tcp-cubic",
         "over: tcp-cubik",
         "bad.yaml:10:43: there is no transport `tcp-cubik`: did you mean `tcp-cubic`? (transports: udp, tcp-cubic, tcp-bbr, tcp-reno, tcp-vegas, split-bbr, btp, brtp, bats-proxy, franc, tunnel)",
@@ -319,7 +351,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "  chain:\n",
         "  links: [{ medium: [n0, n1], duplex: half }]\n  chain:\n",
-        "bad.yaml:4:31: unknown key `duplex` in a medium (allowed here: name, medium, rate, delay, loss, jitter, reorder, duplicate, corrupt, queue, mtu)",
+        "bad.yaml:4:31: unknown key `duplex` in a medium (allowed here: name, medium, rate, delay, loss, jitter, reorder, duplicate, corrupt, queue, mtu, mac, pairs)",
     ),
     ("  chain:\n", "  nodes: [n1]\n  chain:\n", "bad.yaml:6:5: the node name `n1` is taken already"),
     (
@@ -345,7 +377,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "duration: 10s",
         "duration: 10s\nroles: { helpr: n1 }",
-        "bad.yaml:2:10: unknown key `helpr` in `roles`: did you mean `helper`? (allowed here: helper, relay)",
+        "bad.yaml:2:10: unknown key `helpr` in `roles`: did you mean `helper`? (allowed here: helper, proxy, relay)",
     ),
     (
         "duration: 10s",
@@ -361,7 +393,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "duration: 10s",
         "duration: 10s\nsweep: { flows.bulk.oevr: [udp] }",
-        "bad.yaml:2:10: unknown key `oevr` in a flow: did you mean `over`? (allowed here: name, from, to, over, app, ip)",
+        "bad.yaml:2:10: unknown key `oevr` in a flow: did you mean `over`? (allowed here: name, from, to, over, app, ip, paths)",
     ),
     (
         "duration: 10s",
@@ -455,7 +487,7 @@ const WRONG_SETS: &[(&str, &str)] = &[
     ),
     (
         "flows.bulk.ovr=udp",
-        "--set flows.bulk.ovr=udp: unknown key `ovr` in a flow: did you mean `over`? (allowed here: name, from, to, over, app, ip)",
+        "--set flows.bulk.ovr=udp: unknown key `ovr` in a flow: did you mean `over`? (allowed here: name, from, to, over, app, ip, paths)",
     ),
     (
         "topology.chian.hops=3",
