@@ -3,7 +3,7 @@
 CARGO ?= cargo
 PURE := hopcast-core hopcast-code hopcast-wire hopcast-link hopcast-coded hopcast-host hopcast-peers
 
-.PHONY: run test check lint unit docs purity deny bench clean
+.PHONY: run test check lint unit docs purity deny fuzz miri bench bench-codes clean
 
 ## Send a real file over six lossy hops under each transport; print the table, write the report.
 run:
@@ -15,7 +15,7 @@ run:
 ## Set up and pass every test.
 test:
 	@scripts/setup test
-	@scripts/require $(MAKE) --no-print-directory lint docs unit purity deny
+	@scripts/require $(MAKE) --no-print-directory lint docs unit purity deny fuzz
 	@echo "make test: all passed"
 
 ## Format, clippy and the fast tests, in under three minutes.
@@ -39,9 +39,21 @@ purity:
 deny:
 	@scripts/deny
 
-## Packet-hops a second of the engine, on this machine.
+## A few seconds of each fuzz target, with the same seed each time. For longer: scripts/fuzz SECONDS [TARGET ...]
+fuzz:
+	@scripts/fuzz --smoke
+
+## Undefined behaviour in the codes, as far as Miri can interpret them. Takes minutes, so it is no part of `make test`.
+miri:
+	@scripts/miri
+
+## Packet-hops a second of the engine, on this machine. The codes beside their rivals are `make bench-codes`.
 bench:
 	$(CARGO) run --release --quiet --package hopcast-bench --bin packet-hops
+
+## The codes beside memcpy, XOR, ISA-L and the crates that one would pick instead; a few minutes. See bench/README.md.
+bench-codes:
+	$(CARGO) run --release --quiet --locked --manifest-path bench/codes/Cargo.toml --target-dir target/bench-codes
 
 clean:
 	$(CARGO) clean

@@ -6,7 +6,8 @@ use crate::field::Symbols;
 
 const LINE: usize = 64;
 
-/// Slots of `len` bytes. Vectors that straddle no cache line are faster by a third (`codes-speed.md`: 77 against 55).
+/// Slots of `len` bytes. Vectors that straddle no cache line are faster by a third (measured on Zen 4: 77 GB/s against
+/// 55).
 #[derive(Debug)]
 pub(crate) struct Store {
     bytes: Vec<u8>,

@@ -1,5 +1,7 @@
 //! The committed degree tables are what the offline tool finds, and what it finds is right.
 
+#[path = "overhead/degrees.rs"]
+mod overhead;
 #[path = "../examples/bats_degrees/program.rs"]
 mod program;
 #[path = "../examples/bats_degrees/table.rs"]
@@ -18,12 +20,25 @@ fn the_tool_run_again_finds_the_committed_tables() {
         }
         let found = table::rounded(&table::default_solution(batch, q).expect("a solution"));
         let committed: Vec<_> = Degrees::table(batch, q).expect("a table").iter().collect();
-        assert_eq!(found.len(), committed.len(), "q {q}, M {batch}");
-        for ((degree, share), (committed, of_committed)) in found.iter().zip(&committed) {
-            assert_eq!(degree, committed, "q {q}, M {batch}");
-            // Rounded to 10^-6, and a machine's logarithm may differ in its last bit.
-            assert!((share - of_committed).abs() < 1e-5, "q {q}, M {batch}, degree {degree}");
-        }
+        assert_same(&found, &committed, &format!("q {q}, M {batch}"));
+    }
+}
+
+#[test]
+fn the_tool_run_again_finds_the_tables_by_which_overhead_is_measured() {
+    let ranks = overhead::RANKS.map(|percent| percent / 100.0);
+    for (symbols, committed) in overhead::TABLES {
+        let found = solve(Demand { ranks: &ranks, eta: 0.01, symbols }).expect("a solution");
+        assert_same(&table::rounded(&found), committed, &format!("K {symbols}"));
+    }
+}
+
+fn assert_same(found: &[(usize, f64)], committed: &[(usize, f64)], of: &str) {
+    assert_eq!(found.len(), committed.len(), "{of}");
+    for ((degree, share), (committed, of_committed)) in found.iter().zip(committed) {
+        assert_eq!(degree, committed, "{of}");
+        // Rounded to 10^-6, and a machine's logarithm may differ in its last bit.
+        assert!((share - of_committed).abs() < 1e-5, "{of}, degree {degree}");
     }
 }
 

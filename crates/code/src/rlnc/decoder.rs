@@ -3,7 +3,7 @@
 use super::tableau::{Column, Tableau};
 use super::{Coding, Coefficients, Error, Outcome, Packet, Shape};
 use crate::field::{Field, Gf256};
-use crate::store::Store;
+use crate::store::Heap;
 
 /// Takes packets of one generation, gives its symbols as soon as they can be known.
 ///
@@ -17,10 +17,12 @@ pub struct Decoder<F: Field = Gf256> {
     shape: Shape,
     generation: u32,
     tableau: Tableau<F>,
-    /// Payloads as they arrived, each in the slot of its [`Column`].
-    received: Store,
-    /// Symbols that were computed, each in its own slot.
-    computed: Store,
+    /// Payloads as they arrived, and symbols that were computed.
+    payloads: Heap,
+    /// For each [`Column`], where the payload is of which it holds the coefficients. 0 while it holds none.
+    payload_at: Vec<usize>,
+    /// Where each symbol can be read.
+    symbol_at: Vec<usize>,
     /// Rows of the tableau that are recipes, but whose symbols have not been computed.
     ready: Vec<usize>,
     /// Indices of the symbols that can be read, in the order in which they became so.
@@ -28,9 +30,13 @@ pub struct Decoder<F: Field = Gf256> {
     /// How many of those have been polled.
     polled: usize,
     decoded: Vec<u64>,
+    /// How many of the known ones have been entered there.
+    entered: usize,
     matrix: Vec<u8>,
-    offsets: Vec<usize>,
 }
+
+/// Where a symbol is that cannot be read yet.
+const NOWHERE: usize = usize::MAX;
 
 /// Rows that are computed together: enough that their sources stay in cache, few enough that their coefficients do.
 const TOGETHER: usize = 64;
@@ -43,14 +49,15 @@ impl<F: Field> Decoder<F> {
             shape,
             generation,
             tableau: Tableau::new(k),
-            received: Store::new(k, len),
-            computed: Store::new(k, len),
+            payloads: Heap::new(2 * k, len),
+            payload_at: vec![0; k],
+            symbol_at: vec![NOWHERE; k],
             ready: Vec::with_capacity(k),
             known: Vec::with_capacity(k),
             polled: 0,
             decoded: vec![0; k.div_ceil(64)],
+            entered: 0,
             matrix: Vec::with_capacity(k.min(TOGETHER) * k),
-            offsets: Vec::with_capacity(k.min(TOGETHER)),
         }
     }
 
@@ -58,10 +65,14 @@ impl<F: Field> Decoder<F> {
     pub fn start(&mut self, generation: u32) {
         self.generation = generation;
         self.tableau.clear();
+        self.payloads.clear();
+        self.payload_at.fill(0);
+        self.symbol_at.fill(NOWHERE);
         self.ready.clear();
         self.known.clear();
         self.polled = 0;
         self.decoded.fill(0);
+        self.entered = 0;
     }
 
     /// The generation at work.
@@ -86,7 +97,12 @@ impl<F: Field> Decoder<F> {
 
     /// Which symbols have been or can be polled: symbol i is bit `i % 64` of word `i / 64`.
     pub fn decoded(&mut self) -> &[u64] {
-        self.settle();
+        self.tableau.settle(&mut self.ready);
+        let ready = self.ready.iter().map(|&row| self.tableau.pivot(row));
+        for symbol in self.known[self.entered..].iter().copied().chain(ready) {
+            self.decoded[symbol / 64] |= 1 << (symbol % 64);
+        }
+        self.entered = self.known.len();
         &self.decoded
     }
 
@@ -96,110 +112,88 @@ impl<F: Field> Decoder<F> {
     ///
     /// [`Error::Generation`], [`Error::PayloadLength`], [`Error::VectorLength`] or [`Error::Index`]; the packet has then
     /// changed nothing.
+    #[inline]
     pub fn push(&mut self, packet: &Packet<'_>) -> Result<Outcome, Error> {
         if packet.generation != self.generation {
             return Err(Error::Generation { expected: self.generation, found: packet.generation });
         }
         self.shape.check_payload(packet.payload)?;
-        match packet.coding {
-            Coding::Symbol(index) => self.shape.check_index(index)?,
-            Coding::Vector(vector) => self.shape.check_vector(vector)?,
-            Coding::Seed(..) => {}
+        if let Coding::Symbol(index) = packet.coding {
+            self.shape.check_index(index)?;
+            if self.tableau.column(index) == Column::Unknown {
+                self.tableau.receive(index);
+                let at = self.payloads.push(packet.payload);
+                self.payload_at[index] = at;
+                self.symbol_at[index] = at;
+                self.known.push(index);
+                return Ok(Outcome::Innovative);
+            }
         }
-        if self.is_complete() {
-            return Ok(Outcome::Redundant);
-        }
-        let Some(slot) = self.place(packet.coding) else { return Ok(Outcome::Redundant) };
-        self.received.slot_mut(slot).copy_from_slice(packet.payload);
-        Ok(Outcome::Innovative)
+        self.push_combination(packet)
     }
 
     /// The next symbol that has become known, with its index. Symbols come in no particular order, each once.
+    #[inline]
     pub fn poll(&mut self) -> Option<(usize, &[u8])> {
         if self.polled == self.known.len() {
-            self.settle();
             self.compute();
         }
         let symbol = *self.known.get(self.polled)?;
         self.polled += 1;
-        self.symbol(symbol).map(|payload| (symbol, payload))
+        Some((symbol, self.payloads.slot(self.symbol_at[symbol])))
     }
 
     /// A symbol that arrived as it is or has been computed by [`poll`](Self::poll); once all are polled, any.
     pub fn symbol(&self, index: usize) -> Option<&[u8]> {
-        if index >= self.shape.symbols() {
-            return None;
+        let at = *self.symbol_at.get(index)?;
+        (at != NOWHERE).then(|| self.payloads.slot(at))
+    }
+
+    /// Takes what is not a symbol of which nothing was known.
+    #[inline(never)]
+    fn push_combination(&mut self, packet: &Packet<'_>) -> Result<Outcome, Error> {
+        if let Coding::Vector(vector) = packet.coding {
+            self.shape.check_vector(vector)?;
         }
-        match self.tableau.column(index) {
-            Column::Received => Some(self.received.slot(index)),
-            Column::Pivot if self.is_decoded(index) && !self.is_pending(index) => {
-                Some(self.computed.slot(index))
+        if self.is_complete() {
+            return Ok(Outcome::Redundant);
+        }
+        if let Coding::Symbol(index) = packet.coding
+            && self.tableau.column(index) == Column::Received
+        {
+            return Ok(Outcome::Redundant);
+        }
+        let vector = self.tableau.vector_mut();
+        match packet.coding {
+            // Its column is another payload's: an ordinary combination, of one symbol.
+            Coding::Symbol(index) => {
+                vector.fill(0);
+                vector[index] = 1;
             }
-            Column::Pivot | Column::Unknown => None,
+            Coding::Vector(given) => vector.copy_from_slice(given),
+            Coding::Seed(seed, density) => Coefficients::new(seed).fill::<F>(density, vector),
         }
+        let Some(column) = self.tableau.insert() else { return Ok(Outcome::Redundant) };
+        self.payload_at[column] = self.payloads.push(packet.payload);
+        Ok(Outcome::Innovative)
     }
 
-    fn is_decoded(&self, symbol: usize) -> bool {
-        self.decoded[symbol / 64] >> (symbol % 64) & 1 == 1
-    }
-
-    fn is_pending(&self, symbol: usize) -> bool {
-        self.ready.iter().any(|&row| self.tableau.pivot(row) == symbol)
-    }
-
-    /// Where an innovative payload belongs.
-    fn place(&mut self, coding: Coding<'_>) -> Option<usize> {
-        match coding {
-            Coding::Symbol(index) => match self.tableau.column(index) {
-                Column::Received => return None,
-                Column::Unknown => {
-                    self.tableau.receive(index);
-                    self.known.push(index);
-                    self.decoded[index / 64] |= 1 << (index % 64);
-                    return Some(index);
-                }
-                // Its slot is another payload's: an ordinary combination, of one symbol.
-                Column::Pivot => {
-                    let vector = self.tableau.vector_mut();
-                    vector.fill(0);
-                    vector[index] = 1;
-                }
-            },
-            Coding::Vector(vector) => self.tableau.vector_mut().copy_from_slice(vector),
-            Coding::Seed(seed, density) => {
-                Coefficients::new(seed).fill::<F>(density, self.tableau.vector_mut());
-            }
-        }
-        self.tableau.insert()
-    }
-
-    /// Finds out which rows are ready.
-    fn settle(&mut self) {
-        let before = self.ready.len();
-        self.tableau.settle(&mut self.ready);
-        for &row in &self.ready[before..] {
-            let symbol = self.tableau.pivot(row);
-            self.decoded[symbol / 64] |= 1 << (symbol % 64);
-        }
-    }
-
-    /// Computes the symbols of the rows that are ready.
+    /// Finds out which rows are ready, and computes their symbols.
+    #[inline(never)]
     fn compute(&mut self) {
-        let k = self.shape.symbols();
+        self.tableau.settle(&mut self.ready);
         for rows in self.ready.chunks(TOGETHER) {
             self.matrix.clear();
-            self.offsets.clear();
+            let (mut at, stride) = self.payloads.next();
             for &row in rows {
                 let symbol = self.tableau.pivot(row);
                 self.matrix.extend_from_slice(self.tableau.row(row));
-                self.offsets.push(self.computed.offset(symbol));
+                self.symbol_at[symbol] = at;
                 self.known.push(symbol);
+                at += stride;
             }
-            F::product_into(
-                self.computed.symbols_at(&self.offsets),
-                &self.matrix,
-                self.received.symbols(0..k),
-            );
+            let (computed, received) = self.payloads.grow(rows.len(), &self.payload_at);
+            F::product_into(computed, &self.matrix, received);
         }
         self.ready.clear();
     }

@@ -206,4 +206,4 @@ impl<F: Field> Tableau<F> {
 }
 
 /// Rows of the panel: enough that the others are loaded seldom, few enough that reducing the panel itself is cheap.
-const PANEL: usize = 16;
+const PANEL: usize = 8;

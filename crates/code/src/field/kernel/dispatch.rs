@@ -9,15 +9,22 @@ use super::{Kernel, Set, plain};
 use super::{avx2, gfni_avx2, gfni_avx512, ssse3};
 use crate::field::Tables;
 
-/// Symbols of one length that lie in one buffer, each at an offset of its own.
+/// Symbols of one length that lie in one buffer.
 ///
 /// Those of a [`product`](crate::field::product)'s result must not overlap one another, or what they hold is
 /// unspecified.
 #[derive(Debug)]
 pub struct Symbols<'a, B> {
     bytes: B,
-    at: &'a [usize],
+    places: Places<'a>,
     len: usize,
+}
+
+/// Where symbols begin.
+#[derive(Copy, Clone, Debug)]
+enum Places<'a> {
+    Listed(&'a [usize]),
+    Spaced { first: usize, stride: usize, count: usize },
 }
 
 impl<'a, B: AsRef<[u8]>> Symbols<'a, B> {
@@ -29,7 +36,41 @@ impl<'a, B: AsRef<[u8]>> Symbols<'a, B> {
     pub fn new(bytes: B, at: &'a [usize], len: usize) -> Self {
         let room = bytes.as_ref().len();
         assert!(at.iter().all(|&at| at <= room && len <= room - at), "a symbol ends within its buffer");
-        Self { bytes, at, len }
+        Self { bytes, places: Places::Listed(at), len }
+    }
+
+    /// `count` symbols of `len` bytes, of which the first begins at `first` and each other one `stride` bytes after the
+    /// one before.
+    ///
+    /// # Panics
+    ///
+    /// If one of them reaches past the end.
+    #[inline]
+    pub fn spaced(bytes: B, first: usize, stride: usize, count: usize, len: usize) -> Self {
+        let end = count
+            .checked_sub(1)
+            .map_or(Some(0), |gaps| gaps.checked_mul(stride)?.checked_add(first)?.checked_add(len));
+        let fits = end.is_some_and(|end| end <= bytes.as_ref().len());
+        assert!(fits, "a symbol ends within its buffer");
+        Self { bytes, places: Places::Spaced { first, stride, count }, len }
+    }
+}
+
+impl Places<'_> {
+    #[inline]
+    fn count(&self) -> usize {
+        match *self {
+            Self::Listed(at) => at.len(),
+            Self::Spaced { count, .. } => count,
+        }
+    }
+
+    #[inline]
+    fn at(&self, i: usize) -> usize {
+        match *self {
+            Self::Listed(at) => at[i],
+            Self::Spaced { first, stride, .. } => first + i * stride,
+        }
     }
 }
 
@@ -101,7 +142,7 @@ impl Kernel {
         x: Symbols<'_, &[u8]>,
         overwrite: bool,
     ) {
-        let (rows, columns) = (y.at.len(), x.at.len());
+        let (rows, columns) = (y.places.count(), x.places.count());
         assert_eq!(a.len(), rows * columns, "a coefficient for each pair");
         assert!(columns == 0 || y.len == x.len, "symbols of one length");
         let mut row = 0;
@@ -127,15 +168,16 @@ impl Kernel {
         overwrite: bool,
     ) -> usize {
         let (base, len) = (y.bytes.as_mut_ptr(), y.len);
-        let columns = x.at.len();
-        let destinations: [*mut u8; D] = core::array::from_fn(|d| base.wrapping_add(y.at[row + d]));
-        let lines: [&[u8]; D] = core::array::from_fn(|d| &matrix[d * columns..][..columns]);
+        let columns = x.places.count();
+        let destinations: [*mut u8; D] = core::array::from_fn(|d| base.wrapping_add(y.places.at(row + d)));
         let mut terms = Terms::new(overwrite);
-        for (column, &at) in x.at.iter().enumerate() {
-            let coefficients = core::array::from_fn(|d| lines[d][column]);
-            if terms.push(x.bytes.as_ptr().wrapping_add(at), coefficients) {
-                terms.add_to(self, tables, destinations, len);
-            }
+        let mut column = 0;
+        while column < columns {
+            let count = SOURCES.min(columns - column);
+            let lines = core::array::from_fn(|d| &matrix[d * columns + column..][..count]);
+            terms.fill(x, column, lines);
+            terms.add_to(self, tables, destinations, len);
+            column += count;
         }
         terms.add_to(self, tables, destinations, len);
         D
@@ -163,6 +205,20 @@ impl<const D: usize> Terms<D> {
             coefficients: [MaybeUninit::uninit(); SOURCES],
             count: 0,
             overwrite,
+        }
+    }
+
+    /// Takes the terms of up to [`SOURCES`] sources, from the one of this number on, except those that are 0.
+    #[inline]
+    fn fill(&mut self, x: &Symbols<'_, &[u8]>, first: usize, lines: [&[u8]; D]) {
+        let (base, count) = (x.bytes.as_ptr(), lines[0].len());
+        let lines = lines.map(|line| &line[..count]);
+        for i in 0..count {
+            self.sources[self.count].write(base.wrapping_add(x.places.at(first + i)));
+            // SAFETY: every line is `count` long.
+            let coefficients: [u8; D] = core::array::from_fn(|d| unsafe { *lines[d].get_unchecked(i) });
+            self.coefficients[self.count].write(coefficients);
+            self.count += usize::from(coefficients != [0; D]);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use core::arch::x86_64::*;
 
-super::vector::vector_kernel!(__m256i, "gfni,avx2", 32, 2);
+super::vector::vector_kernel!(__m256i, "gfni,avx2", 32, 2, ssse3);
 
 /// # Safety
 ///

@@ -2,7 +2,7 @@
 
 use core::arch::aarch64::*;
 
-super::vector::vector_kernel!(uint8x16_t, "neon", 16, 2);
+super::vector::vector_kernel!(uint8x16_t, "neon", 16, 2, plain);
 
 /// # Safety
 ///

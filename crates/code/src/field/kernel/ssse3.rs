@@ -2,7 +2,7 @@
 
 use core::arch::x86_64::*;
 
-super::vector::vector_kernel!(__m128i, "ssse3", 16, 2);
+super::vector::vector_kernel!(__m128i, "ssse3", 16, 2, plain);
 
 /// # Safety
 ///

@@ -133,7 +133,24 @@ proptest! {
 }
 
 #[test]
+fn symbols_at_equal_distances_are_those_at_these_offsets() {
+    let (x, a) = (bytes(500, 1), bytes(2 * 9, 2));
+    let (x_at, y_at): (Vec<usize>, _) = ((0..9).map(|i| 3 + i * 50).collect(), [7, 47]);
+    let (mut listed, mut spaced) = (bytes(90, 3), bytes(90, 3));
+    crate::field::product(Symbols::new(&mut listed, &y_at, 40), &a, Symbols::new(&x, &x_at, 40));
+    let y = Symbols::spaced(&mut spaced[..], 7, 40, 2, 40);
+    crate::field::product(y, &a, Symbols::spaced(&x[..], 3, 50, 9, 40));
+    assert_eq!(listed, spaced);
+}
+
+#[test]
 #[should_panic(expected = "a symbol ends within its buffer")]
 fn a_symbol_past_the_end_of_its_buffer_is_refused() {
     let _ = Symbols::new(&[0_u8; 100][..], &[0, usize::MAX - 3], 10);
+}
+
+#[test]
+#[should_panic(expected = "a symbol ends within its buffer")]
+fn symbols_at_equal_distances_past_the_end_of_their_buffer_are_refused() {
+    let _ = Symbols::spaced(&[0_u8; 100][..], 0, usize::MAX / 2 + 1, 3, 10);
 }

@@ -2,19 +2,20 @@
 //!
 //! Bytes beyond the last whole vector are done with one more vector that ends where the data ends. It overlaps the one
 //! before; so it is computed first, from what was there before, and stored last, when the overlap holds the same bytes.
-//! A byte at a time would take as long for the tail of 1,400 bytes as the vectors take for the rest.
+//! A byte at a time would take as long for the tail of 1,400 bytes as the vectors take for the rest. What is shorter
+//! than a vector goes to the kernel of the next shorter ones: the coefficient vectors of a batch are of 16 bytes.
 
 /// Writes a kernel's three functions, with these of the module in which it stands, all with the same target features:
 /// `load`, `store`, `add`; `factor`, what a coefficient becomes; `split`, what a source becomes for all its
-/// destinations; `multiply`, their product.
+/// destinations; `multiply`, their product. `$shorter` is the kernel for what is shorter than a vector.
 macro_rules! vector_kernel {
-    ($vector:ty, $features:literal, $bytes:literal, $width:literal) => {
+    ($vector:ty, $features:literal, $bytes:literal, $width:literal, $shorter:ident) => {
         use $crate::field::Tables;
-        use $crate::field::kernel::plain;
+        use $crate::field::kernel::$shorter as shorter;
 
         const V: usize = $bytes;
 
-        /// See [`plain::axpy`].
+        /// See [`shorter::axpy`].
         ///
         /// # Safety
         ///
@@ -23,7 +24,7 @@ macro_rules! vector_kernel {
         pub(super) unsafe fn axpy(tables: &Tables, y: *mut u8, a: u8, x: *const u8, len: usize) {
             if len < V {
                 // SAFETY: as the caller promises.
-                return unsafe { plain::axpy(tables, y, a, x, len) };
+                return unsafe { shorter::axpy(tables, y, a, x, len) };
             }
             let factor = factor(tables, a);
             let (whole, tail) = (len - len % V, len - V);
@@ -38,7 +39,7 @@ macro_rules! vector_kernel {
             }
         }
 
-        /// See [`plain::scale`].
+        /// See [`shorter::scale`].
         ///
         /// # Safety
         ///
@@ -47,7 +48,7 @@ macro_rules! vector_kernel {
         pub(super) unsafe fn scale(tables: &Tables, x: *mut u8, a: u8, len: usize) {
             if len < V {
                 // SAFETY: as the caller promises.
-                return unsafe { plain::scale(tables, x, a, len) };
+                return unsafe { shorter::scale(tables, x, a, len) };
             }
             let factor = factor(tables, a);
             let (whole, tail) = (len - len % V, len - V);
@@ -61,7 +62,7 @@ macro_rules! vector_kernel {
             }
         }
 
-        /// See [`plain::tile`].
+        /// See [`shorter::tile`].
         ///
         /// # Safety
         ///
@@ -77,23 +78,27 @@ macro_rules! vector_kernel {
         ) {
             if len < V {
                 // SAFETY: as the caller promises.
-                return unsafe { plain::tile(tables, y, x, a, len, overwrite) };
+                return unsafe { shorter::tile(tables, y, x, a, len, overwrite) };
             }
-            let (mut at, tail) = (0, len - V);
+            let (whole, tail) = (len - len % V, len - V);
             // SAFETY: the caller vouches for `len` bytes of each, and this goes no further.
             unsafe {
-                let last = columns::<D, 1>(tables, y, x, a, tail, overwrite);
-                while len - at >= $width * V {
+                let last =
+                    if whole < len { Some(columns::<D, 1>(tables, y, x, a, tail, overwrite)) } else { None };
+                let mut at = 0;
+                while whole - at >= $width * V {
                     let sums = columns::<D, $width>(tables, y, x, a, at, overwrite);
                     put(y, at, &sums);
                     at += $width * V;
                 }
-                while len - at >= V {
+                while at < whole {
                     let sums = columns::<D, 1>(tables, y, x, a, at, overwrite);
                     put(y, at, &sums);
                     at += V;
                 }
-                put(y, tail, &last);
+                if let Some(last) = last {
+                    put(y, tail, &last);
+                }
             }
         }
 

@@ -1,0 +1,7 @@
+//! What the fuzz targets share: a slow model to hold the codes against, packets of a generation, packets of the
+//! Internet whose checksums fit, and what becomes of packets on their way.
+
+pub mod change;
+pub mod elimination;
+pub mod internet;
+pub mod offer;
