@@ -11,7 +11,8 @@ pub struct Config {
     /// proportion, and delay without feedback.
     pub batch: BatchSize,
     /// The number of symbols of a block of the outer code, K: a multiple of the batch, below 65,536. Default: 256, which
-    /// is 13 ms at 220 Mbit/s.
+    /// is 13 ms at 220 Mbit/s. It matters without rank feedback: small blocks need more on top, since what arrives of
+    /// them varies more; large ones delay what is missing until their end, and take memory.
     pub block: u16,
     /// The largest UDP payload that fits every hop, in bytes. Default: 1472, a full frame of Ethernet under IPv4.
     ///
@@ -20,7 +21,8 @@ pub struct Config {
     /// How many batches a node holds at most, each way. Default: 1024.
     ///
     /// It bounds memory (1024 batches of 16 are 24 MB), and with it what may be under way between the edges: a path with
-    /// more than that in flight is not filled.
+    /// more than that in flight is not filled. Without rank feedback, it is the systematic batches of the blocks that an
+    /// edge holds, of which there are 2 at least and 16 at most; a sink takes twice their memory.
     pub window: u16,
     /// What becomes of data that is not through in time. Default: it is reliable.
     pub delivery: Delivery,
@@ -32,6 +34,10 @@ pub struct Config {
     pub unit_delay: Duration,
     /// At an edge, where delivery is reliable: how many streams there are at a time. Default: 1024.
     pub streams: u16,
+    /// At an edge with several neighbours: whether each batch goes to one of them only. Default: no, each goes to all.
+    ///
+    /// Over disjoint paths to the same sink, it adds up their rates; a tree to several sinks would fall apart.
+    pub split: bool,
     /// Whether spare capacity of a hop that is nearly idle carries repairs ahead of need. Default: yes.
     ///
     /// Without it a lost message waits a hop's round trip; with it, a link that loses frames carries up to three times
@@ -122,6 +128,7 @@ impl Default for Config {
             feedback: Feedback::Ranks,
             unit_delay: Duration::from_millis(50),
             streams: 1024,
+            split: false,
             idle_repair: true,
         }
     }

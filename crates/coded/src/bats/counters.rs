@@ -32,6 +32,10 @@ pub(super) struct Counters {
     pub(super) lost: u64,
     /// The ranks that batches had when they were over.
     pub(super) ranks: [u64; MOST + 1],
+    /// Batches by how many packets were sent of them to a child (their recoding number), and by how many of those the
+    /// child's rank lacks: lost, or nothing new.
+    pub(super) sent_as: [u64; PACKETS],
+    pub(super) lacking: [u64; PACKETS],
 }
 
 impl Default for Counters {
@@ -57,6 +61,8 @@ impl Default for Counters {
             delivered: 0,
             lost: 0,
             ranks: [0; MOST + 1],
+            sent_as: [0; PACKETS],
+            lacking: [0; PACKETS],
         }
     }
 }
@@ -73,6 +79,15 @@ impl Counters {
         self.payload_bytes += payload as u64;
         self.vector_bytes += vector as u64;
         self.header_bytes += (1 + data.header_len() - vector) as u64;
+    }
+
+    /// A batch is over for a child that was sent so many packets of it, and then had this rank.
+    pub(super) fn batch_over(&mut self, packets: u8, rank: u8) {
+        let at = |count: u8| usize::from(count).min(PACKETS - 1);
+        if packets > 0 {
+            self.sent_as[at(packets)] += 1;
+            self.lacking[at(packets.saturating_sub(rank))] += 1;
+        }
     }
 
     pub(super) fn report(&self, report: &mut dyn FnMut(&'static str, u64)) {
@@ -103,17 +118,35 @@ impl Counters {
         for (name, figure) in figures {
             report(name, figure);
         }
-        for (name, &figure) in RANKS.iter().zip(&self.ranks) {
-            if figure > 0 {
-                report(name, figure);
-            }
+        let ranks = RANKS.iter().zip(&self.ranks);
+        let sent_as = SENT_AS.iter().zip(&self.sent_as);
+        let lacking = LACKING.iter().zip(&self.lacking);
+        for (name, &figure) in ranks.chain(sent_as).chain(lacking).filter(|(_, figure)| **figure > 0) {
+            report(name, figure);
         }
     }
 }
 
-const RANKS: [&str; MOST + 1] = [
-    "rank_0", "rank_1", "rank_2", "rank_3", "rank_4", "rank_5", "rank_6", "rank_7", "rank_8", "rank_9", "rank_10",
-    "rank_11", "rank_12", "rank_13", "rank_14", "rank_15", "rank_16", "rank_17", "rank_18", "rank_19", "rank_20",
-    "rank_21", "rank_22", "rank_23", "rank_24", "rank_25", "rank_26", "rank_27", "rank_28", "rank_29", "rank_30",
-    "rank_31", "rank_32",
-];
+/// Packets of a batch that are told apart; the last stands for more, too.
+const PACKETS: usize = 65;
+
+/// Names that end with a number.
+macro_rules! numbered {
+    ($name:literal: $($number:literal)*) => { [$(concat!($name, $number)),*] };
+}
+
+/// The names of the distributions that follow, by batch.
+macro_rules! distributions {
+    ($($number:literal)*) => {
+        const SENT_AS: [&str; PACKETS] = numbered!("batch_packets_": $($number)*);
+        const LACKING: [&str; PACKETS] = numbered!("batch_losses_": $($number)*);
+    };
+}
+
+const RANKS: [&str; MOST + 1] = numbered!("rank_":
+    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32);
+
+distributions!(
+    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
+    33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64
+);

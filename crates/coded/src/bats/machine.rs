@@ -70,13 +70,6 @@ impl Node {
         }
     }
 
-    /// The node with rank feedback, for tests that look into it.
-    #[cfg(test)]
-    pub(super) fn ranked(&mut self) -> &mut node::Node {
-        let Kind::Ranks(node) = &mut self.0 else { panic!("a node without rank feedback") };
-        node
-    }
-
     /// The node without rank feedback, for tests that look into it.
     #[cfg(test)]
     pub(super) fn strict(&self) -> &strict::Node {

@@ -3,6 +3,10 @@
 use super::margin::Margin;
 use super::sender::Cause;
 
+/// So many packets for each that there is, and some more, are enough over a hop that loses half of them.
+const ENOUGH: u16 = 3;
+const MORE: u16 = 8;
+
 /// What is known of a child's share of a batch, and what to send it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Need {
@@ -12,10 +16,14 @@ pub(super) struct Need {
     pub(super) in_flight: u16,
     /// Its rank as last reported.
     reported: u8,
-    /// So many of the packets here, the first ones, it surely has.
-    pub(super) known: u8,
+    /// So many of the packets here, the first ones, it has, if all that it has is from here.
+    known: u8,
     /// It needs nothing more.
     pub(super) done: bool,
+    /// It is another child's.
+    pub(super) elsewhere: bool,
+    /// Packets sent so far.
+    pub(super) packets: u8,
     /// Packets have passed since its rank was reported.
     pub(super) unsure: bool,
     /// So many packets it has been sent, or been granted, for what is new here.
@@ -34,12 +42,29 @@ impl Need {
         self.wanted
     }
 
+    /// The child needs nothing more of this batch of so many symbols.
+    pub(super) fn complete(&mut self, symbols: u8) {
+        (self.done, self.reported) = (true, symbols);
+    }
+
+    /// The child was restarted and has nothing. How many packets were still to be sent.
+    pub(super) fn restart(&mut self) -> u8 {
+        let Self { elsewhere, packets, wanted, .. } = *self;
+        *self = Self { elsewhere, packets, ..Self::default() };
+        wanted
+    }
+
+    /// Its rank as last reported.
+    pub(super) const fn reported(&self) -> u8 {
+        self.reported
+    }
+
     /// The child has reported a rank; ours is `own`.
     pub(super) fn report(&mut self, rank: u8, own: u8) {
-        self.unsure = false;
+        // A later report is the truth, whatever an earlier one may have said.
+        (self.unsure, self.done) = (false, false);
         self.reported = rank;
         if rank == own {
-            // All it has is from here, so what it spans is what is spanned here.
             self.known = own;
         }
     }
@@ -49,6 +74,13 @@ impl Need {
         self.first < own
     }
 
+    /// The first packet to combine; those before it the child has.
+    pub(super) const fn mix_from(&self, own: u8) -> u8 {
+        // It may have got something else before this node was restarted, or from elsewhere: if what should be enough
+        // is not, it is sent of everything.
+        if self.packets as u16 > ENOUGH * own as u16 + MORE { 0 } else { self.known }
+    }
+
     /// Whether the child may lack something that it was sent.
     pub(super) const fn is_unreported(&self, own: u8) -> bool {
         !self.done && self.in_flight > 0 && self.reported < own
@@ -56,6 +88,7 @@ impl Need {
 
     pub(super) fn on_sent(&mut self, cause: Cause, own: u8, sequence: u64) {
         self.in_flight = self.in_flight.saturating_add(1);
+        self.packets = self.packets.saturating_add(1);
         match cause {
             Cause::First => {
                 self.first = (self.first + 1).min(own);
@@ -78,7 +111,7 @@ impl Need {
         let lacks = own.saturating_sub(self.reported);
         let first = own.saturating_sub(self.first).min(lacks);
         self.wanted = match rounds {
-            _ if self.done || self.unsure => 0,
+            _ if self.done || self.unsure || self.elsewhere => 0,
             None => missing.max(first),
             Some(most) => first + self.bounded(missing.saturating_sub(first), most, reported, margin),
         };

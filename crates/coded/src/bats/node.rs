@@ -25,6 +25,8 @@ pub(super) struct Node {
     pub(super) neighbours: Vec<Neighbour>,
     /// Whose turn it is to send.
     turn: usize,
+    /// Where each batch takes one path: that of the last one.
+    pub(super) owner: usize,
     pub(super) coefficients: Coefficients,
     pub(super) list: Vec<u8>,
     pub(super) counters: Counters,
@@ -101,6 +103,7 @@ impl Node {
             edge,
             ways: [None, None],
             turn: 0,
+            owner: 0,
             list: Vec::new(),
             counters: Counters::default(),
         }
@@ -114,7 +117,7 @@ impl Node {
         };
         let rounds = (rounds < Delivery::UNTIL_DEADLINE).then_some(rounds);
         for neighbour in self.neighbours.iter_mut().filter(|neighbour| neighbour.out == way) {
-            neighbour.sender.start(&direction.store, rounds, self.config.idle_repair);
+            neighbour.sender.start(&direction.store, rounds, self.config.idle_repair, self.config.split);
         }
     }
 
@@ -153,7 +156,8 @@ impl Node {
             self.counters.stale += 1;
             return;
         };
-        match sender.on_report(now, report, &way.store) {
+        let made_all = matches!(way.role, Role::Source(_));
+        match sender.on_report(now, report, &way.store, made_all) {
             Ok(()) => self.follow_floor(now, out),
             Err(sender::Refused::Stale) => self.counters.stale += 1,
             Err(sender::Refused::Absurd) => self.counters.malformed += 1,
@@ -181,7 +185,7 @@ impl Node {
         let short = store.limit() < store.top() + store.window() * store.shape().symbols() / 2;
         for neighbour in &mut self.neighbours {
             if neighbour.out == way {
-                neighbour.sender.forget(before, store.first());
+                neighbour.sender.forget(before, store.first(), &mut self.counters);
             } else {
                 let wait = if short { neighbour.receiver.interval() } else { FLOOR_WAIT };
                 neighbour.receiver.report_at(now + wait);
@@ -269,19 +273,37 @@ impl Node {
         self.advance(now, into, next);
     }
 
+    /// What the hops carry and lose, each way: the relay's or source's right is out, its left back.
+    fn report_hops(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        let names = [
+            ["hop_bytes_out", "hop_packets_out", "hop_lost_out", "hop_rate_kbit_out"],
+            ["hop_bytes_back", "hop_packets_back", "hop_lost_back", "hop_rate_kbit_back"],
+        ];
+        for Neighbour { out, sender, .. } in &self.neighbours {
+            let figures = [sender.bytes, sender.next(), sender.lost, sender.rate.rate().bits_per_sec() / 1000];
+            for (name, figure) in names[*out].into_iter().zip(figures).filter(|&(_, figure)| figure > 0) {
+                report(name, figure);
+            }
+        }
+    }
+
     /// What a test that fails shows.
     #[cfg(test)]
     pub(super) fn state(&self) -> String {
         let mut state = String::new();
-        for n in &self.neighbours {
-            state += &format!(
-                "to {}: could {} rate {:?} srtt {:?} min {:?} loss {:.3} in flight {} deadline {:?} due {:?} backlog {} grant {} floor {}",
-                n.address, self.could_send(n), n.sender.rate.rate(), n.sender.rate.srtt(), n.sender.rate.min_rtt(), n.sender.rate.loss(), n.sender.rate.in_flight(),
-                n.sender.deadline(self.could_send(n)), n.receiver.due(), n.sender.backlog(), n.sender.grant(), n.sender.floor(),
-            );
-            if let Some(way) = &self.ways[n.out] {
-                state += &format!(" next {:?} limit {} base {} end {}; ", way.next(), way.store.limit(), way.store.base(), way.store.end());
+        for (i, Neighbour { address, out, sender, receiver, .. }) in self.neighbours.iter().enumerate() {
+            let (something, rate) = (self.could_send(i), &sender.rate);
+            state += &format!("to {address}: {:?}, round trip {:?}, loss {:.3}", rate.rate(), rate.srtt(), rate.loss());
+            state += &format!(", in flight {}, backlog {}", rate.in_flight(), sender.backlog());
+            state += &format!(", {:?}, floor {}", sender.granted(), sender.floor());
+            state += &format!(", could send {something}, deadline {:?}", sender.deadline(something));
+            state += &format!(", report due {:?}", receiver.due());
+            if let Some(way) = &self.ways[*out] {
+                let store = &way.store;
+                state += &format!("; next {:?}, limit {}", way.next(), store.limit());
+                state += &format!(", held {}: {} to {}", store.held(), store.base(), store.end());
             }
+            state += "\n";
         }
         state
     }
@@ -339,8 +361,8 @@ impl Machine for Node {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let neighbours = self.neighbours.iter().map(|neighbour| {
-            let something = self.could_send(neighbour);
+        let neighbours = self.neighbours.iter().enumerate().map(|(i, neighbour)| {
+            let something = self.could_send(i);
             earliest(neighbour.sender.deadline(something), neighbour.receiver.due())
         });
         let ways = self.ways.iter().flatten().map(Direction::gives_up);
@@ -349,6 +371,7 @@ impl Machine for Node {
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         self.counters.report(report);
+        self.report_hops(report);
         if let Some(edge) = &self.edge {
             edge.counters(report);
         }

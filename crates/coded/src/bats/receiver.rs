@@ -2,6 +2,7 @@
 
 use hopcast_core::{Duration, Instant, earliest};
 
+use super::child::Bursts;
 use super::wire::{self, Arrivals};
 
 /// A report is sent for every so many packets at most.
@@ -27,8 +28,12 @@ pub(super) struct Receiver {
     packets: u32,
     bytes: u32,
     runs: u16,
+    bursts: Bursts,
     seen: [u64; (REACH / 64) as usize],
     round_trip: Duration,
+    /// When the latest packets came; `turn` is the oldest of them.
+    latest: [Instant; PACKETS as usize],
+    turn: usize,
     /// Packets since the last report.
     untold: u32,
     /// When the first of them came.
@@ -59,8 +64,11 @@ impl Receiver {
             packets: 0,
             bytes: 0,
             runs: 0,
+            bursts: Bursts::default(),
             seen: [0; (REACH / 64) as usize],
             round_trip: Duration::ZERO,
+            latest: [Instant::ZERO; PACKETS as usize],
+            turn: 0,
             untold: 0,
             since: Instant::ZERO,
             told: Instant::ZERO,
@@ -91,6 +99,11 @@ impl Receiver {
         self.round_trip
     }
 
+    /// The mean number of packets lost in a row.
+    pub(super) fn mean_burst(&self) -> f64 {
+        self.bursts.mean()
+    }
+
     /// How long it takes the parent to hear of what has changed here, besides the round trip.
     pub(super) fn interval(&self) -> Duration {
         if self.round_trip.is_zero() { FIRST_WAIT } else { (self.round_trip / 4).max(LEAST_WAIT) }
@@ -112,6 +125,9 @@ impl Receiver {
             self.highest = Some(sequence);
             self.arrived = now;
             self.runs = self.runs.wrapping_add(u16::from(gap));
+            if gap {
+                self.bursts.add(1, sequence - expected);
+            }
         }
         self.packets = self.packets.wrapping_add(1);
         self.bytes = self.bytes.wrapping_add(bytes as u32);
@@ -150,22 +166,28 @@ impl Receiver {
         if self.untold == 1 {
             self.since = now;
         }
-        let many = self.untold >= PACKETS && (gap || now.since(self.since) <= interval * 2);
-        let at = if many || gap && quiet >= interval {
-            // Not more often than is of use, unless something is missing.
-            if gap { now } else { now.max(self.told + self.round_trip / 4) }
-        } else if quiet > interval * 2 && !gap {
-            // Little arrives: the report may wait for data that goes the same way.
+        let oldest = core::mem::replace(&mut self.latest[self.turn], now);
+        self.turn = (self.turn + 1) % self.latest.len();
+        // Little arrives: the report may wait for data that goes the same way.
+        let trickle = now.since(oldest) > interval * 4;
+        let at = if gap && (quiet >= interval || self.untold >= PACKETS) {
+            now
+        } else if trickle {
             now + LONGEST_WAIT.min(self.round_trip * 2).max(interval)
+        } else if self.untold >= PACKETS {
+            // Not more often than is of use, unless something is missing.
+            now.max(self.told + self.round_trip / 4)
         } else {
             now + interval
         };
         self.due = earliest(self.due, Some(at));
     }
 
-    /// Sees to it that the next report is sent at `at`, or before.
+    /// Sees to it that the next report is sent at `at`, or before; not to a parent that has never been heard.
     pub(super) fn report_at(&mut self, at: Instant) {
-        self.due = earliest(self.due, Some(at));
+        if self.epoch.is_some() {
+            self.due = earliest(self.due, Some(at));
+        }
     }
 
     /// When the next report is to be sent.

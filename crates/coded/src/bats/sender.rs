@@ -1,16 +1,19 @@
 //! The sending end of a hop: what one child lacks, and when it may be sent.
 
+mod reports;
+
 use std::collections::VecDeque;
 
 use hopcast_core::{Duration, Instant, Stream, earliest};
 
+use super::child::Child;
+use super::counters::Counters;
 use super::idle::Idle;
 use super::margin::Margin;
 use super::marks::Marks;
 use super::need::Need;
-use super::rate::{self, HopReport, LinkRate};
+use super::rate::{self, LinkRate};
 use super::store::Store;
-use super::wire::{self, Ranks};
 
 /// INFO is repeated while data is sent, ...
 const INFO_EVERY: Duration = Duration::from_millis(250);
@@ -19,6 +22,10 @@ const INFO_CHANGED: Duration = Duration::from_millis(50);
 const CHANGED: u64 = 4;
 /// New symbols that may be sent before the child has granted any.
 const FIRST_GRANT: u64 = 128;
+/// How long to wait for news from a child that needs nothing, until everything is delivered.
+const CONFIRMATION: Duration = Duration::from_millis(200);
+/// After so many probes without a report, a child is silent.
+const SILENT: u32 = 6;
 /// Before a report comes, INFO goes with the first datagrams, and then with every so many.
 const UNHEARD: u64 = 4;
 
@@ -39,7 +46,7 @@ pub(super) struct Sender {
     /// The first batch that the child needs something of.
     base: u64,
     floor: u64,
-    grant: u64,
+    grant: Grant,
     /// How many rounds of repair a batch gets; `None` for as many as it takes.
     rounds: Option<u8>,
     margin: Margin,
@@ -55,22 +62,22 @@ pub(super) struct Sender {
     asked: bool,
     /// A probe has been sent, and no report has come since: every packet asks for one.
     asking: bool,
+    /// Probes since the last report.
+    probes: u32,
     idle: Option<Idle>,
+    /// Bytes sent, and packets that were lost on the way, for the statistics.
+    pub(super) bytes: u64,
+    pub(super) lost: u64,
 }
 
-/// What the child said last, to make sense of what it says next.
-#[derive(Clone, Copy, Debug)]
-struct Child {
-    instance: u16,
-    number: u16,
-    last: wire::Arrivals,
-    highest: u64,
-    packets: u64,
-    bytes: u64,
-    at: u64,
-    /// Losses, and runs of them, fading.
-    lost: f64,
-    runs: f64,
+/// How much that is new a child may be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Grant {
+    /// The symbols before this one.
+    UpTo(u64),
+    /// So many packets that it has not yet told of. Of several paths each carries some of the batches, so that numbers say
+    /// nothing of how much there is.
+    InFlight(u64),
 }
 
 /// A packet to be sent.
@@ -103,6 +110,18 @@ pub(super) enum Cause {
     Probe,
 }
 
+/// What a sender waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// There is nothing that it does not know.
+    Nothing,
+    /// A report of what was sent, or a grant for what is to be.
+    Report,
+    /// The child has everything, but it has not been delivered yet: a child that is restarted meanwhile would need it
+    /// again, and does not know whom to ask.
+    Delivery,
+}
+
 /// Why a report is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
@@ -126,7 +145,7 @@ impl Sender {
             child: None,
             base: 0,
             floor: 0,
-            grant: 0,
+            grant: Grant::UpTo(0),
             rounds: None,
             margin: Margin::new(),
             probe: None,
@@ -136,12 +155,15 @@ impl Sender {
             informed: None,
             asked: false,
             asking: false,
+            probes: 0,
             idle: None,
+            bytes: 0,
+            lost: 0,
         }
     }
 
     /// Begins with another session.
-    pub(super) fn start(&mut self, store: &Store, rounds: Option<u8>, idle: bool) {
+    pub(super) fn start(&mut self, store: &Store, rounds: Option<u8>, idle: bool, split: bool) {
         self.needs.clear();
         self.needs.resize_with(store.window() as usize, Need::default);
         self.marks = Marks::new(store.window());
@@ -149,7 +171,8 @@ impl Sender {
         self.backlog = 0;
         self.child = None;
         (self.base, self.floor) = (store.first(), store.floor());
-        self.grant = store.floor() + FIRST_GRANT;
+        self.grant =
+            if split { Grant::InFlight(FIRST_GRANT) } else { Grant::UpTo(store.floor() + FIRST_GRANT) };
         self.rounds = rounds;
         self.probe = None;
         (self.unheard, self.informed) = (0, None);
@@ -169,8 +192,18 @@ impl Sender {
         self.floor
     }
 
-    pub(super) const fn grant(&self) -> u64 {
+    /// What has been granted, for tests that fail to tell.
+    #[cfg(test)]
+    pub(super) const fn granted(&self) -> Grant {
         self.grant
+    }
+
+    /// Whether this symbol, which is new to the child, may be sent.
+    pub(super) fn is_granted(&self, symbol: u64) -> bool {
+        match self.grant {
+            Grant::UpTo(limit) => symbol < limit,
+            Grant::InFlight(most) => (self.flights.len() as u64) < most,
+        }
     }
 
     /// Whether the child has been heard of.
@@ -199,152 +232,34 @@ impl Sender {
         self.marks.set(number, after > 0);
     }
 
-    /// Batches from `from` up to `to` are over.
-    pub(super) fn forget(&mut self, from: u64, to: u64) {
+    /// A batch, of which nothing has been sent, goes to another child.
+    pub(super) fn leave(&mut self, number: u64) {
+        self.need(number).elsewhere = true;
+    }
+
+    /// Batches that went to other children go to this one too.
+    pub(super) fn take_over(&mut self, store: &Store) {
+        for number in self.base.max(store.first())..store.end() {
+            if core::mem::take(&mut self.need(number).elsewhere) {
+                self.refresh(store, number);
+            }
+        }
+    }
+
+    /// Whether nothing has been heard for so long that other ways are better.
+    pub(super) const fn is_silent(&self) -> bool {
+        self.probes >= SILENT
+    }
+
+    /// Batches from `from` up to `to` are over; what was sent of each is counted.
+    pub(super) fn forget(&mut self, from: u64, to: u64, counters: &mut Counters) {
         for number in from..to.min(from + self.needs.len() as u64) {
             let need = core::mem::take(self.need(number));
+            counters.batch_over(need.packets, need.reported());
             self.backlog -= u64::from(need.wanted());
             self.marks.set(number, false);
         }
         self.base = self.base.max(to);
-    }
-
-    /// Takes a report.
-    ///
-    /// # Errors
-    ///
-    /// It is old or makes no sense; nothing has changed.
-    pub(super) fn on_report(
-        &mut self,
-        now: Instant,
-        report: &wire::Report<'_>,
-        store: &Store,
-    ) -> Result<(), Refused> {
-        let symbols = store.shape().symbols();
-        let floor = wire::complete(report.floor, 32, self.floor);
-        let restarted = self.child.is_some_and(|child| child.instance != report.instance);
-        let known = self.child.filter(|child| child.instance == report.instance);
-        if known.is_some_and(|child| report.number.wrapping_sub(child.number) as i16 <= 0) {
-            return Err(Refused::Stale);
-        }
-        if floor > store.end() * symbols {
-            return Err(Refused::Absurd);
-        }
-        let arrivals = report.arrivals.filter(|_| report.epoch == self.epoch as u8);
-        let highest = arrivals.map(|arrivals| wire::complete(arrivals.highest, 24, self.next));
-        if highest.is_some_and(|highest| highest >= self.next) {
-            return Err(Refused::Absurd);
-        }
-        if restarted {
-            self.forgotten(store);
-        }
-        let mut child = known.unwrap_or(Child {
-            instance: report.instance,
-            number: report.number,
-            last: arrivals.unwrap_or_default(),
-            highest: highest.unwrap_or(0),
-            packets: 0,
-            bytes: 0,
-            at: 0,
-            lost: 0.0,
-            runs: 0.0,
-        });
-        child.number = report.number;
-        if let (Some(arrivals), Some(highest)) = (arrivals, highest) {
-            child.add(&arrivals, highest);
-            let hop = HopReport {
-                highest,
-                arrival_ns: child.at,
-                hold: Duration::from_micros(u64::from(arrivals.hold)),
-                received_packets: child.packets,
-                received_bytes: child.bytes,
-                mean_burst: if child.runs > 0.0 { child.lost / child.runs } else { 1.0 },
-            };
-            // What it cannot believe, or knows, it leaves alone.
-            _ = self.rate.on_report(now, &hop);
-            if self.rounds.is_some() {
-                self.margin.update(self.rate.loss(), self.rate.mean_burst());
-            }
-        }
-        self.child = Some(child);
-        self.unheard = 0;
-        self.floor = self.floor.max(floor);
-        self.grant = self.grant.max(floor + u64::from(report.grant));
-        self.take_ranks(report, floor / symbols + u64::from(report.base), highest, store);
-        (self.probe, self.asking) = (None, false);
-        if let Some(idle) = &mut self.idle {
-            idle.on_report(highest.map_or(0, |highest| highest + 1));
-        }
-        Ok(())
-    }
-
-    /// The child was restarted and has nothing.
-    fn forgotten(&mut self, store: &Store) {
-        self.base = store.first();
-        self.grant = store.floor() + FIRST_GRANT;
-        self.flights.iter_mut().for_each(|flight| *flight = u64::MAX);
-        for number in store.first()..store.end() {
-            let before = core::mem::take(self.need(number)).wanted();
-            self.backlog -= u64::from(before);
-            self.refresh(store, number);
-        }
-    }
-
-    fn take_ranks(&mut self, report: &wire::Report<'_>, base: u64, highest: Option<u64>, store: &Store) {
-        let (first, end) = (store.first(), store.end());
-        for number in self.base.max(first)..base.min(end) {
-            self.complete(store, number);
-        }
-        self.base = self.base.max(base.min(end));
-        let mut number = base;
-        for &item in report.list {
-            match Ranks::of(item) {
-                Ranks::Rank(rank) => {
-                    if (first..end).contains(&number) {
-                        let own = store.get(number).rank;
-                        self.need(number).report(rank, own);
-                    }
-                    number += 1;
-                }
-                Ranks::Complete(run) => {
-                    for number in number.max(first)..(number + u64::from(run)).min(end) {
-                        self.complete(store, number);
-                    }
-                    number += u64::from(run);
-                }
-                Ranks::Nothing(run) => {
-                    for number in number.max(first)..(number + u64::from(run)).min(end) {
-                        self.need(number).report(0, 1);
-                    }
-                    number += u64::from(run);
-                }
-            }
-        }
-        let listed = if report.complete { u64::MAX } else { number };
-        if let Some(highest) = highest {
-            let mut passed = self.next - self.flights.len() as u64;
-            while passed <= highest {
-                let Some(batch) = self.flights.pop_front() else { break };
-                passed += 1;
-                if (first..end).contains(&batch) {
-                    let need = self.need(batch);
-                    need.in_flight = need.in_flight.saturating_sub(1);
-                    need.unsure = batch >= listed;
-                    self.refresh(store, batch);
-                }
-            }
-        }
-        for number in base.max(first)..number.min(end) {
-            self.refresh(store, number);
-        }
-    }
-
-    fn complete(&mut self, store: &Store, number: u64) {
-        let need = self.need(number);
-        if !need.done {
-            need.done = true;
-            self.refresh(store, number);
-        }
     }
 
     /// The oldest batch of which the child needs something, if it may be sent.
@@ -353,13 +268,13 @@ impl Sender {
         let (need, slot) = (&self.needs[(number % store.window()) as usize], store.get(number));
         let begin = number * store.shape().symbols();
         let unsent = slot.batch.symbols() & !need.sent;
-        let (content, symbol) = if unsent != 0 {
+        if unsent != 0 {
             let index = unsent.trailing_zeros();
-            (Content::Symbol(index as u8), begin + u64::from(index))
-        } else {
-            (Content::Mix(need.known), begin)
-        };
-        (symbol < self.grant).then_some((number, content))
+            let granted = self.is_granted(begin + u64::from(index));
+            return granted.then_some((number, Content::Symbol(index as u8)));
+        }
+        let granted = matches!(self.grant, Grant::InFlight(_)) || self.is_granted(begin);
+        granted.then_some((number, Content::Mix(need.mix_from(slot.rank))))
     }
 
     /// Whether the child needs something that may be sent.
@@ -384,7 +299,7 @@ impl Sender {
         }
         while let Some(batch) = self.idle.as_ref()?.due(now) {
             if store.holds(batch) && self.need(batch).is_unreported(store.get(batch).rank) {
-                let content = Content::Mix(self.need(batch).known);
+                let content = Content::Mix(self.need(batch).mix_from(store.get(batch).rank));
                 return Some(Packet { batch, content, cause: Cause::Idle });
             }
             self.idle.as_mut()?.done();
@@ -396,10 +311,11 @@ impl Sender {
     fn choose_probe(&self, store: &Store) -> Option<Packet> {
         let open = |&number: &u64| {
             let need = &self.needs[(number % store.window()) as usize];
-            !need.done && store.get(number).batch.rank() > 0
+            !need.done && !need.elsewhere && store.get(number).batch.rank() > 0
         };
         let batch = (self.base.max(store.first())..store.end()).find(open)?;
-        let content = Content::Mix(self.needs[(batch % store.window()) as usize].known);
+        let need = &self.needs[(batch % store.window()) as usize];
+        let content = Content::Mix(need.mix_from(store.get(batch).rank));
         Some(Packet { batch, content, cause: Cause::Probe })
     }
 
@@ -426,6 +342,7 @@ impl Sender {
     pub(super) fn follow(&mut self, now: Instant, packet: &Packet, bytes: usize, more: bool) {
         let sequence = self.next - 1;
         self.rate.on_sent(now, sequence, bytes as u64, !more);
+        self.bytes += bytes as u64;
         self.unheard += u64::from(self.child.is_none());
         match packet.cause {
             Cause::Probe => self.probed(now),
@@ -446,6 +363,7 @@ impl Sender {
     /// The probe timeout has gone off, and a probe is sent, if only to ask.
     pub(super) fn probed(&mut self, now: Instant) {
         self.rate.on_probe();
+        self.probes += 1;
         (self.asked, self.asking) = (false, true);
         self.probe = Some(now + self.patience());
     }
@@ -455,12 +373,16 @@ impl Sender {
     }
 
     /// Sees to it that a probe is sent if there is something to wait for.
-    pub(super) fn arm(&mut self, now: Instant, wants: bool) {
-        if !wants {
-            self.probe = None;
-        } else if self.probe.is_none() {
-            self.probe = Some(now + self.patience());
-        }
+    pub(super) fn arm(&mut self, now: Instant, waits_for: Wait) {
+        let patience = match waits_for {
+            Wait::Nothing => {
+                self.probe = None;
+                return;
+            }
+            Wait::Report => self.patience(),
+            Wait::Delivery => self.patience() + CONFIRMATION,
+        };
+        self.probe = earliest(self.probe, Some(now + patience));
     }
 
     /// Whether anything is sent and not reported, or waits to be.
@@ -506,23 +428,3 @@ impl Sender {
         earliest(earliest(send, idle), self.probe)
     }
 }
-
-impl Child {
-    /// Brings the totals up to date; each wraps by itself.
-    fn add(&mut self, arrivals: &wire::Arrivals, highest: u64) {
-        let last = core::mem::replace(&mut self.last, *arrivals);
-        let packets = arrivals.packets.wrapping_sub(last.packets) & 0xFF_FFFF;
-        let sent = highest.saturating_sub(core::mem::replace(&mut self.highest, highest));
-        self.packets += u64::from(packets);
-        self.bytes += u64::from(arrivals.bytes.wrapping_sub(last.bytes));
-        self.at += u64::from(arrivals.at.wrapping_sub(last.at)) << 4;
-        let runs = f64::from(arrivals.runs.wrapping_sub(last.runs));
-        if runs > 0.0 {
-            self.lost = self.lost * FADE.powf(runs) + (sent as f64 - f64::from(packets)).max(runs);
-            self.runs = self.runs * FADE.powf(runs) + runs;
-        }
-    }
-}
-
-/// How much of the estimate of bursts is left after each run of losses: that of the last fifty counts.
-const FADE: f64 = 0.98;

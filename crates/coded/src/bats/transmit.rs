@@ -5,11 +5,17 @@ use hopcast_core::{Buffer, Datagram, Instant, Item};
 use super::batch::Mix;
 use super::direction::{Direction, Role};
 use super::node::{Neighbour, Node, Way};
-use super::sender::{Cause, Content, Packet, Sender};
+use super::sender::{Cause, Content, Packet, Sender, Wait};
 use super::wire::{self, BatchHeader, Coding, Data, Info, Report, Writer};
 
 /// A relay lets its parent be so many symbols ahead of what it can pass on, besides those of a round trip.
 const ALLOWANCE: u64 = 128;
+/// And for each packet of a mean burst of losses so many more, of reports or of data, ...
+const BURST_ALLOWANCE: f64 = 128.0;
+/// ... but not more than pass in so many seconds: a hop that is cut off for a while must not leave the next one idle.
+const MOST_ALLOWANCE: f64 = 0.04;
+/// Single losses are runs too, sometimes of two.
+const BURSTS: f64 = 1.5;
 /// When its parent may send fewer than this, and could be granted more, it is told at once.
 const SHORT: u64 = 32;
 /// A source of several children makes nothing new while one of them is so many packets behind.
@@ -24,7 +30,7 @@ impl Node {
         let Neighbour { out, sender, receiver, .. } = &mut self.neighbours[to];
         let out = *out;
         let mut packet = None;
-        let mut info = None;
+        let (mut info, mut dead) = (None, false);
         if let Some(way) = &self.ways[out] {
             let probing = sender.probe_is_due(now);
             packet = sender.choose(now, &way.store);
@@ -34,9 +40,13 @@ impl Node {
             if probing && packet.is_none() {
                 sender.probed(now);
             }
+            dead = probing && self.config.split && sender.is_silent();
         }
         let due = receiver.due().is_some_and(|due| due <= now);
         let wants_report = due || packet.is_some() && receiver.is_welcome(now);
+        if dead {
+            self.go_round(to);
+        }
         if packet.is_none() && info.is_none() && !wants_report {
             self.arm(now, to);
             return None;
@@ -54,24 +64,77 @@ impl Node {
     fn make(&mut self, now: Instant, to: usize) {
         let Neighbour { out, sender, .. } = &self.neighbours[to];
         let out = *out;
-        let (Some(way), Some(edge)) = (&mut self.ways[out], &mut self.edge) else { return };
-        let ready = sender.rate.may_send(now) && !sender.probe_is_due(now) && !sender.has_something(&way.store);
-        if !ready || !edge.framing.has_data() || !may_make(&self.neighbours, out, way) {
+        let Some(way) = &self.ways[out] else { return };
+        if !sender.rate.may_send(now) || sender.probe_is_due(now) || sender.has_something(&way.store) {
             return;
         }
-        let Some(number) = way.make(now, |symbol| edge.framing.fill(symbol)) else { return };
+        // Where each batch takes one path, what is left of the last one is made first, for the path that it takes.
+        while self.may_make(to) && self.make_symbol(now, to).is_some() {
+            let Neighbour { out, sender, .. } = &self.neighbours[to];
+            if self.ways[*out].as_ref().is_none_or(|way| sender.has_something(&way.store)) {
+                return;
+            }
+        }
+    }
+
+    /// Makes a symbol, if there is data, because a child could be sent one. Whose it is.
+    fn make_symbol(&mut self, now: Instant, to: usize) -> Option<usize> {
+        let out = self.neighbours[to].out;
+        let (way, edge) = (self.ways[out].as_mut()?, self.edge.as_mut()?);
+        let begins = way.next()?.is_multiple_of(way.store.shape().symbols());
+        let number = way.make(now, |symbol| edge.framing.fill(symbol))?;
         self.counters.symbols += 1;
-        for neighbour in self.neighbours.iter_mut().filter(|neighbour| neighbour.out == out) {
+        if begins {
+            self.owner = to;
+        }
+        let whose = if self.config.split { self.owner } else { to };
+        for (i, neighbour) in self.neighbours.iter_mut().enumerate().filter(|(_, other)| other.out == out) {
+            if self.config.split && begins && i != whose {
+                neighbour.sender.leave(number);
+            }
             neighbour.sender.refresh(&way.store, number);
+        }
+        Some(whose)
+    }
+
+    /// Whether a symbol may be made because a child could be sent one.
+    fn may_make(&self, to: usize) -> bool {
+        let Neighbour { out, sender, .. } = &self.neighbours[to];
+        if !self.edge.as_ref().is_some_and(|edge| edge.framing.has_data()) {
+            return false;
+        }
+        let Some((way, next)) = self.ways[*out].as_ref().and_then(|way| Some((way, way.next()?))) else {
+            return false;
+        };
+        let ready = |child: &Neighbour| child.sender.is_granted(next) && child.sender.backlog() < BEHIND;
+        if self.config.split {
+            let begins = next.is_multiple_of(way.store.shape().symbols());
+            let whose = if begins { to } else { self.owner };
+            !sender.is_silent() && ready(&self.neighbours[whose])
+        } else {
+            self.neighbours.iter().filter(|child| child.out == *out).all(ready)
         }
     }
 
     /// Whether there is data for a neighbour that it may be sent as soon as its link allows.
-    pub(super) fn could_send(&self, neighbour: &Neighbour) -> bool {
-        let Some(way) = &self.ways[neighbour.out] else { return false };
-        neighbour.sender.has_something(&way.store)
-            || self.edge.as_ref().is_some_and(|edge| edge.framing.has_data())
-                && may_make(&self.neighbours, neighbour.out, way)
+    pub(super) fn could_send(&self, to: usize) -> bool {
+        let neighbour = &self.neighbours[to];
+        let something = self.ways[neighbour.out].as_ref().is_some_and(|way| neighbour.sender.has_something(&way.store));
+        something || self.may_make(to)
+    }
+
+    /// One of several paths seems to be dead: what it was to carry goes over the others.
+    fn go_round(&mut self, dead: usize) {
+        let out = self.neighbours[dead].out;
+        let Some(way) = &self.ways[out] else { return };
+        for (i, neighbour) in self.neighbours.iter_mut().enumerate() {
+            if neighbour.out == out && i != dead {
+                neighbour.sender.take_over(&way.store);
+            }
+        }
+        self.owner = (0..self.neighbours.len())
+            .find(|&i| self.neighbours[i].out == out && !self.neighbours[i].sender.is_silent())
+            .unwrap_or(self.owner);
     }
 
     /// Nothing can be sent now: sees to it that a lost report does not stop everything.
@@ -79,8 +142,15 @@ impl Node {
         let neighbour = &mut self.neighbours[to];
         let Some(way) = &self.ways[neighbour.out] else { return };
         let has_data = matches!(way.role, Role::Source(_)) && self.edge.as_ref().is_some_and(|edge| edge.framing.has_data());
-        let waits = neighbour.sender.is_waiting() && !way.is_over(now);
-        neighbour.sender.arm(now, has_data || waits);
+        let undelivered = way.store.floor() < way.store.top() && !way.is_over(now);
+        let waits_for = if has_data || undelivered && neighbour.sender.is_waiting() {
+            Wait::Report
+        } else if undelivered {
+            Wait::Delivery
+        } else {
+            Wait::Nothing
+        };
+        neighbour.sender.arm(now, waits_for);
     }
 
     /// Makes the report for a parent.
@@ -93,7 +163,11 @@ impl Node {
         let complete = store.list(list, room.max(1));
         let receiver = &mut self.neighbours[to].receiver;
         receiver.granted = receiver.granted.max(granted);
-        let grant = receiver.granted.saturating_sub(store.floor()).min(u64::from(u16::MAX)) as u16;
+        let grant = match self.config.split {
+            true => granted.saturating_sub(store.top()),
+            false => receiver.granted.saturating_sub(store.floor()),
+        };
+        let grant = grant.min(u64::from(u16::MAX)) as u16;
         let report = receiver.report(now, way.session)?;
         let (floor, base) = (store.floor() as u32, (store.base() - store.first()) as u16);
         Some(Report { floor, grant, base, complete, list, ..report })
@@ -147,7 +221,7 @@ impl Node {
             }
             self.counters.sent(packet.cause, &data, payload);
             self.neighbours[to].sender.on_sent(&packet, &way.store);
-            let more = self.could_send(&self.neighbours[to]);
+            let more = self.could_send(to);
             self.neighbours[to].sender.follow(now, &packet, total, more);
         }
         Some(datagram)
@@ -180,16 +254,11 @@ fn grant(neighbours: &[Neighbour], parent: usize, way: &Direction) -> u64 {
     let children = neighbours.iter().filter(|neighbour| neighbour.out == *into);
     let ahead = children.map(|child| {
         let drain = child.sender.rate.rate().bits_per_sec() as f64 / size;
-        ((drain * horizon) as u64 + ALLOWANCE).saturating_sub(child.sender.backlog())
+        let burst = child.sender.rate.mean_burst().max(receiver.mean_burst());
+        let bursts = ((burst - BURSTS).max(0.0) * BURST_ALLOWANCE).min(MOST_ALLOWANCE * drain);
+        ((drain * horizon + bursts) as u64 + ALLOWANCE).saturating_sub(child.sender.backlog())
     });
     (way.store.top() + ahead.min().unwrap_or(0)).min(way.store.limit())
-}
-
-/// Whether the source may make a symbol, as far as its children are concerned.
-fn may_make(neighbours: &[Neighbour], out: Way, way: &Direction) -> bool {
-    let Some(next) = way.next() else { return false };
-    let mut children = neighbours.iter().filter(|neighbour| neighbour.out == out);
-    children.all(|child| next < child.sender.grant() && child.sender.backlog() < BEHIND)
 }
 
 /// INFO about a way.
@@ -218,6 +287,7 @@ fn compose<'a>(way: &Direction, packet: &Packet, sender: &Sender, mix: &'a Mix) 
         Content::Symbol(index) => (Coding::Symbol(index), slot.batch.symbol(index).map_or(0, <[u8]>::len)),
         Content::Mix(_) => (vector(&mix.vector[..shape.batch.symbols()]), mix.len),
     };
+    let (trimmed, len) = wire::trim(len, usize::from(shape.symbol));
     let data = Data {
         session: way.session,
         epoch: sender.epoch() as u8,
@@ -230,7 +300,7 @@ fn compose<'a>(way: &Direction, packet: &Packet, sender: &Sender, mix: &'a Mix) 
         },
         coding,
         ask: packet.cause == Cause::Probe || sender.is_asking(),
-        trimmed: len < usize::from(shape.symbol),
+        trimmed,
         payload: &[],
     };
     (data, len)

@@ -96,9 +96,12 @@
 //! DATA, the first three bits of `block` are the depth of interleaving, as a power of two, and K is, in a repair batch, the
 //! number of symbols that its block has; in a systematic batch, that of the block before.
 
-use core::fmt;
+mod bytes;
+#[cfg(test)]
+mod tests;
 
 use super::config::BatchSize;
+pub(super) use bytes::{Malformed, Reader, Writer, complete};
 use super::strict::Account;
 
 /// The first byte of every datagram: the protocol, and in the lower half its version.
@@ -118,19 +121,6 @@ pub(super) const REPORT_LEN: usize = 1 + 4 + 1 + 2 + 2 + 3 + 4 + 2 + 3 + 4 + 2 +
 /// The longest symbol of which every kind of packet fits a datagram of `datagram` bytes.
 pub(super) const fn symbol_len(datagram: usize, batch: BatchSize) -> usize {
     datagram.saturating_sub(1 + DATA_HEADER + batch.symbols())
-}
-
-/// What is wrong with a datagram, and where.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Malformed {
-    /// The field that does not fit.
-    pub(super) field: &'static str,
-}
-
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "malformed {}", self.field)
-    }
 }
 
 /// What a datagram holds.
@@ -452,6 +442,12 @@ impl Info {
     }
 }
 
+/// Whether a payload of `len` bytes travels trimmed, and how long it then is: its length takes two bytes, so that what lacks
+/// less of a symbol of `symbol` bytes travels whole.
+pub(super) const fn trim(len: usize, symbol: usize) -> (bool, usize) {
+    if len + 2 <= symbol { (true, len) } else { (false, symbol) }
+}
+
 impl Data<'_> {
     /// How long the frame is in front of its payload.
     pub(super) fn header_len(&self) -> usize {
@@ -492,19 +488,6 @@ impl Data<'_> {
     }
 }
 
-/// The value nearest to `expected` whose lowest `bits` bits are those of `low`.
-pub(super) fn complete(low: u32, bits: u32, expected: u64) -> u64 {
-    let span = 1_u64 << bits;
-    let near = expected & !(span - 1) | u64::from(low);
-    if near.saturating_add(span / 2) < expected {
-        near + span
-    } else if near > expected.saturating_add(span / 2) && near >= span {
-        near - span
-    } else {
-        near
-    }
-}
-
 /// RFC 9426, section 4.2: the code of M in GF(256).
 const fn mq(batch: BatchSize) -> u8 {
     match batch {
@@ -518,81 +501,4 @@ const fn mq(batch: BatchSize) -> u8 {
 /// The opposite; codes of GF(2) are not of this protocol.
 fn batch_size(code: u8) -> Option<BatchSize> {
     BatchSize::ALL.into_iter().find(|&batch| mq(batch) == code)
-}
-
-/// What is left to read.
-pub(super) struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, len: usize, field: &'static str) -> Result<&'a [u8], Malformed> {
-        let (taken, rest) = self.0.split_at_checked(len).ok_or(Malformed { field })?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn number(&mut self, len: usize, field: &'static str) -> Result<u64, Malformed> {
-        Ok(self.take(len, field)?.iter().fold(0, |number, &byte| number << 8 | u64::from(byte)))
-    }
-
-    pub(super) fn u8(&mut self, field: &'static str) -> Result<u8, Malformed> {
-        self.number(1, field).map(|number| number as u8)
-    }
-
-    pub(super) fn u16(&mut self, field: &'static str) -> Result<u16, Malformed> {
-        self.number(2, field).map(|number| number as u16)
-    }
-
-    pub(super) fn u24(&mut self, field: &'static str) -> Result<u32, Malformed> {
-        self.number(3, field).map(|number| number as u32)
-    }
-
-    pub(super) fn u32(&mut self, field: &'static str) -> Result<u32, Malformed> {
-        self.number(4, field).map(|number| number as u32)
-    }
-
-    fn u64(&mut self, field: &'static str) -> Result<u64, Malformed> {
-        self.number(8, field)
-    }
-}
-
-/// Where the next byte goes; the caller has made room for all of them.
-pub(super) struct Writer<'a> {
-    bytes: &'a mut [u8],
-    at: usize,
-}
-
-impl<'a> Writer<'a> {
-    pub(super) fn new(bytes: &'a mut [u8]) -> Self {
-        Self { bytes, at: 0 }
-    }
-
-    pub(super) fn put(&mut self, bytes: &[u8]) {
-        self.bytes[self.at..self.at + bytes.len()].copy_from_slice(bytes);
-        self.at += bytes.len();
-    }
-
-    /// What has not been written yet.
-    pub(super) fn rest(self) -> &'a mut [u8] {
-        &mut self.bytes[self.at..]
-    }
-
-    pub(super) fn u8(&mut self, number: u8) {
-        self.put(&[number]);
-    }
-
-    pub(super) fn u16(&mut self, number: u16) {
-        self.put(&number.to_be_bytes());
-    }
-
-    pub(super) fn u24(&mut self, number: u32) {
-        self.put(&number.to_be_bytes()[1..]);
-    }
-
-    pub(super) fn u32(&mut self, number: u32) {
-        self.put(&number.to_be_bytes());
-    }
-
-    fn u64(&mut self, number: u64) {
-        self.put(&number.to_be_bytes());
-    }
 }

@@ -96,8 +96,9 @@ const PLENTY_PACKETS: u64 = 16;
 const LEAST_RATE: f64 = 16_000.0;
 /// The rate that is never gone above, 1 Tbit/s.
 const GREATEST_RATE: f64 = 1e12;
-/// The probe timeout before there is a round trip.
-const FIRST_TIMEOUT: Duration = Duration::from_millis(250);
+/// The probe timeout before there is a round trip. A hop is mostly short, and its first packets are lost like any others; a
+/// few probes too many, if it is a long one, are less than a wait at each hop of a chain.
+const FIRST_TIMEOUT: Duration = Duration::from_millis(10);
 const LEAST_TIMEOUT: Duration = Duration::from_micros(500);
 const GREATEST_TIMEOUT: Duration = Duration::from_secs(1);
 /// The probe timeout doubles at most so often, or until probes take a tenth of the link: where bursts of loss

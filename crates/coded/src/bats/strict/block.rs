@@ -38,7 +38,14 @@ struct Sent {
 }
 
 impl Block {
-    pub(super) fn new(number: u64, order: Order, before: u16, mut symbols: Vec<u8>, len: usize, now: Instant) -> Self {
+    pub(super) fn new(
+        number: u64,
+        order: Order,
+        before: u16,
+        mut symbols: Vec<u8>,
+        len: usize,
+        now: Instant,
+    ) -> Self {
         symbols.clear();
         symbols.resize(len, 0);
         Self {

@@ -6,6 +6,10 @@ use super::super::wire::{Arrivals, Report};
 const MEMORY: f64 = 4096.0;
 /// At the beginning so many packets count as not lost.
 const PRIOR: f64 = 32.0;
+/// When more than such a share of so many packets is lost between two reports, the link was down: that says nothing of
+/// what it loses when it is up.
+const OUTAGE: f64 = 64.0;
+const OUTAGE_SHARE: f64 = 0.75;
 
 /// A child, as it has reported.
 #[derive(Clone, Copy, Debug)]
@@ -49,10 +53,14 @@ impl Heard {
         self.packets += u64::from(packets);
         self.bytes += u64::from(arrivals.bytes.wrapping_sub(last.bytes));
         self.at += u64::from(arrivals.at.wrapping_sub(last.at)) << 4;
+        let lost = sent - f64::from(packets);
+        if sent >= OUTAGE && lost > OUTAGE_SHARE * sent {
+            return;
+        }
         let keep = (1.0 - sent / MEMORY).max(0.0);
         self.sent = self.sent * keep + sent;
         // A packet that is late counts as lost first, and then as not.
-        self.lost = (self.lost * keep + sent - f64::from(packets)).clamp(-MEMORY, self.sent);
+        self.lost = (self.lost * keep + lost).clamp(-MEMORY, self.sent);
         self.runs = self.runs * keep + f64::from(arrivals.runs.wrapping_sub(last.runs));
     }
 

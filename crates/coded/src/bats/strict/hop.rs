@@ -1,18 +1,18 @@
 //! The sending end of a hop: how much of each batch one child has been sent, and what it gets next.
 
-use std::collections::VecDeque;
 use core::ops::Range;
+use std::collections::VecDeque;
 
 use hopcast_core::{Duration, Instant, Stream, earliest};
 
+use super::super::rate::{self, HopReport, LinkRate};
+use super::super::sender::{Cause, Refused};
+use super::super::wire::{self, Report};
 use super::account::Hop;
 use super::heard::Heard;
 use super::meter::Meter;
 use super::plan::{Basis, Recoding};
 use super::ring::Ring;
-use super::super::rate::{self, HopReport, LinkRate};
-use super::super::sender::{Cause, Refused};
-use super::super::wire::{self, Report};
 
 /// INFO is repeated while data is sent.
 const INFO_EVERY: Duration = Duration::from_millis(50);
@@ -161,7 +161,8 @@ impl Sender {
         self.shares.resize((ring.end() - self.first) as usize, Share::default());
         let idle = self.spare && self.is_idle();
         for serial in serials.start.max(self.first)..serials.end {
-            let (Some(slot), Some(share)) = (ring.get(serial), self.shares.get_mut((serial - self.first) as usize))
+            let (Some(slot), Some(share)) =
+                (ring.get(serial), self.shares.get_mut((serial - self.first) as usize))
             else {
                 break;
             };
@@ -239,7 +240,9 @@ impl Sender {
         if self.backlog == 0 || !self.is_ready(now) {
             return None;
         }
-        let due = |serial: u64| self.shares.get(serial.checked_sub(self.first)? as usize).filter(|share| share.due > 0);
+        let due = |serial: u64| {
+            self.shares.get(serial.checked_sub(self.first)? as usize).filter(|share| share.due > 0)
+        };
         let end = ring.end();
         let head = (self.head.max(self.first)..end).find(|&serial| due(serial).is_some())?;
         // The batches that are interleaved take turns.
@@ -254,7 +257,7 @@ impl Sender {
 
     /// A packet that is of some use, whatever the child has.
     fn choose_probe(&self, ring: &Ring) -> Option<Packet> {
-        let last = ring.end().checked_sub(1)?;
+        let last = ring.end().checked_sub(1).filter(|&last| last >= ring.first())?;
         let serial = self.head.clamp(ring.first(), last);
         (ring.get(serial)?.batch.rank() > 0).then_some(Packet { serial, row: None, cause: Cause::Probe })
     }

@@ -14,7 +14,6 @@ use super::super::store::Shape;
 use super::super::wire::{self, Data, Info, Report};
 use super::account::Account;
 use super::hop::Sender;
-use super::sink::{Arrived, QUIET, Taken};
 use super::way::{Packet, Role, Way};
 
 /// The way out of an edge; at a relay, from the left to the right.
@@ -22,7 +21,7 @@ const OUT: usize = 0;
 const INTO: usize = 1;
 
 /// What the sink has need not be told more often than this, unless reports are sent anyway.
-const NEWS: Duration = Duration::from_millis(1);
+pub(super) const NEWS: Duration = Duration::from_millis(1);
 
 /// The bytes that a budget is told in.
 pub(super) const BUDGET_UNIT: f64 = 16.0;
@@ -200,7 +199,9 @@ impl Node {
                 self.counters.stale += 1;
                 return;
             }
-            Some(_) | None => {
+            known => {
+                // An edge that is first heard of has no streams to forget.
+                let again = known.is_some();
                 let sink = self.edge.as_ref().map(|_| self.instance);
                 let Some(way) = Way::arriving(&self.config, info, sink) else {
                     self.counters.malformed += 1;
@@ -211,7 +212,7 @@ impl Node {
                     neighbour.sender.start();
                     neighbour.account = None;
                 }
-                if let Some(edge) = &mut self.edge {
+                if let Some(edge) = self.edge.as_mut().filter(|_| again) {
                     edge.framing.restart();
                 }
             }
@@ -274,42 +275,6 @@ impl Node {
         self.refresh(into, serial..serial + 1);
     }
 
-    fn decode(&mut self, now: Instant, into: usize, packet: &Packet, payload: &[u8]) {
-        let Some(Way { role: Role::Sink(sink), deadline, .. }) = &mut self.ways[into] else { return };
-        let Some(edge) = &mut self.edge else { return };
-        let counters = &mut self.counters;
-        let mut deliver = |missing: u64, symbol: &[u8]| {
-            counters.delivered += 1;
-            counters.lost += missing;
-            edge.take(missing, symbol);
-        };
-        if deadline.is_some() {
-            // What is too old for a place is too old to wait for.
-            for _ in 0..sink.crowded(packet.block).min(super::way::REACH) {
-                sink.give_up(&mut deliver);
-            }
-        }
-        let Packet { block, header, depth, index, vector } = packet;
-        let arrived =
-            Arrived { block: *block, header: *header, depth: *depth, index: *index, vector, payload };
-        let mut over = false;
-        let taken = sink.push(now, &arrived);
-        if taken == Taken::Innovative {
-            over = sink.deliver(&mut deliver);
-        }
-        match taken {
-            Taken::Innovative => self.counters.innovative += 1,
-            Taken::Redundant => self.counters.redundant += 1,
-            Taken::Beyond => self.counters.beyond += 1,
-            Taken::Absurd => self.counters.malformed += 1,
-        }
-        if over {
-            for parent in self.neighbours.iter_mut().filter(|neighbour| neighbour.into == into) {
-                parent.receiver.report_at(now + NEWS);
-            }
-        }
-    }
-
     /// A batch has begun: plans are brought up to date.
     pub(super) fn begin(&mut self, out: usize) {
         let Some(way) = &mut self.ways[out] else { return };
@@ -317,9 +282,12 @@ impl Node {
         if let Role::Source(source) = &way.role {
             // All hops spend as many bytes, so that those with longer packets, as more of them are coded, are not slower.
             let size = children().map(|child| child.sender.packet_size()).fold(0.0, f64::max);
-            way.budget = source.path.budget() * size;
+            // Of a batch that is not whole, it is as much as it is of a batch.
+            let whole = way.shape.batch.symbols() as f64;
+            way.budget = source.path.budget() * size * way.ring.mean().unwrap_or(whole) / whole;
         }
-        let (symbols, budget) = (way.shape.batch.symbols(), way.budget * if way.is_source() { 1.0 } else { FILLED });
+        let (symbols, budget) =
+            (way.shape.batch.symbols(), way.budget * if way.is_source() { 1.0 } else { FILLED });
         for neighbour in self.neighbours.iter_mut().filter(|neighbour| neighbour.out == out) {
             neighbour.sender.begin(&way.ring, symbols, budget);
         }
@@ -356,84 +324,10 @@ impl Node {
         }
     }
 
-    fn sink_passes(&mut self, now: Instant, out: usize) {
-        let Some(Way { role: Role::Sink(sink), deadline, touched, quiet, .. }) = &mut self.ways[out] else { return };
-        if *quiet != Some(*touched) && *touched + QUIET <= now {
-            *quiet = Some(*touched);
-            for parent in self.neighbours.iter_mut().filter(|neighbour| neighbour.into == out) {
-                parent.receiver.report_at(now);
-            }
-        }
-        let (Some(after), Some(edge)) = (*deadline, &mut self.edge) else { return };
-        while sink.gives_up(after).is_some_and(|at| at <= now) {
-            let counters = &mut self.counters;
-            let mut deliver = |missing: u64, symbol: &[u8]| {
-                counters.delivered += 1;
-                counters.lost += missing;
-                edge.take(missing, symbol);
-            };
-            sink.give_up(&mut deliver);
-            sink.deliver(&mut deliver);
-            counters.given_up += 1;
-        }
-    }
-
     /// How many packets wait for the child that has the most before it.
     pub(super) fn backlog(&self, out: usize) -> u64 {
         let children = self.neighbours.iter().filter(|neighbour| neighbour.out == out);
         children.map(|child| child.sender.backlog()).max().unwrap_or(0)
-    }
-}
-
-#[cfg(test)]
-impl Node {
-    /// How many batches it holds, and how many blocks.
-    pub(in super::super) fn held(&self) -> (usize, usize) {
-        let ways = || self.ways.iter().flatten();
-        let blocks = ways().map(|way| match &way.role {
-            Role::Source(source) => source.held(),
-            Role::Sink(sink) => sink.held(),
-            Role::Relay => 0,
-        });
-        (ways().map(|way| way.ring.len()).max().unwrap_or(0), blocks.max().unwrap_or(0))
-    }
-
-    /// What a test that fails shows.
-    pub(in super::super) fn state(&self) -> String {
-        use core::fmt::Write as _;
-        let mut state = String::new();
-        for n in &self.neighbours {
-            _ = write!(
-                state,
-                "to {}: could {} rate {:?} srtt {:?} min {:?} loss {:.3} backlog {} {} deadline {:?} due {:?}; ",
-                n.address,
-                self.could_make(n.out),
-                n.sender.rate.rate(),
-                n.sender.rate.srtt(),
-                n.sender.rate.min_rtt(),
-                n.sender.hop().loss(),
-                n.sender.backlog(),
-                n.sender.state(),
-                n.sender.deadline(self.could_make(n.out)),
-                n.receiver.due(),
-            );
-        }
-        for way in self.ways.iter().flatten() {
-            _ = write!(
-                state,
-                "way {} floor {} budget {:.2} ring {}..{} next {:?}; ",
-                way.session,
-                way.floor(),
-                way.budget,
-                way.ring.first(),
-                way.ring.end(),
-                way.next_event(),
-            );
-            if let Role::Source(source) = &way.role {
-                state += &source.state();
-            }
-        }
-        state
     }
 }
 

@@ -49,7 +49,8 @@ mod tests {
         for depth in 0..=DEEPEST {
             for block in [32, 96, 256, 1024] {
                 let order = Order::new(32, block, depth);
-                let mut symbols: Vec<usize> = (0..usize::from(block)).map(|position| order.symbol(position)).collect();
+                let mut symbols: Vec<usize> =
+                    (0..usize::from(block)).map(|position| order.symbol(position)).collect();
                 symbols.sort_unstable();
                 assert!(symbols.iter().copied().eq(0..usize::from(block)), "depth {depth}, block {block}");
             }

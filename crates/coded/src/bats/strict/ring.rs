@@ -83,6 +83,13 @@ impl Ring {
         &self.ranks
     }
 
+    /// The mean rank of batches that were over; `None` before any was.
+    pub(super) fn mean(&self) -> Option<f64> {
+        let sum: f64 = self.ranks.iter().sum();
+        let ranks = self.ranks.iter().enumerate().map(|(rank, share)| rank as f64 * share);
+        (sum > 0.0).then(|| ranks.sum::<f64>() / sum)
+    }
+
     /// Whether all of a batch has come that is expected.
     pub(super) fn is_over(&self, serial: u64) -> bool {
         serial < self.closed || self.get(serial).is_some_and(|slot| slot.closed || slot.settled)
@@ -95,7 +102,12 @@ impl Ring {
 
     /// The place of a batch, a new one if it has none. The batches are over that have serial numbers from the one
     /// before the call up to the other.
-    pub(super) fn admit(&mut self, block: u64, header: BatchHeader, depth: u8) -> (u64, core::ops::Range<u64>) {
+    pub(super) fn admit(
+        &mut self,
+        block: u64,
+        header: BatchHeader,
+        depth: u8,
+    ) -> (u64, core::ops::Range<u64>) {
         let key = (block, header.id);
         if let Some(&serial) = self.places.get(&key) {
             return (serial, 0..0);

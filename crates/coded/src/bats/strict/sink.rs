@@ -280,7 +280,9 @@ impl Sink {
             return;
         };
         let order = Order::new(self.shape.batch.symbols(), self.shape.block, block.depth);
-        let known = |position: usize| block.decoder.as_ref().and_then(|decoder| decoder.symbol(order.symbol(position)));
+        let known = |position: usize| {
+            block.decoder.as_ref().and_then(|decoder| decoder.symbol(order.symbol(position)))
+        };
         // Where the end is not known, it is after the last symbol that is.
         let last = (self.next..usize::from(self.shape.block)).rfind(|&position| known(position).is_some());
         let end = block.count.map_or_else(|| last.map_or(self.next, |last| last + 1), usize::from);

@@ -82,7 +82,8 @@ impl Source {
 
     /// Whether a symbol may be made.
     pub(super) fn has_room(&self) -> bool {
-        self.blocks.back().is_some_and(|block| block.closed.is_none()) || self.next < self.first() + self.window
+        self.blocks.back().is_some_and(|block| block.closed.is_none())
+            || self.next < self.first() + self.window
     }
 
     /// Makes the next symbol of what `fill` writes; its batch.
@@ -122,7 +123,8 @@ impl Source {
         let depth = self.path.depth(self.shape.batches());
         let order = Order::new(self.shape.batch.symbols(), self.shape.block, depth);
         let len = usize::from(self.shape.block) * usize::from(self.shape.symbol);
-        let mut block = Block::new(self.next, order, self.last, self.memory.pop().unwrap_or_default(), len, now);
+        let mut block =
+            Block::new(self.next, order, self.last, self.memory.pop().unwrap_or_default(), len, now);
         block.next_repair = self.shape.batches() as u16;
         self.blocks.push_back(block);
         self.next += 1;
@@ -175,7 +177,8 @@ impl Source {
             return 0;
         }
         let most = self.shape.batch.symbols() as u16;
-        lacking += margin * f64::sqrt(variance + self.path.variance(lacking.clamp(1.0, f64::from(most)) as u16));
+        lacking +=
+            margin * f64::sqrt(variance + self.path.variance(lacking.clamp(1.0, f64::from(most)) as u16));
         (1..most).find(|&packets| self.path.expected(packets) >= lacking).unwrap_or(most)
     }
 
@@ -189,13 +192,15 @@ impl Source {
         let block = self.blocks.get_mut(at)?;
         let id = block.next_repair;
         // There are plenty; who needs more gets the first ones again.
-        block.next_repair = if usize::from(id) + 1 < MAX_BATCHES { id + 1 } else { self.shape.batches() as u16 };
+        block.next_repair =
+            if usize::from(id) + 1 < MAX_BATCHES { id + 1 } else { self.shape.batches() as u16 };
         let header = BatchHeader { block: block.made, batch: self.shape.batch, id };
         let (serial, over) = ring.admit(block.number, header, block.order.depth());
         let session = code::session(self.session, block.number);
-        let encoded = block.encode(&self.parameters, session, &mut self.encoders, (id, packets), |index, payload| {
-            ring.grow(serial, |batch| batch.push_symbol(index, payload));
-        });
+        let encoded =
+            block.encode(&self.parameters, session, &mut self.encoders, (id, packets), |index, payload| {
+                ring.grow(serial, |batch| batch.push_symbol(index, payload));
+            });
         debug_assert_eq!(encoded, Ok(()));
         ring.close(serial);
         block.sent(now, usize::from(id), serial, packets);
@@ -250,7 +255,8 @@ impl Source {
         }
         self.covered = Some(serial);
         let last = self.blocks.iter_mut().filter_map(|block| block.cover(serial)).max();
-        if let Some(last) = last {
+        // What has been sent twice says nothing (Karn's algorithm, RFC 6298, section 3).
+        if let Some(last) = last.filter(|_| self.backoff == 0) {
             let sample = now.since(last);
             // RFC 6298, section 2.3.
             self.trip = Some(match self.trip {
@@ -329,8 +335,10 @@ impl Source {
             return None;
         }
         let idle = (!block.is_waiting()).then_some(block.grown + IDLE);
-        // Without losses everything arrives, and the block may stay open.
-        let aged = self.path.is_lossy().then_some(block.begun + OPEN);
+        // Without losses everything arrives, and the block may stay open. While many blocks are under way, there had better
+        // not be more.
+        let ages = self.path.is_lossy() && self.blocks.len() as u64 <= self.window / 2;
+        let aged = ages.then_some(block.begun + OPEN);
         earliest(idle, aged)
     }
 
@@ -353,7 +361,10 @@ impl Source {
             .iter()
             .map(|block| {
                 let way: Vec<u16> = block.under_way().collect();
-                format!("{}: {} of {} closed {:?} {way:?}", block.number, block.rank, block.made, block.closed)
+                format!(
+                    "{}: {} of {} closed {:?} {way:?}",
+                    block.number, block.rank, block.made, block.closed
+                )
             })
             .collect();
         format!("{:?} covered {:?} trip {:?} {blocks:?}", self.path, self.covered, self.trip)

@@ -58,7 +58,8 @@ impl Node {
     fn make(&mut self, now: Instant, to: usize) {
         let Neighbour { out, sender, .. } = &self.neighbours[to];
         let out = *out;
-        if sender.backlog() > 0 || !sender.is_ready(now) || sender.probe_is_due(now) || !self.could_make(out) {
+        if sender.backlog() > 0 || !sender.is_ready(now) || sender.probe_is_due(now) || !self.could_make(out)
+        {
             return;
         }
         let (Some(way), Some(edge)) = (&mut self.ways[out], &mut self.edge) else { return };
@@ -170,11 +171,13 @@ impl Node {
         info: Option<&Info>,
         packet: Option<Packet>,
     ) -> Option<Buffer> {
-        let reports = report.map_or(0, |(report, account)| report.len() + account.map_or(0, |account| account.len()));
+        let reports =
+            report.map_or(0, |(report, account)| report.len() + account.map_or(0, |account| account.len()));
         let control = 1 + reports + info.map_or(0, Info::len);
         let mut mix = Mix::default();
         let way = self.ways[self.neighbours[to].out].as_ref();
-        let chosen = way.zip(packet).and_then(|(way, packet)| Some((way, packet, way.ring.get(packet.serial)?)));
+        let chosen =
+            way.zip(packet).and_then(|(way, packet)| Some((way, packet, way.ring.get(packet.serial)?)));
         if let Some((_, Packet { row: None, .. }, slot)) = chosen {
             mix = slot.batch.mix(0, &mut self.coefficients);
         }
@@ -185,7 +188,8 @@ impl Node {
         let limit = usize::from(self.config.datagram);
         let fits = |data: &Data<'_>, payload| control == 1 || control + data.header_len() + payload <= limit;
         let frame = frame.filter(|(_, _, _, (data, payload))| fits(data, *payload));
-        let total = control + frame.as_ref().map_or(0, |(_, _, _, (data, payload))| data.header_len() + payload);
+        let total =
+            control + frame.as_ref().map_or(0, |(_, _, _, (data, payload))| data.header_len() + payload);
         if total == 1 {
             return None;
         }
@@ -250,6 +254,7 @@ fn compose<'a>(
         Some((Kind::Coded(coefficients), payload)) => (vector(&coefficients[..symbols]), payload.len()),
         None => (vector(&mix.vector[..symbols]), mix.len),
     };
+    let (trimmed, len) = wire::trim(len, usize::from(way.shape.symbol));
     let data = Data {
         session: way.session,
         epoch: sender.epoch() as u8,
@@ -258,7 +263,7 @@ fn compose<'a>(
         header: slot.header,
         coding,
         ask: sender.is_asking(),
-        trimmed: len < usize::from(way.shape.symbol),
+        trimmed,
         payload: &[],
     };
     (data, len)

@@ -1,4 +1,4 @@
-//! A chain of nodes over real link models, in virtual time.
+//! Nodes over real link models, in virtual time: chains, and other graphs.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -14,10 +14,20 @@ const HEADERS: usize = 42;
 /// So many of the datagrams sent are remembered.
 const REMEMBERED: usize = 16;
 
+/// What a node is, with its neighbours by number.
+#[derive(Clone, Debug)]
+pub(super) enum Place {
+    Edge(Vec<usize>),
+    Relay(Vec<usize>, Vec<usize>),
+}
+
 pub(super) struct Chain {
     pub(super) now: Instant,
     pub(super) nodes: Vec<Node>,
     pub(super) links: Vec<PointToPoint>,
+    places: Vec<Place>,
+    /// The nodes at the ends of each link.
+    ends: Vec<(usize, usize)>,
     config: Config,
     seed: Seed,
     starts: u64,
@@ -37,54 +47,64 @@ pub(super) fn address(node: usize) -> SocketAddr {
 
 impl Chain {
     pub(super) fn new(config: &Config, cables: &[Cable], seed: u64) -> Self {
+        let last = cables.len();
+        let place = |i| match i {
+            0 => Place::Edge(vec![1]),
+            i if i == last => Place::Edge(vec![i - 1]),
+            i => Place::Relay(vec![i - 1], vec![i + 1]),
+        };
+        let places: Vec<Place> = (0..=last).map(place).collect();
+        let cables: Vec<_> = cables.iter().enumerate().map(|(i, cable)| (i, i + 1, cable.clone())).collect();
+        Self::graph(config, &places, &cables, seed)
+    }
+
+    /// Nodes, and links between pairs of them.
+    pub(super) fn graph(config: &Config, places: &[Place], cables: &[(usize, usize, Cable)], seed: u64) -> Self {
         let seed = Seed::new(seed, 0);
-        let links: Vec<PointToPoint> = cables
-            .iter()
-            .enumerate()
-            .map(|(i, cable)| {
-                PointToPoint::new(cable.clone(), [0, 1].map(|way| seed.stream(&["link"], 2 * i as u64 + way)))
-            })
-            .collect();
-        let count = links.len() + 1;
+        let link = |(i, (_, _, cable)): (usize, &(usize, usize, Cable))| {
+            PointToPoint::new(cable.clone(), [0, 1].map(|way| seed.stream(&["link"], 2 * i as u64 + way)))
+        };
         let mut chain = Self {
             now: Instant::ZERO,
             nodes: Vec::new(),
-            link_deadlines: vec![None; links.len()],
-            links,
+            links: cables.iter().enumerate().map(link).collect(),
+            link_deadlines: vec![None; cables.len()],
+            places: places.to_vec(),
+            ends: cables.iter().map(|&(from, to, _)| (from, to)).collect(),
             config: config.clone(),
             seed,
             starts: 0,
             arrived: Vec::new(),
             streamed: Vec::new(),
             sent: VecDeque::new(),
-            node_deadlines: vec![None; count],
+            node_deadlines: vec![None; places.len()],
         };
-        for i in 0..count {
-            let node = chain.fresh(i, count);
+        for i in 0..places.len() {
+            let node = chain.fresh(i);
             chain.nodes.push(node);
         }
         chain
     }
 
-    fn fresh(&mut self, i: usize, count: usize) -> Node {
+    fn fresh(&mut self, i: usize) -> Node {
         self.starts += 1;
         let random = self.seed.stream(&["node"], self.starts);
-        let ends = (address(100 + i), address(100 + count - 1 - i));
-        let session = self.starts as u32;
-        match i {
-            0 => Node::edge(self.config.clone(), session, address(0), ends, &[address(1)], random),
-            i if i == count - 1 => {
-                Node::edge(self.config.clone(), session, address(i), ends, &[address(i - 1)], random)
+        let ends = (address(100 + i), address(100 + self.places.len() - 1 - i));
+        let (session, config) = (self.starts as u32, self.config.clone());
+        let addresses = |nodes: &[usize]| nodes.iter().map(|&node| address(node)).collect::<Vec<_>>();
+        match &self.places[i] {
+            Place::Edge(neighbours) => {
+                Node::edge(config, session, address(i), ends, &addresses(neighbours), random)
             }
-            _ => {
-                Node::relay(self.config.clone(), address(i), &[address(i - 1)], &[address(i + 1)], random)
+            Place::Relay(left, right) => {
+                Node::relay(config, address(i), &addresses(left), &addresses(right), random)
             }
         }
     }
 
     /// Replaces a node by a fresh one.
     pub(super) fn restart(&mut self, i: usize) {
-        self.nodes[i] = self.fresh(i, self.nodes.len());
+        self.nodes[i] = self.fresh(i);
         self.node_deadlines[i] = None;
     }
 
@@ -136,8 +156,10 @@ impl Chain {
             }
             let sum = checksum(&payload);
             payload.prepend(HEADERS)[..8].copy_from_slice(&sum);
-            let link = i.min(to);
-            self.links[link].offer(self.now, usize::from(to < i), payload);
+            let joins = |&ends: &(usize, usize)| ends == (i, to) || ends == (to, i);
+            let link = self.ends.iter().position(joins).expect("a link");
+            let from = usize::from(self.ends[link].0 != i);
+            self.links[link].offer(self.now, from, payload);
             self.drain_link(link);
         }
         self.node_deadlines[i] = self.nodes[i].deadline();
@@ -148,7 +170,8 @@ impl Chain {
         loop {
             match self.links[link].poll(self.now) {
                 Some(Event::Delivered { from, mut frame, .. }) => {
-                    let (sender, receiver) = if from == 0 { (link, link + 1) } else { (link + 1, link) };
+                    let (one, other) = self.ends[link];
+                    let (sender, receiver) = if from == 0 { (one, other) } else { (other, one) };
                     let sum = frame[..8].to_vec();
                     frame.advance(HEADERS);
                     // As the checksum of UDP would.

@@ -1,13 +1,18 @@
 //! Chains of nodes over lossy links.
 
+mod anything;
+mod apps;
 mod chain;
+mod graphs;
 mod measure;
+mod streams;
 mod strict;
 
-use hopcast_core::{Buffer, Duration, Fraction, Instant, Rate, Seed, StreamId, StreamItem};
+use hopcast_core::{Buffer, Duration, Fraction, Instant, Rate, Seed};
 use hopcast_link::{Change, Config as Cable, Direction, Jitter, Loss, Queue, QueueLimit};
 
-use super::{Config, Delivery};
+use super::{BatchSize, Config, Delivery};
+use crate::bats;
 use chain::Chain;
 
 /// A link of so many Mbit/s that delays by `delay` and loses packets in both directions.

@@ -1,5 +1,6 @@
 //! Without rank feedback.
 
+use super::apps::Apps;
 use super::chain::{Chain, address};
 use super::*;
 
@@ -43,10 +44,15 @@ fn everything_arrives_whatever_the_losses_are_like() {
     for loss in [independent(20.0), bursts(10.0, 8.0), four_states()] {
         for mbit in [0.5, 5.0, 40.0] {
             let cables = vec![cable(100, Duration::from_millis(1), loss.clone(), 64); 3];
-            let mut chain = Chain::new(&Config::strict(), &cables, 3);
+            // What is taken arrives; here everything is taken.
+            let config = Config { unit_delay: Duration::from_secs(10), ..Config::strict() };
+            let mut chain = Chain::new(&config, &cables, 3);
             let span = Duration::from_millis(1500);
             let (_, share) = saturate(&mut chain, 1000, mbit, Duration::from_nanos(1), span);
-            assert_eq!(share, 1.0, "{loss:?} at {mbit} Mbit/s: {}", chain.nodes[0].state());
+            if share < 1.0 {
+                measure::show(&mut chain);
+                panic!("{loss:?} at {mbit} Mbit/s: {share} {}", chain.nodes[0].state());
+            }
         }
     }
 }
@@ -75,7 +81,9 @@ fn a_link_that_loses_everything_for_a_while_is_survived() {
         let cables = vec![cable(20, Duration::from_millis(2), independent(5.0), 64); 3];
         let mut chain = Chain::new(&config, &cables, 11);
         let change = Change::Loss;
-        let phase = |chain: &mut Chain, millis| saturate(chain, 1000, 10.0, Duration::ZERO, Duration::from_millis(millis));
+        let phase = |chain: &mut Chain, millis| {
+            saturate(chain, 1000, 10.0, Duration::ZERO, Duration::from_millis(millis))
+        };
         phase(&mut chain, 500);
         chain.run_for(Duration::from_millis(500));
         chain.change(1, None, &change(independent(100.0)));
@@ -92,7 +100,10 @@ fn a_link_that_loses_everything_for_a_while_is_survived() {
         chain.run_for(Duration::from_secs(2));
         let far = chain.last();
         let got = chain.arrived.iter().filter(|(at, edge, _)| *edge == far && *at >= begin).count();
-        assert!(got as f64 > 0.99 * f64::from(offered), "{got} of {offered}: {}", chain.nodes[0].state());
+        if got as f64 <= 0.99 * f64::from(offered) {
+            measure::show(&mut chain);
+            panic!("{got} of {offered}: {}", chain.nodes[0].state());
+        }
         for node in 0..chain.nodes.len() {
             let held = chain.nodes[node].strict().held();
             assert!(held.0 <= 256 && held.1 <= 17, "node {node} holds {held:?}");
@@ -116,62 +127,40 @@ fn a_relay_that_is_restarted_is_not_missed() {
     chain.run_for(Duration::from_secs(3));
     let numbers: Vec<u64> =
         chain.arrived.iter().map(|(_, _, unit)| u64::from_be_bytes(unit[..].try_into().unwrap())).collect();
-    assert!(numbers.iter().copied().eq(0..number), "{} of {given}: {}", numbers.len(), chain.nodes[0].state());
+    assert!(
+        numbers.iter().copied().eq(0..number),
+        "{} of {given}: {}",
+        numbers.len(),
+        chain.nodes[0].state()
+    );
 }
 
 #[test]
-fn streams_go_both_ways() {
-    let cables = vec![cable(20, Duration::from_millis(2), independent(10.0), 64); 3];
+fn many_streams_go_both_ways_at_once() {
+    let cables = vec![cable(50, Duration::from_millis(2), independent(10.0), 64); 3];
     let mut chain = Chain::new(&Config::strict(), &cables, 17);
-    let far = chain.last();
-    let id = StreamId(0);
-    chain.give_stream(0, id, StreamItem::Open { local: address(100), remote: address(101) });
-    chain.give_stream(0, id, StreamItem::Credit(1 << 20));
-    let (mut there, mut back, mut answers) = (Vec::new(), Vec::new(), None);
-    let sent: Vec<u8> = (0..300_000_u32).map(|i| (i * i >> 7) as u8).collect();
-    let mut left = &sent[..];
-    for _ in 0..5000 {
-        for (edge, at, item) in core::mem::take(&mut chain.streamed) {
-            match (edge, item) {
-                (edge, StreamItem::Open { .. }) => {
-                    assert_eq!(edge, far);
-                    answers = Some(at);
-                    chain.give_stream(far, at, StreamItem::Opened);
-                    chain.give_stream(far, at, StreamItem::Credit(1 << 20));
-                }
-                (0, StreamItem::Credit(bytes)) => {
-                    let (now, rest) = left.split_at(left.len().min(bytes as usize));
-                    left = rest;
-                    if !now.is_empty() {
-                        chain.give_stream(0, id, StreamItem::Data(Buffer::copy_from(now)));
-                        if left.is_empty() {
-                            chain.give_stream(0, id, StreamItem::Finish);
-                        }
-                    }
-                }
-                (edge, StreamItem::Data(data)) if edge == far => {
-                    there.extend_from_slice(&data);
-                    chain.give_stream(far, at, StreamItem::Credit(data.len() as u64));
-                }
-                (edge, StreamItem::Finish) if edge == far => {
-                    chain.give_stream(far, answers.unwrap(), StreamItem::Data(Buffer::copy_from(b"done")));
-                    chain.give_stream(far, answers.unwrap(), StreamItem::Finish);
-                }
-                (0, StreamItem::Data(data)) => back.extend_from_slice(&data),
-                _ => {}
-            }
-        }
-        chain.run_for(Duration::from_millis(1));
+    let mut apps = Apps::default();
+    for i in 0..50 {
+        apps.open(&mut chain, 0, i * 1000, 50_000);
+        apps.open(&mut chain, 1, 20_000, i * 300);
     }
-    assert!(there == sent, "{} of {} bytes", there.len(), sent.len());
-    assert_eq!(back, b"done");
+    apps.run(&mut chain, Duration::from_secs(6));
+    assert_eq!((apps.complete, apps.open_streams()), ([100, 100], 0), "{}", chain.nodes[0].state());
+}
+
+#[test]
+fn every_sink_of_a_tree_gets_everything() {
+    let mut chain = graphs::tree(&Config::strict());
+    let (arrived, given) = graphs::offer(&mut chain, 10.0, Duration::from_secs(1));
+    assert_eq!(arrived[2..], [given; 3], "{}", chain.nodes[0].state());
 }
 
 #[test]
 fn nothing_that_is_sent_to_a_node_harms_it() {
     let mut random = Seed::new(19, 0).stream(&["hostile"], 0);
     let cables = vec![cable(20, Duration::from_millis(2), independent(5.0), 64); 2];
-    let mut chain = Chain::new(&Config::strict(), &cables, 19);
+    let config = Config { unit_delay: Duration::from_secs(10), ..Config::strict() };
+    let mut chain = Chain::new(&config, &cables, 19);
     let mut seen: Vec<Buffer> = Vec::new();
     let mut number = 0_u64;
     for round in 0..3000_u32 {
@@ -183,7 +172,9 @@ fn nothing_that_is_sent_to_a_node_harms_it() {
         seen.extend(chain.sent.drain(..).map(|(_, payload)| payload));
         let keep = seen.len().min(50);
         seen.drain(..seen.len() - keep);
-        let Some(pick) = (!seen.is_empty()).then(|| random.below(seen.len() as u64) as usize) else { continue };
+        let Some(pick) = (!seen.is_empty()).then(|| random.below(seen.len() as u64) as usize) else {
+            continue;
+        };
         let mut payload = seen[pick].clone();
         match random.below(3) {
             // Cut short,
@@ -203,25 +194,60 @@ fn nothing_that_is_sent_to_a_node_harms_it() {
         chain.inject(node, address(from), payload);
     }
     chain.run_for(Duration::from_secs(3));
+    // What one end has sent, and is sent back to it, it takes for the other's.
+    let far = chain.last();
+    let arrived = chain.arrived.iter().filter(|(_, node, _)| *node == far);
     let numbers: Vec<u64> =
-        chain.arrived.iter().map(|(_, _, unit)| u64::from_be_bytes(unit[..].try_into().unwrap())).collect();
-    assert!(numbers.iter().copied().eq(0..number), "{} of {number}: {}", numbers.len(), chain.nodes[0].state());
+        arrived.map(|(_, _, unit)| u64::from_be_bytes(unit[..].try_into().unwrap())).collect();
+    if !numbers.iter().copied().eq(0..number) {
+        measure::show(&mut chain);
+        let missing: Vec<u64> = (0..number).filter(|id| !numbers.contains(id)).collect();
+        panic!("{} of {number}, without {missing:?}: {}", numbers.len(), chain.nodes[0].state());
+    }
+}
+
+/// The goodput over six hops of 300 Mbit/s that lose `percent` each, in Mbit/s, with adaptive recoding and no feedback:
+/// exactly, with the best of some budgets. All links are full; systematic packets have no vector.
+fn bound(config: &Config, percent: f64) -> f64 {
+    use hopcast_code::bats::ranks::{Channel, Ranks, Scheme};
+    use hopcast_code::bats::recoding::Plan;
+
+    let (symbols, loss) = (config.batch.symbols() as f64, percent / 100.0);
+    let channel = Channel::independent(loss, 256).unwrap();
+    let (frame, shorter) = (f64::from(config.datagram) + 42.0, symbols - 1.0);
+    let goodput = |share: f64| {
+        let mut ranks = Ranks::full(config.batch.symbols());
+        let bytes = share * symbols / (1.0 - loss) * frame - shorter * symbols;
+        for hop in 0..6 {
+            // A systematic packet that is lost is lost for good.
+            let systematic = symbols * (1.0 - loss).powi(hop);
+            let budget = (bytes + shorter * systematic) / frame;
+            ranks = Plan::new(&ranks, &channel, Scheme::Systematic, 1, budget).after().clone();
+        }
+        300.0 / bytes * ranks.mean() * unit(config) as f64
+    };
+    [0.9, 0.92, 0.94, 0.96, 0.98, 1.0].into_iter().map(goodput).fold(0.0, f64::max)
 }
 
 #[test]
 fn six_hops_carry_what_adaptive_recoding_can() {
     let config = Config::strict();
     let mut chain = Chain::new(&config, &six_hops(&independent(10.0)), 1);
-    let (warm, span) = (Duration::from_millis(400), Duration::from_millis(1000));
+    let (warm, span) = (Duration::from_millis(400), Duration::from_millis(1400));
     let (mbit, _) = saturate(&mut chain, unit(&config), 300.0, warm, span);
-    assert!(mbit > 225.0, "{mbit} Mbit/s");
+    let bound = bound(&config, 10.0);
+    assert!((241.0..242.5).contains(&bound), "{bound}");
+    // Symbols come by blocks of which there are twenty in a second.
+    assert!(mbit > 0.93 * bound, "{mbit} of {bound} Mbit/s");
 }
 
 #[test]
 #[ignore = "prints figures"]
 fn measure_strict_six_hops() {
     let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<f64>().ok());
-    for (percent, must, goal) in [(0.0, 278, 282), (5.0, 240, 250), (10.0, 220, 230), (15.0, 202, 213), (20.0, 186, 197)] {
+    for (percent, must, goal) in
+        [(0.0, 278, 282), (5.0, 240, 250), (10.0, 220, 230), (15.0, 202, 213), (20.0, 186, 197)]
+    {
         if number("LOSS").is_some_and(|only| only != percent) {
             continue;
         }
@@ -229,10 +255,11 @@ fn measure_strict_six_hops() {
         config.block = number("BLOCK").map_or(config.block, |block| block as u16);
         config.window = number("WINDOW").map_or(config.window, |window| window as u16);
         let secs = number("SECS").unwrap_or(4.0) as u64;
-        let clock = std::time::Instant::now();
         let mut chain = Chain::new(&config, &six_hops(&independent(percent)), 1);
-        let (mbit, _) = saturate(&mut chain, unit(&config), 300.0, Duration::from_secs(1), Duration::from_secs(secs));
-        println!("{percent} %: {mbit:.1} (must {must}, goal {goal}); {:?}", clock.elapsed());
+        let (mbit, _) =
+            saturate(&mut chain, unit(&config), 300.0, Duration::from_secs(1), Duration::from_secs(secs));
+        let bound = bound(&config, percent);
+        println!("{percent} %: {mbit:.1} (must {must}, goal {goal}, bound {bound:.1})");
         if std::env::var("SHOW").is_ok() {
             measure::show(&mut chain);
             for node in &chain.nodes {

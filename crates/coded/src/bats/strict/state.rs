@@ -1,0 +1,56 @@
+//! What tests see of a node.
+
+use core::fmt::Write as _;
+
+use super::node::Node;
+use super::way::Role;
+
+impl Node {
+    /// How many batches it holds, and how many blocks.
+    pub(in super::super) fn held(&self) -> (usize, usize) {
+        let ways = || self.ways.iter().flatten();
+        let blocks = ways().map(|way| match &way.role {
+            Role::Source(source) => source.held(),
+            Role::Sink(sink) => sink.held(),
+            Role::Relay => 0,
+        });
+        (ways().map(|way| way.ring.len()).max().unwrap_or(0), blocks.max().unwrap_or(0))
+    }
+
+    /// What a test that fails shows.
+    pub(in super::super) fn state(&self) -> String {
+        let mut state = String::new();
+        for n in &self.neighbours {
+            _ = write!(
+                state,
+                "to {}: could {} rate {:?} srtt {:?} min {:?} loss {:.3} backlog {} {} deadline {:?} due {:?}; ",
+                n.address,
+                self.could_make(n.out),
+                n.sender.rate.rate(),
+                n.sender.rate.srtt(),
+                n.sender.rate.min_rtt(),
+                n.sender.hop().loss(),
+                n.sender.backlog(),
+                n.sender.state(),
+                n.sender.deadline(self.could_make(n.out)),
+                n.receiver.due(),
+            );
+        }
+        for way in self.ways.iter().flatten() {
+            _ = write!(
+                state,
+                "way {} floor {} budget {:.2} ring {}..{} next {:?}; ",
+                way.session,
+                way.floor(),
+                way.budget,
+                way.ring.first(),
+                way.ring.end(),
+                way.next_event(),
+            );
+            if let Role::Source(source) = &way.role {
+                state += &source.state();
+            }
+        }
+        state
+    }
+}
