@@ -1,3 +1,4 @@
 //! The rivals in virtual time: the transports that a user would pick instead.
 
+pub mod kcp;
 pub mod tcp;

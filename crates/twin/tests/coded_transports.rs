@@ -33,6 +33,8 @@ fn a_file_arrives_whole_over_every_reliable_stack() {
         "[tcp-cubic, tunnel, brtp]",
         "[brtp, udp, tunnel, brtp]",
         "split-bbr",
+        "kcp",
+        "kcp-fec",
     ] {
         let flow = flow(&four_hops(over, ""));
         assert_eq!(flow.figures.hash_ok, Some(true), "{over}: {:?}", flow.figures);

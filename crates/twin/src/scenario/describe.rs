@@ -8,7 +8,7 @@ use hopcast_core::{Instant, Rate};
 use hopcast_link::{
     Change, Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, Queue, QueueLimit,
 };
-use hopcast_peers::tcp;
+use hopcast_peers::{kcp, tcp};
 
 use super::capacity::{Capacities, mean_loss};
 use super::model::{
@@ -289,6 +289,7 @@ fn layer(layer: &Layer) -> String {
         Layer::Udp => "udp".to_owned(),
         Layer::Tunnel => "tunnel".to_owned(),
         Layer::Tcp(config) => tcp_layer("tcp", config),
+        Layer::Kcp(config) => kcp_layer(config),
         Layer::Split(config) => tcp_layer("split", config),
         Layer::Bats(config) if config.delivery == bats::Delivery::Reliable => bats_layer("brtp", config),
         Layer::Bats(config) => bats_layer("btp", config),
@@ -357,6 +358,17 @@ fn franc_layer(config: &franc::Config) -> String {
         let percent = [e1, e2, e3].map(|loss| format!("{:.1} %", loss * 100.0));
         described.option("losses", true, &percent.join(" / "));
     }
+    described.text()
+}
+
+fn kcp_layer(config: &kcp::Config) -> String {
+    let fec = config.fec.is_some();
+    let usual = if fec { kcp::Config::FAST3_FEC } else { kcp::Config::FAST3 };
+    let mut described = Described(if fec { "kcp-fec" } else { "kcp" }.to_owned(), Vec::new());
+    described.option("send-window", config.send_window != usual.send_window, &config.send_window);
+    described.option("receive-window", config.receive_window != usual.receive_window, &config.receive_window);
+    described.option("interval", config.interval != usual.interval, &config.interval);
+    described.option("resend", config.resend != usual.resend, &config.resend);
     described.text()
 }
 

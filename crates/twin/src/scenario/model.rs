@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hopcast_coded::{bats, franc};
 use hopcast_core::{Bytes, Duration, Instant, Rate};
 use hopcast_link as link;
-use hopcast_peers::tcp;
+use hopcast_peers::{kcp, tcp};
 
 /// A node's place in [`Scenario::nodes`].
 pub type NodeId = usize;
@@ -179,7 +179,7 @@ impl Flow {
     /// Whether the application sends a stream, and not datagrams: what it prefers where the stack offers both.
     pub fn on_stream(&self) -> bool {
         let offered = match self.over.first() {
-            Some(Layer::Tcp(_) | Layer::Split(_)) => true,
+            Some(Layer::Tcp(_) | Layer::Split(_) | Layer::Kcp(_)) => true,
             Some(Layer::Bats(config)) => config.delivery == bats::Delivery::Reliable,
             Some(Layer::Proxy(_)) => true,
             Some(Layer::Udp | Layer::Tunnel | Layer::Franc(_)) | None => false,
@@ -212,6 +212,14 @@ impl Flow {
             // The header with timestamps, which every segment has.
             Layer::Tcp(_) | Layer::Split(_) => ip + 32,
             Layer::Tunnel => 0,
+            // Its header, and that of parity.
+            Layer::Kcp(config) => {
+                if config.fec.is_some() {
+                    24 + 8
+                } else {
+                    24
+                }
+            }
             Layer::Bats(config) | Layer::Proxy(config) => config.overhead() as u64,
             Layer::Franc(config) => FRANC_FRAME - u64::from(config.mtu),
         };
@@ -233,6 +241,8 @@ pub enum Layer {
     Tcp(tcp::Config),
     /// `split-bbr`: TCP that ends at every node of the way, and begins anew.
     Split(tcp::Config),
+    /// `kcp`, `kcp-fec`: a stream over KCP.
+    Kcp(kcp::Config),
     /// `tunnel`: IP packets inside the datagrams of the layer below.
     Tunnel,
     /// `btp`, `brtp`: BATS, with relays on the way that recode.
@@ -248,7 +258,7 @@ impl Layer {
     pub const fn bats(&self) -> Option<&bats::Config> {
         match self {
             Self::Bats(config) | Self::Proxy(config) => Some(config),
-            Self::Udp | Self::Tcp(_) | Self::Split(_) | Self::Tunnel | Self::Franc(_) => None,
+            Self::Udp | Self::Tcp(_) | Self::Split(_) | Self::Kcp(_) | Self::Tunnel | Self::Franc(_) => None,
         }
     }
 }

@@ -69,7 +69,7 @@ impl fmt::Display for Port {
     }
 }
 
-static PROTOCOLS: [Protocol; 11] = [
+static PROTOCOLS: [Protocol; 13] = [
     Protocol {
         name: "udp",
         offers: Ports(&[Port::Datagram]),
@@ -111,6 +111,20 @@ static PROTOCOLS: [Protocol; 11] = [
         needs: Port::Packet,
         about: "TCP with BBR that ends at every node of the way and begins anew; must stand on the hosts",
         layer: options::split_bbr,
+    },
+    Protocol {
+        name: "kcp",
+        offers: Ports(&[Port::Stream]),
+        needs: Port::Datagram,
+        about: "KCP with kcptun's `fast3` settings: quick repeats, no congestion control",
+        layer: options::kcp,
+    },
+    Protocol {
+        name: "kcp-fec",
+        offers: Ports(&[Port::Stream]),
+        needs: Port::Datagram,
+        about: "the same with kcptun's parity, 3 packets for 10",
+        layer: options::kcp_fec,
     },
     Protocol {
         name: "btp",

@@ -3,7 +3,7 @@
 use hopcast_coded::bats::{self, BatchSize, Delivery};
 use hopcast_coded::franc;
 use hopcast_core::{Duration, Fraction};
-use hopcast_peers::tcp;
+use hopcast_peers::{kcp, tcp};
 
 use crate::scenario::decode::{Fields, choice, duration, entries, flag, share, size, some_duration, whole};
 use crate::scenario::diagnostic::Diagnostic;
@@ -17,6 +17,7 @@ const FRANC_OPTIONS: [&str; 8] =
     ["plan", "overshoot", "field", "block", "window", "timeout", "losses", "helper"];
 /// What to send by expected deficit, or by the paper's budgets, with the paper's other parameters.
 const PLANS: [&str; 2] = ["deficit", "budget"];
+const KCP_OPTIONS: [&str; 4] = ["send-window", "receive-window", "interval", "resend"];
 const TCP_OPTIONS: [&str; 6] =
     ["initial-window", "sack", "min-rto", "delayed-ack", "receive-buffer", "send-buffer"];
 
@@ -155,6 +156,39 @@ pub(super) fn tcp_reno(name: &'static str, options: Option<&Node>) -> Result<Lay
 
 pub(super) fn tcp_vegas(name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {
     tcp(tcp::Congestion::Vegas, name, options)
+}
+
+pub(super) fn kcp(name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {
+    kcp_config(kcp::Config::FAST3, name, options)
+}
+
+pub(super) fn kcp_fec(name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {
+    kcp_config(kcp::Config::FAST3_FEC, name, options)
+}
+
+fn kcp_config(
+    mut config: kcp::Config,
+    name: &'static str,
+    options: Option<&Node>,
+) -> Result<Layer, Diagnostic> {
+    let Some(options) = options else { return Ok(Layer::Kcp(config)) };
+    let what = format!("`{name}`");
+    let fields = Fields::of(options, &what, &KCP_OPTIONS)?;
+    let window =
+        |least| move |node: &Node, key: &str| whole(node, key, least..=32_768).map(|packets| packets as u16);
+    config.send_window = fields.read("send-window", window(1))?.unwrap_or(config.send_window);
+    config.receive_window = fields.read("receive-window", window(128))?.unwrap_or(config.receive_window);
+    if let Some(node) = fields.get("interval") {
+        let interval = duration(node, "interval")?;
+        if !(Duration::from_millis(10)..=Duration::from_secs(5)).contains(&interval) {
+            return Err(node.error(format!("`interval`: expected 10 ms to 5 s, found {}", node.found())));
+        }
+        config.interval = interval;
+    }
+    if let Some(resend) = fields.read("resend", |node, key| whole(node, key, 0..=100))? {
+        config.resend = resend as u32;
+    }
+    Ok(Layer::Kcp(config))
 }
 
 pub(super) fn split_bbr(name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {

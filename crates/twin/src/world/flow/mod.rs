@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use hopcast_coded::{Tunnel, proxy};
 use hopcast_core::{Instant, Machine, Port, Seed, Slot, Stream};
 use hopcast_host::Udp;
+use hopcast_peers::kcp::{self, Kcp};
 use hopcast_peers::tcp::{self, Tcp};
 
 use self::bats::Tree;
@@ -123,7 +124,9 @@ impl Parts<'_> {
                 sites.stand(name("franc"), node, edge, foot)
             }
             // At the bottom UDP is the host's, as it is below all that takes datagrams.
-            Layer::Udp | Layer::Tunnel | Layer::Bats(_) | Layer::Proxy(_) => sites.udp(node, port)?,
+            Layer::Udp | Layer::Tunnel | Layer::Kcp(_) | Layer::Bats(_) | Layer::Proxy(_) => {
+                sites.udp(node, port)?
+            }
         };
         for (depth, layer) in over.iter().enumerate().rev() {
             let machine: (&'static str, Box<dyn Machine>) = match layer {
@@ -134,6 +137,11 @@ impl Parts<'_> {
                     let port = flow.to.contains(&node).then_some(port);
                     let config = self.tcp(config, node, depth);
                     ("tcp", Box::new(Tcp::new(config, port, vec![ends.local.ip()], self.random(node, depth))))
+                }
+                Layer::Kcp(config) => {
+                    let random = self.random(node, depth);
+                    let config = self.kcp(config, depth);
+                    ("kcp", Box::new(Kcp::new(config, ends.local, ends.remote, random)))
                 }
                 Layer::Bats(config) => ("bats", self.edge(config, depth, node, ends)),
                 Layer::Proxy(config) => {
@@ -210,6 +218,12 @@ impl Parts<'_> {
             _ => own,
         };
         tcp::Config { mtu, hop_limit: HOP_LIMIT, ..config.clone() }
+    }
+
+    fn kcp(&self, config: &kcp::Config, depth: usize) -> kcp::Config {
+        // What the layers below leave of the way's packets.
+        let room = (u64::from(self.mtu) + ETHERNET).saturating_sub(self.flow.overhead(depth + 1));
+        kcp::Config { mtu: config.mtu.min(u16::try_from(room).unwrap_or(u16::MAX)), ..config.clone() }
     }
 
     fn random(&self, node: NodeId, depth: usize) -> Stream {

@@ -1,0 +1,38 @@
+//! The way down: parity, addresses, and the datagram port.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use hopcast_core::{Buffer, Datagram, Instant, Item, Port};
+
+use super::counters::Counters;
+use super::fec::Encoder;
+
+#[derive(Debug)]
+pub(super) struct Lower {
+    pub local: SocketAddr,
+    pub remote: SocketAddr,
+    pub encoder: Option<Encoder>,
+}
+
+impl Lower {
+    pub(super) fn send(
+        &mut self,
+        now: Instant,
+        packet: &[u8],
+        out: &mut VecDeque<(Port, Item)>,
+        counters: &mut Counters,
+    ) {
+        let Self { local, remote, .. } = *self;
+        let mut send = |bytes: &[u8], parity: bool| {
+            counters.datagrams_sent += 1;
+            counters.parity_sent += u64::from(parity);
+            let datagram = Datagram { local, remote, payload: Buffer::copy_from(bytes) };
+            out.push_back((Port::Below(0), Item::Datagram(datagram)));
+        };
+        match &mut self.encoder {
+            Some(encoder) => encoder.send(now, packet, |bytes, parity| send(&bytes, parity)),
+            None => send(packet, false),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Whatever arrives: nothing panics, and what is kept stays within bounds.
+
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+use super::pair::{CLIENT, Hop, Pair, SERVER, ms};
+use crate::kcp::Config;
+use crate::kcp::config::{MAX_CONVERSATIONS, MAX_REMEMBERED};
+use crate::kcp::wire::Segment;
+
+/// Numbers where differences overflow, and others.
+fn number() -> impl Strategy<Value = u32> {
+    prop_oneof![
+        0u32..40,
+        Just(u32::MAX),
+        Just(1 << 30),
+        Just((1 << 30) - 1),
+        Just(1 << 31),
+        Just((1 << 31) - 1),
+        any::<u32>()
+    ]
+}
+
+fn segment() -> impl Strategy<Value = Vec<u8>> {
+    let fields = (number(), 79u8..88, any::<u16>(), number(), number(), number());
+    let rest = (proptest::bool::weighted(0.1), proptest::collection::vec(any::<u8>(), 0..40), -1i32..2);
+    (fields, rest).prop_map(|((conv, command, window, ts, sn, una), (fragment, payload, wrong))| {
+        // Half of them are of the conversation that the test below has set up to have this number.
+        let conv = if conv % 2 == 0 { u32::MAX } else { conv };
+        let mut bytes = Segment { conv, command, window, ts, sn, una, len: 0 }.emit().to_vec();
+        bytes[5] = if fragment { 255 } else { 0 };
+        let len = (payload.len() as i32 + if wrong == 1 { 3 } else { 0 }) as u32;
+        bytes[20..24].copy_from_slice(&len.to_le_bytes());
+        bytes.extend(payload);
+        bytes
+    })
+}
+
+fn datagram() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        8 => proptest::collection::vec(segment(), 1..5).prop_map(|segments| segments.concat()),
+        1 => proptest::collection::vec(any::<u8>(), 0..2000),
+    ]
+}
+
+/// Gives a datagram the number of a conversation, where it asks for one, and a header of parity's if there is any.
+fn aim(bytes: &mut Vec<u8>, conv: u32, parity: Option<u32>) {
+    let mut at = 0;
+    while at + 24 <= bytes.len() {
+        if bytes[at..at + 4] == [0xFF; 4] {
+            bytes[at..at + 4].copy_from_slice(&conv.to_le_bytes());
+        }
+        at += 24 + u32::from_le_bytes(bytes[at + 20..at + 24].try_into().unwrap()) as usize % 4096;
+    }
+    if let Some(seqid) = parity {
+        let mut sealed = seqid.to_le_bytes().to_vec();
+        sealed.extend(if seqid % 13 < 10 { [0xF1, 0] } else { [0xF2, 0] });
+        sealed.extend((bytes.len() as u16 + 2).to_le_bytes());
+        sealed.append(bytes);
+        *bytes = sealed;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, rng_seed: RngSeed::Fixed(2), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_datagram_is_taken_or_refused(
+        parity: bool,
+        datagrams in proptest::collection::vec((0usize..2, datagram(), number(), 0u64..30), 1..60),
+    ) {
+        let config = if parity { Config::FAST3_FEC } else { Config::FAST3 };
+        let mut pair = Pair::new(3, &config, &[Hop::default()]);
+        pair.unchecked = true;
+        pair.accept = (20_000, false);
+        pair.open(50_000, false);
+        pair.run(ms(25));
+        let conv = pair.kcp[CLIENT].conversation();
+        for (end, mut bytes, seqid, wait) in datagrams {
+            aim(&mut bytes, conv, parity.then_some(seqid));
+            pair.inject(end, &bytes);
+            pair.run(ms(wait));
+        }
+        pair.run(ms(40_000));
+    }
+}
+
+#[test]
+fn conversations_and_what_is_remembered_of_them_are_bounded() {
+    let mut pair = Pair::new(1, &Config::FAST3, &[Hop::default()]);
+    let begin = |conv| Segment { command: 81, ..Segment::reset(conv) }.emit();
+    for conv in 0..2 * MAX_REMEMBERED as u32 {
+        pair.inject(SERVER, &begin(conv));
+        pair.inject(SERVER, &Segment::reset(conv).emit());
+    }
+    for conv in 0..2 * MAX_CONVERSATIONS as u32 {
+        pair.inject(SERVER, &begin(1 << 20 | conv));
+    }
+    let (conversations, remembered) = pair.kcp[SERVER].held();
+    assert_eq!((conversations, remembered), (MAX_CONVERSATIONS, MAX_REMEMBERED));
+    assert!(pair.counter(SERVER, "streams_refused") > 0);
+}
+
+#[test]
+fn a_flood_of_one_datagram_is_answered_a_datagram_at_a_time() {
+    let mut pair = Pair::new(1, &Config { eager: false, ..Config::FAST3 }, &[Hop::default()]);
+    pair.open(0, false);
+    pair.run(ms(100));
+    let conv = pair.kcp[CLIENT].conversation();
+    let again = Segment { conv, command: 81, ..Segment::reset(conv) };
+    for _ in 0..100_000 {
+        pair.inject(SERVER, &again.emit());
+    }
+    let acknowledged = pair.counter(SERVER, "acks_sent");
+    assert!(acknowledged > 95_000, "{acknowledged} of what was repeated is let go of at once");
+}
+
+#[test]
+fn a_datagram_from_elsewhere_is_none_of_ours() {
+    let mut pair = Pair::new(1, &Config::FAST3, &[Hop::default()]);
+    pair.open(1000, false);
+    pair.run(ms(100));
+    pair.inject_from(SERVER, "10.9.9.9:1".parse().unwrap(), &Segment::reset(0).emit());
+    assert_eq!(pair.counter(SERVER, "not_for_us"), 1);
+}

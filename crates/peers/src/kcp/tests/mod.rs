@@ -1,0 +1,7 @@
+mod closing;
+mod fec;
+mod figures;
+mod hostile;
+mod pair;
+mod random;
+mod transfer;

@@ -1,0 +1,180 @@
+//! KCP's segments, as far as they are read before KCP reads them.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +---------------------------------------------------------------+
+//! |                             conv                              |
+//! +---------------+---------------+-------------------------------+
+//! |      cmd      |      frg      |              wnd              |
+//! +---------------+---------------+-------------------------------+
+//! |                              ts                               |
+//! +---------------------------------------------------------------+
+//! |                              sn                               |
+//! +---------------------------------------------------------------+
+//! |                              una                              |
+//! +---------------------------------------------------------------+
+//! |                              len                              |
+//! +---------------------------------------------------------------+
+//! |                         len bytes ...                         |
+//! ```
+//!
+//! Little-endian (`ikcp.c`, `ikcp_encode_seg`). A datagram holds one segment or more, all of one conversation.
+
+/// The header's length in bytes (`ikcp.c`, `IKCP_OVERHEAD`).
+pub(super) const HEADER: usize = 24;
+
+/// Data.
+pub(super) const PUSH: u8 = 81;
+/// An acknowledgement of `sn`, with the `ts` of what it acknowledges.
+pub(super) const ACK: u8 = 82;
+/// Asks for the window.
+pub(super) const ASK: u8 = 83;
+/// Tells the window, and is the last of KCP's own.
+const TELL: u8 = 84;
+/// Ends both directions. Not one of KCP's, which has no such thing; alone in its datagram.
+pub(super) const RESET: u8 = TELL + 1;
+
+/// One segment of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub conv: u32,
+    pub command: u8,
+    pub window: u16,
+    pub ts: u32,
+    pub sn: u32,
+    pub una: u32,
+    pub len: usize,
+}
+
+/// The datagram is none of KCP's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Malformed;
+
+impl Segment {
+    /// A bare header, where the machine answers by itself.
+    pub(super) fn emit(&self) -> [u8; HEADER] {
+        let mut header = [0; HEADER];
+        header[..4].copy_from_slice(&self.conv.to_le_bytes());
+        header[4] = self.command;
+        header[6..8].copy_from_slice(&self.window.to_le_bytes());
+        header[8..12].copy_from_slice(&self.ts.to_le_bytes());
+        header[12..16].copy_from_slice(&self.sn.to_le_bytes());
+        header[16..20].copy_from_slice(&self.una.to_le_bytes());
+        header
+    }
+
+    /// What ends conversation `conv`.
+    pub(super) const fn reset(conv: u32) -> Self {
+        Self { conv, command: RESET, window: 0, ts: 0, sn: 0, una: 0, len: 0 }
+    }
+
+    /// Takes one segment off the front; fragments are refused, since a stream has none.
+    fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), Malformed> {
+        let (header, rest) = bytes.split_first_chunk::<HEADER>().ok_or(Malformed)?;
+        let word =
+            |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let len = usize::try_from(word(20)).map_err(|_| Malformed)?;
+        let segment = Self {
+            conv: word(0),
+            command: header[4],
+            window: u16::from_le_bytes([header[6], header[7]]),
+            ts: word(8),
+            sn: word(12),
+            una: word(16),
+            len,
+        };
+        let known = (PUSH..=RESET).contains(&segment.command) && header[5] == 0;
+        // Only data has a payload.
+        if !known || len > rest.len() || (len > 0 && segment.command != PUSH) {
+            return Err(Malformed);
+        }
+        Ok((segment, &rest[len..]))
+    }
+}
+
+/// A datagram that has been read through: segments of one conversation, and nothing else.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packet<'a> {
+    bytes: &'a [u8],
+    first: Segment,
+}
+
+impl<'a> Packet<'a> {
+    /// Reads a datagram.
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let (first, mut rest) = Segment::parse(bytes)?;
+        if first.command == RESET && !rest.is_empty() {
+            return Err(Malformed);
+        }
+        while !rest.is_empty() {
+            let (segment, left) = Segment::parse(rest)?;
+            if segment.conv != first.conv || segment.command == RESET {
+                return Err(Malformed);
+            }
+            rest = left;
+        }
+        Ok(Self { bytes, first })
+    }
+
+    pub(super) fn conv(&self) -> u32 {
+        self.first.conv
+    }
+
+    pub(super) fn is_reset(&self) -> bool {
+        self.first.command == RESET
+    }
+
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    pub(super) fn segments(&self) -> impl Iterator<Item = Segment> + use<'a> {
+        let mut rest = self.bytes;
+        core::iter::from_fn(move || {
+            let (segment, left) = Segment::parse(rest).ok()?;
+            rest = left;
+            Some(segment)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `ikcp_encode_seg` writes it: conversation 0x11223344, data, window 128, time 1000, number 7, all before 5.
+    const SEGMENT: [u8; 27] = [
+        0x44, 0x33, 0x22, 0x11, 81, 0, 128, 0, 0xE8, 3, 0, 0, 7, 0, 0, 0, 5, 0, 0, 0, 3, 0, 0, 0, b'a', b'b',
+        b'c',
+    ];
+
+    #[test]
+    fn segments_are_read_one_after_another() {
+        let bytes = [SEGMENT, SEGMENT].concat();
+        let packet = Packet::parse(&bytes).unwrap();
+        let expected =
+            Segment { conv: 0x1122_3344, command: PUSH, window: 128, ts: 1000, sn: 7, una: 5, len: 3 };
+        assert_eq!(packet.segments().collect::<Vec<_>>(), [expected; 2]);
+        assert_eq!(expected.emit()[..20], SEGMENT[..20]);
+    }
+
+    #[test]
+    fn what_is_cut_off_or_unknown_is_malformed() {
+        for len in 0..SEGMENT.len() {
+            assert!(Packet::parse(&SEGMENT[..len]).is_err(), "{len}");
+        }
+        for (at, value) in [(4, 80), (4, 86), (4, ACK), (5, 1), (20, 2), (20, 4), (23, 0xFF)] {
+            let mut bytes = SEGMENT;
+            bytes[at] = value;
+            assert!(Packet::parse(&bytes).is_err(), "{value} at {at}");
+        }
+    }
+
+    #[test]
+    fn a_reset_is_alone() {
+        let reset = Segment::reset(1).emit();
+        assert!(Packet::parse(&reset).unwrap().is_reset());
+        assert!(Packet::parse(&[reset, reset].concat()).is_err());
+    }
+}
