@@ -4,6 +4,7 @@ use hopcast_core::{Buffer, Duration, Instant};
 
 use super::config::{Config, Delivery};
 use super::counters::Counters;
+use super::framing::LEAST_SYMBOL;
 use super::sink::Sink;
 use super::span::{MOST, Vector};
 use super::store::{Shape, Store};
@@ -42,7 +43,7 @@ pub(super) enum Taken {
 impl Direction {
     /// The way that begins here.
     pub(super) fn source(config: &Config, session: u32) -> Self {
-        let symbol = wire::symbol_len(usize::from(config.datagram), config.batch).max(1) as u16;
+        let symbol = wire::symbol_len(usize::from(config.datagram), config.batch).max(LEAST_SYMBOL) as u16;
         let shape = Shape { batch: config.batch, block: block(config), symbol };
         let deadline = match config.delivery {
             Delivery::Reliable => None,

@@ -160,7 +160,7 @@ impl Store {
         self.top = self.top.max(floor);
         self.end = self.end.max(first);
         self.base = self.base.max(first);
-        if floor % self.shape.symbols() > 0 {
+        if !floor.is_multiple_of(self.shape.symbols()) {
             self.admit(now, first);
         }
         self.advance_base();

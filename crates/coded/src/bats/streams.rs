@@ -132,7 +132,7 @@ impl Streams {
         counters: &mut Counters,
     ) {
         let known = self.streams.contains_key(&id) || self.resets.contains(&id);
-        if known || id % 2 != 0 || id > GREATEST || self.is_full() {
+        if known || !id.is_multiple_of(2) || id > GREATEST || self.is_full() {
             counters.streams_refused += 1;
             if !known {
                 up.push_back(Up::Stream(StreamId(id), StreamItem::Reset));
@@ -270,10 +270,10 @@ impl Streams {
             self.reset(id, up);
             return;
         }
-        if id % 2 == 0 || self.is_full() {
+        if id.is_multiple_of(2) || self.is_full() {
             counters.streams_refused += 1;
             // One that floods us with streams and takes no answer gets none.
-            if id % 2 != 0 && self.resets.len() < 2 * self.most.max(1) {
+            if !id.is_multiple_of(2) && self.resets.len() < 2 * self.most.max(1) {
                 self.resets.insert(id);
             }
             return;

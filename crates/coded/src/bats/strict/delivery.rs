@@ -3,7 +3,7 @@
 use hopcast_core::Instant;
 
 use super::node::{NEWS, Node};
-use super::sink::{Arrived, QUIET, Taken};
+use super::sink::{Arrived, Taken};
 use super::way::{Packet, REACH, Role, Way};
 
 impl Node {
@@ -46,16 +46,16 @@ impl Node {
 
     /// Does what time has brought to the sink.
     pub(super) fn sink_passes(&mut self, now: Instant, out: usize) {
-        let Some(Way { role: Role::Sink(sink), deadline, touched, quiet, .. }) = &mut self.ways[out] else {
+        if !matches!(self.ways[out], Some(Way { role: Role::Sink(_), .. })) {
             return;
-        };
-        if *quiet != Some(*touched) && *touched + QUIET <= now {
-            *quiet = Some(*touched);
+        }
+        if self.ways[out].as_mut().is_some_and(|way| way.is_quiet(now)) {
             for parent in self.neighbours.iter_mut().filter(|neighbour| neighbour.into == out) {
                 parent.receiver.report_at(now);
             }
         }
-        let (Some(after), Some(edge)) = (*deadline, &mut self.edge) else { return };
+        let Some(Way { role: Role::Sink(sink), deadline: Some(after), .. }) = &mut self.ways[out] else { return };
+        let (after, Some(edge)) = (*after, &mut self.edge) else { return };
         while sink.gives_up(after).is_some_and(|at| at <= now) {
             let counters = &mut self.counters;
             let mut deliver = |missing: u64, symbol: &[u8]| {

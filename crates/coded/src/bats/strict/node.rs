@@ -8,6 +8,7 @@ use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, Str
 use super::super::config::{Config, Delivery};
 use super::super::counters::Counters;
 use super::super::edge::Edge;
+use super::super::framing::LEAST_SYMBOL;
 use super::super::receiver::{self, Receiver};
 use super::super::sender::Refused;
 use super::super::store::Shape;
@@ -396,7 +397,7 @@ pub(super) fn shape(config: &Config) -> Shape {
         batch: config.batch,
         // So many systematic batches leave enough of the 8,192 for repairs.
         block: (config.block / symbols).clamp(1, MOST_BLOCK_BATCHES) * symbols,
-        symbol: wire::symbol_len(usize::from(config.datagram), config.batch).max(1) as u16,
+        symbol: wire::symbol_len(usize::from(config.datagram), config.batch).max(LEAST_SYMBOL) as u16,
     }
 }
 

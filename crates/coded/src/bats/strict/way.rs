@@ -14,6 +14,8 @@ use super::source::Source;
 
 /// A batch is settled when nothing has come for so long.
 const SETTLED: Duration = Duration::from_millis(2);
+/// So often the sink says that nothing comes any more.
+const MOST_QUIET: u32 = 8;
 /// No more than so many blocks are between those of which packets are under way.
 pub(super) const REACH: u64 = 64;
 /// The bits of a block's number that a packet has.
@@ -31,9 +33,9 @@ pub(super) struct Way {
     pub(super) budget: f64,
     /// The first block that is not over, as far as a relay knows.
     floor: u64,
-    /// When something came last, and for which such time the sink has said that nothing does any more.
+    /// When something came last, and since which such time the sink has said so often that nothing does any more.
     pub(super) touched: Instant,
-    pub(super) quiet: Option<Instant>,
+    quiet: Option<(Instant, u32)>,
 }
 
 /// What a node is to one way of a session.
@@ -133,14 +135,30 @@ impl Way {
         self.ring.is_open().then_some(self.touched + SETTLED)
     }
 
+    /// When the sink says that nothing comes any more: its word has many hops to go and may be lost on each, so it says it
+    /// again, each time after twice as long.
+    fn falls_quiet(&self) -> Option<Instant> {
+        let said = self.quiet.filter(|(since, _)| *since == self.touched).map_or(0, |(_, times)| times);
+        (said < MOST_QUIET).then(|| self.touched + QUIET * (1 << said))
+    }
+
+    /// Whether the sink says now that nothing comes any more.
+    pub(super) fn is_quiet(&mut self, now: Instant) -> bool {
+        let quiet = self.falls_quiet().is_some_and(|at| at <= now);
+        if quiet {
+            let said = self.quiet.filter(|(since, _)| *since == self.touched).map_or(0, |(_, times)| times);
+            self.quiet = Some((self.touched, said + 1));
+        }
+        quiet
+    }
+
     /// When there is something to do next.
     pub(super) fn next_event(&self) -> Option<Instant> {
         let role = match &self.role {
             Role::Source(source) => source.deadline(),
             Role::Relay => None,
             Role::Sink(sink) => {
-                let quiet = (self.quiet != Some(self.touched)).then_some(self.touched + QUIET);
-                earliest(quiet, self.deadline.and_then(|after| sink.gives_up(after)))
+                earliest(self.falls_quiet(), self.deadline.and_then(|after| sink.gives_up(after)))
             }
         };
         earliest(self.settles(), role)
