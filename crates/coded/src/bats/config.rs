@@ -138,13 +138,7 @@ impl Config {
     /// The defaults without rank feedback: larger batches, of which fewer packets are wasted, in larger blocks, which need
     /// fewer repair batches on top.
     pub fn strict() -> Self {
-        Self {
-            batch: BatchSize::M32,
-            block: 1024,
-            window: 256,
-            feedback: Feedback::None,
-            ..Self::default()
-        }
+        Self { batch: BatchSize::M32, block: 1024, window: 256, feedback: Feedback::None, ..Self::default() }
     }
 
     /// What a full datagram carries beside a unit, in bytes: headers, a vector, and the mark before the unit.

@@ -70,6 +70,13 @@ impl Node {
         }
     }
 
+    /// The node with rank feedback, for tests that look into it.
+    #[cfg(test)]
+    pub(super) fn ranked(&self) -> &node::Node {
+        let Kind::Ranks(node) = &self.0 else { panic!("a node without rank feedback") };
+        node
+    }
+
     /// The node without rank feedback, for tests that look into it.
     #[cfg(test)]
     pub(super) fn strict(&self) -> &strict::Node {

@@ -19,31 +19,31 @@
 //! # Words
 //!
 //! - A **session** is what a source sends, from its start to its end. Its number rises when an edge is started anew.
-//! - A **symbol** is T bytes of what the application gave ([`framing`]: units and pieces of streams), numbered from 0. It
+//! - A **symbol** is T bytes of what the application gave (`framing`: units and pieces of streams), numbered from 0. It
 //!   is filled in the moment that it may be sent. Shorter ones travel without the zeros at their end.
 //! - A **batch** is M symbols in a row, 16 by default. Relays combine packets of one batch and never of two: that bounds
 //!   the **vector** of M coefficients that a combination carries, and the arithmetic. What is sent as it is has none.
 //! - The **rank** of a batch at a node is how many linearly independent packets of it the node has. M is enough to
 //!   decode, whichever they are. A packet that raises it is **innovative**.
-//! - A **block** is K symbols, the unit of the outer code ([`strict`]). With rank feedback no outer code is needed.
+//! - A **block** is K symbols, the unit of the outer code (`strict`). With rank feedback no outer code is needed.
 //!
 //! # A symbol's way, with rank feedback
 //!
-//! 1. The source makes a symbol when the hop's pacing and window ([`rate`]) and the child's grant allow, and sends it.
-//! 2. A relay keeps each innovative packet ([`batch`]) and passes it on at once: a symbol as it came, or else a fresh
+//! 1. The source makes a symbol when the hop's pacing and window (`rate`) and the child's grant allow, and sends it.
+//! 2. A relay keeps each innovative packet (`batch`) and passes it on at once: a symbol as it came, or else a fresh
 //!    combination of what it has of the batch. It never waits for the rest of a batch.
-//! 3. Receivers report ([`receiver`]): what has arrived, and the ranks of the batches that are not complete. A report is
+//! 3. Receivers report (`receiver`): what has arrived, and the ranks of the batches that are not complete. A report is
 //!    due every quarter of a round trip, at once when something is missing, and travels with data where it can.
-//! 4. What a child needs of a batch ([`need`]) is the difference of the ranks less what is under way. Repairs come
+//! 4. What a child needs of a batch (`need`) is the difference of the ranks less what is under way. Repairs come
 //!    before anything new, oldest batch first; each is a combination, so it does not matter what was lost.
-//! 5. The sink decodes ([`sink`]), and reports how far it has delivered. As this floor moves up the path, everybody
+//! 5. The sink decodes (`sink`), and reports how far it has delivered. As this floor moves up the path, everybody
 //!    forgets what is before it.
 //!
 //! Where delivery has a deadline, every node gives a batch up that has not grown for so long, and the sink goes on
 //! without the symbols that are missing. The number of rounds of repair may be bounded too: then the last one has a margin
-//! for what may be lost of the repairs themselves ([`margin`]).
+//! for what may be lost of the repairs themselves (`margin`).
 //!
-//! A hop that is nearly idle and loses packets sends repairs ahead of need ([`idle`]), spaced so that one event does not
+//! A hop that is nearly idle and loses packets sends repairs ahead of need (`idle`), spaced so that one event does not
 //! take both. They cost no time of anybody's, and a message that is lost arrives a millisecond later instead of a round trip.
 //!
 //! # Congestion
@@ -76,8 +76,8 @@
 //!
 //! # Scope and departures
 //!
-//! [`wire`] is the reference of the formats. From RFC 9426 are the batch header, the fields and sizes of batches, and in
-//! [`strict`] the outer code; the delivery protocol around it is our own, since the RFC leaves it open.
+//! `wire` is the reference of the formats. From RFC 9426 are the batch header, the fields and sizes of batches, and in
+//! `strict` the outer code; the delivery protocol around it is our own, since the RFC leaves it open.
 //!
 //! - A block is not fixed beforehand: symbols are numbered on and batches are filled on the fly, so that the first symbol of
 //!   a block does not wait for its last.
@@ -111,8 +111,8 @@ mod sender;
 mod sink;
 mod span;
 mod store;
-mod strict;
 mod streams;
+mod strict;
 #[cfg(test)]
 mod tests;
 mod transmit;

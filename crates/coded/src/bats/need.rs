@@ -92,8 +92,9 @@ impl Need {
         match cause {
             Cause::First => {
                 self.first = (self.first + 1).min(own);
-                // Rounds are for what is missing when nothing new comes.
+                // Rounds are for what is missing when nothing new comes, and all that came has been reported.
                 self.rounds = 0;
+                self.round_end = sequence + 1;
             }
             Cause::Repair => {
                 self.repairs = self.repairs.saturating_sub(1);

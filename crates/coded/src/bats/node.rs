@@ -280,11 +280,22 @@ impl Node {
             ["hop_bytes_back", "hop_packets_back", "hop_lost_back", "hop_rate_kbit_back"],
         ];
         for Neighbour { out, sender, .. } in &self.neighbours {
-            let figures = [sender.bytes, sender.next(), sender.lost, sender.rate.rate().bits_per_sec() / 1000];
+            let figures =
+                [sender.bytes, sender.next(), sender.lost, sender.rate.rate().bits_per_sec() / 1000];
             for (name, figure) in names[*out].into_iter().zip(figures).filter(|&(_, figure)| figure > 0) {
                 report(name, figure);
             }
         }
+    }
+
+    /// How many batches it holds packets of, each way.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        let held = |way: &Direction| match &way.role {
+            Role::Sink(sink) => sink.held(),
+            Role::Source(_) | Role::Relay => way.store.held(),
+        };
+        self.ways.iter().flatten().map(held).sum()
     }
 
     /// What a test that fails shows.
@@ -293,7 +304,12 @@ impl Node {
         let mut state = String::new();
         for (i, Neighbour { address, out, sender, receiver, .. }) in self.neighbours.iter().enumerate() {
             let (something, rate) = (self.could_send(i), &sender.rate);
-            state += &format!("to {address}: {:?}, round trip {:?}, loss {:.3}", rate.rate(), rate.srtt(), rate.loss());
+            state += &format!(
+                "to {address}: {:?}, round trip {:?}, loss {:.3}",
+                rate.rate(),
+                rate.srtt(),
+                rate.loss()
+            );
             state += &format!(", in flight {}, backlog {}", rate.in_flight(), sender.backlog());
             state += &format!(", {:?}, floor {}", sender.granted(), sender.floor());
             state += &format!(", could send {something}, deadline {:?}", sender.deadline(something));

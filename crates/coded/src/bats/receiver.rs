@@ -110,7 +110,12 @@ impl Receiver {
     }
 
     /// Takes a packet of so many bytes, unless it came before.
-    pub(super) fn on_data(&mut self, now: Instant, data: &wire::Data<'_>, bytes: usize) -> Result<(), Refused> {
+    pub(super) fn on_data(
+        &mut self,
+        now: Instant,
+        data: &wire::Data<'_>,
+        bytes: usize,
+    ) -> Result<(), Refused> {
         if self.epoch.is_none_or(|epoch| epoch as u8 != data.epoch) {
             return Err(Refused::Epoch);
         }

@@ -117,7 +117,8 @@ impl Sink {
 
     /// When the symbol that is missing is given up, if there is any.
     pub(super) fn gives_up(&self, after: Duration) -> Option<Instant> {
-        (self.next < self.heard_to).then(|| self.heard[(self.next % self.heard.len() as u64) as usize] + after)
+        (self.next < self.heard_to)
+            .then(|| self.heard[(self.next % self.heard.len() as u64) as usize] + after)
     }
 
     /// Gives the next symbol up.

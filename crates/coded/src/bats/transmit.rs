@@ -119,7 +119,8 @@ impl Node {
     /// Whether there is data for a neighbour that it may be sent as soon as its link allows.
     pub(super) fn could_send(&self, to: usize) -> bool {
         let neighbour = &self.neighbours[to];
-        let something = self.ways[neighbour.out].as_ref().is_some_and(|way| neighbour.sender.has_something(&way.store));
+        let something =
+            self.ways[neighbour.out].as_ref().is_some_and(|way| neighbour.sender.has_something(&way.store));
         something || self.may_make(to)
     }
 
@@ -141,7 +142,8 @@ impl Node {
     fn arm(&mut self, now: Instant, to: usize) {
         let neighbour = &mut self.neighbours[to];
         let Some(way) = &self.ways[neighbour.out] else { return };
-        let has_data = matches!(way.role, Role::Source(_)) && self.edge.as_ref().is_some_and(|edge| edge.framing.has_data());
+        let has_data = matches!(way.role, Role::Source(_))
+            && self.edge.as_ref().is_some_and(|edge| edge.framing.has_data());
         let undelivered = way.store.floor() < way.store.top() && !way.is_over(now);
         let waits_for = if has_data || undelivered && neighbour.sender.is_waiting() {
             Wait::Report

@@ -101,8 +101,8 @@ mod bytes;
 mod tests;
 
 use super::config::BatchSize;
-pub(super) use bytes::{Malformed, Reader, Writer, complete};
 use super::strict::Account;
+pub(super) use bytes::{Malformed, Reader, Writer, complete};
 
 /// The first byte of every datagram: the protocol, and in the lower half its version.
 pub(super) const MAGIC: u8 = 0xB1;
@@ -171,10 +171,7 @@ pub(super) enum Coding<'a> {
     /// It is the batch's symbol of this index.
     Symbol(u8),
     /// The combination with these coefficients of the symbols from `first` on; the others' are 0.
-    Vector {
-        first: u8,
-        vector: &'a [u8],
-    },
+    Vector { first: u8, vector: &'a [u8] },
 }
 
 /// An INFO frame.
@@ -324,7 +321,8 @@ fn report<'a>(reader: &mut Reader<'a>, kind: u8) -> Result<Report<'a>, Malformed
 
 fn info(reader: &mut Reader<'_>, kind: u8) -> Result<Info, Malformed> {
     let session = reader.u32("info session")?;
-    let batch = batch_size(reader.u8("info batch size")? >> 5).ok_or(Malformed { field: "info batch size" })?;
+    let batch =
+        batch_size(reader.u8("info batch size")? >> 5).ok_or(Malformed { field: "info batch size" })?;
     let block = reader.u16("info block")?;
     if block == 0 || !usize::from(block).is_multiple_of(batch.symbols()) {
         return Err(Malformed { field: "info block" });
@@ -425,8 +423,9 @@ impl Info {
     }
 
     pub(super) fn write(&self, out: &mut Writer<'_>) {
-        let flags =
-            u8::from(self.ask) << 2 | u8::from(self.deadline.is_some()) << 1 | u8::from(self.budget.is_some());
+        let flags = u8::from(self.ask) << 2
+            | u8::from(self.deadline.is_some()) << 1
+            | u8::from(self.budget.is_some());
         out.u8(INFO << 4 | flags);
         out.u32(self.session);
         out.u8(mq(self.batch) << 5);

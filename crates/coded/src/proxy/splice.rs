@@ -136,8 +136,10 @@ mod tests {
     fn spliced() -> Splice {
         let mut splice = Splice::new();
         splice.handle(NOW, Port::Below(0), Item::Stream(StreamId(1), open()));
-        let across =
-            StreamItem::Open { local: "10.0.0.1:4000".parse().unwrap(), remote: "10.0.0.9:80".parse().unwrap() };
+        let across = StreamItem::Open {
+            local: "10.0.0.1:4000".parse().unwrap(),
+            remote: "10.0.0.9:80".parse().unwrap(),
+        };
         assert_eq!(splice.poll(NOW), Some((Port::Below(1), Item::Stream(StreamId(0), across))));
         splice
     }

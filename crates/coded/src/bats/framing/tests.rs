@@ -414,7 +414,10 @@ impl World {
         while let Some(up) = self.edges[edge].poll() {
             match up {
                 Up::Unit(unit) => {
-                    assert!(unit.iter().all(|&byte| byte == self.units[1 - edge][1] as u8), "units keep their order");
+                    assert!(
+                        unit.iter().all(|&byte| byte == self.units[1 - edge][1] as u8),
+                        "units keep their order"
+                    );
                     self.units[1 - edge][1] += 1;
                 }
                 Up::Stream(StreamId(id), item) => self.on_item(edge, id, item),

@@ -10,6 +10,8 @@ const HIGH_GAIN: f64 = 2.885;
 const RESTART_GAIN: f64 = 2.0;
 const PROBE_GAIN: f64 = 1.25;
 const DRAIN_GAIN: f64 = 0.75;
+/// A queue that stands is drained by all who share it, those most who send most.
+const BRAKE_GAIN: f64 = 0.9;
 /// The window in bandwidth-delay products, for delayed and lost reports.
 const WINDOW_GAIN: f64 = 2.0;
 /// The link is full when its rate has not grown by a quarter in three rounds.
@@ -20,6 +22,8 @@ const FOUND_GROWTH: f64 = 1.15;
 /// Rounds at the rate between two probes: so many, or up to [`CRUISE_SPREAD`] - 1 more, so that flows do not probe in step.
 const CRUISE_LEAST: u32 = 5;
 const CRUISE_SPREAD: u64 = 3;
+/// A round has at least some packets, which take their time; no longer than this besides the round trips.
+const CRUISE_TIME: Duration = Duration::from_millis(50);
 /// A queue that stands for so many rounds is drained ...
 const STANDING_ROUNDS: u32 = 3;
 /// ... for at most so many rounds; if it is there still, it is others that fill it ...
@@ -44,8 +48,8 @@ pub(super) enum Mode {
     Up { since: u64, rounds: u32 },
     /// Emptying the queue that probing has made.
     Down { rounds: u32 },
-    /// Sending at the rate; how many rounds to go.
-    Cruise { left: u32 },
+    /// Sending at the rate; how many rounds to go, and until when at most.
+    Cruise { left: u32, until: Instant },
     /// Emptying a queue that stands.
     Brake { rounds: u32, queue: Duration, rate: f64 },
     /// Emptying the link to see its length.
@@ -75,6 +79,8 @@ pub(super) struct Step {
     /// Whether a queue overflows, and whether it does so with no more than the rate.
     pub overflow: bool,
     pub crowded: bool,
+    /// Whether so much is dropped that it does not matter who fills the queue.
+    pub swamped: bool,
     /// The share that the link itself loses.
     pub random_loss: f64,
     /// Whether the last sample was limited by the application.
@@ -135,7 +141,8 @@ impl Cycle {
             Mode::Drain { .. } => 1.0 / HIGH_GAIN,
             Mode::Up { .. } => PROBE_GAIN,
             Mode::Down { .. } => DRAIN_GAIN,
-            Mode::Cruise { .. } | Mode::Brake { .. } | Mode::ProbeRtt { .. } => 1.0,
+            Mode::Brake { .. } => BRAKE_GAIN,
+            Mode::Cruise { .. } | Mode::ProbeRtt { .. } => 1.0,
         }
     }
 
@@ -143,7 +150,9 @@ impl Cycle {
     pub(super) const fn window(&self) -> (f64, u64) {
         match self.mode {
             Mode::Startup { .. } => (HIGH_GAIN, 16),
-            Mode::Drain { .. } | Mode::Up { .. } | Mode::Down { .. } | Mode::Cruise { .. } => (WINDOW_GAIN, 8),
+            Mode::Drain { .. } | Mode::Up { .. } | Mode::Down { .. } | Mode::Cruise { .. } => {
+                (WINDOW_GAIN, 8)
+            }
             Mode::Brake { .. } => (1.0, 4),
             Mode::ProbeRtt { .. } => (0.0, 2),
         }
@@ -159,7 +168,9 @@ impl Cycle {
         match self.mode {
             Mode::Startup { .. } | Mode::Up { .. } => Pace::Pressed,
             Mode::Cruise { .. } => Pace::Even,
-            Mode::Drain { .. } | Mode::Down { .. } | Mode::Brake { .. } | Mode::ProbeRtt { .. } => Pace::Eased,
+            Mode::Drain { .. } | Mode::Down { .. } | Mode::Brake { .. } | Mode::ProbeRtt { .. } => {
+                Pace::Eased
+            }
         }
     }
 
@@ -181,7 +192,8 @@ impl Cycle {
         }
         let slower = step.round == Some(true) && step.fell;
         let crowded = step.round.is_some() && step.crowded && !step.limited;
-        if (slower || crowded) && step.rounds >= self.foreign_until && self.is_probing() {
+        let swamped = crowded && step.swamped;
+        if (swamped || (slower || crowded) && step.rounds >= self.foreign_until) && self.is_probing() {
             self.mode = Mode::Brake { rounds: 0, queue: step.queue, rate: step.rate };
             return if slower { Wish::Shorten(1) } else { Wish::Lower };
         }
@@ -191,7 +203,8 @@ impl Cycle {
                 let rounds = rounds + u32::from(step.round.is_some());
                 self.mode = Mode::Drain { rounds, before };
                 if step.in_flight <= 1.0 || rounds >= BRAKE_ROUNDS {
-                    self.mode = Mode::Cruise { left: 1 + self.random.below(u64::from(CRUISE_LEAST)) as u32 };
+                    let left = 1 + self.random.below(u64::from(CRUISE_LEAST)) as u32;
+                    self.mode = cruise_for(step, left);
                     // Meanwhile the losses of the link itself have been seen.
                     return Wish::Believe(step.rate * (1.0 - before) / (1.0 - step.random_loss));
                 }
@@ -208,12 +221,11 @@ impl Cycle {
                 let rounds = rounds + u32::from(step.round.is_some());
                 self.mode = Mode::Down { rounds };
                 if step.in_flight <= 1.0 || rounds >= 2 {
-                    self.mode = Mode::Cruise {
-                        left: CRUISE_LEAST + self.random.below(CRUISE_SPREAD) as u32,
-                    };
+                    let left = CRUISE_LEAST + self.random.below(CRUISE_SPREAD) as u32;
+                    self.mode = cruise_for(step, left);
                 }
             }
-            Mode::Cruise { left } => return self.cruise(step, left),
+            Mode::Cruise { left, until } => return self.cruise(step, left, until),
             Mode::Brake { rounds, queue, rate } => return self.brake(step, rounds, queue, rate),
             Mode::ProbeRtt { until, round, least } => {
                 let least = least.min(step.rtt);
@@ -251,8 +263,9 @@ impl Cycle {
         Wish::Nothing
     }
 
-    fn cruise(&mut self, step: &Step, left: u32) -> Wish {
-        if step.round.is_none() {
+    fn cruise(&mut self, step: &Step, left: u32, until: Instant) -> Wish {
+        // Who has next to nothing of a link has long rounds, and would never get more.
+        if step.round.is_none() && step.now < until {
             return Wish::Nothing;
         }
         if step.rate >= self.before_probe * FOUND_GROWTH && step.round == Some(false) {
@@ -263,8 +276,8 @@ impl Cycle {
             self.mode = Mode::Brake { rounds: 0, queue: step.queue, rate: step.rate };
             return Wish::Shorten(3);
         }
-        if left > 1 {
-            self.mode = Mode::Cruise { left: left - 1 };
+        if left > 1 && step.now < until {
+            self.mode = Mode::Cruise { left: left - 1, until };
             return Wish::Nothing;
         }
         self.mode = Mode::Up { since: step.next, rounds: 0 };
@@ -275,9 +288,8 @@ impl Cycle {
     fn brake(&mut self, step: &Step, rounds: u32, queue: Duration, rate: f64) -> Wish {
         let Some(standing) = step.round else { return Wish::Nothing };
         let rounds = rounds + 1;
-        let in_vain = rounds >= BRAKE_ROUNDS
-            && step.rate < YIELDED * rate
-            && step.queue >= queue.mul_f64(STAYED);
+        let in_vain =
+            rounds >= BRAKE_ROUNDS && step.rate < YIELDED * rate && step.queue >= queue.mul_f64(STAYED);
         let enough = rounds >= BRAKE_MOST;
         if (standing || step.crowded) && !in_vain && !enough {
             self.mode = Mode::Brake { rounds, queue, rate };
@@ -288,11 +300,16 @@ impl Cycle {
         } else if enough {
             self.foreign_until = step.rounds + PROBE_ROUNDS;
             self.standing = 0;
-            self.mode = Mode::Cruise { left: 1 };
+            self.mode = cruise_for(step, 1);
             return Wish::Nothing;
         }
         self.standing = 0;
-        self.mode = Mode::Cruise { left: CRUISE_LEAST + self.random.below(CRUISE_SPREAD) as u32 };
+        self.mode = cruise_for(step, CRUISE_LEAST + self.random.below(CRUISE_SPREAD) as u32);
         Wish::Nothing
     }
+}
+
+/// Cruising for so many rounds, or as many round trips and some time.
+fn cruise_for(step: &Step, left: u32) -> Mode {
+    Mode::Cruise { left, until: step.now + step.rtt * u64::from(left) + CRUISE_TIME }
 }

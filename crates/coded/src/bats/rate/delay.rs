@@ -32,9 +32,7 @@ impl Delay {
         let (smoothed, variation) = match self.smoothed {
             None => (rtt, rtt / 2),
             // RFC 6298, section 2.3.
-            Some(smoothed) => {
-                ((smoothed * 7 + rtt) / 8, (self.variation * 3 + smoothed.abs_diff(rtt)) / 4)
-            }
+            Some(smoothed) => ((smoothed * 7 + rtt) / 8, (self.variation * 3 + smoothed.abs_diff(rtt)) / 4),
         };
         (self.smoothed, self.variation) = (Some(smoothed), variation);
         if let [Some(one), Some(two)] = self.last {

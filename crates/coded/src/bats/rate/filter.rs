@@ -8,11 +8,13 @@ pub(super) const ROUNDS: usize = 10;
 pub(super) struct MaxFilter {
     /// The largest of each round, the present one first.
     rounds: [f64; ROUNDS],
+    largest: f64,
 }
 
 impl MaxFilter {
     pub(super) fn update(&mut self, value: f64) {
         self.rounds[0] = self.rounds[0].max(value);
+        self.largest = self.largest.max(value);
     }
 
     /// A round with something in it is over.
@@ -20,6 +22,7 @@ impl MaxFilter {
         if self.rounds[0] > 0.0 {
             self.rounds.rotate_right(1);
             self.rounds[0] = 0.0;
+            self.find_largest();
         }
     }
 
@@ -28,13 +31,14 @@ impl MaxFilter {
         let kept = (rounds + 1).min(ROUNDS);
         if self.rounds[..kept].iter().any(|&value| value > 0.0) {
             self.rounds[kept..].fill(0.0);
+            self.find_largest();
         }
     }
 
     /// Believes `value` and nothing else.
     pub(super) fn replace(&mut self, value: f64) {
         *self = Self::default();
-        self.rounds[0] = value;
+        (self.rounds[0], self.largest) = (value, value);
     }
 
     /// The largest of the present round.
@@ -42,7 +46,11 @@ impl MaxFilter {
         self.rounds[0]
     }
 
-    pub(super) fn get(&self) -> f64 {
-        self.rounds.iter().copied().fold(0.0, f64::max)
+    pub(super) const fn get(&self) -> f64 {
+        self.largest
+    }
+
+    fn find_largest(&mut self) {
+        self.largest = self.rounds.iter().copied().fold(0.0, f64::max);
     }
 }

@@ -82,6 +82,11 @@ const LEAST_WINDOW: u64 = 2;
 const BURST_ROOM: f64 = 32.0;
 const MOST_BURST_ROOM: f64 = 256.0;
 const LOSS_ROOM: f64 = 60.0;
+/// A loss-based TCP makes a queue drop few packets; if the share of them is higher, all have to send less.
+const SWAMPED: f64 = 0.03;
+/// When probing, so many packets in a round trip go on top of the gain: a sender that has next to nothing of a link that
+/// others fill gets its share as any other.
+const PROBE_PACKETS: u64 = 2;
 /// A packet that is as large as may be, for reckoning in packets.
 const PACKET: u64 = 1514;
 /// While ramping up, what arrives is believed to be at least such a share of what passes: a link may lose a fifth of it.
@@ -100,7 +105,7 @@ const GREATEST_RATE: f64 = 1e12;
 /// few probes too many, if it is a long one, are less than a wait at each hop of a chain.
 const FIRST_TIMEOUT: Duration = Duration::from_millis(10);
 const LEAST_TIMEOUT: Duration = Duration::from_micros(500);
-const GREATEST_TIMEOUT: Duration = Duration::from_secs(1);
+const GREATEST_TIMEOUT: Duration = Duration::from_millis(200);
 /// The probe timeout doubles at most so often, or until probes take a tenth of the link: where bursts of loss
 /// last for so many packets, probing seldom would only make them long.
 const BACKOFF: u32 = 10;
@@ -129,6 +134,10 @@ pub(crate) struct LinkRate {
     backoff: u32,
     /// What may be in flight because of a probe.
     probe_room: u64,
+    /// What follows from the rest, and is asked for much more often than it changes: what may be in flight, and how long
+    /// to wait for a report.
+    window: u64,
+    timeout: Duration,
 }
 
 /// What the last report told.
@@ -160,6 +169,7 @@ struct RoundEnd {
 
 impl LinkRate {
     pub(crate) fn new(config: Config, random: Stream) -> Self {
+        let first_window = config.initial_window * PACKET;
         Self {
             pacer: Pacer::new(config.slack),
             config,
@@ -177,6 +187,8 @@ impl LinkRate {
             mean_burst: 1.0,
             backoff: 0,
             probe_room: 0,
+            window: first_window,
+            timeout: FIRST_TIMEOUT,
         }
     }
 
@@ -220,6 +232,7 @@ impl LinkRate {
         self.take_sample(&Mark { highest: report.highest, sent, arrival, next, passed, received });
         let round = self.take_round(report.highest, rtt);
         self.step(now, rtt, round, report.highest);
+        self.reckon();
         Ok(())
     }
 
@@ -247,7 +260,8 @@ impl LinkRate {
         let interval = Interval { packets, lost: packets - received, eased, pressed };
         self.random_loss.on_packets(&interval, self.mean_burst);
         let offered = sent.bytes.saturating_sub(last.sent.bytes);
-        let bytes = (report.received_bytes - old.received_bytes).saturating_add(received * self.config.overhead);
+        let bytes =
+            (report.received_bytes - old.received_bytes).saturating_add(received * self.config.overhead);
         let bytes = bytes.min(offered);
         let passed = if self.random_loss.is_overflow(self.mean_burst) {
             (bytes as f64 / (1.0 - self.random_loss.get())).min(offered as f64)
@@ -315,6 +329,7 @@ impl LinkRate {
             arrived: self.arrived.get(),
             overflow: self.random_loss.is_overflow(self.mean_burst),
             crowded: self.random_loss.is_crowded(self.mean_burst),
+            swamped: self.random_loss.all() > self.random_loss.get() + SWAMPED,
             random_loss: self.random_loss.get(),
             limited: self.limited,
             in_flight: in_flight / self.product().max(1.0),
@@ -343,7 +358,8 @@ impl LinkRate {
 
     /// When the next packet may go; `None` if the window is full, and only a report (or a probe) can help.
     pub(crate) fn next_send(&self) -> Option<Instant> {
-        (self.in_flight() < self.window().max(self.probe_room) && !self.flight.is_full()).then_some(self.pacer.departure())
+        (self.in_flight() < self.window.max(self.probe_room) && !self.flight.is_full())
+            .then_some(self.pacer.departure())
     }
 
     /// The rate of the link as it is believed, headers of lower layers included.
@@ -374,13 +390,12 @@ impl LinkRate {
         self.mean_burst
     }
 
-    #[cfg(test)]
-    const fn mode(&self) -> Mode {
-        self.cycle.mode()
+    /// How long to wait for a report before a probe is sent to ask for one.
+    pub(crate) const fn probe_timeout(&self) -> Duration {
+        self.timeout
     }
 
-    /// How long to wait for a report before a probe is sent to ask for one.
-    pub(crate) fn probe_timeout(&self) -> Duration {
+    fn reckon_timeout(&self) -> Duration {
         let first = match self.delay.smoothed() {
             None => FIRST_TIMEOUT,
             // A report may be held for a quarter of a round trip.
@@ -398,6 +413,7 @@ impl LinkRate {
     pub(crate) fn on_probe(&mut self) {
         self.backoff = (self.backoff + 1).min(BACKOFF);
         self.probe_room = self.in_flight().saturating_add(self.probe_packets() * PACKET);
+        self.reckon();
     }
 
     fn probe_packets(&self) -> u64 {
@@ -414,10 +430,18 @@ impl LinkRate {
             let rtt = self.delay.smoothed()?.as_secs_f64().max(1e-6);
             (self.config.initial_window * PACKET * 8) as f64 / rtt
         };
-        Some(Rate::from_bits_per_sec((gain * best.max(granted)) as u64))
+        let more = match (self.cycle.mode(), self.delay.smoothed()) {
+            (Mode::Up { .. }, Some(rtt)) => (PROBE_PACKETS * PACKET * 8) as f64 / rtt.as_secs_f64().max(1e-6),
+            _ => 0.0,
+        };
+        Some(Rate::from_bits_per_sec((gain * best.max(granted) + more) as u64))
     }
 
-    fn window(&self) -> u64 {
+    fn reckon(&mut self) {
+        (self.window, self.timeout) = (self.reckon_window(), self.reckon_timeout());
+    }
+
+    fn reckon_window(&self) -> u64 {
         if self.best.get() <= 0.0 {
             let passed = self.last.map_or(0, |last| last.sent.bytes);
             return self.config.initial_window * PACKET + 2 * passed;

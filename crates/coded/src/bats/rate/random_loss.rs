@@ -58,7 +58,9 @@ impl RandomLoss {
         if interval.eased > 0.0 {
             let weight = if self.excess > 0.0 { QUICK_WEIGHT } else { WEIGHT };
             fade(&mut self.eased, packets * interval.eased, lost * interval.eased, weight);
-        } else if share(self.all) + 4.0 * (share(self.all).max(1.0 / WEIGHT) / WEIGHT).sqrt() < share(self.eased) {
+        } else if share(self.all) + 4.0 * (share(self.all).max(1.0 / WEIGHT) / WEIGHT).sqrt()
+            < share(self.eased)
+        {
             // Pressed, it loses less, and not by chance, than was thought without: the link has become better.
             self.eased = self.all;
         }

@@ -54,7 +54,9 @@ impl Node {
                 parent.receiver.report_at(now);
             }
         }
-        let Some(Way { role: Role::Sink(sink), deadline: Some(after), .. }) = &mut self.ways[out] else { return };
+        let Some(Way { role: Role::Sink(sink), deadline: Some(after), .. }) = &mut self.ways[out] else {
+            return;
+        };
         let (after, Some(edge)) = (*after, &mut self.edge) else { return };
         while sink.gives_up(after).is_some_and(|at| at <= now) {
             let counters = &mut self.counters;

@@ -16,10 +16,12 @@ fn some_loss() -> impl Strategy<Value = Loss> {
         Just(Loss::None),
         share(0.4).prop_map(Loss::Independent),
         (1.0..20.0, 1.5..12.0).prop_map(|(percent, burst)| bursts(percent, burst)),
-        (share(0.03), 0.1..0.5_f64, share(0.3), 0.2..0.9_f64, share(0.02)).prop_map(|(p13, p31, p32, p23, p14)| {
-            let fixed = |share| Fraction::new(share).unwrap();
-            Loss::FourState { p13, p31: fixed(p31), p32, p23: fixed(p23), p14 }
-        }),
+        (share(0.03), 0.1..0.5_f64, share(0.3), 0.2..0.9_f64, share(0.02)).prop_map(
+            |(p13, p31, p32, p23, p14)| {
+                let fixed = |share| Fraction::new(share).unwrap();
+                Loss::FourState { p13, p31: fixed(p31), p32, p23: fixed(p23), p14 }
+            }
+        ),
     ]
 }
 
@@ -42,7 +44,8 @@ fn some_direction() -> impl Strategy<Value = Direction> {
 
 fn some_cables() -> impl Strategy<Value = Vec<Cable>> {
     let some_cable = (some_direction(), some_direction());
-    let some_cable = some_cable.prop_map(|(forward, backward)| Cable { forward, backward, ..Cable::default() });
+    let some_cable =
+        some_cable.prop_map(|(forward, backward)| Cable { forward, backward, ..Cable::default() });
     prop::collection::vec(some_cable, 1..4)
 }
 
@@ -66,7 +69,13 @@ fn some_trouble() -> impl Strategy<Value = Trouble> {
 
 fn some_config() -> impl Strategy<Value = Config> {
     (prop::sample::select(BatchSize::ALL.to_vec()), 8_u16..300, any::<bool>(), 200_u16..=1472).prop_map(
-        |(batch, window, idle_repair, datagram)| Config { batch, window, idle_repair, datagram, ..Config::default() },
+        |(batch, window, idle_repair, datagram)| Config {
+            batch,
+            window,
+            idle_repair,
+            datagram,
+            ..Config::default()
+        },
     )
 }
 
@@ -113,7 +122,7 @@ fn send_units(chain: &mut Chain, troubles: &[Trouble], seconds: u64) -> (u32, Ve
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn all_units_arrive_in_order_where_delivery_is_reliable(

@@ -187,7 +187,7 @@ fn node(chain: &Chain, edge: usize) -> usize {
 
 /// What tells the bytes of one direction of one stream from others: the stream, as `edge` calls it, and who writes.
 fn direction(edge: usize, id: u64, writer: usize) -> u64 {
-    let opener = if id % 2 == 0 { edge } else { 1 - edge };
+    let opener = if id.is_multiple_of(2) { edge } else { 1 - edge };
     (id & !1) * 4 + opener as u64 * 2 + writer as u64
 }
 

@@ -59,7 +59,12 @@ impl Chain {
     }
 
     /// Nodes, and links between pairs of them.
-    pub(super) fn graph(config: &Config, places: &[Place], cables: &[(usize, usize, Cable)], seed: u64) -> Self {
+    pub(super) fn graph(
+        config: &Config,
+        places: &[Place],
+        cables: &[(usize, usize, Cable)],
+        seed: u64,
+    ) -> Self {
         let seed = Seed::new(seed, 0);
         let link = |(i, (_, _, cable)): (usize, &(usize, usize, Cable))| {
             PointToPoint::new(cable.clone(), [0, 1].map(|way| seed.stream(&["link"], 2 * i as u64 + way)))
@@ -163,7 +168,12 @@ impl Chain {
             self.drain_link(link);
         }
         self.node_deadlines[i] = self.nodes[i].deadline();
-        assert!(self.node_deadlines[i].is_none_or(|at| at > self.now), "node {i} at {:?}: {}", self.now, self.nodes[i].state());
+        assert!(
+            self.node_deadlines[i].is_none_or(|at| at > self.now),
+            "node {i} at {:?}: {}",
+            self.now,
+            self.nodes[i].state()
+        );
     }
 
     fn drain_link(&mut self, link: usize) {

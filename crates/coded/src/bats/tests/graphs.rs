@@ -70,7 +70,12 @@ fn diamond(config: &Config, loss: [f64; 2]) -> Chain {
         Place::Edge(vec![1, 2]),
     ];
     let hop = |mbit, percent| cable(mbit, Duration::from_millis(2), independent(percent), 64);
-    let cables = [(0, 1, hop(50, loss[0])), (1, 3, hop(50, loss[0])), (0, 2, hop(30, loss[1])), (2, 3, hop(30, loss[1]))];
+    let cables = [
+        (0, 1, hop(50, loss[0])),
+        (1, 3, hop(50, loss[0])),
+        (0, 2, hop(30, loss[1])),
+        (2, 3, hop(30, loss[1])),
+    ];
     Chain::graph(config, &places, &cables, 5)
 }
 

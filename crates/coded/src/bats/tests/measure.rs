@@ -18,7 +18,7 @@ pub(super) fn show(chain: &mut Chain) {
         use hopcast_core::Machine as _;
         let mut line = format!("   n{node}:");
         chain.nodes[node].counters(&mut |name, figure| {
-            if figure > 0 && !name.starts_with("rank_")  {
+            if figure > 0 && !name.starts_with("rank_") {
                 line += &format!(" {name} {figure}");
             }
         });
@@ -34,25 +34,18 @@ fn measure_six_hops() {
         for (percent, must, goal) in
             [(0.0, 278, 282), (5.0, 255, 264), (10.0, 238, 248), (15.0, 222, 233), (20.0, 206, 218)]
         {
-            let clock = std::time::Instant::now();
             let mut chain = Chain::new(&config, &six_hops(&independent(percent)), 1);
             let (mbit, _) = saturate(&mut chain, UNIT, 300.0, Duration::from_secs(1), Duration::from_secs(5));
-            println!("{delivery:?} {percent} %: {mbit:.1} (must {must}, goal {goal}); {:?}", clock.elapsed());
-            if std::env::var("SHOW").is_ok() {
-                show(&mut chain);
-            }
+            println!("{delivery:?} {percent} %: {mbit:.1} (must {must}, goal {goal})");
         }
     }
 }
 
 fn throughput(name: &str, config: &Config, cables: &[Cable], mbit: f64, secs: u64) {
-    let clock = std::time::Instant::now();
     let mut chain = Chain::new(config, cables, 1);
-    let (got, share) = saturate(&mut chain, UNIT, mbit, Duration::from_secs(secs / 3), Duration::from_secs(secs));
-    println!("{name}: {got:.1} Mbit/s, {:.3} % of what was offered; {:?}", share * 100.0, clock.elapsed());
-    if std::env::var("SHOW").is_ok() {
-        show(&mut chain);
-    }
+    let (got, share) =
+        saturate(&mut chain, UNIT, mbit, Duration::from_secs(secs / 3), Duration::from_secs(secs));
+    println!("{name}: {got:.1} Mbit/s, {:.3} % of what was offered", share * 100.0);
 }
 
 /// Three hops as of the latency study.
@@ -68,7 +61,13 @@ fn three_hops(percent: f64) -> Vec<Cable> {
 fn measure_three_hops() {
     for delivery in [Delivery::Reliable, Delivery::DEADLINE] {
         let config = Config { delivery, ..Config::default() };
-        throughput(&format!("three hops, 2 %, must 165, goal 182, {delivery:?}"), &config, &three_hops(2.0), 200.0, 9);
+        throughput(
+            &format!("three hops, 2 %, must 165, goal 182, {delivery:?}"),
+            &config,
+            &three_hops(2.0),
+            200.0,
+            9,
+        );
     }
 }
 
@@ -77,14 +76,13 @@ fn measure_three_hops() {
 fn measure_one_hop() {
     for (millis, must, goal) in [(10, 80, 84), (110, 76, 82)] {
         let cables = [cable(100, Duration::from_millis(millis), independent(10.0), 1000)];
-        if std::env::var("TRACE").is_ok() {
-            let mut chain = Chain::new(&Config::default(), &cables, 1);
-            for _ in 0..60 {
-                saturate(&mut chain, UNIT, 100.0, Duration::ZERO, Duration::from_millis(500));
-                println!("{:?} {}", chain.now, chain.nodes[0].state());
-            }
-        }
-        throughput(&format!("one hop, {millis} ms, 10 %, must {must}, goal {goal}"), &Config::default(), &cables, 100.0, 30);
+        throughput(
+            &format!("one hop, {millis} ms, 10 %, must {must}, goal {goal}"),
+            &Config::default(),
+            &cables,
+            100.0,
+            30,
+        );
     }
 }
 
@@ -114,7 +112,13 @@ fn measure_burst_hops() {
 fn measure_reliability() {
     let config = Config { delivery: Delivery::DEADLINE, ..Config::default() };
     for mbit in [10.0, 100.0, 180.0] {
-        throughput(&format!("BTP, six hops, 20 %, {mbit} Mbit/s"), &config, &six_hops(&independent(20.0)), mbit, 6);
+        throughput(
+            &format!("BTP, six hops, 20 %, {mbit} Mbit/s"),
+            &config,
+            &six_hops(&independent(20.0)),
+            mbit,
+            6,
+        );
     }
 }
 
@@ -151,7 +155,12 @@ fn echo(config: &Config, cables: &[Cable], size: usize, count: usize) -> (Vec<f6
     let links = chain.links.len();
     use hopcast_link::Link as _;
     let bytes: u64 = (0..links)
-        .map(|link| [(0, 1), (1, 0)].map(|(from, to)| chain.links[link].counters(now, from, to).sent_bytes).iter().sum::<u64>())
+        .map(|link| {
+            [(0, 1), (1, 0)]
+                .map(|(from, to)| chain.links[link].counters(now, from, to).sent_bytes)
+                .iter()
+                .sum::<u64>()
+        })
         .sum();
     trips.sort_by(f64::total_cmp);
     (trips, bytes as f64 / (2 * links * count) as f64, chain)
@@ -178,10 +187,14 @@ fn measure_messages() {
                     bytes / (size + 42) as f64,
                 );
                 let over = |ms: f64| trips.iter().filter(|&&trip| trip > ms).count();
-                println!("   over 35: {} 38: {} 42: {} 45: {} 50: {}", over(35.0), over(38.0), over(42.0), over(45.0), over(50.0));
-                if std::env::var("SHOW").is_ok() {
-                    show(&mut chain);
-                }
+                println!(
+                    "   over 35: {} 38: {} 42: {} 45: {} 50: {}",
+                    over(35.0),
+                    over(38.0),
+                    over(42.0),
+                    over(45.0),
+                    over(50.0)
+                );
             }
         }
     }

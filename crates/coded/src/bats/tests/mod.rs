@@ -5,6 +5,7 @@ mod apps;
 mod chain;
 mod graphs;
 mod measure;
+mod regressions;
 mod streams;
 mod strict;
 
@@ -91,9 +92,47 @@ fn two_edges_carry_units_over_a_clean_link() {
 
 #[test]
 fn a_relay_repairs_what_two_lossy_links_lose() {
-    let cables = [cable(100, Duration::from_millis(1), independent(20.0), 64), cable(100, Duration::from_millis(1), independent(20.0), 64)];
+    let cables = [
+        cable(100, Duration::from_millis(1), independent(20.0), 64),
+        cable(100, Duration::from_millis(1), independent(20.0), 64),
+    ];
     let mut chain = Chain::new(&Config::default(), &cables, 1);
     let (_, share) = saturate(&mut chain, 1000, 10.0, Duration::ZERO, Duration::from_secs(1));
     assert_eq!(share, 1.0);
     assert_eq!(chain.now, Instant::ZERO + Duration::from_secs(2));
+}
+
+#[test]
+fn what_is_delivered_is_forgotten_and_what_is_held_is_bounded() {
+    let config = Config { window: 16, ..Config::default() };
+    let cables = vec![cable(50, Duration::from_millis(5), independent(10.0), 64); 3];
+    let mut chain = Chain::new(&config, &cables, 1);
+    for _ in 0..200 {
+        for _ in 0..20 {
+            chain.give(0, &[1; 1000]);
+        }
+        chain.run_for(Duration::from_millis(2));
+        assert!(chain.nodes.iter().all(|node| node.ranked().held() <= 16));
+    }
+    chain.run_for(Duration::from_secs(2));
+    let held: Vec<_> = chain.nodes.iter().map(|node| node.ranked().held()).collect();
+    assert!(held.iter().all(|&held| held <= 1), "but for a batch that may be filled on: {held:?}");
+}
+
+#[test]
+fn one_round_of_repair_with_a_margin_is_all_but_enough() {
+    // One round of repair, in which a margin makes up for what may be lost of it.
+    let delivery = Delivery::Deadline { after: Duration::from_millis(200), rounds: 1 };
+    let cables = vec![cable(100, Duration::from_millis(1), independent(20.0), 64); 2];
+    let mut chain = Chain::new(&Config { delivery, ..Config::default() }, &cables, 1);
+    let (_, share) = saturate(&mut chain, 1000, 40.0, Duration::ZERO, Duration::from_secs(2));
+    assert!(share > 0.995, "{share}");
+}
+
+#[test]
+fn six_hops_that_lose_a_fifth_deliver_all_but_nothing_in_time() {
+    let cables = vec![cable(300, Duration::from_micros(20), independent(20.0), 64); 6];
+    let mut chain = Chain::new(&Config { delivery: Delivery::DEADLINE, ..Config::default() }, &cables, 1);
+    let (_, share) = saturate(&mut chain, 1400, 100.0, Duration::ZERO, Duration::from_secs(1));
+    assert!(share > 0.9995, "{share}");
 }

@@ -76,7 +76,11 @@ fn streams_survive_a_hop_that_loses_everything_for_ten_seconds() {
     chain.change(1, None, &Change::Loss(independent(10.0)));
     let before = apps.read[1];
     apps.run(&mut chain, Duration::from_secs(2));
-    assert!(apps.read[1] > before + 1_000_000, "it goes on within a second or so: {} bytes", apps.read[1] - before);
+    assert!(
+        apps.read[1] > before + 1_000_000,
+        "it goes on within a second or so: {} bytes",
+        apps.read[1] - before
+    );
     apps.run(&mut chain, Duration::from_secs(6));
     assert_eq!(apps.complete, [4, 4]);
 }
@@ -93,7 +97,12 @@ fn streams_survive_relays_that_are_restarted() {
         chain.restart(1 + round % 2);
     }
     apps.run(&mut chain, Duration::from_secs(10));
-    assert_eq!(apps.complete, [4, 4], "{}", (0..4).map(|node| chain.nodes[node].state()).collect::<Vec<_>>().join("\n"));
+    assert_eq!(
+        apps.complete,
+        [4, 4],
+        "{}",
+        (0..4).map(|node| chain.nodes[node].state()).collect::<Vec<_>>().join("\n")
+    );
 }
 
 #[test]
@@ -109,9 +118,11 @@ fn an_edge_that_is_restarted_resets_the_streams_of_the_other_and_takes_new_ones(
     let mut reset = false;
     for _ in 0..3000 {
         chain.run_for(Duration::from_millis(1));
-        if let Some(at) = chain.streamed.iter().position(|(node, id, item)| {
-            *node == 3 && id.0 == 1 && *item == hopcast_core::StreamItem::Reset
-        }) {
+        if let Some(at) = chain
+            .streamed
+            .iter()
+            .position(|(node, id, item)| *node == 3 && id.0 == 1 && *item == hopcast_core::StreamItem::Reset)
+        {
             chain.streamed.drain(..=at);
             reset = true;
         }

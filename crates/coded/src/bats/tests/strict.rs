@@ -244,28 +244,15 @@ fn six_hops_carry_what_adaptive_recoding_can() {
 #[test]
 #[ignore = "prints figures"]
 fn measure_strict_six_hops() {
-    let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<f64>().ok());
     for (percent, must, goal) in
         [(0.0, 278, 282), (5.0, 240, 250), (10.0, 220, 230), (15.0, 202, 213), (20.0, 186, 197)]
     {
-        if number("LOSS").is_some_and(|only| only != percent) {
-            continue;
-        }
-        let mut config = Config::strict();
-        config.block = number("BLOCK").map_or(config.block, |block| block as u16);
-        config.window = number("WINDOW").map_or(config.window, |window| window as u16);
-        let secs = number("SECS").unwrap_or(4.0) as u64;
+        let config = Config::strict();
         let mut chain = Chain::new(&config, &six_hops(&independent(percent)), 1);
-        let (mbit, _) =
-            saturate(&mut chain, unit(&config), 300.0, Duration::from_secs(1), Duration::from_secs(secs));
+        let (warm, span) = (Duration::from_secs(1), Duration::from_secs(4));
+        let (mbit, _) = saturate(&mut chain, unit(&config), 300.0, warm, span);
         let bound = bound(&config, percent);
         println!("{percent} %: {mbit:.1} (must {must}, goal {goal}, bound {bound:.1})");
-        if std::env::var("SHOW").is_ok() {
-            measure::show(&mut chain);
-            for node in &chain.nodes {
-                println!("{}", node.state());
-            }
-        }
     }
 }
 

@@ -8,8 +8,13 @@ fn some_batch() -> impl Strategy<Value = BatchSize> {
 
 fn some_report() -> impl Strategy<Value = (Report<'static>, Vec<u8>)> {
     let arrivals = (0..1_u32 << 24, any::<u32>(), any::<u16>(), 0..1_u32 << 24, any::<u32>(), any::<u16>());
-    let arrivals = arrivals.prop_map(|(highest, at, hold, packets, bytes, runs)| {
-        Arrivals { highest, at, hold, packets, bytes, runs }
+    let arrivals = arrivals.prop_map(|(highest, at, hold, packets, bytes, runs)| Arrivals {
+        highest,
+        at,
+        hold,
+        packets,
+        bytes,
+        runs,
     });
     let rest = (any::<(u32, u8, u16, u16)>(), any::<(u32, u16, u16, bool)>());
     (prop::option::of(arrivals), rest, prop::collection::vec(any::<u8>(), 0..60)).prop_map(

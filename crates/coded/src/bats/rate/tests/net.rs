@@ -41,7 +41,6 @@ pub(super) struct Flow {
     /// Data bytes that arrived, as frames.
     pub arrived: u64,
     pub sent: u64,
-    pub longest_rtt: Duration,
 }
 
 struct Receiver {
@@ -120,7 +119,6 @@ impl Net {
             },
             arrived: 0,
             sent: 0,
-            longest_rtt: Duration::ZERO,
         };
         Self {
             now: Instant::ZERO,
@@ -140,11 +138,6 @@ impl Net {
 
     pub(super) fn change(&mut self, change: &Change) {
         self.link.change(self.now, Some(0), change);
-    }
-
-    /// Frames of data that the queue dropped, and those that entered the link, from 0 to 1.
-    pub(super) fn dropped(&mut self) -> u64 {
-        self.link.counters(self.now, 0, 1).queue_dropped_packets
     }
 
     /// Bytes and packets that entered the link from 0 to 1, and the packets that its queue dropped: bytes, drops, packets.
@@ -287,7 +280,8 @@ impl Rival {
         let seed = Seed::new(9, number as u64);
         let mut client =
             Tcp::new(config.clone(), None, vec!["10.0.0.1".parse().unwrap()], seed.stream(&["client"], 0));
-        let server = Tcp::new(config, Some(80), vec!["10.0.0.2".parse().unwrap()], seed.stream(&["server"], 0));
+        let server =
+            Tcp::new(config, Some(80), vec!["10.0.0.2".parse().unwrap()], seed.stream(&["server"], 0));
         let open =
             StreamItem::Open { local: "0.0.0.0:0".parse().unwrap(), remote: "10.0.0.2:80".parse().unwrap() };
         client.handle(now, Port::Above(0), Item::Stream(StreamId(0), open));
