@@ -38,6 +38,11 @@ pub struct Config {
     ///
     /// Over disjoint paths to the same sink, it adds up their rates; a tree to several sinks would fall apart.
     pub split: bool,
+    /// Whether a node sends no more than each hop carries. Default: yes.
+    ///
+    /// Without it, everything is sent as it comes, and what is too much is lost in queues and repaired: of use where
+    /// somebody else has shaped the traffic, and to see what it costs.
+    pub congestion_control: bool,
     /// Whether spare capacity of a hop that is nearly idle carries repairs ahead of need. Default: yes.
     ///
     /// Without it a lost message waits a hop's round trip; with it, a link that loses frames carries up to three times
@@ -129,6 +134,7 @@ impl Default for Config {
             unit_delay: Duration::from_millis(50),
             streams: 1024,
             split: false,
+            congestion_control: true,
             idle_repair: true,
         }
     }

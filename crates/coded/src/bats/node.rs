@@ -117,6 +117,9 @@ impl Node {
         };
         let rounds = (rounds < Delivery::UNTIL_DEADLINE).then_some(rounds);
         for neighbour in self.neighbours.iter_mut().filter(|neighbour| neighbour.out == way) {
+            if !self.config.congestion_control {
+                neighbour.sender.rate.unbind();
+            }
             neighbour.sender.start(&direction.store, rounds, self.config.idle_repair, self.config.split);
         }
     }

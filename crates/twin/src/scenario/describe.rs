@@ -325,6 +325,8 @@ fn bats_layer(name: &str, config: &bats::Config) -> String {
     described.option("block", config.block != usual.block, &config.block);
     described.option("batch-size", config.batch != usual.batch, &config.batch.symbols());
     described.option("window", config.window != usual.window, &config.window);
+    let control = config.congestion_control;
+    described.option("congestion-control", !control, &on_off(control));
     described.option("idle-repair", config.idle_repair != usual.idle_repair, &on_off(config.idle_repair));
     if let (
         bats::Delivery::Deadline { after, rounds },

@@ -45,7 +45,7 @@ pub(crate) struct HopReport {
     pub highest: u64,
     /// When it arrived, by the receiver's clock in nanoseconds, which may wrap.
     pub arrival_ns: u64,
-    /// How long after that the report was sent.
+    /// How long after that the report was sent; [`LONGEST_HOLD`] stands for any longer time.
     pub hold: Duration,
     /// Packets that have arrived since the beginning, repeated ones not counted.
     pub received_packets: u64,
@@ -54,6 +54,9 @@ pub(crate) struct HopReport {
     /// The receiver's estimate of the mean number of packets lost in a row.
     pub mean_burst: f64,
 }
+
+/// What the 16 bits of a report can say in microseconds. A round trip with a longer hold in it is not known.
+const LONGEST_HOLD: Duration = Duration::from_micros(u16::MAX as u64);
 
 /// Why a report was refused. It has changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +119,8 @@ const MOST_PROBE_PACKETS: f64 = 16.0;
 #[derive(Clone, Debug)]
 pub(crate) struct LinkRate {
     config: Config,
+    /// Whether packets go without regard to what the link carries.
+    unbounded: bool,
     flight: Flight,
     delay: Delay,
     samples: Samples,
@@ -173,6 +178,7 @@ impl LinkRate {
         Self {
             pacer: Pacer::new(config.slack),
             config,
+            unbounded: false,
             flight: Flight::default(),
             delay: Delay::default(),
             samples: Samples::default(),
@@ -219,12 +225,15 @@ impl LinkRate {
         if report.hold > away {
             return Err(ReportError::HeldTooLong);
         }
-        let rtt = away.saturating_sub(report.hold);
+        let known = self.delay.smoothed().filter(|_| report.hold >= LONGEST_HOLD);
+        let rtt = known.unwrap_or(away.saturating_sub(report.hold));
         self.flight.pass(report.highest);
         (self.backoff, self.probe_room) = (0, 0);
         self.mean_burst = if report.mean_burst >= 1.0 { report.mean_burst.min(1e3) } else { 1.0 };
         let packet_time = self.packet_time();
-        self.delay.on_sample(now, rtt, packet_time);
+        if known.is_none() {
+            self.delay.on_sample(now, rtt, packet_time);
+        }
         let (passed, received) = self.count(report, &sent, rtt);
         self.last = Some(Last { report: *report, sent, passed, received });
         let next = self.flight.next();
@@ -351,6 +360,11 @@ impl LinkRate {
         }
     }
 
+    /// Lets packets go without regard to what the link carries.
+    pub(crate) const fn unbind(&mut self) {
+        self.unbounded = true;
+    }
+
     /// Whether window and pacing let a packet go.
     pub(crate) fn may_send(&self, now: Instant) -> bool {
         self.next_send().is_some_and(|at| at <= now)
@@ -358,6 +372,9 @@ impl LinkRate {
 
     /// When the next packet may go; `None` if the window is full, and only a report (or a probe) can help.
     pub(crate) fn next_send(&self) -> Option<Instant> {
+        if self.unbounded {
+            return (!self.flight.is_full()).then_some(Instant::ZERO);
+        }
         (self.in_flight() < self.window.max(self.probe_room) && !self.flight.is_full())
             .then_some(self.pacer.departure())
     }

@@ -10,9 +10,10 @@ use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::model::Layer;
 use crate::scenario::yaml::Node;
 
-const BATS_OPTIONS: [&str; 5] = ["feedback", "batch-size", "block", "window", "idle-repair"];
-const BTP_OPTIONS: [&str; 7] =
-    ["feedback", "batch-size", "block", "window", "idle-repair", "deadline", "rounds"];
+const BATS_OPTIONS: [&str; 6] =
+    ["feedback", "batch-size", "block", "window", "congestion-control", "idle-repair"];
+const BTP_OPTIONS: [&str; 8] =
+    ["feedback", "batch-size", "block", "window", "congestion-control", "idle-repair", "deadline", "rounds"];
 const FRANC_OPTIONS: [&str; 8] =
     ["plan", "overshoot", "field", "block", "window", "timeout", "losses", "helper"];
 /// What to send by expected deficit, or by the paper's budgets, with the paper's other parameters.
@@ -86,6 +87,12 @@ fn bats_config(fields: &Fields<'_>) -> Result<bats::Config, Diagnostic> {
     }
     if let Some(window) = fields.read("window", |node, key| whole(node, key, 4..=2000))? {
         config.window = window as u16;
+    }
+    if let Some(node) = fields.get("congestion-control") {
+        config.congestion_control = flag(node, "congestion-control")?;
+        if !config.congestion_control && config.feedback == bats::Feedback::None {
+            return Err(node.error("`congestion-control`: without rank feedback it is always on"));
+        }
     }
     config.idle_repair = fields.read("idle-repair", flag)?.unwrap_or(config.idle_repair);
     Ok(config)
