@@ -225,13 +225,13 @@ impl LinkRate {
         if report.hold > away {
             return Err(ReportError::HeldTooLong);
         }
-        let known = self.delay.smoothed().filter(|_| report.hold >= LONGEST_HOLD);
-        let rtt = known.unwrap_or(away.saturating_sub(report.hold));
+        let known = (report.hold < LONGEST_HOLD).then(|| away.saturating_sub(report.hold));
+        let rtt = known.or(self.delay.smoothed()).unwrap_or(FIRST_TIMEOUT);
         self.flight.pass(report.highest);
         (self.backoff, self.probe_room) = (0, 0);
         self.mean_burst = if report.mean_burst >= 1.0 { report.mean_burst.min(1e3) } else { 1.0 };
         let packet_time = self.packet_time();
-        if known.is_none() {
+        if let Some(rtt) = known {
             self.delay.on_sample(now, rtt, packet_time);
         }
         let (passed, received) = self.count(report, &sent, rtt);
