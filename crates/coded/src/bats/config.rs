@@ -105,7 +105,7 @@ pub enum Delivery {
         /// time for.
         ///
         /// In the last of fewer rounds, a margin is sent for what may be lost of the repairs themselves, which costs
-        /// rate: 3 % of a hop that loses 20 % for three rounds, and more for two. Zero repairs nothing.
+        /// rate: some 5 % where hops lose 20 %, for three rounds. Zero repairs nothing.
         rounds: u8,
     },
 }
