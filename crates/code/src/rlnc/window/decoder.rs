@@ -142,7 +142,8 @@ impl<F: Field> Decoder<F> {
         }
         self.advance(end);
         self.vector.slot_mut(0).fill(0);
-        for (number, &coefficient) in (first..).zip(vector) {
+        // Not `(first..)`, which would step past the last number there is.
+        for (number, &coefficient) in (0..).map(|place| first.wrapping_add(place)).zip(vector) {
             let place = self.place(number);
             self.vector.slot_mut(0)[place] = coefficient & F::MASK;
         }

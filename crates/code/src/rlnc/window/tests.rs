@@ -40,6 +40,14 @@ fn stream<F: Field>(window: usize, count: u64, loss: u64, every: u64, seed: u64)
     seen.iter().filter(|&&seen| seen).count() as u64
 }
 
+/// Found by fuzzing: a range of numbers stepped past the last one.
+#[test]
+fn a_repair_up_to_the_last_number_there_is_is_taken() {
+    let mut decoder = Decoder::<Gf2>::new(Shape::new(4, 1).unwrap());
+    assert_eq!(decoder.push_repair(u64::MAX - 2, &[1, 1], &[3]), Ok(Outcome::Innovative));
+    assert_eq!((decoder.rank(), decoder.end()), (1, u64::MAX));
+}
+
 #[test]
 fn a_window_with_enough_repair_delivers_nearly_everything() {
     assert!(stream::<Gf256>(64, 4_000, 10, 4, 1) > 3_990);
