@@ -1,4 +1,6 @@
 //! The rivals in virtual time: the transports that a user would pick instead.
 
+#[cfg(test)]
+mod chain;
 pub mod kcp;
 pub mod tcp;

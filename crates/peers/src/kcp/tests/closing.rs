@@ -91,7 +91,7 @@ fn a_peer_that_falls_silent_is_given_up() {
     pair.run(ms(2000));
     assert!(pair.client().reset);
     assert_eq!(pair.counter(CLIENT, "streams_timed_out"), 1);
-    assert!(pair.kcp[CLIENT].is_still());
+    assert!(pair.machines[CLIENT].is_still());
 }
 
 #[test]
@@ -139,8 +139,8 @@ fn a_conversation_that_never_begins_is_forgotten() {
     let mut pair = pair();
     let waiting = Segment { command: 81, sn: 3, ..Segment::reset(9) };
     pair.inject(SERVER, &waiting.emit());
-    assert!(!pair.kcp[SERVER].is_still());
+    assert!(!pair.machines[SERVER].is_still());
     pair.run(ms(31_000));
-    assert!(pair.kcp[SERVER].is_still());
+    assert!(pair.machines[SERVER].is_still());
     assert!(pair.apps[SERVER].is_empty());
 }

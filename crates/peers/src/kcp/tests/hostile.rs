@@ -75,7 +75,7 @@ proptest! {
         pair.accept = (20_000, false);
         pair.open(50_000, false);
         pair.run(ms(25));
-        let conv = pair.kcp[CLIENT].conversation();
+        let conv = pair.machines[CLIENT].conversation();
         for (end, mut bytes, seqid, wait) in datagrams {
             aim(&mut bytes, conv, parity.then_some(seqid));
             pair.inject(end, &bytes);
@@ -96,7 +96,7 @@ fn conversations_and_what_is_remembered_of_them_are_bounded() {
     for conv in 0..2 * MAX_CONVERSATIONS as u32 {
         pair.inject(SERVER, &begin(1 << 20 | conv));
     }
-    let (conversations, remembered) = pair.kcp[SERVER].held();
+    let (conversations, remembered) = pair.machines[SERVER].held();
     assert_eq!((conversations, remembered), (MAX_CONVERSATIONS, MAX_REMEMBERED));
     assert!(pair.counter(SERVER, "streams_refused") > 0);
 }
@@ -106,7 +106,7 @@ fn a_flood_of_one_datagram_is_answered_a_datagram_at_a_time() {
     let mut pair = Pair::new(1, &Config { eager: false, ..Config::FAST3 }, &[Hop::default()]);
     pair.open(0, false);
     pair.run(ms(100));
-    let conv = pair.kcp[CLIENT].conversation();
+    let conv = pair.machines[CLIENT].conversation();
     let again = Segment { conv, command: 81, ..Segment::reset(conv) };
     for _ in 0..100_000 {
         pair.inject(SERVER, &again.emit());

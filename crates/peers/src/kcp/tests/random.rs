@@ -76,6 +76,7 @@ proptest! {
         prop_assert_eq!(pair.client().read, pair.server().written);
         prop_assert_eq!(pair.client().transmitted, pair.client().written);
         pair.run_until(DAY, |pair| !pair.is_busy());
+        prop_assert!(pair.machines.iter().all(crate::kcp::Kcp::is_still));
         prop_assert!(!pair.client().reset && !pair.server().reset);
     }
 }
