@@ -64,6 +64,11 @@ enum Step {
         micros: u32,
     },
     Restart(u8),
+    /// What is under way arrives, and comes back to who sent it.
+    Reflect {
+        line: u8,
+        at: u8,
+    },
 }
 
 /// Edge, relay, edge.
@@ -179,6 +184,13 @@ impl Path {
                 self.disturbed = true;
                 self.nodes[node] = self.fresh(node);
                 self.drain(node);
+            }
+            Step::Reflect { line, at } => {
+                let line = line_of(*line);
+                let Some(packet) = self.remove(line, (*at).into()) else { return };
+                self.arrive(line, packet.clone());
+                // Each line stands beside the one that goes the other way.
+                self.arrive(line ^ 1, packet);
             }
         }
     }

@@ -2,14 +2,16 @@
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 use std::hint::black_box;
-use std::time::Instant;
 
 use hopcast_code::bats::ranks::{Channel, Ranks, Scheme};
 use hopcast_code::bats::{BatchSize, Decoder, Encoder, InnerField, Parameters, Sampling, Start};
 use hopcast_code::field::{self, Gf256, Kernel, Symbols};
 use hopcast_code::rlnc::{Coefficients, Density};
 
-const LEN: usize = 1_400;
+mod measure;
+
+use measure::{LEN, ceiling, rate};
+
 const M: usize = 16;
 
 fn main() {
@@ -131,36 +133,4 @@ impl Session {
         }
         assert_eq!(count, self.parameters.symbols());
     }
-}
-
-/// The median over runs of `operation`, in GB/s of the `bytes` that it works on.
-fn rate(bytes: usize, mut operation: impl FnMut()) -> f64 {
-    let mut runs = 1_u32;
-    let mut time = |runs: u32| {
-        let start = Instant::now();
-        (0..runs).for_each(|_| operation());
-        start.elapsed().as_secs_f64()
-    };
-    while time(runs) < 2e-3 {
-        runs *= 2;
-    }
-    let mut times: Vec<f64> = (0..15).map(|_| time(runs)).collect();
-    times.sort_by(f64::total_cmp);
-    bytes as f64 * f64::from(runs) / times[7] / 1e9
-}
-
-/// The best rate of a blocked product here, in GB/s of terms.
-fn ceiling() -> f64 {
-    const STRIDE: usize = 1_408;
-    let rates = [(64, 16), (64, 64), (256, 64)].map(|(k, rows)| {
-        let (x, mut y) = (vec![7; k * STRIDE], vec![9; rows * STRIDE]);
-        let a: Vec<u8> = (0..rows * k).map(|i| (i * 37 + 11) as u8 | 2).collect();
-        let at = |n: usize| (0..n).map(|i| i * STRIDE).collect::<Vec<_>>();
-        let (x_at, y_at) = (at(k), at(rows));
-        rate(k * rows * LEN, || {
-            let y = Symbols::new(black_box(&mut y[..]), &y_at, LEN);
-            field::product(y, &a, Symbols::new(black_box(&x[..]), &x_at, LEN));
-        })
-    });
-    rates.into_iter().fold(0.0, f64::max)
 }

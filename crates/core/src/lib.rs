@@ -16,7 +16,6 @@
 //! | [`assembly`] | machines plugged into one another; the order of hand-overs at one instant |
 //! | [`timers`] | a machine's timers |
 //! | [`pacer`] | when a paced sender may let the next packet go |
-//! | [`loss`] | how much a link loses, and in what bursts |
 //! | [`codel`] | the queue discipline of RFC 8289, at links and at protocols' inputs |
 //! | [`guide`] | a worked example: a stack of two machines on a lossy link |
 
@@ -25,7 +24,6 @@ pub mod buffer;
 pub mod codel;
 mod decimal;
 pub mod guide;
-pub mod loss;
 pub mod machine;
 pub mod pacer;
 pub mod random;
@@ -36,7 +34,6 @@ pub mod units;
 
 pub use assembly::{Assembly, Slot, earliest};
 pub use buffer::Buffer;
-pub use loss::LossEstimator;
 pub use machine::{Datagram, Frame, Item, Machine, Message, Port, Transit};
 pub use pacer::Pacer;
 pub use random::{Seed, Stream};

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use hopcast_code::rlnc::{Coding, Coefficients, Decoder, Density, Encoder, Packet, Recoder, Shape};
 
-use super::{LEN, rate};
+use super::measure::{LEN, rate};
 
 /// The figures of generations of `k` symbols.
 pub(super) fn line(k: usize, ceiling: f64) {

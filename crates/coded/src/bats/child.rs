@@ -1,78 +1,156 @@
-//! What a child said last, to make sense of what it says next.
+//! What a child has said of its hop, to make sense of what it says next.
 
+use hopcast_core::Duration;
+
+use super::rate::HopReport;
 use super::wire;
 
-/// How much of the estimate of bursts is left after each run of losses: that of the last fifty counts.
-const FADE: f64 = 0.98;
-
-/// The child, as of its last report. Totals are of what it has counted since this node knows it.
+/// The child, as of its last report.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Child {
+pub(super) struct Child<L> {
     /// Drawn when the child started.
-    pub(super) instance: u16,
+    instance: u16,
     /// The report's number.
-    pub(super) number: u16,
+    number: u16,
     last: wire::Arrivals,
+    /// The highest sequence number, the packets and bytes, and when the highest arrived by the child's clock, in nanoseconds:
+    /// totals that do not wrap, from the child's first report on.
     highest: u64,
-    pub(super) packets: u64,
-    pub(super) bytes: u64,
-    /// When the highest arrived, in nanoseconds of the child's clock.
-    pub(super) at: u64,
-    bursts: Bursts,
+    packets: u64,
+    bytes: u64,
+    at: u64,
+    pub(super) losses: L,
 }
 
-impl Child {
-    /// A child that begins with this report.
-    pub(super) fn new(report: &wire::Report<'_>, highest: u64) -> Self {
+/// What is made of the packets that do not arrive.
+pub(super) trait Losses: Copy + Default {
+    /// So many packets were sent, so many arrived, and between those there were so many runs of missing ones.
+    fn add(&mut self, sent: u64, arrived: u64, runs: u16);
+
+    /// How many are lost in a row, on average.
+    fn mean_burst(&self) -> f64;
+}
+
+/// What a report says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heard<L> {
+    pub(super) child: Child<L>,
+    /// The child was restarted since it was heard last.
+    pub(super) restarted: bool,
+    /// Where it tells of packets: what they say of the hop, and how many were lost since the last report.
+    pub(super) hop: Option<HopReport>,
+    pub(super) lost: u64,
+}
+
+/// Why a report is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// It is older than one that was taken.
+    Stale,
+    /// It speaks of what was never sent.
+    Absurd,
+}
+
+impl<L: Losses> Child<L> {
+    /// Makes sense of a report by what was known of the child, if anything, where the sender is at packet `next` of
+    /// `epoch`.
+    ///
+    /// # Errors
+    ///
+    /// It is old or makes no sense.
+    pub(super) fn hear(
+        before: Option<Self>,
+        report: &wire::Report<'_>,
+        epoch: u32,
+        next: u64,
+    ) -> Result<Heard<L>, Refused> {
+        let known = before.filter(|child| child.instance == report.instance);
+        if known.is_some_and(|child| !wire::is_news(report.number, child.number)) {
+            return Err(Refused::Stale);
+        }
+        let arrivals = report.arrivals.filter(|_| report.epoch == epoch as u8);
+        let highest = arrivals.map(|arrivals| wire::complete(arrivals.highest, 24, next));
+        if highest.is_some_and(|highest| highest >= next) {
+            return Err(Refused::Absurd);
+        }
+        let mut child = known.unwrap_or_else(|| Self::new(report.instance, arrivals, highest));
+        child.number = report.number;
+        let (mut hop, mut lost) = (None, 0);
+        if let (Some(arrivals), Some(highest)) = (arrivals, highest) {
+            lost = child.add(&arrivals, highest);
+            hop = Some(HopReport {
+                highest,
+                arrival_ns: child.at,
+                hold: Duration::from_micros(u64::from(arrivals.hold)),
+                received_packets: child.packets,
+                received_bytes: child.bytes,
+                mean_burst: child.losses.mean_burst(),
+            });
+        }
+        Ok(Heard { child, restarted: before.is_some() && known.is_none(), hop, lost })
+    }
+
+    /// A child that is first heard of. What it had counted by then was of this sender before it knew the child; what it has
+    /// counted of one that was restarted since, it will count from zero.
+    fn new(instance: u16, arrivals: Option<wire::Arrivals>, highest: Option<u64>) -> Self {
         Self {
-            instance: report.instance,
-            number: report.number,
-            last: report.arrivals.unwrap_or_default(),
-            highest,
+            instance,
+            number: 0,
+            last: arrivals.unwrap_or_default(),
+            highest: highest.unwrap_or(0),
             packets: 0,
             bytes: 0,
             at: 0,
-            bursts: Bursts::default(),
+            losses: L::default(),
         }
     }
 
     /// Brings the totals up to date; each wraps by itself. How many packets have been lost since.
-    pub(super) fn add(&mut self, arrivals: &wire::Arrivals, highest: u64) -> u64 {
+    fn add(&mut self, arrivals: &wire::Arrivals, highest: u64) -> u64 {
         let last = core::mem::replace(&mut self.last, *arrivals);
-        let packets = arrivals.packets.wrapping_sub(last.packets) & 0xFF_FFFF;
+        let packets = u64::from(arrivals.packets.wrapping_sub(last.packets) & 0xFF_FFFF);
         let sent = highest.saturating_sub(core::mem::replace(&mut self.highest, highest));
-        self.packets += u64::from(packets);
+        self.packets += packets;
         self.bytes += u64::from(arrivals.bytes.wrapping_sub(last.bytes));
         self.at += u64::from(arrivals.at.wrapping_sub(last.at)) << 4;
-        let lost = sent.saturating_sub(u64::from(packets));
-        self.bursts.add(arrivals.runs.wrapping_sub(last.runs), lost);
-        lost
-    }
-
-    /// The mean number of packets lost in a row.
-    pub(super) fn mean_burst(&self) -> f64 {
-        self.bursts.mean()
+        self.losses.add(sent, packets, arrivals.runs.wrapping_sub(last.runs));
+        sent.saturating_sub(packets)
     }
 }
 
-/// Losses, and runs of them, fading.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Bursts {
-    lost: f64,
-    runs: f64,
-}
+#[cfg(test)]
+mod tests {
+    use super::super::bursts::Bursts;
+    use super::*;
 
-impl Bursts {
-    /// So many runs, with so many packets.
-    pub(super) fn add(&mut self, runs: u16, lost: u64) {
-        if runs > 0 {
-            let (runs, lost) = (f64::from(runs), lost as f64);
-            self.lost = self.lost * FADE.powf(runs) + lost.max(runs);
-            self.runs = self.runs * FADE.powf(runs) + runs;
+    #[test]
+    fn what_was_counted_before_the_sender_was_restarted_does_not_count() {
+        let arrivals = |packets| Some(wire::Arrivals { packets, highest: packets, ..Default::default() });
+        let report = |epoch, number, packets| wire::Report {
+            session: 1,
+            epoch,
+            instance: 7,
+            number,
+            arrivals: arrivals(packets),
+            floor: 0,
+            grant: 0,
+            base: 0,
+            complete: true,
+            list: &[],
+        };
+        let stray = Child::<Bursts>::hear(None, &report(1, 1, 5000), 2, 0).unwrap();
+        assert_eq!(stray.hop, None);
+        let first = Child::hear(Some(stray.child), &report(2, 2, 30), 2, 40).unwrap();
+        assert_eq!(first.hop.map(|hop| hop.received_packets), Some(30));
+    }
+
+    #[test]
+    fn a_report_is_news_however_many_were_lost_before_it() {
+        for lost in [0, 1, 1000, 32_767, 32_768, 40_000, 64_000] {
+            assert!(wire::is_news(60_000_u16.wrapping_add(lost + 1), 60_000), "{lost}");
         }
-    }
-
-    pub(super) fn mean(&self) -> f64 {
-        if self.runs > 0.0 { self.lost / self.runs } else { 1.0 }
+        assert!(
+            !wire::is_news(60_000, 60_000) && !wire::is_news(60_000, 60_001) && !wire::is_news(65_000, 100)
+        );
     }
 }

@@ -120,6 +120,14 @@ impl Delivery {
     pub(super) const fn is_reliable(self) -> bool {
         matches!(self, Self::Reliable)
     }
+
+    /// How long a node works for a batch, as a session is told of it.
+    pub(super) const fn deadline(self) -> Option<Duration> {
+        match self {
+            Self::Reliable => None,
+            Self::Deadline { after, .. } => Some(after),
+        }
+    }
 }
 
 impl Default for Config {

@@ -2,21 +2,22 @@
 
 use hopcast_core::{Buffer, Duration, Instant};
 
-use super::config::{Config, Delivery};
+use super::config::Config;
 use super::counters::Counters;
-use super::framing::LEAST_SYMBOL;
 use super::sink::Sink;
 use super::span::{MOST, Vector};
 use super::store::{Shape, Store};
-use super::wire::{self, BatchHeader, Coding};
+use super::wire::{self, BatchHeader, Coding, Session};
 
 /// One way of a session.
 pub(super) struct Direction {
-    pub(super) session: u32,
+    pub(super) session: Session,
     pub(super) store: Store,
     /// How long to work for a batch; `None` for as long as it takes.
     pub(super) deadline: Option<Duration>,
     pub(super) role: Role,
+    /// What is before this symbol cannot be had any more, as a relay has heard.
+    pub(super) gone: u64,
 }
 
 /// What a node is to one way of a session.
@@ -42,28 +43,19 @@ pub(super) enum Taken {
 
 impl Direction {
     /// The way that begins here.
-    pub(super) fn source(config: &Config, session: u32) -> Self {
-        let symbol = wire::symbol_len(usize::from(config.datagram), config.batch).max(LEAST_SYMBOL) as u16;
-        let shape = Shape { batch: config.batch, block: block(config), symbol };
-        let deadline = match config.delivery {
-            Delivery::Reliable => None,
-            Delivery::Deadline { after, .. } => Some(after),
-        };
+    pub(super) fn source(config: &Config, session: Session) -> Self {
+        let shape = Shape::begun(config, u16::MAX);
         let store = Store::new(shape, window(config, shape), 0);
-        Self { session, store, deadline, role: Role::Source(0) }
+        Self { session, store, deadline: config.delivery.deadline(), role: Role::Source(0), gone: 0 }
     }
 
-    /// A way that comes from elsewhere, as its sender describes it. `None` if it is not for this node.
+    /// A way that comes from elsewhere, as its sender describes it; `sink`: it ends here. `None` for a shape that no code
+    /// has.
     pub(super) fn arriving(config: &Config, info: &wire::Info, sink: bool) -> Option<Self> {
-        let shape = Shape { batch: info.batch, block: info.block, symbol: info.symbol };
-        // Symbols that do not fit our datagrams could not be passed on.
-        if usize::from(info.symbol) > wire::symbol_len(usize::from(config.datagram), info.batch) {
-            return None;
-        }
-        let deadline = info.deadline.map(|millis| Duration::from_millis(u64::from(millis)));
+        let shape = Shape::told(info);
         let store = Store::new(shape, window(config, shape), info.floor);
         let role = if sink { Role::Sink(Box::new(Sink::new(&store)?)) } else { Role::Relay };
-        Some(Self { session: info.session, store, deadline, role })
+        Some(Self { session: info.session, store, deadline: info.deadline(), role, gone: 0 })
     }
 
     /// Takes a packet; `number` is its batch.
@@ -188,12 +180,6 @@ impl Arrived {
         };
         Some(Self { number, index, vector, top })
     }
-}
-
-/// The number of symbols of a block, made to fit.
-fn block(config: &Config) -> u16 {
-    let symbols = config.batch.symbols() as u16;
-    (config.block / symbols).max(1) * symbols
 }
 
 /// The number of batches held: grants are told in 16 bits of symbols.

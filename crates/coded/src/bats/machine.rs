@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use hopcast_core::{Instant, Item, Machine, Port, Stream};
 
 use super::config::{Config, Feedback};
-use super::{node, strict};
+use super::{ranks, strict};
 
 /// A node on the path of a session: an edge, where data enters and leaves, or a relay.
 ///
@@ -16,7 +16,7 @@ use super::{node, strict};
 pub struct Node(Kind);
 
 enum Kind {
-    Ranks(Box<node::Node>),
+    Ranks(Box<ranks::Node>),
     Strict(Box<strict::Node>),
 }
 
@@ -33,7 +33,7 @@ impl Node {
     ) -> Self {
         Self(match config.feedback {
             Feedback::Ranks => {
-                Kind::Ranks(Box::new(node::Node::edge(config, session, local, ends, neighbours, random)))
+                Kind::Ranks(Box::new(ranks::Node::edge(config, session, local, ends, neighbours, random)))
             }
             Feedback::None => {
                 Kind::Strict(Box::new(strict::Node::edge(config, session, local, ends, neighbours, random)))
@@ -51,7 +51,7 @@ impl Node {
         random: Stream,
     ) -> Self {
         Self(match config.feedback {
-            Feedback::Ranks => Kind::Ranks(Box::new(node::Node::relay(config, local, left, right, random))),
+            Feedback::Ranks => Kind::Ranks(Box::new(ranks::Node::relay(config, local, left, right, random))),
             Feedback::None => Kind::Strict(Box::new(strict::Node::relay(config, local, left, right, random))),
         })
     }
@@ -72,7 +72,7 @@ impl Node {
 
     /// The node with rank feedback, for tests that look into it.
     #[cfg(test)]
-    pub(super) fn ranked(&self) -> &node::Node {
+    pub(super) fn ranked(&self) -> &ranks::Node {
         let Kind::Ranks(node) = &self.0 else { panic!("a node without rank feedback") };
         node
     }

@@ -18,7 +18,8 @@
 //!
 //! # Words
 //!
-//! - A **session** is what a source sends, from its start to its end. Its number rises when an edge is started anew.
+//! - A **session** is what a source sends, from its start to its end. Its number rises when an edge is started anew; by its
+//!   mark, drawn at random, everybody knows what belongs to it, and nobody takes what comes back for what comes.
 //! - A **symbol** is T bytes of what the application gave (`framing`: units and pieces of streams), numbered from 0. It
 //!   is filled in the moment that it may be sent. Shorter ones travel without the zeros at their end.
 //! - A **batch** is M symbols in a row, 16 by default. Relays combine packets of one batch and never of two: that bounds
@@ -58,8 +59,11 @@
 //! so its parents send everything again from the floor; what is from an old epoch does not count. Until all that it has
 //! passed on is delivered, a node asks a silent child now and then whether it is still the same. So relays may vanish and
 //! return, and hops may be cut for any time. An edge that is started anew has a new session, and the other edge resets
-//! its streams. What is stale, foreign, repeated or malformed is counted and dropped, and no datagram costs more memory than
-//! the window of batches that is there anyway.
+//! its streams. What is stale, foreign, repeated, reflected or malformed is counted and dropped, and no datagram costs more
+//! memory than the window of batches that is there anyway.
+//!
+//! In a reliable tree, a branch that gets nowhere for 30 s while others do is given up, and the others go on (`branch`). If
+//! it comes back it gets what is new from then on; what it has missed is gone, and so are its streams.
 //!
 //! # Several children, several parents
 //!
@@ -87,12 +91,14 @@
 //! - With rank feedback there is no outer code: hops repair until the next node has all, and two or three rounds
 //!   of that already bring 98 to 99.9 % of what a link can carry, where no code without feedback reaches 93 %.
 //! - GF(2) is not used. Its vectors are shorter, but 1.6 packets in each batch are wasted.
-//! - A source takes one sink's word for what is delivered, in a tree all sinks'. A sink that vanishes for good stops a
-//!   reliable tree. In a tree only the source should send: a relay knows one session each way.
+//! - A source takes one sink's word for what is delivered, in a tree all sinks'. In a tree only the source should send: a
+//!   relay knows one session each way.
 //! - Nothing is encrypted or signed. Who can read the datagrams can forge them: put an encryption above and a
 //!   trusted network, or another tunnel, below.
 
 mod batch;
+mod branch;
+mod bursts;
 mod child;
 mod config;
 mod counters;
@@ -103,8 +109,10 @@ mod idle;
 mod machine;
 mod margin;
 mod marks;
+mod mode;
 mod need;
 mod node;
+mod ranks;
 mod rate;
 mod receiver;
 mod sender;

@@ -2,7 +2,8 @@
 
 use hopcast_core::{Duration, Instant, earliest};
 
-use super::child::Bursts;
+use super::bursts::Bursts;
+use super::child::Losses as _;
 use super::wire::{self, Arrivals};
 
 /// A report is sent for every so many packets at most.
@@ -42,6 +43,8 @@ pub(super) struct Receiver {
     due: Option<Instant>,
     /// Up to which symbol the parent may send new ones.
     pub(super) granted: u64,
+    /// The first symbol that can be had from it.
+    pub(super) floor: u64,
 }
 
 /// Why a packet is not taken.
@@ -74,6 +77,7 @@ impl Receiver {
             told: Instant::ZERO,
             due: None,
             granted: 0,
+            floor: 0,
         }
     }
 
@@ -85,9 +89,15 @@ impl Receiver {
             self.epoch = Some(info.epoch);
         }
         self.round_trip = Duration::from_micros(u64::from(info.round_trip));
+        self.floor = self.floor.max(info.floor);
         if info.ask {
             self.report_at(now);
         }
+    }
+
+    /// Whether it has said what it is about to send.
+    pub(super) const fn is_introduced(&self) -> bool {
+        self.epoch.is_some()
     }
 
     /// The highest sequence number that has arrived.
@@ -101,7 +111,7 @@ impl Receiver {
 
     /// The mean number of packets lost in a row.
     pub(super) fn mean_burst(&self) -> f64 {
-        self.bursts.mean()
+        self.bursts.mean_burst()
     }
 
     /// How long it takes the parent to hear of what has changed here, besides the round trip.
@@ -131,7 +141,7 @@ impl Receiver {
             self.arrived = now;
             self.runs = self.runs.wrapping_add(u16::from(gap));
             if gap {
-                self.bursts.add(1, sequence - expected);
+                self.bursts.run(sequence - expected);
             }
         }
         self.packets = self.packets.wrapping_add(1);

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use hopcast_core::{Duration, Instant, Stream, earliest};
 
+use super::bursts::Bursts;
 use super::child::Child;
 use super::counters::Counters;
 use super::idle::Idle;
@@ -26,6 +27,8 @@ const FIRST_GRANT: u64 = 128;
 const CONFIRMATION: Duration = Duration::from_millis(200);
 /// After so many probes without a report, a child is silent.
 const SILENT: u32 = 6;
+/// So many packets are followed, as many as `rate` follows: probes are sent for as long as nobody answers.
+const MOST_FLIGHTS: usize = 1 << 16;
 /// Before a report comes, INFO goes with the first datagrams, and then with every so many.
 const UNHEARD: u64 = 4;
 
@@ -42,7 +45,7 @@ pub(super) struct Sender {
     marks: Marks,
     /// How many packets the child needs that can be sent.
     backlog: u64,
-    child: Option<Child>,
+    child: Option<Child<Bursts>>,
     /// The first batch that the child needs something of.
     base: u64,
     floor: u64,
@@ -120,15 +123,6 @@ pub(super) enum Wait {
     /// The child has everything, but it has not been delivered yet: a child that is restarted meanwhile would need it
     /// again, and does not know whom to ask.
     Delivery,
-}
-
-/// Why a report is not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
-    /// It is older than one that was taken.
-    Stale,
-    /// It speaks of what was never sent.
-    Absurd,
 }
 
 impl Sender {
@@ -328,6 +322,11 @@ impl Sender {
     pub(super) fn on_sent(&mut self, packet: &Packet, store: &Store) {
         let sequence = self.next;
         self.next += 1;
+        if self.flights.len() == MOST_FLIGHTS
+            && let Some(batch) = self.pass_one(store)
+        {
+            self.refresh(store, batch);
+        }
         self.flights.push_back(packet.batch);
         let rank = store.get(packet.batch).rank;
         let need = self.need(packet.batch);
@@ -336,6 +335,14 @@ impl Sender {
         }
         need.on_sent(packet.cause, rank, sequence);
         self.refresh(store, packet.batch);
+    }
+
+    /// The oldest packet that no report has covered is covered, or forgotten; its batch.
+    fn pass_one(&mut self, store: &Store) -> Option<u64> {
+        let batch = self.flights.pop_front().filter(|&batch| store.holds(batch))?;
+        let need = self.need(batch);
+        need.in_flight = need.in_flight.saturating_sub(1);
+        Some(batch)
     }
 
     /// Notes what the packet was that was just sent: its datagram had so many bytes; `more`: another could follow.

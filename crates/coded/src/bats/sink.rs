@@ -134,6 +134,13 @@ impl Sink {
 
     /// Gives up all before a symbol.
     pub(super) fn skip_to(&mut self, symbol: u64) {
+        let window = self.heard.len() as u64;
+        if symbol > self.next + window {
+            // Nothing is held of what is further ahead.
+            self.spare.extend(self.decoders.iter_mut().filter_map(Option::take));
+            self.lost += symbol - self.next;
+            self.next = symbol;
+        }
         while self.next < symbol {
             self.give_up();
         }
@@ -143,5 +150,20 @@ impl Sink {
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.decoders.iter().flatten().count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bats::Config;
+
+    #[test]
+    fn a_gap_of_any_length_is_skipped_at_once() {
+        let store = Store::new(Shape::begun(&Config::default(), u16::MAX), 16, 5);
+        let mut sink = Sink::new(&store).unwrap();
+        sink.push(0, Some(5), &[0; 32], &[1]);
+        sink.skip_to(1 << 60);
+        assert_eq!((sink.next(), sink.held(), sink.lost), (1 << 60, 0, (1 << 60) - 5));
     }
 }

@@ -3,7 +3,8 @@
 use hopcast_core::{Duration, Instant};
 
 use super::batch::Batch;
-use super::config::BatchSize;
+use super::config::{BatchSize, Config};
+use super::framing::LEAST_SYMBOL;
 use super::wire;
 
 /// The shape of a session.
@@ -17,6 +18,21 @@ pub(super) struct Shape {
 }
 
 impl Shape {
+    /// The shape of the session that an edge begins, of whose blocks none may have more than so many batches.
+    pub(super) fn begun(config: &Config, most: u16) -> Self {
+        let symbols = config.batch.symbols() as u16;
+        Self {
+            batch: config.batch,
+            block: (config.block / symbols).clamp(1, most) * symbols,
+            symbol: wire::symbol_len(usize::from(config.datagram), config.batch).max(LEAST_SYMBOL) as u16,
+        }
+    }
+
+    /// The shape of a session that another edge has begun.
+    pub(super) const fn told(info: &wire::Info) -> Self {
+        Self { batch: info.batch, block: info.block, symbol: info.symbol }
+    }
+
     /// M.
     pub(super) const fn symbols(&self) -> u64 {
         self.batch.symbols() as u64

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 
 use hopcast_core::{Buffer, StreamId, StreamItem};
 
-use super::framing::{Chunk, Counters, Filler, GREATEST, Up};
+use super::framing::{Chunk, Counters, Filler, GREATEST, Meeting, Up};
 
 /// Writes are merged up to so many bytes.
 const MERGED: usize = 2048;
@@ -29,6 +29,7 @@ pub(super) struct Streams {
     control: BTreeSet<u64>,
     /// Streams that are gone here, of which the other end has yet to be told.
     resets: BTreeSet<u64>,
+    pub(super) meeting: Meeting,
 }
 
 /// One stream. Counts are of bytes since it began.
@@ -67,7 +68,7 @@ struct Receiving {
 }
 
 impl Streams {
-    pub(super) const fn new(most: usize, room: u64) -> Self {
+    pub(super) fn new(most: usize, room: u64) -> Self {
         Self {
             most,
             room,
@@ -75,6 +76,7 @@ impl Streams {
             turns: VecDeque::new(),
             control: BTreeSet::new(),
             resets: BTreeSet::new(),
+            meeting: Meeting::default(),
         }
     }
 
@@ -148,11 +150,15 @@ impl Streams {
     }
 
     pub(super) fn has_data(&self) -> bool {
-        !(self.turns.is_empty() && self.control.is_empty() && self.resets.is_empty())
+        let nothing = self.turns.is_empty() && self.control.is_empty() && self.resets.is_empty();
+        !nothing || self.meeting.has_news()
     }
 
     /// Fills in what is no data, as far as it fits.
     pub(super) fn fill_control(&mut self, filler: &mut Filler<'_>) {
+        if self.has_data() && !self.meeting.fill(filler) {
+            return;
+        }
         while let Some(&stream) = self.resets.first() {
             if !filler.put(&Chunk::Reset { stream }) {
                 return;
@@ -202,6 +208,14 @@ impl Streams {
 
     /// Takes what the other end has sent.
     pub(super) fn take(&mut self, chunk: &Chunk<'_>, up: &mut VecDeque<Up>, counters: &mut Counters) {
+        if let Chunk::Meet { session } = *chunk {
+            self.meeting.hear(session);
+            return;
+        }
+        if !self.meeting.is_for_us() {
+            counters.chunks_stray += 1;
+            return;
+        }
         let id = match *chunk {
             Chunk::Open { stream, local, remote } => {
                 self.accept(stream, local, remote, up, counters);
@@ -212,7 +226,7 @@ impl Streams {
             | Chunk::Credit { stream, .. }
             | Chunk::Finish { stream }
             | Chunk::Reset { stream } => stream,
-            Chunk::Unit { .. } => return,
+            Chunk::Unit { .. } | Chunk::Meet { .. } => return,
         };
         let Some(stream) = self.streams.get_mut(&id) else {
             counters.chunks_stray += 1;
@@ -253,7 +267,7 @@ impl Streams {
                 self.remove(id);
                 up.push_back(Up::Stream(StreamId(id), StreamItem::Reset));
             }
-            Chunk::Opened { .. } | Chunk::Open { .. } | Chunk::Unit { .. } => {}
+            Chunk::Opened { .. } | Chunk::Open { .. } | Chunk::Unit { .. } | Chunk::Meet { .. } => {}
         }
     }
 
@@ -288,7 +302,8 @@ impl Streams {
         for &id in self.streams.keys() {
             up.push_back(Up::Stream(StreamId(id), StreamItem::Reset));
         }
-        *self = Self::new(self.most, self.room);
+        let meeting = core::mem::take(&mut self.meeting);
+        *self = Self { meeting, ..Self::new(self.most, self.room) };
     }
 
     /// Resets a stream from here, and tells the application.

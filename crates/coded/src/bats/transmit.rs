@@ -4,7 +4,7 @@ use hopcast_core::{Buffer, Datagram, Instant, Item};
 
 use super::batch::Mix;
 use super::direction::{Direction, Role};
-use super::node::{Neighbour, Node, Way};
+use super::ranks::{Neighbour, Node};
 use super::sender::{Cause, Content, Packet, Sender, Wait};
 use super::wire::{self, BatchHeader, Coding, Data, Info, Report, Writer};
 
@@ -27,13 +27,13 @@ impl Node {
     /// The next datagram for a neighbour, if there is any now.
     pub(super) fn transmit(&mut self, now: Instant, to: usize) -> Option<Item> {
         self.make(now, to);
-        let Neighbour { out, sender, receiver, .. } = &mut self.neighbours[to];
+        let Neighbour { out, sender, receiver, branch, .. } = &mut self.neighbours[to];
         let out = *out;
         let mut packet = None;
         let (mut info, mut dead) = (None, false);
         if let Some(way) = &self.ways[out] {
             let probing = sender.probe_is_due(now);
-            packet = sender.choose(now, &way.store);
+            packet = if branch.given_up { None } else { sender.choose(now, &way.store) };
             if (probing || packet.is_some()) && sender.info_is_due(now) {
                 info = Some(describe(way, sender, probing));
             }
@@ -51,10 +51,10 @@ impl Node {
             self.arm(now, to);
             return None;
         }
-        let mut list = core::mem::take(&mut self.list);
+        let mut list = core::mem::take(&mut self.mode.list);
         let report = if wants_report { self.report(now, to, &mut list) } else { None };
         let datagram = self.assemble(now, to, report.as_ref(), info.as_ref(), packet);
-        self.list = list;
+        self.mode.list = list;
         let Neighbour { address, out, .. } = self.neighbours[to];
         self.grant_more(now, out);
         Some(Item::Datagram(Datagram { local: self.local, remote: address, payload: datagram? }))
@@ -85,10 +85,10 @@ impl Node {
         let number = way.make(now, |symbol| edge.framing.fill(symbol))?;
         self.counters.symbols += 1;
         if begins {
-            self.owner = to;
+            self.mode.owner = to;
         }
-        let whose = if self.config.split { self.owner } else { to };
-        for (i, neighbour) in self.neighbours.iter_mut().enumerate().filter(|(_, other)| other.out == out) {
+        let whose = if self.config.split { self.mode.owner } else { to };
+        for (i, neighbour) in self.neighbours.iter_mut().enumerate().filter(|(_, other)| other.takes(out)) {
             if self.config.split && begins && i != whose {
                 neighbour.sender.leave(number);
             }
@@ -99,8 +99,8 @@ impl Node {
 
     /// Whether a symbol may be made because a child could be sent one.
     fn may_make(&self, to: usize) -> bool {
-        let Neighbour { out, sender, .. } = &self.neighbours[to];
-        if !self.edge.as_ref().is_some_and(|edge| edge.framing.has_data()) {
+        let Neighbour { out, sender, branch, .. } = &self.neighbours[to];
+        if branch.given_up || !self.edge.as_ref().is_some_and(|edge| edge.framing.has_data()) {
             return false;
         }
         let Some((way, next)) = self.ways[*out].as_ref().and_then(|way| Some((way, way.next()?))) else {
@@ -109,10 +109,10 @@ impl Node {
         let ready = |child: &Neighbour| child.sender.is_granted(next) && child.sender.backlog() < BEHIND;
         if self.config.split {
             let begins = next.is_multiple_of(way.store.shape().symbols());
-            let whose = if begins { to } else { self.owner };
+            let whose = if begins { to } else { self.mode.owner };
             !sender.is_silent() && ready(&self.neighbours[whose])
         } else {
-            self.neighbours.iter().filter(|child| child.out == *out).all(ready)
+            self.neighbours.iter().filter(|child| child.takes(*out)).all(ready)
         }
     }
 
@@ -133,9 +133,9 @@ impl Node {
                 neighbour.sender.take_over(&way.store);
             }
         }
-        self.owner = (0..self.neighbours.len())
+        self.mode.owner = (0..self.neighbours.len())
             .find(|&i| self.neighbours[i].out == out && !self.neighbours[i].sender.is_silent())
-            .unwrap_or(self.owner);
+            .unwrap_or(self.mode.owner);
     }
 
     /// Nothing can be sent now: sees to it that a lost report does not stop everything.
@@ -144,7 +144,8 @@ impl Node {
         let Some(way) = &self.ways[neighbour.out] else { return };
         let has_data = matches!(way.role, Role::Source(_))
             && self.edge.as_ref().is_some_and(|edge| edge.framing.has_data());
-        let undelivered = way.store.floor() < way.store.top() && !way.is_over(now);
+        // What is gone is to be told, too.
+        let undelivered = way.store.floor() < way.store.top().max(way.gone) && !way.is_over(now);
         let waits_for = if has_data || undelivered && neighbour.sender.is_waiting() {
             Wait::Report
         } else if undelivered {
@@ -170,7 +171,7 @@ impl Node {
             false => receiver.granted.saturating_sub(store.floor()),
         };
         let grant = grant.min(u64::from(u16::MAX)) as u16;
-        let report = receiver.report(now, way.session)?;
+        let report = receiver.report(now, way.session.mark)?;
         let (floor, base) = (store.floor() as u32, (store.base() - store.first()) as u16);
         Some(Report { floor, grant, base, complete, list, ..report })
     }
@@ -230,7 +231,7 @@ impl Node {
     }
 
     /// Something of a way was passed on: if a parent has run short of grants, it is told of new ones.
-    fn grant_more(&mut self, now: Instant, way: Way) {
+    fn grant_more(&mut self, now: Instant, way: usize) {
         let Some(direction) = &self.ways[way] else { return };
         if !matches!(direction.role, Role::Relay) {
             return;
@@ -253,7 +254,7 @@ fn grant(neighbours: &[Neighbour], parent: usize, way: &Direction) -> u64 {
     let Role::Relay = way.role else { return way.store.limit() };
     let horizon = (receiver.round_trip() + receiver.interval() * 2).as_secs_f64();
     let size = ((u64::from(way.store.shape().symbol) + AROUND) * 8) as f64;
-    let children = neighbours.iter().filter(|neighbour| neighbour.out == *into);
+    let children = neighbours.iter().filter(|neighbour| neighbour.takes(*into));
     let ahead = children.map(|child| {
         let drain = child.sender.rate.rate().bits_per_sec() as f64 / size;
         let burst = child.sender.rate.mean_burst().max(receiver.mean_burst());
@@ -277,7 +278,7 @@ fn describe(way: &Direction, sender: &Sender, ask: bool) -> Info {
         deadline: way.deadline.map(|after| after.as_millis().min(u64::from(u16::MAX)) as u16),
         budget: None,
         ask,
-        floor: way.store.floor(),
+        floor: way.store.floor().max(way.gone),
     }
 }
 
@@ -291,7 +292,7 @@ fn compose<'a>(way: &Direction, packet: &Packet, sender: &Sender, mix: &'a Mix) 
     };
     let (trimmed, len) = wire::trim(len, usize::from(shape.symbol));
     let data = Data {
-        session: way.session,
+        session: way.session.mark,
         epoch: sender.epoch() as u8,
         sequence: sender.next() as u32 & 0xFF_FFFF,
         block: (packet.batch / shape.batches()) as u32 & 0xFF_FFFF,

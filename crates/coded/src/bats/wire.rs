@@ -30,7 +30,8 @@
 //!
 //! The word of K, Mq and BID is the header of RFC 9426, section 4.2. BID < K/M are the systematic batches of the block,
 //! higher ones are of the outer code. Where T is not set, the payload is as long as a symbol; where it is, it is
-//! shorter, and the rest of the symbol is zeros. A: the sender asks for a report now. Either way its length is known, so a datagram cut short is noticed.
+//! shorter, and the rest of the symbol is zeros. Either way its length is known, so a datagram cut short is noticed. A: the
+//! sender asks for a report now. The session is its [mark](Session::mark).
 //!
 //! # INFO
 //!
@@ -40,7 +41,9 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |0 0 1 0|0|A|U|R|                    session                    |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-//! |  session      |  Mq |0 0 0 0 0|               K               |
+//! |  session      |            number of the session
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//!  number         |  Mq |0 0 0 0 0|               K               |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |          symbol, T            |             epoch
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
@@ -54,7 +57,7 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! A: the sender asks for a report now. U: unreliable, with a deadline. R: no ranks are wanted. The epoch is drawn by
+//! The number says which session is the newer one. A: the sender asks for a report now. U: unreliable, with a deadline. R: no ranks are wanted. The epoch is drawn by
 //! the sender when it starts; its lowest byte marks DATA, so that what it sent before it was restarted is not counted.
 //!
 //! # REPORT
@@ -100,9 +103,11 @@ mod bytes;
 #[cfg(test)]
 mod tests;
 
+use hopcast_core::Duration;
+
 use super::config::BatchSize;
 use super::strict::Account;
-pub(super) use bytes::{Malformed, Reader, Writer, complete};
+pub(super) use bytes::{Malformed, Reader, Writer, complete, is_news};
 
 /// The first byte of every datagram: the protocol, and in the lower half its version.
 pub(super) const MAGIC: u8 = 0xB1;
@@ -114,7 +119,7 @@ pub(super) const ACCOUNT: u8 = 4;
 
 /// What is in front of the payload of a systematic packet that is as long as a symbol.
 const DATA_HEADER: usize = 1 + 4 + 1 + 3 + 3 + 4;
-pub(super) const INFO_LEN: usize = 1 + 4 + 1 + 2 + 2 + 4 + 4 + 2 + 8;
+pub(super) const INFO_LEN: usize = 1 + 4 + 4 + 1 + 2 + 2 + 4 + 4 + 2 + 8;
 /// A report without its list.
 pub(super) const REPORT_LEN: usize = 1 + 4 + 1 + 2 + 2 + 3 + 4 + 2 + 3 + 4 + 2 + 4 + 2 + 2 + 2;
 
@@ -174,10 +179,27 @@ pub(super) enum Coding<'a> {
     Vector { first: u8, vector: &'a [u8] },
 }
 
+/// What a source sends, from its start to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Session {
+    /// Drawn when its edge starts. All frames of the session have it, so that nobody takes those of the other way, which have
+    /// come back, for those of this one.
+    pub(super) mark: u32,
+    /// It rises when its edge is started anew.
+    pub(super) number: u32,
+}
+
+impl Session {
+    /// Whether it begins after the other has ended.
+    pub(super) const fn is_newer(&self, other: &Self) -> bool {
+        self.number.wrapping_sub(other.number) as i32 > 0
+    }
+}
+
 /// An INFO frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Info {
-    pub(super) session: u32,
+    pub(super) session: Session,
     pub(super) batch: BatchSize,
     pub(super) block: u16,
     pub(super) symbol: u16,
@@ -282,7 +304,7 @@ pub(super) fn parse(datagram: &[u8], symbol: impl Fn(u32) -> Option<usize>) -> R
             }
             INFO if frames.info.is_none() => frames.info = Some(info(&mut reader, kind)?),
             DATA => {
-                let known = frames.info.map(|info| (info.session, usize::from(info.symbol)));
+                let known = frames.info.map(|info| (info.session.mark, usize::from(info.symbol)));
                 let symbol = |session| match known {
                     Some((of, symbol)) if of == session => Some(symbol),
                     _ => symbol(session),
@@ -320,7 +342,7 @@ fn report<'a>(reader: &mut Reader<'a>, kind: u8) -> Result<Report<'a>, Malformed
 }
 
 fn info(reader: &mut Reader<'_>, kind: u8) -> Result<Info, Malformed> {
-    let session = reader.u32("info session")?;
+    let session = Session { mark: reader.u32("info session")?, number: reader.u32("info number")? };
     let batch =
         batch_size(reader.u8("info batch size")? >> 5).ok_or(Malformed { field: "info batch size" })?;
     let block = reader.u16("info block")?;
@@ -418,6 +440,11 @@ impl Report<'_> {
 }
 
 impl Info {
+    /// How long to work for a batch; `None` where delivery is reliable.
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        self.deadline.map(|millis| Duration::from_millis(u64::from(millis)))
+    }
+
     pub(super) const fn len(&self) -> usize {
         INFO_LEN + if self.budget.is_some() { 2 } else { 0 }
     }
@@ -427,7 +454,8 @@ impl Info {
             | u8::from(self.deadline.is_some()) << 1
             | u8::from(self.budget.is_some());
         out.u8(INFO << 4 | flags);
-        out.u32(self.session);
+        out.u32(self.session.mark);
+        out.u32(self.session.number);
         out.u8(mq(self.batch) << 5);
         out.u16(self.block);
         out.u16(self.symbol);

@@ -11,6 +11,7 @@
 //! | kind | | F, L | body |
 //! |---|---|---|---|
 //! | 0 | end | zero, and the length too | nothing; the rest of the symbol is not looked at |
+//! | 0 | meet | zero, the length four | mark of the session that the receiver sends |
 //! | 1 | unit | the unit's first, last piece | bytes of a unit |
 //! | 2 | data | zero | stream, then bytes |
 //! | 3 | open | zero | stream, local address, remote address, as the opener has them |
@@ -36,6 +37,7 @@ pub(in super::super) const GREATEST: u64 = (1 << 62) - 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Chunk<'a> {
     Unit { first: bool, last: bool, bytes: &'a [u8] },
+    Meet { session: u32 },
     Data { stream: u64, bytes: &'a [u8] },
     Open { stream: u64, local: SocketAddr, remote: SocketAddr },
     Opened { stream: u64 },
@@ -107,8 +109,12 @@ fn parse(header: u16, body: &[u8]) -> Result<Chunk<'_>, ChunkError> {
     if kind == 1 {
         return Ok(Chunk::Unit { first, last, bytes: body });
     }
-    if kind == 0 || first || last {
+    if first || last {
         return Err(ChunkError::Flags);
+    }
+    if kind == 0 {
+        let session = body.try_into().map_err(|_| ChunkError::Trailing)?;
+        return Ok(Chunk::Meet { session: u32::from_be_bytes(session) });
     }
     let (stream, rest) = number(body)?;
     // Even and odd change places between the ends.
@@ -181,6 +187,7 @@ impl<'a> Filler<'a> {
     pub(in super::super) fn put(&mut self, chunk: &Chunk<'_>) -> bool {
         let (kind, first, last, stream) = match *chunk {
             Chunk::Unit { first, last, .. } => (1, first, last, None),
+            Chunk::Meet { .. } => (0, false, false, None),
             Chunk::Data { stream, .. } => (2, false, false, Some(stream)),
             Chunk::Open { stream, .. } => (3, false, false, Some(stream)),
             Chunk::Opened { stream } => (4, false, false, Some(stream)),
@@ -193,6 +200,7 @@ impl<'a> Filler<'a> {
                 Chunk::Unit { bytes, .. } | Chunk::Data { bytes, .. } => bytes.len(),
                 Chunk::Open { local, remote, .. } => address_len(local) + address_len(remote),
                 Chunk::Credit { bytes, .. } => number_len(*bytes),
+                Chunk::Meet { .. } => 4,
                 Chunk::Opened { .. } | Chunk::Finish { .. } | Chunk::Reset { .. } => 0,
             };
         if self.room().is_none_or(|room| body > room) {
@@ -210,6 +218,7 @@ impl<'a> Filler<'a> {
                 self.address(remote);
             }
             Chunk::Credit { bytes, .. } => self.number(*bytes),
+            Chunk::Meet { session } => self.bytes(&session.to_be_bytes()),
             Chunk::Opened { .. } | Chunk::Finish { .. } | Chunk::Reset { .. } => {}
         }
         true
@@ -278,6 +287,7 @@ mod tests {
         }
         assert_eq!(first(&[0x10, 0]), Some(Err(ChunkError::Flags)));
         assert_eq!(first(&[0x50, 1, 0]), Some(Err(ChunkError::Flags)));
+        assert_eq!(first(&[0, 3, 1, 2, 3]), Some(Err(ChunkError::Trailing)));
         assert_eq!(first(&[0x20, 3, 1, 2]), Some(Err(ChunkError::Length)));
         assert_eq!(first(&[0x40, 0]), Some(Err(ChunkError::Number)));
         assert_eq!(first(&[0x40, 1, 0x40]), Some(Err(ChunkError::Number)));
@@ -307,9 +317,11 @@ mod tests {
             data in proptest::collection::vec(any::<u8>(), 0..300),
             (local, remote) in (any_address(), any_address()),
             (first, last) in any::<(bool, bool)>(),
+            session: u32,
         ) {
             let sent = |stream| [
                 Chunk::Unit { first, last, bytes: &data },
+                Chunk::Meet { session },
                 Chunk::Data { stream, bytes: &data },
                 Chunk::Open { stream, local, remote },
                 Chunk::Opened { stream },

@@ -10,6 +10,7 @@
 //! time.
 
 mod chunk;
+mod meeting;
 mod units;
 
 #[cfg(test)]
@@ -21,6 +22,7 @@ use hopcast_core::{Buffer, Duration, Instant, StreamId, StreamItem};
 
 use super::streams::Streams;
 pub(super) use chunk::{Chunk, Filler, GREATEST};
+pub(super) use meeting::Meeting;
 use units::{Reassembly, UnitQueue};
 
 /// The least symbol: the longest chunk that is not cut into pieces fits.
@@ -162,10 +164,18 @@ impl Framing {
         }
     }
 
-    /// The other edge has begun anew: it knows of no stream.
-    pub(super) fn restart(&mut self) {
-        self.reassembly.skip();
-        self.streams.restart(&mut self.up);
+    /// This edge's session is that of this mark.
+    pub(super) const fn begin(&mut self, session: u32) {
+        self.streams.meeting.begin(session);
+    }
+
+    /// The other edge has begun a session, of which what comes is the `whole` or only the rest. If it had another one
+    /// before, it knows of no stream any more.
+    pub(super) fn meet(&mut self, session: u32, whole: bool) {
+        if self.streams.meeting.meet(session, whole) {
+            self.reassembly.skip();
+            self.streams.restart(&mut self.up);
+        }
     }
 
     /// What goes up next, until there is nothing more.

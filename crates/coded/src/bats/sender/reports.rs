@@ -1,12 +1,11 @@
 //! What a report changes: what the child has, what it may be sent, and how fast.
 
-use hopcast_core::{Duration, Instant};
+use hopcast_core::Instant;
 
-use super::super::child::Child;
-use super::super::rate::HopReport;
+use super::super::child::{Child, Heard, Refused};
 use super::super::store::Store;
 use super::super::wire::{self, Ranks};
-use super::{FIRST_GRANT, Grant, Refused, Sender};
+use super::{FIRST_GRANT, Grant, Sender};
 
 impl Sender {
     /// Takes a report. Only who has made all that there is knows how much there can be; a relay of one of several paths, or
@@ -22,39 +21,20 @@ impl Sender {
         store: &Store,
         made_all: bool,
     ) -> Result<(), Refused> {
+        let Heard { child, restarted, hop, lost } = Child::hear(self.child, report, self.epoch, self.next)?;
         let symbols = store.shape().symbols();
         let floor = wire::complete(report.floor, 32, self.floor);
-        let restarted = self.child.is_some_and(|child| child.instance != report.instance);
-        let known = self.child.filter(|child| child.instance == report.instance);
-        if known.is_some_and(|child| report.number.wrapping_sub(child.number) as i16 <= 0) {
-            return Err(Refused::Stale);
-        }
         let base = floor / symbols + u64::from(report.base);
         if made_all && (floor > store.top() || claimed(base, report.list) * symbols > store.top()) {
-            return Err(Refused::Absurd);
-        }
-        let arrivals = report.arrivals.filter(|_| report.epoch == self.epoch as u8);
-        let highest = arrivals.map(|arrivals| wire::complete(arrivals.highest, 24, self.next));
-        if highest.is_some_and(|highest| highest >= self.next) {
             return Err(Refused::Absurd);
         }
         if restarted {
             self.forgotten(store);
         }
-        let mut child = known.unwrap_or_else(|| Child::new(report, highest.unwrap_or(0)));
-        child.number = report.number;
-        if let (Some(arrivals), Some(highest)) = (arrivals, highest) {
-            self.lost += child.add(&arrivals, highest);
-            let hop = HopReport {
-                highest,
-                arrival_ns: child.at,
-                hold: Duration::from_micros(u64::from(arrivals.hold)),
-                received_packets: child.packets,
-                received_bytes: child.bytes,
-                mean_burst: child.mean_burst(),
-            };
+        if let Some(hop) = &hop {
+            self.lost += lost;
             // What it cannot believe, or knows, it leaves alone.
-            _ = self.rate.on_report(now, &hop);
+            _ = self.rate.on_report(now, hop);
             if self.rounds.is_some() {
                 self.margin.update(self.rate.loss(), self.rate.mean_burst());
             }
@@ -66,6 +46,7 @@ impl Sender {
             Grant::UpTo(limit) => *limit = (*limit).max(floor + u64::from(report.grant)),
             Grant::InFlight(most) => *most = u64::from(report.grant),
         }
+        let highest = hop.map(|hop| hop.highest);
         self.take_ranks(report, base, highest, store);
         (self.probe, self.asking, self.probes) = (None, false, 0);
         if let Some(idle) = &mut self.idle {
@@ -123,12 +104,9 @@ impl Sender {
         if let Some(highest) = highest {
             let mut passed = self.next - self.flights.len() as u64;
             while passed <= highest {
-                let Some(batch) = self.flights.pop_front() else { break };
                 passed += 1;
-                if (first..end).contains(&batch) {
-                    let need = self.need(batch);
-                    need.in_flight = need.in_flight.saturating_sub(1);
-                    need.unsure = batch >= listed;
+                if let Some(batch) = self.pass_one(store) {
+                    self.need(batch).unsure = batch >= listed;
                     self.refresh(store, batch);
                 }
             }
@@ -162,4 +140,25 @@ fn claimed(base: u64, list: &[u8]) -> u64 {
         }
     }
     claimed
+}
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::Seed;
+
+    use super::super::{Cause, Content, MOST_FLIGHTS, Packet};
+    use super::*;
+    use crate::bats::Config;
+    use crate::bats::store::Shape;
+
+    #[test]
+    fn probes_that_nobody_answers_do_not_pile_up() {
+        let store = Store::new(Shape::begun(&Config::default(), u16::MAX), 4, 0);
+        let mut sender = Sender::new(Seed::new(1, 0).stream(&["sender"], 0));
+        sender.start(&store, None, false, false);
+        for _ in 0..MOST_FLIGHTS + 1000 {
+            sender.on_sent(&Packet { batch: 0, content: Content::Mix(0), cause: Cause::Probe }, &store);
+        }
+        assert_eq!(sender.flights.len(), MOST_FLIGHTS);
+    }
 }

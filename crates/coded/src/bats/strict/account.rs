@@ -22,7 +22,7 @@
 //! L: something has arrived, and the latest batch of which something did is that one; Q: and nothing has for a while.
 //! Relays pass the newest one on, and each puts the hop behind it in front of the list.
 
-use super::super::wire::{ACCOUNT, Malformed, Reader, Writer};
+use super::super::wire::{ACCOUNT, Malformed, Reader, Writer, is_news};
 
 /// The most hops that are told of.
 const MOST_HOPS: usize = 32;
@@ -127,7 +127,7 @@ impl Account {
 
     /// Whether it is news after `old`.
     pub(super) fn is_newer(&self, old: &Self) -> bool {
-        self.instance != old.instance || self.number.wrapping_sub(old.number) as i16 > 0
+        self.instance != old.instance || is_news(self.number, old.number)
     }
 
     /// The account of several branches: what the neediest has of each block, and the worst of each hop.

@@ -3,34 +3,43 @@
 use hopcast_core::Instant;
 
 use super::node::{NEWS, Node};
-use super::sink::{Arrived, Taken};
+use super::sink::{Arrived, Sink, Taken};
 use super::way::{Packet, REACH, Role, Way};
 
 impl Node {
-    /// The sink takes a packet.
-    pub(super) fn decode(&mut self, now: Instant, into: usize, packet: &Packet, payload: &[u8]) {
-        let Some(Way { role: Role::Sink(sink), deadline, .. }) = &mut self.ways[into] else { return };
-        let Some(edge) = &mut self.edge else { return };
-        let counters = &mut self.counters;
+    /// The sink of a way, if it ends here, acts, with a place for what it delivers: symbols, and how many are missing
+    /// before each.
+    fn at_sink<T>(
+        &mut self,
+        into: usize,
+        act: impl FnOnce(&mut Sink, &mut dyn FnMut(u64, &[u8])) -> T,
+    ) -> Option<T> {
+        let Some(Way { role: Role::Sink(sink), .. }) = &mut self.ways[into] else { return None };
+        let (edge, counters) = (self.edge.as_mut()?, &mut self.counters);
         let mut deliver = |missing: u64, symbol: &[u8]| {
             counters.delivered += 1;
             counters.lost += missing;
             edge.take(missing, symbol);
         };
-        if deadline.is_some() {
-            // What is too old for a place is too old to wait for.
-            for _ in 0..sink.crowded(packet.block).min(REACH) {
-                sink.give_up(&mut deliver);
+        Some(act(sink, &mut deliver))
+    }
+
+    /// The sink takes a packet.
+    pub(super) fn decode(&mut self, now: Instant, into: usize, packet: &Packet, payload: &[u8]) {
+        let may_give_up = self.ways[into].as_ref().is_some_and(|way| way.deadline.is_some());
+        let &Packet { block, header, depth, index, ref vector } = packet;
+        let arrived = Arrived { block, header, depth, index, vector, payload };
+        let outcome = self.at_sink(into, |sink, deliver| {
+            if may_give_up {
+                // What is too old for a place is too old to wait for.
+                for _ in 0..sink.crowded(block).min(REACH) {
+                    sink.give_up(&mut *deliver);
+                }
             }
-        }
-        let Packet { block, header, depth, index, vector } = packet;
-        let arrived =
-            Arrived { block: *block, header: *header, depth: *depth, index: *index, vector, payload };
-        let mut over = false;
-        let taken = sink.push(now, &arrived);
-        if taken == Taken::Innovative {
-            over = sink.deliver(&mut deliver);
-        }
+            let taken = sink.push(now, &arrived);
+            (taken, taken == Taken::Innovative && sink.deliver(deliver))
+        });
+        let Some((taken, over)) = outcome else { return };
         match taken {
             Taken::Innovative => self.counters.innovative += 1,
             Taken::Redundant => self.counters.redundant += 1,
@@ -44,30 +53,37 @@ impl Node {
         }
     }
 
+    /// The sink goes on with a block.
+    pub(super) fn skip_blocks(&mut self, into: usize, block: u64) {
+        let skipped = self.at_sink(into, |sink, deliver| {
+            let skipped = sink.skip_to(block, &mut *deliver);
+            if skipped > 0 {
+                sink.deliver(deliver);
+            }
+            skipped
+        });
+        self.counters.given_up += skipped.unwrap_or(0);
+    }
+
     /// Does what time has brought to the sink.
     pub(super) fn sink_passes(&mut self, now: Instant, out: usize) {
-        if !matches!(self.ways[out], Some(Way { role: Role::Sink(_), .. })) {
-            return;
-        }
-        if self.ways[out].as_mut().is_some_and(|way| way.is_quiet(now)) {
+        let Some(way @ Way { role: Role::Sink(_), .. }) = &mut self.ways[out] else { return };
+        let deadline = way.deadline;
+        if way.is_quiet(now) {
             for parent in self.neighbours.iter_mut().filter(|neighbour| neighbour.into == out) {
                 parent.receiver.report_at(now);
             }
         }
-        let Some(Way { role: Role::Sink(sink), deadline: Some(after), .. }) = &mut self.ways[out] else {
-            return;
-        };
-        let (after, Some(edge)) = (*after, &mut self.edge) else { return };
-        while sink.gives_up(after).is_some_and(|at| at <= now) {
-            let counters = &mut self.counters;
-            let mut deliver = |missing: u64, symbol: &[u8]| {
-                counters.delivered += 1;
-                counters.lost += missing;
-                edge.take(missing, symbol);
-            };
-            sink.give_up(&mut deliver);
-            sink.deliver(&mut deliver);
-            counters.given_up += 1;
-        }
+        let Some(after) = deadline else { return };
+        let given_up = self.at_sink(out, |sink, deliver| {
+            let mut given_up = 0;
+            while sink.gives_up(after).is_some_and(|at| at <= now) {
+                sink.give_up(&mut *deliver);
+                sink.deliver(&mut *deliver);
+                given_up += 1;
+            }
+            given_up
+        });
+        self.counters.given_up += given_up.unwrap_or(0);
     }
 }

@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 
 use hopcast_core::{Duration, Instant, Stream, earliest};
 
-use super::super::rate::{self, HopReport, LinkRate};
-use super::super::sender::{Cause, Refused};
-use super::super::wire::{self, Report};
-use super::account::Hop;
-use super::heard::Heard;
+use super::super::child::{Child, Heard, Losses as _, Refused};
+use super::super::rate::{self, LinkRate};
+use super::super::sender::Cause;
+use super::super::wire::Report;
+use super::account::{Account, Hop};
+use super::losses::HopLosses;
 use super::meter::Meter;
 use super::plan::{Basis, Recoding};
 use super::ring::Ring;
@@ -31,14 +32,16 @@ const QUEUE: Duration = Duration::from_millis(1);
 
 /// What is sent to one child.
 #[derive(Debug)]
-pub(super) struct Sender {
+pub(in super::super) struct Sender {
     pub(super) rate: LinkRate,
     /// Drawn when this node started.
     epoch: u32,
     next: u64,
     /// Up to which sequence number the child takes packets.
     credit: u64,
-    child: Option<Heard>,
+    child: Option<Child<HopLosses>>,
+    /// What the sink behind it has.
+    account: Option<Account>,
     /// The batches that the ring has, from this serial number on.
     shares: VecDeque<Share>,
     first: u64,
@@ -90,6 +93,7 @@ impl Sender {
             next: 0,
             credit: FIRST_CREDIT,
             child: None,
+            account: None,
             shares: VecDeque::new(),
             first: 0,
             head: 0,
@@ -107,12 +111,12 @@ impl Sender {
         }
     }
 
-    /// Begins with another session, whose ring is empty.
-    pub(super) fn start(&mut self) {
+    /// Begins with what is in a ring.
+    pub(super) fn start(&mut self, ring: &Ring) {
         self.shares.clear();
-        (self.first, self.head, self.turn, self.backlog) = (0, 0, 0, 0);
+        (self.first, self.head, self.turn, self.backlog) = (ring.first(), ring.first(), ring.first(), 0);
         self.credit = self.next + FIRST_CREDIT;
-        self.child = None;
+        (self.child, self.account) = (None, None);
         self.probe = None;
         (self.unheard, self.informed, self.asked) = (0, None, false);
     }
@@ -133,7 +137,8 @@ impl Sender {
 
     /// What is measured of the hop.
     pub(super) fn hop(&self) -> Hop {
-        self.child.map_or_else(|| Hop::new(0.0, 1.0), |child| Hop::new(child.loss(), child.burst()))
+        let known = self.child.map(|child| child.losses);
+        known.map_or_else(|| Hop::new(0.0, 1.0), |losses| Hop::new(losses.share(), losses.mean_burst()))
     }
 
     /// The mean size of the packets that are sent, headers of lower layers included.
@@ -143,11 +148,11 @@ impl Sender {
 
     /// A batch has begun: the plan is brought up to date. `budget`: the bytes to spend on it.
     pub(super) fn begin(&mut self, ring: &Ring, symbols: usize, budget: f64) {
-        let Some(child) = &self.child else { return };
+        let Some(Child { losses, .. }) = &self.child else { return };
         let last = ring.end().saturating_sub(1);
         let depth = ring.get(last).map_or(0, |slot| slot.depth);
         let budget = (budget / self.packet_size()).clamp(1.0, 8.0 * symbols as f64);
-        let basis = Basis { loss: child.loss(), burst: child.burst(), depth: 1 << depth, budget };
+        let basis = Basis { loss: losses.share(), burst: losses.mean_burst(), depth: 1 << depth, budget };
         self.recoding.update(&basis, &ring.ranks()[..=symbols], last);
     }
 
@@ -190,41 +195,35 @@ impl Sender {
     ///
     /// It is old or makes no sense; nothing has changed.
     pub(super) fn on_report(&mut self, now: Instant, report: &Report<'_>) -> Result<(), Refused> {
-        let known = self.child.filter(|child| child.instance == report.instance);
-        if known.is_some_and(|child| report.number.wrapping_sub(child.number) as i16 <= 0) {
-            return Err(Refused::Stale);
-        }
-        let arrivals = report.arrivals.filter(|_| report.epoch == self.epoch as u8);
-        let highest = arrivals.map(|arrivals| wire::complete(arrivals.highest, 24, self.next));
-        if highest.is_some_and(|highest| highest >= self.next) {
-            return Err(Refused::Absurd);
-        }
-        let restarted = self.child.is_some() && known.is_none();
+        let Heard { child, restarted, hop, .. } = Child::hear(self.child, report, self.epoch, self.next)?;
         if restarted {
             // It grants what it has room for, and knows nothing of the session.
             self.credit = self.next + FIRST_CREDIT;
             self.info = now;
         }
-        let mut child = known.unwrap_or_else(|| Heard::new(report, highest.unwrap_or(0)));
-        child.number = report.number;
-        if let (Some(arrivals), Some(highest)) = (arrivals, highest) {
-            child.add(&arrivals, highest);
-            let hop = HopReport {
-                highest,
-                arrival_ns: child.at,
-                hold: Duration::from_micros(u64::from(arrivals.hold)),
-                received_packets: child.packets,
-                received_bytes: child.bytes,
-                mean_burst: child.burst(),
-            };
+        if let Some(hop) = &hop {
             // What it cannot believe, or knows, it leaves alone.
-            _ = self.rate.on_report(now, &hop);
-            self.credit = self.credit.max(highest + 1 + u64::from(report.grant));
+            _ = self.rate.on_report(now, hop);
+            self.credit = self.credit.max(hop.highest + 1 + u64::from(report.grant));
         }
         self.child = Some(child);
         self.unheard = 0;
         (self.probe, self.asking) = (None, false);
         Ok(())
+    }
+
+    /// Takes an account that has come with a report. Whether it is news.
+    pub(super) fn on_account(&mut self, account: &Account) -> bool {
+        let news = self.account.is_none_or(|old| account.is_newer(&old));
+        if news {
+            self.account = Some(*account);
+        }
+        news
+    }
+
+    /// What the sink behind the child has.
+    pub(super) const fn account(&self) -> Option<Account> {
+        self.account
     }
 
     /// Whether the link and the child would take a packet now.

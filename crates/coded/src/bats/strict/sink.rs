@@ -302,6 +302,24 @@ impl Sink {
         }
     }
 
+    /// Goes on with a block; how many before it are given up. Those of which something is known are delivered as far as
+    /// that goes.
+    pub(super) fn skip_to(&mut self, block: u64, mut symbol: impl FnMut(u64, &[u8])) -> u64 {
+        let skipped = block.saturating_sub(self.first);
+        while self.first < block && !self.blocks.is_empty() {
+            let before = self.first;
+            self.give_up(&mut symbol);
+            if self.first == before {
+                self.finish();
+            }
+        }
+        if self.first < block {
+            self.lost += 1;
+            (self.first, self.next) = (block, 0);
+        }
+        skipped
+    }
+
     /// An account of what there is.
     pub(super) fn account(&mut self, now: Instant) -> Account {
         self.number = self.number.wrapping_add(1);

@@ -40,7 +40,7 @@ impl Node {
             _ = write!(
                 state,
                 "way {} floor {} budget {:.2} ring {}..{} next {:?}; ",
-                way.session,
+                way.session.number,
                 way.floor(),
                 way.budget,
                 way.ring.first(),

@@ -26,12 +26,12 @@ impl Node {
     /// The next datagram for a neighbour, if there is any now.
     pub(super) fn transmit(&mut self, now: Instant, to: usize) -> Option<Item> {
         self.make(now, to);
-        let Neighbour { out, sender, receiver, .. } = &mut self.neighbours[to];
+        let Neighbour { out, sender, receiver, branch, .. } = &mut self.neighbours[to];
         let out = *out;
         let (mut packet, mut info) = (None, None);
         if let Some(way) = &self.ways[out] {
             let probing = sender.probe_is_due(now);
-            packet = sender.choose(now, &way.ring);
+            packet = if branch.given_up { None } else { sender.choose(now, &way.ring) };
             if (probing || packet.is_some()) && sender.info_is_due(now) {
                 info = Some(describe(way, sender, probing));
             }
@@ -42,8 +42,12 @@ impl Node {
         let due = receiver.due().is_some_and(|due| due <= now);
         let wants_report = due || packet.is_some() && receiver.is_welcome(now);
         if packet.is_none() && info.is_none() && !wants_report {
-            let makes = self.could_make(out);
-            self.neighbours[to].sender.arm(now, makes);
+            // What is gone is to be told, too.
+            let tells = self.ways[out]
+                .as_ref()
+                .is_some_and(|way| way.gone * u64::from(way.shape.block) > way.floor());
+            let wants = tells || self.could_make(out);
+            self.neighbours[to].sender.arm(now, wants);
             return None;
         }
         let report = if wants_report { self.report(now, to) } else { None };
@@ -56,9 +60,13 @@ impl Node {
 
     /// Makes a packet if the child can take it and nothing else is to be sent to it.
     fn make(&mut self, now: Instant, to: usize) {
-        let Neighbour { out, sender, .. } = &self.neighbours[to];
+        let Neighbour { out, sender, branch, .. } = &self.neighbours[to];
         let out = *out;
-        if sender.backlog() > 0 || !sender.is_ready(now) || sender.probe_is_due(now) || !self.could_make(out)
+        if branch.given_up
+            || sender.backlog() > 0
+            || !sender.is_ready(now)
+            || sender.probe_is_due(now)
+            || !self.could_make(out)
         {
             return;
         }
@@ -75,7 +83,7 @@ impl Node {
         way.touched = now;
         let begun = way.ring.end() > before;
         if begun {
-            self.begin(out);
+            self.plan(out);
         }
         if let Some(changed) = changed {
             self.refresh(out, changed);
@@ -93,15 +101,15 @@ impl Node {
 
     /// What the sinks of a way have, as the children have told it.
     pub(super) fn account_of(&self, out: usize) -> Option<Account> {
-        let children = self.neighbours.iter().filter(|neighbour| neighbour.out == out);
-        let mut accounts = children.map(|child| child.account);
+        let children = self.neighbours.iter().filter(|neighbour| neighbour.takes(out));
+        let mut accounts = children.map(|child| child.sender.account());
         let first = accounts.next()??;
         accounts.try_fold(first, |all, other| other.map(|other| all.merge(&other)))
     }
 
     /// The hop to a child that loses the most.
     pub(super) fn worst_hop(&self, out: usize) -> Hop {
-        let children = self.neighbours.iter().filter(|neighbour| neighbour.out == out);
+        let children = self.neighbours.iter().filter(|neighbour| neighbour.takes(out));
         let hops = children.map(|child| child.sender.hop());
         hops.max_by(|one, other| one.loss().total_cmp(&other.loss())).unwrap_or_default()
     }
@@ -127,7 +135,7 @@ impl Node {
         let grant = self.grant(to, way);
         let receiver = &mut self.neighbours[to].receiver;
         receiver.granted = receiver.highest().map_or(0, |highest| highest + 1) + grant;
-        let report = receiver.report(now, way.session)?;
+        let report = receiver.report(now, way.session.mark)?;
         Some(Report { floor: way.floor() as u32, grant: grant as u16, ..report })
     }
 
@@ -136,7 +144,7 @@ impl Node {
         let Neighbour { into, receiver, .. } = &self.neighbours[parent];
         let Role::Relay = way.role else { return SINK_ALLOWANCE };
         let horizon = (receiver.round_trip() + receiver.interval() * 2).as_secs_f64();
-        let children = self.neighbours.iter().filter(|neighbour| neighbour.out == *into);
+        let children = self.neighbours.iter().filter(|neighbour| neighbour.takes(*into));
         let ahead = children.map(|child| {
             let drain = child.sender.rate.rate().bits_per_sec() as f64 / (PACKET * 8) as f64;
             ((drain * horizon) as u64 + ALLOWANCE).saturating_sub(child.sender.backlog())
@@ -237,7 +245,7 @@ fn describe(way: &Way, sender: &Sender, ask: bool) -> Info {
         // The cast saturates.
         budget: Some((way.budget / BUDGET_UNIT) as u16),
         ask,
-        floor: way.floor(),
+        floor: way.floor().max(way.gone * u64::from(way.shape.block)),
     }
 }
 
@@ -256,7 +264,7 @@ fn compose<'a>(
     };
     let (trimmed, len) = wire::trim(len, usize::from(way.shape.symbol));
     let data = Data {
-        session: way.session,
+        session: way.session.mark,
         epoch: sender.epoch() as u8,
         sequence: sender.next() as u32 & 0xFF_FFFF,
         block: u32::from(slot.depth) << BLOCK_BITS | slot.block as u32 & ((1 << BLOCK_BITS) - 1),

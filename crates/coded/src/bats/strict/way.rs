@@ -5,8 +5,7 @@ use hopcast_core::{Duration, Instant, earliest};
 use super::super::config::Config;
 use super::super::span::{MOST, Vector};
 use super::super::store::Shape;
-use super::super::wire::{self, BatchHeader, Coding, Data, Info};
-use super::node;
+use super::super::wire::{self, BatchHeader, Coding, Data, Info, Session};
 use super::order::DEEPEST;
 use super::ring::Ring;
 use super::sink::{QUIET, Sink};
@@ -16,14 +15,16 @@ use super::source::Source;
 const SETTLED: Duration = Duration::from_millis(2);
 /// So often the sink says that nothing comes any more.
 const MOST_QUIET: u32 = 8;
+/// The most systematic batches of a block: they leave enough of the 8,192 for repairs.
+const MOST_BLOCK_BATCHES: u16 = 256;
 /// No more than so many blocks are between those of which packets are under way.
 pub(super) const REACH: u64 = 64;
 /// The bits of a block's number that a packet has.
 pub(super) const BLOCK_BITS: u32 = 21;
 
 /// One way of a session.
-pub(super) struct Way {
-    pub(super) session: u32,
+pub(in super::super) struct Way {
+    pub(super) session: Session,
     pub(super) shape: Shape,
     pub(super) ring: Ring,
     pub(super) role: Role,
@@ -33,6 +34,8 @@ pub(super) struct Way {
     pub(super) budget: f64,
     /// The first block that is not over, as far as a relay knows.
     floor: u64,
+    /// The first block that can still be had, as a relay has heard.
+    pub(super) gone: u64,
     /// When something came last, and since which such time the sink has said so often that nothing does any more.
     pub(super) touched: Instant,
     quiet: Option<(Instant, u32)>,
@@ -50,33 +53,33 @@ pub(super) enum Role {
 
 impl Way {
     /// The way that begins here; `None` for a shape that no code has.
-    pub(super) fn source(config: &Config, session: u32) -> Option<Self> {
-        let (shape, deadline) = (node::shape(config), node::deadline(config));
-        let source = Source::new(shape, session, config.window, deadline)?;
+    pub(super) fn source(config: &Config, session: Session) -> Option<Self> {
+        let (shape, deadline) = (Shape::begun(config, MOST_BLOCK_BATCHES), config.delivery.deadline());
+        let source = Source::new(shape, session.mark, config.window, deadline)?;
         Some(Self::new(config, (session, shape), Role::Source(Box::new(source)), deadline, 0))
     }
 
-    /// A way that comes from elsewhere, as its sender describes it; `sink`: it ends here, at this instance. `None` if it
-    /// is not for this node.
+    /// A way that comes from elsewhere, as its sender describes it; `sink`: it ends here, at this instance. `None` for a
+    /// shape that no code has.
     pub(super) fn arriving(config: &Config, info: &Info, sink: Option<u16>) -> Option<Self> {
-        let shape = Shape { batch: info.batch, block: info.block, symbol: info.symbol };
-        // Symbols that do not fit our datagrams could not be passed on.
-        if usize::from(info.symbol) > wire::symbol_len(usize::from(config.datagram), info.batch) {
-            return None;
-        }
-        let deadline = info.deadline.map(|millis| Duration::from_millis(u64::from(millis)));
+        let shape = Shape::told(info);
         let role = match sink {
-            Some(instance) => {
-                Role::Sink(Box::new(Sink::new(shape, info.session, config.window, info.floor, instance)?))
-            }
+            Some(instance) => Role::Sink(Box::new(Sink::new(
+                shape,
+                info.session.mark,
+                config.window,
+                info.floor,
+                instance,
+            )?)),
             None => Role::Relay,
         };
-        Some(Self::new(config, (info.session, shape), role, deadline, info.floor / u64::from(info.block)))
+        let floor = info.floor / u64::from(info.block);
+        Some(Self::new(config, (info.session, shape), role, info.deadline(), floor))
     }
 
     fn new(
         config: &Config,
-        (session, shape): (u32, Shape),
+        (session, shape): (Session, Shape),
         role: Role,
         deadline: Option<Duration>,
         floor: u64,
@@ -89,6 +92,7 @@ impl Way {
             deadline,
             budget: 0.0,
             floor,
+            gone: 0,
             touched: Instant::ZERO,
             quiet: None,
         }
@@ -112,7 +116,7 @@ impl Way {
     pub(super) fn pass(&mut self, first: u32) {
         let first = wire::complete(first, 24, self.floor);
         // No further than packets have come.
-        self.floor = self.floor.max(first.min(self.ring.block() + 1));
+        self.floor = self.floor.max(first.min(self.gone.max(self.ring.block() + 1)));
         self.drop_over();
     }
 
@@ -135,19 +139,23 @@ impl Way {
         self.ring.is_open().then_some(self.touched + SETTLED)
     }
 
-    /// When the sink says that nothing comes any more: its word has many hops to go and may be lost on each, so it says it
-    /// again, each time after twice as long.
+    /// How often the sink has said that nothing comes any more, since something came.
+    fn said(&self) -> u32 {
+        self.quiet.filter(|(since, _)| *since == self.touched).map_or(0, |(_, times)| times)
+    }
+
+    /// When it says so: its word has many hops to go and may be lost on each, so it says it again, each time after twice as
+    /// long.
     fn falls_quiet(&self) -> Option<Instant> {
-        let said = self.quiet.filter(|(since, _)| *since == self.touched).map_or(0, |(_, times)| times);
+        let said = self.said();
         (said < MOST_QUIET).then(|| self.touched + QUIET * (1 << said))
     }
 
-    /// Whether the sink says now that nothing comes any more.
+    /// Whether it says so now.
     pub(super) fn is_quiet(&mut self, now: Instant) -> bool {
         let quiet = self.falls_quiet().is_some_and(|at| at <= now);
         if quiet {
-            let said = self.quiet.filter(|(since, _)| *since == self.touched).map_or(0, |(_, times)| times);
-            self.quiet = Some((self.touched, said + 1));
+            self.quiet = Some((self.touched, self.said() + 1));
         }
         quiet
     }
@@ -166,7 +174,7 @@ impl Way {
 }
 
 /// A packet's description, without what it borrowed.
-pub(super) struct Packet {
+pub(in super::super) struct Packet {
     pub(super) block: u64,
     pub(super) header: BatchHeader,
     pub(super) depth: u8,

@@ -2,10 +2,12 @@
 
 mod anything;
 mod apps;
+mod branches;
 mod chain;
 mod graphs;
 mod measure;
 mod regressions;
+mod restarts;
 mod streams;
 mod strict;
 

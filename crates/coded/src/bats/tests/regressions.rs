@@ -98,3 +98,74 @@ fn a_parent_that_was_never_heard_of_is_owed_no_report() {
     chain.run_for(Duration::from_secs(1));
     assert_eq!(numbers(&mut chain), [0]);
 }
+
+#[test]
+fn what_an_edge_has_sent_and_is_sent_back_is_not_taken_for_the_others() {
+    for config in [Config::default(), Config::strict()] {
+        let cables = vec![cable(100, Duration::from_millis(1), Loss::None, 64); 2];
+        let mut chain = Chain::new(&config, &cables, 1);
+        for number in 0..100 {
+            // At first only one edge has anything to say.
+            if number >= 50 {
+                chain.give(2, &[number; 1000]);
+            }
+            chain.give(0, &[number; 1000]);
+            for _ in 0..8 {
+                chain.run_for(Duration::from_micros(250));
+                // Everybody is sent everything back by everybody it is sent to.
+                let sent: Vec<_> = chain.sent.drain(..).collect();
+                for (node, payload) in sent {
+                    for from in [node.wrapping_sub(1), node + 1].into_iter().filter(|&from| from < 3) {
+                        chain.inject(node, address(from), payload.clone());
+                    }
+                }
+                chain.sent.clear();
+            }
+        }
+        chain.run_for(Duration::from_secs(1));
+        let taken = |edge: usize| {
+            chain.arrived.iter().filter(move |(_, at, _)| *at == edge).map(|(_, _, unit)| unit[0])
+        };
+        assert!(taken(2).eq(0..100), "{:?}", taken(2).collect::<Vec<_>>());
+        assert!(taken(0).eq(50..100), "{:?}", taken(0).collect::<Vec<_>>());
+        assert!((0..3).all(|node| chain.counter(node, "received_own") > 0));
+    }
+}
+
+#[test]
+fn a_session_that_claims_to_be_beyond_all_numbers_is_none() {
+    for config in [Config::default(), Config::strict()] {
+        let mut chain = Chain::new(&config, &[cable(100, Duration::from_millis(1), Loss::None, 64)], 1);
+        for number in 0..10 {
+            chain.give(0, &[number; 1000]);
+        }
+        let sent: Vec<_> =
+            chain.sent.drain(..).filter(|&(from, _)| from == 0).map(|(_, sent)| sent).collect();
+        let mut infos = sent.iter().filter_map(|sent| wire::parse(sent, |_| None).ok()?.info);
+        let mut info = infos.next().expect("INFO");
+        for (number, floor) in (2..).zip([u64::MAX, u64::MAX - 5, 1 << 63, (1 << 62) + 1, 1 << 62]) {
+            info.session = wire::Session { mark: 100 + number, number };
+            (info.floor, info.ask) = (floor, true);
+            let mut datagram = Buffer::zeroed(1 + info.len());
+            let mut out = Writer::new(&mut datagram);
+            out.u8(wire::MAGIC);
+            info.write(&mut out);
+            chain.inject(1, address(0), datagram);
+            chain.run_for(Duration::from_millis(10));
+            // It takes DATA of that session.
+            let data = sent.iter().filter(|sent| wire::parse(sent, |_| None).unwrap().info.is_none());
+            for payload in data {
+                let mut payload = payload.clone();
+                let at = payload.len()
+                    - wire::parse(payload.as_ref(), |_| None)
+                        .unwrap()
+                        .data
+                        .map_or(0, |data| data.payload.len() + data.header_len());
+                payload[at + 1..at + 5].copy_from_slice(&(100 + number).to_be_bytes());
+                chain.inject(1, address(0), payload);
+            }
+            chain.run_for(Duration::from_millis(10));
+        }
+        assert_eq!(chain.counter(1, "received_malformed"), 4);
+    }
+}

@@ -28,6 +28,13 @@ pub(in super::super) fn complete(low: u32, bits: u32, expected: u64) -> u64 {
     }
 }
 
+/// Whether something that carries this number is news after what carried the last one. It may be late by a thousand, but
+/// all that was sent in an outage may be lost, however much that is.
+pub(in super::super) const fn is_news(number: u16, last: u16) -> bool {
+    const LATE: u16 = 1024;
+    last.wrapping_sub(number) >= LATE
+}
+
 /// What is left to read.
 pub(in super::super) struct Reader<'a>(pub(super) &'a [u8]);
 

@@ -29,9 +29,10 @@ fn some_report() -> impl Strategy<Value = (Report<'static>, Vec<u8>)> {
 
 fn some_info() -> impl Strategy<Value = Info> {
     let shape = (some_batch(), 1..8_u16, 1..=u16::MAX);
-    (shape, any::<(u32, u32, u32)>(), any::<(Option<u16>, Option<u16>, bool, u64)>()).prop_map(
-        |((batch, batches, symbol), (session, epoch, round_trip), (deadline, budget, ask, floor))| {
+    (shape, any::<(u32, u32, u32, u32)>(), any::<(Option<u16>, Option<u16>, bool, u64)>()).prop_map(
+        |((batch, batches, symbol), (mark, number, epoch, round_trip), (deadline, budget, ask, floor))| {
             let block = batches * batch.symbols() as u16;
+            let session = Session { mark, number };
             Info { session, batch, block, symbol, epoch, round_trip, deadline, budget, ask, floor }
         },
     )
@@ -55,7 +56,7 @@ fn some_datagram() -> impl Strategy<Value = (Vec<u8>, usize)> {
         if let Some((batch, (session, epoch, sequence, block), vector, coding, ask)) = data {
             let payload = payload.min(symbol);
             let data = Data {
-                session: info.map_or(session, |info| info.session),
+                session: info.map_or(session, |info| info.session.mark),
                 epoch,
                 sequence: u32::from(sequence),
                 block: u32::from(block),

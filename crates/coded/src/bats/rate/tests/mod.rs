@@ -1,5 +1,6 @@
 //! Senders over links that lose packets, whose queues are short or long, and which others use too.
 
+mod arrivals;
 mod net;
 
 use hopcast_core::{Duration, Fraction, Instant, Rate};

@@ -1,14 +1,14 @@
 //! Several senders, each with a [`LinkRate`], and perhaps a TCP, through one queue, in virtual time.
 
 use hopcast_core::{
-    Buffer, Duration, Instant, Item, LossEstimator, Machine, Port, Rate, Seed, Stream, StreamId, StreamItem,
-    StreamReader, loss::Arrival,
+    Buffer, Duration, Instant, Item, Machine, Port, Rate, Seed, Stream, StreamId, StreamItem, StreamReader,
 };
 use hopcast_link::config::{Config as LinkConfig, Direction};
 use hopcast_link::{Change, Event, Link, PointToPoint};
 use hopcast_peers::tcp::{self, Congestion, Tcp};
 
 use super::super::{Config, HopReport, LinkRate};
+use super::arrivals::Arrivals;
 
 /// UDP payload of a data packet; a frame of 1514 bytes.
 pub(super) const PAYLOAD: usize = 1472;
@@ -44,7 +44,7 @@ pub(super) struct Flow {
 }
 
 struct Receiver {
-    losses: LossEstimator,
+    arrivals: Arrivals,
     bytes: u64,
     latest: Instant,
     since_report: u64,
@@ -55,11 +55,10 @@ struct Receiver {
 impl Receiver {
     /// Takes a packet; whether to report at once.
     fn on_data(&mut self, now: Instant, sequence: u64, rtt: Duration) -> bool {
-        let arrival = self.losses.on_packet(sequence);
+        let gap = self.arrivals.on_packet(sequence);
         self.bytes += PAYLOAD as u64;
         self.latest = now;
         self.since_report += 1;
-        let gap = matches!(arrival, Arrival::Gap(_));
         if gap || (self.since_report >= 4 && now.since(self.reported) >= rtt / 4) {
             return true;
         }
@@ -70,12 +69,12 @@ impl Receiver {
     fn report(&mut self, now: Instant) -> HopReport {
         (self.since_report, self.reported, self.due) = (0, now, None);
         HopReport {
-            highest: self.losses.highest().unwrap(),
+            highest: self.arrivals.highest(),
             arrival_ns: self.latest.as_nanos().wrapping_sub(1_000_000),
             hold: now.since(self.latest),
-            received_packets: self.losses.received(),
+            received_packets: self.arrivals.received(),
             received_bytes: self.bytes,
-            mean_burst: self.losses.mean_burst(),
+            mean_burst: self.arrivals.mean_burst(),
         }
     }
 }
@@ -110,7 +109,7 @@ impl Net {
             due: Instant::ZERO,
             probe_at: None,
             receiver: Receiver {
-                losses: LossEstimator::new(0.01),
+                arrivals: Arrivals::new(),
                 bytes: 0,
                 latest: Instant::ZERO,
                 since_report: 0,

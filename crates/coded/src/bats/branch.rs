@@ -1,0 +1,118 @@
+//! Branches of a tree: one must not hold the others up for ever.
+//!
+//! Where delivery is reliable, a node keeps what it has sent until everybody behind each of its children has it. If that
+//! never happens behind one of them, its window fills up, and the others wait. So a branch is given up that has got no
+//! further for [`PATIENCE`] while another one, which is heard all the time, is done with what it lacks: it is sent no more
+//! than INFO, and nobody waits for it. An outage that all branches share is no reason, however long it lasts; nor is one
+//! on a path without branches.
+//!
+//! The floor that INFO tells says what is gone. Relays pass it on, and a sink that hears of it goes on from there, without
+//! its streams and the unit that was begun. With that its branch has got further, and is one like any other again.
+
+use hopcast_core::{Duration, Instant};
+
+use super::mode::Mode;
+use super::node::Node;
+
+/// A branch that has got no further for so long is given up ...
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// ... if one that has was not silent for longer than this.
+const SILENCE: Duration = Duration::from_secs(5);
+
+/// What is known of a branch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Branch {
+    /// Everything before this is delivered behind it.
+    reached: u64,
+    heard: Instant,
+    /// Since when it has got no further than that, and another has.
+    stands: Option<Instant>,
+    pub(super) given_up: bool,
+}
+
+/// Where the foremost branch of a way is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Front {
+    reached: u64,
+    /// When a branch was heard last that had got as far.
+    heard: Instant,
+}
+
+impl<M: Mode> Node<M> {
+    /// A child was heard: its branch has got so far. Gives those up that hold it up.
+    pub(super) fn follow_branches(&mut self, now: Instant, from: usize, reached: u64) {
+        let out = self.neighbours[from].out;
+        self.neighbours[from].branch.hear(now, reached);
+        let silence = self.fronts[out].hear(now, reached);
+        let served = self.neighbours.iter().filter(|child| child.takes(out));
+        let (front, last) = (self.fronts[out], served.map(|child| child.branch.reached()).min());
+        let mut given_up = false;
+        for i in 0..self.neighbours.len() {
+            let child = &mut self.neighbours[i];
+            if !silence && child.takes(out) && child.branch.is_hopeless(now, &front, last) {
+                self.counters.branches += 1;
+                M::begin(self, i);
+                given_up = true;
+            }
+        }
+        if silence || given_up {
+            let children = self.neighbours.iter_mut().filter(|child| child.out == out);
+            children.for_each(|child| child.branch.excuse());
+        }
+        if given_up {
+            M::on_given_up(self, now, out);
+        }
+    }
+
+    /// What is before the floor that all parents tell of cannot be had any more.
+    pub(super) fn follow_parents(&mut self, now: Instant, into: usize) {
+        let parents = self.neighbours.iter().map(|parent| (parent.into, &parent.receiver));
+        let parents = parents.filter(|(way, receiver)| *way == into && receiver.is_introduced());
+        if let Some(floor) = parents.map(|(_, receiver)| receiver.floor).min() {
+            M::skip_to(self, now, into, floor);
+        }
+    }
+}
+
+impl Branch {
+    pub(super) const fn reached(&self) -> u64 {
+        self.reached
+    }
+
+    /// It is heard to have got so far.
+    pub(super) fn hear(&mut self, now: Instant, reached: u64) {
+        self.heard = now;
+        if reached > self.reached {
+            (self.reached, self.stands) = (reached, None);
+        }
+    }
+
+    /// A branch was heard, perhaps `front`. Whether this one is to be given up, unless others are more to blame: those that
+    /// are silent, or are further behind.
+    pub(super) fn is_hopeless(&mut self, now: Instant, front: &Front, last: Option<u64>) -> bool {
+        if self.reached >= front.reached {
+            self.stands = None;
+        } else {
+            let since = *self.stands.get_or_insert(now);
+            let to_blame = self.heard + SILENCE < now || Some(self.reached) == last;
+            self.given_up = to_blame && since + PATIENCE <= now && front.heard == now;
+        }
+        self.given_up
+    }
+
+    /// It cannot help it, since no other was heard for a while, or another one held it up too.
+    pub(super) const fn excuse(&mut self) {
+        self.stands = None;
+    }
+}
+
+impl Front {
+    /// A branch was heard to have got so far. Whether before that none was heard for too long.
+    pub(super) fn hear(&mut self, now: Instant, reached: u64) -> bool {
+        if reached < self.reached {
+            return false;
+        }
+        let before = core::mem::replace(self, Self { reached, heard: now });
+        before.heard + SILENCE < now
+    }
+}
