@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use hopcast_twin::Part;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -38,6 +39,18 @@ enum Command {
         #[command(flatten)]
         overrides: OverrideOptions,
     },
+    /// Print the network that a scenario describes in another program's format
+    Export {
+        /// The scenario file
+        file: PathBuf,
+        /// The format
+        #[arg(long, value_enum)]
+        to: command::export::NetworkFormat,
+        #[command(flatten)]
+        overrides: OverrideOptions,
+    },
+    /// Print the JSON Schema of the scenario format, by which editors complete and check
+    Schema,
     /// Repeat a published experiment, with the published figures beside ours
     Study {
         /// The study's name, as `hopcast studies` lists it
@@ -49,13 +62,19 @@ enum Command {
     Studies,
     /// List the protocols that a scenario can name
     Protocols,
-    /// Write a run directory's report and plots again, and print its table
+    /// Write a run's report again; given two runs, compare them; given the shards of one, join them
     Report {
-        /// The run directory
-        dir: PathBuf,
-        /// What to print
+        /// The run directory, or several
+        #[arg(required = true, value_name = "DIR")]
+        dirs: Vec<PathBuf>,
+        /// Where to write [default: the run's directory; of shards, the next free runs/NAME-NNN; of two runs, the second]
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+        /// What to print on standard output
         #[arg(long, value_enum, default_value_t = Format::Table)]
         format: Format,
+        #[command(flatten)]
+        choice: Choice,
     },
 }
 
@@ -66,15 +85,34 @@ struct RunOptions {
     /// What to print on standard output
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// The run directory to write [default: the next free runs/NAME-NNN]
+    #[command(flatten)]
+    choice: Choice,
+    /// The run directory to write, or to go on with [default: the next free runs/NAME-NNN]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Run everything again, what is finished in the run directory too
+    #[arg(long)]
+    fresh: bool,
+    /// Run each N-th of the runs, from the I-th on; `hopcast report` joins the shards
+    #[arg(long, value_name = "I/N", value_parser = shard)]
+    shard: Option<Part>,
     /// Capture the interfaces of these nodes into the run directory, or of `all`
     #[arg(long, value_name = "NODES", value_delimiter = ',')]
     capture: Vec<String>,
     /// How many runs at once [default: one for each core]
     #[arg(long, value_name = "N")]
     threads: Option<std::num::NonZeroUsize>,
+}
+
+/// Of what to print, where the format is of one run or flow.
+#[derive(Args)]
+struct Choice {
+    /// Which run `--format iperf3` prints: its place in summary.json, from 0
+    #[arg(long = "run", value_name = "N")]
+    run: Option<usize>,
+    /// Which flow `--format iperf3` prints
+    #[arg(long, value_name = "NAME")]
+    flow: Option<String>,
 }
 
 #[derive(Args)]
@@ -101,16 +139,30 @@ enum Format {
     Json,
     /// A row for each run and flow
     Csv,
+    /// One flow of one run as `iperf3 --json` prints it
+    Iperf3,
+}
+
+fn shard(text: &str) -> Result<Part, String> {
+    let numbers =
+        text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
+    numbers
+        .and_then(|(number, of)| Part::new(number, of))
+        .ok_or_else(|| "expected I/N with I from 1 to N, for example 2/4".to_owned())
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run { file, options } => command::run::run(&file, &options),
         Command::Check { file, overrides } => command::check::check(&file, &overrides),
+        Command::Export { file, to, overrides } => command::export::export(&file, to, &overrides),
+        Command::Schema => output::write(hopcast_twin::scenario::SCHEMA),
         Command::Study { name, options } => command::study::study(&name, &options),
         Command::Studies => command::study::list(),
         Command::Protocols => command::protocols::list(),
-        Command::Report { dir, format } => command::report::report(&dir, format),
+        Command::Report { dirs, out, format, choice } => {
+            command::report::report(&dirs, out.as_deref(), format, &choice)
+        }
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

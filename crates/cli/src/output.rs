@@ -4,11 +4,15 @@ use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use hopcast_report::flows_csv;
 use hopcast_report::table::{self, TableOptions};
+use hopcast_report::{flows_csv, iperf3};
 use hopcast_twin::results::Document;
+use hopcast_twin::scenario::did_you_mean;
 
-use crate::{Failure, Format};
+use crate::{Choice, Failure, Format};
+
+/// The file of a run directory that holds its finished runs.
+pub(crate) const JOURNAL: &str = "runs.journal";
 
 /// The directory that a run is written to: made before the run, so that what cannot be written is known at once and no
 /// other run takes the same.
@@ -37,7 +41,8 @@ impl RunDirectory {
         let made = !path.exists();
         fs::create_dir_all(path).map_err(|error| failure(path, error))?;
         let mut entries = fs::read_dir(path).map_err(|error| failure(path, error))?;
-        if entries.next().is_some() && !path.join("manifest.json").is_file() {
+        let run = ["manifest.json", JOURNAL].iter().any(|file| path.join(file).is_file());
+        if entries.next().is_some() && !run {
             let message = format!(
                 "--out {}: expected a new or empty directory or an earlier run's, found something else",
                 path.display()
@@ -49,6 +54,11 @@ impl RunDirectory {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Where the finished runs are.
+    pub(crate) fn journal(&self) -> PathBuf {
+        self.path.join(JOURNAL)
     }
 
     /// Where captures go, without those of an earlier run.
@@ -77,27 +87,85 @@ impl RunDirectory {
         if self.made {
             // What is not empty stays; then it is not ours alone.
             let _ = fs::remove_dir(self.path.join("captures"));
+            let journal = self.journal();
+            if fs::metadata(&journal).is_ok_and(|file| file.len() == 0) {
+                let _ = fs::remove_file(journal);
+            }
             let _ = fs::remove_dir(&self.path);
         }
     }
 }
 
+/// Says what is missing to print one run and flow, before anything is run.
+pub(crate) fn check(format: Format, choice: &Choice, runs: usize, flows: &[&str]) -> Result<(), Failure> {
+    if format != Format::Iperf3 {
+        return match choice {
+            Choice { run: None, flow: None } => Ok(()),
+            _ => Err(Failure::input("--run and --flow go with --format iperf3")),
+        };
+    }
+    match choice.run {
+        None if runs > 1 => {
+            let message = format!(
+                "--format iperf3 prints one of the {runs} runs: choose it with --run 0 to --run {}, as flows.csv counts them",
+                runs - 1
+            );
+            return Err(Failure::input(message));
+        }
+        Some(run) if run >= runs => {
+            return Err(Failure::input(format!("--run {run}: expected at most {}", runs.saturating_sub(1))));
+        }
+        _ => {}
+    }
+    match &choice.flow {
+        None if flows.len() > 1 => {
+            let message = format!(
+                "--format iperf3 prints one flow: choose it with --flow (flows: {})",
+                flows.join(", ")
+            );
+            Err(Failure::input(message))
+        }
+        Some(name) if !flows.contains(&name.as_str()) => {
+            let hint = did_you_mean(name, flows.iter().copied());
+            let message = format!("--flow {name}: no flow has this name{hint} (flows: {})", flows.join(", "));
+            Err(Failure::input(message))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Prints the document in the asked-for format.
-pub(crate) fn print(document: &Document, format: Format) -> Result<(), Failure> {
+pub(crate) fn print(document: &Document, format: Format, choice: &Choice) -> Result<(), Failure> {
     let text: Vec<u8> = match format {
-        Format::Table => {
-            let terminal = io::stdout().is_terminal();
-            let width = width(terminal);
-            table::render(document, TableOptions { width, color: terminal && color_wanted() }).into_bytes()
-        }
-        Format::Json => {
-            let mut text = serde_json::to_vec_pretty(document).map_err(Failure::run)?;
-            text.push(b'\n');
-            text
-        }
+        Format::Table => table::render(document, terminal()).into_bytes(),
+        Format::Json => json(document)?,
         Format::Csv => flows_csv(document).map_err(Failure::run)?,
+        Format::Iperf3 => {
+            let run = document.runs.get(choice.run.unwrap_or(0));
+            let flow = run.and_then(|run| {
+                run.flows.iter().find(|flow| choice.flow.as_ref().is_none_or(|name| *name == flow.name))
+            });
+            match run.zip(flow) {
+                Some((run, flow)) => json(&iperf3::json(document, run, flow))?,
+                // An interrupted run, of which that one was not reached.
+                None => return Ok(()),
+            }
+        }
     };
     write(&text)
+}
+
+/// A value as a JSON document of its own.
+pub(crate) fn json(value: &impl serde::Serialize) -> Result<Vec<u8>, Failure> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(Failure::run)?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// How to print a table on standard output.
+pub(crate) fn terminal() -> TableOptions {
+    let terminal = io::stdout().is_terminal();
+    TableOptions { width: width(terminal), color: terminal && color_wanted() }
 }
 
 /// Writes to standard output.

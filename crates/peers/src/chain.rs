@@ -191,6 +191,13 @@ impl<M: Machine + core::fmt::Debug> Chain<M> {
         }
     }
 
+    /// Sets the rate of a path, both ways.
+    pub(crate) fn slow(&mut self, path: usize, rate: Rate) {
+        for line in self.paths[path].iter_mut().flatten() {
+            line.hop.rate = rate;
+        }
+    }
+
     /// The client opens a stream, to write so many bytes and to finish if asked to.
     pub(crate) fn open(&mut self, to_write: u64, finish: bool) -> StreamId {
         let id = StreamId(2 * self.apps[CLIENT].len() as u64);

@@ -2,5 +2,8 @@
 
 #[cfg(test)]
 mod chain;
+pub mod hop_arq;
 pub mod kcp;
+#[cfg(not(target_family = "wasm"))]
+pub mod quic;
 pub mod tcp;

@@ -6,21 +6,27 @@ use std::io;
 use std::path::Path;
 
 use csv::{Reader, StringRecord, Writer};
-use hopcast_twin::results::{Document, Figures, LatencyCurve, Quantiles, Run, Series};
+use hopcast_twin::results::{Document, Figures, LatencyCurve, Quantiles, Run, Series, Video};
 
 use crate::study::{distinct, value};
 
 type Rows = Writer<Vec<u8>>;
 type Field<'r> = dyn Fn(usize) -> &'r str + 'r;
 
-/// `flows.csv`: one row for each run and flow, with the protocol's counters as `counters.*`.
+/// `flows.csv`: one row for each run and flow, with the protocol's counters as `counters.*`, and `video.*` where there is
+/// a video.
 pub fn flows(document: &Document) -> io::Result<Vec<u8>> {
-    let counters = document.runs.iter().flat_map(|run| &run.flows).flat_map(|flow| flow.counters.keys());
+    let flows = || document.runs.iter().flat_map(|run| &run.flows);
+    let counters = flows().flat_map(|flow| flow.counters.keys());
     let mut counters = distinct(counters.cloned());
     counters.sort();
     let mut own: Vec<String> = FLOW_COLUMNS.map(String::from).into();
     for kind in ["latency_ms", "round_trip_ms"] {
         own.extend(QUANTILES.map(|name| format!("{kind}.{name}")));
+    }
+    let videos = flows().any(|flow| flow.figures.video.is_some());
+    if videos {
+        own.extend(VIDEO_COLUMNS.map(|name| format!("video.{name}")));
     }
     own.extend(counters.iter().map(|name| format!("counters.{name}")));
     let (mut rows, paths) = begin(document, &own)?;
@@ -29,6 +35,9 @@ pub fn flows(document: &Document) -> io::Result<Vec<u8>> {
             let mut row = lead(index, run, &paths);
             row.extend([&flow.name, &flow.protocol, &flow.from, &flow.to].map(String::clone));
             row.extend(figures(&flow.figures));
+            if videos {
+                row.extend(frames(flow.figures.video.as_ref()));
+            }
             row.extend(counters.iter().map(|name| optional(flow.counters.get(name))));
             rows.write_record(&row)?;
         }
@@ -160,6 +169,15 @@ const FLOW_COLUMNS: [&str; 13] = [
     "hash_ok",
     "jitter_ms",
 ];
+const VIDEO_COLUMNS: [&str; 7] = [
+    "frames_sent",
+    "frames_delivered",
+    "frames_late",
+    "frames_lost",
+    "frames_undecodable",
+    "in_time_ratio",
+    "decodable_frame_ratio",
+];
 const LINK_COLUMNS: [&str; 8] = [
     "from",
     "to",
@@ -211,6 +229,21 @@ fn figures(figures: &Figures) -> Vec<String> {
     for of in [&figures.latency_ms, &figures.round_trip_ms] {
         row.extend(of.as_ref().map_or(QUANTILES.map(|_| String::new()), quantiles));
     }
+    row
+}
+
+/// What became of a video's frames; blanks if it is none.
+fn frames(video: Option<&Video>) -> Vec<String> {
+    let Some(video) = video else { return vec![String::new(); VIDEO_COLUMNS.len()] };
+    let counts = [
+        video.frames_sent,
+        video.frames_delivered,
+        video.frames_late,
+        video.frames_lost,
+        video.frames_undecodable,
+    ];
+    let mut row = counts.map(|count| count.to_string()).to_vec();
+    row.extend([&video.in_time_ratio, &video.decodable_frame_ratio].map(|share| optional(share.as_ref())));
     row
 }
 

@@ -21,7 +21,8 @@ pub struct RunDirectory {
 }
 
 /// Writes a run's files: `manifest.json`, `summary.json`, `topology.json`, `flows.csv`, `links.csv`,
-/// `timeseries.csv`, `latency.csv`, `report.html` and `plots/*.svg`.
+/// `timeseries.csv`, `latency.csv`, `report.html` and `plots/*.svg`; with the feature `parquet`, `flows.parquet`,
+/// `links.parquet` and `timeseries.parquet` too.
 ///
 /// Makes the directory if need be, and writes over files of these names.
 ///
@@ -41,9 +42,9 @@ pub fn write_run_directory(
     write(dir, "manifest.json", &json(&manifest)?)?;
     write(dir, "summary.json", &json(document)?)?;
     write(dir, "topology.json", &json(topology)?)?;
-    write(dir, "flows.csv", &csv_files::flows(document)?)?;
-    write(dir, "links.csv", &csv_files::links(document)?)?;
-    write(dir, "timeseries.csv", &csv_files::timeseries(document)?)?;
+    write_rows(dir, "flows", &csv_files::flows(document)?)?;
+    write_rows(dir, "links", &csv_files::links(document)?)?;
+    write_rows(dir, "timeseries", &csv_files::timeseries(document)?)?;
     write(dir, "latency.csv", &csv_files::latency(document)?)?;
     remove_plots(&dir.join("plots"))?;
     for plot in &pictures.plots {
@@ -66,6 +67,13 @@ pub fn read_run_directory(dir: &Path) -> Result<RunDirectory, String> {
     csv_files::read_timeseries(&dir.join("timeseries.csv"), &mut document)?;
     csv_files::read_latency(&dir.join("latency.csv"), &mut document)?;
     Ok(RunDirectory { document, topology, manifest })
+}
+
+/// Writes a table as CSV, and as Parquet if this was built with it.
+fn write_rows(dir: &Path, name: &str, csv: &[u8]) -> io::Result<()> {
+    #[cfg(feature = "parquet")]
+    write(dir, &format!("{name}.parquet"), &crate::parquet_files::of_csv(csv)?)?;
+    write(dir, &format!("{name}.csv"), csv)
 }
 
 fn json<T: serde::Serialize>(value: &T) -> io::Result<Vec<u8>> {

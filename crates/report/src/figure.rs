@@ -60,6 +60,8 @@ pub(crate) const MEASURES: &[Measure] = &[
     measure("min_cut_fraction", "of min-cut", "%", 100.0, Better::High, 5),
     measure("payload_bound_fraction", "of payload bound", "%", 100.0, Better::High, 9),
     measure("reliability", "reliability", "%", 100.0, Better::High, 3),
+    measure("video.in_time_ratio", "frames in time", "%", 100.0, Better::High, 1),
+    measure("video.decodable_frame_ratio", "decodable frames", "%", 100.0, Better::High, 5),
     measure("latency_ms.p50", "latency p50", "ms", 1.0, Better::Low, 8),
     measure("latency_ms.p99", "latency p99", "ms", 1.0, Better::Low, 4),
     measure("round_trip_ms.mean", "round trip mean", "ms", 1.0, Better::Low, 3),

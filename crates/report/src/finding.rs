@@ -106,7 +106,7 @@ fn comparison(best: &str, goodput: Mean, second: &Rank<'_>) -> String {
     format!("{best} carries {ours} Mbit/s, {times} {second} ({}).", with_interval(*other))
 }
 
-fn with_interval(mean: Mean) -> String {
+pub(crate) fn with_interval(mean: Mean) -> String {
     let text = number(mean.mean);
     match telling_interval(mean, false).filter(|ci95| *ci95 > 0.0) {
         Some(ci95) => format!("{text} ± {}", crate::number::interval(&text, ci95)),

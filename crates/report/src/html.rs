@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::Topology;
 use crate::align::{HIDDEN, Padding, SHOWN, align, mark};
+use crate::citation::citations;
 use crate::finding::findings;
 use crate::grid::{Cell, Column, Grid, Row};
 use crate::number;
@@ -14,7 +15,10 @@ use crate::plot::canvas::escape;
 use crate::plot::{Pictures, Plot, Section, Size, pictures, theme};
 use crate::study::{Study, distinct};
 
+mod cases;
+mod counters;
 mod provenance;
+mod sheet;
 
 /// The whole page.
 ///
@@ -31,7 +35,7 @@ pub(crate) fn page(document: &Document, pictures: &Pictures, manifest: &Value) -
     fill(include_str!("html/report.html"), |name| {
         match name {
         "title" => escape(title),
-        "style" => include_str!("html/report.css").to_owned() + &theme::style(),
+        "style" => style(),
         "script" => include_str!("html/report.js").to_owned(),
         "extent" => escape(&extent(&study)),
         "interrupted" if document.interrupted => {
@@ -42,7 +46,20 @@ pub(crate) fn page(document: &Document, pictures: &Pictures, manifest: &Value) -
             let _ = writeln!(out, "<p>{}</p>", escape(&finding.replace(" %", "\u{a0}%")));
             out
         }),
-        "throughput" => section(pictures, Section::Throughput, "goodput", "Goodput"),
+        "citation" => citations(&study, manifest).iter().fold(String::new(), |mut out, citation| {
+            let _ = writeln!(
+                out,
+                "<figure class=\"cite on\"><blockquote class=\"copy\" aria-label=\"Citation\">{}</blockquote></figure>",
+                escape(&citation.replace(" %", "\u{a0}%"))
+            );
+            out
+        }),
+        "cases" => cases::cases(&study),
+        "throughput" => {
+            let several = pictures.plots.iter().any(|plot| plot.keys.iter().any(|(name, _)| *name == "figure"));
+            let heading = if several { "Goodput, and what else was published" } else { "Goodput" };
+            section(pictures, Section::Throughput, "goodput", heading)
+        }
         "table" => table(&study),
         "latency" => section(pictures, Section::Latency, "latency", "Latency"),
         "series" => section(pictures, Section::Series, "series", "Over time"),
@@ -53,8 +70,13 @@ pub(crate) fn page(document: &Document, pictures: &Pictures, manifest: &Value) -
     })
 }
 
+/// The style of a page.
+pub(crate) fn style() -> String {
+    include_str!("html/report.css").to_owned() + &theme::style()
+}
+
 /// Puts text in the place of each `{{name}}`, in one pass, so that no text is taken for a place.
-fn fill(template: &str, text: impl Fn(&str) -> String) -> String {
+pub(crate) fn fill(template: &str, text: impl Fn(&str) -> String) -> String {
     let mut out = String::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
@@ -196,7 +218,7 @@ fn table(study: &Study<'_>) -> String {
     }
     let rows = &grid.rows[..grid.rows.len().min(TABLE_ROWS)];
     let mut out = String::from(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Summary\"><table>\n<thead><tr>",
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Summary\"><table class=\"sortable\">\n<thead><tr>",
     );
     for Column { title, unit, numeric, .. } in &grid.columns {
         let class = if *numeric { " class=\"number\"" } else { "" };

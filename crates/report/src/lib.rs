@@ -9,26 +9,37 @@
 //! - [`table::render`] prints the summary for a terminal.
 //! - [`write_run_directory`] writes the directory of a run, and [`read_run_directory`] reads it back.
 //! - [`html::render`] makes `report.html`, which opens without a network.
+//! - [`join`] puts the shards of a sweep together, and [`comparison`] holds one run against another.
+//! - [`iperf3`] says what a flow did as iperf3 would.
 //!
 //! The same document gives the same bytes: no clock, no host name, no order of hashing. Statistics are computed
 //! where the runs are made; here a [`figure()`] is looked up, never estimated, save for the two curves that pool
 //! the repeats of a case (latency and the time series), which say so in their captions.
 
 mod align;
+mod citation;
+pub mod comparison;
 mod csv_files;
 mod directory;
 mod figure;
 mod finding;
 mod grid;
 pub mod html;
+pub mod iperf3;
 mod number;
+#[cfg(feature = "parquet")]
+mod parquet_files;
 mod plot;
+mod shard;
 mod study;
 pub mod table;
 mod topology;
+mod welch;
 
 pub use csv_files::flows as flows_csv;
 pub use directory::{RunDirectory, read_run_directory, write_run_directory};
 pub use figure::figure;
 pub use plot::{Plot, plots};
+pub use shard::{Shard, join};
 pub use topology::{Topology, TopologyLink, TopologyNode};
+pub use welch::Difference;

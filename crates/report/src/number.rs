@@ -26,6 +26,11 @@ pub(crate) fn number(value: f64) -> String {
     if value.abs() < 0.0995 { text.trim_end_matches('0').into() } else { grouped(&text) }
 }
 
+/// How often something happened: a whole number as it is, a mean as a [`number`].
+pub(crate) fn count(value: f64) -> String {
+    if value.fract() == 0.0 { plain(value) } else { number(value) }
+}
+
 /// A share in percent: 97.3. What is not quite all is never shown as 100, nor what is not nothing as 0.
 pub(crate) fn percent(share_times_100: f64) -> String {
     let value = share_times_100;

@@ -204,7 +204,7 @@ pub(crate) fn value(parameters: &Parameters, path: &str) -> String {
 }
 
 /// The last elements of each path, as many as tell it from the others: `events.0.loss` is `loss`.
-fn short_names(paths: &[String]) -> Vec<String> {
+pub(crate) fn short_names(paths: &[String]) -> Vec<String> {
     let tail = |path: &str, count: usize| {
         let parts: Vec<&str> = path.split('.').collect();
         parts[parts.len().saturating_sub(count)..].join(".")

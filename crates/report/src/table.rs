@@ -176,7 +176,7 @@ fn repeats(grid: &Grid, before: &Row, row: &Row, column: usize) -> bool {
 }
 
 /// A name without what a terminal would obey, and no longer than this.
-fn clip(name: &str, length: usize) -> String {
+pub(crate) fn clip(name: &str, length: usize) -> String {
     let hidden = |c: &char| {
         c.is_control()
             || matches!(*c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}')

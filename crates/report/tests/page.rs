@@ -165,3 +165,70 @@ fn network(document: &Document, topology: &Topology) -> Plot {
         .find(|plot| plot.file_stem.contains("network"))
         .expect("there is one")
 }
+
+#[test]
+fn a_sentence_to_cite_says_what_was_compared_over_what_and_by_how_much() {
+    let (document, topology) = fixture::six_hops();
+    let page = html::render(&document, &topology, &json!({ "hopcast": "1.2.3" })).replace('\u{a0}', " ");
+    let cited =
+        page.split("aria-label=\"Citation\">").nth(1).and_then(|rest| rest.split("</blockquote>").next());
+    let cited = cited.expect("there is a citation");
+    assert!(cited.starts_with(
+        "In “Six lossy hops” (hopcast 1.2.3, seed 1, 5 repeats), udp, tcp-cubic and tcp-bbr were compared over \
+         loss 0 %, 5 %, 10 %, 15 % and 20 %; the highest goodput was that of udp at loss 0 % ("
+    ));
+    assert!(
+        cited.contains("that of udp at loss 20 % (76.5 ± 0.7 Mbit/s, 65.1 ± 0.7 more than tcp-bbr)"),
+        "{cited}"
+    );
+}
+
+#[test]
+fn every_case_has_its_flows_links_and_counters_in_tables_that_sort() {
+    let (mut document, topology) = fixture::six_hops();
+    let names = [
+        "retransmissions",
+        "rank_15",
+        "rank_16",
+        "n1.bytes_payload",
+        "n1.bytes_headers",
+        "n10.sent",
+        "n2.sent",
+    ];
+    for run in &mut document.runs {
+        run.flows[0].counters = names
+            .iter()
+            .zip([0, 1, 3, 900, 100, 1, 1])
+            .map(|(name, count)| ((*name).to_owned(), count))
+            .collect();
+    }
+    let page = html::render(&document, &topology, &Value::Null);
+    assert_eq!(page.matches("<details>").count(), 15);
+    let case = page.split("<summary>loss 5 % · over tcp-bbr</summary>").nth(1).unwrap();
+    let case = case.split("</details>").next().unwrap();
+    assert_eq!(case.matches("<table class=\"sortable\">").count(), 4);
+    for row in [
+        "<td>n0</td><td>n1</td>",
+        "<th scope=\"col\" class=\"number\">ends</th><th scope=\"col\" class=\"number\">n1</th><th scope=\"col\" class=\"number\">n2</th><th scope=\"col\" class=\"number\">n10</th>",
+        "<td>bytes payload</td><td class=\"number\">–</td><td class=\"number\">900 (90.0 %)</td>",
+        "<td>rank: mean</td><td class=\"number\">15.8</td>",
+        "<td>rank 16</td><td class=\"number\">75.0</td>",
+    ] {
+        assert!(case.contains(row), "{row}\n{case}");
+    }
+    assert!(!case.contains("retransmissions"), "what is zero is left out");
+}
+
+#[test]
+fn other_published_figures_have_a_plot_of_their_own() {
+    let (mut document, topology) = fixture::six_hops();
+    for row in &mut document.summary {
+        row.published.insert("latency_ms.p99".into(), 25.0);
+    }
+    let plots = plots(&document, &topology);
+    let plot =
+        plots.iter().find(|plot| plot.file_stem.contains("figure-bulk-latency-p99")).expect("it is drawn");
+    assert!(plot.caption.starts_with("Latency p99 of bulk over loss"), "{}", plot.caption);
+    assert!(plot.caption.contains("hollow marks: published figures"));
+    assert!(plot.standalone().contains("latency p99 [ms]"));
+}

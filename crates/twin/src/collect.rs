@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use hopcast_core::Instant;
 use serde_json::Value;
 
+use crate::app::FrameLog;
 use crate::meter::Meter;
 use crate::results::{Figures, Flow, LatencyCurve, Link, Parameters, Receiver, Run, Series};
 use crate::scenario::Capacities;
@@ -97,10 +98,15 @@ fn flow(
     let (spec, running) = (&scenario.flows[number], &world.flows()[number]);
     let mut receivers = Vec::new();
     let mut all: Option<Meter> = None;
+    // Mostly all windows are the same one.
+    let mut cuts = BTreeMap::new();
+    let mut cuts_over = |window| -> Vec<Option<f64>> {
+        cuts.entry(window).or_insert_with(|| min_cuts(scenario, number, window, bounds)).clone()
+    };
     for (place, (&node, meter)) in spec.to.iter().zip(running.meters.iter()).enumerate() {
         let meter = meter.borrow();
         let window = window(scenario, spec, &meter);
-        let min_cut = min_cuts(scenario, number, window, bounds)[place];
+        let min_cut = cuts_over(window)[place];
         let figures = figures(spec, running, &meter, 1, window, min_cut);
         receivers.push(Receiver { node: scenario.nodes[node].name.clone(), figures });
         match &mut all {
@@ -116,8 +122,7 @@ fn flow(
         latency.extend(curves(&spec.name, &all));
         let window = window(scenario, spec, &all);
         // What all can have is what the worst placed can.
-        let min_cuts = min_cuts(scenario, number, window, bounds);
-        let least = min_cuts.into_iter().flatten().min_by(f64::total_cmp);
+        let least = cuts_over(window).into_iter().flatten().min_by(f64::total_cmp);
         total = figures(spec, running, &all, spec.to.len(), window, least);
         counters.insert("damaged_units".to_owned(), all.damaged_units);
         counters.insert("duplicate_units".to_owned(), all.duplicate_units);
@@ -158,6 +163,7 @@ fn figures(
         latency_ms: meter.latency.quantiles(),
         round_trip_ms: meter.round_trip.quantiles(),
         jitter_ms: meter.jitter.millis(),
+        video: meter.frames.as_ref().map(FrameLog::figures),
     }
 }
 
@@ -169,7 +175,9 @@ fn payload_share(flow: &model::Flow, frame: u64) -> f64 {
         model::App::Cbr { .. }
         | model::App::Messages { .. }
         | model::App::Bulk { .. }
-        | model::App::File { .. } => frame.saturating_sub(overhead),
+        | model::App::File { .. }
+        | model::App::Video { .. }
+        | model::App::ShortFlows { .. } => frame.saturating_sub(overhead),
     };
     payload as f64 / (payload + overhead - flow.repair_overhead()) as f64
 }

@@ -8,18 +8,22 @@
 //! |---|---|
 //! | [`scenario`] | the scenario language: files, includes, overrides, sweeps, and errors that say what to write |
 //! | [`world`] | the deterministic event engine, the hosts, the routes |
-//! | `app` | the workloads, as machines: `cbr`, `bulk`, `file`, `messages` |
+//! | `app` | the workloads, as machines: `cbr`, `bulk`, `file`, `messages`, `video`, `short-flows` |
 //! | `meter` | what is measured of a flow |
 //! | `capture` | pcapng |
 //! | `collect` | from a world that has run to its part of the document |
 //! | [`monitor`] | how far runs have come |
-//! | [`mod@run`] | all cases and repeats, on every core |
+//! | [`mod@run`] | all cases and repeats, or a part of them, on every core |
+//! | [`identity`] | what a run is recognised by |
+//! | [`journal`] | finished runs on disk, for a sweep that is cut short |
 //! | [`stats`] | means with intervals |
 //! | [`results`] | the document |
 
 mod app;
 pub mod capture;
 mod collect;
+pub mod identity;
+pub mod journal;
 mod meter;
 pub mod monitor;
 pub mod results;
@@ -28,6 +32,8 @@ pub mod scenario;
 pub mod stats;
 pub mod world;
 
+pub use identity::Identities;
+pub use journal::Journal;
 pub use monitor::Monitor;
-pub use run::{end_of, run};
+pub use run::{Jobs, Part, end_of, run, run_jobs};
 pub use world::World;

@@ -6,8 +6,9 @@ use std::rc::Rc;
 use hdrhistogram::Histogram;
 use hopcast_core::{Duration, Instant};
 
+use crate::app::FrameLog;
 use crate::results::{LatencyCurve, Quantiles};
-use crate::scenario::model::Measure;
+use crate::scenario::model::{Measure, Picture};
 
 /// A meter as the sending and the receiving application of a flow hold it. A run lives on one thread.
 pub(crate) type SharedMeter = Rc<RefCell<Meter>>;
@@ -53,6 +54,8 @@ pub(crate) struct Meter {
     pub(crate) latency: Distribution,
     pub(crate) round_trip: Distribution,
     pub(crate) jitter: Jitter,
+    /// What became of the frames, if it is a video.
+    pub(crate) frames: Option<FrameLog>,
     pub(crate) started: Option<Instant>,
     /// When the sender had sent all of a bounded flow that it will send.
     pub(crate) ended: Option<Instant>,
@@ -82,6 +85,7 @@ impl Meter {
             latency: Distribution::default(),
             round_trip: Distribution::default(),
             jitter: Jitter::default(),
+            frames: None,
             started: None,
             ended: None,
             last_payload: None,
@@ -107,6 +111,9 @@ impl Meter {
         self.latency.add(&other.latency);
         self.round_trip.add(&other.round_trip);
         self.jitter.add(&other.jitter);
+        if let (Some(frames), Some(others)) = (&mut self.frames, &other.frames) {
+            frames.add(others);
+        }
         self.last_payload = self.last_payload.max(other.last_payload);
         // All of them have it when the last one does.
         self.completed = latest(self.completed, other.completed);
@@ -137,6 +144,21 @@ impl Meter {
     /// A unit that was sent at `sent` is complete.
     pub(crate) fn unit_delivered(&mut self, sent: Instant) {
         self.delivered_units += u64::from(self.counts(sent));
+    }
+
+    /// The next frame of a video is sent now.
+    pub(crate) fn frame_sent(&mut self, now: Instant, picture: Picture, deadline: Instant) {
+        let counts = self.counts(now);
+        self.unit_sent(now);
+        self.frames.get_or_insert_default().sent(now, picture, deadline, counts);
+    }
+
+    /// A frame that was sent at `sent` is complete.
+    pub(crate) fn frame_delivered(&mut self, sent: Instant, now: Instant, number: u64) {
+        let counts = self.counts(sent);
+        self.unit_delivered(sent);
+        self.latency(sent, now);
+        self.frames.get_or_insert_default().delivered(now, number, counts);
     }
 
     /// Something that was sent at `sent` arrived now.

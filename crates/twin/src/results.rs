@@ -105,6 +105,28 @@ pub struct Figures {
     pub round_trip_ms: Option<Quantiles>,
     /// Interarrival jitter by RFC 3550, of datagrams.
     pub jitter_ms: Option<f64>,
+    /// What became of the frames of a video; absent unless it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub video: Option<Video>,
+}
+
+/// What became of the frames of a video that were sent in the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Video {
+    /// Frames sent.
+    pub frames_sent: u64,
+    /// Those of them that arrived complete, late ones too.
+    pub frames_delivered: u64,
+    /// Those that did so after their deadline.
+    pub frames_late: u64,
+    /// Those that never did.
+    pub frames_lost: u64,
+    /// Those that were in time, and that a frame they refer to was not.
+    pub frames_undecodable: u64,
+    /// Frames complete before their deadline, over those sent.
+    pub in_time_ratio: Option<f64>,
+    /// Frames that can be decoded, over those sent: in time, and so all that they refer to.
+    pub decodable_frame_ratio: Option<f64>,
 }
 
 /// A distribution in milliseconds, from a full histogram.
@@ -170,7 +192,7 @@ pub struct Mean {
 }
 
 /// A run in time, in steps of the scenario's `measure.interval`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// The length of a step, in seconds.
     pub step_s: f64,
@@ -181,7 +203,7 @@ pub struct Series {
 }
 
 /// The cumulative distribution of one flow's latency.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyCurve {
     /// The flow's name.
     pub flow: String,

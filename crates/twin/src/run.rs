@@ -3,13 +3,15 @@
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use hopcast_core::{Duration, Instant};
 
 use crate::capture::Capture;
 use crate::collect::{Bounds, collect};
+use crate::identity::Identity;
+use crate::journal::Journal;
 use crate::monitor::Monitor;
 use crate::results::{Document, Run};
 use crate::scenario::model::{self, Case, Plan, Scenario};
@@ -28,36 +30,102 @@ pub fn end_of(scenario: &Scenario) -> Instant {
     Instant::ZERO + scenario.duration
 }
 
+/// A part of a plan's runs, of several that are run apart: each `of`-th run, from the `number`-th on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    number: u64,
+    of: u64,
+}
+
+impl Part {
+    /// All of it.
+    pub const ALL: Self = Self { number: 1, of: 1 };
+
+    /// The `number`-th of `of` parts, counted from 1; `None` if there is no such part.
+    pub fn new(number: u64, of: u64) -> Option<Self> {
+        (1..=of).contains(&number).then_some(Self { number, of })
+    }
+
+    /// Its place among the parts, from 1, and how many parts there are.
+    pub fn numbers(self) -> (u64, u64) {
+        (self.number, self.of)
+    }
+
+    /// How many of `all` runs are in it.
+    pub fn runs(self, all: u64) -> u64 {
+        all.saturating_sub(self.number - 1).div_ceil(self.of)
+    }
+}
+
+/// How to run a plan.
+#[derive(Clone, Copy, Debug)]
+pub struct Jobs<'j> {
+    /// How many runs at once.
+    pub threads: usize,
+    /// Which of the runs.
+    pub part: Part,
+    /// Where captures go, if the scenario asks for any.
+    pub captures: Option<&'j Path>,
+    /// The runs that are finished already, and where to write those that will be.
+    pub journal: Option<&'j Journal>,
+}
+
 /// Runs all of `plan` on `threads` threads. Captures go to files in `captures`, if the scenario asks for any.
 ///
-/// The document does not depend on `threads`. If `monitor` is cancelled it holds the runs that are finished, and
-/// says so.
-///
 /// # Errors
-/// What cannot be built or written, in one line.
+/// As [`run_jobs`].
 pub fn run(
     plan: &Plan,
     threads: usize,
     captures: Option<&Path>,
     monitor: &Monitor,
 ) -> Result<Document, String> {
-    let jobs = plan.cases.len() as u64 * plan.repeats;
-    let virtual_time = |case: &Case| case.scenario.duration.as_nanos().saturating_mul(plan.repeats);
-    monitor.begin(jobs as usize, plan.cases.iter().map(virtual_time).fold(0, u64::saturating_add));
-    let bounds: Vec<Bounds> = plan.cases.iter().map(|_| Bounds::default()).collect();
+    run_jobs(plan, &Jobs { threads, part: Part::ALL, captures, journal: None }, monitor)
+}
 
-    let next = AtomicUsize::new(0);
+/// Runs a part of `plan`, but for what the journal holds.
+///
+/// The document depends neither on the number of threads nor on what was in the journal. If `monitor` is cancelled it
+/// holds the runs that are finished, and says so.
+///
+/// # Errors
+/// What cannot be built or written, in one line.
+pub fn run_jobs(plan: &Plan, jobs: &Jobs<'_>, monitor: &Monitor) -> Result<Document, String> {
+    let runs = jobs.part.runs(plan.cases.len() as u64 * plan.repeats);
+    let place = |number: u64| {
+        let number = jobs.part.number - 1 + number * jobs.part.of;
+        ((number / plan.repeats) as usize, number % plan.repeats)
+    };
+    let virtual_time = |number| plan.cases[place(number).0].scenario.duration.as_nanos();
+    monitor.begin(runs as usize, (0..runs).map(virtual_time).fold(0, u64::saturating_add));
+    let cases: Vec<(Bounds, OnceLock<Identity>)> = plan.cases.iter().map(|_| Default::default()).collect();
+    let one = |number: u64| -> Result<Option<Run>, String> {
+        let (place, repeat) = place(number);
+        let (case, (bounds, identity)) = (&plan.cases[place], &cases[place]);
+        let identity = jobs.journal.map(|journal| {
+            (journal, identity.get_or_init(|| journal.identities().case(case)).repeat(repeat))
+        });
+        if let Some(run) = identity.and_then(|(journal, identity)| journal.find(identity)) {
+            monitor.advance(case.scenario.duration);
+            return Ok(Some(run));
+        }
+        let capture = jobs.captures.map(|dir| dir.join(format!("case-{place:03}-repeat-{repeat:03}.pcapng")));
+        let run = run_one(case, repeat, bounds, capture, monitor)?;
+        if let (Some((journal, identity)), Some(run)) = (identity, &run) {
+            journal.add(identity, run)?;
+        }
+        Ok(run)
+    };
+
+    let next = AtomicU64::new(0);
     let results: Mutex<Vec<(u64, Result<Run, String>)>> = Mutex::new(Vec::new());
     let work = || {
         while !monitor.is_cancelled() {
-            let number = next.fetch_add(1, Ordering::Relaxed) as u64;
-            if number >= jobs {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= runs {
                 break;
             }
-            let (case, repeat) = ((number / plan.repeats) as usize, number % plan.repeats);
-            let capture = captures.map(|dir| dir.join(format!("case-{case:03}-repeat-{repeat:03}.pcapng")));
-            let result = run_one(&plan.cases[case], repeat, &bounds[case], capture, monitor);
-            if let Some(result) = result.transpose() {
+            if let Some(result) = one(number).transpose() {
                 if result.is_err() {
                     monitor.cancel();
                 }
@@ -67,7 +135,7 @@ pub fn run(
         }
     };
     std::thread::scope(|scope| {
-        let threads = threads.min(MAX_THREADS).min(jobs as usize);
+        let threads = jobs.threads.min(MAX_THREADS).min(runs as usize);
         for _ in 1..threads {
             // Where the system gives no more threads, those there are do the work.
             if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
@@ -79,10 +147,10 @@ pub fn run(
 
     let mut results = results.into_inner().expect("no thread panics with the lock held");
     results.sort_by_key(|&(number, _)| number);
-    let runs: Vec<Run> = results.into_iter().map(|(_, result)| result).collect::<Result<_, _>>()?;
-    let interrupted = (runs.len() as u64) < jobs;
-    let summary = summarise(&runs, &plan.published);
-    Ok(Document { scenario: plan.title.clone(), runs, summary, interrupted })
+    let done: Vec<Run> = results.into_iter().map(|(_, result)| result).collect::<Result<_, _>>()?;
+    let interrupted = (done.len() as u64) < runs;
+    let summary = summarise(&done, &plan.published);
+    Ok(Document { scenario: plan.title.clone(), runs: done, summary, interrupted })
 }
 
 /// One repeat of one case; `None` if it was cut short.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hopcast_core::{Bytes, Duration, Fraction, Instant, Rate};
 use hopcast_link::{Change, Duplex, Jitter, Loss, Queue, QueueLimit};
-use hopcast_twin::scenario::model::{Action, App, Capture, Layer, LinkModel, Plan, Scenario, Span};
+use hopcast_twin::scenario::model::{Action, App, Arrivals, Capture, Layer, LinkModel, Plan, Scenario, Span};
 use hopcast_twin::scenario::{self, Diagnostic, Overrides};
 
 fn scenarios() -> PathBuf {
@@ -203,7 +203,8 @@ flows: [{ name: late, from: n0, to: n2, over: udp, app: { cbr: { rate: saturate,
     assert_eq!(scenario.events[1].action, Action::Link { link: 1, from: Some(1), change: rate });
     assert_eq!(scenario.events[3].action, Action::Link { link: 0, from: Some(0), change: Change::Down });
     let stop = Some(Instant::ZERO + Duration::from_secs(9));
-    let cbr = App::Cbr { rate: None, size: Bytes::new(1472), span: Span { start: None, stop } };
+    let arrivals = Arrivals::default();
+    let cbr = App::Cbr { rate: None, size: Bytes::new(1472), arrivals, span: Span { start: None, stop } };
     assert_eq!(scenario.flows[0].app, cbr);
 }
 

@@ -1,6 +1,7 @@
 //! The commands, one a file.
 
 pub(crate) mod check;
+pub(crate) mod export;
 pub(crate) mod protocols;
 pub(crate) mod report;
 pub(crate) mod run;

@@ -1,15 +1,93 @@
-//! `hopcast report`: a run directory's report, again.
+//! `hopcast report`: a run directory's report, again; the shards of a sweep, joined; or two runs, compared.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use hopcast_report::{read_run_directory, write_run_directory};
+use hopcast_report::comparison::{self, Comparison};
+use hopcast_report::{RunDirectory as Read, join, read_run_directory, write_run_directory};
 
-use crate::{Failure, Format, output};
+use crate::output::{self, RunDirectory};
+use crate::{Choice, Failure, Format};
 
-pub(crate) fn report(dir: &Path, format: Format) -> Result<(), Failure> {
-    let run = read_run_directory(dir).map_err(Failure::input)?;
-    write_run_directory(dir, &run.document, &run.topology, run.manifest).map_err(Failure::run)?;
-    output::print(&run.document, format)?;
+pub(crate) fn report(
+    dirs: &[PathBuf],
+    out: Option<&Path>,
+    format: Format,
+    choice: &Choice,
+) -> Result<(), Failure> {
+    let runs: Vec<Read> =
+        dirs.iter().map(|dir| read_run_directory(dir)).collect::<Result<_, _>>().map_err(Failure::input)?;
+    let names: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
+    match <[Read; 1]>::try_from(runs) {
+        Ok([run]) => {
+            let dir = RunDirectory::take(Some(out.unwrap_or(&dirs[0])), "")?;
+            show(&run, dir.path(), format, choice)
+        }
+        Err(runs) if runs.iter().all(|run| run.shard().is_some()) => {
+            let joined = join(runs, &names).map_err(Failure::input)?;
+            let file = joined.manifest["scenario_file"].as_str().map(Path::new);
+            let name = file.and_then(Path::file_stem).and_then(|stem| stem.to_str()).unwrap_or("joined");
+            let dir = RunDirectory::take(out, name)?;
+            join_journals(dirs, &dir)?;
+            show(&joined, dir.path(), format, choice)
+        }
+        Err(runs) => match <[Read; 2]>::try_from(runs) {
+            Ok(runs) => compare(&runs, dirs, out, format),
+            Err(runs) => Err(Failure::input(several(&runs, &names))),
+        },
+    }
+}
+
+fn show(run: &Read, dir: &Path, format: Format, choice: &Choice) -> Result<(), Failure> {
+    let flows = run.document.runs.first().map(|run| &run.flows);
+    let flows: Vec<&str> = flows.into_iter().flatten().map(|flow| flow.name.as_str()).collect();
+    output::check(format, choice, run.document.runs.len(), &flows)?;
+    write_run_directory(dir, &run.document, &run.topology, run.manifest.clone()).map_err(Failure::run)?;
+    output::print(&run.document, format, choice)?;
     eprintln!("report: {}", dir.join("report.html").display());
     Ok(())
+}
+
+/// Puts the shards' finished runs together, so that the joined sweep can be added to.
+fn join_journals(dirs: &[PathBuf], into: &RunDirectory) -> Result<(), Failure> {
+    let path = into.journal();
+    let failed = |error| Failure::run(format!("{}: {error}", path.display()));
+    let mut journal = Vec::new();
+    for dir in dirs {
+        // A shard of captures has none.
+        journal.extend(fs::read(dir.join(output::JOURNAL)).unwrap_or_default());
+    }
+    fs::write(&path, journal).map_err(failed)
+}
+
+fn compare(runs: &[Read; 2], dirs: &[PathBuf], out: Option<&Path>, format: Format) -> Result<(), Failure> {
+    let [a, b] = runs;
+    let names = [&dirs[0], &dirs[1]].map(|dir| dir.display().to_string());
+    let comparison = Comparison::new([&a.document, &b.document], names);
+    let text = match format {
+        Format::Table => comparison::table(&comparison, output::terminal()).into_bytes(),
+        Format::Json => output::json(&comparison)?,
+        Format::Csv | Format::Iperf3 => {
+            return Err(Failure::input("a comparison is printed with --format table or --format json"));
+        }
+    };
+    let dir = out.unwrap_or(&dirs[1]);
+    let page = dir.join("comparison.html");
+    let failed = |error| Failure::run(format!("{}: {error}", page.display()));
+    fs::create_dir_all(dir).map_err(failed)?;
+    fs::write(&page, comparison::page(&comparison, [&a.manifest, &b.manifest])).map_err(failed)?;
+    output::write(text)?;
+    eprintln!("comparison: {}", page.display());
+    Ok(())
+}
+
+/// Why these directories can be neither joined nor compared.
+fn several(runs: &[Read], names: &[String]) -> String {
+    let whole = runs.iter().zip(names).find(|(run, _)| run.shard().is_none()).map(|(_, name)| name);
+    match whole {
+        Some(name) if runs.iter().any(|run| run.shard().is_some()) => {
+            format!("{name}: expected a shard like the others, found a whole run")
+        }
+        _ => format!("expected one run, two to compare or the shards of one, found {} runs", runs.len()),
+    }
 }

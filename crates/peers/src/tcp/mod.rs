@@ -73,6 +73,7 @@
 mod ack;
 mod aggregation;
 mod bbr;
+mod blind;
 pub mod config;
 mod congestion;
 mod connection;
@@ -81,6 +82,8 @@ mod cubic;
 mod handshake;
 mod hystart;
 mod input;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) mod lent;
 mod long_term;
 mod minmax;
 mod output;
@@ -111,4 +114,6 @@ mod window;
 mod wire;
 
 pub use config::{Config, Congestion};
+pub(crate) use blind::{Acked, BlindBbr};
+pub(crate) use rate::Snapshot;
 pub use tcp::Tcp;

@@ -24,7 +24,7 @@ pub(super) struct DeliveryRate {
 
 /// What a packet notes when it is sent.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Snapshot {
+pub(crate) struct Snapshot {
     delivered: u64,
     delivered_at: Instant,
     first_sent_at: Instant,
@@ -33,7 +33,7 @@ pub(super) struct Snapshot {
 
 /// What one acknowledgement says about the packet it delivers that was sent last.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Newest {
+pub(crate) struct Newest {
     newest: Option<(Instant, u64, Snapshot)>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct RateSample {
 
 impl Newest {
     /// Notes that the packet that ends at `end` and was last sent at `sent_at` has been delivered.
-    pub(super) fn note(&mut self, sent_at: Instant, end: u64, snapshot: Snapshot) {
+    pub(crate) fn note(&mut self, sent_at: Instant, end: u64, snapshot: Snapshot) {
         if self.newest.is_none_or(|(at, other, _)| (sent_at, end) > (at, other)) {
             self.newest = Some((sent_at, end, snapshot));
         }

@@ -9,18 +9,24 @@ use crate::plot::canvas::escape;
 
 /// What the manifest's keys are called on the page, in the order in which they stand there; the command comes before
 /// them all, and what has no name here after them.
-const LABELS: [(&str, &str); 10] = [
+const LABELS: [(&str, &str); 13] = [
     ("scenario_file", "Scenario"),
     ("scenario_sha256", "SHA-256 of the scenario"),
+    ("shard", "Shard"),
     ("seed", "Seed"),
     ("cases", "Cases"),
     ("repeats", "Repeats of each"),
+    ("shards", "Joined from shards"),
     ("hopcast", "hopcast version"),
+    ("sources", "Hash of its sources"),
     ("finished", "Finished"),
     ("took_s", "Took"),
     ("cpu", "Processor"),
     ("kernel", "Kernel"),
 ];
+
+/// Characters of a scenario that the page shows at most.
+const SCENARIO: usize = 100_000;
 
 /// The part of the page on how to repeat the run; empty if the manifest is.
 pub(super) fn provenance(manifest: &Value) -> String {
@@ -31,20 +37,23 @@ pub(super) fn provenance(manifest: &Value) -> String {
     if let Some(command) = entries.get("command").and_then(Value::as_str) {
         let _ = writeln!(
             out,
-            "<pre tabindex=\"0\" role=\"region\" aria-label=\"Command\"><code>{}</code></pre>",
+            "<pre class=\"copy\" tabindex=\"0\" role=\"region\" aria-label=\"Command\"><code>{}</code></pre>",
             escape(command)
         );
+    }
+    if let Some(scenario) = entries.get("scenario").and_then(Value::as_str) {
+        out.push_str(&self::scenario(scenario));
     }
     out.push_str("<dl>\n");
     let known = LABELS.iter().filter_map(|(key, label)| Some((*key, *label, entries.get(*key)?)));
     let named = |key: &str| LABELS.iter().any(|(known, _)| *known == key);
-    let text_command = |key: &str, value: &Value| key == "command" && value.is_string();
-    let others = entries.iter().filter(|(key, value)| !named(key) && !text_command(key, value));
+    let above = |key: &str, value: &Value| matches!(key, "command" | "scenario") && value.is_string();
+    let others = entries.iter().filter(|(key, value)| !named(key) && !above(key, value));
     for (key, label, value) in known.chain(others.map(|(key, value)| (key.as_str(), key.as_str(), value))) {
         if value.is_null() {
             continue;
         }
-        let mono = if key == "scenario_sha256" { " class=\"hash\"" } else { "" };
+        let mono = if matches!(key, "scenario_sha256" | "sources") { " class=\"hash\"" } else { "" };
         let _ = writeln!(
             out,
             "<div><dt>{}</dt><dd{mono}>{}</dd></div>",
@@ -55,6 +64,19 @@ pub(super) fn provenance(manifest: &Value) -> String {
     out + "</dl>\n"
 }
 
+/// The file as it was when it was run.
+fn scenario(text: &str) -> String {
+    // A line break is no character to be made visible, as others that control something are.
+    let lines = |text: &str| text.lines().map(escape).collect::<Vec<_>>().join("\n");
+    let end = text.char_indices().nth(SCENARIO).map_or(text.len(), |(end, _)| end);
+    let rest = if end < text.len() { "\n… <code>manifest.json</code> has the rest." } else { "" };
+    format!(
+        "<details><summary>The scenario file, as it was run</summary>\n\
+         <pre class=\"copy\" tabindex=\"0\" role=\"region\" aria-label=\"Scenario\"><code>{}</code></pre>{rest}\n</details>\n",
+        lines(&text[..end])
+    )
+}
+
 fn shown(key: &str, value: &Value) -> String {
     match (key, value) {
         ("took_s", Value::Number(seconds)) => seconds.as_f64().map_or_else(|| seconds.to_string(), duration),
@@ -62,6 +84,7 @@ fn shown(key: &str, value: &Value) -> String {
         ("finished", Value::String(time)) if time.ends_with('Z') => {
             format!("{} UTC", time.trim_end_matches('Z').replacen('T', " ", 1))
         }
+        ("shard", shard) => format!("{} of {}", shard["number"], shard["of"]),
         (_, Value::String(text)) => text.clone(),
         (_, other) => other.to_string(),
     }
@@ -105,5 +128,13 @@ mod tests {
         assert!(page.contains("<dt>nested</dt><dd>{&quot;a&quot;:1}</dd>"));
         assert!(!page.contains("Processor") && !page.contains("<dt>command"));
         assert_eq!(provenance(&json!({})), "");
+    }
+
+    #[test]
+    fn the_scenario_keeps_its_lines_and_is_only_text() {
+        let page =
+            provenance(&json!({ "scenario": "title: <x>\nseed: 1\n", "shard": { "number": 2, "of": 3 } }));
+        assert!(page.contains("<code>title: &lt;x&gt;\nseed: 1</code>"), "{page}");
+        assert!(page.contains("<dt>Shard</dt><dd>2 of 3</dd>"), "{page}");
     }
 }

@@ -20,4 +20,68 @@ document.addEventListener("DOMContentLoaded", () => {
     select.addEventListener("change", () => { choose(select.dataset.key, select.value); show(); });
   }
   show();
+  for (const table of document.querySelectorAll("table.sortable")) sortable(table);
+  for (const text of document.querySelectorAll(".copy")) copyable(text);
+  // What is folded on a screen is not on paper.
+  let folded = [];
+  addEventListener("beforeprint", () => {
+    folded = [...document.querySelectorAll("details:not([open])")];
+    for (const details of folded) details.open = true;
+  });
+  addEventListener("afterprint", () => { for (const details of folded) details.open = false; });
 });
+
+// A heading becomes a button: up, down, and as it was.
+function sortable(table) {
+  const body = table.tBodies[0], rows = [...body.rows], heads = [...table.tHead.rows[0].cells];
+  if (rows.length < 2) return;
+  const words = new Intl.Collator(undefined, { numeric: true });
+  const read = (row, column) => {
+    const cell = row.cells[column], text = cell.firstChild?.textContent.trim() ?? "";
+    if (!heads[column].classList.contains("number")) return { text };
+    // What stands behind the first number is its interval; "<0.001" is as good as that.
+    const number = parseFloat(text.replace(/[,<>+]/g, ""));
+    return { text, number };
+  };
+  const compare = (a, b, column, way) => {
+    const [one, two] = [read(a, column), read(b, column)];
+    if (one.number === undefined) return way * words.compare(one.text, two.text);
+    // Where there is nothing, it stands last either way.
+    if (isNaN(one.number) || isNaN(two.number)) return isNaN(one.number) - isNaN(two.number);
+    return way * (one.number - two.number);
+  };
+  heads.forEach((head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const next = { none: "ascending", ascending: "descending", descending: "none" }[head.getAttribute("aria-sort") ?? "none"];
+      for (const other of heads) other.removeAttribute("aria-sort");
+      if (next !== "none") head.setAttribute("aria-sort", next);
+      table.classList.toggle("sorted", next !== "none");
+      const way = next === "descending" ? -1 : 1;
+      body.append(...(next === "none" ? rows : [...rows].sort((a, b) => compare(a, b, column, way))));
+    });
+  });
+}
+
+// A button beside a text that takes it to the clipboard, or at least selects it.
+function copyable(text) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copies";
+  button.textContent = "Copy";
+  button.setAttribute("aria-label", `Copy: ${text.getAttribute("aria-label")}`);
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(text.textContent);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(text);
+      button.textContent = document.execCommand("copy") ? "Copied" : "Selected";
+    }
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  });
+  text.before(button);
+}

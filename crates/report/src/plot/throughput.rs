@@ -1,13 +1,13 @@
-//! Goodput over the first swept number, with intervals and published figures.
+//! Goodput over the first swept number, with intervals and published figures; and likewise whatever else was published.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hopcast_twin::results::{Mean, Summary};
+use hopcast_twin::results::Summary;
 
 use super::canvas::{Canvas, Ink};
 use super::chart::{Axis, Entry, Frame, Key, chart, thinned};
 use super::{Plot, SECTION_PLOTS, Section, Size, describe, drawn};
-use crate::figure::{figure, telling_interval};
+use crate::figure::{Better, MEASURES, Measure, figure, telling_interval};
 use crate::number::plain;
 use crate::study::{Order, Placed, Study, distinct, grouped, value};
 
@@ -16,17 +16,32 @@ const POINTS: usize = 400;
 /// Marks, with their intervals, that a line has at most.
 const MARKS: usize = 100;
 
-/// One picture for each group of flows and setting of the parameters that are on no axis; and how many more there
-/// would be.
+/// Of goodput and of each other figure that something was published of, a picture for each group of flows and setting of
+/// the parameters that are on no axis; and how many more there would be.
 pub(crate) fn plots(study: &Study<'_>) -> (Vec<Plot>, usize) {
     let across = Across::new(study);
+    let published = |measure: &&Measure| {
+        measure.better != Better::Neither
+            && study.rows.iter().any(|row| row.summary.published.contains_key(measure.name))
+    };
+    let measures: Vec<&Measure> =
+        MEASURES.iter().filter(|measure| measure.rank == 0 || published(measure)).collect();
+    let several = measures.len() > 1;
+    let all = measures.into_iter().map(|measure| plots_of(study, &across, measure, several));
+    all.fold((Vec::new(), 0), |(mut plots, left_out), (more, also_left_out)| {
+        plots.extend(more);
+        (plots, left_out + also_left_out)
+    })
+}
+
+fn plots_of(study: &Study<'_>, across: &Across, measure: &Measure, several: bool) -> (Vec<Plot>, usize) {
     let others: Vec<&String> =
         study.conditions().filter(|path| Some(*path) != across.path.as_ref()).collect();
     let setting = |row: &Placed<'_>| -> Vec<String> {
         others.iter().map(|path| value(&row.summary.parameters, path)).collect()
     };
     let measured = |row: &&Placed<'_>| {
-        row.summary.published.contains_key("goodput_mbps") || figure(row.summary, "goodput_mbps").is_some()
+        row.summary.published.contains_key(measure.name) || figure(row.summary, measure.name).is_some()
     };
     let mut settings = Order::of([]);
     let mut there: BTreeMap<(usize, usize), Vec<&Placed<'_>>> = BTreeMap::new();
@@ -37,6 +52,9 @@ pub(crate) fn plots(study: &Study<'_>) -> (Vec<Plot>, usize) {
     let pairs: BTreeSet<(usize, usize)> = there.keys().copied().collect();
     let picture = |(group, chosen): &(usize, usize)| {
         let mut keys = Vec::new();
+        if several {
+            keys.push(("figure", measure.title.to_owned()));
+        }
         if settings.len() > 1 {
             let parts = others.iter().zip(&settings[*chosen]);
             let parts = parts.map(|(path, value)| format!("{} {value}", study.short_name(path)));
@@ -45,8 +63,8 @@ pub(crate) fn plots(study: &Study<'_>) -> (Vec<Plot>, usize) {
         if study.groups.len() > 1 {
             keys.push(("flow", study.groups[*group].clone()));
         }
-        let (marks, x) = across.place(study, &there[&(*group, *chosen)]);
-        picture(study, *group, &keys, &marks, &x)
+        let (marks, x) = across.place(study, measure, &there[&(*group, *chosen)]);
+        picture(study, measure, *group, &keys, &marks, &x)
     };
     let plots: Vec<Plot> = drawn(&pairs, SECTION_PLOTS, 4).iter().map(picture).collect();
     let left_out = pairs.len() - plots.len();
@@ -81,12 +99,12 @@ impl Across {
     }
 
     /// The marks of these rows, and their axis.
-    fn place(&self, study: &Study<'_>, rows: &[&Placed<'_>]) -> (Vec<Mark>, Axis) {
+    fn place(&self, study: &Study<'_>, measure: &Measure, rows: &[&Placed<'_>]) -> (Vec<Mark>, Axis) {
         let mut lines = Order::of([]);
         let mark = |row: &&Placed<'_>| {
             let turn = lines.insert(row.line) as f64;
             let at = |path: &String| self.places.get(&value(&row.summary.parameters, path)).copied();
-            Mark::new(row.summary, row.line, self.path.as_ref().and_then(at).unwrap_or(turn))
+            Mark::new(row.summary, measure, row.line, self.path.as_ref().and_then(at).unwrap_or(turn))
         };
         let marks = rows.iter().map(mark).collect();
         let mut places: Vec<(f64, &String)> = self.places.iter().map(|(value, at)| (*at, value)).collect();
@@ -107,22 +125,30 @@ impl Across {
 struct Mark {
     line: usize,
     x: f64,
-    ours: Option<Mean>,
+    ours: Option<f64>,
     /// Half the width of its interval.
     ci95: Option<f64>,
     published: Option<f64>,
 }
 
 impl Mark {
-    fn new(summary: &Summary, line: usize, x: f64) -> Self {
-        let ours = figure(summary, "goodput_mbps");
-        let ci95 = ours.and_then(|ours| telling_interval(ours, false));
-        Self { line, x, ours, ci95, published: summary.published.get("goodput_mbps").copied() }
+    fn new(summary: &Summary, measure: &Measure, line: usize, x: f64) -> Self {
+        let found = figure(summary, measure.name);
+        let ci95 = found.and_then(|found| telling_interval(found, measure.unit == "%"));
+        let published = summary.published.get(measure.name);
+        Self {
+            line,
+            x,
+            ours: found.map(|found| found.mean * measure.scale),
+            ci95: ci95.map(|ci95| ci95 * measure.scale),
+            published: published.map(|published| published * measure.scale),
+        }
     }
 }
 
 fn picture(
     study: &Study<'_>,
+    measure: &Measure,
     group: usize,
     keys: &[(&'static str, String)],
     marks: &[Mark],
@@ -130,7 +156,7 @@ fn picture(
 ) -> Plot {
     let repeated = marks.iter().any(|mark| mark.ci95.is_some());
     let published = marks.iter().any(|mark| mark.published.is_some());
-    let mut caption = format!("Goodput of {}", study.groups[group]);
+    let mut caption = format!("{} of {}", capitalised(measure.title), study.groups[group]);
     if !matches!(x.title.as_str(), "protocol" | "flow") {
         caption.push_str(&format!(" over {}", x.title.split(" [").next().unwrap_or_default()));
     }
@@ -147,17 +173,18 @@ fn picture(
     }
     caption.push('.');
     let tops = marks.iter().flat_map(|mark| {
-        let ours = mark.ours.map(|ours| ours.mean + mark.ci95.unwrap_or(0.0));
+        let ours = mark.ours.map(|ours| ours + mark.ci95.unwrap_or(0.0));
         ours.into_iter().chain(mark.published)
     });
-    let y = Axis::from_zero("goodput [Mbit/s]".into(), tops);
+    let y = Axis::from_zero(format!("{} [{}]", measure.title, measure.unit), tops);
     let legend = || {
         let ours =
             lines.iter().map(|(line, _)| Entry { text: study.lines[*line].clone(), key: Key::Marked(*line) });
         let published = published.then(|| Entry { text: "published".into(), key: Key::Hollow });
         ours.chain(published).collect::<Vec<_>>()
     };
-    let stem = format!("throughput {} {}", study.groups[group], describe(keys));
+    let kind = if measure.rank == 0 { "throughput" } else { "figure" };
+    let stem = format!("{kind} {} {}", study.groups[group], describe(keys));
     let paint = |size: Size| {
         chart(size, &caption, (x, &y), &legend(), |canvas, frame| {
             for (line, marks) in &lines {
@@ -171,13 +198,13 @@ fn picture(
 fn draw_line(canvas: &mut Canvas<'_>, frame: &Frame<'_>, style: usize, marks: &[&Mark]) {
     let mut marks = marks.to_vec();
     marks.sort_by(|a, b| a.x.total_cmp(&b.x));
-    let means = marks.iter().filter_map(|mark| Some(frame.place(mark.x, mark.ours?.mean)));
+    let means = marks.iter().filter_map(|mark| Some(frame.place(mark.x, mark.ours?)));
     let points = thinned(&means.collect::<Vec<_>>(), POINTS);
     if points.len() > 1 {
         canvas.path(&points, Ink::Dashed(style), 2.0);
     }
     let marks: Vec<&Mark> = marks.iter().step_by(marks.len().div_ceil(MARKS).max(1)).copied().collect();
-    let bar = |mark: &&Mark| Some((mark.x, mark.ours?.mean, mark.ci95?));
+    let bar = |mark: &&Mark| Some((mark.x, mark.ours?, mark.ci95?));
     for (x, mean, ci95) in marks.iter().filter_map(bar) {
         let (low, high) = (frame.place(x, mean - ci95), frame.place(x, mean + ci95));
         canvas.path(&[low, high], Ink::Line(style), 1.4);
@@ -190,9 +217,14 @@ fn draw_line(canvas: &mut Canvas<'_>, frame: &Frame<'_>, style: usize, marks: &[
             canvas.mark(frame.place(mark.x, published), style, 6.5, true);
         }
         if let Some(ours) = mark.ours {
-            canvas.mark(frame.place(mark.x, ours.mean), style, 4.0, false);
+            canvas.mark(frame.place(mark.x, ours), style, 4.0, false);
         }
     }
+}
+
+fn capitalised(title: &str) -> String {
+    let mut letters = title.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 fn ordinal(number: usize) -> String {

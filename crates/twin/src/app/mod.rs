@@ -8,8 +8,11 @@ mod datagrams;
 mod echo;
 mod file;
 mod pace;
+mod piece;
 mod seen;
+mod short_flows;
 mod stream;
+mod video;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, LazyLock};
@@ -20,7 +23,10 @@ pub(crate) use datagrams::{DatagramSink, DatagramSource};
 pub(crate) use echo::{DatagramEcho, MessageClient, StreamEcho, Transport};
 pub(crate) use file::{FileReceiver, FileSender};
 pub(crate) use pace::Pace;
+pub(crate) use piece::PIECE_HEADER;
+pub(crate) use short_flows::{PORTS, ShortFlowSink, ShortFlowSource, Sizes};
 pub(crate) use stream::{Contents, StreamSink, StreamSource};
+pub(crate) use video::{Carriage, FrameAssembler, FrameLog, FrameSource, FrameStreamSink, VideoSender};
 
 /// The two ends of a flow, as one of them sees them.
 #[derive(Clone, Copy, Debug)]

@@ -29,15 +29,26 @@ impl Contents {
     }
 
     /// The longest run of bytes at `offset` that lies in one piece; empty at the end.
-    fn at(&self, offset: u64) -> &[u8] {
+    pub(super) fn at(&self, offset: u64) -> &[u8] {
         let start = (offset % (self.bytes.len() as u64).max(1)) as usize;
         let left = self.len.map_or(u64::MAX, |len| len - offset);
         let piece = &self.bytes[start..];
         &piece[..usize::try_from(left).unwrap_or(usize::MAX).min(piece.len())]
     }
 
+    /// Copies what stands at `offset` and after it.
+    pub(super) fn copy(&self, mut offset: u64, mut into: &mut [u8]) {
+        while !into.is_empty() {
+            let piece = self.at(offset);
+            let len = piece.len().min(into.len());
+            into[..len].copy_from_slice(&piece[..len]);
+            offset += len as u64;
+            into = &mut into[len..];
+        }
+    }
+
     /// Whether `data` is what stands at `offset`.
-    fn matches(&self, mut offset: u64, mut data: &[u8]) -> bool {
+    pub(super) fn matches(&self, mut offset: u64, mut data: &[u8]) -> bool {
         while !data.is_empty() {
             if self.len.is_some_and(|len| offset >= len) {
                 return false;
@@ -236,7 +247,7 @@ pub(crate) struct StreamSink {
 }
 
 /// How far the transport may run ahead of the reading application; it reads at once, so this never binds.
-const READ_AHEAD: u64 = 64 << 20;
+pub(super) const READ_AHEAD: u64 = 64 << 20;
 
 impl StreamSink {
     pub(crate) fn new(contents: Contents, meter: SharedMeter, transmissions: Transmissions) -> Self {

@@ -8,12 +8,10 @@ use hopcast_core::{Instant, Rate};
 use hopcast_link::{
     Change, Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, Queue, QueueLimit,
 };
-use hopcast_peers::{kcp, tcp};
+use hopcast_peers::{hop_arq, kcp, quic, tcp};
 
 use super::capacity::{Capacities, mean_loss};
-use super::model::{
-    Action, App, Capture, Case, Event, Flow, FlowId, Layer, LinkModel, NodeId, Plan, Scenario, Span,
-};
+use super::model::{Action, Capture, Case, Event, Flow, FlowId, Layer, LinkModel, NodeId, Plan, Scenario};
 use super::paths::Paths;
 
 /// More nodes, links, events or flows than this are summed up.
@@ -249,7 +247,7 @@ fn write_flows(out: &mut String, scenario: &Scenario) -> fmt::Result {
     let capacities = Capacities::of(scenario);
     let mut paths = Paths::new(scenario.nodes.len(), &scenario.links);
     for flow in scenario.flows.iter().take(MOST_LISTED) {
-        let Flow { name, from, to, protocol, app: sent, ipv6, .. } = flow;
+        let Flow { name, from, to, protocol, app, ipv6, .. } = flow;
         // Of several receivers the farthest, and the one that can have the least.
         let cuts = to.iter().filter_map(|&to| capacities.between(*from, to));
         let cut = match cuts.min_by(f64::total_cmp) {
@@ -265,7 +263,7 @@ fn write_flows(out: &mut String, scenario: &Scenario) -> fmt::Result {
         let (from, to) = (&scenario.nodes[*from].name, names.join(", "));
         let ip = if *ipv6 { ", IPv6" } else { "" };
         let ways = if flow.paths > 1 { format!(", {} ways", flow.paths) } else { String::new() };
-        writeln!(out, "  {name}: {from} to {to} over {protocol}{ip}{ways}: {}", app(sent))?;
+        writeln!(out, "  {name}: {from} to {to} over {protocol}{ip}{ways}: {app}")?;
         let stack = stack(flow);
         if stack != *protocol {
             writeln!(out, "    stack: {stack}")?;
@@ -290,6 +288,8 @@ fn layer(layer: &Layer) -> String {
         Layer::Tunnel => "tunnel".to_owned(),
         Layer::Tcp(config) => tcp_layer("tcp", config),
         Layer::Kcp(config) => kcp_layer(config),
+        Layer::Quic(config) => quic_layer(config),
+        Layer::HopArq(config) => hop_arq_layer(config),
         Layer::Split(config) => tcp_layer("split", config),
         Layer::Bats(config) if config.delivery == bats::Delivery::Reliable => bats_layer("brtp", config),
         Layer::Bats(config) => bats_layer("btp", config),
@@ -374,6 +374,28 @@ fn kcp_layer(config: &kcp::Config) -> String {
     described.text()
 }
 
+fn hop_arq_layer(config: &hop_arq::Config) -> String {
+    let usual = hop_arq::Config::default();
+    let mut described = Described("hop-arq".to_owned(), Vec::new());
+    let (receive, send) = (config.receive_buffer, config.send_buffer);
+    described.option("receive-buffer", receive != usual.receive_buffer, &receive);
+    described.option("send-buffer", send != usual.send_buffer, &send);
+    described.text()
+}
+
+fn quic_layer(config: &quic::Config) -> String {
+    let name = match config.congestion {
+        quic::Congestion::Cubic => "quic",
+        quic::Congestion::Bbr => "quic-bbr",
+    };
+    let usual = quic::Config::default();
+    let mut described = Described(name.to_owned(), Vec::new());
+    let window = config.receive_window;
+    described.option("receive-window", window != usual.receive_window, &window);
+    described.option("idle-timeout", config.idle_timeout != usual.idle_timeout, &config.idle_timeout);
+    described.text()
+}
+
 fn tcp_layer(kind: &str, config: &tcp::Config) -> String {
     let name = match config.congestion {
         tcp::Congestion::Cubic => "cubic",
@@ -393,30 +415,6 @@ fn tcp_layer(kind: &str, config: &tcp::Config) -> String {
     option("receive-buffer", config.receive_buffer != usual.receive_buffer, &config.receive_buffer);
     option("send-buffer", config.send_buffer != usual.send_buffer, &config.send_buffer);
     described.text()
-}
-
-fn app(app: &App) -> String {
-    match app {
-        App::Cbr { rate, size, span } => {
-            let rate = rate.map_or_else(|| "saturating".to_owned(), |rate| rate.to_string());
-            format!("datagrams of {size}, {rate}, {}", when(span))
-        }
-        App::Bulk { rate, bytes, span } => {
-            let what = bytes.map_or_else(|| "as much as goes".to_owned(), |bytes| format!("{bytes} in bulk"));
-            let rate = rate.map(|rate| format!(", at most {rate}")).unwrap_or_default();
-            format!("{what}{rate}, {}", when(span))
-        }
-        App::File { contents, span } => format!("a file of {} bytes, {}", contents.len(), when(span)),
-        App::Messages { size, every, span } => format!("messages of {size} every {every}, {}", when(span)),
-    }
-}
-
-fn when(span: &Span) -> String {
-    let start = span.start.map_or_else(|| "from its start event".to_owned(), |start| format!("from {start}"));
-    match span.stop {
-        None => start,
-        Some(stop) => format!("{start} to {stop}"),
-    }
 }
 
 /// Each swept path with the values it takes, in the order in which the cases first take them.
@@ -486,7 +484,7 @@ fn notes_of(scenario: &Scenario) -> BTreeSet<String> {
     }
     for (number, flow) in scenario.flows.iter().enumerate() {
         let name = &flow.name;
-        let span = span(&flow.app);
+        let span = flow.app.span();
         let event = starts.get(&number);
         match span.start {
             None if event.is_none() => {
@@ -507,15 +505,6 @@ fn notes_of(scenario: &Scenario) -> BTreeSet<String> {
         }
     }
     notes
-}
-
-fn span(app: &App) -> Span {
-    match app {
-        App::Cbr { span, .. }
-        | App::Bulk { span, .. }
-        | App::File { span, .. }
-        | App::Messages { span, .. } => *span,
-    }
 }
 
 fn names_of(scenario: &Scenario, nodes: &[NodeId]) -> String {

@@ -1,4 +1,4 @@
-//! The files that a scenario is made of and names: includes, contents to send, loss traces.
+//! The files that a scenario is made of and names: includes, contents to send, traces of losses and of videos.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,6 +10,7 @@ use hopcast_link::Loss;
 
 use super::decode::{one_or_list, text};
 use super::diagnostic::Diagnostic;
+use super::video_trace::VideoTrace;
 use super::yaml::{Entry, Kind, Node, Source, Span, parse};
 
 /// The largest scenario file, in bytes.
@@ -24,6 +25,7 @@ const MOST_FILES: usize = 256;
 pub(crate) struct Contents {
     read: BTreeMap<PathBuf, Arc<[u8]>>,
     traces: BTreeMap<PathBuf, Loss>,
+    videos: BTreeMap<PathBuf, VideoTrace>,
 }
 
 impl Contents {
@@ -40,6 +42,18 @@ impl Contents {
         Ok(contents)
     }
 
+    /// The text of the file of a network that `node` names, no larger than a scenario may be.
+    pub(crate) fn scenario_sized(&mut self, node: &Node, key: &str) -> Result<TextFile, Diagnostic> {
+        let path = path(node, key)?;
+        let contents = self.file(node, key)?;
+        if contents.len() as u64 > LARGEST_SCENARIO {
+            let largest = hopcast_core::Bytes::new(LARGEST_SCENARIO);
+            return Err(node.error(format!("`{key}`: `{}` is larger than {largest}", path.display())));
+        }
+        let text = utf8(&contents, &path)?.to_owned();
+        Ok(TextFile { text, source: source(&path) })
+    }
+
     /// The loss trace that `node` names.
     pub(crate) fn trace(&mut self, node: &Node, key: &str) -> Result<Loss, Diagnostic> {
         let path = path(node, key)?;
@@ -54,6 +68,35 @@ impl Contents {
         self.traces.insert(path, trace.clone());
         Ok(trace)
     }
+
+    /// The trace of a video that `node` names.
+    pub(crate) fn video_trace(&mut self, node: &Node, key: &str) -> Result<VideoTrace, Diagnostic> {
+        let path = path(node, key)?;
+        if let Some(trace) = self.videos.get(&path) {
+            return Ok(trace.clone());
+        }
+        let contents = self.file(node, key)?;
+        let trace = VideoTrace::parse(utf8(&contents, &path)?, &path.display().to_string())?;
+        self.videos.insert(path, trace.clone());
+        Ok(trace)
+    }
+}
+
+/// A text with where it came from.
+pub(crate) struct TextFile {
+    pub(crate) text: String,
+    pub(crate) source: Arc<Source>,
+}
+
+impl TextFile {
+    pub(crate) fn yaml(&self) -> Result<Node, Diagnostic> {
+        parse(&self.text, &self.source)
+    }
+}
+
+fn source(path: &Path) -> Arc<Source> {
+    let dir = path.parent().map(Path::to_owned).unwrap_or_default();
+    Arc::new(Source { name: path.display().to_string(), dir, lines: true })
 }
 
 fn path(node: &Node, key: &str) -> Result<PathBuf, Diagnostic> {
@@ -138,8 +181,7 @@ impl Loader {
     }
 
     fn merge(&mut self, path: &Path, text: &str) -> Result<Node, Diagnostic> {
-        let dir = path.parent().map(Path::to_owned).unwrap_or_default();
-        let source = Arc::new(Source { name: path.display().to_string(), dir, lines: true });
+        let source = source(path);
         let mut own = parse(text, &source)?;
         let Some(include) = own.take("include") else {
             return Ok(own);
@@ -157,7 +199,7 @@ impl Loader {
 }
 
 /// `over` on top of `under`: maps are merged key by key, anything else is replaced.
-fn overlay(under: Node, over: Node) -> Node {
+pub(crate) fn overlay(under: Node, over: Node) -> Node {
     match (under, over) {
         (Node { kind: Kind::Map(mut entries), .. }, Node { kind: Kind::Map(others), span }) => {
             for other in others {

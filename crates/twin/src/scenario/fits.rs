@@ -121,7 +121,11 @@ pub(crate) fn saturating(flow: &Flow) -> Option<&'static str> {
         App::Bulk { rate: None, .. } => Some("`bulk`"),
         App::File { .. } => Some("`file`"),
         App::Cbr { rate: None, .. } => Some("`cbr` with `rate: saturate`"),
-        App::Cbr { .. } | App::Bulk { .. } | App::Messages { .. } => None,
+        App::Cbr { .. }
+        | App::Bulk { .. }
+        | App::Messages { .. }
+        | App::Video { .. }
+        | App::ShortFlows { .. } => None,
     }
 }
 
@@ -182,10 +186,15 @@ fn check_size(
     )))
 }
 
-/// The payload of a flow's datagrams, if the file says it: `bulk` and `file` fill what the way takes.
+/// The payload of a flow's datagrams, if the file says it: the others fill what the way takes.
 fn datagram(flow: &Flow) -> Option<u64> {
     match &flow.app {
         App::Cbr { size, .. } | App::Messages { size, .. } if !flow.on_stream() => Some(size.get()),
-        App::Cbr { .. } | App::Messages { .. } | App::Bulk { .. } | App::File { .. } => None,
+        App::Cbr { .. }
+        | App::Messages { .. }
+        | App::Bulk { .. }
+        | App::File { .. }
+        | App::Video { .. }
+        | App::ShortFlows { .. } => None,
     }
 }

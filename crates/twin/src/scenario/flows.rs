@@ -2,28 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use hopcast_core::{Duration, Instant};
-
-use super::decode::{
-    self, Fields, choice, did_you_mean, duration, list, one_or_list, rate, size, some_duration, whole,
-};
+use super::apps::app;
+use super::decode::{self, Fields, did_you_mean, list, one_or_list, whole};
 use super::diagnostic::Diagnostic;
 use super::files::Contents;
 use super::fits::{self, Written};
-use super::model::{App, Flow, FlowId, Layer, NodeId, Span};
+use super::model::{App, Flow, FlowId, Layer, NodeId};
 use super::topology::Topology;
-use super::transports::{Port, Ports, Stack, Variants};
-use super::yaml::{Kind, Node};
+use super::transports::{Stack, Variants};
+use super::yaml::Node;
 
-const APPS: [&str; 4] = ["cbr", "bulk", "file", "messages"];
-/// The largest UDP payload over IPv4.
-const LARGEST_DATAGRAM: u64 = 65_507;
-/// The largest message over a stream: one that buffers can hold.
-const LARGEST_MESSAGE: u64 = 16 << 20;
-/// A unit carries its number and its time.
-const SMALLEST_UNIT: u64 = 16;
 /// How many flows there may be: each has two ports of its own, from 10,000 on.
 const MOST: usize = 25_000;
+/// How many flows of `short-flows` a node may send: each has 1,024 ports of its own, below those of flows.
+const MOST_SHORT_FLOWS: usize = 8;
 /// More disjoint ways than this no network here has.
 const MOST_PATHS: u64 = 8;
 
@@ -61,9 +53,12 @@ impl Flows {
             let over = fields.need("over", "over: tcp-cubic")?;
             let stack = variants.stack(over)?;
             let app_node = fields.need("app", "app: bulk")?;
-            let app = app(app_node, stack.offers, &stack.protocol, contents)?;
+            let app = app(app_node, &stack, contents)?;
             if to.len() > 1 {
                 serves_a_group(to_node, &stack, &app)?;
+            }
+            if matches!(app, App::ShortFlows { .. }) {
+                flows.have_ports_left(from, app_node, topology)?;
             }
             let ipv6 = fields.read("ip", ip_version)?.unwrap_or(false);
             let paths = match fields.get("paths") {
@@ -80,6 +75,18 @@ impl Flows {
         }
         fits::check(&flows.flows, &written, topology)?;
         Ok(flows)
+    }
+
+    /// Whether one more flow of `short-flows` from a node finds ports.
+    fn have_ports_left(&self, from: NodeId, app: &Node, topology: &Topology) -> Result<(), Diagnostic> {
+        let uses_ports = |flow: &&Flow| flow.from == from && matches!(flow.app, App::ShortFlows { .. });
+        if self.flows.iter().filter(uses_ports).count() < MOST_SHORT_FLOWS {
+            return Ok(());
+        }
+        let name = &topology.nodes[from].name;
+        Err(app.error(format!(
+            "`app`: a node sends at most {MOST_SHORT_FLOWS} flows of `short-flows`, this is one more from `{name}`"
+        )))
     }
 
     /// For each node that a flow saturates the links of, one such flow.
@@ -151,8 +158,10 @@ fn serves_a_group(node: &Node, stack: &Stack, app: &App) -> Result<(), Diagnosti
     }
     match app {
         App::Messages { .. } => Err(node
-            .error("`to`: `messages` are echoed by one receiver; several may have `cbr`, `bulk` or `file`")),
-        App::Cbr { .. } | App::Bulk { .. } | App::File { .. } => Ok(()),
+            .error("`to`: `messages` are echoed by one receiver; several may have `cbr`, `bulk`, `file` or `video`")),
+        App::ShortFlows { .. } => Err(node
+            .error("`to`: `short-flows` are streams to one receiver; several may have `cbr`, `bulk`, `file` or `video`")),
+        App::Cbr { .. } | App::Bulk { .. } | App::File { .. } | App::Video { .. } => Ok(()),
     }
 }
 
@@ -173,101 +182,4 @@ fn parts(topology: &Topology) -> Vec<usize> {
         }
     }
     parts.into_labeling()
-}
-
-fn app(node: &Node, offers: Ports, over: &str, contents: &mut Contents) -> Result<App, Diagnostic> {
-    let (app, _, options) = choice(node, "app", &APPS)?;
-    if app == "cbr" && !offers.has(Port::Datagram) {
-        return Err(node.error(format!(
-            "`app`: `cbr` sends datagrams, and `{over}` offers {offers}: use `udp`, or `bulk` or `messages`"
-        )));
-    }
-    let options = options.unwrap_or(node);
-    let what = format!("`{app}`");
-    let fields = |allowed: &[&str]| -> Result<Fields<'_>, Diagnostic> {
-        match &options.kind {
-            // The bare form `app: bulk` has no keys.
-            Kind::Scalar(text) if text == app => Ok(Fields::empty(options, &what)),
-            _ => Fields::of(options, &what, allowed),
-        }
-    };
-    match app {
-        "cbr" => {
-            let fields = fields(&["rate", "size", "start", "stop"])?;
-            let rate = match fields.need("rate", "rate: 10 Mbit/s")? {
-                Node { kind: Kind::Scalar(text), .. } if text == "saturate" => None,
-                node => Some(rate(node, "rate")?),
-            };
-            let size = fields.read("size", |node, key| size(node, key, SMALLEST_UNIT..=LARGEST_DATAGRAM))?;
-            Ok(App::Cbr { rate, size: size.unwrap_or(hopcast_core::Bytes::new(1472)), span: span(fields)? })
-        }
-        "bulk" => {
-            let fields = fields(&["rate", "bytes", "start", "stop"])?;
-            let rate = fields.read("rate", rate)?;
-            let bytes = fields.read("bytes", |node, key| size(node, key, 1..=1 << 50))?;
-            Ok(App::Bulk { rate, bytes, span: span(fields)? })
-        }
-        "file" => {
-            let fields = fields(&["path", "start", "stop"])?;
-            let contents = contents.file(fields.need("path", "path: data/picture.jpg")?, "path")?;
-            Ok(App::File { contents, span: span(fields)? })
-        }
-        _ => {
-            let fields = fields(&["size", "rate", "every", "start", "stop"])?;
-            let largest = if offers.has(Port::Stream) { LARGEST_MESSAGE } else { LARGEST_DATAGRAM };
-            let size = size(fields.need("size", "size: 200 B")?, "size", SMALLEST_UNIT..=largest)?;
-            let every = match (fields.get("rate"), fields.get("every")) {
-                (Some(_), Some(node)) => {
-                    return Err(node.error("`messages` takes `rate` or `every`, not both"));
-                }
-                (Some(node), None) => frequency(node, "rate")?,
-                (None, Some(node)) => some_duration(node, "every")?,
-                (None, None) => {
-                    return Err(
-                        fields.error("`messages` needs `rate` or `every`, for example `rate: 100 Hz`")
-                    );
-                }
-            };
-            Ok(App::Messages { size, every, span: span(fields)? })
-        }
-    }
-}
-
-/// `start` and `stop`; without them, from the start of the run to its end.
-fn span(fields: Fields<'_>) -> Result<Span, Diagnostic> {
-    let after = |span: Duration| Instant::ZERO + span;
-    let start = match fields.get("start") {
-        None => Some(Instant::ZERO),
-        Some(Node { kind: Kind::Scalar(text), .. }) if text == "event" => None,
-        Some(node) => Some(after(duration(node, "start")?)),
-    };
-    let stop = fields.read("stop", duration)?.map(after);
-    if let (Some(node), Some(stop), Some(start)) = (fields.get("stop"), stop, start)
-        && start >= stop
-    {
-        return Err(node.error(format!("`stop`: expected a time after `start`, found {}", node.found())));
-    }
-    Ok(Span { start, stop })
-}
-
-/// So often in a second, as the time between two.
-fn frequency(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
-    let text = decode::text(node, key)?.trim();
-    let expected = "expected a frequency such as `100 Hz` (units: Hz, kHz, /s)";
-    let units = [("kHz", 1e3), ("Hz", 1.0), ("/s", 1.0)];
-    let Some((number, factor)) =
-        units.iter().find_map(|(unit, factor)| text.strip_suffix(unit).map(|number| (number.trim(), factor)))
-    else {
-        let hint = match text.parse::<f64>() {
-            Ok(_) => format!(": write `{text} Hz`"),
-            Err(_) => String::new(),
-        };
-        return Err(node.error(format!("`{key}`: {expected}, found `{text}`{hint}")));
-    };
-    match number.replace('_', "").parse::<f64>().map(|number| number * factor) {
-        // A microsecond apart is faster than any of these links; an hour apart is never.
-        Ok(hertz) if (1.0 / 3600.0..=1e6).contains(&hertz) => Ok(Duration::from_secs_f64(1.0 / hertz)),
-        Ok(_) => Err(node.error(format!("`{key}`: expected one an hour to 1000 kHz, found `{text}`"))),
-        Err(_) => Err(node.error(format!("`{key}`: {expected}, found `{text}`"))),
-    }
 }

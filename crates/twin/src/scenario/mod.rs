@@ -3,14 +3,16 @@
 //!
 //! The way of a file: `yaml` makes of text a tree that knows its places; `files` merges what it includes; `set` puts in
 //! what the command line overrides; `sweep` multiplies it into cases; then each case is decoded, by `topology` with
-//! `generate` and `link`, by `transports`, `flows` with `fits` and `paths`, and
+//! `generate`, `exchange` and `link`, by `transports`, `flows` with `apps`, `fits` and `paths`, and
 //! by `events`. [`describe()`] says what came of it.
 
+mod apps;
 mod capacity;
 mod decode;
 mod describe;
 mod diagnostic;
 mod events;
+mod exchange;
 mod files;
 mod fits;
 mod flows;
@@ -20,17 +22,22 @@ pub mod model;
 mod paths;
 mod plan;
 mod published;
+mod schema;
 mod set;
 mod sweep;
 mod topology;
 mod transports;
+mod video_trace;
+mod workload;
 mod yaml;
 
 pub use capacity::{Capacities, capacity};
 pub use decode::did_you_mean;
 pub use describe::describe;
 pub use diagnostic::Diagnostic;
+pub use exchange::{to_graphml, to_mermaid};
 pub use plan::{Overrides, load, load_text};
+pub use schema::SCHEMA;
 pub use transports::{Port, Protocol, protocols};
 
 pub(crate) use plan::TOP;

@@ -4,9 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hopcast_coded::{bats, franc};
-use hopcast_core::{Bytes, Duration, Instant, Rate};
+use hopcast_core::{Duration, Instant};
 use hopcast_link as link;
-use hopcast_peers::{kcp, tcp};
+use hopcast_peers::{hop_arq, kcp, quic, tcp};
+
+pub use super::workload::{
+    App, Arrivals, Frames, OnOff, Pattern, Picture, SizeLaw, Span, Spread, TraceFrame,
+};
+pub(crate) use super::workload::{LARGEST_FRAME, SHORT_FLOW};
 
 /// A node's place in [`Scenario::nodes`].
 pub type NodeId = usize;
@@ -179,7 +184,7 @@ impl Flow {
     /// Whether the application sends a stream, and not datagrams: what it prefers where the stack offers both.
     pub fn on_stream(&self) -> bool {
         let offered = match self.over.first() {
-            Some(Layer::Tcp(_) | Layer::Split(_) | Layer::Kcp(_)) => true,
+            Some(Layer::Tcp(_) | Layer::Split(_) | Layer::Kcp(_) | Layer::Quic(_) | Layer::HopArq(_)) => true,
             Some(Layer::Bats(config)) => config.delivery == bats::Delivery::Reliable,
             Some(Layer::Proxy(_)) => true,
             Some(Layer::Udp | Layer::Tunnel | Layer::Franc(_)) | None => false,
@@ -220,6 +225,10 @@ impl Flow {
                     24
                 }
             }
+            Layer::HopArq(_) => hop_arq::OVERHEAD,
+            // The short header with eight bytes of connection id and one of packet number, the tag, and a STREAM frame's
+            // kind, stream and offset without a length: the least that a full packet of a long transfer has.
+            Layer::Quic(_) => 1 + 8 + 1 + 16 + 1 + 1 + 4,
             Layer::Bats(config) | Layer::Proxy(config) => config.overhead() as u64,
             Layer::Franc(config) => FRANC_FRAME - u64::from(config.mtu),
         };
@@ -243,6 +252,10 @@ pub enum Layer {
     Split(tcp::Config),
     /// `kcp`, `kcp-fec`: a stream over KCP.
     Kcp(kcp::Config),
+    /// `hop-arq`: a stream that every hop of the way repairs for itself.
+    HopArq(hop_arq::Config),
+    /// `quic`, `quic-bbr`: a stream over QUIC.
+    Quic(quic::Config),
     /// `tunnel`: IP packets inside the datagrams of the layer below.
     Tunnel,
     /// `btp`, `brtp`: BATS, with relays on the way that recode.
@@ -258,57 +271,16 @@ impl Layer {
     pub const fn bats(&self) -> Option<&bats::Config> {
         match self {
             Self::Bats(config) | Self::Proxy(config) => Some(config),
-            Self::Udp | Self::Tcp(_) | Self::Split(_) | Self::Kcp(_) | Self::Tunnel | Self::Franc(_) => None,
+            Self::Udp
+            | Self::Tcp(_)
+            | Self::Split(_)
+            | Self::Kcp(_)
+            | Self::Quic(_)
+            | Self::HopArq(_)
+            | Self::Tunnel
+            | Self::Franc(_) => None,
         }
     }
-}
-
-/// A workload.
-#[derive(Clone, Debug, PartialEq)]
-pub enum App {
-    /// Datagrams at a constant rate, like iperf2's UDP.
-    Cbr {
-        /// Of UDP payload; `None` saturates the first link.
-        rate: Option<Rate>,
-        /// UDP payload of each datagram.
-        size: Bytes,
-        /// When.
-        span: Span,
-    },
-    /// As much as the transport takes.
-    Bulk {
-        /// No more than so much payload; `None` for no limit.
-        rate: Option<Rate>,
-        /// How much in all; `None` for no end.
-        bytes: Option<Bytes>,
-        /// When.
-        span: Span,
-    },
-    /// A real file, whose hash is checked at the end.
-    File {
-        /// The contents, read when the scenario was.
-        contents: Arc<[u8]>,
-        /// When.
-        span: Span,
-    },
-    /// Messages of a fixed size at a fixed rate, echoed by the receiver.
-    Messages {
-        /// Each message's payload.
-        size: Bytes,
-        /// The time between two.
-        every: Duration,
-        /// When.
-        span: Span,
-    },
-}
-
-/// When an application sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// From when; `None` waits for a `start` event.
-    pub start: Option<Instant>,
-    /// Until when; `None` until the end of the run.
-    pub stop: Option<Instant>,
 }
 
 /// What to capture.

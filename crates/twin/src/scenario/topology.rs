@@ -6,6 +6,7 @@ use hopcast_link::Config;
 
 use super::decode::{self, Fields, did_you_mean, list, name, number, text};
 use super::diagnostic::Diagnostic;
+use super::exchange;
 use super::files::Contents;
 use super::generate;
 use super::link;
@@ -29,7 +30,7 @@ pub(crate) struct Topology {
 
 impl Topology {
     pub(crate) fn of(node: &Node, contents: &mut Contents) -> Result<Self, Diagnostic> {
-        let allowed = ["nodes", "links", "chain", "star", "tree", "grid", "full"];
+        let allowed = ["nodes", "links", "chain", "star", "tree", "grid", "full", "graphml", "containerlab"];
         let fields = Fields::of(node, "`topology`", &allowed)?;
         let mut topology = Self::default();
         for key in fields.keys() {
@@ -37,6 +38,13 @@ impl Topology {
             match key {
                 "nodes" => topology.add_nodes(part)?,
                 "links" => {}
+                format if exchange::FORMATS.contains(&format) => {
+                    let [nodes, links] = exchange::read(format, part, contents)?;
+                    topology.add_nodes(&nodes)?;
+                    for item in list(&links, "links")? {
+                        topology.add_written_link(item, contents)?;
+                    }
+                }
                 generator => generate::generate(&mut topology, generator, part, contents)?,
             }
         }

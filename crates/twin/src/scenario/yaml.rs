@@ -17,7 +17,7 @@ const DEEPEST: usize = 40;
 const MOST_NODES: usize = 2_000_000;
 
 /// Where text came from.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Source {
     /// What diagnostics call it.
     pub(crate) name: String,
@@ -41,7 +41,7 @@ impl Span {
         Self::new(source, 1, 1)
     }
 
-    fn new(source: &Arc<Source>, line: usize, column: usize) -> Self {
+    pub(crate) fn new(source: &Arc<Source>, line: usize, column: usize) -> Self {
         let bounded = |n: usize| if source.lines { u32::try_from(n).unwrap_or(u32::MAX) } else { 0 };
         Self { source: Arc::clone(source), line: bounded(line), column: bounded(column) }
     }
@@ -77,6 +77,20 @@ pub(crate) struct Entry {
 impl Node {
     pub(crate) fn error(&self, message: impl Into<String>) -> Diagnostic {
         self.span.error(message)
+    }
+
+    /// The same, all of it standing at `span`.
+    pub(crate) fn at(self, span: &Span) -> Self {
+        let kind = match self.kind {
+            Kind::Scalar(text) => Kind::Scalar(text),
+            Kind::List(items) => Kind::List(items.into_iter().map(|item| item.at(span)).collect()),
+            Kind::Map(entries) => {
+                let at =
+                    |entry: Entry| Entry { key_span: span.clone(), value: entry.value.at(span), ..entry };
+                Kind::Map(entries.into_iter().map(at).collect())
+            }
+        };
+        Self { span: span.clone(), kind }
     }
 
     /// The value of `key`, if this is a map that has it.

@@ -1,7 +1,7 @@
 //! Which interface of which node is which attachment of which link, and what follows from it: addresses, link models,
 //! routes.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use hopcast_core::{Instant, Rate, Seed};
 use hopcast_link::{Change, Link, Medium, MediumConfig, PointToPoint, Station};
@@ -78,6 +78,10 @@ impl Cabling {
     }
 
     pub(super) fn oracle(&self, scenario: &Scenario) -> Oracle {
+        Oracle::new(scenario.nodes.len(), self.edges(scenario))
+    }
+
+    fn edges(&self, scenario: &Scenario) -> Vec<Edge> {
         let mut edges = Vec::new();
         for (link, ends) in self.ends.iter().enumerate() {
             for (from, to) in directions(ends.len()) {
@@ -92,7 +96,7 @@ impl Cabling {
                 });
             }
         }
-        Oracle::new(scenario.nodes.len(), edges)
+        edges
     }
 
     /// The link directions from a node to another, as they are at the start.
@@ -110,34 +114,25 @@ impl Cabling {
         route
     }
 
-    /// A route over the fewest hops that shares no link and no node between the ends with `others`.
+    /// A shortest route that shares no link and no node between the ends with `others`, as the network is at the start.
     pub(super) fn route_beside(
         &self,
+        scenario: &Scenario,
         others: &[Vec<(usize, usize)>],
         from: NodeId,
         to: NodeId,
     ) -> Option<Vec<(usize, usize)>> {
         let taken = others.iter().flatten();
-        let mut seen: BTreeSet<NodeId> =
-            taken.clone().map(|&(link, attachment)| self.ends[link][attachment].0).collect();
-        let links: BTreeSet<usize> = taken.map(|&(link, _)| link).collect();
-        seen.insert(from);
-        let mut ways = VecDeque::from([(from, Vec::new())]);
-        while let Some((node, way)) = ways.pop_front() {
-            for &(link, attachment) in self.interfaces[node].iter().filter(|(link, _)| !links.contains(link))
-            {
-                for &(next, _) in &self.ends[link] {
-                    let way = || [way.as_slice(), &[(link, attachment)]].concat();
-                    if next == to {
-                        return Some(way());
-                    }
-                    if seen.insert(next) {
-                        ways.push_back((next, way()));
-                    }
-                }
-            }
-        }
-        None
+        let links: BTreeSet<usize> = taken.clone().map(|&(link, _)| link).collect();
+        let mut nodes: BTreeSet<NodeId> =
+            taken.map(|&(link, attachment)| self.ends[link][attachment].0).collect();
+        nodes.remove(&from);
+        let free = |edge: &Edge| {
+            !links.contains(&edge.link) && !nodes.contains(&edge.from) && !nodes.contains(&edge.to)
+        };
+        let edges = self.edges(scenario).into_iter().filter(free).collect();
+        let route = self.route(&mut Oracle::new(scenario.nodes.len(), edges), from, to);
+        (!route.is_empty()).then_some(route)
     }
 
     /// The rate of one direction of a link over time, rising in time; `None` if it has none at some time.

@@ -69,7 +69,7 @@ impl fmt::Display for Port {
     }
 }
 
-static PROTOCOLS: [Protocol; 13] = [
+static PROTOCOLS: [Protocol; 16] = [
     Protocol {
         name: "udp",
         offers: Ports(&[Port::Datagram]),
@@ -125,6 +125,27 @@ static PROTOCOLS: [Protocol; 13] = [
         needs: Port::Datagram,
         about: "the same with kcptun's parity, 3 packets for 10",
         layer: options::kcp_fec,
+    },
+    Protocol {
+        name: "quic",
+        offers: Ports(&[Port::Stream]),
+        needs: Port::Datagram,
+        about: "QUIC with CUBIC and pacing, as quinn sets it (RFC 9000, 9002)",
+        layer: options::quic,
+    },
+    Protocol {
+        name: "quic-bbr",
+        offers: Ports(&[Port::Stream]),
+        needs: Port::Datagram,
+        about: "the same with the BBR version 1 of `tcp-bbr`",
+        layer: options::quic_bbr,
+    },
+    Protocol {
+        name: "hop-arq",
+        offers: Ports(&[Port::Stream]),
+        needs: Port::Datagram,
+        about: "selective repeat on every hop of the way, in order at the end",
+        layer: options::hop_arq,
     },
     Protocol {
         name: "btp",

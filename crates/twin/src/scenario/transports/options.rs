@@ -2,8 +2,8 @@
 
 use hopcast_coded::bats::{self, BatchSize, Delivery};
 use hopcast_coded::franc;
-use hopcast_core::{Duration, Fraction};
-use hopcast_peers::{kcp, tcp};
+use hopcast_core::{Bytes, Duration, Fraction};
+use hopcast_peers::{hop_arq, kcp, quic, tcp};
 
 use crate::scenario::decode::{Fields, choice, duration, entries, flag, share, size, some_duration, whole};
 use crate::scenario::diagnostic::Diagnostic;
@@ -19,6 +19,8 @@ const FRANC_OPTIONS: [&str; 8] =
 /// What to send by expected deficit, or by the paper's budgets, with the paper's other parameters.
 const PLANS: [&str; 2] = ["deficit", "budget"];
 const KCP_OPTIONS: [&str; 4] = ["send-window", "receive-window", "interval", "resend"];
+const QUIC_OPTIONS: [&str; 2] = ["receive-window", "idle-timeout"];
+const HOP_ARQ_OPTIONS: [&str; 2] = ["receive-buffer", "send-buffer"];
 const TCP_OPTIONS: [&str; 6] =
     ["initial-window", "sack", "min-rto", "delayed-ack", "receive-buffer", "send-buffer"];
 
@@ -198,6 +200,29 @@ fn kcp_config(
     Ok(Layer::Kcp(config))
 }
 
+pub(super) fn quic(name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {
+    quic_config(quic::Congestion::Cubic, name, options)
+}
+
+pub(super) fn quic_bbr(name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {
+    quic_config(quic::Congestion::Bbr, name, options)
+}
+
+fn quic_config(
+    congestion: quic::Congestion,
+    name: &'static str,
+    options: Option<&Node>,
+) -> Result<Layer, Diagnostic> {
+    let mut config = quic::Config { congestion, ..quic::Config::default() };
+    let Some(options) = options else { return Ok(Layer::Quic(config)) };
+    let what = format!("`{name}`");
+    let fields = Fields::of(options, &what, &QUIC_OPTIONS)?;
+    let window = |node: &Node, key: &str| size(node, key, 2048..=1 << 30);
+    config.receive_window = fields.read("receive-window", window)?.unwrap_or(config.receive_window);
+    config.idle_timeout = fields.read("idle-timeout", some_duration)?.unwrap_or(config.idle_timeout);
+    Ok(Layer::Quic(config))
+}
+
 pub(super) fn split_bbr(name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {
     match tcp(tcp::Congestion::Bbr, name, options)? {
         Layer::Tcp(config) => Ok(Layer::Split(config)),
@@ -210,7 +235,6 @@ fn tcp(congestion: tcp::Congestion, name: &'static str, options: Option<&Node>) 
     let Some(options) = options else { return Ok(Layer::Tcp(config)) };
     let what = format!("`{name}`");
     let fields = Fields::of(options, &what, &TCP_OPTIONS)?;
-    let buffer = |node: &Node, key: &str| size(node, key, 2048..=1 << 30);
     if let Some(window) = fields.read("initial-window", |node, key| whole(node, key, 1..=1000))? {
         config.initial_window = u32::try_from(window).unwrap_or(1000);
     }
@@ -220,6 +244,20 @@ fn tcp(congestion: tcp::Congestion, name: &'static str, options: Option<&Node>) 
     config.receive_buffer = fields.read("receive-buffer", buffer)?.unwrap_or(config.receive_buffer);
     config.send_buffer = fields.read("send-buffer", buffer)?.unwrap_or(config.send_buffer);
     Ok(Layer::Tcp(config))
+}
+
+pub(super) fn hop_arq(name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {
+    let mut config = hop_arq::Config::default();
+    let Some(options) = options else { return Ok(Layer::HopArq(config)) };
+    let what = format!("`{name}`");
+    let fields = Fields::of(options, &what, &HOP_ARQ_OPTIONS)?;
+    config.receive_buffer = fields.read("receive-buffer", buffer)?.unwrap_or(config.receive_buffer);
+    config.send_buffer = fields.read("send-buffer", buffer)?.unwrap_or(config.send_buffer);
+    Ok(Layer::HopArq(config))
+}
+
+fn buffer(node: &Node, key: &str) -> Result<Bytes, Diagnostic> {
+    size(node, key, 2048..=1 << 30)
 }
 
 /// RFC 9293 forbids to hold an acknowledgement back for longer than half a second.

@@ -1,16 +1,21 @@
 //! The applications at both ends of a flow.
 
+use std::ops::Range;
 use std::rc::Rc;
 
-use hopcast_core::{Instant, Machine, Rate};
+use hopcast_core::{Instant, Machine, Rate, Stream};
 
 use super::Parts;
 use crate::app::{
-    Contents, DatagramEcho, DatagramSink, DatagramSource, Ends, FileReceiver, FileSender, MessageClient,
-    Pace, STAMP, Schedule, StreamEcho, StreamSink, StreamSource, Transport,
+    Carriage, Contents, DatagramEcho, DatagramSink, DatagramSource, Ends, FileReceiver, FileSender,
+    FrameAssembler, FrameSource, FrameStreamSink, MessageClient, PIECE_HEADER, PORTS, Pace, STAMP, Schedule,
+    ShortFlowSink, ShortFlowSource, Sizes, StreamEcho, StreamSink, StreamSource, Transport, VideoSender,
 };
 use crate::meter::SharedMeter;
-use crate::scenario::model::{Action, App, ETHERNET, Event, Span};
+use crate::scenario::model::{Action, App, ETHERNET, Event, Flow, Span};
+
+/// The first of the local ports of senders that open many connections; below those that flows have two of.
+const FIRST_CLIENT_PORT: u16 = 1024;
 
 /// The sending application, and for each receiver the receiving one.
 type Applications = (Box<dyn Machine>, Vec<Box<dyn Machine>>);
@@ -21,13 +26,14 @@ impl Parts<'_> {
         let on_stream = self.flow.on_stream();
         // The payload of a full frame: 1,472 bytes where UDP over IPv4 and an MTU of 1,500 are all there is.
         let full = (u64::from(self.mtu) + ETHERNET).saturating_sub(self.flow.overhead(0)) as usize;
-        let full = full.max(STAMP + 1);
+        let full = full.max(PIECE_HEADER + 1);
         let meters = || self.meters.clone();
         // What answers has one receiver.
         let meter = || self.meters.of(0);
         Ok(match &self.flow.app {
-            App::Cbr { rate, size, span } => {
+            App::Cbr { rate, size, arrivals, span } => {
                 let pace = rate.map_or_else(|| self.saturating(), |rate| Ok(Pace::constant(rate)))?;
+                let pace = pace.spread(arrivals.gaps, self.draws(0)).on_off(arrivals.on_off, self.draws(1));
                 let size = size.get() as usize;
                 let sender = DatagramSource::new(source, self.schedule(span), pace, size, None, meters());
                 (Box::new(sender), self.receivers(|meter| DatagramSink::new(None, meter)))
@@ -63,7 +69,40 @@ impl Parts<'_> {
                 };
                 (Box::new(client), vec![server])
             }
+            App::Video { frames, deadline, span } => {
+                let piece = full - PIECE_HEADER;
+                let carriage = if on_stream { Carriage::stream() } else { Carriage::Datagrams { piece } };
+                let frames = FrameSource::new(frames.clone(), self.draws(0));
+                let schedule = self.schedule(span);
+                let sender = VideoSender::new(source, schedule, frames, *deadline, carriage, meters());
+                let receivers = match on_stream {
+                    true => self.receivers(FrameStreamSink::new),
+                    false => self.receivers(|meter| FrameAssembler::new(piece, meter)),
+                };
+                (Box::new(sender), receivers)
+            }
+            App::ShortFlows { size, every, gaps, span } => {
+                let pace = Pace::every(*every).spread(*gaps, self.draws(0));
+                let sizes = Sizes { law: *size, random: self.draws(1) };
+                let (schedule, ports) = (self.schedule(span), self.client_ports());
+                let sender = ShortFlowSource::new(source, schedule, pace, sizes, ports, meter());
+                (Box::new(sender), vec![Box::new(ShortFlowSink::new(meter()))])
+            }
         })
+    }
+
+    /// The local ports of a sender that opens many connections at a time; none of one that opens one.
+    pub(super) fn client_ports(&self) -> Range<u16> {
+        let opens_many =
+            |flow: &&Flow| matches!(flow.app, App::ShortFlows { .. }) && flow.from == self.flow.from;
+        let many = self.scenario.flows[..self.number].iter().filter(opens_many).count() as u16;
+        let first = FIRST_CLIENT_PORT + many * PORTS;
+        if opens_many(&self.flow) { first..first + PORTS } else { 0..0 }
+    }
+
+    /// What the application draws from, by what for.
+    fn draws(&self, purpose: u64) -> Stream {
+        self.seed.stream(&["app", &self.flow.name], purpose)
     }
 
     /// One for each receiver, with its meter.

@@ -10,7 +10,7 @@ use hopcast_core::Machine;
 use super::sites::Sites;
 use super::{Parts, address};
 use crate::app::Ends;
-use crate::scenario::model::{ETHERNET, Flow, Layer, NodeId, Scenario};
+use crate::scenario::model::{Flow, Layer, NodeId, Scenario};
 use crate::world::cabling::Cabling;
 
 /// A node that carries a flow, with its place between the sender and the receivers.
@@ -100,6 +100,11 @@ impl Tree {
         &self.carriers[0]
     }
 
+    /// Where the way begins.
+    pub(super) fn root_address(&self) -> SocketAddr {
+        self.root().address
+    }
+
     /// The first carrier after the root.
     pub(super) fn beside_root(&self) -> Option<SocketAddr> {
         self.root().children.first().map(|&place| self.carriers[place].address)
@@ -138,15 +143,18 @@ impl Tree {
 impl Parts<'_> {
     /// The edge at one end of the flow.
     pub(super) fn edge(&self, config: &Config, depth: usize, node: NodeId, ends: Ends) -> Box<dyn Machine> {
-        let neighbours = match self.tree.end(node).filter(|_| self.relays_at(depth)) {
-            None => vec![ends.remote],
-            Some(carrier) => {
-                let (parents, children) = self.tree.neighbours(carrier);
-                if carrier.parents.is_empty() { children } else { parents }
-            }
-        };
+        let neighbours = self.neighbours_of_end(depth, node, ends);
         let (config, random) = (self.bats(config, depth), self.random(node, depth));
         Box::new(Node::edge(config, 1, ends.local, (ends.local, ends.remote), &neighbours, random))
+    }
+
+    /// Whom the machine at an end of the flow speaks with: the other end, unless nodes between take part.
+    pub(super) fn neighbours_of_end(&self, depth: usize, node: NodeId, ends: Ends) -> Vec<SocketAddr> {
+        let Some(carrier) = self.tree.end(node).filter(|_| self.relays_at(depth)) else {
+            return vec![ends.remote];
+        };
+        let (parents, children) = self.tree.neighbours(carrier);
+        if carrier.parents.is_empty() { children } else { parents }
     }
 
     /// Whether gateways take the flow's connections over, and not the ends themselves.
@@ -200,13 +208,11 @@ impl Parts<'_> {
     }
 
     /// Whether the layer stands on the hosts' own datagrams, so that other hosts may take part.
-    fn relays_at(&self, depth: usize) -> bool {
-        matches!(self.flow.over[depth..], [Layer::Bats(_) | Layer::Proxy(_), Layer::Udp])
+    pub(super) fn relays_at(&self, depth: usize) -> bool {
+        matches!(self.flow.over[depth..], [Layer::Bats(_) | Layer::Proxy(_) | Layer::HopArq(_), Layer::Udp])
     }
 
     fn bats(&self, config: &Config, depth: usize) -> Config {
-        let datagram = (u64::from(self.mtu) + ETHERNET).saturating_sub(self.flow.overhead(depth + 1));
-        let datagram = u16::try_from(datagram).unwrap_or(u16::MAX);
-        Config { datagram, split: self.flow.paths > 1, ..config.clone() }
+        Config { datagram: self.room(depth), split: self.flow.paths > 1, ..config.clone() }
     }
 }

@@ -2,6 +2,7 @@
 //! have on the nodes between.
 
 mod applications;
+mod arq;
 mod bats;
 mod franc;
 mod sites;
@@ -13,6 +14,7 @@ use hopcast_coded::{Tunnel, proxy};
 use hopcast_core::{Instant, Machine, Port, Seed, Slot, Stream};
 use hopcast_host::Udp;
 use hopcast_peers::kcp::{self, Kcp};
+use hopcast_peers::quic::{self, Quic};
 use hopcast_peers::tcp::{self, Tcp};
 
 use self::bats::Tree;
@@ -45,7 +47,7 @@ pub(super) fn build_flow(
     let mut routes: Vec<_> =
         flow.to.iter().map(|&to| cabling.route(&mut oracle.borrow_mut(), flow.from, to)).collect();
     while routes.len() < flow.paths {
-        let Some(route) = cabling.route_beside(&routes, flow.from, flow.to[0]) else {
+        let Some(route) = cabling.route_beside(scenario, &routes, flow.from, flow.to[0]) else {
             let (name, ways, found) = (&flow.name, flow.paths, routes.len());
             return Err(format!(
                 "flow `{name}`: `paths`: wanted {ways} without a node in common, found {found}"
@@ -82,6 +84,7 @@ pub(super) fn build_flow(
     }
     parts.gateways(&mut sites, source)?;
     parts.relays(&mut sites)?;
+    parts.arq_relays(&mut sites)?;
     parts.between_segments(&mut sites)?;
     parts.splits(&mut sites)?;
     let Sites { machines, .. } = sites;
@@ -118,15 +121,16 @@ impl Parts<'_> {
         let several = over.len() > 1 + above_udp;
         let name = |name: &'static str| if several { name } else { "" };
         let mut foot = match &over[last] {
-            Layer::Tcp(_) | Layer::Split(_) => sites.tcp(node, port)?,
+            Layer::Tcp(_) | Layer::Split(_) => {
+                let many = if node == flow.from { self.client_ports() } else { 0..0 };
+                sites.tcp(node, many.chain([port]))?
+            }
             Layer::Franc(config) => {
                 let (edge, foot) = self.franc_end(sites, node, config)?;
                 sites.stand(name("franc"), node, edge, foot)
             }
             // At the bottom UDP is the host's, as it is below all that takes datagrams.
-            Layer::Udp | Layer::Tunnel | Layer::Kcp(_) | Layer::Bats(_) | Layer::Proxy(_) => {
-                sites.udp(node, port)?
-            }
+            _ => sites.udp(node, port)?,
         };
         for (depth, layer) in over.iter().enumerate().rev() {
             let machine: (&'static str, Box<dyn Machine>) = match layer {
@@ -142,6 +146,12 @@ impl Parts<'_> {
                     let random = self.random(node, depth);
                     let config = self.kcp(config, depth);
                     ("kcp", Box::new(Kcp::new(config, ends.local, ends.remote, random)))
+                }
+                Layer::HopArq(config) => ("arq", self.arq_edge(config, depth, node, ends)),
+                Layer::Quic(config) => {
+                    let random = self.random(node, depth);
+                    let config = self.quic(config, depth)?;
+                    ("quic", Box::new(Quic::new(config, ends.local, ends.remote, random)))
                 }
                 Layer::Bats(config) => ("bats", self.edge(config, depth, node, ends)),
                 Layer::Proxy(config) => {
@@ -185,9 +195,9 @@ impl Parts<'_> {
                 Box::new(Tcp::new(config, listens, vec![own.ip()], random.fork()))
             };
             let onwards = SocketAddr::new(own.ip(), own.port() + 1);
-            let foot = sites.tcp(node, own.port())?;
+            let foot = sites.tcp(node, [own.port()])?;
             let left = sites.stand(name, node, side(Some(own.port())), foot);
-            let foot = sites.tcp(node, onwards.port())?;
+            let foot = sites.tcp(node, [onwards.port()])?;
             let right = sites.stand(name, node, side(None), foot);
             let splice = sites.put(name, node, Box::new(proxy::Splice::towards(onwards, next)));
             sites.plug(node, (splice, Port::Below(0)), left);
@@ -221,9 +231,23 @@ impl Parts<'_> {
     }
 
     fn kcp(&self, config: &kcp::Config, depth: usize) -> kcp::Config {
-        // What the layers below leave of the way's packets.
+        kcp::Config { mtu: config.mtu.min(self.room(depth)), ..config.clone() }
+    }
+
+    fn quic(&self, config: &quic::Config, depth: usize) -> Result<quic::Config, String> {
+        let (name, datagram, least) = (&self.flow.name, self.room(depth), quic::config::LEAST_DATAGRAM);
+        if datagram < least {
+            return Err(format!(
+                "flow `{name}`: QUIC needs datagrams of {least} bytes (RFC 9000 section 14), its way has room for {datagram}"
+            ));
+        }
+        Ok(quic::Config { datagram, ..config.clone() })
+    }
+
+    /// What the layers below this one leave of the way's packets for a datagram, in bytes.
+    fn room(&self, depth: usize) -> u16 {
         let room = (u64::from(self.mtu) + ETHERNET).saturating_sub(self.flow.overhead(depth + 1));
-        kcp::Config { mtu: config.mtu.min(u16::try_from(room).unwrap_or(u16::MAX)), ..config.clone() }
+        u16::try_from(room).unwrap_or(u16::MAX)
     }
 
     fn random(&self, node: NodeId, depth: usize) -> Stream {

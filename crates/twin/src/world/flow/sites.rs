@@ -65,11 +65,14 @@ impl Sites<'_> {
         self.bound(node, above, bound)
     }
 
-    /// TCP's packets to a port of the node.
-    pub(super) fn tcp(&mut self, node: NodeId, port: u16) -> Result<Foot, String> {
+    /// TCP's packets to ports of the node.
+    pub(super) fn tcp(&mut self, node: NodeId, ports: impl IntoIterator<Item = u16>) -> Result<Foot, String> {
         let above = self.nodes[node].next_above();
-        let bound = self.nodes[node].host.bind_protocol(above, TCP, Some(port));
-        self.bound(node, above, bound)
+        for port in ports {
+            let bound = self.nodes[node].host.bind_protocol(above, TCP, Some(port));
+            self.bound(node, above, bound)?;
+        }
+        Ok(Foot::Host(above))
     }
 
     /// TCP's packets that the node would forward.

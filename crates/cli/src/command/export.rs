@@ -1,0 +1,26 @@
+//! `hopcast export`: a scenario's network for other programs.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+use hopcast_twin::scenario;
+
+use crate::{Failure, OverrideOptions, output};
+
+/// What a network can be written as.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum NetworkFormat {
+    /// What graph editors and libraries read, and `topology: { graphml: FILE }`
+    Graphml,
+    /// A drawing that Markdown can hold
+    Mermaid,
+}
+
+pub(crate) fn export(file: &Path, to: NetworkFormat, overrides: &OverrideOptions) -> Result<(), Failure> {
+    let plan = scenario::load(file, &overrides.resolve()).map_err(Failure::input)?;
+    let Some(case) = plan.cases.first() else { return Ok(()) };
+    output::write(match to {
+        NetworkFormat::Graphml => scenario::to_graphml(&case.scenario),
+        NetworkFormat::Mermaid => scenario::to_mermaid(&case.scenario),
+    })
+}

@@ -1,0 +1,36 @@
+//! What can be set of a hop-by-hop ARQ.
+
+use hopcast_core::{Bytes, Duration};
+
+/// Streams at a time; more are refused with a reset.
+pub const MAX_STREAMS: usize = 4096;
+/// How far packets that have arrived may be ahead of the first one that has not, on one hop. What a relay keeps for a hop
+/// is bounded by this, too.
+pub const MAX_AHEAD: u64 = 8192;
+/// What [`Config::datagram`] is held between: less leaves hardly a payload, more is no UDP datagram.
+pub const DATAGRAM: core::ops::RangeInclusive<u16> = 200..=65_000;
+
+/// The settings of a [`HopArq`](super::HopArq); all nodes of a path must have the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The longest UDP payload, in bytes. Default: 1,472, what an MTU of 1,500 leaves.
+    pub datagram: u16,
+    /// Bytes of a stream that its sender keeps before they are sent for the first time. Default: 4 MiB.
+    pub send_buffer: Bytes,
+    /// Bytes of a stream that its receiver keeps until they are in order, or until the application takes them.
+    /// Default: 16 MiB.
+    pub receive_buffer: Bytes,
+    /// How long a neighbour may owe an acknowledgement before its streams are reset. Default: 60 s.
+    pub silence: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            datagram: 1472,
+            send_buffer: Bytes::new(4 << 20),
+            receive_buffer: Bytes::new(16 << 20),
+            silence: Duration::from_secs(60),
+        }
+    }
+}

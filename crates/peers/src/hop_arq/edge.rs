@@ -1,0 +1,256 @@
+//! The streams of one end.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+
+use hopcast_core::{Item, Port, StreamId, StreamItem};
+
+use super::config::{Config, MAX_STREAMS};
+use super::counters::Counters;
+use super::stream::StreamEnd;
+use super::wire::{CHUNK_HEADER, Chunk, PACKET_HEADER, What};
+
+/// Streams that were reset and of which something may still be under way; the oldest makes room.
+const MOST_REMEMBERED: usize = 4096;
+
+/// Who opened a stream (this end, or the other), and its number among those.
+type Key = (bool, u32);
+
+/// All streams of an end.
+#[derive(Debug)]
+pub(super) struct Edge {
+    config: Config,
+    ends: (SocketAddr, SocketAddr),
+    streams: BTreeMap<Key, StreamEnd>,
+    keys: BTreeMap<StreamId, Key>,
+    /// Those that have something to send, in turn.
+    turns: VecDeque<Key>,
+    /// What goes before any bytes.
+    control: VecDeque<Vec<u8>>,
+    was_reset: BTreeSet<Key>,
+    next_opened: u32,
+    next_accepted: u64,
+    up: VecDeque<(Port, Item)>,
+}
+
+impl Edge {
+    /// Between these two addresses, as applications see them.
+    pub(super) fn new(config: Config, ends: (SocketAddr, SocketAddr)) -> Self {
+        Self {
+            config,
+            ends,
+            streams: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            turns: VecDeque::new(),
+            control: VecDeque::new(),
+            was_reset: BTreeSet::new(),
+            next_opened: 0,
+            next_accepted: 1,
+            up: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn poll(&mut self) -> Option<(Port, Item)> {
+        self.up.pop_front()
+    }
+
+    fn up(&mut self, id: StreamId, item: StreamItem) {
+        self.up.push_back((Port::Above(0), Item::Stream(id, item)));
+    }
+
+    fn say(&mut self, (opener, stream): Key, what: What<'_>) {
+        self.control.push_back(Chunk { opener, stream, what }.emit());
+    }
+
+    /// Whether so much waits to be said that no more should arrive.
+    pub(super) fn is_full(&self) -> bool {
+        self.control.len() > 4 * MAX_STREAMS
+    }
+
+    /// Whether there is a chunk to send.
+    pub(super) fn has_chunk(&self) -> bool {
+        !self.control.is_empty() || !self.turns.is_empty()
+    }
+
+    /// The next chunk to send.
+    pub(super) fn next_chunk(&mut self) -> Option<Vec<u8>> {
+        if let Some(chunk) = self.control.pop_front() {
+            return Some(chunk);
+        }
+        let key = self.turns.pop_front()?;
+        let stream = self.streams.get_mut(&key)?;
+        let room = usize::from(self.config.datagram) - PACKET_HEADER - CHUNK_HEADER;
+        let (offset, bytes, end) = stream.cut(room);
+        if stream.has_chunk() {
+            self.turns.push_back(key);
+        }
+        let (id, told, over) = (stream.id, stream.told_after_cut(), stream.is_over());
+        if !bytes.is_empty() {
+            told.for_each(|item| self.up(id, item));
+        }
+        if over {
+            self.forget(key);
+        }
+        let what = What::Data { offset, bytes: &bytes, end };
+        Some(Chunk { opener: key.0, stream: key.1, what }.emit())
+    }
+
+    /// The application acts.
+    pub(super) fn on_stream(&mut self, id: StreamId, item: StreamItem, counters: &mut Counters) {
+        if let StreamItem::Open { .. } = item {
+            return self.open(id, counters);
+        }
+        // Items for a stream that is over crossed its end on the way.
+        let Some(&key) = self.keys.get(&id) else { return };
+        let Some(stream) = self.streams.get_mut(&key) else { return };
+        let done = match item {
+            StreamItem::Data(bytes) => stream.write(&bytes),
+            StreamItem::Finish => {
+                stream.finish();
+                Ok(())
+            }
+            StreamItem::Credit(bytes) => {
+                stream.give_credit(bytes);
+                Ok(())
+            }
+            StreamItem::Reset => {
+                self.say(key, What::Reset);
+                self.remember_reset(key);
+                return self.forget(key);
+            }
+            StreamItem::Open { .. } | StreamItem::Opened | StreamItem::Transmitted(_) => Ok(()),
+        };
+        match done {
+            Ok(()) => self.settle(key),
+            Err(_) => self.break_off(key, counters),
+        }
+    }
+
+    fn open(&mut self, id: StreamId, counters: &mut Counters) {
+        let refused = !id.0.is_multiple_of(2) || self.streams.len() >= MAX_STREAMS;
+        if refused || self.keys.contains_key(&id) {
+            counters.streams_refused += 1;
+            if refused {
+                self.up(id, StreamItem::Reset);
+            }
+            return;
+        }
+        counters.streams_opened += 1;
+        let key = (true, self.next_opened);
+        self.next_opened = self.next_opened.wrapping_add(1);
+        self.insert(id, key);
+    }
+
+    fn insert(&mut self, id: StreamId, key: Key) {
+        let stream = StreamEnd::new(&self.config, id, key.0);
+        self.say(key, stream.grant());
+        self.streams.insert(key, stream);
+        self.keys.insert(id, key);
+    }
+
+    /// A chunk arrived from the other end.
+    pub(super) fn on_chunk(&mut self, chunk: &Chunk<'_>, counters: &mut Counters) {
+        if chunk.what == What::Gone {
+            return self.lose_all(counters);
+        }
+        // Its opener's other end has not opened it.
+        let key = (!chunk.opener, chunk.stream);
+        if !self.streams.contains_key(&key) && !self.accept(key, chunk, counters) {
+            return;
+        }
+        let (config, stream) = (&self.config, self.streams.get_mut(&key));
+        let Some(stream) = stream else { return };
+        let done = match chunk.what {
+            What::Data { offset, bytes, end } => stream.on_data(config, offset, bytes, end),
+            What::Grant(limit) => {
+                let (id, told) = (stream.id, stream.on_grant(config, limit));
+                told.into_iter().for_each(|item| self.up(id, item));
+                Ok(())
+            }
+            What::Reset => {
+                let id = stream.id;
+                self.forget(key);
+                return self.up(id, StreamItem::Reset);
+            }
+            What::Gone => return,
+        };
+        match done {
+            Ok(()) => self.settle(key),
+            Err(_) => self.break_off(key, counters),
+        }
+    }
+
+    /// Makes the stream that the other end has opened; false if it may not.
+    fn accept(&mut self, key: Key, chunk: &Chunk<'_>, counters: &mut Counters) -> bool {
+        if !chunk.opener || self.was_reset.contains(&key) || chunk.what == What::Reset {
+            return false;
+        }
+        if self.streams.len() >= MAX_STREAMS {
+            counters.streams_refused += 1;
+            self.say(key, What::Reset);
+            self.remember_reset(key);
+            return false;
+        }
+        counters.streams_accepted += 1;
+        let id = StreamId(self.next_accepted);
+        self.next_accepted += 2;
+        let (local, remote) = self.ends;
+        self.up(id, StreamItem::Open { local, remote });
+        self.insert(id, key);
+        true
+    }
+
+    /// Gives the application what it can have, the other end its grant, and the stream its turn.
+    fn settle(&mut self, key: Key) {
+        let Some(stream) = self.streams.get_mut(&key) else { return };
+        while let Some(item) = stream.next_up() {
+            self.up.push_back((Port::Above(0), Item::Stream(stream.id, item)));
+        }
+        let (grant, over) = (stream.next_grant(&self.config), stream.is_over());
+        if stream.has_chunk() && !self.turns.contains(&key) {
+            self.turns.push_back(key);
+        }
+        if let Some(grant) = grant {
+            self.say(key, grant);
+        }
+        if over {
+            self.forget(key);
+        }
+    }
+
+    fn break_off(&mut self, key: Key, counters: &mut Counters) {
+        let Some(id) = self.streams.get(&key).map(|stream| stream.id) else { return };
+        counters.streams_broken += 1;
+        self.say(key, What::Reset);
+        self.remember_reset(key);
+        self.forget(key);
+        self.up(id, StreamItem::Reset);
+    }
+
+    /// What was under way is lost with a node: no stream can go on, and the other end may not know.
+    pub(super) fn lose_all(&mut self, counters: &mut Counters) {
+        self.control.clear();
+        let keys: Vec<Key> = self.streams.keys().copied().collect();
+        keys.into_iter().for_each(|key| self.break_off(key, counters));
+    }
+
+    fn forget(&mut self, key: Key) {
+        if let Some(stream) = self.streams.remove(&key) {
+            self.keys.remove(&stream.id);
+        }
+        self.turns.retain(|other| *other != key);
+    }
+
+    fn remember_reset(&mut self, key: Key) {
+        self.was_reset.insert(key);
+        if self.was_reset.len() > MOST_REMEMBERED {
+            self.was_reset.pop_first();
+        }
+    }
+
+    /// Streams that stand.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.streams.len()
+    }
+}

@@ -1,0 +1,188 @@
+//! What a node hears from a neighbour: which transmissions have arrived, and which chunks.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use hopcast_core::{Duration, Instant};
+
+use super::config::MAX_AHEAD;
+use super::wire::{Acknowledgement, MOST_RUNS, Packet, near};
+
+/// Packets that are acknowledged together.
+const TOGETHER: u32 = 2;
+/// How long one that is alone waits for the next.
+const HOLD: Duration = Duration::from_millis(1);
+
+/// What a packet was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// A chunk that had not arrived before.
+    New,
+    Duplicate,
+    /// Too far ahead of what is missing.
+    OutOfWindow,
+    /// Of a session that is not known here.
+    Unknown,
+}
+
+/// The receiving half of a hop.
+#[derive(Debug, Default)]
+pub(super) struct Incoming {
+    session: Option<u16>,
+    received: u64,
+    next_index: u64,
+    /// Indices beyond that have arrived.
+    ahead: BTreeSet<u64>,
+    /// The numbers that have arrived: from and to, the newest first.
+    runs: VecDeque<(u64, u64)>,
+    unacknowledged: u32,
+    due: Option<Instant>,
+}
+
+impl Incoming {
+    /// The neighbour's session; 0 if none is known.
+    pub(super) fn session(&self) -> u16 {
+        self.session.unwrap_or(0)
+    }
+
+    /// Begins the session of a packet that may. True if the one before is thereby over.
+    pub(super) fn begin(&mut self, packet: &Packet<'_>) -> bool {
+        if packet.first.is_none() || self.session == Some(packet.session) {
+            return false;
+        }
+        let before = core::mem::take(self);
+        self.session = Some(packet.session);
+        before.session.is_some()
+    }
+
+    pub(super) fn take(&mut self, now: Instant, packet: &Packet<'_>) -> Taken {
+        if self.session != Some(packet.session) {
+            return Taken::Unknown;
+        }
+        let index = near(self.next_index, packet.index);
+        if index >= self.next_index + MAX_AHEAD {
+            return Taken::OutOfWindow;
+        }
+        let highest = self.runs.front().map_or(0, |&(_, to)| to);
+        let number = near(highest, packet.number);
+        self.received += 1;
+        self.unacknowledged += 1;
+        let in_order = number == highest;
+        self.note(number);
+        let at_once = packet.urgent || !in_order || self.unacknowledged >= TOGETHER;
+        self.due = Some(if at_once { now } else { self.due.unwrap_or(now + HOLD) });
+        if index < self.next_index || !self.ahead.insert(index) {
+            return Taken::Duplicate;
+        }
+        while self.ahead.remove(&self.next_index) {
+            self.next_index += 1;
+        }
+        Taken::New
+    }
+
+    fn note(&mut self, number: u64) {
+        // Nearly always the newest run grows.
+        let place = self.runs.iter().position(|&(from, _)| from <= number + 1).unwrap_or(self.runs.len());
+        match self.runs.get_mut(place) {
+            Some((from, to)) if *from <= number && number < *to => return,
+            Some((_, to)) if *to == number => *to += 1,
+            Some((from, _)) if *from == number + 1 => *from = number,
+            _ => self.runs.insert(place, (number, number + 1)),
+        }
+        // Two may have grown together.
+        for upper in [place, place.saturating_sub(1)] {
+            let pair = (self.runs.get(upper).copied(), self.runs.get(upper + 1).copied());
+            if let (Some((from, to)), Some((below, end))) = pair
+                && from == end
+            {
+                self.runs[upper] = (below, to);
+                self.runs.remove(upper + 1);
+            }
+        }
+        self.runs.truncate(MOST_RUNS / 2);
+    }
+
+    /// When an acknowledgement is due.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Makes one due: something else that it says has changed.
+    pub(super) fn hurry(&mut self, now: Instant) {
+        if !self.runs.is_empty() {
+            self.due = Some(now);
+        }
+    }
+
+    /// The acknowledgement that is due.
+    pub(super) fn acknowledge(&mut self, now: Instant, pause: bool) -> Option<Acknowledgement> {
+        self.due.take_if(|due| *due <= now)?;
+        self.unacknowledged = 0;
+        let (session, &(_, end)) = (self.session?, self.runs.front()?);
+        let mut runs = Vec::with_capacity(2 * self.runs.len());
+        let mut above = None;
+        for &(from, to) in &self.runs {
+            runs.extend(above.map(|above: u64| above - to));
+            runs.push(to - from);
+            above = Some(from);
+        }
+        // What 16 bits do not hold ends the list: it is old.
+        let runs: Vec<u16> = runs.into_iter().map_while(|run| u16::try_from(run).ok()).collect();
+        let runs = if runs.is_empty() { vec![u16::MAX] } else { runs };
+        Some(Acknowledgement {
+            session,
+            pause,
+            received: self.received as u32,
+            next_index: self.next_index as u32,
+            highest: (end - 1) as u32,
+            runs,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(number: u32, index: u32) -> Packet<'static> {
+        Packet { session: 1, first: Some(0), urgent: false, number, index, chunk: b"" }
+    }
+
+    fn take(incoming: &mut Incoming, number: u32, index: u32) -> Taken {
+        let packet = packet(number, index);
+        incoming.begin(&packet);
+        incoming.take(Instant::ZERO, &packet)
+    }
+
+    #[test]
+    fn runs_of_numbers_are_told_from_the_newest_downwards() {
+        let mut incoming = Incoming::default();
+        for number in [0, 1, 4, 7, 8, 3] {
+            assert_eq!(take(&mut incoming, number, number), Taken::New);
+        }
+        let ack = incoming.acknowledge(Instant::ZERO, false).unwrap();
+        assert_eq!((ack.highest, ack.runs, ack.next_index), (8, vec![2, 2, 2, 1, 2], 2));
+        take(&mut incoming, 2, 2);
+        let ack = incoming.acknowledge(Instant::ZERO, true).unwrap();
+        assert_eq!((ack.runs, ack.next_index, ack.pause), (vec![2, 2, 5], 5, true));
+    }
+
+    #[test]
+    fn a_chunk_is_new_once_and_not_too_far_ahead() {
+        let mut incoming = Incoming::default();
+        assert_eq!(take(&mut incoming, 0, 0), Taken::New);
+        assert_eq!(take(&mut incoming, 1, 0), Taken::Duplicate);
+        assert_eq!(take(&mut incoming, 2, 2), Taken::New);
+        assert_eq!(take(&mut incoming, 3, 2), Taken::Duplicate);
+        assert_eq!(take(&mut incoming, 4, MAX_AHEAD as u32 + 1), Taken::OutOfWindow);
+    }
+
+    #[test]
+    fn only_a_first_packet_begins_a_session_and_ends_the_one_before() {
+        let mut incoming = Incoming::default();
+        let stray = Packet { first: None, ..packet(5, 5) };
+        assert!(!incoming.begin(&stray));
+        assert_eq!(incoming.take(Instant::ZERO, &stray), Taken::Unknown);
+        assert!(!incoming.begin(&packet(0, 0)), "nothing is over");
+        assert!(incoming.begin(&Packet { session: 2, ..packet(0, 0) }));
+    }
+}

@@ -1,0 +1,55 @@
+//! Selective repeat on each hop: the honest competitor of network coding.
+//!
+//! Each hop repeats what it loses itself, within its own round trip, and passes on at once whatever arrives, in any order;
+//! only the far end puts the bytes in order. On links that lose independently this reaches what the links carry, as coding
+//! does: a packet that is lost on a hop costs that hop one more transmission, and nobody else anything. What it needs for
+//! that, coding does not: an acknowledgement for each packet, in time, over each hop. [`HopArq`] is an edge or a relay.
+//!
+//! # The protocol as a story
+//!
+//! **A hop** (`outgoing`, `incoming`). Every transmission has a *number* of its own, and every chunk of a stream an *index*
+//! that stays, as QUIC has it with packets and offsets: so an acknowledgement is never ambiguous, a round trip never
+//! wrong, and a retransmission lost in its turn is found as quickly. Acknowledgements name the numbers that have arrived in
+//! runs. A transmission is lost once a later one has arrived; where the path turns out to let packets overtake each other,
+//! once a later one has arrived for so long. A lost tail is found by a timeout of a round trip and its variance, and at
+//! least a millisecond.
+//!
+//! **How fast** (`tcp::blind`). BBR's model of the path sets window and pace of each hop. It is never told of a loss.
+//!
+//! **Back-pressure.** A relay whose onward path does not take what arrives asks for a pause, and for its end; since that
+//! word may be lost, whoever pauses asks now and then with a packet.
+//!
+//! **Streams** (`edge`, `stream`). The ends cut streams into chunks, and grant each other bytes for each stream, so that a
+//! reader who does not read holds nobody else up. The opener's first grant opens the stream, the other's answer makes it
+//! stand.
+//!
+//! **When a node is lost.** What a relay had acknowledged and not passed on is lost with it. Neighbours notice, since
+//! nobody knows their session, or nothing is acknowledged for [`Config::silence`], and say so to both ends, where all
+//! streams are reset.
+//!
+//! # Bounds
+//!
+//! [`config::MAX_STREAMS`] streams, of each a send and a receive buffer; for each hop, at most [`config::MAX_AHEAD`] chunks
+//! that are not acknowledged, and as many that wait, since what is not paused in time is not in the window either.
+//!
+//! # Scope
+//!
+//! A rival for studies: nothing is authenticated, there is no version, and all nodes have the same settings.
+
+pub mod config;
+mod counters;
+mod edge;
+mod hop;
+mod incoming;
+mod machine;
+mod outgoing;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use config::Config;
+
+/// What a full packet has before its bytes of a stream.
+pub const OVERHEAD: u64 = (wire::PACKET_HEADER + wire::CHUNK_HEADER) as u64;
+pub use machine::HopArq;

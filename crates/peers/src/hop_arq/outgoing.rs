@@ -1,0 +1,317 @@
+//! What a node sends to a neighbour: each chunk until it is acknowledged, each transmission under a number of its own.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use hopcast_core::{Duration, Instant, Stream, earliest};
+
+use super::config::MAX_AHEAD;
+use super::counters::Counters;
+use super::wire::{Acknowledgement, Malformed, Message, Packet, near};
+use crate::tcp::{Acked, BlindBbr, Snapshot};
+
+/// Transmissions taken for lost of which an acknowledgement may still come; the oldest makes room.
+const MOST_GIVEN_UP: usize = 1024;
+
+/// A transmission that is under way.
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    index: u64,
+    sent_at: Instant,
+    snapshot: Snapshot,
+}
+
+/// The sending half of a hop.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    session: u16,
+    random: Stream,
+    full: u32,
+    control: BlindBbr,
+    /// Chunks that wait for their first transmission.
+    fresh: VecDeque<Vec<u8>>,
+    /// From index `base` on, chunks that have been sent; none once it has arrived.
+    kept: VecDeque<Option<Vec<u8>>>,
+    base: u64,
+    /// Indices to send again.
+    lost: BTreeSet<u64>,
+    flight: BTreeMap<u64, Flight>,
+    next_number: u64,
+    /// Those taken for lost, with their index.
+    given_up: BTreeMap<u64, u64>,
+    /// The newest transmission that has arrived, and the round trip that it took.
+    newest: Option<(u64, Duration)>,
+    /// How much longer an older one may take.
+    reordering: Duration,
+    /// Whether an acknowledgement has come in this session, and how many packets the newest one knew of.
+    acknowledged: Option<u32>,
+    paused: bool,
+    /// Whether one packet may leave in spite of that, to hear whether it still holds.
+    probing: bool,
+    timeout: Option<Instant>,
+    /// Since when the neighbour owes an acknowledgement.
+    owed_since: Option<Instant>,
+}
+
+impl Outgoing {
+    pub(super) fn new(now: Instant, full: u16, mut random: Stream) -> Self {
+        Self {
+            // None is 0.
+            session: (random.bits() as u16).max(1),
+            full: full.into(),
+            control: BlindBbr::new(now, full.into(), random.fork()),
+            random,
+            fresh: VecDeque::new(),
+            kept: VecDeque::new(),
+            base: 0,
+            lost: BTreeSet::new(),
+            flight: BTreeMap::new(),
+            next_number: 0,
+            given_up: BTreeMap::new(),
+            newest: None,
+            reordering: Duration::ZERO,
+            acknowledged: None,
+            paused: false,
+            probing: false,
+            timeout: None,
+            owed_since: None,
+        }
+    }
+
+    /// Begins anew, with nothing to send.
+    pub(super) fn restart(&mut self, now: Instant) {
+        let session = self.session;
+        *self = Self::new(now, self.full as u16, self.random.fork());
+        if self.session == session {
+            self.session = session.wrapping_add(1).max(1);
+        }
+    }
+
+    pub(super) fn session(&self) -> u16 {
+        self.session
+    }
+
+    /// How many chunks wait for their first transmission.
+    pub(super) fn backlog(&self) -> usize {
+        self.fresh.len()
+    }
+
+    /// How many packets the path to the neighbour is given.
+    pub(super) fn window(&self) -> usize {
+        self.control.window() as usize
+    }
+
+    pub(super) fn push(&mut self, chunk: Vec<u8>) {
+        self.fresh.push_back(chunk);
+    }
+
+    /// Since when the neighbour owes an acknowledgement and says nothing.
+    pub(super) fn owed_since(&self) -> Option<Instant> {
+        self.owed_since
+    }
+
+    fn is_owed(&self) -> bool {
+        !self.flight.is_empty() || !self.lost.is_empty()
+    }
+
+    /// Whether a packet would leave now if there were one; with `more` there is one besides those given already.
+    pub(super) fn may_send(&self, now: Instant, more: bool) -> bool {
+        self.departure(more).is_some_and(|at| at <= now)
+    }
+
+    /// When the next packet may leave, if there is one and the window has room.
+    fn departure(&self, more: bool) -> Option<Instant> {
+        let room = self.flight.len() < self.window();
+        let new = (more || !self.fresh.is_empty())
+            && (!self.paused || self.probing)
+            && (self.kept.len() as u64) < MAX_AHEAD;
+        (room && (new || !self.lost.is_empty())).then(|| self.control.departure())
+    }
+
+    /// When [`wake`](Self::wake) has something to do, or a packet may leave.
+    pub(super) fn deadline(&self, more: bool) -> Option<Instant> {
+        earliest(earliest(self.departure(more), self.timeout), self.overdue())
+    }
+
+    /// When the oldest transmission before the newest that has arrived is lost.
+    fn overdue(&self) -> Option<Instant> {
+        let (newest, rtt) = self.newest?;
+        let (&number, flight) = self.flight.first_key_value()?;
+        (number < newest).then(|| flight.sent_at + rtt + self.reordering)
+    }
+
+    /// The next packet to leave, if one may; the neighbour's session that is known goes with the first ones.
+    pub(super) fn pop(&mut self, now: Instant, knows: u16, counters: &mut Counters) -> Option<Vec<u8>> {
+        if !self.may_send(now, false) {
+            return None;
+        }
+        let index = match self.lost.pop_first() {
+            Some(index) => {
+                counters.retransmits += 1;
+                index
+            }
+            None => {
+                self.kept.push_back(Some(self.fresh.pop_front()?));
+                self.base + self.kept.len() as u64 - 1
+            }
+        };
+        self.probing = false;
+        let in_flight = self.flight.len() as u32;
+        let last = self.fresh.is_empty() && self.lost.is_empty() || self.flight.len() + 1 >= self.window();
+        let chunk = self.kept.get((index - self.base) as usize)?.as_ref()?;
+        let packet = Packet {
+            session: self.session,
+            first: self.acknowledged.is_none().then_some(knows),
+            urgent: last,
+            number: self.next_number as u32,
+            index: index as u32,
+            chunk,
+        };
+        let bytes = Message::Packet(packet).emit();
+        let snapshot = self.control.sent(now, in_flight, bytes.len() as u32);
+        self.flight.insert(self.next_number, Flight { index, sent_at: now, snapshot });
+        self.next_number += 1;
+        self.timeout.get_or_insert(now + self.control.timeout());
+        self.owed_since.get_or_insert(now);
+        counters.packets_sent += 1;
+        Some(bytes)
+    }
+
+    /// Notes that there was nothing to send although the path would have taken it.
+    pub(super) fn note_empty(&mut self) {
+        if self.flight.len() < self.window() && self.lost.is_empty() && self.fresh.is_empty() {
+            self.control.limited_by_application(self.flight.len() as u32);
+        }
+    }
+
+    /// Takes an acknowledgement of this session.
+    pub(super) fn on_acknowledgement(
+        &mut self,
+        now: Instant,
+        ack: &Acknowledgement,
+        counters: &mut Counters,
+    ) -> Result<(), Malformed> {
+        let highest = near(self.next_number, ack.highest);
+        let next_index = near(self.base, ack.next_index);
+        let told: u64 = ack.runs.iter().copied().map(u64::from).sum();
+        if highest >= self.next_number
+            || next_index > self.base + self.kept.len() as u64
+            || told > highest + 1
+        {
+            return Err(Malformed);
+        }
+        if self.acknowledged.is_none_or(|seen| ack.received.wrapping_sub(seen) as i32 >= 0) {
+            self.acknowledged = Some(ack.received);
+            self.paused = ack.pause;
+        }
+        let mut acked = Acked { before: self.flight.len() as u32, ..Acked::default() };
+        let mut from = highest + 1;
+        for (place, &run) in ack.runs.iter().enumerate() {
+            let upto = from;
+            from -= u64::from(run);
+            if place % 2 == 0 {
+                self.arrived(now, from..upto, highest, &mut acked, counters);
+            }
+        }
+        while self.base < next_index {
+            self.lost.remove(&self.base);
+            self.kept.pop_front();
+            self.base += 1;
+        }
+        while self.kept.pop_front_if(|kept| kept.is_none()).is_some() {
+            self.base += 1;
+        }
+        self.find_lost(now);
+        self.owed_since = self.is_owed().then_some(now);
+        if acked.packets > 0 {
+            acked.after = self.flight.len() as u32;
+            self.control.acknowledged(now, acked);
+            self.timeout = (!self.flight.is_empty()).then(|| now + self.control.timeout());
+        }
+        Ok(())
+    }
+
+    /// Notes that the transmissions with these numbers have arrived.
+    fn arrived(
+        &mut self,
+        now: Instant,
+        numbers: core::ops::Range<u64>,
+        highest: u64,
+        acked: &mut Acked,
+        counters: &mut Counters,
+    ) {
+        // What was taken for lost and is not: the path lets packets overtake each other.
+        let mut late: Vec<(u64, u64)> = self.given_up.range(numbers.clone()).map(|(&n, &i)| (n, i)).collect();
+        for (number, index) in late.drain(..) {
+            self.given_up.remove(&number);
+            counters.needless_retransmits += 1;
+            self.delivered(index);
+            let round_trip = self.control.round_trip().unwrap_or_default();
+            let step = (self.reordering * 2).max(round_trip / 8);
+            self.reordering = step.min(round_trip);
+        }
+        let flights: Vec<(u64, Flight)> = self.flight.range(numbers).map(|(&n, &f)| (n, f)).collect();
+        for (number, flight) in flights {
+            self.flight.remove(&number);
+            self.delivered(flight.index);
+            acked.packets += 1;
+            acked.newest.note(flight.sent_at, number, flight.snapshot);
+            if number == highest {
+                let rtt = now.since(flight.sent_at);
+                acked.rtt = Some(rtt);
+                if self.newest.is_none_or(|(newest, _)| number > newest) {
+                    self.newest = Some((number, rtt));
+                }
+            }
+        }
+    }
+
+    fn delivered(&mut self, index: u64) {
+        let place = index.checked_sub(self.base).and_then(|place| usize::try_from(place).ok());
+        if let Some(kept) = place.and_then(|place| self.kept.get_mut(place)) {
+            *kept = None;
+            self.lost.remove(&index);
+        }
+    }
+
+    /// Finds the transmissions that are overdue.
+    fn find_lost(&mut self, now: Instant) {
+        while self.overdue().is_some_and(|at| at <= now || self.reordering.is_zero()) {
+            self.give_up_oldest();
+        }
+    }
+
+    fn give_up_oldest(&mut self) {
+        let Some((number, flight)) = self.flight.pop_first() else { return };
+        self.given_up.insert(number, flight.index);
+        if self.given_up.len() > MOST_GIVEN_UP {
+            self.given_up.pop_first();
+        }
+        let place = flight.index.checked_sub(self.base).and_then(|place| usize::try_from(place).ok());
+        if place.and_then(|place| self.kept.get(place)).is_some_and(Option::is_some) {
+            self.lost.insert(flight.index);
+        }
+    }
+
+    /// Sees to what is due.
+    pub(super) fn wake(&mut self, now: Instant, counters: &mut Counters) {
+        self.find_lost(now);
+        if self.timeout.is_none_or(|at| at > now) {
+            return;
+        }
+        counters.timeouts += 1;
+        self.control.back_off();
+        self.give_up_oldest();
+        self.probing = true;
+        // What was sent again in vain may be all that was under way.
+        self.owed_since = self.owed_since.filter(|_| self.is_owed());
+        let waits = self.is_owed() || !self.fresh.is_empty();
+        self.timeout = waits.then(|| now + self.control.timeout());
+    }
+
+    /// Makes sure that a pause is asked about, as the word of its end may be lost.
+    pub(super) fn watch_pause(&mut self, now: Instant, more: bool) {
+        if self.paused && (more || !self.fresh.is_empty()) && self.timeout.is_none() {
+            self.timeout = Some(now + self.control.timeout());
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! One stream at one end: what the application has written and is not sent, and what has arrived and is not in order.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use hopcast_core::{Buffer, StreamId, StreamItem};
+
+use super::config::Config;
+use super::wire::What;
+
+/// Pieces out of order that a stream keeps for each so many bytes of its buffer: more means that they are tiny.
+const BYTES_A_PIECE: u64 = 256;
+/// Credit is given back to the application in lots of so many bytes.
+const LOT: u64 = 32 << 10;
+
+/// The other end does not keep to what was granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Broken;
+
+#[derive(Debug)]
+pub(super) struct StreamEnd {
+    pub id: StreamId,
+    /// Whether the application here opened it, and whether it knows that it stands.
+    opener: bool,
+    stands: bool,
+    written: VecDeque<u8>,
+    sent: u64,
+    /// What the other end takes.
+    limit: u64,
+    /// What the application may still write, and what it will be given back.
+    writable: u64,
+    owed: u64,
+    finish: bool,
+    finish_sent: bool,
+    arrived: BTreeMap<u64, Vec<u8>>,
+    /// The first byte that the application has not been given, and where the bytes end.
+    next: u64,
+    end: Option<u64>,
+    end_given: bool,
+    /// What the application takes, and what the other end was granted.
+    credit: u64,
+    granted: u64,
+}
+
+impl StreamEnd {
+    pub(super) fn new(config: &Config, id: StreamId, opener: bool) -> Self {
+        Self {
+            id,
+            opener,
+            stands: false,
+            written: VecDeque::new(),
+            sent: 0,
+            limit: 0,
+            writable: 0,
+            owed: 0,
+            finish: false,
+            finish_sent: false,
+            arrived: BTreeMap::new(),
+            next: 0,
+            end: None,
+            end_given: false,
+            credit: 0,
+            granted: config.receive_buffer.get(),
+        }
+    }
+
+    /// What the other end may send.
+    pub(super) fn grant(&self) -> What<'static> {
+        What::Grant(self.granted)
+    }
+
+    /// Whether both directions are over.
+    pub(super) fn is_over(&self) -> bool {
+        self.finish_sent && self.end_given
+    }
+
+    /// Whether a chunk could be cut now.
+    pub(super) fn has_chunk(&self) -> bool {
+        (!self.written.is_empty() && self.sent < self.limit)
+            || (self.finish && !self.finish_sent && self.written.is_empty())
+    }
+
+    /// The next bytes to send, at most `room` of them, with their offset and whether they are the last.
+    pub(super) fn cut(&mut self, room: usize) -> (u64, Vec<u8>, bool) {
+        let open = usize::try_from(self.limit - self.sent).unwrap_or(usize::MAX);
+        let len = self.written.len().min(room).min(open);
+        let (offset, bytes) = (self.sent, self.written.drain(..len).collect());
+        self.sent += len as u64;
+        self.owed += len as u64;
+        let end = self.finish && self.written.is_empty();
+        self.finish_sent |= end;
+        (offset, bytes, end)
+    }
+
+    /// What the application is told after that.
+    pub(super) fn told_after_cut(&mut self) -> impl Iterator<Item = StreamItem> + use<> {
+        let transmitted = StreamItem::Transmitted(self.sent);
+        let credit = (self.owed >= LOT || self.written.is_empty()).then(|| core::mem::take(&mut self.owed));
+        let credit = credit.filter(|&bytes| bytes > 0 && !self.finish);
+        self.writable += credit.unwrap_or(0);
+        [Some(transmitted), credit.map(StreamItem::Credit)].into_iter().flatten()
+    }
+
+    /// The application writes. It never writes more than it may.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+        self.writable =
+            self.writable.checked_sub(bytes.len() as u64).filter(|_| !self.finish).ok_or(Broken)?;
+        self.written.extend(bytes);
+        Ok(())
+    }
+
+    pub(super) fn finish(&mut self) {
+        self.finish = true;
+    }
+
+    pub(super) fn give_credit(&mut self, bytes: u64) {
+        self.credit = self.credit.saturating_add(bytes);
+    }
+
+    /// The other end takes bytes before `limit`. The first such word makes the stream stand: what to tell the
+    /// application.
+    pub(super) fn on_grant(&mut self, config: &Config, limit: u64) -> Vec<StreamItem> {
+        self.limit = self.limit.max(limit);
+        self.stand(config)
+    }
+
+    fn stand(&mut self, config: &Config) -> Vec<StreamItem> {
+        if core::mem::replace(&mut self.stands, true) {
+            return Vec::new();
+        }
+        self.writable = config.send_buffer.get();
+        let credit = StreamItem::Credit(self.writable);
+        if self.opener { vec![StreamItem::Opened, credit] } else { vec![credit] }
+    }
+
+    /// Bytes arrive, in any order, each once.
+    pub(super) fn on_data(
+        &mut self,
+        config: &Config,
+        offset: u64,
+        bytes: &[u8],
+        end: bool,
+    ) -> Result<(), Broken> {
+        let upto = offset + bytes.len() as u64;
+        let past_end = self.end.is_some_and(|known| upto > known || (end && upto != known));
+        if upto > self.granted || past_end || (offset < self.next && !bytes.is_empty()) {
+            return Err(Broken);
+        }
+        if end {
+            self.end = Some(upto);
+        }
+        let most = config.receive_buffer.get() / BYTES_A_PIECE + 64;
+        if !bytes.is_empty()
+            && (self.arrived.len() as u64 >= most || self.arrived.insert(offset, bytes.to_vec()).is_some())
+        {
+            return Err(Broken);
+        }
+        Ok(())
+    }
+
+    /// What is in order and the application takes: the next item for it.
+    pub(super) fn next_up(&mut self) -> Option<StreamItem> {
+        if let Some(piece) = self.arrived.first_entry()
+            && *piece.key() == self.next
+        {
+            let mut bytes = piece.remove();
+            let most = usize::try_from(self.credit).unwrap_or(usize::MAX).min(bytes.len());
+            let rest = bytes.split_off(most);
+            if !rest.is_empty() {
+                self.arrived.insert(self.next + most as u64, rest);
+            }
+            if bytes.is_empty() {
+                return None;
+            }
+            self.credit -= most as u64;
+            self.next += most as u64;
+            return Some(StreamItem::Data(Buffer::copy_from(&bytes)));
+        }
+        let ended = self.end == Some(self.next) && !core::mem::replace(&mut self.end_given, true);
+        ended.then_some(StreamItem::Finish)
+    }
+
+    /// A grant that is worth sending, once the application has taken enough.
+    pub(super) fn next_grant(&mut self, config: &Config) -> Option<What<'static>> {
+        let whole = config.receive_buffer.get();
+        let worth = self.next + whole - self.granted >= whole.div_ceil(4) && self.end.is_none();
+        worth.then(|| {
+            self.granted = self.next + whole;
+            What::Grant(self.granted)
+        })
+    }
+}

@@ -1,0 +1,193 @@
+//! Streams over chains of lossy hops.
+
+use hopcast_core::{Bytes, Duration, Rate, StreamId};
+use proptest::prelude::*;
+
+use super::path;
+use crate::chain::{CLIENT, Hop, SERVER, ms};
+use crate::hop_arq::Config;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn hop(loss: f64) -> Hop {
+    Hop { rate: Rate::from_mbit(300), queue: 64, delay: Duration::from_micros(20), loss, ..Hop::default() }
+}
+
+/// Mbit/s of payload over a second in which the path is full.
+fn goodput(hops: usize, each: &Hop) -> f64 {
+    let mut path = path(1, &Config::default(), hops, each);
+    path.open(u64::MAX, false);
+    path.run(ms(500));
+    let before = path.server().read;
+    path.run(ms(1000));
+    (path.server().read - before) as f64 * 8.0 / 1e6
+}
+
+#[test]
+fn six_lossy_hops_carry_what_their_min_cut_leaves_for_payload() {
+    for loss in [0.0, 0.05, 0.2] {
+        let found = goodput(6, &hop(loss));
+        let bound = 300.0 * (1.0 - loss) * 1450.0 / 1514.0;
+        assert!(found > 0.98 * bound && found <= bound * 1.01, "{found} of {bound} Mbit/s at {loss}");
+    }
+}
+
+#[test]
+fn all_arrives_both_ways_over_any_hops_and_then_all_is_still() {
+    for (loss, reorder) in [(0.0, false), (0.1, false), (0.3, true)] {
+        let each = Hop { loss, duplicate: 0.02, delay: ms(2), jitter: ms(1), reorder, ..Hop::default() };
+        let mut path = path(2, &Config::default(), 4, &each);
+        path.accept = (300_000, true);
+        path.open(1_000_000, true);
+        path.run_until(MINUTE, |path| {
+            [CLIENT, SERVER].iter().all(|&end| path.apps[end].values().any(|app| app.peer_finished))
+        });
+        assert_eq!((path.server().read, path.client().read), (1_000_000, 300_000));
+        path.run_until(MINUTE, |path| !path.is_busy());
+        assert!(path.machines.iter().all(|machine| machine.streams() == 0), "nothing is kept");
+    }
+}
+
+#[test]
+fn a_tail_that_is_lost_comes_again_after_a_timeout() {
+    let each = Hop { delay: ms(5), ..Hop::default() };
+    let mut path = path(1, &Config::default(), 1, &each);
+    path.open(0, false);
+    path.run(ms(100));
+    let mut left = 1;
+    path.lose = Some(Box::new(move |place, _| place == 0 && core::mem::replace(&mut left, 0) == 1));
+    path.client().to_write = 1000;
+    path.act(CLIENT, StreamId(0));
+    path.run(ms(60));
+    assert_eq!(path.server().read, 1000);
+    assert_eq!(path.counter(CLIENT, "timeouts"), 1);
+}
+
+#[test]
+fn a_slow_hop_presses_back_and_nothing_piles_up() {
+    let mut path = path(1, &Config::default(), 3, &hop(0.0));
+    path.slow(2, Rate::from_mbit(10));
+    path.open(u64::MAX, false);
+    path.run(ms(2000));
+    let held = path.client().written - path.server().read;
+    let rate = path.server().read as f64 * 8.0 / 2e6;
+    assert!(rate > 8.5, "{rate} Mbit/s of 10");
+    let buffers = Config::default().send_buffer.get() + 1000 * 1450;
+    assert!(held < buffers, "{held} bytes between the ends, with a send buffer of 4 MiB");
+}
+
+#[test]
+fn a_reader_who_does_not_read_holds_up_its_own_stream_only() {
+    let config =
+        Config { receive_buffer: Bytes::new(100_000), send_buffer: Bytes::new(100_000), ..Config::default() };
+    let mut path = path(1, &config, 3, &hop(0.05));
+    path.accept_reading = false;
+    path.open(u64::MAX, false);
+    path.run(ms(200));
+    let first = StreamId(1);
+    assert_eq!(path.apps[SERVER][&first].read, 0);
+    path.accept_reading = true;
+    path.open(2_000_000, false);
+    path.run(ms(1000));
+    assert_eq!(path.apps[SERVER][&StreamId(3)].read, 2_000_000);
+    path.apps[SERVER].get_mut(&first).unwrap().reading = true;
+    path.act(SERVER, first);
+    path.run(ms(200));
+    assert!(path.apps[SERVER][&first].read > 1_000_000);
+}
+
+#[test]
+fn a_path_that_is_gone_for_ten_seconds_goes_on_when_it_is_back() {
+    let mut path = path(1, &Config::default(), 3, &hop(0.1));
+    path.open(u64::MAX, false);
+    path.run(ms(500));
+    path.lose = Some(Box::new(|place, _| place == 1));
+    path.run(ms(10_000));
+    let before = path.server().read;
+    path.lose = None;
+    path.run(ms(1000));
+    assert!(path.server().read > before + 1_000_000, "{} bytes", path.server().read - before);
+    assert!(!path.client().reset);
+}
+
+#[test]
+fn a_neighbour_that_is_silent_for_a_minute_is_given_up() {
+    let mut path = path(1, &Config::default(), 3, &hop(0.0));
+    path.open(u64::MAX, false);
+    path.run(ms(500));
+    path.lose = Some(Box::new(|place, _| place == 3));
+    path.run(ms(59_000));
+    assert!(!path.client().reset);
+    path.run(ms(3000));
+    assert!(path.client().reset, "the relay before it says so");
+}
+
+#[test]
+fn a_relay_that_restarts_ends_the_streams_and_new_ones_may_begin() {
+    let mut path = path(1, &Config::default(), 2, &hop(0.05));
+    let fresh = super::path(9, &Config::default(), 2, &hop(0.05)).machines.remove(1);
+    path.open(u64::MAX, false);
+    path.run(ms(300));
+    path.machines[1] = fresh;
+    path.run(ms(300));
+    assert!(path.client().reset && path.server().reset);
+    path.open(100_000, false);
+    path.run(ms(300));
+    assert_eq!(path.apps[SERVER].values().last().unwrap().read, 100_000);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_datagrams() {
+    let trace = |seed| {
+        let mut path = path(seed, &Config::default(), 3, &hop(0.1));
+        path.open(500_000, true);
+        path.run(ms(300));
+        path.trace
+    };
+    assert_eq!(trace(1), trace(1));
+    assert_ne!(trace(1), trace(2));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn whatever_the_path_does_all_arrives_in_order(
+        seed in any::<u64>(),
+        hops in 1_usize..5,
+        loss in 0.0..0.5,
+        duplicate in 0.0..0.1,
+        jitter_us in 0_u64..5_000,
+        reorder in any::<bool>(),
+        mbit in 1_u64..500,
+        queue in 4_usize..200,
+        sizes in prop::collection::vec(0_u64..200_000, 1..5),
+    ) {
+        let each = Hop {
+            rate: Rate::from_mbit(mbit),
+            queue,
+            loss,
+            duplicate,
+            delay: ms(5),
+            jitter: Duration::from_micros(jitter_us),
+            reorder,
+        };
+        let mut path = path(seed, &Config::default(), hops, &each);
+        path.accept = (10_000, true);
+        for &size in &sizes {
+            path.open(size, true);
+        }
+        let count = sizes.len();
+        path.run_until(MINUTE * 10, |path| {
+            path.apps.iter().all(|apps| {
+                apps.len() == count && apps.values().all(|app| app.peer_finished && !app.reset)
+            })
+        });
+        let mut read: Vec<u64> = path.apps[SERVER].values().map(|app| app.read).collect();
+        let mut sizes = sizes;
+        sizes.sort_unstable();
+        read.sort_unstable();
+        prop_assert_eq!(read, sizes);
+        path.run_until(MINUTE, |path| !path.is_busy());
+    }
+}

@@ -1,0 +1,290 @@
+//! What crosses a hop: packets that carry a chunk of a stream each, and acknowledgements.
+//!
+//! ```text
+//! packet           0       1         3              7              11
+//!                  +-------+---------+--------------+--------------+---------
+//!                  | kind  | session | number       | index        | chunk
+//!                  +-------+---------+------+-------+--------------+---------
+//! first packet     | kind  | session | num. | knows | index        | chunk
+//!                  +-------+---------+------+-------+--------------+---------
+//! acknowledgement  0       1         3              7              11             15
+//!                  +-------+---------+--------------+--------------+--------------+---------
+//!                  | kind  | session | received     | next index   | highest      | runs
+//!                  +-------+---------+--------------+--------------+--------------+---------
+//! chunk            0       1              5                   11
+//!                  +-------+--------------+-------------------+---------
+//!                  | flags | stream       | offset            | bytes
+//!                  +-------+--------------+-------------------+---------
+//! ```
+//!
+//! Numbers are big-endian. A packet's *number* counts transmissions, so that each is acknowledged as itself; its *index*
+//! says which chunk it is, however often it is sent. Both stand for 64-bit counters of which the rest is inferred. Runs
+//! alternate, from `highest` downwards: so many packets that arrived, so many that did not, in 16 bits each.
+
+/// A packet before the first acknowledgement of its session: only such a packet may begin one. It says which session of
+/// the receiver's its sender knows, in place of half of its number.
+const FIRST: u8 = 0x01;
+const PACKET: u8 = 0x02;
+const ACKNOWLEDGEMENT: u8 = 0x03;
+/// There is no such session: begin one.
+const UNKNOWN: u8 = 0x04;
+/// In the kind: acknowledge at once (packet); send nothing new for now (acknowledgement).
+const FLAG: u8 = 0x80;
+
+/// Before the chunk of a packet.
+pub(super) const PACKET_HEADER: usize = 11;
+/// Before the bytes of a chunk.
+pub(super) const CHUNK_HEADER: usize = 11;
+/// Runs in an acknowledgement: with 20 % of the packets lost, some 160 packets.
+pub(super) const MOST_RUNS: usize = 64;
+
+/// The bytes are none of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Malformed;
+
+/// What a datagram holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Message<'a> {
+    Packet(Packet<'a>),
+    Acknowledgement(Acknowledgement),
+    Unknown { session: u16 },
+}
+
+/// A transmission of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Packet<'a> {
+    pub session: u16,
+    /// In a packet that may begin the session: which of the receiver's its sender knows; none is 0.
+    pub first: Option<u16>,
+    pub urgent: bool,
+    pub number: u32,
+    pub index: u32,
+    pub chunk: &'a [u8],
+}
+
+/// What has arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Acknowledgement {
+    /// The sender's session.
+    pub session: u16,
+    /// Whether nothing new should be sent.
+    pub pause: bool,
+    /// Packets that have arrived in all: acknowledgements in their order.
+    pub received: u32,
+    /// All chunks before this one have arrived.
+    pub next_index: u32,
+    /// The highest number that has arrived.
+    pub highest: u32,
+    /// From there downwards, in turn: so many arrived, so many did not.
+    pub runs: Vec<u16>,
+}
+
+impl<'a> Message<'a> {
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let (&kind, rest) = bytes.split_first().ok_or(Malformed)?;
+        let (session, rest) = take(rest)?;
+        let session = u16::from_be_bytes(session);
+        let flag = kind & FLAG != 0;
+        match kind & !FLAG {
+            FIRST | PACKET => {
+                let (number, rest) = take(rest)?;
+                let (index, chunk) = take(rest)?;
+                let number = u32::from_be_bytes(number);
+                let first = (kind & !FLAG == FIRST).then_some(number as u16);
+                Ok(Self::Packet(Packet {
+                    session,
+                    first,
+                    urgent: flag,
+                    number: if first.is_some() { number >> 16 } else { number },
+                    index: u32::from_be_bytes(index),
+                    chunk,
+                }))
+            }
+            ACKNOWLEDGEMENT => {
+                let (received, rest) = take(rest)?;
+                let (next_index, rest) = take(rest)?;
+                let (highest, rest) = take(rest)?;
+                let (runs, left) = rest.as_chunks();
+                if runs.is_empty() || runs.len() > MOST_RUNS || !left.is_empty() {
+                    return Err(Malformed);
+                }
+                Ok(Self::Acknowledgement(Acknowledgement {
+                    session,
+                    pause: flag,
+                    received: u32::from_be_bytes(received),
+                    next_index: u32::from_be_bytes(next_index),
+                    highest: u32::from_be_bytes(highest),
+                    runs: runs.iter().map(|&run| u16::from_be_bytes(run)).collect(),
+                }))
+            }
+            UNKNOWN if rest.is_empty() && !flag => Ok(Self::Unknown { session }),
+            _ => Err(Malformed),
+        }
+    }
+
+    pub(super) fn emit(&self) -> Vec<u8> {
+        let head = |kind: u8, flag: bool, session: u16| {
+            let [high, low] = session.to_be_bytes();
+            vec![kind | if flag { FLAG } else { 0 }, high, low]
+        };
+        match self {
+            Self::Packet(packet) => {
+                let (kind, number) = match packet.first {
+                    Some(knows) => (FIRST, packet.number << 16 | u32::from(knows)),
+                    None => (PACKET, packet.number),
+                };
+                let mut bytes = head(kind, packet.urgent, packet.session);
+                bytes.reserve_exact(PACKET_HEADER + packet.chunk.len());
+                bytes.extend(number.to_be_bytes());
+                bytes.extend(packet.index.to_be_bytes());
+                bytes.extend(packet.chunk);
+                bytes
+            }
+            Self::Acknowledgement(ack) => {
+                let mut bytes = head(ACKNOWLEDGEMENT, ack.pause, ack.session);
+                bytes.extend(ack.received.to_be_bytes());
+                bytes.extend(ack.next_index.to_be_bytes());
+                bytes.extend(ack.highest.to_be_bytes());
+                bytes.extend(ack.runs.iter().flat_map(|run| run.to_be_bytes()));
+                bytes
+            }
+            Self::Unknown { session } => head(UNKNOWN, false, *session),
+        }
+    }
+}
+
+/// What one end says to the other about a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Chunk<'a> {
+    /// Whether the stream was opened by who says this.
+    pub opener: bool,
+    pub stream: u32,
+    pub what: What<'a>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What<'a> {
+    /// Bytes from this offset on, and whether the direction ends after them.
+    Data { offset: u64, bytes: &'a [u8], end: bool },
+    /// Bytes before this offset may be sent.
+    Grant(u64),
+    /// Both directions are over.
+    Reset,
+    /// What was on its way over a node is lost with it: all streams are over.
+    Gone,
+}
+
+const KIND: u8 = 0x03;
+const OPENER: u8 = 0x40;
+const END: u8 = 0x80;
+
+impl<'a> Chunk<'a> {
+    pub(super) const GONE: Self = Self { opener: false, stream: 0, what: What::Gone };
+
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let (&flags, rest) = bytes.split_first().ok_or(Malformed)?;
+        let (stream, rest) = take(rest)?;
+        let ([a, b, c, d, e, f], bytes) = take(rest)?;
+        let offset = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
+        let end = flags & END != 0;
+        let what = match flags & KIND {
+            0 if offset.checked_add(bytes.len() as u64).is_some_and(|end| end >> 48 == 0) => {
+                What::Data { offset, bytes, end }
+            }
+            1 => What::Grant(offset),
+            2 => What::Reset,
+            3 => What::Gone,
+            _ => return Err(Malformed),
+        };
+        let is_data = matches!(what, What::Data { .. });
+        if flags & !(KIND | OPENER | END) != 0 || (!is_data && (end || !bytes.is_empty())) {
+            return Err(Malformed);
+        }
+        Ok(Self { opener: flags & OPENER != 0, stream: u32::from_be_bytes(stream), what })
+    }
+
+    pub(super) fn emit(&self) -> Vec<u8> {
+        let (kind, offset, bytes, end) = match self.what {
+            What::Data { offset, bytes, end } => (0, offset, bytes, end),
+            What::Grant(offset) => (1, offset, &[][..], false),
+            What::Reset => (2, 0, &[][..], false),
+            What::Gone => (3, 0, &[][..], false),
+        };
+        let mut chunk = Vec::with_capacity(CHUNK_HEADER + bytes.len());
+        chunk.push(kind | if self.opener { OPENER } else { 0 } | if end { END } else { 0 });
+        chunk.extend(self.stream.to_be_bytes());
+        chunk.extend(&offset.to_be_bytes()[2..]);
+        chunk.extend(bytes);
+        chunk
+    }
+}
+
+/// The counter near `near` of which `low` is the lower half.
+pub(super) fn near(near: u64, low: u32) -> u64 {
+    let offset = low.wrapping_sub(near as u32) as i32;
+    near.checked_add_signed(offset.into()).unwrap_or(u64::from(low))
+}
+
+fn take<const N: usize>(bytes: &[u8]) -> Result<([u8; N], &[u8]), Malformed> {
+    bytes.split_first_chunk().map(|(head, rest)| (*head, rest)).ok_or(Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_read_as_they_were_written() {
+        let packet = Packet { session: 7, first: Some(3), urgent: true, number: 1, index: 2, chunk: b"abc" };
+        let ack = Acknowledgement {
+            session: 9,
+            pause: true,
+            received: 3,
+            next_index: 4,
+            highest: 5,
+            runs: vec![1, 2, 3],
+        };
+        for message in [
+            Message::Packet(packet),
+            Message::Packet(Packet { first: None, urgent: false, chunk: b"", ..packet }),
+            Message::Acknowledgement(ack),
+            Message::Unknown { session: 0x0102 },
+        ] {
+            let bytes = message.emit();
+            assert_eq!(Message::parse(&bytes), Ok(message.clone()));
+            for cut in 0..bytes.len().min(PACKET_HEADER) {
+                assert_eq!(Message::parse(&bytes[..cut]), Err(Malformed), "{message:?} cut at {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn chunks_are_read_as_they_were_written() {
+        for what in [
+            What::Data { offset: 1 << 40, bytes: b"abc", end: true },
+            What::Data { offset: 0, bytes: b"", end: false },
+            What::Grant(77),
+            What::Reset,
+            What::Gone,
+        ] {
+            let chunk = Chunk { opener: true, stream: 5, what };
+            assert_eq!(Chunk::parse(&chunk.emit()), Ok(chunk));
+        }
+        let grant = Chunk { opener: false, stream: 5, what: What::Grant(1) }.emit();
+        assert_eq!(Chunk::parse(&[&grant[..], b"x"].concat()), Err(Malformed));
+        let far = Chunk {
+            opener: true,
+            stream: 5,
+            what: What::Data { offset: (1 << 48) - 1, bytes: b"xx", end: false },
+        };
+        assert_eq!(Chunk::parse(&far.emit()), Err(Malformed), "past the largest offset");
+    }
+
+    #[test]
+    fn counters_are_found_again_across_the_end_of_their_lower_half() {
+        assert_eq!(near(5, 3), 3);
+        assert_eq!(near(1 << 32, u32::MAX), (1 << 32) - 1);
+        assert_eq!(near((1 << 32) - 2, 4), (1 << 32) + 4);
+        assert_eq!(near(1, u32::MAX), u64::from(u32::MAX), "never below zero");
+    }
+}

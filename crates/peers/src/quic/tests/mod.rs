@@ -1,0 +1,5 @@
+mod closing;
+mod figures;
+mod hostile;
+mod pair;
+mod transfer;

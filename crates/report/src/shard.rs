@@ -1,0 +1,131 @@
+//! Parts of a sweep that were run apart, and joining them.
+
+use hopcast_twin::results::{Document, Run, Summary};
+use hopcast_twin::stats::summarise;
+use serde_json::{Value, json};
+
+use crate::RunDirectory;
+
+/// Which part of which sweep a directory holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// Its place among the parts, from 1.
+    pub number: u64,
+    /// How many parts there are.
+    pub of: u64,
+    /// What the sweep is recognised by.
+    pub sweep: String,
+}
+
+impl Shard {
+    /// As `manifest.json` has it.
+    pub fn to_json(&self) -> Value {
+        json!({ "number": self.number, "of": self.of, "sweep": self.sweep })
+    }
+
+    fn of(manifest: &Value) -> Option<Self> {
+        let shard = manifest.get("shard")?;
+        let number = |key| shard.get(key).and_then(Value::as_u64);
+        let sweep = shard.get("sweep").and_then(Value::as_str)?.to_owned();
+        let shard = Self { number: number("number")?, of: number("of")?, sweep };
+        (1..=shard.of).contains(&shard.number).then_some(shard)
+    }
+}
+
+impl RunDirectory {
+    /// Which part of a sweep this is, if it is not all of one.
+    pub fn shard(&self) -> Option<Shard> {
+        Shard::of(&self.manifest)
+    }
+}
+
+/// Joins all the shards of a sweep; `names` are what messages call them. The document is the one that the sweep gives when
+/// it is run in one piece.
+///
+/// # Errors
+/// Says which shards are missing, cut short, there twice or of something else.
+pub fn join(shards: Vec<RunDirectory>, names: &[String]) -> Result<RunDirectory, String> {
+    let mut found: Vec<(Shard, RunDirectory, &str)> = Vec::new();
+    for (directory, name) in shards.into_iter().zip(names) {
+        let shard =
+            directory.shard().ok_or_else(|| format!("{name}: expected a shard, found a whole run"))?;
+        if directory.document.interrupted {
+            return Err(format!("{name}: this shard was cut short; run it again with --out {name} to go on"));
+        }
+        found.push((shard, directory, name));
+    }
+    found.sort_by_key(|(shard, ..)| shard.number);
+    let Some((first, _, name)) = found.first() else { return Err("there are no shards to join".into()) };
+    for (shard, _, other) in &found {
+        if (&shard.sweep, shard.of) != (&first.sweep, first.of) {
+            return Err(format!(
+                "{other}: expected a shard of the same sweep as {name}; scenario, options or program differ"
+            ));
+        }
+    }
+    if let Some(pair) = found.windows(2).find(|pair| pair[0].0.number == pair[1].0.number) {
+        return Err(format!(
+            "{} and {} are both shard {} of {}",
+            pair[0].2, pair[1].2, pair[0].0.number, first.of
+        ));
+    }
+    let there = |number: &u64| found.iter().any(|(shard, ..)| shard.number == *number);
+    let missing: Vec<String> = (1..=first.of)
+        .filter(|number| !there(number))
+        .map(|number| format!("{number}/{}", first.of))
+        .collect();
+    if !missing.is_empty() {
+        return Err(format!("missing: shard {}", missing.join(", ")));
+    }
+    Ok(joined(found.into_iter().map(|(_, directory, _)| directory).collect()))
+}
+
+/// All shards, in their order, as one: each gives a run in turn, as they were dealt.
+fn joined(shards: Vec<RunDirectory>) -> RunDirectory {
+    let took: f64 = shards.iter().filter_map(|shard| shard.manifest.get("took_s")?.as_f64()).sum();
+    let mut manifest = shards[0].manifest.clone();
+    if let Some(entries) = manifest.as_object_mut() {
+        entries.remove("shard");
+        entries.insert("shards".into(), shards.len().into());
+        entries.insert("took_s".into(), took.into());
+        if let Some(command) = entries.get("command").and_then(Value::as_str) {
+            entries.insert("command".into(), without_shard(command).into());
+        }
+    }
+    let (scenario, topology) = (shards[0].document.scenario.clone(), shards[0].topology.clone());
+    let published: Vec<Summary> = shards.iter().flat_map(|shard| shard.document.summary.clone()).collect();
+    let mut dealt: Vec<_> = shards.into_iter().map(|shard| shard.document.runs.into_iter()).collect();
+    let mut runs: Vec<Run> = Vec::new();
+    for turn in (0..dealt.len()).cycle() {
+        match dealt[turn].next() {
+            Some(run) => runs.push(run),
+            None => break,
+        }
+    }
+    let mut summary = summarise(&runs, &[]);
+    let key = |row: &Summary| (serde_json::to_string(&row.parameters).unwrap_or_default(), row.flow.clone());
+    let figures: std::collections::BTreeMap<_, _> = published
+        .iter()
+        .filter(|row| !row.published.is_empty())
+        .map(|row| (key(row), &row.published))
+        .collect();
+    for row in &mut summary {
+        row.published = figures.get(&key(row)).map(|figures| (*figures).clone()).unwrap_or_default();
+    }
+    let document = Document { scenario, runs, summary, interrupted: false };
+    RunDirectory { document, topology, manifest }
+}
+
+/// The command that runs all of what this one runs a shard of.
+fn without_shard(command: &str) -> String {
+    let mut words = command.split(' ');
+    let mut kept = Vec::new();
+    while let Some(word) = words.next() {
+        match word {
+            "--shard" | "--out" => drop(words.next()),
+            _ if word.starts_with("--shard=") || word.starts_with("--out=") => {}
+            _ => kept.push(word),
+        }
+    }
+    kept.join(" ")
+}

@@ -1,0 +1,159 @@
+//! What becomes of each frame, and which of them can be decoded.
+
+use std::collections::VecDeque;
+
+use hopcast_core::Instant;
+
+use crate::results::Video;
+use crate::scenario::model::Picture;
+
+/// The frames of a video at one receiver.
+///
+/// A frame can be decoded if it is complete before its deadline and those can that it refers to: of a P-frame the I- or
+/// P-frame before it, of a B-frame the two before it in the order of coding. This is the *decodable frame rate* of video
+/// over lossy networks (Ke, Shieh, Hwang and Ziviani, "An evaluation framework for more realistic simulations of MPEG
+/// video transmission", 2008), with lateness beside loss. Only frames that are not decided are kept: those of one deadline.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FrameLog {
+    /// The frames that are not decided, from number `first` on.
+    pending: VecDeque<Pending>,
+    first: u64,
+    /// Whether the last two I- and P-frames cannot be decoded, the latest last.
+    broken: [bool; 2],
+    sent: u64,
+    delivered: u64,
+    in_time: u64,
+    decodable: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    picture: Picture,
+    deadline: Instant,
+    /// Whether it lies in the measurement window.
+    counts: bool,
+    in_time: bool,
+}
+
+impl FrameLog {
+    /// The next frame is sent; `counts` says whether it lies in the measurement window.
+    pub(crate) fn sent(&mut self, now: Instant, picture: Picture, deadline: Instant, counts: bool) {
+        self.pending.push_back(Pending { picture, deadline, counts, in_time: false });
+        self.sent += u64::from(counts);
+        self.decide(Some(now));
+    }
+
+    /// Frame `number` is complete.
+    pub(crate) fn delivered(&mut self, now: Instant, number: u64, counts: bool) {
+        self.delivered += u64::from(counts);
+        // One that is decided already is late.
+        let place = number.checked_sub(self.first).and_then(|place| usize::try_from(place).ok());
+        if let Some(frame) = place.and_then(|place| self.pending.get_mut(place))
+            && now <= frame.deadline
+        {
+            frame.in_time = true;
+            self.in_time += u64::from(counts);
+        }
+    }
+
+    /// Decides on the frames that arrived in time or no longer can; on all of them without a time.
+    fn decide(&mut self, now: Option<Instant>) {
+        let decided = |frame: &mut Pending| frame.in_time || now.is_none_or(|now| frame.deadline < now);
+        while let Some(frame) = self.pending.pop_front_if(decided) {
+            self.first += 1;
+            let [before, latest] = self.broken;
+            let misses_reference = match frame.picture {
+                Picture::I => false,
+                Picture::P => latest,
+                Picture::B => before || latest,
+            };
+            let decodable = frame.in_time && !misses_reference;
+            self.decodable += u64::from(decodable && frame.counts);
+            if frame.picture != Picture::B {
+                self.broken = [latest, !decodable];
+            }
+        }
+    }
+
+    /// Adds what became of the frames at another receiver, once nothing arrives any more.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let mut other = other.clone();
+        other.decide(None);
+        self.decide(None);
+        self.sent += other.sent;
+        self.delivered += other.delivered;
+        self.in_time += other.in_time;
+        self.decodable += other.decodable;
+    }
+
+    /// The figures, once nothing arrives any more.
+    pub(crate) fn figures(&self) -> Video {
+        let mut all = self.clone();
+        all.decide(None);
+        let Self { sent, delivered, in_time, decodable, .. } = all;
+        let share = |frames: u64| (sent > 0).then(|| frames as f64 / sent as f64);
+        Video {
+            frames_sent: sent,
+            frames_delivered: delivered,
+            frames_late: delivered - in_time,
+            frames_lost: sent.saturating_sub(delivered),
+            frames_undecodable: in_time - decodable,
+            in_time_ratio: share(in_time),
+            decodable_frame_ratio: share(decodable),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What became of frames of the given types, one a second with a deadline of half a second: `.` arrives at once,
+    /// `l` late, `x` never.
+    fn figures(pictures: &str, fates: &str) -> [u64; 5] {
+        let at = |half_seconds: usize| Instant::from_nanos(half_seconds as u64 * 500_000_000);
+        let mut log = FrameLog::default();
+        let mut late = Vec::new();
+        for (number, (picture, fate)) in pictures.chars().zip(fates.chars()).enumerate() {
+            let picture = match picture {
+                'I' => Picture::I,
+                'P' => Picture::P,
+                _ => Picture::B,
+            };
+            log.sent(at(2 * number), picture, at(2 * number + 1), true);
+            match fate {
+                '.' => log.delivered(at(2 * number + 1), number as u64, true),
+                'l' => late.push(number as u64),
+                _ => {}
+            }
+        }
+        late.into_iter().for_each(|number| log.delivered(at(1000), number, true));
+        let Video { frames_sent, frames_delivered, frames_late, frames_lost, frames_undecodable, .. } =
+            log.figures();
+        [frames_sent, frames_delivered, frames_late, frames_lost, frames_undecodable]
+    }
+
+    #[test]
+    fn a_frame_falls_with_those_that_it_refers_to() {
+        let gop = "IBBPBBPBBPBBIBBPBBPBBPBB";
+        // sent, delivered, late, lost, undecodable
+        assert_eq!(figures(gop, "........................"), [24, 24, 0, 0, 0]);
+        assert_eq!(
+            figures(gop, ".x......................"),
+            [24, 23, 0, 1, 0],
+            "a B-frame takes nothing along"
+        );
+        assert_eq!(
+            figures(gop, ".........x.............."),
+            [24, 23, 0, 1, 4],
+            "its own two, and two of the next group"
+        );
+        assert_eq!(figures(gop, "...l...................."), [24, 24, 1, 0, 12], "late is as bad as lost");
+        assert_eq!(
+            figures(gop, "x......................."),
+            [24, 23, 0, 1, 13],
+            "up to the next I-frame, and two beyond"
+        );
+        assert_eq!(figures(gop, "x..x...................."), [24, 22, 0, 2, 12]);
+    }
+}

@@ -1,0 +1,159 @@
+//! The receiving ends of a video.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use hopcast_core::{Datagram, Instant, Item, Machine, Port, StreamId, StreamItem, StreamReader};
+
+use crate::app::piece::{PIECE_HEADER, Piece, UnitReader};
+use crate::app::stream::{Contents, READ_AHEAD};
+use crate::meter::SharedMeter;
+use crate::scenario::model::LARGEST_FRAME;
+
+/// How many frames back one can still become complete: 40 s of 25 frames a second.
+const WINDOW: u64 = 1000;
+
+/// Puts frames together from datagrams.
+pub(crate) struct FrameAssembler {
+    /// Bytes of a frame in each datagram but its last.
+    piece: u32,
+    meter: SharedMeter,
+    body: Contents,
+    /// By number, the latest [`WINDOW`] of those of which anything has arrived.
+    frames: BTreeMap<u64, Partial>,
+}
+
+struct Partial {
+    length: u32,
+    /// Whether each piece is there.
+    there: Vec<bool>,
+    missing: usize,
+}
+
+impl FrameAssembler {
+    pub(crate) fn new(piece: usize, meter: SharedMeter) -> Self {
+        Self { piece: piece as u32, meter, body: Contents::pattern(None), frames: BTreeMap::new() }
+    }
+
+    /// Whether a piece can be one of a frame, and its bytes are those that were sent.
+    fn fits(&self, piece: &Piece, bytes: &[u8]) -> bool {
+        let Piece { number, length, offset, .. } = *piece;
+        length <= LARGEST_FRAME
+            && offset < length
+            && offset.is_multiple_of(self.piece)
+            && bytes.len() as u32 == self.piece.min(length - offset)
+            && self.frames.get(&number).is_none_or(|frame| frame.length == length)
+            && self.body.matches(offset.into(), bytes)
+    }
+}
+
+impl Machine for FrameAssembler {
+    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
+        let Item::Datagram(Datagram { payload, .. }) = item else { return };
+        let mut meter = self.meter.borrow_mut();
+        let piece = Piece::read(&payload, now).filter(|piece| self.fits(piece, &payload[PIECE_HEADER..]));
+        let Some(piece) = piece else {
+            meter.damaged_units += 1;
+            return;
+        };
+        if self.frames.last_key_value().is_some_and(|(&latest, _)| piece.number + WINDOW <= latest) {
+            meter.too_old_units += 1;
+            return;
+        }
+        let frame = self.frames.entry(piece.number).or_insert_with(|| {
+            let pieces = piece.length.div_ceil(self.piece) as usize;
+            Partial { length: piece.length, there: vec![false; pieces], missing: pieces }
+        });
+        if std::mem::replace(&mut frame.there[(piece.offset / self.piece) as usize], true) {
+            meter.duplicate_units += 1;
+            return;
+        }
+        meter.payload(now, payload.len() - PIECE_HEADER);
+        frame.missing -= 1;
+        if frame.missing == 0 {
+            meter.frame_delivered(piece.sent, now, piece.number);
+        }
+        while let Some(oldest) = self.frames.first_entry()
+            && *oldest.key() + WINDOW <= piece.number
+        {
+            oldest.remove();
+        }
+    }
+
+    fn wake(&mut self, _now: Instant) {}
+
+    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+        None
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+}
+
+/// Takes frames out of a stream.
+pub(crate) struct FrameStreamSink {
+    meter: SharedMeter,
+    stream: Option<StreamId>,
+    reader: StreamReader,
+    frames: UnitReader,
+    out: VecDeque<StreamItem>,
+}
+
+impl FrameStreamSink {
+    pub(crate) fn new(meter: SharedMeter) -> Self {
+        Self {
+            meter,
+            stream: None,
+            reader: StreamReader::new(READ_AHEAD),
+            frames: UnitReader::default(),
+            out: VecDeque::new(),
+        }
+    }
+}
+
+impl Machine for FrameStreamSink {
+    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
+        let Item::Stream(stream, item) = item else { return };
+        if let StreamItem::Open { .. } = item {
+            if self.stream.is_none() {
+                self.stream = Some(stream);
+                self.out.push_back(self.reader.first_grant());
+            }
+            return;
+        }
+        if self.stream != Some(stream) {
+            return;
+        }
+        match item {
+            StreamItem::Data(data) => {
+                let mut meter = self.meter.borrow_mut();
+                let granted = self.reader.received(data.len());
+                let mut bodies = 0;
+                let intact = self.frames.take(now, &data, |frame| {
+                    bodies += frame.length as usize;
+                    meter.frame_delivered(frame.sent, now, frame.number);
+                });
+                meter.payload(now, bodies);
+                meter.damaged_units += u64::from(!(granted && intact));
+                self.out.extend(self.reader.consumed(data.len()));
+            }
+            StreamItem::Finish => self.out.push_back(StreamItem::Finish),
+            StreamItem::Open { .. }
+            | StreamItem::Opened
+            | StreamItem::Credit(_)
+            | StreamItem::Reset
+            | StreamItem::Transmitted(_) => {}
+        }
+    }
+
+    fn wake(&mut self, _now: Instant) {}
+
+    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+        let stream = self.stream?;
+        self.out.pop_front().map(|item| (Port::Below(0), Item::Stream(stream, item)))
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+}

@@ -1,0 +1,164 @@
+//! What a run is recognised by: the hash of all that its results depend on.
+//!
+//! That is what [`World::new`](crate::World::new) is given, the resolved scenario and the repeat, with the parameters that
+//! the document names the case by and the version of the program. The resolved scenario is hashed by its `Debug` form,
+//! which is derived throughout and so leaves nothing out: a field that is added tomorrow is in it, an included file or a
+//! default is in it as what came of it, while a comment, the order of keys or `5%` for `5 %` make no other run. Contents to
+//! send stand in it by their own hash, worked out once.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+use std::sync::{Arc, Mutex};
+
+use sha2::{Digest, Sha256};
+
+use crate::scenario::model::{App, Case, Plan, Scenario};
+
+/// The hash that a run is recognised by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Identity([u8; 32]);
+
+impl Identity {
+    /// The same of `text`, if it is what [`Display`](fmt::Display) writes.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut bytes = [0; 32];
+        if text.len() != 64 || !text.is_ascii() {
+            return None;
+        }
+        for (place, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+
+    /// The identity of one repeat of this case.
+    #[must_use]
+    pub(crate) fn repeat(self, repeat: u64) -> Self {
+        Self(Sha256::new().chain_update(self.0).chain_update(repeat.to_le_bytes()).finalize().into())
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+    }
+}
+
+/// Works out identities for one version of the program.
+#[derive(Debug)]
+pub struct Identities {
+    version: String,
+    /// Hashes of contents to send, by where they are in memory: the cases of a sweep share them.
+    contents: Mutex<BTreeMap<(usize, usize), [u8; 32]>>,
+}
+
+impl Identities {
+    /// Results of another `version` are not taken for this one's.
+    pub fn new(version: impl Into<String>) -> Self {
+        Self { version: version.into(), contents: Mutex::default() }
+    }
+
+    /// A whole sweep, to tell whether two directories hold parts of one.
+    pub fn sweep(&self, plan: &Plan) -> Identity {
+        let mut hash = Sha256::new().chain_update(plan.repeats.to_le_bytes());
+        let _ = write!(Hashed(&mut hash), "{:?}{:?}", plan.title, plan.published);
+        for case in &plan.cases {
+            hash.update(self.case(case).0);
+        }
+        Identity(hash.finalize().into())
+    }
+
+    /// A case; [`Identity::repeat`] makes of it that of a run.
+    pub(crate) fn case(&self, case: &Case) -> Identity {
+        let mut hash = Sha256::new();
+        let scenario = self.without_contents(&case.scenario);
+        // Each part is written in quotes or brackets, so that where one ends the next cannot go on with it.
+        let _ = write!(Hashed(&mut hash), "{:?}{:?}{scenario:?}", self.version, case.parameters);
+        Identity(hash.finalize().into())
+    }
+
+    fn without_contents<'s>(&self, scenario: &'s Scenario) -> Cow<'s, Scenario> {
+        let mut scenario = Cow::Borrowed(scenario);
+        for number in 0..scenario.flows.len() {
+            if let App::File { contents, .. } = &scenario.flows[number].app {
+                let digest: Arc<[u8]> = self.digest(contents).into();
+                if let App::File { contents, .. } = &mut scenario.to_mut().flows[number].app {
+                    *contents = digest;
+                }
+            }
+        }
+        scenario
+    }
+
+    fn digest(&self, contents: &Arc<[u8]>) -> [u8; 32] {
+        let key = (contents.as_ptr().addr(), contents.len());
+        let mut known = self.contents.lock().expect("no thread panics with the lock held");
+        *known.entry(key).or_insert_with(|| Sha256::digest(contents).into())
+    }
+}
+
+/// Text on its way into a hash, without a copy in memory.
+struct Hashed<'h>(&'h mut Sha256);
+
+impl fmt::Write for Hashed<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.update(text);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::scenario::{Overrides, load_text};
+
+    const TEXT: &str = "\
+duration: 1s
+topology: { chain: { hops: 2, link: { rate: 10 Mbit/s, delay: 1 ms } } }
+flows: [{ name: f, from: n0, to: n2, over: udp, app: bulk }]
+";
+
+    fn identity(text: &str, version: &str) -> Identity {
+        let plan = load_text(Path::new("test.yaml"), text, &Overrides::default()).unwrap();
+        Identities::new(version).case(&plan.cases[0])
+    }
+
+    #[test]
+    fn what_changes_results_changes_the_identity_and_what_does_not_does_not() {
+        let ours = identity(TEXT, "1");
+        assert_eq!(ours, identity(&format!("# a comment\ntitle: another\n{TEXT}"), "1"));
+        assert_eq!(ours, identity(&TEXT.replace("1 ms", "1000 us"), "1"));
+        assert_eq!(ours, identity(&format!("{TEXT}seed: 1\n"), "1"), "the default");
+        for (from, to) in [("1s", "2s"), ("1 ms", "1001 us"), ("over: udp", "over: tcp-cubic"), ("f,", "g,")]
+        {
+            assert_ne!(ours, identity(&TEXT.replace(from, to), "1"), "{to}");
+        }
+        assert_ne!(ours, identity(&format!("{TEXT}seed: 2\n"), "1"));
+        assert_ne!(ours, identity(TEXT, "2"));
+        assert_ne!(ours.repeat(0), ours.repeat(1));
+    }
+
+    #[test]
+    fn contents_to_send_count_and_where_they_are_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let of = |name: &str, contents: &str| {
+            std::fs::write(dir.path().join(name), contents).unwrap();
+            let app = format!("{{ file: {{ path: {} }} }}", dir.path().join(name).display());
+            identity(&TEXT.replace("app: bulk", &format!("app: {app}")).replace("udp", "tcp-cubic"), "1")
+        };
+        assert_eq!(of("a", "hello"), of("b", "hello"));
+        assert_ne!(of("a", "hello"), of("a", "hallo"));
+    }
+
+    #[test]
+    fn an_identity_is_read_as_it_is_written() {
+        let ours = identity(TEXT, "1");
+        assert_eq!(Identity::parse(&ours.to_string()), Some(ours));
+        for wrong in ["", "ab", &"g".repeat(64), &"é".repeat(32)] {
+            assert_eq!(Identity::parse(wrong), None);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Topologies of containerlab: `topology.nodes`, and `topology.links` in the brief and in the extended form.
+//!
+//! A file says which interfaces are joined; of what a link is like it says at most the MTU. Links to the host, to a bridge of
+//! it or to nowhere (`host`, `mgmt-net`, `macvlan`, `vxlan`, `dummy`) are none between two nodes, and are left out.
+
+use super::{Names, Pairs, entry, list, scalar};
+use crate::scenario::decode::{self, entries, text};
+use crate::scenario::diagnostic::Diagnostic;
+use crate::scenario::files::TextFile;
+use crate::scenario::yaml::{Kind, Node};
+
+/// What stands in for a node at the end of a link that leaves the lab.
+const OUTSIDE: [&str; 4] = ["host", "mgmt-net", "macvlan", "dummy"];
+
+/// The nodes and links of a parsed file.
+pub(super) fn read(file: &TextFile) -> Result<[Node; 2], Diagnostic> {
+    let root = file.yaml()?;
+    let topology = root
+        .get("topology")
+        .ok_or_else(|| root.error("a containerlab file needs `topology`, which is not here"))?;
+    let nodes = topology.get("nodes").ok_or_else(|| topology.error("`topology` needs `nodes`"))?;
+    let mut names = Names::default();
+    let mut known = Vec::new();
+    for node in entries(nodes, "`nodes`")? {
+        let name = names.take(&node.key);
+        known.push((node.key.clone(), name.clone(), scalar(name, &node.key_span)));
+    }
+    let mut pairs = Pairs::default();
+    let mut links = Vec::new();
+    for link in
+        topology.get("links").map(|links| decode::list(links, "links")).transpose()?.unwrap_or_default()
+    {
+        let Some(ends) = endpoints(link)? else { continue };
+        let mut joined = Vec::new();
+        for (name, at) in &ends {
+            let found = known.iter().find(|(written, ..)| written == name).map(|(_, name, _)| name);
+            let found = found.ok_or_else(|| {
+                let hint = decode::did_you_mean(name, known.iter().map(|(written, ..)| written.as_str()));
+                at.error(format!("`endpoints`: there is no node `{name}`{hint}"))
+            })?;
+            joined.push(scalar(found.clone(), &at.span));
+        }
+        let [one, other] = [0, 1].map(|end| joined[end].written());
+        let mut written = vec![entry("between", list(joined, &link.span))];
+        if let Some(name) = pairs.name(&one, &other) {
+            written.push(entry("name", scalar(name, &link.span)));
+        }
+        written.extend(link.get("mtu").map(|mtu| entry("mtu", mtu.clone())));
+        links.push(Node { span: link.span.clone(), kind: Kind::Map(written) });
+    }
+    let nodes_list = list(known.into_iter().map(|(.., node)| node).collect(), &nodes.span);
+    Ok([nodes_list, list(links, &topology.span)])
+}
+
+/// The names of the two nodes that a link joins, each with where it stands; none if it leaves the lab.
+fn endpoints(link: &Node) -> Result<Option<[(String, &Node); 2]>, Diagnostic> {
+    let joins_nodes = |kind: &Node| matches!(&kind.kind, Kind::Scalar(kind) if kind == "veth");
+    if link.get("type").is_some_and(|kind| !joins_nodes(kind)) {
+        return Ok(None);
+    }
+    let ends = link
+        .get("endpoints")
+        .ok_or_else(|| link.error("a link needs `endpoints`, such as `[\"a:eth1\", \"b:eth1\"]`"))?;
+    let mut found = Vec::new();
+    for end in decode::list(ends, "endpoints")? {
+        let (node, at) = match end.get("node") {
+            Some(node) => (text(node, "node")?.to_owned(), node),
+            None => {
+                let written = text(end, "endpoints")?;
+                let (node, _) = written.split_once(':').ok_or_else(|| {
+                    end.error(format!("`endpoints`: expected `node:interface`, found `{written}`"))
+                })?;
+                (node.to_owned(), end)
+            }
+        };
+        if OUTSIDE.contains(&node.as_str()) {
+            return Ok(None);
+        }
+        found.push((node, at));
+    }
+    let count = found.len();
+    let two: [_; 2] = found
+        .try_into()
+        .map_err(|_| ends.error(format!("`endpoints`: expected two of them, found {count}")))?;
+    Ok(Some(two))
+}

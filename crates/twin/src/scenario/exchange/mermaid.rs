@@ -1,0 +1,50 @@
+//! Mermaid: a drawing that forges and notebooks show where the text stands.
+
+use std::fmt::Write;
+
+use super::values;
+use crate::scenario::model::{LinkModel, Scenario};
+
+/// What of a link is worth a place in a drawing.
+const SHOWN: [&str; 3] = ["rate", "delay", "loss"];
+
+/// A scenario's network as a Mermaid flowchart.
+pub fn write(scenario: &Scenario) -> String {
+    let mut out = String::from("flowchart LR\n");
+    // Writing to a string cannot fail. Names may hold what Mermaid reads as its own, so numbers stand for them.
+    for (number, node) in scenario.nodes.iter().enumerate() {
+        let _ = writeln!(out, "  n{number}[\"{}\"]", node.name);
+    }
+    for (number, link) in scenario.links.iter().enumerate() {
+        match &link.model {
+            LinkModel::PointToPoint(config) => {
+                let label = label(values::link(config));
+                let _ = match label.is_empty() {
+                    true => writeln!(out, "  n{} --- n{}", link.ends[0], link.ends[1]),
+                    false => writeln!(out, "  n{} ---|\"{label}\"| n{}", link.ends[0], link.ends[1]),
+                };
+            }
+            LinkModel::Medium(config) => {
+                let keys = values::direction(&config.direction, &hopcast_link::Direction::default());
+                let label = [link.name.clone(), label(keys)].join("<br/>");
+                let _ = writeln!(out, "  m{number}((\"{label}\"))");
+                for end in &link.ends {
+                    let _ = writeln!(out, "  n{end} -.- m{number}");
+                }
+            }
+        }
+    }
+    out
+}
+
+fn label(keys: Vec<(&'static str, String)>) -> String {
+    let shown = keys.into_iter().filter(|(key, _)| SHOWN.contains(key));
+    let parts: Vec<String> = shown
+        .map(|(key, value)| match key {
+            "loss" if value.starts_with('{') => "bursty loss".to_owned(),
+            "loss" => format!("loss {value}"),
+            _ => value,
+        })
+        .collect();
+    parts.join("<br/>")
+}

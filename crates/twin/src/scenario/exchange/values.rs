@@ -1,0 +1,73 @@
+//! The values of links as a scenario has them: what is written here is read back as the same.
+
+use hopcast_link::{Config, Direction, Duplex, Jitter, Loss, Queue, QueueLimit};
+
+/// The keys of a link that differ from the default, with their values.
+pub(super) fn link(config: &Config) -> Vec<(&'static str, String)> {
+    let mut keys = direction(&config.forward, &Direction::default());
+    if config.duplex == Duplex::Half {
+        keys.push(("duplex", "half".to_owned()));
+    }
+    if config.backward != config.forward {
+        let differs = direction(&config.backward, &config.forward);
+        let differs: Vec<String> = differs.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+        keys.push(("backward", format!("{{ {} }}", differs.join(", "))));
+    }
+    keys
+}
+
+/// The keys of a direction that differ from `base`, with their values. A trace of losses has no value that could be
+/// written, and is left out.
+pub(super) fn direction(direction: &Direction, base: &Direction) -> Vec<(&'static str, String)> {
+    let Direction { rate, queue, loss, delay, jitter, reorder, duplicate, corrupt, mtu } = direction;
+    let rate_text = rate.map_or_else(|| "unlimited".to_owned(), |rate| rate.to_string());
+    let mut keys = Vec::new();
+    let mut key = |key, differs: bool, value: Option<String>| {
+        keys.extend(value.filter(|_| differs).map(|value| (key, value)));
+    };
+    key("rate", *rate != base.rate, Some(rate_text));
+    key("delay", *delay != base.delay, Some(delay.to_string()));
+    key("loss", *loss != base.loss, loss_text(loss));
+    key("jitter", *jitter != base.jitter, Some(jitter_text(*jitter)));
+    key("reorder", *reorder != base.reorder, Some(reorder.to_string()));
+    key("duplicate", *duplicate != base.duplicate, Some(duplicate.to_string()));
+    key("corrupt", *corrupt != base.corrupt, Some(corrupt.to_string()));
+    key("queue", *queue != base.queue, Some(queue_text(*queue)));
+    key("mtu", *mtu != base.mtu, Some(mtu.to_string()));
+    keys
+}
+
+pub(super) fn loss_text(loss: &Loss) -> Option<String> {
+    Some(match loss {
+        Loss::None => "none".to_owned(),
+        Loss::Independent(share) => share.to_string(),
+        Loss::GilbertElliott { p, r, k, h } => {
+            format!("{{ gilbert-elliott: {{ p: {p}, r: {r}, k: {k}, h: {h} }} }}")
+        }
+        Loss::FourState { p13, p31, p32, p23, p14 } => {
+            format!("{{ four-state: {{ p13: {p13}, p31: {p31}, p32: {p32}, p23: {p23}, p14: {p14} }} }}")
+        }
+        Loss::Trace(_) => return None,
+    })
+}
+
+fn jitter_text(jitter: Jitter) -> String {
+    match jitter {
+        Jitter::None => "none".to_owned(),
+        Jitter::Uniform(width) => width.to_string(),
+        Jitter::Normal(width) => format!("{{ normal: {width} }}"),
+    }
+}
+
+fn queue_text(queue: Queue) -> String {
+    let limit_text = |limit| match limit {
+        QueueLimit::Packets(packets) => format!("{packets} packets"),
+        QueueLimit::Bytes(bytes) => bytes.to_string(),
+    };
+    match queue {
+        Queue::DropTail { limit } => limit_text(limit),
+        Queue::CoDel { limit, target, interval } => {
+            format!("{{ codel: {{ limit: {}, target: {target}, interval: {interval} }} }}", limit_text(limit))
+        }
+    }
+}

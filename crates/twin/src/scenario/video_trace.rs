@@ -1,0 +1,111 @@
+//! Traces of videos: a CSV file with a line for each frame, in the order in which they are sent.
+//!
+//! ```text
+//! # time_ms,type,bytes         or without times: type,bytes
+//! 0,I,41250
+//! 40,P,12100
+//! ```
+//!
+//! Blank lines and lines that start with `#` are skipped, and so is a first line of column names.
+
+use std::sync::Arc;
+
+use hopcast_core::Duration;
+
+use super::diagnostic::Diagnostic;
+use super::model::{LARGEST_FRAME, Picture, TraceFrame};
+
+/// The most frames of a trace: eleven hours of 25 frames a second.
+const MOST_FRAMES: usize = 1_000_000;
+/// The longest time from one frame to the next, in milliseconds: an hour.
+const LONGEST_GAP: f64 = 3_600_000.0;
+
+/// A trace as it was read.
+#[derive(Clone, Debug)]
+pub(crate) struct VideoTrace {
+    pub(crate) frames: Arc<[TraceFrame]>,
+    /// Whether it says when each frame is sent.
+    pub(crate) timed: bool,
+}
+
+impl VideoTrace {
+    /// The trace in `text`, which is that of `file`.
+    pub(crate) fn parse(text: &str, file: &str) -> Result<Self, Diagnostic> {
+        let mut frames: Vec<TraceFrame> = Vec::new();
+        let mut last: Option<f64> = None;
+        let mut columns = 0;
+        let content = |line: &str| !line.is_empty() && !line.starts_with('#');
+        let lines = (1..).zip(text.lines().map(str::trim)).filter(|(_, line)| content(line));
+        for (index, (line, content)) in lines.enumerate() {
+            let fields: Vec<&str> = content.split(',').map(str::trim).collect();
+            let wrong = |message: String| Diagnostic::at(file, line, 1, message);
+            if index == 0 {
+                columns = fields.len();
+                if !(2..=3).contains(&columns) {
+                    return Err(wrong(format!(
+                        "expected `type,bytes` or `time_ms,type,bytes`, found `{content}`"
+                    )));
+                }
+                if matches!(fields.as_slice(), [.., "type", "bytes"]) {
+                    continue;
+                }
+            }
+            if fields.len() != columns {
+                return Err(wrong(format!("expected {columns} columns as before, found {}", fields.len())));
+            }
+            if frames.len() >= MOST_FRAMES {
+                return Err(wrong(format!("a trace has at most {MOST_FRAMES} frames, this is one more")));
+            }
+            let [.., picture, bytes] = fields.as_slice() else { continue };
+            let frame = TraceFrame {
+                picture: type_of(picture).map_err(&wrong)?,
+                bytes: size_of(bytes).map_err(&wrong)?,
+                gap: Duration::ZERO,
+            };
+            if frames.is_empty() && frame.picture != Picture::I {
+                return Err(wrong(format!("expected an I-frame first, found `{picture}`")));
+            }
+            if columns == 3 {
+                let at = fields[0];
+                let time = at.parse::<f64>().ok().filter(|time| time.is_finite());
+                let time = time.ok_or_else(|| wrong(format!("expected milliseconds, found `{at}`")))?;
+                if let Some((last, before)) = last.zip(frames.last_mut()) {
+                    let gap = time - last;
+                    if !(0.0..=LONGEST_GAP).contains(&gap) {
+                        return Err(wrong(format!(
+                            "expected a time from {last} ms on, at most an hour later, found `{at}`"
+                        )));
+                    }
+                    before.gap = Duration::from_secs_f64(gap / 1000.0);
+                }
+                last = Some(time);
+            }
+            frames.push(frame);
+        }
+        let timed = columns == 3;
+        let spanned: Duration = frames.iter().fold(Duration::ZERO, |sum, frame| sum + frame.gap);
+        if frames.is_empty() || (timed && spanned.is_zero()) {
+            let needed = if timed { "two frames that are some time apart" } else { "a frame" };
+            return Err(Diagnostic::of_file(file, format!("expected at least {needed}")));
+        }
+        // From the last frame to the first, the mean.
+        if let (true, intervals @ 1.., Some(last)) = (timed, frames.len() as u64 - 1, frames.last_mut()) {
+            last.gap = spanned / intervals;
+        }
+        Ok(Self { frames: frames.into(), timed })
+    }
+}
+
+fn type_of(text: &str) -> Result<Picture, String> {
+    match text {
+        "I" => Ok(Picture::I),
+        "P" => Ok(Picture::P),
+        "B" => Ok(Picture::B),
+        _ => Err(format!("expected the type of a frame, `I`, `P` or `B`, found `{text}`")),
+    }
+}
+
+fn size_of(text: &str) -> Result<u32, String> {
+    let size = text.parse().ok().filter(|size| (1..=LARGEST_FRAME).contains(size));
+    size.ok_or_else(|| format!("expected the bytes of a frame, 1 to {LARGEST_FRAME}, found `{text}`"))
+}

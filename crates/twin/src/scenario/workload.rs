@@ -1,0 +1,290 @@
+//! Workloads: what the application of a flow sends, and when.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use hopcast_core::{Bytes, Duration, Fraction, Instant, Rate};
+
+/// The largest frame of a video, in bytes.
+pub(crate) const LARGEST_FRAME: u32 = 16 << 20;
+/// How little and how much a short flow carries, in bytes: at least its header; and a distribution ends somewhere.
+pub(crate) const SHORT_FLOW: RangeInclusive<u64> = 24..=1 << 30;
+
+/// A workload.
+#[derive(Clone, Debug, PartialEq)]
+pub enum App {
+    /// Datagrams at a mean rate, like iperf2's UDP.
+    Cbr {
+        /// Of UDP payload while it is on; `None` saturates the first link.
+        rate: Option<Rate>,
+        /// UDP payload of each datagram.
+        size: Bytes,
+        /// How they follow each other.
+        arrivals: Arrivals,
+        /// When.
+        span: Span,
+    },
+    /// As much as the transport takes.
+    Bulk {
+        /// No more than so much payload; `None` for no limit.
+        rate: Option<Rate>,
+        /// How much in all; `None` for no end.
+        bytes: Option<Bytes>,
+        /// When.
+        span: Span,
+    },
+    /// A real file, whose hash is checked at the end.
+    File {
+        /// The contents, read when the scenario was.
+        contents: Arc<[u8]>,
+        /// When.
+        span: Span,
+    },
+    /// Messages of a fixed size at a fixed rate, echoed by the receiver.
+    Messages {
+        /// Each message's payload.
+        size: Bytes,
+        /// The time between two.
+        every: Duration,
+        /// When.
+        span: Span,
+    },
+    /// The frames of a video, each of which is worth something until its deadline.
+    Video {
+        /// Where types and sizes come from.
+        frames: Frames,
+        /// How long after it was sent a frame must be complete.
+        deadline: Duration,
+        /// When.
+        span: Span,
+    },
+    /// Many streams, each of which is opened, filled and closed.
+    ShortFlows {
+        /// How much each carries.
+        size: SizeLaw,
+        /// The mean time from one to the next.
+        every: Duration,
+        /// How they follow each other.
+        gaps: Spread,
+        /// When.
+        span: Span,
+    },
+}
+
+impl App {
+    /// When it sends.
+    pub const fn span(&self) -> Span {
+        match self {
+            Self::Cbr { span, .. }
+            | Self::Bulk { span, .. }
+            | Self::File { span, .. }
+            | Self::Messages { span, .. }
+            | Self::Video { span, .. }
+            | Self::ShortFlows { span, .. } => *span,
+        }
+    }
+}
+
+/// When an application sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// From when; `None` waits for a `start` event.
+    pub start: Option<Instant>,
+    /// Until when; `None` until the end of the run.
+    pub stop: Option<Instant>,
+}
+
+/// Whether times are all the mean, or drawn around it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Spread {
+    /// All alike.
+    #[default]
+    Constant,
+    /// Exponential: without memory. Arrivals with such gaps are a Poisson process.
+    Exponential,
+}
+
+/// How datagrams follow each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrivals {
+    /// The gaps between them.
+    pub gaps: Spread,
+    /// The pauses, if there are any.
+    pub on_off: Option<OnOff>,
+}
+
+/// A source that is on and off in turn; it begins with being on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnOff {
+    /// How long it is on, on average.
+    pub on: Duration,
+    /// How long it is off, on average.
+    pub off: Duration,
+    /// Both.
+    pub durations: Spread,
+}
+
+/// The sizes of things that are not all alike.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SizeLaw {
+    /// All of this size.
+    Fixed(Bytes),
+    /// Exponential, of this mean.
+    Exponential(Bytes),
+    /// Pareto of this mean: most are small, and few carry most of the bytes.
+    Pareto {
+        /// The mean.
+        mean: Bytes,
+        /// The exponent of the tail, more than 1.
+        shape: f64,
+    },
+}
+
+/// The frames of a video, in the order of coding.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Frames {
+    /// A regular pattern.
+    Pattern(Pattern),
+    /// As recorded, over and over.
+    Trace {
+        /// At least one, and the first an I-frame.
+        frames: Arc<[TraceFrame]>,
+        /// The time from one to the next; `None` if the trace says it.
+        interval: Option<Duration>,
+    },
+}
+
+/// Groups of pictures that are all alike but for the sizes of their frames.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pattern {
+    /// The mean rate.
+    pub rate: Rate,
+    /// The time from one frame to the next.
+    pub interval: Duration,
+    /// Frames from one I-frame to the next.
+    pub gop: u32,
+    /// B-frames between two others.
+    pub b_frames: u32,
+    /// The standard deviation of a frame's size, as a share of the mean of its type.
+    pub variation: Fraction,
+}
+
+impl Pattern {
+    /// The sizes of I-, P- and B-frames relative to each other. x264 typically makes I-frames 2.5 to 3 times as large as
+    /// P-frames, and these 2.5 to 3 times as large as B-frames (Merritt on ffmpeg-devel, 22 October 2007).
+    const WEIGHTS: [f64; 3] = [6.25, 2.5, 1.0];
+
+    /// The type of the frame at a place of a group.
+    pub const fn picture(&self, place: u32) -> Picture {
+        match place {
+            0 => Picture::I,
+            _ if place.is_multiple_of(self.b_frames + 1) => Picture::P,
+            _ => Picture::B,
+        }
+    }
+
+    /// The mean size of frames of a type, in bytes, such that all together have the mean rate.
+    pub fn mean_bytes(&self, picture: Picture) -> f64 {
+        let weight = |picture: Picture| Self::WEIGHTS[picture as usize];
+        let weights: f64 = (0..self.gop).map(|place| weight(self.picture(place))).sum();
+        let seconds = self.interval.as_secs_f64() * f64::from(self.gop);
+        self.rate.bits_per_sec() as f64 / 8.0 * seconds * weight(picture) / weights
+    }
+}
+
+/// A frame of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceFrame {
+    /// Its type.
+    pub picture: Picture,
+    /// Its size.
+    pub bytes: u32,
+    /// The time to the next one, if the trace says it.
+    pub gap: Duration,
+}
+
+/// The type of a frame: what it takes to decode it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Picture {
+    /// Nothing but itself.
+    I,
+    /// The I- or P-frame before it.
+    P,
+    /// The two I- or P-frames before it in the order of coding: one on each side in the order of display.
+    B,
+}
+
+impl fmt::Display for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cbr { rate, size, arrivals, .. } => {
+                write!(f, "datagrams of {size}, ")?;
+                match rate {
+                    Some(rate) => write!(f, "{rate}")?,
+                    None => f.write_str("saturating")?,
+                }
+                if arrivals.gaps == Spread::Exponential {
+                    f.write_str(", Poisson")?;
+                }
+                if let Some(OnOff { on, off, durations }) = arrivals.on_off {
+                    let mean = if durations == Spread::Exponential { " on average" } else { "" };
+                    write!(f, ", {on} on and {off} off{mean}")?;
+                }
+            }
+            Self::Bulk { rate, bytes, .. } => {
+                match bytes {
+                    Some(bytes) => write!(f, "{bytes} in bulk")?,
+                    None => f.write_str("as much as goes")?,
+                }
+                if let Some(rate) = rate {
+                    write!(f, ", at most {rate}")?;
+                }
+            }
+            Self::File { contents, .. } => write!(f, "a file of {} bytes", contents.len())?,
+            Self::Messages { size, every, .. } => write!(f, "messages of {size} every {every}")?,
+            Self::Video { frames, deadline, .. } => write!(f, "video, {frames}, deadline {deadline}")?,
+            Self::ShortFlows { size, every, gaps, .. } => {
+                let poisson = if *gaps == Spread::Exponential { " on average, Poisson" } else { "" };
+                write!(f, "a flow of {size} every {every}{poisson}")?;
+            }
+        }
+        write!(f, ", {}", self.span())
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.start {
+            Some(start) => write!(f, "from {start}")?,
+            None => f.write_str("from its start event")?,
+        }
+        self.stop.map_or(Ok(()), |stop| write!(f, " to {stop}"))
+    }
+}
+
+impl fmt::Display for SizeLaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(size) => write!(f, "{size}"),
+            Self::Exponential(mean) => write!(f, "{mean} on average, exponential,"),
+            Self::Pareto { mean, shape } => write!(f, "{mean} on average, Pareto of shape {shape},"),
+        }
+    }
+}
+
+impl fmt::Display for Frames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pattern(pattern) => {
+                let Pattern { rate, interval, gop, b_frames, variation } = pattern;
+                write!(
+                    f,
+                    "{rate}, a frame every {interval}, GOP of {gop} with {b_frames} B-frames in a row"
+                )?;
+                if variation.get() > 0.0 { write!(f, ", sizes ± {variation}") } else { Ok(()) }
+            }
+            Self::Trace { frames, .. } => write!(f, "a trace of {} frames", frames.len()),
+        }
+    }
+}
