@@ -1,7 +1,8 @@
 //! What the fuzz targets share: a slow model to hold the codes against, packets of a generation, packets of the
-//! Internet whose checksums fit, and what becomes of packets on their way.
+//! Internet whose checksums fit, what becomes of packets on their way, and two ends that carry streams.
 
 pub mod change;
 pub mod elimination;
 pub mod internet;
 pub mod offer;
+pub mod streams;

@@ -177,10 +177,9 @@ fn a_sentence_to_cite_says_what_was_compared_over_what_and_by_how_much() {
         "In “Six lossy hops” (hopcast 1.2.3, seed 1, 5 repeats), udp, tcp-cubic and tcp-bbr were compared over \
          loss 0 %, 5 %, 10 %, 15 % and 20 %; the highest goodput was that of udp at loss 0 % ("
     ));
-    assert!(
-        cited.contains("that of udp at loss 20 % (76.5 ± 0.7 Mbit/s, 65.1 ± 0.7 more than tcp-bbr)"),
-        "{cited}"
-    );
+    let last = "that of udp at loss 20 % (76.5 ± 0.7 Mbit/s, 65.1 ± 0.7 more than tcp-bbr; 26.2 % of its units arrived, \
+                all of those of tcp-bbr (11.4 ± 0.1))";
+    assert!(cited.contains(last), "{cited}");
 }
 
 #[test]
@@ -209,8 +208,8 @@ fn every_case_has_its_flows_links_and_counters_in_tables_that_sort() {
     assert_eq!(case.matches("<table class=\"sortable\">").count(), 4);
     for row in [
         "<td>n0</td><td>n1</td>",
-        "<th scope=\"col\" class=\"number\">ends</th><th scope=\"col\" class=\"number\">n1</th><th scope=\"col\" class=\"number\">n2</th><th scope=\"col\" class=\"number\">n10</th>",
-        "<td>bytes payload</td><td class=\"number\">–</td><td class=\"number\">900 (90.0 %)</td>",
+        "<th scope=\"col\" class=\"number\">n1</th><th scope=\"col\" class=\"number\">n2</th><th scope=\"col\" class=\"number\">n10</th>",
+        "<td>bytes payload</td><td class=\"number\">900 (90.0 %)</td>",
         "<td>rank: mean</td><td class=\"number\">15.8</td>",
         "<td>rank 16</td><td class=\"number\">75.0</td>",
     ] {

@@ -105,8 +105,8 @@ fn what_is_written_as_graphml_is_read_as_the_same_network() {
         - { name: air, medium: [a, b, c], rate: 12 Mbit/s, queue: 64 KiB, loss: { four-state: { p13: 2 %, p31: 98 % } }, corrupt: 1 % }";
     for topology in [
         every,
-        "  chain: { hops: 3, prefix: a, link: { delay: 500us } }\n  nodes: [a, b]",
-        "  full: { nodes: 5 }\n  nodes: [a, b]",
+        "  chain: { hops: 3, link: { delay: 500us } }\n  nodes: [a, b]\n  links: [{ between: [a, b], rate: 1 Mbit/s }, { between: [b, n0] }]",
+        "  full: { nodes: 5 }\n  nodes: [a, b]\n  links: [{ between: [a, b] }]",
     ] {
         let scenario = loaded(topology, &[]).unwrap();
         let written = to_graphml(&scenario);
@@ -138,14 +138,14 @@ fn a_mistake_in_an_imported_file_is_shown_where_it_stands() {
             edge("<data key=\"loss\">{ gilbert</data>"),
             "net.graphml:5:31: this is not valid YAML",
         ),
-        ("net.graphml", "<graphml>\n<graph>".to_owned(), "net.graphml:2:8: this is not valid XML"),
+        ("net.graphml", "<graphml>\n<graph></node>".to_owned(), "net.graphml:2:8: this is not valid XML"),
         ("net.graphml", "<svg/>".to_owned(), "net.graphml:1:1: expected a GraphML file"),
         ("lab.yml", "name: x".to_owned(), "lab.yml:1:1: a containerlab file needs `topology`"),
         (
             "lab.yml",
             "topology:\n  nodes: { a: {}, b: {} }\n  links:\n    - endpoints: [\"a:e1\", \"bb:e1\"]"
                 .to_owned(),
-            "lab.yml:4:25: `endpoints`: there is no node `bb`: did you mean `b`?",
+            "lab.yml:4:27: `endpoints`: there is no node `bb`: did you mean `b`?",
         ),
         (
             "lab.yml",

@@ -221,7 +221,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "over: tcp-cubic",
         "over: tcp-cubik",
-        "bad.yaml:10:43: there is no transport `tcp-cubik`: did you mean `tcp-cubic`? (transports: udp, tcp-cubic, tcp-bbr, tcp-reno, tcp-vegas, split-bbr, kcp, kcp-fec, quic, quic-bbr, btp, brtp, bats-proxy, franc, tunnel)",
+        "bad.yaml:10:43: there is no transport `tcp-cubik`: did you mean `tcp-cubic`? (transports: udp, tcp-cubic, tcp-bbr, tcp-reno, tcp-vegas, split-bbr, kcp, kcp-fec, quic, quic-bbr, hop-arq, btp, brtp, bats-proxy, franc, tunnel)",
     ),
     (
         "over: tcp-cubic",
@@ -253,7 +253,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "app: bulk",
         "app: blk",
-        "bad.yaml:10:59: `app`: expected one of `cbr`, `bulk`, `file`, `messages`, found `blk`: did you mean `bulk`?",
+        "bad.yaml:10:59: `app`: expected one of `cbr`, `bulk`, `file`, `messages`, `video`, `short-flows`, found `blk`: did you mean `bulk`?",
     ),
     (
         "app: bulk",
@@ -491,7 +491,7 @@ const WRONG_SETS: &[(&str, &str)] = &[
     ),
     (
         "topology.chian.hops=3",
-        "--set topology.chian.hops=3: unknown key `chian` in `topology`: did you mean `chain`? (allowed here: nodes, links, chain, star, tree, grid, full)",
+        "--set topology.chian.hops=3: unknown key `chian` in `topology`: did you mean `chain`? (allowed here: nodes, links, chain, star, tree, grid, full, graphml, containerlab)",
     ),
     ("events.3.loss=5 %", "--set events.3.loss=5 %: `events` has no element `3` (its elements: loss)"),
     (

@@ -63,8 +63,8 @@ fn every_example_loads_and_is_described() {
 fn the_study_of_six_hops_has_its_published_figures() {
     let path = scenarios().join("studies/bats-six-hop.yaml");
     let plan = scenario::load(&path, &Overrides::default()).unwrap();
-    assert_eq!((plan.cases.len(), plan.repeats), (35, 10));
-    let parameters = &plan.cases[8].parameters;
+    assert_eq!((plan.cases.len(), plan.repeats), (50, 10));
+    let parameters = &plan.cases[11].parameters;
     let expected = [("events.loss.loss", "5 %"), ("flows.bulk.over", "tcp-cubic")];
     assert_eq!(*parameters, expected.map(|(path, value)| (path.to_owned(), value.to_owned())));
     let published = plan.published.iter().find(|row| row.parameters == *parameters).unwrap();

@@ -18,6 +18,8 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
+//! A rank of 0xFFFF says that the block is complete, and waits only for those before it.
+//!
 //! It stands behind the REPORT, whose session is its own. The sink draws the instance when it starts and counts the number;
 //! L: something has arrived, and the latest batch of which something did is that one; Q: and nothing has for a while.
 //! Relays pass the newest one on, and each puts the hop behind it in front of the list.
@@ -28,6 +30,9 @@ use super::super::wire::{ACCOUNT, Malformed, Reader, Writer, is_news};
 const MOST_HOPS: usize = 32;
 /// The most blocks.
 pub(in super::super) const MOST_BLOCKS: usize = 16;
+
+/// The rank of a block that lacks nothing.
+pub(super) const COMPLETE: u16 = u16::MAX;
 
 /// What the sink has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +48,7 @@ pub(in super::super) struct Account {
     /// The mean rank of whole batches, in 1/256.
     pub(super) mean: u16,
     pub(super) hops: List<Hop, MOST_HOPS>,
-    /// Of each block from the first on, so many packets were innovative.
+    /// Of each block from the first on, so many packets were innovative, or [`COMPLETE`].
     pub(super) ranks: List<u16, MOST_BLOCKS>,
 }
 
@@ -139,7 +144,7 @@ impl Account {
         let skip = ahead.unsigned_abs() as usize;
         for (i, &rank) in behind.ranks.iter().enumerate() {
             let there = i.checked_sub(skip).map(|i| before.ranks.iter().nth(i).copied().unwrap_or(0));
-            _ = ranks.push(rank.min(there.unwrap_or(u16::MAX)));
+            _ = ranks.push(rank.min(there.unwrap_or(COMPLETE)));
         }
         let (first, latest) = (behind.first, behind.latest);
         let quiet = self.quiet && other.quiet;

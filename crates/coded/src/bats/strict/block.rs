@@ -25,8 +25,9 @@ pub(super) struct Block {
     /// The serial number of the batch of each BID that has been sent.
     serials: Vec<Option<u64>>,
     pub(super) next_repair: u16,
-    /// How many packets were innovative at the sink.
+    /// How many packets were innovative at the sink, and whether that lacks nothing.
     pub(super) rank: u16,
+    pub(super) is_complete: bool,
 }
 
 /// A batch that is under way.
@@ -62,6 +63,7 @@ impl Block {
             serials: Vec::new(),
             next_repair: 0,
             rank: 0,
+            is_complete: false,
         }
     }
 

@@ -37,7 +37,9 @@ impl Node {
                 }
             }
             let taken = sink.push(now, &arrived);
-            (taken, taken == Taken::Innovative && sink.deliver(deliver))
+            // A packet that says nothing else may still tell that a block has no more symbols.
+            let may_end = matches!(taken, Taken::Innovative | Taken::Redundant);
+            (taken, may_end && sink.deliver(deliver))
         });
         let Some((taken, over)) = outcome else { return };
         match taken {

@@ -10,10 +10,24 @@ const PRIOR: f64 = 32.0;
 /// what it loses when it is up.
 const OUTAGE: f64 = 64.0;
 const OUTAGE_SHARE: f64 = 0.75;
+/// What is lost of so many packets is compared with what is known ...
+const STRETCH: f64 = 256.0;
+/// ... and if it differs by more than so many standard deviations, and that of the stretch after it does too, the link has
+/// changed: what is known begins with those two. A queue that overflows once fills one stretch at most.
+const UNLIKELY: f64 = 3.0;
 
 /// The losses of a hop, as its child has told them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HopLosses {
+    known: Count,
+    /// The stretch under way, and the one before it if that was unlikely.
+    stretch: Count,
+    unlikely: Option<Count>,
+}
+
+/// Packets, how many of them were lost, and in how many runs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
     sent: f64,
     lost: f64,
     runs: f64,
@@ -21,32 +35,111 @@ pub(super) struct HopLosses {
 
 impl Default for HopLosses {
     fn default() -> Self {
-        Self { sent: PRIOR, lost: 0.0, runs: 0.0 }
+        let known = Count { sent: PRIOR, ..Count::default() };
+        Self { known, stretch: Count::default(), unlikely: None }
     }
 }
 
 impl Losses for HopLosses {
     fn add(&mut self, sent: u64, arrived: u64, runs: u16) {
         let sent = sent as f64;
-        let lost = sent - arrived as f64;
-        if sent >= OUTAGE && lost > OUTAGE_SHARE * sent {
+        let more = Count { sent, lost: sent - arrived as f64, runs: f64::from(runs) };
+        if sent >= OUTAGE && more.lost > OUTAGE_SHARE * sent {
             return;
         }
-        let keep = (1.0 - sent / MEMORY).max(0.0);
-        self.sent = self.sent * keep + sent;
-        // A packet that is late counts as lost first, and then as not.
-        self.lost = (self.lost * keep + lost).clamp(-MEMORY, self.sent);
-        self.runs = self.runs * keep + f64::from(runs);
+        self.known = self.known.faded((1.0 - sent / MEMORY).max(0.0)).and(more);
+        self.stretch = self.stretch.and(more);
+        if self.stretch.sent < STRETCH {
+            return;
+        }
+        let stretch = core::mem::take(&mut self.stretch);
+        let above = stretch.share() > self.known.share();
+        let unlikely = stretch.is_unlikely(&self.known).then_some(stretch);
+        match (self.unlikely, unlikely) {
+            (Some(before), Some(stretch)) if (before.share() > self.known.share()) == above => {
+                (self.known, self.unlikely) = (before.and(stretch), None);
+            }
+            _ => self.unlikely = unlikely,
+        }
     }
 
     fn mean_burst(&self) -> f64 {
-        if self.runs < 1.0 { 1.0 } else { (self.lost / self.runs).clamp(1.0, 63.0) }
+        self.known.burst()
     }
 }
 
 impl HopLosses {
     /// The share of packets that are lost.
     pub(super) fn share(&self) -> f64 {
+        self.known.share()
+    }
+}
+
+impl Count {
+    fn faded(self, keep: f64) -> Self {
+        Self { sent: self.sent * keep, lost: self.lost * keep, runs: self.runs * keep }
+    }
+
+    /// A packet that is late counts as lost first, and then as not.
+    fn and(self, more: Self) -> Self {
+        let sent = self.sent + more.sent;
+        Self { sent, lost: (self.lost + more.lost).clamp(-MEMORY, sent), runs: self.runs + more.runs }
+    }
+
+    fn share(&self) -> f64 {
         (self.lost / self.sent).clamp(0.0, 0.9)
+    }
+
+    fn burst(&self) -> f64 {
+        if self.runs < 1.0 { 1.0 } else { (self.lost / self.runs).clamp(1.0, 63.0) }
+    }
+
+    /// Whether it is no accident that these packets are not as the others were.
+    fn is_unlikely(&self, known: &Self) -> bool {
+        let share = self.share().max(known.share());
+        // Bursts come and go as one: the variance of Gilbert's model, for shares well below one.
+        let clumped = 2.0 * self.burst().max(known.burst()) - 1.0;
+        let deviation = (share * (1.0 - share) * clumped / self.sent).sqrt();
+        (self.share() - known.share()).abs() > UNLIKELY * deviation
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hopcast_core::Seed;
+
+    /// Adds `packets` of which a share is lost, by reports of sixteen.
+    fn add(losses: &mut HopLosses, random: &mut hopcast_core::Stream, packets: u64, share: f64) {
+        for _ in 0..packets / 16 {
+            let lost: Vec<bool> = (0..16).map(|_| random.below(1_000_000) < (share * 1e6) as u64).collect();
+            let runs = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() + usize::from(lost[0]);
+            losses.add(16, lost.iter().filter(|lost| !**lost).count() as u64, runs as u16);
+        }
+    }
+
+    #[test]
+    fn a_change_is_believed_after_two_stretches() {
+        let mut random = Seed::new(1, 0).stream(&["losses"], 0);
+        let mut losses = HopLosses::default();
+        for share in [0.0, 0.1, 0.2, 0.0, 0.2] {
+            add(&mut losses, &mut random, 3 * STRETCH as u64, share);
+            assert!((losses.share() - share).abs() < 0.04, "{} of {share}", losses.share());
+            add(&mut losses, &mut random, 8192, share);
+            assert!((losses.share() - share).abs() < 0.02, "{} of {share}", losses.share());
+        }
+    }
+
+    #[test]
+    fn a_queue_that_overflows_once_changes_little() {
+        let mut losses = HopLosses::default();
+        for _ in 0..256 {
+            losses.add(16, 16, 0);
+        }
+        losses.add(64, 20, 1);
+        for _ in 0..64 {
+            losses.add(16, 16, 0);
+        }
+        assert!(losses.share() < 0.015, "{}", losses.share());
     }
 }

@@ -9,7 +9,7 @@ use hopcast_core::{Duration, Instant};
 use super::super::span::{MOST, Vector};
 use super::super::store::Shape;
 use super::super::wire;
-use super::account::{Account, List};
+use super::account::{Account, COMPLETE, List};
 use super::code;
 use super::order::Order;
 
@@ -324,10 +324,11 @@ impl Sink {
     pub(super) fn account(&mut self, now: Instant) -> Account {
         self.number = self.number.wrapping_add(1);
         let mut ranks = List::default();
-        for block in &self.blocks {
-            // What is not over lacks something, whatever was counted.
-            let most = block.count.map_or(u16::MAX, |count| count - 1);
-            _ = ranks.push(block.rank.min(most));
+        for block in &mut self.blocks {
+            // What is counted batch by batch may be less together: as long as anything is unknown, something is lacking.
+            let most = block.count.map_or(COMPLETE - 1, |count| count - 1);
+            let complete = block.decoder.as_mut().is_some_and(Decoder::is_complete);
+            _ = ranks.push(if complete { COMPLETE } else { block.rank.min(most) });
         }
         Account {
             instance: self.instance,

@@ -7,7 +7,7 @@ use hopcast_core::{Buffer, Duration, Instant, earliest};
 
 use super::super::store::Shape;
 use super::super::wire::{self, BatchHeader};
-use super::account::{Account, Hop};
+use super::account::{Account, COMPLETE, Hop};
 use super::block::Block;
 use super::code;
 use super::order::Order;
@@ -140,8 +140,8 @@ impl Source {
         }
     }
 
-    /// How many packets the oldest block that lacks some should be sent, and which block that is. `busy`: there is
-    /// something else to send.
+    /// How many packets the oldest block that lacks some should be sent, and which block that is. `busy`: data waits, be
+    /// there room for it or not.
     pub(super) fn owes(&self, busy: bool) -> Option<(usize, u16)> {
         let owes = |(at, block): (usize, &Block)| {
             let packets = self.needs(block, busy);
@@ -152,8 +152,7 @@ impl Source {
 
     /// How many packets of a batch a block should be sent.
     fn needs(&self, block: &Block, busy: bool) -> u16 {
-        let full = block.made == self.shape.block;
-        if block.closed.is_none() {
+        if block.closed.is_none() || block.is_complete {
             return 0;
         }
         let missing = f64::from(block.made.saturating_sub(block.rank));
@@ -161,19 +160,21 @@ impl Source {
             // All is there, but the sink does not know that this is all.
             return 1;
         }
+        // A block that is closed because it is old is none of a trickle, if data waits.
+        let full = busy || block.made == self.shape.block;
         let (mut coming, mut variance) = (0.0, 0.0);
         for packets in block.under_way() {
-            // A trickle is repaired when it is known what is missing.
+            // Of a trickle all that is sent counts as coming: it is repaired when it is known what is missing.
             coming += if full { self.path.expected(packets) } else { f64::from(packets) };
             variance += self.path.variance(packets);
         }
         let margin = match self.deadline {
             Some(_) => MARGIN,
-            None if busy || !full => 0.0,
+            None if busy && self.has_room() || !full => 0.0,
             None => IDLE_MARGIN,
         };
         let mut lacking = missing - coming;
-        if lacking + margin * f64::sqrt(variance) < 0.5 || block.is_waiting() && !full {
+        if lacking + margin * f64::sqrt(variance) < 0.5 {
             return 0;
         }
         let most = self.shape.batch.symbols() as u16;
@@ -229,7 +230,9 @@ impl Source {
         progress |= self.cover(now, account);
         for block in &mut self.blocks {
             let rank = block.number.checked_sub(first).and_then(|at| account.ranks.iter().nth(at as usize));
-            let rank = rank.copied().unwrap_or(0).min(block.made);
+            let rank = rank.copied().unwrap_or(0);
+            block.is_complete = rank == COMPLETE;
+            let rank = rank.min(block.made);
             progress |= rank > block.rank;
             block.rank = rank;
         }

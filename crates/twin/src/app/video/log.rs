@@ -148,7 +148,7 @@ mod tests {
             [24, 23, 0, 1, 4],
             "its own two, and two of the next group"
         );
-        assert_eq!(figures(gop, "...l...................."), [24, 24, 1, 0, 12], "late is as bad as lost");
+        assert_eq!(figures(gop, "...l...................."), [24, 24, 1, 0, 10], "late is as bad as lost");
         assert_eq!(
             figures(gop, "x......................."),
             [24, 23, 0, 1, 13],
