@@ -42,8 +42,8 @@ fn label(keys: Vec<(&'static str, String)>) -> String {
     let parts: Vec<String> = shown
         .map(|(key, value)| match key {
             "loss" if value.starts_with('{') => "bursty loss".to_owned(),
-            "loss" => format!("loss {value}"),
-            _ => value,
+            "rate" => value,
+            _ => format!("{key} {value}"),
         })
         .collect();
     parts.join("<br/>")
