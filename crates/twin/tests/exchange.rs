@@ -1,5 +1,7 @@
 //! Networks from other programs' files and for them.
 
+#![allow(clippy::unwrap_used)] // in what the tests share
+
 use std::fs;
 use std::path::Path;
 

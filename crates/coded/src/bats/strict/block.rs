@@ -25,6 +25,8 @@ pub(super) struct Block {
     /// The serial number of the batch of each BID that has been sent.
     serials: Vec<Option<u64>>,
     pub(super) next_repair: u16,
+    /// How often all that was sent of it had arrived as far as it would, and was not enough.
+    pub(super) rounds: u8,
     /// How many packets were innovative at the sink, and whether that lacks nothing.
     pub(super) rank: u16,
     pub(super) is_complete: bool,
@@ -62,6 +64,7 @@ impl Block {
             sent: Vec::new(),
             serials: Vec::new(),
             next_repair: 0,
+            rounds: 0,
             rank: 0,
             is_complete: false,
         }

@@ -21,8 +21,8 @@
 //!    hop, each adding what it loses: how much is innovative of each block that is not over, and the mean rank of batches.
 //! 6. The source closes a block of K symbols with **repair batches**: as many packets as are missing by the last account,
 //!    less what is expected to come of those under way. What is expected follows from the mean rank; what becomes of it,
-//!    from the next account. So a block ends with a batch that has as few packets as it needs. Meanwhile the next blocks
-//!    are under way.
+//!    from the next account. So a block ends with a batch that has as few packets as it needs, and, should those be lost,
+//!    with a few more each time. Meanwhile the next blocks are under way.
 //!
 //! A block that waits for more symbols is closed before it is full, after 50 ms, or when nothing is added and some of it is
 //! missing. The symbols that it might have had count as zeros, which cost nothing to send. How many it has is in the
@@ -77,6 +77,8 @@ mod sink;
 mod source;
 #[cfg(test)]
 mod state;
+#[cfg(test)]
+mod tests;
 mod transmit;
 mod way;
 

@@ -26,6 +26,8 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 /// So many standard deviations of what arrives are sent on top, where nothing asks for more, or nothing else is to send.
 const MARGIN: f64 = 2.5;
 const IDLE_MARGIN: f64 = 1.0;
+/// And so many for each time that this was not enough.
+const AGAIN_MARGIN: f64 = 1.0;
 
 /// What makes batches.
 pub(super) struct Source {
@@ -178,6 +180,8 @@ impl Source {
             return 0;
         }
         let most = self.shape.batch.symbols() as u16;
+        // The last packets are few, and a few may all be lost: each time a little more is sent.
+        let margin = margin + f64::from(block.rounds) * AGAIN_MARGIN;
         lacking +=
             margin * f64::sqrt(variance + self.path.variance(lacking.clamp(1.0, f64::from(most)) as u16));
         (1..most).find(|&packets| self.path.expected(packets) >= lacking).unwrap_or(most)
@@ -191,6 +195,9 @@ impl Source {
         (at, packets): (usize, u16),
     ) -> Option<core::ops::Range<u64>> {
         let block = self.blocks.get_mut(at)?;
+        if !block.is_waiting() {
+            block.rounds = block.rounds.saturating_add(1);
+        }
         let id = block.next_repair;
         // There are plenty; who needs more gets the first ones again.
         block.next_repair =

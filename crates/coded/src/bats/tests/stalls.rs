@@ -1,35 +1,51 @@
 //! Without rank feedback nothing says at once that something is missing: how long delivery pauses at most.
 
+use proptest::prelude::*;
+
 use super::chain::Chain;
 use super::*;
 
+/// Short packets on links as much slower: as many packets as at 300 Mbit/s, and less to compute.
+const DATAGRAM: u16 = 300;
+const MBIT: u64 = 68;
+
+/// The longest that delivery may pause at any loss up to 20 %, whenever links begin to lose. Blocks end one after another,
+/// so that a pause is at most one block's way: to be sent, some 50 ms, and its repair after that, as much again until links
+/// are known to lose. The account then says within 20 ms what that lacked. At 20 % a last batch is lost as a whole with
+/// 28 %, the next ones with 18 %, 13 % and 8 %, as each has more packets: more than four such rounds, 80 ms, come to one
+/// block in two thousand.
+const LONGEST: Duration = Duration::from_millis(200);
+
 /// What came of a chain of six hops that begins to lose packets.
+#[derive(Debug)]
 struct Run {
     /// When the longest pause in delivery began, and how long it was.
     gap: (Instant, Duration),
     /// From the change of loss on, in Mbit/s.
     goodput: f64,
-    /// The same, by stretches of 100 ms.
-    ramp: Vec<f64>,
 }
 
-/// Saturates six hops of 300 Mbit/s whose losses change at `change` from none to `loss`.
-fn run(config: &Config, seed: u64, loss: &Loss, change: Duration, span: Duration, verbose: bool) -> Run {
-    let size = usize::from(config.datagram) - config.overhead();
-    let cables = vec![cable(300, Duration::from_micros(20), Loss::None, 64); 6];
-    let mut chain = Chain::new(config, &cables, seed);
-    let spacing = Duration::from_secs_f64(size as f64 * 8.0 / 300e6);
+/// Saturates six hops whose losses become `loss` at `change`.
+fn run(seed: u64, loss: &Loss, change: Duration, span: Duration) -> Run {
+    let config = Config { datagram: DATAGRAM, ..Config::strict() };
+    let size = usize::from(DATAGRAM) - config.overhead();
+    let cables = vec![cable(MBIT, Duration::from_micros(20), Loss::None, 64); 6];
+    let mut chain = Chain::new(&config, &cables, seed);
+    let spacing = Duration::from_secs_f64(size as f64 * 8.0 / (MBIT as f64 * 1e6));
     let (change, end) = (Instant::ZERO + change, Instant::ZERO + span);
     let unit = vec![0xA5; size];
-    let (mut changed, mut last, mut bytes) = (false, None, 0);
+    let (mut changed, mut bytes, mut last) = (false, 0, None);
     let mut gap = (Instant::ZERO, Duration::ZERO);
-    let mut shown = Instant::ZERO;
-    let mut ramp = vec![0.0; 100];
+    let mut pause = |from: Instant, to: Instant| {
+        if to.since(from) > gap.1 {
+            gap = (from, to.since(from));
+        }
+    };
     while chain.now < end {
         let next = chain.now + spacing;
         if !changed && next >= change {
             changed = true;
-            for link in 0..6 {
+            for link in 0..chain.links.len() {
                 chain.change(link, None, &Change::Loss(loss.clone()));
             }
         }
@@ -37,49 +53,40 @@ fn run(config: &Config, seed: u64, loss: &Loss, change: Duration, span: Duration
         chain.give(0, &unit);
         for (at, _, payload) in chain.arrived.drain(..) {
             if let Some(last) = last {
-                let pause = at.since(last);
-                if pause > gap.1 {
-                    gap = (last, pause);
-                }
+                pause(last, at);
             }
             last = Some(at);
-            if at >= change { ramp[(at.since(change).as_millis() / 100) as usize] += payload.len() as f64 * 8.0 / 1e5; }
             bytes += if at >= change { payload.len() } else { 0 };
         }
-        if verbose && last.is_some_and(|last| chain.now > last + Duration::from_millis(100)) && chain.now > shown + Duration::from_millis(20) {
-            shown = chain.now;
-            println!("  {:?} last {:?}: {}", chain.now, last, chain.nodes[0].state());
-            println!("    sink {}", chain.nodes[6].state());
-        }
     }
-    if let Some(last) = last && end.since(last) > gap.1 { gap = (last, end.since(last)); }
-    if verbose { measure::show(&mut chain); }
-    Run { gap, ramp, goodput: bytes as f64 * 8.0 / 1e6 / end.since(change).as_secs_f64() }
+    pause(last.unwrap_or_default(), end);
+    Run { gap, goodput: bytes as f64 * 8.0 / 1e6 / end.since(change).as_secs_f64() }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn delivery_never_pauses_for_long(seed: u64, percent in 1.0..20.0_f64, change in 50..300_u64) {
+        let (change, span) = (Duration::from_millis(change), Duration::from_millis(1000));
+        let run = run(seed, &independent(percent), change, span);
+        prop_assert!(run.gap.1 <= LONGEST, "{run:?}");
+    }
 }
 
 #[test]
-#[ignore = "a search"]
-fn search_for_stalls() {
-    let env = |name: &str, default: u64| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default);
-    let (from, count) = (env("SEED", 1), env("COUNT", 4));
-    let (change, span) = (env("CHANGE", 300), env("SPAN", 2000));
-    let datagram = env("DATAGRAM", 0);
-    let losses = std::env::var("LOSSES").unwrap_or("5,10,15,20".into());
-    for percent in losses.split(',').map(|l| l.parse::<f64>().unwrap()) {
-        let mut sum = 0.0;
-        let mut ramp = vec![0.0; 100];
-        let mut worst = Duration::ZERO;
-        for seed in from..from + count {
-            let mut config = Config::strict();
-            if datagram > 0 { config.datagram = datagram as u16; }
-            let run = run(&config, seed, &independent(percent), Duration::from_millis(change), Duration::from_millis(span), env("VERBOSE", 0) > 0);
-            sum += run.goodput;
-            worst = worst.max(run.gap.1);
-            for (sum, share) in ramp.iter_mut().zip(&run.ramp) { *sum += share; }
-            println!("{percent} % seed {seed}: {:.1} gap {:?} at {:?}", run.goodput, run.gap.1, run.gap.0);
-        }
-        let bins = ((span - change) / 100) as usize;
-        let ramp: Vec<u32> = ramp[..bins].iter().map(|sum| (sum / count as f64) as u32).collect();
-        println!("{percent} %: mean {:.1} worst {worst:?} {ramp:?}", sum / count as f64);
+#[ignore = "prints figures"]
+fn measure_pauses() {
+    for percent in [5.0, 10.0, 15.0, 20.0] {
+        let (change, span) = (Duration::from_millis(300), Duration::from_secs(2));
+        let runs: Vec<Run> = (1..=12).map(|seed| run(seed, &independent(percent), change, span)).collect();
+        let mut gaps: Vec<Duration> = runs.iter().map(|run| run.gap.1).collect();
+        gaps.sort_unstable();
+        let goodput = runs.iter().map(|run| run.goodput).sum::<f64>() / runs.len() as f64;
+        println!(
+            "{percent} %: {goodput:.1} of {MBIT} Mbit/s, longest pause {:?} to {:?}",
+            gaps[0],
+            gaps[gaps.len() - 1]
+        );
     }
 }

@@ -191,7 +191,7 @@ impl<'a> Places<'a> {
 const KEYS: [(&str, &str, &str); 3] =
     [("name", "all", "string"), ("x", "node", "double"), ("y", "node", "double")];
 
-/// A scenario's network as GraphML: what [`read`] takes. Losses that replay a trace have no value there.
+/// A scenario's network as GraphML: what `topology: { graphml: … }` takes. Losses that replay a trace have no value there.
 pub fn write(scenario: &Scenario) -> String {
     let mut out = String::from(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n",
