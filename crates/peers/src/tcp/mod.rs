@@ -113,7 +113,7 @@ mod vegas;
 mod window;
 mod wire;
 
-pub use config::{Config, Congestion};
 pub(crate) use blind::{Acked, BlindBbr};
+pub use config::{Config, Congestion};
 pub(crate) use rate::Snapshot;
 pub use tcp::Tcp;
