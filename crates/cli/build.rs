@@ -11,9 +11,13 @@ const CRATES: [&str; 8] = ["core", "code", "wire", "link", "host", "peers", "cod
 
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut files = vec![root.join("Cargo.lock")];
+    // The manifests have the features by which things are built.
+    let mut files: Vec<PathBuf> =
+        ["Cargo.lock", "Cargo.toml", "rust-toolchain.toml"].map(|name| root.join(name)).into();
     for name in CRATES {
-        collect(&root.join("crates").join(name).join("src"), &mut files);
+        let dir = root.join("crates").join(name);
+        files.push(dir.join("Cargo.toml"));
+        collect(&dir.join("src"), &mut files);
     }
     let mut hash = Sha256::new();
     for file in files {

@@ -40,9 +40,11 @@ impl RunDirectory {
         };
         let made = !path.exists();
         fs::create_dir_all(path).map_err(|error| failure(path, error))?;
-        let mut entries = fs::read_dir(path).map_err(|error| failure(path, error))?;
-        let run = ["manifest.json", JOURNAL].iter().any(|file| path.join(file).is_file());
-        if entries.next().is_some() && !run {
+        let entries = fs::read_dir(path).map_err(|error| failure(path, error))?;
+        // What a run that was cut short leaves, too.
+        let run = ["manifest.json", "summary.json", JOURNAL].iter().any(|file| path.join(file).is_file());
+        let empty = entries.flatten().all(|entry| entry.file_name() == "captures");
+        if !empty && !run {
             let message = format!(
                 "--out {}: expected a new or empty directory or an earlier run's, found something else",
                 path.display()
@@ -86,6 +88,7 @@ impl RunDirectory {
     pub(crate) fn give_up(self) {
         if self.made {
             // What is not empty stays; then it is not ours alone.
+            let _ = self.drop_captures();
             let _ = fs::remove_dir(self.path.join("captures"));
             let journal = self.journal();
             if fs::metadata(&journal).is_ok_and(|file| file.len() == 0) {

@@ -9,6 +9,19 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 const STEPS: u64 = 1000;
 
+/// Ends the ticker when it goes.
+struct End<'a> {
+    over: &'a AtomicBool,
+    ticker: std::thread::Thread,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        self.ticker.unpark();
+    }
+}
+
 /// Shows how far `monitor` has come while `work` runs; nothing where standard error is no terminal.
 pub(crate) fn shown_while<T>(monitor: &Arc<Monitor>, work: impl FnOnce() -> T) -> T {
     let target = ProgressDrawTarget::stderr();
@@ -28,10 +41,9 @@ pub(crate) fn shown_while<T>(monitor: &Arc<Monitor>, work: impl FnOnce() -> T) -
                 std::thread::park_timeout(Duration::from_millis(100));
             }
         });
-        let result = work();
-        over.store(true, Ordering::Relaxed);
-        ticker.thread().unpark();
-        result
+        // On the way out in any case: nobody must wait for the ticker of work that has panicked.
+        let _end = End { over: &over, ticker: ticker.thread().clone() };
+        work()
     });
     bar.finish_and_clear();
     result

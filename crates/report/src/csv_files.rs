@@ -117,15 +117,17 @@ pub(crate) fn read_timeseries(path: &Path, document: &mut Document) -> Result<()
     read(path, &SERIES_COLUMNS, document, |run, field| {
         let series: &mut Series = &mut run.series;
         series.step_s = float(field(3))?;
+        // Two links may join the same nodes: each series begins at time 0.
+        let begins = float(field(2))? == 0.0;
         let (name, mbps) = (field(1), float(field(4))?);
         match field(0) {
-            "flow" => match series.flows.last_mut().filter(|(last, _)| last == name) {
+            "flow" => match series.flows.last_mut().filter(|(last, _)| !begins && last == name) {
                 Some((_, steps)) => steps.push(mbps),
                 None => series.flows.push((name.to_owned(), vec![mbps])),
             },
             "link" => {
                 let lost = if field(5).is_empty() { 0.0 } else { float(field(5))? };
-                match series.links.last_mut().filter(|(last, ..)| last == name) {
+                match series.links.last_mut().filter(|(last, ..)| !begins && last == name) {
                     Some((_, sent, losses)) => {
                         sent.push(mbps);
                         losses.push(lost);

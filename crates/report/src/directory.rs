@@ -39,7 +39,8 @@ pub fn write_run_directory(
     topology.check().map_err(invalid)?;
     let pictures = plot::pictures(document, topology);
     make(&dir.join("plots"))?;
-    write(dir, "manifest.json", &json(&manifest)?)?;
+    // Without it this is no run's directory: it goes first and comes last, so that what is half written passes for none.
+    remove(&dir.join("manifest.json"))?;
     write(dir, "summary.json", &json(document)?)?;
     write(dir, "topology.json", &json(topology)?)?;
     write_rows(dir, "flows", &csv_files::flows(document)?)?;
@@ -50,7 +51,15 @@ pub fn write_run_directory(
     for plot in &pictures.plots {
         write(dir, &format!("plots/{}.svg", plot.file_stem), plot.standalone().as_bytes())?;
     }
-    write(dir, "report.html", html::page(document, &pictures, &manifest).as_bytes())
+    write(dir, "report.html", html::page(document, &pictures, &manifest).as_bytes())?;
+    write(dir, "manifest.json", &json(&manifest)?)
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(named(path, &error)),
+        Err(_) | Ok(()) => Ok(()),
+    }
 }
 
 /// Reads a run's files back.

@@ -40,7 +40,8 @@ pub fn json(document: &Document, run: &Run, flow: &Flow) -> Value {
 
 /// Streams have no interarrival jitter; a flow of datagrams of which hardly one arrived is known by its protocol.
 fn is_datagrams(flow: &Flow) -> bool {
-    flow.figures.jitter_ms.is_some() || flow.protocol == "udp"
+    let top = flow.protocol.split('/').next().unwrap_or_default();
+    flow.figures.jitter_ms.is_some() || matches!(top, "udp" | "btp")
 }
 
 fn start(flow: &Flow, datagrams: bool, seconds: f64) -> Value {
@@ -73,10 +74,15 @@ fn end(flow: &Flow, datagrams: bool, seconds: f64, received: u64) -> Value {
     let at_receiver = carried(0.0, seconds, received, false);
     let mut end = Map::new();
     if datagrams {
-        let packets = figures.sent_units;
-        let lost = packets.saturating_sub(figures.delivered_units);
-        let sent =
-            if figures.delivered_units == 0 { 0 } else { scaled(received, packets, figures.delivered_units) };
+        // As of bytes, the mean over the receivers.
+        let receivers = (flow.receivers.len() as u64).max(1);
+        let packets = figures.sent_units / receivers;
+        let lost = figures.sent_units.saturating_sub(figures.delivered_units) / receivers;
+        let sent = if figures.delivered_units == 0 {
+            0
+        } else {
+            scaled(received, figures.sent_units, figures.delivered_units)
+        };
         let lost_percent = if packets == 0 { 0.0 } else { lost as f64 * 100.0 / packets as f64 };
         let with = |mut of: Map<String, Value>| {
             of.insert("jitter_ms".into(), figures.jitter_ms.unwrap_or(0.0).into());

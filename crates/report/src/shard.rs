@@ -55,7 +55,9 @@ pub fn join(shards: Vec<RunDirectory>, names: &[String]) -> Result<RunDirectory,
         found.push((shard, directory, name));
     }
     found.sort_by_key(|(shard, ..)| shard.number);
-    let Some((first, _, name)) = found.first() else { return Err("there are no shards to join".into()) };
+    let Some((first, directory, name)) = found.first() else {
+        return Err("there are no shards to join".into());
+    };
     for (shard, _, other) in &found {
         if (&shard.sweep, shard.of) != (&first.sweep, first.of) {
             return Err(format!(
@@ -70,7 +72,10 @@ pub fn join(shards: Vec<RunDirectory>, names: &[String]) -> Result<RunDirectory,
         ));
     }
     let there = |number: &u64| found.iter().any(|(shard, ..)| shard.number == *number);
-    let missing: Vec<String> = (1..=first.of)
+    // Where there are fewer runs than shards, the last ones have none, and need not be there.
+    let number = |key| directory.manifest.get(key).and_then(Value::as_u64);
+    let runs = number("cases").zip(number("repeats")).map(|(cases, repeats)| cases.saturating_mul(repeats));
+    let missing: Vec<String> = (1..=first.of.min(runs.unwrap_or(u64::MAX)))
         .filter(|number| !there(number))
         .map(|number| format!("{number}/{}", first.of))
         .collect();
@@ -118,7 +123,12 @@ fn joined(shards: Vec<RunDirectory>) -> RunDirectory {
 
 /// The command that runs all of what this one runs a shard of.
 fn without_shard(command: &str) -> String {
-    let mut words = command.split(' ');
+    // A space within quotes parts no words.
+    let mut quoted = false;
+    let mut words = command.split(|c: char| {
+        quoted ^= c == '\'';
+        c == ' ' && !quoted
+    });
     let mut kept = Vec::new();
     while let Some(word) = words.next() {
         match word {

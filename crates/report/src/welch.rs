@@ -19,8 +19,9 @@ pub struct Difference {
 pub(crate) fn difference(a: Mean, b: Mean) -> Difference {
     let difference = b.mean - a.mean;
     let ci95 = interval(a, b);
-    // Equal means of samples without any spread are equal, and unequal ones differ.
-    let significant = ci95.map(|ci95| difference.abs() > ci95);
+    // Equal means of samples without any spread are equal, and unequal ones differ, unless by rounding alone.
+    let rounding = 1e-12 * a.mean.abs().max(b.mean.abs());
+    let significant = ci95.map(|ci95| difference.abs() > ci95.max(rounding));
     Difference { difference, ci95, significant }
 }
 
@@ -55,6 +56,13 @@ mod tests {
 
     fn between(a: &[f64], b: &[f64]) -> Difference {
         difference(mean(a).unwrap(), mean(b).unwrap())
+    }
+
+    #[test]
+    fn a_figure_that_never_changes_does_not_differ_from_itself_however_often_it_is_taken() {
+        for value in [13.4364, 0.1, 1e9 / 3.0, -7.7] {
+            assert_eq!(between(&[value; 5], &[value; 10]).significant, Some(false), "{value}");
+        }
     }
 
     #[test]

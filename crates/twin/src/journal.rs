@@ -1,7 +1,7 @@
 //! The journal of a run directory: every run that is finished, written at once, so that a sweep that was cut short,
 //! by Ctrl-C or by the mains, goes on where it stopped.
 //!
-//! One line for each run, `identity checksum record`: 64 digits of hash, 16 of the record's, and the run as JSON with its
+//! One line for each run, `identity checksum record`: 64 digits of hash, 16 of both's, and the run as JSON with its
 //! series and latency curves. Lines are only ever added; the last may be torn, and a line that its checksum does not fit
 //! is as if it were not there. One file rather than one for each run: a sweep of a hundred thousand runs is one append
 //! each, and the disk is waited for once a second at most.
@@ -115,7 +115,8 @@ impl Journal {
             latency: Cow::Borrowed(&run.latency),
         };
         let record = serde_json::to_string(&record).map_err(|error| failed(&error))?;
-        let line = format!("{identity} {} {record}\n", checksum(record.as_bytes()));
+        let identity = identity.to_string();
+        let line = format!("{identity} {} {record}\n", checksum(identity.as_bytes(), record.as_bytes()));
         let mut appending = self.appending();
         appending.file.write_all(line.as_bytes()).map_err(|error| failed(&error))?;
         if appending.synced.elapsed() >= SYNC {
@@ -188,15 +189,18 @@ fn identity(line: &[u8]) -> Option<Identity> {
 /// The run on a line, if the line is as it was written.
 fn parse(line: &[u8]) -> Option<Run> {
     let record = line.get(PREFIX..)?.strip_suffix(b"\n")?;
-    if line[65..PREFIX - 1] != *checksum(record).as_bytes() {
+    if line[65..PREFIX - 1] != *checksum(&line[..64], record).as_bytes() {
         return None;
     }
     let Record { run, series, latency } = serde_json::from_slice(record).ok()?;
     Some(Run { series: series.into_owned(), latency: latency.into_owned(), ..run.into_owned() })
 }
 
-fn checksum(record: &[u8]) -> String {
-    Sha256::digest(record)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+fn checksum(identity: &[u8], record: &[u8]) -> String {
+    Sha256::new().chain_update(identity).chain_update(record).finalize()[..8]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// Keeps the whole lines of `ours`, in a new file that takes the old one's place at once.

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use hopcast_core::{Duration, Instant};
@@ -86,7 +86,7 @@ pub fn run(
 /// Runs a part of `plan`, but for what the journal holds.
 ///
 /// The document depends neither on the number of threads nor on what was in the journal. If `monitor` is cancelled it
-/// holds the runs that are finished, and says so.
+/// holds the runs that are finished, those of the journal too, and says so.
 ///
 /// # Errors
 /// What cannot be built or written, in one line.
@@ -109,6 +109,9 @@ pub fn run_jobs(plan: &Plan, jobs: &Jobs<'_>, monitor: &Monitor) -> Result<Docum
             monitor.advance(case.scenario.duration);
             return Ok(Some(run));
         }
+        if monitor.is_cancelled() {
+            return Ok(None);
+        }
         let capture = jobs.captures.map(|dir| dir.join(format!("case-{place:03}-repeat-{repeat:03}.pcapng")));
         let run = run_one(case, repeat, bounds, capture, monitor)?;
         if let (Some((journal, identity)), Some(run)) = (identity, &run) {
@@ -119,14 +122,18 @@ pub fn run_jobs(plan: &Plan, jobs: &Jobs<'_>, monitor: &Monitor) -> Result<Docum
 
     let next = AtomicU64::new(0);
     let results: Mutex<Vec<(u64, Result<Run, String>)>> = Mutex::new(Vec::new());
+    let failed = AtomicBool::new(false);
+    // What is in the journal is finished, however early the others are cut short.
+    let goes_on = || !failed.load(Ordering::Relaxed) && (jobs.journal.is_some() || !monitor.is_cancelled());
     let work = || {
-        while !monitor.is_cancelled() {
+        while goes_on() {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= runs {
                 break;
             }
             if let Some(result) = one(number).transpose() {
                 if result.is_err() {
+                    failed.store(true, Ordering::Relaxed);
                     monitor.cancel();
                 }
                 results.lock().expect("no thread panics with the lock held").push((number, result));
@@ -177,5 +184,8 @@ fn run_one(
     let end = end_of(scenario);
     let finished = world.run_until(end, monitor) && world.drain_until(end + DRAIN, monitor);
     world.finish_capture().map_err(writing)?;
+    if let (false, Some(path)) = (finished, &wanted) {
+        std::fs::remove_file(path).map_err(writing)?;
+    }
     Ok(finished.then(|| collect(case, repeat, bounds, &world)))
 }

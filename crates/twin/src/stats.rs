@@ -14,7 +14,8 @@ pub fn mean(values: &[f64]) -> Option<Mean> {
     if n == 0 {
         return None;
     }
-    let mean = values.iter().sum::<f64>() / n as f64;
+    // From the first value, so that the mean of equal values is that value, however many there are.
+    let mean = values[0] + values.iter().map(|value| value - values[0]).sum::<f64>() / n as f64;
     let ci95 = (n > 1).then(|| {
         let freedom = (n - 1) as f64;
         let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / freedom;

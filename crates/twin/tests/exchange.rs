@@ -104,7 +104,8 @@ fn what_is_written_as_graphml_is_read_as_the_same_network() {
         - { between: [a, b], rate: 300 Mbit/s, delay: 1.5ms, loss: 5 %, jitter: { normal: 1ms }, reorder: true, mtu: 9000 }\n    \
         - { name: other, between: [a, b], loss: { gilbert-elliott: { p: 1 %, r: 10 %, h: 20 % } }, duplex: half }\n    \
         - { between: [b, c], rate: 1 Mbit/s, backward: { rate: unlimited, delay: 20ms, queue: { codel: { target: 5ms } } } }\n    \
-        - { name: air, medium: [a, b, c], rate: 12 Mbit/s, queue: 64 KiB, loss: { four-state: { p13: 2 %, p31: 98 % } }, corrupt: 1 % }";
+        - { name: air, medium: [a, b, c], rate: 12 Mbit/s, queue: 64 KiB, loss: { four-state: { p13: 2 %, p31: 98 % } }, corrupt: 1 % }\n    \
+        - { name: radio, medium: [a, b], rate: 12 Mbit/s, mac: { csma: { retries: 3 } }, pairs: [{ from: a, to: b, loss: 10 % }] }";
     for topology in [
         every,
         "  chain: { hops: 3, link: { delay: 500us } }\n  nodes: [a, b]\n  links: [{ between: [a, b], rate: 1 Mbit/s }, { between: [b, n0] }]",
@@ -163,6 +164,35 @@ fn a_mistake_in_an_imported_file_is_shown_where_it_stands() {
     assert!(error.contains("did you mean `link`?"), "{error}");
     let error = loaded("  graphml: none.graphml", &[]).unwrap_err();
     assert!(error.contains("cannot read"), "{error}");
+}
+
+#[test]
+fn a_directed_graph_has_defaults_comments_and_both_directions_of_a_link() {
+    let graph = r#"<graphml><key id="r" for="edge" attr.name="rate"><default>10 Mbit/s</default></key>
+<graph edgedefault="directed"><node id="a"/><node id="b"/><node id="b-c"/><node id="a-b"/><node id="c"/>
+<edge source="a" target="b"><data key="r"><!-- slow -->1 <!-- still --> Mbit/s</data></edge><edge source="b" target="a"/>
+<edge source="a" target="b-c"/><edge source="a-b" target="c"/><edge source="b" target="c"><data key="name">a link</data></edge>
+</graph></graphml>"#;
+    let scenario = loaded("  graphml: g.graphml", &[("g.graphml", graph)]).unwrap();
+    let links: Vec<&str> = scenario.links.iter().map(|link| link.name.as_str()).collect();
+    assert_eq!(links, ["a-b", "a-b-c", "a-b-c_2", "a_link"]);
+    let both = config(&scenario, 0);
+    let rates = [&both.forward, &both.backward].map(|direction| direction.rate.unwrap().to_string());
+    assert_eq!(rates, ["1 Mbit/s", "10 Mbit/s"]);
+    let nested = "<graphml><graph><node id=\"a\"><graph/></node></graph></graphml>";
+    let error = loaded("  graphml: g.graphml", &[("g.graphml", nested)]).unwrap_err();
+    assert!(error.starts_with("g.graphml:1:30: expected one `<graph>`"), "{error}");
+}
+
+#[test]
+fn a_large_file_in_one_line_is_read_quickly() {
+    let nodes: String =
+        (0..20_000).map(|n| format!("<node id=\"n{n}\"><data key=\"label\">switch</data></node>")).collect();
+    let graph = format!(
+        "<graphml><graph>{nodes}<node id=\"a\"/><node id=\"b\"/><edge source=\"a\" target=\"b\"/></graph></graphml>"
+    );
+    let scenario = loaded("  graphml: g.graphml", &[("g.graphml", &graph)]).unwrap();
+    assert_eq!((scenario.nodes.len(), scenario.nodes[19_999].name.as_str()), (20_002, "switch_20000"));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::counters::Counters;
 use super::stream::StreamEnd;
 use super::wire::{CHUNK_HEADER, Chunk, PACKET_HEADER, What};
 
-/// Streams that were reset and of which something may still be under way; the oldest makes room.
+/// Streams of the other end's that are over and of which something may still be under way; the oldest makes room.
 const MOST_REMEMBERED: usize = 4096;
 
 /// Who opened a stream (this end, or the other), and its number among those.
@@ -27,7 +27,8 @@ pub(super) struct Edge {
     turns: VecDeque<Key>,
     /// What goes before any bytes.
     control: VecDeque<Vec<u8>>,
-    was_reset: BTreeSet<Key>,
+    ended: BTreeSet<u32>,
+    ended_in_order: VecDeque<u32>,
     next_opened: u32,
     next_accepted: u64,
     up: VecDeque<(Port, Item)>,
@@ -35,7 +36,9 @@ pub(super) struct Edge {
 
 impl Edge {
     /// Between these two addresses, as applications see them.
-    pub(super) fn new(config: Config, ends: (SocketAddr, SocketAddr)) -> Self {
+    /// The streams that it opens are numbered from `first` on; not always the same, so that those of an end that was
+    /// started anew are not taken for older ones.
+    pub(super) fn new(config: Config, ends: (SocketAddr, SocketAddr), first: u32) -> Self {
         Self {
             config,
             ends,
@@ -43,8 +46,9 @@ impl Edge {
             keys: BTreeMap::new(),
             turns: VecDeque::new(),
             control: VecDeque::new(),
-            was_reset: BTreeSet::new(),
-            next_opened: 0,
+            ended: BTreeSet::new(),
+            ended_in_order: VecDeque::new(),
+            next_opened: first,
             next_accepted: 1,
             up: VecDeque::new(),
         }
@@ -115,7 +119,6 @@ impl Edge {
             }
             StreamItem::Reset => {
                 self.say(key, What::Reset);
-                self.remember_reset(key);
                 return self.forget(key);
             }
             StreamItem::Open { .. } | StreamItem::Opened | StreamItem::Transmitted(_) => Ok(()),
@@ -160,13 +163,16 @@ impl Edge {
         }
         let (config, stream) = (&self.config, self.streams.get_mut(&key));
         let Some(stream) = stream else { return };
+        // Whoever sends anything has accepted the stream.
+        let limit = if let What::Grant(limit) = chunk.what { limit } else { 0 };
+        if chunk.what != What::Reset {
+            let (id, told) = (stream.id, stream.on_grant(config, limit));
+            let up = &mut self.up;
+            told.into_iter().for_each(|item| up.push_back((Port::Above(0), Item::Stream(id, item))));
+        }
         let done = match chunk.what {
             What::Data { offset, bytes, end } => stream.on_data(config, offset, bytes, end),
-            What::Grant(limit) => {
-                let (id, told) = (stream.id, stream.on_grant(config, limit));
-                told.into_iter().for_each(|item| self.up(id, item));
-                Ok(())
-            }
+            What::Grant(_) => Ok(()),
             What::Reset => {
                 let id = stream.id;
                 self.forget(key);
@@ -182,13 +188,13 @@ impl Edge {
 
     /// Makes the stream that the other end has opened; false if it may not.
     fn accept(&mut self, key: Key, chunk: &Chunk<'_>, counters: &mut Counters) -> bool {
-        if !chunk.opener || self.was_reset.contains(&key) || chunk.what == What::Reset {
+        if !chunk.opener || self.ended.contains(&key.1) || chunk.what == What::Reset {
             return false;
         }
         if self.streams.len() >= MAX_STREAMS {
             counters.streams_refused += 1;
             self.say(key, What::Reset);
-            self.remember_reset(key);
+            self.remember(key);
             return false;
         }
         counters.streams_accepted += 1;
@@ -222,7 +228,6 @@ impl Edge {
         let Some(id) = self.streams.get(&key).map(|stream| stream.id) else { return };
         counters.streams_broken += 1;
         self.say(key, What::Reset);
-        self.remember_reset(key);
         self.forget(key);
         self.up(id, StreamItem::Reset);
     }
@@ -237,14 +242,21 @@ impl Edge {
     fn forget(&mut self, key: Key) {
         if let Some(stream) = self.streams.remove(&key) {
             self.keys.remove(&stream.id);
+            self.remember(key);
         }
         self.turns.retain(|other| *other != key);
     }
 
-    fn remember_reset(&mut self, key: Key) {
-        self.was_reset.insert(key);
-        if self.was_reset.len() > MOST_REMEMBERED {
-            self.was_reset.pop_first();
+    /// A late word of a stream that is over must not open it again.
+    fn remember(&mut self, (own, number): Key) {
+        if own || !self.ended.insert(number) {
+            return;
+        }
+        self.ended_in_order.push_back(number);
+        if self.ended_in_order.len() > MOST_REMEMBERED
+            && let Some(oldest) = self.ended_in_order.pop_front()
+        {
+            self.ended.remove(&oldest);
         }
     }
 

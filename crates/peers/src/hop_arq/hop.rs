@@ -6,7 +6,7 @@ use hopcast_core::{Instant, Stream, earliest};
 
 use super::config::Config;
 use super::counters::Counters;
-use super::incoming::{Incoming, Taken};
+use super::incoming::{Begun, Incoming, Taken};
 use super::outgoing::Outgoing;
 use super::wire::{Malformed, Message};
 
@@ -18,6 +18,8 @@ pub(super) enum Event<'a> {
     Chunk(&'a [u8]),
     /// What was on its way to the neighbour, or from there, is lost.
     Lost,
+    /// This node was started anew, and has lost what it had not passed on.
+    LostHere,
 }
 
 /// A neighbour.
@@ -55,14 +57,19 @@ impl Hop {
             Message::Packet(_) if full => counters.out_of_window += 1,
             Message::Packet(packet) => {
                 counters.packets_received += 1;
-                if self.incoming.begin(&packet) {
-                    // What the neighbour has not passed on went with its old session, and perhaps what it knew of ours.
-                    // The packet will come again.
-                    if packet.first != Some(self.outgoing.session()) {
-                        self.outgoing.restart(now);
+                let own = self.outgoing.session();
+                // Where something is lost the packet is dropped, too; it will come again.
+                match self.incoming.begin(&packet, own) {
+                    Begun::Not | Begun::First => {}
+                    Begun::AfterOurRestart => return Ok(Event::LostHere),
+                    Begun::Instead => {
+                        // What the neighbour has not passed on went with its old session, and perhaps what it knew of ours.
+                        if packet.first != Some(own) {
+                            self.outgoing.restart(now);
+                        }
+                        counters.sessions_lost += 1;
+                        return Ok(Event::Lost);
                     }
-                    counters.sessions_lost += 1;
-                    return Ok(Event::Lost);
                 }
                 match self.incoming.take(now, &packet) {
                     Taken::New => return Ok(Event::Chunk(packet.chunk)),
@@ -99,7 +106,7 @@ impl Hop {
     /// Forgets all that the two have told each other.
     fn begin_anew(&mut self, now: Instant, counters: &mut Counters) {
         self.outgoing.restart(now);
-        self.incoming = Incoming::default();
+        self.incoming = self.incoming.anew();
         counters.sessions_lost += 1;
     }
 

@@ -24,10 +24,23 @@ pub(super) enum Taken {
     Unknown,
 }
 
+/// What became of a packet that may begin a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begun {
+    /// It did not begin any.
+    Not,
+    First,
+    /// The neighbour's session before is over.
+    Instead,
+    /// The neighbour had a session with this node before this node was started anew.
+    AfterOurRestart,
+}
+
 /// The receiving half of a hop.
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     session: Option<u16>,
+    former: u16,
     received: u64,
     next_index: u64,
     /// Indices beyond that have arrived.
@@ -39,19 +52,29 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    /// The neighbour's session; 0 if none is known.
-    pub(super) fn session(&self) -> u16 {
-        self.session.unwrap_or(0)
+    /// One that has forgotten all but the neighbour's last session.
+    pub(super) fn anew(&self) -> Self {
+        Self { former: self.session(), ..Self::default() }
     }
 
-    /// Begins the session of a packet that may. True if the one before is thereby over.
-    pub(super) fn begin(&mut self, packet: &Packet<'_>) -> bool {
-        if packet.first.is_none() || self.session == Some(packet.session) {
-            return false;
+    /// The neighbour's session, or the last that was known; 0 if there was none.
+    pub(super) fn session(&self) -> u16 {
+        self.session.unwrap_or(self.former)
+    }
+
+    /// Begins the session of a packet that may; `own` is that of the way back.
+    pub(super) fn begin(&mut self, packet: &Packet<'_>, own: u16) -> Begun {
+        let Some(knows) = packet.first.filter(|_| self.session != Some(packet.session)) else {
+            return Begun::Not;
+        };
+        let (before, former) = (self.session, self.former);
+        *self = Self { session: Some(packet.session), ..Self::default() };
+        match before {
+            Some(_) => Begun::Instead,
+            // Whom the neighbour knew here was none that this one remembers.
+            None if knows != 0 && knows != own && former == 0 => Begun::AfterOurRestart,
+            None => Begun::First,
         }
-        let before = core::mem::take(self);
-        self.session = Some(packet.session);
-        before.session.is_some()
     }
 
     pub(super) fn take(&mut self, now: Instant, packet: &Packet<'_>) -> Taken {
@@ -149,7 +172,7 @@ mod tests {
 
     fn take(incoming: &mut Incoming, number: u32, index: u32) -> Taken {
         let packet = packet(number, index);
-        incoming.begin(&packet);
+        incoming.begin(&packet, 1);
         incoming.take(Instant::ZERO, &packet)
     }
 
@@ -180,9 +203,12 @@ mod tests {
     fn only_a_first_packet_begins_a_session_and_ends_the_one_before() {
         let mut incoming = Incoming::default();
         let stray = Packet { first: None, ..packet(5, 5) };
-        assert!(!incoming.begin(&stray));
+        assert_eq!(incoming.begin(&stray, 1), Begun::Not);
         assert_eq!(incoming.take(Instant::ZERO, &stray), Taken::Unknown);
-        assert!(!incoming.begin(&packet(0, 0)), "nothing is over");
-        assert!(incoming.begin(&Packet { session: 2, ..packet(0, 0) }));
+        assert_eq!(incoming.begin(&packet(0, 0), 1), Begun::First);
+        assert_eq!(incoming.begin(&Packet { session: 2, ..packet(0, 0) }, 1), Begun::Instead);
+        let mut fresh = Incoming::default();
+        assert_eq!(fresh.begin(&Packet { first: Some(9), ..packet(0, 0) }, 1), Begun::AfterOurRestart);
+        assert_eq!(incoming.anew().session(), 2);
     }
 }

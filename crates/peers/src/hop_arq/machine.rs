@@ -35,10 +35,11 @@ impl HopArq {
         local: SocketAddr,
         ends: (SocketAddr, SocketAddr),
         neighbour: SocketAddr,
-        random: Stream,
+        mut random: Stream,
     ) -> Self {
+        let first = random.fork().bits() as u32;
         let mut this = Self::new(config, local, &[neighbour], random);
-        this.edge = Some(Edge::new(this.config.clone(), ends));
+        this.edge = Some(Edge::new(this.config.clone(), ends, first));
         this
     }
 
@@ -67,6 +68,9 @@ impl HopArq {
             Ok(Event::Nothing) => {}
             Ok(Event::Chunk(bytes)) => self.on_chunk(from, bytes),
             Ok(Event::Lost) => self.lost(from),
+            // An end has no streams from before.
+            Ok(Event::LostHere) if self.edge.is_some() => {}
+            Ok(Event::LostHere) => self.lost(from),
             Err(_) => self.counters.malformed += 1,
         }
     }
@@ -87,11 +91,8 @@ impl HopArq {
     fn lost(&mut self, hop: usize) {
         match &mut self.edge {
             Some(edge) => edge.lose_all(&mut self.counters),
-            None => {
-                for hop in [hop, 1 - hop] {
-                    self.hops[hop].outgoing.push(Chunk::GONE.emit());
-                }
-            }
+            // The neighbour over that hop knows.
+            None => self.hops[1 - hop].outgoing.push_once(Chunk::GONE.emit()),
         }
     }
 
@@ -121,7 +122,7 @@ impl HopArq {
         if self.edge.is_none() {
             for (from, to) in [(0, 1), (1, 0)] {
                 let onward = &self.hops[to].outgoing;
-                let most = 2 * onward.window() + BACKLOG;
+                let most = (2 * onward.window() + BACKLOG).min(MAX_AHEAD as usize / 2);
                 let full = onward.backlog() > if self.hops[from].is_pausing() { most / 2 } else { most };
                 self.hops[from].pause(now, full, &mut self.counters);
                 if let Some(datagram) = self.hops[from].pop(now, &mut self.counters) {

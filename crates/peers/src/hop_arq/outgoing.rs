@@ -36,8 +36,8 @@ pub(super) struct Outgoing {
     lost: BTreeSet<u64>,
     flight: BTreeMap<u64, Flight>,
     next_number: u64,
-    /// Those taken for lost, with their index.
-    given_up: BTreeMap<u64, u64>,
+    /// Those taken for lost, with their index and when they were sent.
+    given_up: BTreeMap<u64, (u64, Instant)>,
     /// The newest transmission that has arrived, and the round trip that it took.
     newest: Option<(u64, Duration)>,
     /// How much longer an older one may take.
@@ -102,6 +102,13 @@ impl Outgoing {
 
     pub(super) fn push(&mut self, chunk: Vec<u8>) {
         self.fresh.push_back(chunk);
+    }
+
+    /// The same, unless it is what was pushed last and still waits.
+    pub(super) fn push_once(&mut self, chunk: Vec<u8>) {
+        if self.fresh.back() != Some(&chunk) {
+            self.push(chunk);
+        }
     }
 
     /// Since when the neighbour owes an acknowledgement and says nothing.
@@ -240,9 +247,13 @@ impl Outgoing {
         counters: &mut Counters,
     ) {
         // What was taken for lost and is not: the path lets packets overtake each other.
-        let mut late: Vec<(u64, u64)> = self.given_up.range(numbers.clone()).map(|(&n, &i)| (n, i)).collect();
-        for (number, index) in late.drain(..) {
+        let late: Vec<_> =
+            self.given_up.range(numbers.clone()).map(|(&n, &given_up)| (n, given_up)).collect();
+        for (number, (index, sent_at)) in late {
             self.given_up.remove(&number);
+            if number == highest {
+                self.control.late(now, now.since(sent_at));
+            }
             counters.needless_retransmits += 1;
             self.delivered(index);
             let round_trip = self.control.round_trip().unwrap_or_default();
@@ -282,7 +293,7 @@ impl Outgoing {
 
     fn give_up_oldest(&mut self) {
         let Some((number, flight)) = self.flight.pop_first() else { return };
-        self.given_up.insert(number, flight.index);
+        self.given_up.insert(number, (flight.index, flight.sent_at));
         if self.given_up.len() > MOST_GIVEN_UP {
             self.given_up.pop_first();
         }

@@ -9,6 +9,8 @@ use super::wire::What;
 
 /// Pieces out of order that a stream keeps for each so many bytes of its buffer: more means that they are tiny.
 const BYTES_A_PIECE: u64 = 256;
+/// What has met to a piece of this length stays apart from the next.
+const LARGEST_PIECE: usize = 64 << 10;
 /// Credit is given back to the application in lots of so many bytes.
 const LOT: u64 = 32 << 10;
 
@@ -141,19 +143,35 @@ impl StreamEnd {
         end: bool,
     ) -> Result<(), Broken> {
         let upto = offset + bytes.len() as u64;
+        let held = self.arrived.last_key_value().map_or(self.next, |(at, piece)| at + piece.len() as u64);
         let past_end = self.end.is_some_and(|known| upto > known || (end && upto != known));
-        if upto > self.granted || past_end || (offset < self.next && !bytes.is_empty()) {
+        if upto > self.granted || past_end || (end && upto < held) {
             return Err(Broken);
         }
         if end {
             self.end = Some(upto);
         }
-        let most = config.receive_buffer.get() / BYTES_A_PIECE + 64;
-        if !bytes.is_empty()
-            && (self.arrived.len() as u64 >= most || self.arrived.insert(offset, bytes.to_vec()).is_some())
-        {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let after = self.arrived.range(offset..).next().is_some_and(|(&at, _)| at < upto);
+        let mut before = self.arrived.range_mut(..offset).next_back();
+        let meets = before.as_ref().map_or(self.next, |(at, piece)| **at + piece.len() as u64);
+        if offset < meets || after {
             return Err(Broken);
         }
+        // Small pieces that meet become one, so that only gaps count.
+        if let Some((_, piece)) =
+            before.as_mut().filter(|(_, piece)| piece.len() + bytes.len() <= LARGEST_PIECE)
+            && offset == meets
+        {
+            piece.extend(bytes);
+            return Ok(());
+        }
+        if self.arrived.len() as u64 >= config.receive_buffer.get() / BYTES_A_PIECE + 64 {
+            return Err(Broken);
+        }
+        self.arrived.insert(offset, bytes.to_vec());
         Ok(())
     }
 

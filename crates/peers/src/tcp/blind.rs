@@ -10,8 +10,8 @@ use super::window::Window;
 
 /// The window before there is a round trip: RFC 6928.
 const INITIAL_WINDOW: u32 = 10;
-/// The timeout before there is a round trip.
-const INITIAL_TIMEOUT: Duration = Duration::from_millis(100);
+/// The timeout before there is a round trip is this share of TCP's: 100 ms, and longer each time.
+const FIRST_SHARE: u64 = 10;
 /// The least time beside the round trip in a timeout: there is no delayed acknowledgement to wait for.
 const LEAST_TIMEOUT: Duration = Duration::from_millis(1);
 /// Repair must not stand still for longer than this after a path has come back.
@@ -47,7 +47,7 @@ pub(crate) struct Acked {
 impl BlindBbr {
     /// For packets of at most `full` bytes.
     pub(crate) fn new(now: Instant, full: u32, random: Stream) -> Self {
-        let mut this = Self {
+        Self {
             bbr: Bbr::new(now, random),
             window: Window::new(INITIAL_WINDOW),
             rate: DeliveryRate::default(),
@@ -55,9 +55,7 @@ impl BlindBbr {
             pacer: Pacer::default(),
             full,
             sent: 0,
-        };
-        this.with(now, 0, |bbr, path| bbr.begin(path));
-        this
+        }
     }
 
     /// How many packets may be in flight.
@@ -77,8 +75,16 @@ impl BlindBbr {
 
     /// After how long without an acknowledgement something is lost.
     pub(crate) fn timeout(&self) -> Duration {
-        let first = self.rtt.smoothed().is_none().then_some(INITIAL_TIMEOUT);
-        first.unwrap_or_else(|| self.rtt.timeout()).min(LONGEST_TIMEOUT)
+        match self.rtt.smoothed() {
+            None => self.rtt.timeout() / FIRST_SHARE,
+            Some(smoothed) => self.rtt.timeout().min(LONGEST_TIMEOUT.max(smoothed * 2)),
+        }
+    }
+
+    /// Notes the round trip of a packet that was taken for lost and was not.
+    pub(crate) fn late(&mut self, now: Instant, rtt: Duration) {
+        self.rtt.sample(rtt, self.rate.delivered, self.sent);
+        self.rtt.note_least(now, rtt);
     }
 
     /// Doubles the timeout until an acknowledgement comes.
@@ -88,7 +94,10 @@ impl BlindBbr {
 
     /// Notes that a packet leaves, with so many in flight before it.
     pub(crate) fn sent(&mut self, now: Instant, in_flight: u32, bytes: u32) -> Snapshot {
-        if in_flight == 0 {
+        if self.sent == 0 {
+            // The path is new from now on, however old this is.
+            self.with(now, in_flight, |bbr, path| bbr.begin(path));
+        } else if in_flight == 0 {
             self.with(now, in_flight, |bbr, path| bbr.on_restart(path));
         }
         self.sent += 1;

@@ -147,6 +147,10 @@ impl Clock {
         let gap = gap.max(Duration::from_nanos(1));
         let after = bursts.as_mut().map_or_else(|| due + gap, |bursts| bursts.after(due, gap));
         self.next = self.schedule.next_active(after);
+        if self.next != Some(after) {
+            // A pause lies between: the process begins anew.
+            self.begun = false;
+        }
         leaves
     }
 

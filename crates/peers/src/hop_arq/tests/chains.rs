@@ -137,6 +137,63 @@ fn a_relay_that_restarts_ends_the_streams_and_new_ones_may_begin() {
 }
 
 #[test]
+fn an_edge_that_restarts_ends_the_streams_and_new_ones_may_begin() {
+    let mut path = path(1, &Config::default(), 2, &hop(0.05));
+    let fresh = super::path(9, &Config::default(), 2, &hop(0.05)).machines.remove(0);
+    path.open(u64::MAX, false);
+    path.run(ms(300));
+    path.machines[0] = fresh;
+    path.apps[CLIENT].clear();
+    path.open(100_000, false);
+    path.run(ms(1000));
+    assert!(path.apps[SERVER][&StreamId(1)].reset);
+    assert_eq!(path.apps[SERVER].values().last().unwrap().read, 100_000);
+}
+
+#[test]
+fn a_late_grant_does_not_open_a_stream_again() {
+    for answer in [4_400_000, 0] {
+        let mut path = path(3, &Config::default(), 2, &Hop { loss: 0.1, ..Hop::default() });
+        path.accept = (answer, true);
+        path.open(100, true);
+        path.run_until(MINUTE, |path| path.apps[CLIENT].values().all(|app| app.peer_finished));
+        path.run_until(MINUTE, |path| !path.is_busy());
+        assert_eq!(path.apps[SERVER].len(), 1);
+        assert!(path.machines.iter().all(|machine| machine.streams() == 0), "nothing is kept");
+    }
+}
+
+#[test]
+fn small_writes_may_wait_for_their_reader_up_to_the_whole_buffer() {
+    let config = Config { receive_buffer: Bytes::new(20_000), ..Config::default() };
+    let mut path = path(1, &config, 1, &hop(0.0));
+    path.accept_reading = false;
+    let id = path.open(0, false);
+    path.run(ms(10));
+    for written in 1..=1000 {
+        path.client().to_write = written * 15;
+        path.act(CLIENT, id);
+        path.run(Duration::from_micros(200));
+    }
+    path.server().reading = true;
+    path.act(SERVER, StreamId(1));
+    path.run(ms(100));
+    assert_eq!((path.server().read, path.server().reset), (15_000, false));
+}
+
+#[test]
+fn a_hop_of_seconds_is_filled_too() {
+    let each = Hop { delay: ms(800), rate: Rate::from_mbit(10), ..Hop::default() };
+    let mut path = path(1, &Config::default(), 1, &each);
+    path.open(u64::MAX, false);
+    path.run(ms(60_000));
+    let before = path.server().read;
+    path.run(ms(10_000));
+    let rate = (path.server().read - before) as f64 * 8.0 / 10e6;
+    assert!(rate > 7.0, "{rate} Mbit/s of 10");
+}
+
+#[test]
 fn the_same_seed_gives_the_same_datagrams() {
     let trace = |seed| {
         let mut path = path(seed, &Config::default(), 3, &hop(0.1));

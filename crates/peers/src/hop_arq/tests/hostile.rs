@@ -88,6 +88,28 @@ fn who_opens_streams_without_end_is_refused_and_what_is_kept_is_bounded() {
 }
 
 #[test]
+fn pieces_that_overlap_or_end_before_what_is_there_break_the_stream() {
+    let data = |offset, bytes: &'static [u8], end| What::Data { offset, bytes, end };
+    for pieces in [
+        [data(5, &[1; 10], false), data(10, &[1; 10], false)],
+        [data(5, &[1; 10], false), data(0, &[1; 6], false)],
+        [data(5, &[1; 10], false), data(5, &[1; 10], false)],
+        [data(5, &[1; 10], false), data(3, &[], true)],
+        [data(0, &[1; 10], true), data(10, &[1; 1], false)],
+    ] {
+        let mut path = path(1, &Config::default(), 1, &Hop::default());
+        path.unchecked = true;
+        for (number, what) in [What::Grant(1000)].into_iter().chain(pieces).enumerate() {
+            let chunk = Chunk { opener: true, stream: 0, what }.emit();
+            let (index, session, number) = (number as u32, 7, number as u32);
+            let packet = Packet { session, first: Some(0), urgent: false, number, index, chunk: &chunk };
+            path.inject(SERVER, &Message::Packet(packet).emit());
+        }
+        assert!(path.server().reset, "{pieces:?}");
+    }
+}
+
+#[test]
 fn who_sends_more_than_was_granted_has_its_stream_reset() {
     let config = Config { receive_buffer: Bytes::new(1000), ..Config::default() };
     let mut path = path(1, &config, 1, &Hop::default());

@@ -1,9 +1,12 @@
 //! Topologies of containerlab: `topology.nodes`, and `topology.links` in the brief and in the extended form.
 //!
-//! A file says which interfaces are joined; of what a link is like it says at most the MTU. Links to the host, to a bridge of
-//! it or to nowhere (`host`, `mgmt-net`, `macvlan`, `vxlan`, `dummy`) are none between two nodes, and are left out.
+//! A file says which interfaces are joined; of what a link is like it says at most the MTU. Links to the host or to nowhere
+//! (`host`, `mgmt-net`, `macvlan`, `vxlan`, `dummy`) are none between two nodes, and are left out; a node that is a bridge is
+//! a node.
 
-use super::{Names, Pairs, entry, list, scalar};
+use std::collections::BTreeMap;
+
+use super::{LinkNames, Names, entry, list, scalar};
 use crate::scenario::decode::{self, entries, text};
 use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::files::TextFile;
@@ -20,12 +23,13 @@ pub(super) fn read(file: &TextFile) -> Result<[Node; 2], Diagnostic> {
         .ok_or_else(|| root.error("a containerlab file needs `topology`, which is not here"))?;
     let nodes = topology.get("nodes").ok_or_else(|| topology.error("`topology` needs `nodes`"))?;
     let mut names = Names::default();
-    let mut known = Vec::new();
+    let (mut known, mut by_name) = (Vec::new(), BTreeMap::new());
     for node in entries(nodes, "`nodes`")? {
         let name = names.take(&node.key);
-        known.push((node.key.clone(), name.clone(), scalar(name, &node.key_span)));
+        by_name.insert(node.key.as_str(), name.clone());
+        known.push(scalar(name, &node.key_span));
     }
-    let mut pairs = Pairs::default();
+    let mut link_names = LinkNames::default();
     let mut links = Vec::new();
     for link in
         topology.get("links").map(|links| decode::list(links, "links")).transpose()?.unwrap_or_default()
@@ -33,23 +37,19 @@ pub(super) fn read(file: &TextFile) -> Result<[Node; 2], Diagnostic> {
         let Some(ends) = endpoints(link)? else { continue };
         let mut joined = Vec::new();
         for (name, at) in &ends {
-            let found = known.iter().find(|(written, ..)| written == name).map(|(_, name, _)| name);
-            let found = found.ok_or_else(|| {
-                let hint = decode::did_you_mean(name, known.iter().map(|(written, ..)| written.as_str()));
+            let found = by_name.get(name.as_str()).ok_or_else(|| {
+                let hint = decode::did_you_mean(name, by_name.keys().copied());
                 at.error(format!("`endpoints`: there is no node `{name}`{hint}"))
             })?;
             joined.push(scalar(found.clone(), &at.span));
         }
-        let [one, other] = [0, 1].map(|end| joined[end].written());
+        let name = link_names.name(None, &joined);
         let mut written = vec![entry("between", list(joined, &link.span))];
-        if let Some(name) = pairs.name(&one, &other) {
-            written.push(entry("name", scalar(name, &link.span)));
-        }
+        written.extend(name.map(|name| entry("name", scalar(name, &link.span))));
         written.extend(link.get("mtu").map(|mtu| entry("mtu", mtu.clone())));
         links.push(Node { span: link.span.clone(), kind: Kind::Map(written) });
     }
-    let nodes_list = list(known.into_iter().map(|(.., node)| node).collect(), &nodes.span);
-    Ok([nodes_list, list(links, &topology.span)])
+    Ok([list(known, &nodes.span), list(links, &topology.span)])
 }
 
 /// The names of the two nodes that a link joins, each with where it stands; none if it leaves the lab.

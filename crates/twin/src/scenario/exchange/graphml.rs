@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use roxmltree::{Document, Node as Element, ParsingOptions};
 
-use super::{Names, Pairs, entry, list, scalar, values};
+use super::{LinkNames, Names, entry, list, scalar, values};
 use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::files::TextFile;
 use crate::scenario::link;
 use crate::scenario::model::{LinkModel, Scenario};
-use crate::scenario::yaml::{Kind, Node, Source, Span, parse};
+use crate::scenario::yaml::{Entry, Kind, Node, Source, Span, parse};
 
 /// What an XML document may have of nodes of any kind: a million links with a few data each.
 const MOST_XML: u32 = 20_000_000;
@@ -37,9 +37,14 @@ pub(super) fn read(file: &TextFile) -> Result<[Node; 2], Diagnostic> {
             .at(root)
             .error(format!("expected a GraphML file, which begins with `<graphml>`, found `<{found}>`")));
     }
-    let graph = children(root, "graph").next();
-    let graph = graph.ok_or_else(|| places.at(root).error("`<graphml>` needs a `<graph>`"))?;
-    let reader = Reader { keys: keys(root), places: &places };
+    let mut graphs = root.descendants().filter(|element| element.tag_name().name() == "graph");
+    let graph = graphs.next().ok_or_else(|| places.at(root).error("`<graphml>` needs a `<graph>`"))?;
+    if let Some(other) = graphs.next() {
+        return Err(places
+            .at(other)
+            .error("expected one `<graph>`, found another: graphs within nodes are not read"));
+    }
+    let reader = Reader { keys: keys(root, &places), places: &places };
     let (nodes, names) = reader.nodes(graph)?;
     let links = reader.links(graph, &names)?;
     let span = places.at(graph);
@@ -50,26 +55,47 @@ fn children<'a, 'i>(parent: Element<'a, 'i>, name: &'static str) -> impl Iterato
     parent.children().filter(move |child| child.is_element() && child.tag_name().name() == name)
 }
 
-/// What the ids of keys stand for.
-fn keys<'a>(root: Element<'a, '_>) -> BTreeMap<&'a str, &'a str> {
-    let named = |key: Element<'a, '_>| Some((key.attribute("id")?, key.attribute("attr.name")?));
-    children(root, "key").filter_map(named).collect()
+/// What a key stands for.
+struct Key<'a> {
+    name: &'a str,
+    /// What elements it is for, and what those have that do not say.
+    of: &'a str,
+    default: Option<(String, Span)>,
+}
+
+fn keys<'a>(root: Element<'a, '_>, places: &Places<'_>) -> BTreeMap<&'a str, Key<'a>> {
+    let key = |key: Element<'a, '_>| {
+        let default = children(key, "default").next().map(|default| (text(default), places.at(default)));
+        let name = key.attribute("attr.name")?;
+        Some((key.attribute("id")?, Key { name, of: key.attribute("for").unwrap_or("all"), default }))
+    };
+    children(root, "key").filter_map(key).collect()
+}
+
+/// All text of an element, whatever comments part it.
+fn text(element: Element<'_, '_>) -> String {
+    let parts: String =
+        element.descendants().filter(Element::is_text).filter_map(|part| part.text()).collect();
+    parts.trim().to_owned()
 }
 
 struct Reader<'a> {
-    keys: BTreeMap<&'a str, &'a str>,
+    keys: BTreeMap<&'a str, Key<'a>>,
     places: &'a Places<'a>,
 }
 
 impl<'a> Reader<'a> {
     /// The data of an element by name, with its place.
-    fn data(&self, element: Element<'a, 'a>) -> BTreeMap<&'a str, (&'a str, Span)> {
-        let named = |data: Element<'a, 'a>| {
+    fn data(&self, element: Element<'a, 'a>) -> BTreeMap<&'a str, (String, Span)> {
+        let of = element.tag_name().name();
+        let usual = self.keys.values().filter(|key| key.of == "all" || key.of == of);
+        let usual = usual.filter_map(|key| Some((key.name, key.default.clone()?)));
+        let own = children(element, "data").filter_map(|data| {
             let key = data.attribute("key")?;
-            let name = self.keys.get(key).copied().unwrap_or(key);
-            Some((name, (data.text()?.trim(), self.places.at(data))))
-        };
-        children(element, "data").filter_map(named).filter(|(_, (text, _))| !text.is_empty()).collect()
+            let name = self.keys.get(key).map_or(key, |key| key.name);
+            Some((name, (text(data), self.places.at(data))))
+        });
+        usual.chain(own).filter(|(_, (text, _))| !text.is_empty()).collect()
     }
 
     fn nodes(&self, graph: Element<'a, 'a>) -> Result<(Vec<Node>, BTreeMap<&'a str, String>), Diagnostic> {
@@ -89,8 +115,8 @@ impl<'a> Reader<'a> {
             for (x, y, turned) in [("x", "y", false), ("Longitude", "Latitude", true)] {
                 if let (Some((x, at)), Some((y, _))) = (data.get(x), data.get(y)) {
                     let turned = turned.then(|| y.strip_prefix('-').map_or(format!("-{y}"), str::to_owned));
-                    let y = scalar(turned.unwrap_or_else(|| (*y).to_owned()), at);
-                    written.push(entry("position", list(vec![scalar(*x, at), y], at)));
+                    let y = scalar(turned.unwrap_or_else(|| y.clone()), at);
+                    written.push(entry("position", list(vec![scalar(x.clone(), at), y], at)));
                     break;
                 }
             }
@@ -104,8 +130,11 @@ impl<'a> Reader<'a> {
         graph: Element<'a, 'a>,
         names: &BTreeMap<&'a str, String>,
     ) -> Result<Vec<Node>, Diagnostic> {
-        let mut pairs = Pairs::default();
-        let mut links = Vec::new();
+        let directed = graph.attribute("edgedefault") == Some("directed");
+        let mut names_of_links = LinkNames::default();
+        let mut links: Vec<Node> = Vec::new();
+        // Of a directed graph, the links that are one way only so far.
+        let mut one_way: BTreeMap<(String, String), usize> = BTreeMap::new();
         for element in graph.children().filter(Element::is_element) {
             let span = self.places.at(element);
             let end = |at: Element<'a, 'a>, key: &str| -> Result<Node, Diagnostic> {
@@ -128,29 +157,48 @@ impl<'a> Reader<'a> {
             } else {
                 vec![end(element, "source")?, end(element, "target")?]
             };
-            let name = match (data.get("name"), ends.as_slice()) {
-                (Some((name, _)), _) => Some((*name).to_owned()),
-                (None, [one, other]) if !medium => pairs.name(&one.written(), &other.written()),
-                _ => None,
-            };
+            if directed && let [from, to] = ends.as_slice() {
+                let (from, to) = (from.written(), to.written());
+                if let Some(there) = one_way.remove(&(to.clone(), from.clone())) {
+                    if let Kind::Map(written) = &mut links[there].kind {
+                        let back = written_keys(&data, |key| link::DIRECTION.contains(&key))?;
+                        written.push(entry("backward", Node { span, kind: Kind::Map(back) }));
+                    }
+                    continue;
+                }
+                one_way.insert((from, to), links.len());
+            }
+            let own = data.get("name").map(|(name, _)| name.as_str());
+            let name = names_of_links.name(own, &ends);
             let mut written = vec![entry(if medium { "medium" } else { "between" }, list(ends, &span))];
             written.extend(name.map(|name| entry("name", scalar(name, &span))));
-            for (key, (text, at)) in &data {
-                let of_link = link::DIRECTION.contains(key)
-                    || (medium && link::MEDIUM.contains(key))
-                    || (!medium && ["duplex", "forward", "backward"].contains(key));
-                match *key {
-                    "LinkSpeedRaw" if !data.contains_key("rate") => {
-                        written.push(entry("rate", scalar(format!("{text} bit/s"), at)));
-                    }
-                    key if of_link => written.push(entry(key, value(text, at)?)),
-                    _ => {}
-                }
-            }
+            written.extend(written_keys(&data, |key| {
+                link::DIRECTION.contains(&key)
+                    || (medium && link::MEDIUM.contains(&key))
+                    || (!medium && ["duplex", "forward", "backward"].contains(&key))
+            })?);
             links.push(Node { span, kind: Kind::Map(written) });
         }
         Ok(links)
     }
+}
+
+/// The data that are keys of a link.
+fn written_keys(
+    data: &BTreeMap<&str, (String, Span)>,
+    of_link: impl Fn(&str) -> bool,
+) -> Result<Vec<Entry>, Diagnostic> {
+    let mut written = Vec::new();
+    for (key, (text, at)) in data {
+        match *key {
+            "LinkSpeedRaw" if !data.contains_key("rate") => {
+                written.push(entry("rate", scalar(format!("{text} bit/s"), at)));
+            }
+            key if of_link(key) => written.push(entry(key, value(text, at)?)),
+            _ => {}
+        }
+    }
+    Ok(written)
 }
 
 /// A value as it stands in a scenario: text, or a map in braces.
@@ -168,22 +216,34 @@ fn value(text: &str, at: &Span) -> Result<Node, Diagnostic> {
 struct Places<'a> {
     text: &'a str,
     source: &'a Arc<Source>,
-    /// The offset at which each line begins.
-    lines: Vec<usize>,
+    /// Offsets with their line and column: each line's beginning, and more on long lines, of which some files have just one.
+    marks: Vec<(usize, usize, usize)>,
 }
 
 impl<'a> Places<'a> {
     fn of(text: &'a str, source: &'a Arc<Source>) -> Self {
-        let after = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
-        Self { text, source, lines: std::iter::once(0).chain(after).collect() }
+        let mut marks = vec![(0, 1, 1)];
+        let (mut line, mut column, mut last) = (1, 1, 0);
+        for (at, c) in text.char_indices() {
+            if at >= last + 1024 {
+                marks.push((at, line, column));
+                last = at;
+            }
+            column += 1;
+            if c == '\n' {
+                (line, column, last) = (line + 1, 1, at + 1);
+                marks.push((last, line, column));
+            }
+        }
+        Self { text, source, marks }
     }
 
     fn at(&self, element: Element<'_, '_>) -> Span {
         let offset = element.range().start;
-        let line = self.lines.partition_point(|&start| start <= offset);
-        let start = self.lines.get(line.wrapping_sub(1)).copied().unwrap_or(0);
-        let column = self.text.get(start..offset).map_or(0, |before| before.chars().count());
-        Span::new(self.source, line, column + 1)
+        let place = self.marks.partition_point(|&(at, ..)| at <= offset);
+        let (at, line, column) = self.marks[place.saturating_sub(1)];
+        let further = self.text.get(at..offset).map_or(0, |before| before.chars().count());
+        Span::new(self.source, line, column + further)
     }
 }
 
@@ -196,7 +256,8 @@ pub fn write(scenario: &Scenario) -> String {
     let mut out = String::from(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n",
     );
-    let of_links = link::DIRECTION.iter().chain(&["duplex", "backward"]).map(|&key| (key, "edge", "string"));
+    let others = ["duplex", "backward", "mac", "pairs"];
+    let of_links = link::DIRECTION.iter().chain(&others).map(|&key| (key, "all", "string"));
     for (key, of, kind) in KEYS.into_iter().chain(of_links) {
         line(
             &mut out,
@@ -232,7 +293,9 @@ pub fn write(scenario: &Scenario) -> String {
                 for end in &ends {
                     line(&mut out, 3, &format!("<endpoint node=\"{end}\"/>"));
                 }
-                keys.extend(values::direction(&config.direction, &hopcast_link::Direction::default()));
+                let stations: Vec<&str> =
+                    link.ends.iter().map(|&end| scenario.nodes[end].name.as_str()).collect();
+                keys.extend(values::medium(config, &stations));
                 data(&mut out, &keys);
                 line(&mut out, 2, "</hyperedge>");
             }

@@ -8,7 +8,7 @@ mod graphml;
 mod mermaid;
 mod values;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use graphml::write as to_graphml;
 pub use mermaid::write as to_mermaid;
@@ -60,43 +60,58 @@ fn list(items: Vec<Node>, span: &Span) -> Node {
     Node { span: span.clone(), kind: Kind::List(items) }
 }
 
+/// The longest name there may be, in bytes.
+const LONGEST: usize = 64;
+
 /// Makes of what other programs call a thing a name that is allowed here and not taken yet.
 #[derive(Default)]
-struct Names(BTreeSet<String>);
+struct Names {
+    taken: BTreeSet<String>,
+    /// The number that the next of this name gets.
+    numbers: BTreeMap<String, u64>,
+}
 
 impl Names {
     fn take(&mut self, wanted: &str) -> String {
         let fits = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
         let mut name: String = wanted.trim().chars().map(fits).take(LONGEST).collect();
-        while name.len() > LONGEST {
-            name.pop();
-        }
+        shorten(&mut name, LONGEST);
         if name.is_empty() {
             name.push('_');
         }
-        let mut tried = name.clone();
-        let mut number = 2;
-        while !self.0.insert(tried.clone()) {
-            tried = format!("{name}_{number}");
-            number += 1;
+        if self.taken.insert(name.clone()) {
+            return name;
         }
-        tried
+        let number = self.numbers.entry(name.clone()).or_insert(1);
+        loop {
+            *number += 1;
+            let behind = format!("_{number}");
+            let mut tried = name.clone();
+            shorten(&mut tried, LONGEST - behind.len());
+            tried.push_str(&behind);
+            if self.taken.insert(tried.clone()) {
+                return tried;
+            }
+        }
     }
 }
 
-/// Room for a number behind it.
-const LONGEST: usize = 56;
+fn shorten(name: &mut String, most: usize) {
+    while name.len() > most {
+        name.pop();
+    }
+}
 
-/// Links between the same two nodes need names; the first is called after them.
+/// The names of links, which are called after their ends unless they say otherwise or that name is taken.
 #[derive(Default)]
-struct Pairs(Names, BTreeSet<[String; 2]>);
+struct LinkNames(Names);
 
-impl Pairs {
-    /// The name that a link between these needs, if it needs one.
-    fn name(&mut self, one: &str, other: &str) -> Option<String> {
-        let pair = [one.min(other).to_owned(), one.max(other).to_owned()];
-        let first = self.1.insert(pair);
-        let name = self.0.take(&format!("{one}-{other}"));
-        (!first).then_some(name)
+impl LinkNames {
+    /// The name that a link must be given, if it must be given one.
+    fn name(&mut self, own: Option<&str>, ends: &[Node]) -> Option<String> {
+        let ends: Vec<String> = ends.iter().map(Node::written).collect();
+        let usual = ends.join("-");
+        let name = self.0.take(own.unwrap_or(&usual));
+        (name != usual).then_some(name)
     }
 }

@@ -1,6 +1,6 @@
 //! The values of links as a scenario has them: what is written here is read back as the same.
 
-use hopcast_link::{Config, Direction, Duplex, Jitter, Loss, Queue, QueueLimit};
+use hopcast_link::{Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, Queue, QueueLimit};
 
 /// The keys of a link that differ from the default, with their values.
 pub(super) fn link(config: &Config) -> Vec<(&'static str, String)> {
@@ -17,7 +17,7 @@ pub(super) fn link(config: &Config) -> Vec<(&'static str, String)> {
 }
 
 /// The keys of a direction that differ from `base`, with their values. A trace of losses has no value that could be
-/// written, and is left out.
+/// written: it becomes none.
 pub(super) fn direction(direction: &Direction, base: &Direction) -> Vec<(&'static str, String)> {
     let Direction { rate, queue, loss, delay, jitter, reorder, duplicate, corrupt, mtu } = direction;
     let rate_text = rate.map_or_else(|| "unlimited".to_owned(), |rate| rate.to_string());
@@ -27,7 +27,7 @@ pub(super) fn direction(direction: &Direction, base: &Direction) -> Vec<(&'stati
     };
     key("rate", *rate != base.rate, Some(rate_text));
     key("delay", *delay != base.delay, Some(delay.to_string()));
-    key("loss", *loss != base.loss, loss_text(loss));
+    key("loss", *loss != base.loss, Some(loss_text(loss)));
     key("jitter", *jitter != base.jitter, Some(jitter_text(*jitter)));
     key("reorder", *reorder != base.reorder, Some(reorder.to_string()));
     key("duplicate", *duplicate != base.duplicate, Some(duplicate.to_string()));
@@ -37,9 +37,9 @@ pub(super) fn direction(direction: &Direction, base: &Direction) -> Vec<(&'stati
     keys
 }
 
-pub(super) fn loss_text(loss: &Loss) -> Option<String> {
-    Some(match loss {
-        Loss::None => "none".to_owned(),
+fn loss_text(loss: &Loss) -> String {
+    match loss {
+        Loss::None | Loss::Trace(_) => "none".to_owned(),
         Loss::Independent(share) => share.to_string(),
         Loss::GilbertElliott { p, r, k, h } => {
             format!("{{ gilbert-elliott: {{ p: {p}, r: {r}, k: {k}, h: {h} }} }}")
@@ -47,8 +47,32 @@ pub(super) fn loss_text(loss: &Loss) -> Option<String> {
         Loss::FourState { p13, p31, p32, p23, p14 } => {
             format!("{{ four-state: {{ p13: {p13}, p31: {p31}, p32: {p32}, p23: {p23}, p14: {p14} }} }}")
         }
-        Loss::Trace(_) => return None,
-    })
+    }
+}
+
+/// The keys of a medium, whose stations have these names.
+pub(super) fn medium(config: &MediumConfig, stations: &[&str]) -> Vec<(&'static str, String)> {
+    let mut keys = direction(&config.direction, &Direction::default());
+    if let Mac::Csma(csma) = &config.mac {
+        let Csma { slot, sifs, difs, cw_min, cw_max, retries, overhead, ack, channel } = csma;
+        let channel = loss_text(channel);
+        keys.push((
+            "mac",
+            format!(
+                "{{ csma: {{ slot: {slot}, sifs: {sifs}, difs: {difs}, cw-min: {cw_min}, cw-max: {cw_max}, \
+                 retries: {retries}, overhead: {overhead}, ack: {ack}, channel-loss: {channel} }} }}"
+            ),
+        ));
+    }
+    let pairs = config.pairs.iter().map(|pair| {
+        let (from, to, loss) = (stations[pair.from], stations[pair.to], loss_text(&pair.loss));
+        format!("{{ from: {from}, to: {to}, loss: {loss} }}")
+    });
+    let pairs: Vec<String> = pairs.collect();
+    if !pairs.is_empty() {
+        keys.push(("pairs", format!("[{}]", pairs.join(", "))));
+    }
+    keys
 }
 
 fn jitter_text(jitter: Jitter) -> String {
