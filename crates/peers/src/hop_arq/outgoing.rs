@@ -276,9 +276,14 @@ impl Outgoing {
         }
     }
 
+    /// The place of a chunk that has been sent, unless all before it and itself have arrived.
+    fn kept_mut(&mut self, index: u64) -> Option<&mut Option<Vec<u8>>> {
+        let place = usize::try_from(index.checked_sub(self.base)?).ok()?;
+        self.kept.get_mut(place)
+    }
+
     fn delivered(&mut self, index: u64) {
-        let place = index.checked_sub(self.base).and_then(|place| usize::try_from(place).ok());
-        if let Some(kept) = place.and_then(|place| self.kept.get_mut(place)) {
+        if let Some(kept) = self.kept_mut(index) {
             *kept = None;
             self.lost.remove(&index);
         }
@@ -297,8 +302,7 @@ impl Outgoing {
         if self.given_up.len() > MOST_GIVEN_UP {
             self.given_up.pop_first();
         }
-        let place = flight.index.checked_sub(self.base).and_then(|place| usize::try_from(place).ok());
-        if place.and_then(|place| self.kept.get(place)).is_some_and(Option::is_some) {
+        if self.kept_mut(flight.index).is_some_and(|kept| kept.is_some()) {
             self.lost.insert(flight.index);
         }
     }

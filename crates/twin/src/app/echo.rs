@@ -6,6 +6,7 @@ use hopcast_core::{
     Datagram, Duration, Instant, Item, Machine, Port, StreamId, StreamItem, StreamReader, StreamWriter,
 };
 
+use super::accepted::Accepted;
 use super::seen::{Arrival, Seen};
 use super::{Ends, Schedule, check_unit, unit, write_stamp};
 use crate::meter::SharedMeter;
@@ -181,45 +182,33 @@ impl Machine for DatagramEcho {
 pub(crate) struct StreamEcho {
     meter: SharedMeter,
     seen: Seen,
-    stream: Option<StreamId>,
+    stream: Accepted,
     link: StreamLink,
-    out: VecDeque<StreamItem>,
 }
 
 impl StreamEcho {
     pub(crate) fn new(size: usize, meter: SharedMeter) -> Self {
-        Self { meter, seen: Seen::new(), stream: None, link: StreamLink::new(size), out: VecDeque::new() }
+        Self { meter, seen: Seen::new(), stream: Accepted::default(), link: StreamLink::new(size) }
     }
 }
 
 impl Machine for StreamEcho {
     fn handle(&mut self, now: Instant, _port: Port, item: Item) {
-        let Item::Stream(stream, item) = item else { return };
-        if let StreamItem::Open { .. } = item {
-            if self.stream.is_none() {
-                self.stream = Some(stream);
-                self.out.push_back(self.link.reader.first_grant());
-            }
-            return;
-        }
-        if self.stream != Some(stream) {
-            return;
-        }
-        self.out.extend(self.link.handle(item));
+        let Some(item) = self.stream.take(item, self.link.reader.first_grant()) else { return };
+        self.stream.say(self.link.handle(item));
         while self.link.waiting.len() <= MAX_WAITING
             && let Some(message) = self.link.next_message()
         {
             delivered(&self.meter, &mut self.seen, now, &message);
-            self.out.extend(self.link.send(&message));
-            self.out.extend(self.link.used());
+            self.stream.say(self.link.send(&message));
+            self.stream.say(self.link.used());
         }
     }
 
     fn wake(&mut self, _now: Instant) {}
 
     fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        let stream = self.stream?;
-        self.out.pop_front().map(|item| (Port::Below(0), Item::Stream(stream, item)))
+        self.stream.poll()
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -4,6 +4,7 @@
 //! real: numbered, timed and patterned bytes (the pattern repeats every 64 KiB), and the receiving end holds every byte
 //! against what was sent, so that a protocol that delivers something wrong is found out by every run.
 
+mod accepted;
 mod datagrams;
 mod echo;
 mod file;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hopcast_core::{Instant, Item, Machine, Port, Rate, StreamId, StreamItem, StreamReader, StreamWriter};
 use sha2::{Digest, Sha256};
 
+use super::accepted::Accepted;
 use super::{BLOCK, Ends, Schedule, pattern};
 use crate::meter::SharedMeter;
 
@@ -238,12 +239,11 @@ pub(crate) struct StreamSink {
     contents: Contents,
     meter: SharedMeter,
     transmissions: Transmissions,
-    stream: Option<StreamId>,
+    stream: Accepted,
     reader: StreamReader,
     received: u64,
     hash: Sha256,
     damaged: bool,
-    out: VecDeque<StreamItem>,
 }
 
 /// How far the transport may run ahead of the reading application; it reads at once, so this never binds.
@@ -255,12 +255,11 @@ impl StreamSink {
             contents,
             meter,
             transmissions,
-            stream: None,
+            stream: Accepted::default(),
             reader: StreamReader::new(READ_AHEAD),
             received: 0,
             hash: Sha256::new(),
             damaged: false,
-            out: VecDeque::new(),
         }
     }
 
@@ -285,7 +284,7 @@ impl StreamSink {
         drop(transmissions);
         drop(meter);
         self.complete(now);
-        self.out.extend(self.reader.consumed(data.len()));
+        self.stream.say(self.reader.consumed(data.len()));
     }
 
     /// Notes the end, if all has arrived.
@@ -306,17 +305,7 @@ impl StreamSink {
 
 impl Machine for StreamSink {
     fn handle(&mut self, now: Instant, _port: Port, item: Item) {
-        let Item::Stream(stream, item) = item else { return };
-        if let StreamItem::Open { .. } = item {
-            if self.stream.is_none() {
-                self.stream = Some(stream);
-                self.out.push_back(self.reader.first_grant());
-            }
-            return;
-        }
-        if self.stream != Some(stream) {
-            return;
-        }
+        let Some(item) = self.stream.take(item, self.reader.first_grant()) else { return };
         match item {
             StreamItem::Data(data) => {
                 if !self.reader.received(data.len()) {
@@ -329,7 +318,7 @@ impl Machine for StreamSink {
             StreamItem::Finish => {
                 // Of an empty file nothing arrives but its end.
                 self.complete(now);
-                self.out.push_back(StreamItem::Finish);
+                self.stream.say([StreamItem::Finish]);
             }
             StreamItem::Open { .. }
             | StreamItem::Opened
@@ -342,8 +331,7 @@ impl Machine for StreamSink {
     fn wake(&mut self, _now: Instant) {}
 
     fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        let stream = self.stream?;
-        self.out.pop_front().map(|item| (Port::Below(0), Item::Stream(stream, item)))
+        self.stream.poll()
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -1,9 +1,10 @@
 //! The receiving ends of a video.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-use hopcast_core::{Datagram, Instant, Item, Machine, Port, StreamId, StreamItem, StreamReader};
+use hopcast_core::{Datagram, Instant, Item, Machine, Port, StreamItem, StreamReader};
 
+use crate::app::accepted::Accepted;
 use crate::app::piece::{PIECE_HEADER, Piece, UnitReader};
 use crate::app::stream::{Contents, READ_AHEAD};
 use crate::meter::SharedMeter;
@@ -93,37 +94,25 @@ impl Machine for FrameAssembler {
 /// Takes frames out of a stream.
 pub(crate) struct FrameStreamSink {
     meter: SharedMeter,
-    stream: Option<StreamId>,
+    stream: Accepted,
     reader: StreamReader,
     frames: UnitReader,
-    out: VecDeque<StreamItem>,
 }
 
 impl FrameStreamSink {
     pub(crate) fn new(meter: SharedMeter) -> Self {
         Self {
             meter,
-            stream: None,
+            stream: Accepted::default(),
             reader: StreamReader::new(READ_AHEAD),
             frames: UnitReader::default(),
-            out: VecDeque::new(),
         }
     }
 }
 
 impl Machine for FrameStreamSink {
     fn handle(&mut self, now: Instant, _port: Port, item: Item) {
-        let Item::Stream(stream, item) = item else { return };
-        if let StreamItem::Open { .. } = item {
-            if self.stream.is_none() {
-                self.stream = Some(stream);
-                self.out.push_back(self.reader.first_grant());
-            }
-            return;
-        }
-        if self.stream != Some(stream) {
-            return;
-        }
+        let Some(item) = self.stream.take(item, self.reader.first_grant()) else { return };
         match item {
             StreamItem::Data(data) => {
                 let mut meter = self.meter.borrow_mut();
@@ -135,9 +124,9 @@ impl Machine for FrameStreamSink {
                 });
                 meter.payload(now, bodies);
                 meter.damaged_units += u64::from(!(granted && intact));
-                self.out.extend(self.reader.consumed(data.len()));
+                self.stream.say(self.reader.consumed(data.len()));
             }
-            StreamItem::Finish => self.out.push_back(StreamItem::Finish),
+            StreamItem::Finish => self.stream.say([StreamItem::Finish]),
             StreamItem::Open { .. }
             | StreamItem::Opened
             | StreamItem::Credit(_)
@@ -149,8 +138,7 @@ impl Machine for FrameStreamSink {
     fn wake(&mut self, _now: Instant) {}
 
     fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        let stream = self.stream?;
-        self.out.pop_front().map(|item| (Port::Below(0), Item::Stream(stream, item)))
+        self.stream.poll()
     }
 
     fn deadline(&self) -> Option<Instant> {
