@@ -12,6 +12,7 @@
 //! | [`random`] | one seed, and a named stream for each that draws from it |
 //! | [`buffer`] | a packet's bytes, with headroom |
 //! | [`machine`] | **the contract**: [`Machine`], its [`Port`]s, and the [`Item`]s that cross them |
+//! | [`plug`] | what ports are plugged into on a real host |
 //! | [`stream`] | the stream port: back-pressure, half-close, reset |
 //! | [`assembly`] | machines plugged into one another; the order of hand-overs at one instant |
 //! | [`timers`] | a machine's timers |
@@ -26,6 +27,7 @@ mod decimal;
 pub mod guide;
 pub mod machine;
 pub mod pacer;
+pub mod plug;
 pub mod random;
 pub mod stream;
 pub mod time;

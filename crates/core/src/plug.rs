@@ -1,0 +1,96 @@
+//! What the ports of machines are plugged into on a real host.
+//!
+//! In virtual time a stack stands on a simulated host. Live it stands on the kernel: each port towards the network has
+//! a [`Plug`] that says which socket or device carries it. A plug is only a description, so that whoever builds a stack
+//! knows no socket; `hopcast-node` opens it and moves the items.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+/// What one port towards the network is plugged into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Plug {
+    /// A datagram port: the host's UDP, bound to this address. What arrives has it as `local` (with the address that
+    /// was written to, if this one is unspecified).
+    Udp(SocketAddr),
+    /// A stream port: the host's TCP.
+    Tcp(TcpPlug),
+    /// A packet port: a TUN device. What the host routes into it goes up, what comes down the host has received.
+    Tun(TunPlug),
+    /// A frame port: the frames of one interface.
+    Frames(FramesPlug),
+}
+
+/// The host's TCP, as a stream port uses it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TcpPlug {
+    /// The connections that are accepted, and handed up as `Open`.
+    pub accept: Option<Accept>,
+    /// The congestion control of each socket, by the kernel's name (`cubic`, `bbr`); `None` leaves the host's.
+    pub congestion: Option<String>,
+    /// Whether a connection opened from an address that is not the host's really comes from there (`IP_TRANSPARENT`, and
+    /// the answers are diverted to the socket). Otherwise such a connection is opened from an address of the host.
+    pub spoof: bool,
+}
+
+/// Which connections a stream port accepts. The machine hears of a connection as from `remote` to `local`, where `local` is
+/// whom the client wanted to reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Accept {
+    /// Those to this address.
+    At(SocketAddr),
+    /// Those that programs of this host open to any of `to`: redirected to a port of the host's choice (netfilter's
+    /// REDIRECT on OUTPUT).
+    FromHere {
+        /// Which connections.
+        to: Vec<Destination>,
+    },
+    /// Those that the host would forward to any of `to`: taken out of transit (netfilter's TPROXY).
+    InTransit {
+        /// Which connections.
+        to: Vec<Destination>,
+    },
+}
+
+/// Whom a connection is for: a network, and one port or all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// An address of the network.
+    pub network: IpAddr,
+    /// How many of its bits all of the network have.
+    pub prefix: u8,
+    /// The port; `None` for all.
+    pub port: Option<u16>,
+}
+
+/// `10.0.0.0/8`, `10.0.0.0/8 port 80`.
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.network, self.prefix)?;
+        self.port.map_or(Ok(()), |port| write!(f, " port {port}"))
+    }
+}
+
+/// A TUN device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TunPlug {
+    /// Its name, at most 15 bytes.
+    pub name: String,
+    /// The host's addresses on it, each with its prefix.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// The networks that are routed into it.
+    pub routes: Vec<(IpAddr, u8)>,
+    /// The longest packet, in bytes.
+    pub mtu: u32,
+}
+
+/// The frames of one interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FramesPlug {
+    /// The interface's name.
+    pub interface: String,
+    /// Their EtherType.
+    pub ether_type: u16,
+    /// Whether those for other stations come up too, marked as overheard.
+    pub promiscuous: bool,
+}

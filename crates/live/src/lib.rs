@@ -1,0 +1,1 @@
+//! Scenarios on the kernel: namespaces, links over TAP, real programs.
