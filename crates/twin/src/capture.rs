@@ -17,7 +17,7 @@ use pcap_file::pcapng::blocks::interface_description::{
 
 /// An interface of a capture, by its number in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct InterfaceId(u32);
+pub struct InterfaceId(u32);
 
 /// A capture being written.
 pub struct Capture {
@@ -47,7 +47,7 @@ impl Capture {
     }
 
     /// Adds an interface; all of them come before the first frame.
-    pub(crate) fn add_interface(&mut self, name: &str) -> InterfaceId {
+    pub fn add_interface(&mut self, name: &str) -> InterfaceId {
         let block = InterfaceDescriptionBlock {
             linktype: DataLink::ETHERNET,
             snaplen: 0,
@@ -64,19 +64,19 @@ impl Capture {
     }
 
     /// A frame has left `interface`.
-    pub(crate) fn sent(&mut self, at: Instant, interface: InterfaceId, bytes: &[u8]) {
+    pub fn sent(&mut self, at: Instant, interface: InterfaceId, bytes: &[u8]) {
         self.flush();
         self.pending = Some(Record { interface, at, bytes: bytes.to_vec(), comments: Vec::new() });
     }
 
     /// A frame has arrived at `interface`.
-    pub(crate) fn received(&mut self, at: Instant, interface: InterfaceId, bytes: &[u8]) {
+    pub fn received(&mut self, at: Instant, interface: InterfaceId, bytes: &[u8]) {
         self.flush();
         self.write(&Record { interface, at, bytes: bytes.to_vec(), comments: Vec::new() });
     }
 
     /// A frame that has just left `interface`, or wanted to, was dropped.
-    pub(crate) fn dropped(&mut self, at: Instant, interface: InterfaceId, bytes: &[u8], comment: String) {
+    pub fn dropped(&mut self, at: Instant, interface: InterfaceId, bytes: &[u8], comment: String) {
         if let Some(pending) = &mut self.pending
             && pending.interface == interface
             && pending.at == at
@@ -90,7 +90,10 @@ impl Capture {
     }
 
     /// Writes what is held back and says whether everything was written.
-    pub(crate) fn finish(mut self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The first error of any frame.
+    pub fn finish(mut self) -> io::Result<()> {
         self.flush();
         let flushed = self.writer.get_mut().flush();
         match self.error {

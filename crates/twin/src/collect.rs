@@ -1,24 +1,101 @@
-//! From a world that has run to its part of the document.
+//! From what a run has left to be read to its part of the document.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use hopcast_core::Instant;
+use hopcast_link::{Attachment, Counters};
 use serde_json::Value;
 
 use crate::app::FrameLog;
-use crate::meter::Meter;
-use crate::results::{Figures, Flow, LatencyCurve, Link, Parameters, Receiver, Run, Series};
+use crate::meter::{Half, Meter};
+use crate::results::{Figures, Flow, LatencyCurve, Link, Live, Parameters, Receiver, Run, Series};
 use crate::scenario::Capacities;
 use crate::scenario::model::{self, Case, Scenario};
-use crate::world::{RunningFlow, World};
+use crate::world::SiteReport;
 
 /// Points of a latency curve: enough for a smooth line.
 const CURVE_POINTS: usize = 200;
 
+/// What a run has left to be read, in whichever world it took place.
+pub(crate) struct Observed {
+    /// For each flow, in the order of the scenario.
+    pub(crate) flows: Vec<ObservedFlow>,
+    /// For each link, in the order of the scenario.
+    pub(crate) links: Vec<ObservedLink>,
+    /// What the hosts did, summed over the network.
+    pub(crate) hosts: BTreeMap<String, u64>,
+}
+
+/// What there is to be read of a flow.
+pub(crate) struct ObservedFlow {
+    /// One for each receiver.
+    pub(crate) meters: Vec<Meter>,
+    /// The counters of its machines, by name, summed over machines of one name.
+    pub(crate) counters: BTreeMap<String, u64>,
+    /// The longest frame that fits its route, in bytes.
+    pub(crate) frame: u64,
+}
+
+/// What there is to be read of a link.
+#[derive(Clone, Debug, Default)]
+pub struct ObservedLink {
+    /// For each direction, in order, its ends and its figures in the measurement window.
+    pub window: Vec<((Attachment, Attachment), Counters)>,
+    /// For each direction, (bytes sent, frames lost, frames delivered) in each step of the time series; empty if it
+    /// carried nothing.
+    pub steps: Vec<Vec<[u64; 3]>>,
+}
+
+/// What a live run has left to be read.
+#[derive(Default)]
+pub struct Gathered {
+    /// What each site has found, in any order.
+    pub sites: Vec<SiteReport>,
+    /// For each link, in the order of the scenario.
+    pub links: Vec<ObservedLink>,
+    /// How the machine kept up.
+    pub live: Live,
+}
+
+impl Gathered {
+    /// The part of the document of one repeat of `case`.
+    pub fn collect(self, case: &Case, repeat: u64, bounds: &Bounds) -> Run {
+        let scenario = &case.scenario;
+        let Self { sites, links, live } = self;
+        let flows = (0..scenario.flows.len()).map(|number| joined(scenario, number, &sites)).collect();
+        let observed = Observed { flows, links, hosts: BTreeMap::new() };
+        Run { live: Some(live), ..collect(case, repeat, bounds, observed) }
+    }
+}
+
+/// One flow, from what its sites have found.
+fn joined(scenario: &Scenario, number: usize, sites: &[SiteReport]) -> ObservedFlow {
+    let spec = &scenario.flows[number];
+    let sites: Vec<&SiteReport> = sites.iter().filter(|site| site.flow == number).collect();
+    // A site that was lost has found nothing.
+    let half = |node, place: usize| -> Half {
+        let site = sites.iter().find(|site| site.node == node);
+        site.and_then(|site| site.meters.get(place)).cloned().unwrap_or_default()
+    };
+    let (measure, duration) = (scenario.measure, scenario.duration);
+    let meter = |(place, &to): (usize, &model::NodeId)| {
+        Meter::joined(measure, duration, &half(spec.from, place), &half(to, place))
+    };
+    let mut counters: BTreeMap<String, u64> = BTreeMap::new();
+    for (name, value) in sites.iter().flat_map(|site| &site.counters) {
+        *counters.entry(name.clone()).or_default() += value;
+    }
+    ObservedFlow {
+        meters: spec.to.iter().enumerate().map(meter).collect(),
+        counters,
+        frame: sites.first().map_or(0, |site| site.frame),
+    }
+}
+
 /// What each flow of a case can have at the most; the same for every repeat, and worked out once.
 #[derive(Default)]
-pub(crate) struct Bounds(OnceLock<Vec<Vec<Option<f64>>>>);
+pub struct Bounds(OnceLock<Vec<Vec<Option<f64>>>>);
 
 impl Bounds {
     /// For each of its receivers.
@@ -36,12 +113,12 @@ fn towards_all(capacities: &Capacities, flow: &model::Flow) -> Vec<Option<f64>> 
 }
 
 /// What a run found.
-pub(crate) fn collect(case: &Case, repeat: u64, bounds: &Bounds, world: &World) -> Run {
+pub(crate) fn collect(case: &Case, repeat: u64, bounds: &Bounds, observed: Observed) -> Run {
     let scenario = &case.scenario;
     let mut latency = Vec::new();
     let mut flows = Vec::new();
     for number in 0..scenario.flows.len() {
-        flows.push(flow(scenario, number, bounds, world, &mut latency));
+        flows.push(flow(scenario, number, bounds, &observed.flows[number], &mut latency));
     }
     let parameters: Parameters =
         case.parameters.iter().map(|(path, value)| (path.clone(), Value::String(value.clone()))).collect();
@@ -50,9 +127,10 @@ pub(crate) fn collect(case: &Case, repeat: u64, bounds: &Bounds, world: &World) 
         repeat,
         seed: scenario.seed,
         flows,
-        links: links(scenario, world),
-        hosts: hosts(scenario, world),
-        series: series(scenario, world),
+        links: links(scenario, &observed),
+        live: None,
+        series: series(scenario, &observed),
+        hosts: observed.hosts,
         latency,
     }
 }
@@ -92,10 +170,10 @@ fn flow(
     scenario: &Scenario,
     number: usize,
     bounds: &Bounds,
-    world: &World,
+    observed: &ObservedFlow,
     latency: &mut Vec<LatencyCurve>,
 ) -> Flow {
-    let (spec, running) = (&scenario.flows[number], &world.flows()[number]);
+    let spec = &scenario.flows[number];
     let mut receivers = Vec::new();
     let mut all: Option<Meter> = None;
     // Mostly all windows are the same one.
@@ -103,27 +181,26 @@ fn flow(
     let mut cuts_over = |window| -> Vec<Option<f64>> {
         cuts.entry(window).or_insert_with(|| min_cuts(scenario, number, window, bounds)).clone()
     };
-    for (place, (&node, meter)) in spec.to.iter().zip(running.meters.iter()).enumerate() {
-        let meter = meter.borrow();
-        let window = window(scenario, spec, &meter);
+    for (place, (&node, meter)) in spec.to.iter().zip(&observed.meters).enumerate() {
+        let window = window(scenario, spec, meter);
         let min_cut = cuts_over(window)[place];
-        let figures = figures(spec, running, &meter, 1, window, min_cut);
+        let figures = figures(spec, observed.frame, meter, 1, window, min_cut);
         receivers.push(Receiver { node: scenario.nodes[node].name.clone(), figures });
         match &mut all {
-            Some(all) => all.add(&meter),
+            Some(all) => all.add(meter),
             None => all = Some(meter.clone()),
         }
     }
     let names: Vec<&str> = receivers.iter().map(|receiver| &*receiver.node).collect();
     let to = names.join(", ");
-    let mut counters = world.flow_counters(running);
+    let mut counters = observed.counters.clone();
     let mut total = Figures::default();
     if let Some(all) = all {
         latency.extend(curves(&spec.name, &all));
         let window = window(scenario, spec, &all);
         // What all can have is what the worst placed can.
         let least = cuts_over(window).into_iter().flatten().min_by(f64::total_cmp);
-        total = figures(spec, running, &all, spec.to.len(), window, least);
+        total = figures(spec, observed.frame, &all, spec.to.len(), window, least);
         counters.insert("damaged_units".to_owned(), all.damaged_units);
         counters.insert("duplicate_units".to_owned(), all.duplicate_units);
         counters.insert("too_old_units".to_owned(), all.too_old_units);
@@ -142,7 +219,7 @@ fn flow(
 /// What was measured at one receiver, or at several together.
 fn figures(
     spec: &model::Flow,
-    running: &RunningFlow,
+    frame: u64,
     meter: &Meter,
     receivers: usize,
     window: Option<(Instant, Instant)>,
@@ -157,7 +234,7 @@ fn figures(
         delivered_units: meter.delivered_units,
         reliability: (meter.sent_units > 0).then(|| meter.delivered_units as f64 / meter.sent_units as f64),
         min_cut_fraction: min_cut.and_then(share),
-        payload_bound_fraction: min_cut.and_then(|rate| share(rate * payload_share(spec, running.frame))),
+        payload_bound_fraction: min_cut.and_then(|rate| share(rate * payload_share(spec, frame))),
         completed_s: meter.completed.zip(meter.started).map(|(end, start)| end.since(start).as_secs_f64()),
         hash_ok: matches!(spec.app, model::App::File { .. }).then(|| meter.hash_ok == Some(true)),
         latency_ms: meter.latency.quantiles(),
@@ -177,16 +254,17 @@ fn payload_share(flow: &model::Flow, frame: u64) -> f64 {
         | model::App::Bulk { .. }
         | model::App::File { .. }
         | model::App::Video { .. }
-        | model::App::ShortFlows { .. } => frame.saturating_sub(overhead),
+        | model::App::ShortFlows { .. }
+        | model::App::Program { .. } => frame.saturating_sub(overhead),
     };
     payload as f64 / (payload + overhead - flow.repair_overhead()) as f64
 }
 
-fn links(scenario: &Scenario, world: &World) -> Vec<Link> {
+fn links(scenario: &Scenario, observed: &Observed) -> Vec<Link> {
     let window = scenario.measure.to.since(scenario.measure.from).as_secs_f64();
     let mut links = Vec::new();
-    for (number, spec) in scenario.links.iter().enumerate() {
-        for ((from, to), counters) in world.link_figures(number) {
+    for (spec, link) in scenario.links.iter().zip(&observed.links) {
+        for &((from, to), counters) in &link.window {
             let rate = spec.direction(from).rate;
             links.push(Link {
                 from: scenario.nodes[spec.ends[from]].name.clone(),
@@ -203,35 +281,23 @@ fn links(scenario: &Scenario, world: &World) -> Vec<Link> {
     links
 }
 
-fn hosts(scenario: &Scenario, world: &World) -> BTreeMap<String, u64> {
-    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
-    for node in 0..scenario.nodes.len() {
-        for (counter, value) in world.host_counters(node) {
-            if value > 0 {
-                *sums.entry(counter.to_owned()).or_default() += value;
-            }
-        }
-    }
-    sums
-}
-
-fn series(scenario: &Scenario, world: &World) -> Series {
+fn series(scenario: &Scenario, observed: &Observed) -> Series {
     let step_s = scenario.measure.interval.as_secs_f64();
     let steps = (scenario.duration.as_nanos() / scenario.measure.interval.as_nanos().max(1)) as usize;
     let mbps = |bytes: u64| bytes as f64 * 8.0 / step_s / 1e6;
-    let flows = scenario.flows.iter().zip(world.flows()).map(|(spec, running)| {
+    let flows = scenario.flows.iter().zip(&observed.flows).map(|(spec, flow)| {
         // The mean over the receivers.
         let bytes = |step: usize| -> u64 {
-            running.meters.iter().filter_map(|meter| meter.borrow().step_bytes.get(step).copied()).sum()
+            flow.meters.iter().filter_map(|meter| meter.step_bytes.get(step).copied()).sum()
         };
         let mean = |step| mbps(bytes(step)) / spec.to.len() as f64;
         let values = (0..steps).map(mean).collect();
         (spec.name.clone(), values)
     });
     let mut links = Vec::new();
-    for (number, spec) in scenario.links.iter().enumerate() {
+    for (spec, link) in scenario.links.iter().zip(&observed.links) {
         let pairs = crate::world::directions(spec.ends.len());
-        for ((from, to), steps) in pairs.zip(world.link_samples(number).steps()) {
+        for ((from, to), steps) in pairs.zip(&link.steps) {
             if steps.is_empty() {
                 continue;
             }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use sha2::{Digest, Sha256};
 
-use crate::scenario::model::{App, Case, Plan, Scenario};
+use crate::scenario::model::{Case, Plan, Scenario};
 
 /// The hash that a run is recognised by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,9 +81,9 @@ impl Identities {
     fn without_contents<'s>(&self, scenario: &'s Scenario) -> Cow<'s, Scenario> {
         let mut scenario = Cow::Borrowed(scenario);
         for number in 0..scenario.flows.len() {
-            if let App::File { contents, .. } = &scenario.flows[number].app {
+            if let Some(contents) = scenario.flows[number].app.contents() {
                 let digest: Arc<[u8]> = self.digest(contents).into();
-                if let App::File { contents, .. } = &mut scenario.to_mut().flows[number].app {
+                if let Some(contents) = scenario.to_mut().flows[number].app.contents_mut() {
                     *contents = digest;
                 }
             }

@@ -11,7 +11,7 @@
 //! | `app` | the workloads, as machines: `cbr`, `bulk`, `file`, `messages`, `video`, `short-flows` |
 //! | `meter` | what is measured of a flow |
 //! | `capture` | pcapng |
-//! | `collect` | from a world that has run to its part of the document |
+//! | [`collect`](mod@collect) | from what a run has left to be read to its part of the document |
 //! | [`monitor`] | how far runs have come |
 //! | [`mod@run`] | all cases and repeats, or a part of them, on every core |
 //! | [`identity`] | what a run is recognised by |
@@ -21,7 +21,7 @@
 
 mod app;
 pub mod capture;
-mod collect;
+pub mod collect;
 pub mod identity;
 pub mod journal;
 mod meter;
@@ -35,5 +35,5 @@ pub mod world;
 pub use identity::Identities;
 pub use journal::Journal;
 pub use monitor::Monitor;
-pub use run::{Jobs, Part, end_of, run, run_jobs};
+pub use run::{Job, Jobs, Part, Stage, VirtualTime, end_of, run, run_jobs, run_jobs_on};
 pub use world::World;

@@ -40,12 +40,40 @@ pub struct Run {
     /// What the hosts did, summed over all of them and over the whole run; only what is not zero.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<String, u64>,
+    /// How the machine kept up, of a live run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<Live>,
     /// The run in time; written to `timeseries.csv`, not to the document.
     #[serde(skip)]
     pub series: Series,
     /// The latency distributions; written to `latency.csv`, not to the document.
     #[serde(skip)]
     pub latency: Vec<LatencyCurve>,
+}
+
+/// How the machine kept up with a live run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Live {
+    /// Why the run says nothing about the network, if it does not: the machine could not keep up. It is left out of the
+    /// summary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invalid: Option<String>,
+    /// How late frames left the emulator, after the time that their link's model gave them, in microseconds: the median,
+    /// the 99th percentile and the most.
+    pub lateness_us: [f64; 3],
+    /// Frames that were more than a millisecond late.
+    pub late_frames: u64,
+    /// Frames that the emulator delivered.
+    pub frames: u64,
+    /// Frames that the machine dropped before the emulator or after it.
+    pub host_drops: u64,
+    /// Seconds of processor time that the emulator took.
+    pub emulator_cpu_s: f64,
+    /// Seconds of processor time that each node's machines took.
+    pub node_cpu_s: BTreeMap<String, f64>,
+    /// What real programs had to say: the outcome of each, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub programs: BTreeMap<String, String>,
 }
 
 /// What one flow achieved in the measurement window.
@@ -175,6 +203,9 @@ pub struct Summary {
     /// order of that type.
     #[serde(flatten)]
     pub figures: serde_json::Map<String, serde_json::Value>,
+    /// Repeats that are left out because the machine could not keep up with them; live only.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub invalid_runs: u64,
     /// Published figures beside ours, by our name of the figure; absent where there are none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub published: BTreeMap<String, f64>,
@@ -211,4 +242,9 @@ pub struct LatencyCurve {
     pub kind: String,
     /// (milliseconds, share at or below), rising.
     pub points: Vec<(f64, f64)>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde wants it
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

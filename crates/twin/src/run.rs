@@ -83,14 +83,54 @@ pub fn run(
     run_jobs(plan, &Jobs { threads, part: Part::ALL, captures, journal: None }, monitor)
 }
 
-/// Runs a part of `plan`, but for what the journal holds.
+/// Where runs take place.
+pub trait Stage: Sync {
+    /// One repeat of one case; `None` if it was cut short. What is captured goes to the file, if there is one. The monitor
+    /// is told how far the run has come.
+    ///
+    /// # Errors
+    /// What cannot be built or written, in one line.
+    fn run(&self, job: &Job<'_>, monitor: &Monitor) -> Result<Option<Run>, String>;
+}
+
+/// One repeat of one case.
+pub struct Job<'j> {
+    /// The case.
+    pub case: &'j Case,
+    /// Its place among the plan's cases.
+    pub place: usize,
+    /// Which repeat, from 0.
+    pub repeat: u64,
+    /// What each of its flows can have at the most.
+    pub bounds: &'j Bounds,
+    /// Where to write what it captures, if it captures anything.
+    pub capture: Option<PathBuf>,
+}
+
+/// The virtual-time world.
+pub struct VirtualTime;
+
+/// Runs a part of `plan` in virtual time, but for what the journal holds.
+///
+/// # Errors
+/// As [`run_jobs_on`].
+pub fn run_jobs(plan: &Plan, jobs: &Jobs<'_>, monitor: &Monitor) -> Result<Document, String> {
+    run_jobs_on(&VirtualTime, plan, jobs, monitor)
+}
+
+/// Runs a part of `plan` where `stage` says, but for what the journal holds.
 ///
 /// The document depends neither on the number of threads nor on what was in the journal. If `monitor` is cancelled it
 /// holds the runs that are finished, those of the journal too, and says so.
 ///
 /// # Errors
 /// What cannot be built or written, in one line.
-pub fn run_jobs(plan: &Plan, jobs: &Jobs<'_>, monitor: &Monitor) -> Result<Document, String> {
+pub fn run_jobs_on(
+    stage: &dyn Stage,
+    plan: &Plan,
+    jobs: &Jobs<'_>,
+    monitor: &Monitor,
+) -> Result<Document, String> {
     let runs = jobs.part.runs(plan.cases.len() as u64 * plan.repeats);
     let place = |number: u64| {
         let number = jobs.part.number - 1 + number * jobs.part.of;
@@ -112,8 +152,9 @@ pub fn run_jobs(plan: &Plan, jobs: &Jobs<'_>, monitor: &Monitor) -> Result<Docum
         if monitor.is_cancelled() {
             return Ok(None);
         }
-        let capture = jobs.captures.map(|dir| dir.join(format!("case-{place:03}-repeat-{repeat:03}.pcapng")));
-        let run = run_one(case, repeat, bounds, capture, monitor)?;
+        let wanted = jobs.captures.filter(|_| case.scenario.capture != model::Capture::Nothing);
+        let capture = wanted.map(|dir| dir.join(format!("case-{place:03}-repeat-{repeat:03}.pcapng")));
+        let run = stage.run(&Job { case, place, repeat, bounds, capture }, monitor)?;
         if let (Some((journal, identity)), Some(run)) = (identity, &run) {
             journal.add(identity, run)?;
         }
@@ -160,32 +201,25 @@ pub fn run_jobs(plan: &Plan, jobs: &Jobs<'_>, monitor: &Monitor) -> Result<Docum
     Ok(Document { scenario: plan.title.clone(), runs: done, summary, interrupted })
 }
 
-/// One repeat of one case; `None` if it was cut short.
-fn run_one(
-    case: &Case,
-    repeat: u64,
-    bounds: &Bounds,
-    capture: Option<PathBuf>,
-    monitor: &Monitor,
-) -> Result<Option<Run>, String> {
-    let scenario = &case.scenario;
-    let wanted = capture.filter(|_| scenario.capture != model::Capture::Nothing);
-    let writing = |error: std::io::Error| {
-        format!("{}: {error}", wanted.as_ref().map_or_else(String::new, |path| path.display().to_string()))
-    };
-    let capture = match &wanted {
-        Some(path) => {
-            let file = File::create(path).map_err(writing)?;
-            Some(Capture::new(Box::new(BufWriter::new(file))).map_err(writing)?)
+impl Stage for VirtualTime {
+    fn run(&self, job: &Job<'_>, monitor: &Monitor) -> Result<Option<Run>, String> {
+        let scenario = &job.case.scenario;
+        let path = || job.capture.as_ref().map_or_else(String::new, |path| path.display().to_string());
+        let writing = |error: std::io::Error| format!("{}: {error}", path());
+        let capture = match &job.capture {
+            Some(path) => {
+                let file = File::create(path).map_err(writing)?;
+                Some(Capture::new(Box::new(BufWriter::new(file))).map_err(writing)?)
+            }
+            None => None,
+        };
+        let mut world = World::new(scenario.clone(), job.repeat, capture)?;
+        let end = end_of(scenario);
+        let finished = world.run_until(end, monitor) && world.drain_until(end + DRAIN, monitor);
+        world.finish_capture().map_err(writing)?;
+        if let (false, Some(path)) = (finished, &job.capture) {
+            std::fs::remove_file(path).map_err(writing)?;
         }
-        None => None,
-    };
-    let mut world = World::new(scenario.clone(), repeat, capture)?;
-    let end = end_of(scenario);
-    let finished = world.run_until(end, monitor) && world.drain_until(end + DRAIN, monitor);
-    world.finish_capture().map_err(writing)?;
-    if let (false, Some(path)) = (finished, &wanted) {
-        std::fs::remove_file(path).map_err(writing)?;
+        Ok(finished.then(|| collect(job.case, job.repeat, job.bounds, world.observe())))
     }
-    Ok(finished.then(|| collect(case, repeat, bounds, &world)))
 }

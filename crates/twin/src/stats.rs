@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::results::{Figures, Mean, Parameters, Run, Summary};
+use crate::results::{Figures, Flow, Mean, Parameters, Run, Summary};
 use crate::scenario::model::Published;
 
 /// The mean of `values` with its 95 % confidence interval (Student t); `None` if there are none.
@@ -25,32 +25,48 @@ pub fn mean(values: &[f64]) -> Option<Mean> {
     Some(Mean { mean, ci95, n: n as u64 })
 }
 
+/// A flow of a case, over the repeats.
+struct Group<'r> {
+    parameters: &'r Parameters,
+    flow: &'r Flow,
+    figures: Vec<&'r Figures>,
+    /// Repeats that do not count.
+    invalid: u64,
+}
+
 /// One summary for each case and flow, in the order in which they first appear.
 pub fn summarise(runs: &[Run], published: &[Published]) -> Vec<Summary> {
-    let mut groups: Vec<(&Parameters, &str, &str, Vec<&Figures>)> = Vec::new();
+    let mut groups: Vec<Group<'_>> = Vec::new();
     // The repeats of a case stand together: its groups are the last ones, one for each flow.
     for case in runs.chunk_by(|one, other| one.parameters == other.parameters) {
         let first = groups.len();
         for run in case {
             for (place, flow) in run.flows.iter().enumerate() {
-                match groups.get_mut(first + place) {
-                    Some((_, _, _, figures)) => figures.push(&flow.figures),
-                    None => groups.push((&run.parameters, &flow.name, &flow.protocol, vec![&flow.figures])),
+                if groups.len() <= first + place {
+                    let (figures, invalid) = (Vec::new(), 0);
+                    groups.push(Group { parameters: &run.parameters, flow, figures, invalid });
+                }
+                let group = &mut groups[first + place];
+                // A run that the machine could not keep up with says nothing about the network.
+                match run.live.as_ref().and_then(|live| live.invalid.as_ref()) {
+                    Some(_) => group.invalid += 1,
+                    None => group.figures.push(&flow.figures),
                 }
             }
         }
     }
     groups
         .into_iter()
-        .map(|(parameters, flow, protocol, figures)| {
+        .map(|Group { parameters, flow, figures, invalid }| {
             let values: Vec<Value> =
                 figures.iter().map(|figures| serde_json::to_value(figures).unwrap_or(Value::Null)).collect();
             Summary {
                 parameters: parameters.clone(),
-                flow: flow.to_owned(),
-                protocol: protocol.to_owned(),
+                flow: flow.name.clone(),
+                protocol: flow.protocol.clone(),
                 figures: means(&values),
-                published: published_for(parameters, flow, published),
+                invalid_runs: invalid,
+                published: published_for(parameters, &flow.name, published),
             }
         })
         .collect()

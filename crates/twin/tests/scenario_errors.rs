@@ -236,7 +236,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "over: tcp-cubic",
         "over: [tunnel, udp]",
-        "bad.yaml:10:43: `over`: `tunnel` offers packets, which no application sends: put a transport such as `tcp-cubic` on top",
+        "bad.yaml:10:43: `over`: `tunnel` offers packets, which no application but `ping` sends: put a transport such as `tcp-cubic` on top",
     ),
     ("over: tcp-cubic", "over: []", "bad.yaml:10:43: `over`: expected a transport, found an empty list"),
     (
@@ -253,7 +253,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "app: bulk",
         "app: blk",
-        "bad.yaml:10:59: `app`: expected one of `cbr`, `bulk`, `file`, `messages`, `video`, `short-flows`, found `blk`: did you mean `bulk`?",
+        "bad.yaml:10:59: `app`: expected one of `cbr`, `bulk`, `file`, `messages`, `video`, `short-flows`, `iperf3`, `iperf2`, `nuttcp`, `ping`, `ffmpeg`, `copy`, found `blk`: did you mean `bulk`?",
     ),
     (
         "app: bulk",

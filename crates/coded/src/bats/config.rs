@@ -48,6 +48,11 @@ pub struct Config {
     /// Without it a lost message waits a hop's round trip; with it, a link that loses frames carries up to three times
     /// the bytes of the messages, as long as it is nearly idle.
     pub idle_repair: bool,
+    /// How late a node may come to send a packet without its hop losing rate. Default: zero, which is right in virtual
+    /// time; on a real host, how late that wakes its programs.
+    ///
+    /// Too short, and a busy host sends less than the link carries; too long, and it sends bursts of that length.
+    pub slack: Duration,
 }
 
 /// The number of symbols of a batch, M: those of RFC 9426, section 4.2, in the field of 256 elements.
@@ -144,6 +149,7 @@ impl Default for Config {
             split: false,
             congestion_control: true,
             idle_repair: true,
+            slack: Duration::ZERO,
         }
     }
 }

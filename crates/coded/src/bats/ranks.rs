@@ -40,7 +40,7 @@ impl Mode for Ranks {
     }
 
     fn sender(config: &Config, random: Stream) -> Sender {
-        let mut sender = Sender::new(random);
+        let mut sender = Sender::new(config.slack, random);
         if !config.congestion_control {
             sender.rate.unbind();
         }

@@ -126,10 +126,10 @@ pub(super) enum Wait {
 }
 
 impl Sender {
-    pub(super) fn new(mut random: Stream) -> Self {
+    pub(super) fn new(slack: Duration, mut random: Stream) -> Self {
         let epoch = random.bits() as u32;
         Self {
-            rate: LinkRate::new(rate::Config::default(), random),
+            rate: LinkRate::new(rate::Config { slack, ..rate::Config::default() }, random),
             epoch,
             next: 0,
             flights: VecDeque::new(),

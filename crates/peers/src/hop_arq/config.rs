@@ -22,6 +22,8 @@ pub struct Config {
     pub receive_buffer: Bytes,
     /// How long a neighbour may owe an acknowledgement before its streams are reset. Default: 60 s.
     pub silence: Duration,
+    /// How late a node may come to send without its hop losing rate. Default: zero, for virtual time.
+    pub slack: Duration,
 }
 
 impl Default for Config {
@@ -31,6 +33,7 @@ impl Default for Config {
             send_buffer: Bytes::new(4 << 20),
             receive_buffer: Bytes::new(16 << 20),
             silence: Duration::from_secs(60),
+            slack: Duration::ZERO,
         }
     }
 }

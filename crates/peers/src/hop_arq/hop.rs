@@ -38,7 +38,7 @@ impl Hop {
     pub(super) fn new(config: &Config, neighbour: SocketAddr, random: Stream) -> Self {
         Self {
             neighbour,
-            outgoing: Outgoing::new(Instant::ZERO, config.datagram, random),
+            outgoing: Outgoing::new(Instant::ZERO, config.datagram, config.slack, random),
             incoming: Incoming::default(),
             pausing: false,
             unknown: None,

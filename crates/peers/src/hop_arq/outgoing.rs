@@ -26,6 +26,8 @@ pub(super) struct Outgoing {
     session: u16,
     random: Stream,
     full: u32,
+    /// How late it may come to send.
+    slack: Duration,
     control: BlindBbr,
     /// Chunks that wait for their first transmission.
     fresh: VecDeque<Vec<u8>>,
@@ -53,12 +55,13 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(super) fn new(now: Instant, full: u16, mut random: Stream) -> Self {
+    pub(super) fn new(now: Instant, full: u16, slack: Duration, mut random: Stream) -> Self {
         Self {
             // None is 0.
             session: (random.bits() as u16).max(1),
             full: full.into(),
-            control: BlindBbr::new(now, full.into(), random.fork()),
+            slack,
+            control: BlindBbr::new(now, full.into(), random.fork()).with_slack(slack),
             random,
             fresh: VecDeque::new(),
             kept: VecDeque::new(),
@@ -80,7 +83,7 @@ impl Outgoing {
     /// Begins anew, with nothing to send.
     pub(super) fn restart(&mut self, now: Instant) {
         let session = self.session;
-        *self = Self::new(now, self.full as u16, self.random.fork());
+        *self = Self::new(now, self.full as u16, self.slack, self.random.fork());
         if self.session == session {
             self.session = session.wrapping_add(1).max(1);
         }

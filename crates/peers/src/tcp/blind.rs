@@ -58,6 +58,11 @@ impl BlindBbr {
         }
     }
 
+    /// Where wake-ups are late by as much, no rate is lost.
+    pub(crate) fn with_slack(self, slack: Duration) -> Self {
+        Self { pacer: Pacer::new(slack), ..self }
+    }
+
     /// How many packets may be in flight.
     pub(crate) fn window(&self) -> u32 {
         self.window.size

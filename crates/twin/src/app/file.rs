@@ -131,11 +131,7 @@ impl Machine for FileReceiver {
         meter.arrival(sent, now);
         if self.missing_count == 0 {
             let intact = Sha256::digest(&self.received) == Sha256::digest(&self.contents);
-            meter.completed = Some(now);
-            meter.hash_ok = Some(intact);
-            if let Some(started) = meter.started.filter(|_| intact) {
-                meter.unit_delivered(started);
-            }
+            meter.file_complete(now, intact);
         }
     }
 

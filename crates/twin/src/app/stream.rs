@@ -75,9 +75,6 @@ impl Contents {
 /// What is written at a time where there is a rate: a segment of TCP.
 const PIECE: usize = 1448;
 
-/// The times at which the last byte of each block was first transmitted, for the other end to take.
-pub(crate) type Transmissions = std::rc::Rc<std::cell::RefCell<VecDeque<(u64, Instant)>>>;
-
 /// Connects, and writes as fast as the stream takes it, or no faster than a rate.
 pub(crate) struct StreamSource {
     ends: Ends,
@@ -87,7 +84,6 @@ pub(crate) struct StreamSource {
     /// When it began to write, and from which byte on, in this span of its schedule.
     began: (Instant, u64),
     meter: SharedMeter,
-    transmissions: Transmissions,
     writer: StreamWriter,
     state: State,
     written: u64,
@@ -112,7 +108,6 @@ impl StreamSource {
         contents: Contents,
         rate: Option<Rate>,
         meter: SharedMeter,
-        transmissions: Transmissions,
     ) -> Self {
         let next = schedule.next_active(Instant::ZERO);
         Self {
@@ -122,7 +117,6 @@ impl StreamSource {
             rate,
             began: (Instant::ZERO, 0),
             meter,
-            transmissions,
             writer: StreamWriter::default(),
             state: State::Idle,
             written: 0,
@@ -175,18 +169,14 @@ impl StreamSource {
 
     /// Notes the block ends that have now been transmitted for the first time.
     fn transmitted(&mut self, now: Instant, upto: u64) {
-        let mut transmissions = self.transmissions.borrow_mut();
         let mut meter = self.meter.borrow_mut();
         while self.transmitted < upto.min(self.written) {
             let end = self.contents.block_end(self.transmitted);
             if end > upto {
                 break;
             }
-            transmissions.push_back((end, now));
             self.transmitted = end;
-            if !self.contents.is_file {
-                meter.unit_sent(now);
-            }
+            meter.block_sent(end, now, !self.contents.is_file);
         }
     }
 }
@@ -238,7 +228,6 @@ impl Machine for StreamSource {
 pub(crate) struct StreamSink {
     contents: Contents,
     meter: SharedMeter,
-    transmissions: Transmissions,
     stream: Accepted,
     reader: StreamReader,
     received: u64,
@@ -250,11 +239,10 @@ pub(crate) struct StreamSink {
 pub(super) const READ_AHEAD: u64 = 64 << 20;
 
 impl StreamSink {
-    pub(crate) fn new(contents: Contents, meter: SharedMeter, transmissions: Transmissions) -> Self {
+    pub(crate) fn new(contents: Contents, meter: SharedMeter) -> Self {
         Self {
             contents,
             meter,
-            transmissions,
             stream: Accepted::default(),
             reader: StreamReader::new(READ_AHEAD),
             received: 0,
@@ -274,14 +262,8 @@ impl StreamSink {
         }
         self.received += data.len() as u64;
         meter.payload(now, data.len());
-        let mut transmissions = self.transmissions.borrow_mut();
-        while let Some((_, sent)) = transmissions.pop_front_if(|&mut (end, _)| end <= self.received) {
-            meter.latency(sent, now);
-            if !self.contents.is_file {
-                meter.unit_delivered(sent);
-            }
-        }
-        drop(transmissions);
+        let all = self.contents.len == Some(self.received);
+        meter.stream_received(now, self.received, !self.contents.is_file, all);
         drop(meter);
         self.complete(now);
         self.stream.say(self.reader.consumed(data.len()));
@@ -294,10 +276,7 @@ impl StreamSink {
             meter.completed = Some(now);
             if self.contents.is_file {
                 let intact = self.hash.clone().finalize() == Sha256::digest(&self.contents.bytes);
-                meter.hash_ok = Some(intact);
-                if let Some(started) = meter.started.filter(|_| intact) {
-                    meter.unit_delivered(started);
-                }
+                meter.file_complete(now, intact);
             }
         }
     }

@@ -8,10 +8,25 @@ use super::files::Contents;
 use super::model::{
     App, Arrivals, Frames, LARGEST_FRAME, Layer, OnOff, Pattern, Picture, SHORT_FLOW, SizeLaw, Span, Spread,
 };
+use super::programs::{self, PROGRAMS};
 use super::transports::{Port, Stack};
 use super::yaml::{Kind, Node};
 
-const APPS: [&str; 6] = ["cbr", "bulk", "file", "messages", "video", "short-flows"];
+const APPS: [&str; 12] = [
+    "cbr",
+    "bulk",
+    "file",
+    "messages",
+    "video",
+    "short-flows",
+    // The real programs.
+    PROGRAMS[0],
+    PROGRAMS[1],
+    PROGRAMS[2],
+    PROGRAMS[3],
+    PROGRAMS[4],
+    PROGRAMS[5],
+];
 /// The largest UDP payload over IPv4.
 const LARGEST_DATAGRAM: u64 = 65_507;
 /// The largest message over a stream: one that buffers can hold.
@@ -57,6 +72,10 @@ pub(crate) fn app(node: &Node, stack: &Stack, contents: &mut Contents) -> Result
             };
             let deadline = fields.read("deadline", some_duration)?.unwrap_or(Duration::from_millis(200));
             Ok(App::Video { frames, deadline, span: span(fields)? })
+        }
+        name if PROGRAMS.contains(&name) => {
+            let (program, fields) = programs::program(name, node, fields, stack, contents)?;
+            Ok(App::Program { program, span: span(fields)? })
         }
         _ => {
             let fields = fields(&["size", "arrivals", "start", "stop"])?;
@@ -260,7 +279,7 @@ fn span(fields: Fields<'_>) -> Result<Span, Diagnostic> {
 }
 
 /// So often in a second, as the time between two.
-fn frequency(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
+pub(super) fn frequency(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
     let text = decode::text(node, key)?.trim();
     let expected = "expected a frequency such as `100 Hz` (units: Hz, kHz, /s)";
     let units = [("kHz", 1e3), ("Hz", 1.0), ("/s", 1.0)];

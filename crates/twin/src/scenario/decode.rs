@@ -9,13 +9,13 @@ use super::diagnostic::Diagnostic;
 use super::yaml::{Entry, Kind, Node, Span};
 
 /// The longest duration: long past any experiment, far before the end of [`Duration`].
-pub(crate) const LONGEST: Duration = Duration::from_secs(1000 * 3600);
+pub const LONGEST: Duration = Duration::from_secs(1000 * 3600);
 /// The longest name of a node, link, flow or variant.
 const LONGEST_NAME: usize = 64;
 
 /// The keys of a map, all of which are known.
 #[derive(Clone, Copy)]
-pub(crate) struct Fields<'a> {
+pub struct Fields<'a> {
     node: &'a Node,
     what: &'a str,
     entries: &'a [Entry],
@@ -23,7 +23,7 @@ pub(crate) struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// The map `node`, which is `what`, with none but the `allowed` keys.
-    pub(crate) fn of(node: &'a Node, what: &'a str, allowed: &[&str]) -> Result<Self, Diagnostic> {
+    pub fn of(node: &'a Node, what: &'a str, allowed: &[&str]) -> Result<Self, Diagnostic> {
         let entries = entries(node, what)?;
         for entry in entries {
             if !allowed.contains(&entry.key.as_str()) {
@@ -34,22 +34,23 @@ impl<'a> Fields<'a> {
     }
 
     /// No keys at all: what stands for itself.
-    pub(crate) fn empty(node: &'a Node, what: &'a str) -> Self {
+    pub fn empty(node: &'a Node, what: &'a str) -> Self {
         Self { node, what, entries: &[] }
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<&'a Node> {
+    /// The value of `key`, if it is there.
+    pub fn get(&self, key: &str) -> Option<&'a Node> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
     /// The value of `key`, which must be there; `example` is how it might be written.
-    pub(crate) fn need(&self, key: &str, example: &str) -> Result<&'a Node, Diagnostic> {
+    pub fn need(&self, key: &str, example: &str) -> Result<&'a Node, Diagnostic> {
         self.get(key)
             .ok_or_else(|| self.node.error(format!("{} needs `{key}`, for example `{example}`", self.what)))
     }
 
     /// The value of `key` read by `read`, if it is there.
-    pub(crate) fn read<T>(
+    pub fn read<T>(
         &self,
         key: &str,
         read: impl FnOnce(&'a Node, &str) -> Result<T, Diagnostic>,
@@ -57,18 +58,19 @@ impl<'a> Fields<'a> {
         self.get(key).map(|node| read(node, key)).transpose()
     }
 
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &'a str> {
+    /// The keys that are there.
+    pub fn keys(&self) -> impl Iterator<Item = &'a str> {
         self.entries.iter().map(|entry| entry.key.as_str())
     }
 
     /// Where the map stands.
-    pub(crate) fn error(&self, message: impl Into<String>) -> Diagnostic {
+    pub fn error(&self, message: impl Into<String>) -> Diagnostic {
         self.node.error(message)
     }
 }
 
 /// The entries of a map, whatever its keys.
-pub(crate) fn entries<'a>(node: &'a Node, what: &str) -> Result<&'a [Entry], Diagnostic> {
+pub fn entries<'a>(node: &'a Node, what: &str) -> Result<&'a [Entry], Diagnostic> {
     match &node.kind {
         Kind::Map(entries) => Ok(entries),
         Kind::Scalar(text) if text.is_empty() => Ok(&[]),
@@ -79,7 +81,7 @@ pub(crate) fn entries<'a>(node: &'a Node, what: &str) -> Result<&'a [Entry], Dia
 }
 
 /// The elements of a list.
-pub(crate) fn list<'a>(node: &'a Node, key: &str) -> Result<&'a [Node], Diagnostic> {
+pub fn list<'a>(node: &'a Node, key: &str) -> Result<&'a [Node], Diagnostic> {
     match &node.kind {
         Kind::List(items) => Ok(items),
         Kind::Scalar(_) | Kind::Map(_) => {
@@ -89,7 +91,7 @@ pub(crate) fn list<'a>(node: &'a Node, key: &str) -> Result<&'a [Node], Diagnost
 }
 
 /// The elements of a list, or the one value that stands in its place.
-pub(crate) fn one_or_list(node: &Node) -> &[Node] {
+pub fn one_or_list(node: &Node) -> &[Node] {
     match &node.kind {
         Kind::List(items) => items,
         Kind::Scalar(_) | Kind::Map(_) => std::slice::from_ref(node),
@@ -97,7 +99,7 @@ pub(crate) fn one_or_list(node: &Node) -> &[Node] {
 }
 
 /// The text of a scalar.
-pub(crate) fn text<'a>(node: &'a Node, key: &str) -> Result<&'a str, Diagnostic> {
+pub fn text<'a>(node: &'a Node, key: &str) -> Result<&'a str, Diagnostic> {
     match &node.kind {
         Kind::Scalar(text) if !text.is_empty() => Ok(text),
         Kind::Scalar(_) | Kind::List(_) | Kind::Map(_) => {
@@ -107,13 +109,14 @@ pub(crate) fn text<'a>(node: &'a Node, key: &str) -> Result<&'a str, Diagnostic>
 }
 
 /// A name that other parts of the file, paths and outputs can use.
-pub(crate) fn name<'a>(node: &'a Node, key: &str) -> Result<&'a str, Diagnostic> {
+pub fn name<'a>(node: &'a Node, key: &str) -> Result<&'a str, Diagnostic> {
     let text = text(node, key)?;
     check_name(text, key, &node.span)?;
     Ok(text)
 }
 
-pub(crate) fn check_name(text: &str, key: &str, span: &Span) -> Result<(), Diagnostic> {
+/// Whether `text` is such a name.
+pub fn check_name(text: &str, key: &str, span: &Span) -> Result<(), Diagnostic> {
     let fits = text.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
     if text.is_empty() || !fits || text.len() > LONGEST_NAME {
         return Err(span.error(format!(
@@ -124,7 +127,7 @@ pub(crate) fn check_name(text: &str, key: &str, span: &Span) -> Result<(), Diagn
 }
 
 /// A quantity in core's words, after the key that was being read.
-pub(crate) fn quantity<T>(node: &Node, key: &str) -> Result<T, Diagnostic>
+pub fn quantity<T>(node: &Node, key: &str) -> Result<T, Diagnostic>
 where
     T: FromStr<Err = QuantityError>,
 {
@@ -142,7 +145,8 @@ where
     })
 }
 
-pub(crate) fn duration(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
+/// A duration, zero too.
+pub fn duration(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
     let span: Duration = quantity(node, key)?;
     if span > LONGEST {
         return Err(node.error(format!("`{key}`: expected at most 1000 h, found {}", node.found())));
@@ -151,7 +155,7 @@ pub(crate) fn duration(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
 }
 
 /// A duration that is not zero.
-pub(crate) fn some_duration(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
+pub fn some_duration(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
     let span = duration(node, key)?;
     if span.is_zero() {
         return Err(node.error(format!("`{key}`: expected more than zero, found {}", node.found())));
@@ -160,7 +164,7 @@ pub(crate) fn some_duration(node: &Node, key: &str) -> Result<Duration, Diagnost
 }
 
 /// A rate that is not zero.
-pub(crate) fn rate(node: &Node, key: &str) -> Result<Rate, Diagnostic> {
+pub fn rate(node: &Node, key: &str) -> Result<Rate, Diagnostic> {
     let rate: Rate = quantity(node, key)?;
     if rate == Rate::default() {
         return Err(node.error(format!("`{key}`: expected more than zero, found {}", node.found())));
@@ -168,12 +172,13 @@ pub(crate) fn rate(node: &Node, key: &str) -> Result<Rate, Diagnostic> {
     Ok(rate)
 }
 
-pub(crate) fn share(node: &Node, key: &str) -> Result<Fraction, Diagnostic> {
+/// A share.
+pub fn share(node: &Node, key: &str) -> Result<Fraction, Diagnostic> {
     quantity(node, key)
 }
 
 /// A size within bounds, both allowed.
-pub(crate) fn size(node: &Node, key: &str, range: RangeInclusive<u64>) -> Result<Bytes, Diagnostic> {
+pub fn size(node: &Node, key: &str, range: RangeInclusive<u64>) -> Result<Bytes, Diagnostic> {
     let size: Bytes = quantity(node, key)?;
     if !range.contains(&size.get()) {
         let (least, most) = (range.start(), range.end());
@@ -183,7 +188,7 @@ pub(crate) fn size(node: &Node, key: &str, range: RangeInclusive<u64>) -> Result
 }
 
 /// A whole number without unit, within bounds, both allowed.
-pub(crate) fn whole(node: &Node, key: &str, range: RangeInclusive<u64>) -> Result<u64, Diagnostic> {
+pub fn whole(node: &Node, key: &str, range: RangeInclusive<u64>) -> Result<u64, Diagnostic> {
     let (least, most) = (*range.start(), *range.end());
     let number = match &node.kind {
         Kind::Scalar(text) => text.replace('_', "").parse().ok(),
@@ -202,7 +207,7 @@ pub(crate) fn whole(node: &Node, key: &str, range: RangeInclusive<u64>) -> Resul
 }
 
 /// A plain decimal number, as of a coordinate.
-pub(crate) fn number(node: &Node, key: &str) -> Result<f64, Diagnostic> {
+pub fn number(node: &Node, key: &str) -> Result<f64, Diagnostic> {
     match text(node, key)?.parse::<f64>() {
         Ok(number) if number.is_finite() => Ok(number),
         Ok(_) | Err(_) => Err(node.error(format!("`{key}`: expected a number, found {}", node.found()))),
@@ -210,7 +215,7 @@ pub(crate) fn number(node: &Node, key: &str) -> Result<f64, Diagnostic> {
 }
 
 /// Yes or no.
-pub(crate) fn flag(node: &Node, key: &str) -> Result<bool, Diagnostic> {
+pub fn flag(node: &Node, key: &str) -> Result<bool, Diagnostic> {
     match &node.kind {
         Kind::Scalar(text) if matches!(text.as_str(), "true" | "yes" | "on") => Ok(true),
         Kind::Scalar(text) if matches!(text.as_str(), "false" | "no" | "off") => Ok(false),
@@ -221,7 +226,7 @@ pub(crate) fn flag(node: &Node, key: &str) -> Result<bool, Diagnostic> {
 }
 
 /// `word`, or `{ word: options }`: which of the `allowed` words, and its options if there are any.
-pub(crate) fn choice<'a>(
+pub fn choice<'a>(
     node: &'a Node,
     key: &str,
     allowed: &[&str],
@@ -259,7 +264,7 @@ fn unknown_key(entry: &Entry, what: &str, allowed: &[&str]) -> Diagnostic {
 }
 
 /// `a`, `b`, `c`.
-pub(crate) fn listed(words: &[&str]) -> String {
+pub fn listed(words: &[&str]) -> String {
     let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
     words.join(", ")
 }

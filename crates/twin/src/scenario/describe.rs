@@ -11,7 +11,9 @@ use hopcast_link::{
 use hopcast_peers::{hop_arq, kcp, quic, tcp};
 
 use super::capacity::{Capacities, mean_loss};
-use super::model::{Action, Capture, Case, Event, Flow, FlowId, Layer, LinkModel, NodeId, Plan, Scenario};
+use super::model::{
+    Action, Capture, Case, Event, Exec, Flow, FlowId, Kcptun, Layer, LinkModel, NodeId, Plan, Scenario,
+};
 use super::paths::Paths;
 
 /// More nodes, links, events or flows than this are summed up.
@@ -48,6 +50,7 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     write_links(out, scenario)?;
     write_events(out, scenario)?;
     write_flows(out, scenario)?;
+    write_execs(out, scenario)?;
     write_sweep(out, &plan.cases)?;
     if !plan.published.is_empty() {
         writeln!(out, "\nPublished figures: {}", counted(plan.published.len(), "row"))?;
@@ -265,12 +268,26 @@ fn write_flows(out: &mut String, scenario: &Scenario) -> fmt::Result {
         let ways = if flow.paths > 1 { format!(", {} ways", flow.paths) } else { String::new() };
         writeln!(out, "  {name}: {from} to {to} over {protocol}{ip}{ways}: {app}")?;
         let stack = stack(flow);
-        if stack != *protocol {
+        if stack != *protocol && !stack.is_empty() {
             writeln!(out, "    stack: {stack}")?;
         }
         writeln!(out, "    {hops}, min-cut {cut}")?;
     }
     match scenario.flows.len().saturating_sub(MOST_LISTED) {
+        0 => Ok(()),
+        more => writeln!(out, "  and {more} more"),
+    }
+}
+
+fn write_execs(out: &mut String, scenario: &Scenario) -> fmt::Result {
+    if !scenario.execs.is_empty() {
+        writeln!(out, "\nCommands: {}", scenario.execs.len())?;
+    }
+    for Exec { name, at, command, start, stop, .. } in scenario.execs.iter().take(MOST_LISTED) {
+        let stop = stop.map(|stop| format!(" to {stop}")).unwrap_or_default();
+        writeln!(out, "  {name}: at {} from {start}{stop}: {}", scenario.nodes[*at].name, command.join(" "))?;
+    }
+    match scenario.execs.len().saturating_sub(MOST_LISTED) {
         0 => Ok(()),
         more => writeln!(out, "  and {more} more"),
     }
@@ -289,6 +306,7 @@ fn layer(layer: &Layer) -> String {
         Layer::Tcp(config) => tcp_layer("tcp", config),
         Layer::Kcp(config) => kcp_layer(config),
         Layer::Quic(config) => quic_layer(config),
+        Layer::Kcptun(config) => kcptun_layer(config),
         Layer::HopArq(config) => hop_arq_layer(config),
         Layer::Split(config) => tcp_layer("split", config),
         Layer::Bats(config) if config.delivery == bats::Delivery::Reliable => bats_layer("brtp", config),
@@ -371,6 +389,22 @@ fn kcp_layer(config: &kcp::Config) -> String {
     described.option("receive-window", config.receive_window != usual.receive_window, &config.receive_window);
     described.option("interval", config.interval != usual.interval, &config.interval);
     described.option("resend", config.resend != usual.resend, &config.resend);
+    described.text()
+}
+
+fn kcptun_layer(config: &Kcptun) -> String {
+    let usual = Kcptun::default();
+    let mut described = Described("kcptun".to_owned(), Vec::new());
+    described.option("mode", config.mode != usual.mode, &config.mode);
+    let (data, parity) = (config.data_shards, config.parity_shards);
+    described.option("data-shards", data != usual.data_shards, &data);
+    described.option("parity-shards", parity != usual.parity_shards, &parity);
+    described.option("send-window", config.send_window != usual.send_window, &config.send_window);
+    described.option("receive-window", config.receive_window != usual.receive_window, &config.receive_window);
+    described.option("compression", config.compression, &on_off(config.compression));
+    described.option("crypt", config.crypt != usual.crypt, &config.crypt);
+    described.option("mtu", config.mtu != usual.mtu, &config.mtu);
+    described.option("arguments", !config.arguments.is_empty(), &config.arguments.join(" "));
     described.text()
 }
 

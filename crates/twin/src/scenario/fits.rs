@@ -5,7 +5,7 @@
 use hopcast_link::Attachment;
 
 use super::diagnostic::Diagnostic;
-use super::model::{App, ETHERNET, FRANC_FRAME, Flow, Link, NodeId};
+use super::model::{App, ETHERNET, FRANC_FRAME, Flow, Link, NodeId, Program};
 use super::paths::Paths;
 use super::topology::Topology;
 use super::yaml::Node;
@@ -38,7 +38,7 @@ pub(crate) fn check(flows: &[Flow], written: &[Written<'_>], topology: &Topology
             continue;
         }
         ways.extend(there);
-        if matches!(flow.app, App::Messages { .. }) {
+        if matches!(flow.app, App::Messages { .. } | App::Program { program: Program::Ping(_), .. }) {
             // Their echoes are as large as they are.
             ways.extend(flow.to.iter().map(|&from| Way { to: flow.from, flow: number, back: true, from }));
         }
@@ -79,7 +79,7 @@ fn too_long(mut ways: Vec<Way>, paths: &mut Paths<'_>) -> Option<Way> {
 
 /// The least MTU of every link on its way that a flow needs.
 fn least_mtu(flow: &Flow) -> u64 {
-    let datagram = datagram(flow).map_or(0, |size| size + flow.overhead(0) - ETHERNET);
+    let datagram = datagram(flow).map_or(0, |size| size + overhead(flow) - ETHERNET);
     let franc = if flow.is_franc() { FRANC_FRAME } else { 0 };
     datagram.max(if flow.ipv6 { u64::from(LEAST_IPV6_MTU) } else { franc })
 }
@@ -125,7 +125,8 @@ pub(crate) fn saturating(flow: &Flow) -> Option<&'static str> {
         | App::Bulk { .. }
         | App::Messages { .. }
         | App::Video { .. }
-        | App::ShortFlows { .. } => None,
+        | App::ShortFlows { .. }
+        | App::Program { .. } => None,
     }
 }
 
@@ -177,7 +178,7 @@ fn check_size(
             flow.protocol
         )));
     }
-    let largest = (u64::from(mtu) + ETHERNET).saturating_sub(flow.overhead(0));
+    let largest = (u64::from(mtu) + ETHERNET).saturating_sub(overhead(flow));
     let Some(size) = datagram(flow).filter(|size| *size > largest) else { return Ok(()) };
     let (name, protocol) = (&link.name, &flow.protocol);
     let back = if back { " on the way back" } else { "" };
@@ -186,9 +187,19 @@ fn check_size(
     )))
 }
 
+/// What is put before the payload, in bytes a full frame.
+fn overhead(flow: &Flow) -> u64 {
+    let own = match &flow.app {
+        App::Program { program, .. } => program.headers(flow.ipv6),
+        _ => 0,
+    };
+    flow.overhead(0) + own
+}
+
 /// The payload of a flow's datagrams, if the file says it: the others fill what the way takes.
 fn datagram(flow: &Flow) -> Option<u64> {
     match &flow.app {
+        App::Program { program, .. } => program.datagram(flow.socket()),
         App::Cbr { size, .. } | App::Messages { size, .. } if !flow.on_stream() => Some(size.get()),
         App::Cbr { .. }
         | App::Messages { .. }

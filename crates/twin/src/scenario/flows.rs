@@ -8,6 +8,7 @@ use super::diagnostic::Diagnostic;
 use super::files::Contents;
 use super::fits::{self, Written};
 use super::model::{App, Flow, FlowId, Layer, NodeId};
+use super::programs;
 use super::topology::Topology;
 use super::transports::{Stack, Variants};
 use super::yaml::Node;
@@ -22,6 +23,8 @@ const MOST_PATHS: u64 = 8;
 /// All flows, by name.
 pub(crate) struct Flows {
     pub(crate) flows: Vec<Flow>,
+    /// Why the first of them that does needs a live run.
+    pub(crate) live: Option<Diagnostic>,
     names: BTreeMap<String, FlowId>,
 }
 
@@ -32,7 +35,7 @@ impl Flows {
         variants: &Variants,
         contents: &mut Contents,
     ) -> Result<Self, Diagnostic> {
-        let mut flows = Self { flows: Vec::new(), names: BTreeMap::new() };
+        let mut flows = Self { flows: Vec::new(), live: None, names: BTreeMap::new() };
         let mut written = Vec::new();
         let parts = parts(topology);
         for (number, item) in list(node, "flows")?.iter().enumerate() {
@@ -53,7 +56,10 @@ impl Flows {
             let over = fields.need("over", "over: tcp-cubic")?;
             let stack = variants.stack(over)?;
             let app_node = fields.need("app", "app: bulk")?;
+            let live = [programs::live_app(app_node), programs::live_stack(over, &stack.layers)];
+            stack.carries_something(over, app_node)?;
             let app = app(app_node, &stack, contents)?;
+            flows.live = flows.live.or_else(|| live.into_iter().flatten().next());
             if to.len() > 1 {
                 serves_a_group(to_node, &stack, &app)?;
             }
@@ -161,6 +167,10 @@ fn serves_a_group(node: &Node, stack: &Stack, app: &App) -> Result<(), Diagnosti
             .error("`to`: `messages` are echoed by one receiver; several may have `cbr`, `bulk`, `file` or `video`")),
         App::ShortFlows { .. } => Err(node
             .error("`to`: `short-flows` are streams to one receiver; several may have `cbr`, `bulk`, `file` or `video`")),
+        App::Program { program, .. } => Err(node.error(format!(
+            "`to`: `{}` has one receiver; several may have `cbr`, `bulk`, `file` or `video`",
+            program.name()
+        ))),
         App::Cbr { .. } | App::Bulk { .. } | App::File { .. } | App::Video { .. } => Ok(()),
     }
 }

@@ -8,7 +8,7 @@
 
 mod apps;
 mod capacity;
-mod decode;
+pub mod decode;
 mod describe;
 mod diagnostic;
 mod events;
@@ -21,6 +21,7 @@ mod link;
 pub mod model;
 mod paths;
 mod plan;
+pub mod programs;
 mod published;
 mod schema;
 mod set;
@@ -29,7 +30,7 @@ mod topology;
 mod transports;
 mod video_trace;
 mod workload;
-mod yaml;
+pub mod yaml;
 
 pub use capacity::{Capacities, capacity};
 pub use decode::did_you_mean;
@@ -37,7 +38,8 @@ pub use describe::describe;
 pub use diagnostic::Diagnostic;
 pub use exchange::{to_graphml, to_mermaid};
 pub use plan::{Overrides, load, load_text};
+pub use programs::needs_live;
 pub use schema::SCHEMA;
-pub use transports::{Port, Protocol, protocols};
+pub use transports::{Port, Protocol, layer, protocols};
 
 pub(crate) use plan::TOP;

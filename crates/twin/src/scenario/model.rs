@@ -8,6 +8,9 @@ use hopcast_core::{Duration, Instant};
 use hopcast_link as link;
 use hopcast_peers::{hop_arq, kcp, quic, tcp};
 
+pub use super::programs::{
+    Copy, CopyProgram, Crypt, Exec, Kcptun, LiveOnly, Load, Mode, Picture as TestPicture, Ping, Program, Signal, Socket,
+};
 pub use super::workload::{
     App, Arrivals, Frames, OnOff, Pattern, Picture, SizeLaw, Span, Spread, TraceFrame,
 };
@@ -74,6 +77,10 @@ pub struct Scenario {
     pub roles: BTreeMap<String, Vec<NodeId>>,
     /// Which nodes' interfaces to capture.
     pub capture: Capture,
+    /// Commands at nodes, in the order of the file; names are unique.
+    pub execs: Vec<Exec>,
+    /// What of it is for a live run alone: [`needs_live`](super::needs_live).
+    pub live_only: LiveOnly,
 }
 
 /// The measurement window, for flow and link figures alike, and the step of the time series.
@@ -165,7 +172,7 @@ pub struct Flow {
     pub to: Vec<NodeId>,
     /// What tables show: the transport's, variant's or stack's name.
     pub protocol: String,
-    /// The stack, from the top down; at least one layer.
+    /// The stack, from the top down; none is the host's packets, for ping.
     pub over: Vec<Layer>,
     /// What is sent.
     pub app: App,
@@ -184,7 +191,14 @@ impl Flow {
     /// Whether the application sends a stream, and not datagrams: what it prefers where the stack offers both.
     pub fn on_stream(&self) -> bool {
         let offered = match self.over.first() {
-            Some(Layer::Tcp(_) | Layer::Split(_) | Layer::Kcp(_) | Layer::Quic(_) | Layer::HopArq(_)) => true,
+            Some(
+                Layer::Tcp(_)
+                | Layer::Split(_)
+                | Layer::Kcp(_)
+                | Layer::Kcptun(_)
+                | Layer::Quic(_)
+                | Layer::HopArq(_),
+            ) => true,
             Some(Layer::Bats(config)) => config.delivery == bats::Delivery::Reliable,
             Some(Layer::Proxy(_)) => true,
             Some(Layer::Udp | Layer::Tunnel | Layer::Franc(_)) | None => false,
@@ -225,6 +239,7 @@ impl Flow {
                     24
                 }
             }
+            Layer::Kcptun(config) => config.overhead(),
             Layer::HopArq(_) => hop_arq::OVERHEAD,
             // The short header with eight bytes of connection id and one of packet number, the tag, and a STREAM frame's
             // kind, stream and offset without a length: the least that a full packet of a long transfer has.
@@ -252,6 +267,8 @@ pub enum Layer {
     Split(tcp::Config),
     /// `kcp`, `kcp-fec`: a stream over KCP.
     Kcp(kcp::Config),
+    /// `kcptun`: a stream through real kcptuns at both ends, in a live run only.
+    Kcptun(Kcptun),
     /// `hop-arq`: a stream that every hop of the way repairs for itself.
     HopArq(hop_arq::Config),
     /// `quic`, `quic-bbr`: a stream over QUIC.
@@ -275,6 +292,7 @@ impl Layer {
             | Self::Tcp(_)
             | Self::Split(_)
             | Self::Kcp(_)
+            | Self::Kcptun(_)
             | Self::Quic(_)
             | Self::HopArq(_)
             | Self::Tunnel

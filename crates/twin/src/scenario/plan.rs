@@ -12,6 +12,7 @@ use super::events::events;
 use super::files::{self, Contents};
 use super::flows::Flows;
 use super::model::{Capture, Case, Measure, NodeId, Plan, Scenario};
+use super::programs::{LiveOnly, execs};
 use super::published;
 use super::set;
 use super::sweep::Sweep;
@@ -20,7 +21,7 @@ use super::transports::Variants;
 use super::yaml::{Kind, Node, Source, Span, parse};
 
 /// The keys of a scenario.
-pub(crate) const TOP: [&str; 16] = [
+pub(crate) const TOP: [&str; 17] = [
     "title",
     "seed",
     "duration",
@@ -28,6 +29,7 @@ pub(crate) const TOP: [&str; 16] = [
     "topology",
     "events",
     "flows",
+    "exec",
     "variants",
     "roles",
     "capture",
@@ -163,8 +165,11 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<Scenario, Diagnostic
         }
         Some(node) => Capture::Nodes(topology.node_list(node, "capture")?),
     };
+    let (execs, live) = execs(fields.get("exec"), &topology)?;
+    let live_only = LiveOnly::first(vec![flows.live, live]);
     let Topology { nodes, links, .. } = topology;
-    Ok(Scenario { seed, duration, measure, nodes, links, events, flows: flows.flows, roles, capture })
+    let flows = flows.flows;
+    Ok(Scenario { seed, duration, measure, nodes, links, events, flows, roles, capture, execs, live_only })
 }
 
 fn measure(node: Option<&Node>, duration: Duration) -> Result<Measure, Diagnostic> {

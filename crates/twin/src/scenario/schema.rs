@@ -92,6 +92,14 @@ flows:
   - {from: a, to: b, over: udp, app: {messages: {size: 100 B, rate: 1 Hz @/$defs/app/anyOf/4/properties/messages/properties}}}
   - {from: a, to: b, over: udp, app: {video: {rate: 1 Mbit/s @/$defs/app/anyOf/5/properties/video/properties}}}
   - {from: a, to: b, over: tcp-bbr, app: {short-flows: {size: {pareto: {mean: 1 kB @/$defs/app/anyOf/6/properties/short-flows/properties/size/anyOf/2/properties/pareto/anyOf/1/properties}}, arrivals: 1 /s @/$defs/app/anyOf/6/properties/short-flows/properties}}}
+  - {from: a, to: b, over: udp, app: {iperf3: {rate: 1 Mbit/s @/$defs/app/anyOf/7/properties/iperf3/anyOf/1/properties}}}
+  - {from: a, to: b, over: tcp-bbr, app: {iperf2: {parallel: 2 @/$defs/app/anyOf/8/properties/iperf2/anyOf/1/properties}}}
+  - {from: a, to: b, over: tcp-bbr, app: {nuttcp: {reverse: on @/$defs/app/anyOf/9/properties/nuttcp/anyOf/1/properties}}}
+  - {from: a, to: b, over: ip, app: {ping: {every: 1s @/$defs/app/anyOf/10/properties/ping/anyOf/1/properties}}}
+  - {from: a, to: b, over: udp, app: {ffmpeg: {picture: 64x64 @/$defs/app/anyOf/11/properties/ffmpeg/anyOf/1/properties}}}
+  - {from: a, to: b, over: tcp-bbr, app: {copy: {path: Cargo.toml @/$defs/app/anyOf/12/properties/copy/properties}}}
+exec:
+  - {at: a, command: [ss], expect: {exit: 0 @/properties/exec/items/properties/expect/properties} @/properties/exec/items/properties}
 variants:
 ";
 

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use hopcast_core::{Bytes, Duration, Fraction, Instant, Rate};
 
+use super::programs::Program;
+
 /// The largest frame of a video, in bytes.
 pub(crate) const LARGEST_FRAME: u32 = 16 << 20;
 /// How little and how much a short flow carries, in bytes: at least its header; and a distribution ends somewhere.
@@ -70,9 +72,34 @@ pub enum App {
         /// When.
         span: Span,
     },
+    /// A real program, in a live run only.
+    Program {
+        /// Which, and what it is told.
+        program: Program,
+        /// When.
+        span: Span,
+    },
 }
 
 impl App {
+    /// What it sends, if that is a file.
+    pub(crate) const fn contents(&self) -> Option<&Arc<[u8]>> {
+        match self {
+            Self::File { contents, .. } => Some(contents),
+            Self::Program { program: Program::Copy(copy), .. } => Some(&copy.contents),
+            _ => None,
+        }
+    }
+
+    /// The same, to put something else there.
+    pub(crate) const fn contents_mut(&mut self) -> Option<&mut Arc<[u8]>> {
+        match self {
+            Self::File { contents, .. } => Some(contents),
+            Self::Program { program: Program::Copy(copy), .. } => Some(&mut copy.contents),
+            _ => None,
+        }
+    }
+
     /// When it sends.
     pub const fn span(&self) -> Span {
         match self {
@@ -81,7 +108,8 @@ impl App {
             | Self::File { span, .. }
             | Self::Messages { span, .. }
             | Self::Video { span, .. }
-            | Self::ShortFlows { span, .. } => *span,
+            | Self::ShortFlows { span, .. }
+            | Self::Program { span, .. } => *span,
         }
     }
 }
@@ -248,6 +276,7 @@ impl fmt::Display for App {
                 let poisson = if *gaps == Spread::Exponential { " on average, Poisson" } else { "" };
                 write!(f, "a flow of {size} every {every}{poisson}")?;
             }
+            Self::Program { program, .. } => write!(f, "{program}")?,
         }
         write!(f, ", {}", self.span())
     }

@@ -18,69 +18,81 @@ const MOST_NODES: usize = 2_000_000;
 
 /// Where text came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Source {
+pub struct Source {
     /// What diagnostics call it.
-    pub(crate) name: String,
+    pub name: String,
     /// What relative paths in it are relative to.
-    pub(crate) dir: PathBuf,
+    pub dir: PathBuf,
     /// Whether it has lines; a value from the command line has not.
-    pub(crate) lines: bool,
+    pub lines: bool,
 }
 
 /// A place in a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub(crate) source: Arc<Source>,
+pub struct Span {
+    /// The text it is a place in.
+    pub source: Arc<Source>,
     line: u32,
     column: u32,
 }
 
 impl Span {
     /// The start of a source.
-    pub(crate) fn start(source: &Arc<Source>) -> Self {
+    pub fn start(source: &Arc<Source>) -> Self {
         Self::new(source, 1, 1)
     }
 
-    pub(crate) fn new(source: &Arc<Source>, line: usize, column: usize) -> Self {
+    /// A place, counted from 1.
+    pub fn new(source: &Arc<Source>, line: usize, column: usize) -> Self {
         let bounded = |n: usize| if source.lines { u32::try_from(n).unwrap_or(u32::MAX) } else { 0 };
         Self { source: Arc::clone(source), line: bounded(line), column: bounded(column) }
     }
 
     /// An error here.
-    pub(crate) fn error(&self, message: impl Into<String>) -> Diagnostic {
+    pub fn error(&self, message: impl Into<String>) -> Diagnostic {
         Diagnostic::at(self.source.name.clone(), self.line as usize, self.column as usize, message)
     }
 }
 
 /// A scalar, list or map.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) span: Span,
-    pub(crate) kind: Kind,
+pub struct Node {
+    /// Where it begins.
+    pub span: Span,
+    /// What it is.
+    pub kind: Kind,
 }
 
+/// What a node is.
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// A value, as it is written.
     Scalar(String),
+    /// A list.
     List(Vec<Node>),
+    /// A map, in the order of the file.
     Map(Vec<Entry>),
 }
 
 /// A key with its value.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) key: String,
-    pub(crate) key_span: Span,
-    pub(crate) value: Node,
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// Where it stands.
+    pub key_span: Span,
+    /// Its value.
+    pub value: Node,
 }
 
 impl Node {
-    pub(crate) fn error(&self, message: impl Into<String>) -> Diagnostic {
+    /// An error where it begins.
+    pub fn error(&self, message: impl Into<String>) -> Diagnostic {
         self.span.error(message)
     }
 
     /// The same, all of it standing at `span`.
-    pub(crate) fn at(self, span: &Span) -> Self {
+    pub fn at(self, span: &Span) -> Self {
         let kind = match self.kind {
             Kind::Scalar(text) => Kind::Scalar(text),
             Kind::List(items) => Kind::List(items.into_iter().map(|item| item.at(span)).collect()),
@@ -94,7 +106,7 @@ impl Node {
     }
 
     /// The value of `key`, if this is a map that has it.
-    pub(crate) fn get(&self, key: &str) -> Option<&Self> {
+    pub fn get(&self, key: &str) -> Option<&Self> {
         match &self.kind {
             Kind::Map(entries) => entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value),
             Kind::Scalar(_) | Kind::List(_) => None,
@@ -102,7 +114,7 @@ impl Node {
     }
 
     /// The same, to change it.
-    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Self> {
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Self> {
         match &mut self.kind {
             Kind::Map(entries) => {
                 entries.iter_mut().find(|entry| entry.key == key).map(|entry| &mut entry.value)
@@ -112,7 +124,7 @@ impl Node {
     }
 
     /// Takes `key` out of this map.
-    pub(crate) fn take(&mut self, key: &str) -> Option<Self> {
+    pub fn take(&mut self, key: &str) -> Option<Self> {
         match &mut self.kind {
             Kind::Map(entries) => {
                 let place = entries.iter().position(|entry| entry.key == key)?;
@@ -123,7 +135,7 @@ impl Node {
     }
 
     /// What was found here, for messages.
-    pub(crate) fn found(&self) -> String {
+    pub fn found(&self) -> String {
         match &self.kind {
             Kind::Scalar(text) if text.is_empty() => "nothing".to_owned(),
             Kind::Scalar(text) => format!("`{text}`"),
@@ -133,7 +145,7 @@ impl Node {
     }
 
     /// The node as one would write it on one line.
-    pub(crate) fn written(&self) -> String {
+    pub fn written(&self) -> String {
         match &self.kind {
             Kind::Scalar(text) => text.clone(),
             Kind::List(items) => {
@@ -160,7 +172,7 @@ impl Node {
 }
 
 /// The one document in `text`.
-pub(crate) fn parse(text: &str, source: &Arc<Source>) -> Result<Node, Diagnostic> {
+pub fn parse(text: &str, source: &Arc<Source>) -> Result<Node, Diagnostic> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut parser = Parser::new_from_str(text);
     let mut builder = Builder { open: Vec::new(), root: None, anchors: BTreeMap::new(), nodes: 0 };
@@ -292,7 +304,7 @@ fn too_deep(span: &Span) -> Diagnostic {
 
 impl Node {
     /// An empty map written at `span`.
-    pub(crate) fn empty_map(span: &Span) -> Self {
+    pub fn empty_map(span: &Span) -> Self {
         Self { span: span.clone(), kind: Kind::Map(Vec::new()) }
     }
 }

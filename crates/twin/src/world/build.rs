@@ -13,6 +13,7 @@ use super::node::Builder;
 use super::{Agenda, LinkSamples, Script, Station, Wired, World};
 use crate::capture::Capture;
 use crate::scenario::model::{Capture as Captured, NodeId, Scenario};
+use crate::scenario::needs_live;
 
 impl World {
     /// The world of `scenario`, for repeat number `repeat`, at time zero. With a capture, the interfaces that the
@@ -21,17 +22,21 @@ impl World {
     /// # Errors
     /// What cannot be built, in one line.
     pub fn new(scenario: Arc<Scenario>, repeat: u64, mut capture: Option<Capture>) -> Result<Self, String> {
+        if let Some(why) = needs_live(&scenario) {
+            return Err(why.to_owned());
+        }
         let seed = Seed::new(scenario.seed, repeat);
         let cabling = Cabling::new(&scenario);
         let oracle = Rc::new(RefCell::new(cabling.oracle(&scenario)));
         let mut links: Vec<Wired> =
             (0..scenario.links.len()).map(|link| cabling.wired(&scenario, link, seed)).collect();
-        let mut nodes: Vec<Builder> =
-            (0..scenario.nodes.len()).map(|node| Builder::new(&scenario, &cabling, node, &oracle)).collect();
+        let mut nodes: Vec<Builder> = (0..scenario.nodes.len())
+            .map(|node| Builder::simulated(&scenario, &cabling, node, &oracle))
+            .collect();
         let flows = (0..scenario.flows.len())
             .map(|number| build_flow(&scenario, &cabling, &oracle, seed, &mut nodes, number))
             .collect::<Result<Vec<_>, _>>()?;
-        let nodes: Vec<Station> = nodes.into_iter().map(Builder::finish).collect();
+        let nodes: Vec<Station> = nodes.into_iter().filter_map(Builder::finish).collect();
 
         if let Some(capture) = &mut capture {
             capture_interfaces(&scenario, &mut links, capture);

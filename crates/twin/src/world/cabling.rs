@@ -51,10 +51,16 @@ impl Cabling {
 
     /// The model of a link, on its nodes' interfaces.
     pub(super) fn wired(&self, scenario: &Scenario, link: usize, seed: Seed) -> Wired {
+        let ends = self.ends[link].clone();
+        Wired { model: self.model(scenario, link, seed), captured: vec![None; ends.len()], ends }
+    }
+
+    /// The model of a link.
+    pub(crate) fn model(&self, scenario: &Scenario, link: usize, seed: Seed) -> Box<dyn Link + Send> {
         let spec = &scenario.links[link];
         let name = |end: usize| scenario.nodes[spec.ends[end]].name.as_str();
         let ordinal = self.ordinals[link];
-        let model: Box<dyn Link> = match &spec.model {
+        match &spec.model {
             LinkModel::PointToPoint(config) => {
                 let stream = |from, to| seed.stream(&["link", name(from), name(to)], ordinal);
                 Box::new(PointToPoint::new(config.clone(), [stream(0, 1), stream(1, 0)]))
@@ -72,9 +78,7 @@ impl Cabling {
                 let stream = |from, to| seed.stream(&["medium", &spec.name, name(from), name(to)], 0);
                 Box::new(Medium::new(MediumConfig { stations, ..config.clone() }, stream))
             }
-        };
-        let ends = self.ends[link].clone();
-        Wired { model, captured: vec![None; ends.len()], ends }
+        }
     }
 
     pub(super) fn oracle(&self, scenario: &Scenario) -> Oracle {

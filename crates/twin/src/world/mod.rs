@@ -4,6 +4,9 @@
 //! randomness, and every order is stated: simultaneous actors go by number (the script, then links, then nodes, each
 //! in the order of the file), and what is handed over at one instant goes through one first-in first-out line. The
 //! same scenario, seed and repeat therefore give the same bytes.
+//!
+//! The same flows can stand on real hosts: [`Site`] is what a flow puts on one node there, and [`Wiring`] the network
+//! that joins them.
 
 mod agenda;
 mod build;
@@ -12,9 +15,11 @@ mod flow;
 mod node;
 mod routing;
 mod script;
+mod site;
+mod wiring;
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,12 +28,15 @@ use hopcast_core::{Assembly, Duration, Frame, Instant, Item, Machine, Port, Slot
 use hopcast_link::{Attachment, Change, Counters, Event, Link};
 
 use crate::capture::{Capture, InterfaceId};
+use crate::collect::{Observed, ObservedFlow, ObservedLink};
 use crate::meter::Meters;
 use crate::monitor::Monitor;
 use crate::scenario::model::{Action, LinkId, NodeId, Scenario};
 use agenda::Agenda;
 use routing::Oracle;
 use script::{Script, Step};
+pub use site::{Site, SiteReport};
+pub use wiring::{Way, Wiring};
 
 /// A scenario in motion.
 pub struct World {
@@ -64,12 +72,12 @@ struct Station {
 }
 
 /// A flow's machines and what is measured of it.
-pub(crate) struct RunningFlow {
-    pub(crate) meters: Meters,
+struct RunningFlow {
+    meters: Meters,
     /// Its applications and layers, by the layer's name, and its relays, by the node's: (name, node, slot).
     machines: Vec<(String, NodeId, Slot)>,
     /// The longest frame that fits its route, in bytes.
-    pub(crate) frame: u64,
+    frame: u64,
 }
 
 enum Work {
@@ -80,7 +88,7 @@ enum Work {
 }
 
 /// What the directions of a link carried in each step of the time series.
-pub(crate) struct LinkSamples {
+struct LinkSamples {
     last: Vec<Counters>,
     /// How many steps there have been.
     count: usize,
@@ -105,11 +113,6 @@ impl LinkSamples {
         // What came before was silence.
         steps.resize(self.count, [0; 3]);
         steps.push(step);
-    }
-
-    /// What each direction carried in each step; nothing for one that carried nothing at all.
-    pub(crate) fn steps(&self) -> &[Vec<[u64; 3]>] {
-        &self.steps
     }
 }
 
@@ -239,17 +242,7 @@ impl World {
 
     fn change(&mut self, link: LinkId, from: Option<Attachment>, change: &Change) {
         self.links[link].model.change(self.now, from, change);
-        match change {
-            Change::Up => self.oracle.borrow_mut().set_up(link, from, true),
-            Change::Down => self.oracle.borrow_mut().set_up(link, from, false),
-            Change::Delay(delay) => self.oracle.borrow_mut().set_delay(link, from, *delay),
-            Change::Rate(_)
-            | Change::Jitter(_)
-            | Change::Loss(_)
-            | Change::LossTo(..)
-            | Change::Corrupt(_)
-            | Change::Duplicate(_) => {}
-        }
+        self.oracle.borrow_mut().follow(link, from, change);
         self.work.push_back(Work::Link(link));
     }
 
@@ -271,39 +264,41 @@ impl World {
         }
     }
 
-    /// The figures of each direction of `link` in the measurement window, with its ends; after the run.
-    pub(crate) fn link_figures(&self, link: LinkId) -> Vec<((Attachment, Attachment), Counters)> {
-        let (opened, closed) = (&self.opened[link], &self.closed[link]);
-        let ends = self.links[link].ends.len();
-        directions(ends).zip(opened.iter().zip(closed)).map(|(pair, (a, b))| (pair, *b - *a)).collect()
-    }
-
-    /// What each direction of `link` carried in each step of the time series.
-    pub(crate) fn link_samples(&self, link: LinkId) -> &LinkSamples {
-        &self.samples[link]
-    }
-
-    /// The flows, in the order of the scenario.
-    pub(crate) fn flows(&self) -> &[RunningFlow] {
-        &self.flows
-    }
-
-    /// The counters of a flow's machines, by name, summed over machines of one name.
-    pub(crate) fn flow_counters(&self, flow: &RunningFlow) -> std::collections::BTreeMap<String, u64> {
-        let mut counters = std::collections::BTreeMap::new();
-        for (name, node, slot) in &flow.machines {
-            self.nodes[*node].assembly.machine(*slot).counters(&mut |counter, value| {
-                let key = if name.is_empty() { counter.to_owned() } else { format!("{name}.{counter}") };
-                *counters.entry(key).or_default() += value;
-            });
+    /// What there is to be read, after the run.
+    pub(crate) fn observe(&self) -> Observed {
+        let flow = |flow: &RunningFlow| ObservedFlow {
+            meters: flow.meters.iter().map(|meter| meter.borrow().clone()).collect(),
+            counters: self.flow_counters(flow),
+            frame: flow.frame,
+        };
+        let link = |number: usize| {
+            let (opened, closed) = (&self.opened[number], &self.closed[number]);
+            let figures = opened.iter().zip(closed).map(|(&opened, &closed)| closed - opened);
+            let window = directions(self.links[number].ends.len()).zip(figures).collect();
+            ObservedLink { window, steps: self.samples[number].steps.clone() }
+        };
+        let mut hosts: BTreeMap<String, u64> = BTreeMap::new();
+        for node in 0..self.nodes.len() {
+            for (counter, value) in self.host_counters(node).into_iter().filter(|&(_, value)| value > 0) {
+                *hosts.entry(counter.to_owned()).or_default() += value;
+            }
         }
-        counters
+        Observed {
+            flows: self.flows.iter().map(flow).collect(),
+            links: (0..self.links.len()).map(link).collect(),
+            hosts,
+        }
+    }
+
+    fn flow_counters(&self, flow: &RunningFlow) -> BTreeMap<String, u64> {
+        let machines = flow.machines.iter();
+        sum_counters(machines.map(|(name, node, slot)| (&**name, self.nodes[*node].assembly.machine(*slot))))
     }
 
     /// The counters of a node's host.
-    pub fn host_counters(&self, node: NodeId) -> std::collections::BTreeMap<&'static str, u64> {
+    pub fn host_counters(&self, node: NodeId) -> BTreeMap<&'static str, u64> {
         let station = &self.nodes[node];
-        let mut counters = std::collections::BTreeMap::new();
+        let mut counters = BTreeMap::new();
         station.assembly.machine(station.host).counters(&mut |counter, value| {
             *counters.entry(counter).or_default() += value;
         });
@@ -314,6 +309,18 @@ impl World {
     pub(crate) fn finish_capture(&mut self) -> io::Result<()> {
         self.capture.take().map_or(Ok(()), Capture::finish)
     }
+}
+
+/// The counters of machines, each under its name before a dot, summed over machines of one name.
+fn sum_counters<'a>(machines: impl Iterator<Item = (&'a str, &'a dyn Machine)>) -> BTreeMap<String, u64> {
+    let mut counters = BTreeMap::new();
+    for (name, machine) in machines {
+        machine.counters(&mut |counter, value| {
+            let key = if name.is_empty() { counter.to_owned() } else { format!("{name}.{counter}") };
+            *counters.entry(key).or_default() += value;
+        });
+    }
+    counters
 }
 
 /// Every ordered pair of a link's attachments, in order.

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use hopcast_core::Duration;
 use hopcast_host::{NextHop, Routes};
-use hopcast_link::Attachment;
+use hopcast_link::{Attachment, Change};
 
 use crate::scenario::model::{LinkId, NodeId};
 
@@ -72,6 +72,23 @@ impl Oracle {
     /// Gives a link a new delay, likewise.
     pub(super) fn set_delay(&mut self, link: LinkId, from: Option<Attachment>, delay: Duration) {
         self.change(link, from, |edge, _| edge.delay = delay);
+    }
+
+    /// Takes note of what a change of a link, for what attachment `from` sends or for all, means for routes; true if it
+    /// means anything.
+    pub(super) fn follow(&mut self, link: LinkId, from: Option<Attachment>, change: &Change) -> bool {
+        match change {
+            Change::Up => self.set_up(link, from, true),
+            Change::Down => self.set_up(link, from, false),
+            Change::Delay(delay) => self.set_delay(link, from, *delay),
+            Change::Rate(_)
+            | Change::Jitter(_)
+            | Change::Loss(_)
+            | Change::LossTo(..)
+            | Change::Corrupt(_)
+            | Change::Duplicate(_) => return false,
+        }
+        true
     }
 
     fn change(&mut self, link: LinkId, from: Option<Attachment>, apply: impl Fn(&mut Edge, &mut bool)) {

@@ -85,10 +85,10 @@ pub(super) struct Packet {
 }
 
 impl Sender {
-    pub(super) fn new(spare: bool, mut random: Stream) -> Self {
+    pub(super) fn new(spare: bool, slack: Duration, mut random: Stream) -> Self {
         let epoch = random.bits() as u32;
         Self {
-            rate: LinkRate::new(rate::Config::default(), random),
+            rate: LinkRate::new(rate::Config { slack, ..rate::Config::default() }, random),
             epoch,
             next: 0,
             credit: FIRST_CREDIT,

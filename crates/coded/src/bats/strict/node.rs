@@ -42,7 +42,7 @@ impl Mode for Strict {
     }
 
     fn sender(config: &Config, random: Stream) -> Sender {
-        Sender::new(config.idle_repair, random)
+        Sender::new(config.idle_repair, config.slack, random)
     }
 
     fn source(config: &Config, session: Session) -> Option<Way> {

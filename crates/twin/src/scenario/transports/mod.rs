@@ -8,6 +8,7 @@ use std::fmt;
 use super::decode::{check_name, did_you_mean, entries, one_or_list};
 use super::diagnostic::Diagnostic;
 use super::model::Layer;
+use super::programs::{kcptun_layer, sends_packets};
 use super::yaml::{Kind, Node};
 
 /// A transport that scenarios can name.
@@ -69,7 +70,7 @@ impl fmt::Display for Port {
     }
 }
 
-static PROTOCOLS: [Protocol; 16] = [
+static PROTOCOLS: [Protocol; 17] = [
     Protocol {
         name: "udp",
         offers: Ports(&[Port::Datagram]),
@@ -125,6 +126,13 @@ static PROTOCOLS: [Protocol; 16] = [
         needs: Port::Datagram,
         about: "the same with kcptun's parity, 3 packets for 10",
         layer: options::kcp_fec,
+    },
+    Protocol {
+        name: "kcptun",
+        offers: Ports(&[Port::Stream]),
+        needs: Port::Datagram,
+        about: "a stream through real kcptuns at both ends: live runs only; `kcp` and `kcp-fec` are its models",
+        layer: kcptun_layer,
     },
     Protocol {
         name: "quic",
@@ -184,12 +192,20 @@ static PROTOCOLS: [Protocol; 16] = [
     },
 ];
 
+/// In `over`, the host's own packets, for `ping`: no transport at all.
+const HOST: &str = "ip";
 /// More layers than this are a slip.
 const MOST_LAYERS: usize = 8;
 
 /// All transports, in the order in which to show them.
 pub fn protocols() -> Vec<Protocol> {
     PROTOCOLS.to_vec()
+}
+
+/// One transport with its options, as `over` writes it.
+pub fn layer(node: &Node) -> Result<Layer, Diagnostic> {
+    let mut layers = Variants::default().layers(node)?;
+    layers.pop().map(|named| named.layer).ok_or_else(|| node.error("expected a transport"))
 }
 
 /// Names given to transports with options, and to stacks.
@@ -211,6 +227,23 @@ pub(crate) struct Stack {
     pub(crate) layers: Vec<Layer>,
     /// What the application gets.
     pub(crate) offers: Ports,
+}
+
+impl Stack {
+    /// Whether an application can send what it offers: packets are sent by `ping` alone.
+    pub(crate) fn carries_something(&self, over: &Node, app: &Node) -> Result<(), Diagnostic> {
+        if self.offers != Ports(&[Port::Packet]) || sends_packets(app) {
+            return Ok(());
+        }
+        // Where `tunnel, udp` is written as one name, its top is at fault.
+        let top = self.layers.first().map_or(HOST, |layer| match layer {
+            Layer::Tunnel => "tunnel",
+            _ => "franc",
+        });
+        Err(over.error(format!(
+            "`over`: `{top}` offers packets, which no application but `ping` sends: put a transport such as `tcp-cubic` on top"
+        )))
+    }
 }
 
 impl Variants {
@@ -238,6 +271,9 @@ impl Variants {
 
     /// The stack that `over` names.
     pub(crate) fn stack(&self, node: &Node) -> Result<Stack, Diagnostic> {
+        if matches!(&node.kind, Kind::Scalar(name) if name == HOST) {
+            return Ok(Stack { protocol: HOST.to_owned(), layers: Vec::new(), offers: Ports(&[Port::Packet]) });
+        }
         let (mut layers, mut names) = (Vec::new(), Vec::new());
         for item in one_or_list(node) {
             layers.extend(self.layers(item)?);
@@ -252,12 +288,6 @@ impl Variants {
             return Err(node.error("`over`: expected a transport, found an empty list"));
         };
         let offers = top.protocol.offers;
-        if offers == Ports(&[Port::Packet]) {
-            return Err(node.error(format!(
-                "`over`: `{}` offers packets, which no application sends: put a transport such as `tcp-cubic` on top",
-                top.protocol.name
-            )));
-        }
         // The host's own datagrams are UDP's.
         let udp = (bottom.protocol.needs == Port::Datagram).then_some(Layer::Udp);
         let layers = layers.into_iter().map(|named| named.layer).chain(udp).collect();
@@ -313,6 +343,13 @@ fn check(layers: &[Named], node: &Node) -> Result<(), Diagnostic> {
             return Err(node.error(format!(
                 "`over`: `{}` ends at every node, so nothing can carry it inside: write it alone",
                 upper.name
+            )));
+        }
+        if matches!(pair[0].layer, Layer::Kcptun(_)) && !matches!(pair[1].layer, Layer::Udp) {
+            return Err(node.error(format!(
+                "`over`: `{}` is a program and uses the host's sockets, and `{}` is none of them: write it alone, or over \
+                 `[udp, tunnel, …]`",
+                upper.name, lower.name
             )));
         }
         if lower.offers.has(upper.needs) {

@@ -1,7 +1,6 @@
 //! The applications at both ends of a flow.
 
 use std::ops::Range;
-use std::rc::Rc;
 
 use hopcast_core::{Instant, Machine, Rate, Stream};
 
@@ -81,6 +80,9 @@ impl Parts<'_> {
                 };
                 (Box::new(sender), receivers)
             }
+            App::Program { program, .. } => {
+                return Err(format!("flow `{}`: {} is for live runs", self.flow.name, program.name()));
+            }
             App::ShortFlows { size, every, gaps, span } => {
                 let pace = Pace::every(*every).spread(*gaps, self.draws(0));
                 let sizes = Sizes { law: *size, random: self.draws(1) };
@@ -111,9 +113,9 @@ impl Parts<'_> {
     }
 
     fn streams(&self, contents: Contents, rate: Option<Rate>, source: Ends, span: &Span) -> Applications {
-        let (meter, transmissions) = (self.meters.of(0), Rc::default());
-        let sink = StreamSink::new(contents.clone(), meter.clone(), Rc::clone(&transmissions));
-        let source = StreamSource::new(source, self.schedule(span), contents, rate, meter, transmissions);
+        let meter = self.meters.of(0);
+        let sink = StreamSink::new(contents.clone(), meter.clone());
+        let source = StreamSource::new(source, self.schedule(span), contents, rate, meter);
         (Box::new(source), vec![Box::new(sink)])
     }
 

@@ -33,7 +33,7 @@ impl Parts<'_> {
             for (node, own, next) in self.tree.between() {
                 let random = self.random(node, depth).fork();
                 let relay = HopArq::relay(self.arq(config, depth), own, [before, next], random);
-                let foot = sites.udp(node, own.port())?;
+                let foot = sites.udp(node, own)?;
                 sites.stand(&self.scenario.nodes[node].name, node, Box::new(relay), foot);
                 before = own;
             }
@@ -42,6 +42,6 @@ impl Parts<'_> {
     }
 
     fn arq(&self, config: &Config, depth: usize) -> Config {
-        Config { datagram: self.room(depth), ..config.clone() }
+        Config { datagram: self.room(depth), slack: self.slack, ..config.clone() }
     }
 }

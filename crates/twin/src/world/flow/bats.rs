@@ -178,10 +178,14 @@ impl Parts<'_> {
             let (config, random) = (self.bats(config, 1), self.random(node, 1));
             let ends = (address, far.address);
             let edge = Node::edge(config, 1, address, ends, &neighbours, random);
-            let foot = sites.udp(node, address.port())?;
+            let foot = sites.udp(node, address)?;
             let edge = sites.stand(name, node, Box::new(edge), foot);
+            if sites.on_kernel(node) {
+                self.kernel_gateway(sites, node, tcp, source.remote, edge)?;
+                continue;
+            }
             let (tcp, port) = self.splice(sites, node, tcp, edge);
-            let foot = sites.transit(node);
+            let foot = sites.transit(node)?;
             let intercept = proxy::Intercept::new([source.local, source.remote]);
             let intercept = sites.stand(name, node, Box::new(intercept), foot);
             sites.plug(node, (tcp, port), intercept);
@@ -200,7 +204,7 @@ impl Parts<'_> {
                 let (left, right) = self.tree.neighbours(carrier);
                 let (config, random) = (self.bats(config, depth), self.random(node, depth).fork());
                 let relay = Node::relay(config, address, &left, &right, random);
-                let foot = sites.udp(node, address.port())?;
+                let foot = sites.udp(node, address)?;
                 sites.stand(&self.scenario.nodes[node].name, node, Box::new(relay), foot);
             }
         }
@@ -213,6 +217,7 @@ impl Parts<'_> {
     }
 
     fn bats(&self, config: &Config, depth: usize) -> Config {
-        Config { datagram: self.room(depth), split: self.flow.paths > 1, ..config.clone() }
+        let (datagram, split) = (self.room(depth), self.flow.paths > 1);
+        Config { datagram, split, slack: self.slack, ..config.clone() }
     }
 }

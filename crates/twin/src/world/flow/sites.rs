@@ -1,14 +1,13 @@
 //! Where the machines of a flow stand while it is built.
 
-use hopcast_coded::franc;
+use std::net::SocketAddr;
+
+use hopcast_core::plug::{TcpPlug, TunPlug};
 use hopcast_core::{Machine, Port, Slot};
-use hopcast_host::{BindError, Hook};
+use hopcast_host::BindError;
 
 use crate::scenario::model::{Flow, NodeId, Scenario};
-use crate::world::node::Builder;
-
-/// TCP's number among IP's protocols.
-const TCP: u8 = 6;
+use crate::world::node::{Builder, Ground, tcp_plug, tun_plug};
 
 /// The nodes of a world, and the machines that one flow has put on them so far.
 pub(super) struct Sites<'a> {
@@ -22,8 +21,8 @@ pub(super) struct Sites<'a> {
 /// What a machine is plugged into.
 #[derive(Clone, Copy)]
 pub(super) enum Foot {
-    /// This `Above` port of the node's host.
-    Host(u32),
+    /// This port of what the node stands on.
+    Ground(u32),
     /// A port of another machine of the node.
     Machine(Slot, Port),
 }
@@ -46,7 +45,7 @@ impl Sites<'_> {
     /// Plugs a port of a machine into a foot of the same node.
     pub(super) fn plug(&mut self, node: NodeId, end: (Slot, Port), foot: Foot) {
         match foot {
-            Foot::Host(above) => self.nodes[node].wire_to_host(above, end),
+            Foot::Ground(number) => self.nodes[node].wire_to_ground(number, end),
             Foot::Machine(slot, port) => self.nodes[node].assembly.wire((slot, port), end),
         }
     }
@@ -58,40 +57,58 @@ impl Sites<'_> {
         Foot::on(slot)
     }
 
-    /// Datagrams to a port of the node.
-    pub(super) fn udp(&mut self, node: NodeId, port: u16) -> Result<Foot, String> {
-        let above = self.nodes[node].next_above();
-        let bound = self.nodes[node].host.bind_udp(above, port);
-        self.bound(node, above, bound)
-    }
-
-    /// TCP's packets to ports of the node.
-    pub(super) fn tcp(&mut self, node: NodeId, ports: impl IntoIterator<Item = u16>) -> Result<Foot, String> {
-        let above = self.nodes[node].next_above();
-        for port in ports {
-            let bound = self.nodes[node].host.bind_protocol(above, TCP, Some(port));
-            self.bound(node, above, bound)?;
-        }
-        Ok(Foot::Host(above))
-    }
-
-    /// TCP's packets that the node would forward.
-    pub(super) fn transit(&mut self, node: NodeId) -> Foot {
-        let above = self.nodes[node].next_above();
-        self.nodes[node].host.hook(above, Hook::Protocol(TCP));
-        Foot::Host(above)
+    /// Datagrams to an address of the node.
+    pub(super) fn udp(&mut self, node: NodeId, local: SocketAddr) -> Result<Foot, String> {
+        let bound = self.nodes[node].ground.udp(local);
+        self.bound(node, bound)
     }
 
     /// FRANC's frames on an interface, whoever they are for.
     pub(super) fn frames(&mut self, node: NodeId, interface: u32) -> Result<Foot, String> {
-        let above = self.nodes[node].next_above();
-        let bound = self.nodes[node].host.bind_frames(above, interface, franc::ETHER_TYPE, true);
-        self.bound(node, above, bound)
+        let bound = self.nodes[node].ground.franc(interface);
+        self.bound(node, bound)
     }
 
-    fn bound(&self, node: NodeId, above: u32, bound: Result<(), BindError>) -> Result<Foot, String> {
-        bound.map_err(|error| self.error(node, &error))?;
-        Ok(Foot::Host(above))
+    /// TCP's packets to ports of the node, in virtual time.
+    pub(super) fn tcp(&mut self, node: NodeId, ports: impl IntoIterator<Item = u16>) -> Result<Foot, String> {
+        let Ground::Virtual(host) = &mut self.nodes[node].ground else {
+            return Err(self.error(node, &"packets of TCP are the kernel's own"));
+        };
+        let bound = host.tcp(ports);
+        self.bound(node, bound)
+    }
+
+    /// TCP's packets that the node would forward, in virtual time.
+    pub(super) fn transit(&mut self, node: NodeId) -> Result<Foot, String> {
+        let Ground::Virtual(host) = &mut self.nodes[node].ground else {
+            return Err(self.error(node, &"packets of TCP are the kernel's own"));
+        };
+        Ok(Foot::Ground(host.transit()))
+    }
+
+    /// The kernel's TCP.
+    pub(super) fn kernel_tcp(&mut self, node: NodeId, tcp: TcpPlug) -> Result<Foot, String> {
+        let Ground::Kernel(plugs) = &mut self.nodes[node].ground else {
+            return Err(self.error(node, &"in virtual time there is no kernel"));
+        };
+        Ok(Foot::Ground(tcp_plug(plugs, tcp)))
+    }
+
+    /// A TUN device of the kernel.
+    pub(super) fn tun(&mut self, node: NodeId, tun: TunPlug) -> Result<Foot, String> {
+        let Ground::Kernel(plugs) = &mut self.nodes[node].ground else {
+            return Err(self.error(node, &"in virtual time there is no kernel"));
+        };
+        Ok(Foot::Ground(tun_plug(plugs, tun)))
+    }
+
+    /// Whether machines stand on the kernel here.
+    pub(super) fn on_kernel(&self, node: NodeId) -> bool {
+        matches!(self.nodes[node].ground, Ground::Kernel(_))
+    }
+
+    fn bound(&self, node: NodeId, bound: Result<u32, BindError>) -> Result<Foot, String> {
+        bound.map(Foot::Ground).map_err(|error| self.error(node, &error))
     }
 
     /// One line on what cannot be built at a node.

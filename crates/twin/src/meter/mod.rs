@@ -1,13 +1,23 @@
 //! What is measured of a flow: one [`Meter`], shared by the application's two ends.
+//!
+//! In virtual time both ends hold the same meter. Live they are processes of their own: each has a meter that stands
+//! `apart`, and notes what only both together can judge; after the run the two are joined.
+
+mod apart;
+mod distribution;
+mod jitter;
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 
-use hdrhistogram::Histogram;
 use hopcast_core::{Duration, Instant};
 
+pub(crate) use self::apart::Half;
+use self::apart::Notes;
+pub(crate) use self::distribution::Distribution;
+pub(crate) use self::jitter::Jitter;
 use crate::app::FrameLog;
-use crate::results::{LatencyCurve, Quantiles};
 use crate::scenario::model::{Measure, Picture};
 
 /// A meter as the sending and the receiving application of a flow hold it. A run lives on one thread.
@@ -20,7 +30,7 @@ pub(crate) struct Meters(Vec<SharedMeter>);
 impl Meters {
     /// `count` meters for a run of `duration`.
     pub(crate) fn new(count: usize, measure: Measure, duration: Duration) -> Self {
-        Self((0..count).map(|_| Meter::shared(measure, duration)).collect())
+        Self((0..count).map(|_| Rc::new(RefCell::new(Meter::new(measure, duration)))).collect())
     }
 
     /// The meter of one receiver, by its place among them.
@@ -68,15 +78,19 @@ pub(crate) struct Meter {
     pub(crate) duplicate_units: u64,
     /// Units that arrived so late that there was no telling whether they had before.
     pub(crate) too_old_units: u64,
+    /// The ends of the blocks of a stream that are under way, and when each was first transmitted.
+    blocks: VecDeque<(u64, Instant)>,
+    /// What is noted for the other end, if that is another process.
+    notes: Option<Notes>,
     /// How many steps the time series has.
     steps: usize,
 }
 
 impl Meter {
     /// A meter for a run of `duration`.
-    pub(crate) fn shared(measure: Measure, duration: Duration) -> SharedMeter {
+    pub(crate) fn new(measure: Measure, duration: Duration) -> Self {
         let steps = (duration.as_nanos() / measure.interval.as_nanos().max(1)) as usize;
-        Rc::new(RefCell::new(Self {
+        Self {
             measure,
             payload_bytes: 0,
             step_bytes: Vec::new(),
@@ -94,8 +108,15 @@ impl Meter {
             damaged_units: 0,
             duplicate_units: 0,
             too_old_units: 0,
+            blocks: VecDeque::new(),
+            notes: None,
             steps,
-        }))
+        }
+    }
+
+    /// The other end's meter is in another process.
+    pub(crate) fn stand_apart(&mut self) {
+        self.notes.get_or_insert_default();
     }
 
     fn counts(&self, at: Instant) -> bool {
@@ -121,9 +142,13 @@ impl Meter {
         self.damaged_units += other.damaged_units;
         self.duplicate_units += other.duplicate_units;
         self.too_old_units += other.too_old_units;
-        let steps = self.step_bytes.len().max(other.step_bytes.len());
+        self.add_steps(&other.step_bytes);
+    }
+
+    fn add_steps(&mut self, other: &[u64]) {
+        let steps = self.step_bytes.len().max(other.len());
         self.step_bytes.resize(steps, 0);
-        self.step_bytes.iter_mut().zip(&other.step_bytes).for_each(|(sum, bytes)| *sum += bytes);
+        self.step_bytes.iter_mut().zip(other).for_each(|(sum, bytes)| *sum += bytes);
     }
 
     /// The application begins; only the first time counts.
@@ -150,7 +175,10 @@ impl Meter {
     pub(crate) fn frame_sent(&mut self, now: Instant, picture: Picture, deadline: Instant) {
         let counts = self.counts(now);
         self.unit_sent(now);
-        self.frames.get_or_insert_default().sent(now, picture, deadline, counts);
+        match &mut self.notes {
+            Some(notes) => notes.frame_sent(now, picture, deadline),
+            None => self.frames.get_or_insert_default().sent(now, picture, deadline, counts),
+        }
     }
 
     /// A frame that was sent at `sent` is complete.
@@ -158,7 +186,44 @@ impl Meter {
         let counts = self.counts(sent);
         self.unit_delivered(sent);
         self.latency(sent, now);
-        self.frames.get_or_insert_default().delivered(now, number, counts);
+        match &mut self.notes {
+            Some(notes) => notes.frame_delivered(sent, now, number),
+            None => self.frames.get_or_insert_default().delivered(now, number, counts),
+        }
+    }
+
+    /// The block of a stream that ends at `end` has been transmitted for the first time; `unit` says whether it is one.
+    pub(crate) fn block_sent(&mut self, end: u64, now: Instant, unit: bool) {
+        if unit {
+            self.unit_sent(now);
+        }
+        match &mut self.notes {
+            Some(notes) => notes.block_sent(end, now),
+            None => self.blocks.push_back((end, now)),
+        }
+    }
+
+    /// So many bytes of a stream have been received in order, `all` of them or not yet; `units` says whether its blocks
+    /// are units.
+    pub(crate) fn stream_received(&mut self, now: Instant, bytes: u64, units: bool, all: bool) {
+        if let Some(notes) = &mut self.notes {
+            return notes.received(now, bytes, units, all);
+        }
+        while let Some((_, sent)) = self.blocks.pop_front_if(|&mut (end, _)| end <= bytes) {
+            self.latency(sent, now);
+            if units {
+                self.unit_delivered(sent);
+            }
+        }
+    }
+
+    /// A file is complete, intact or not.
+    pub(crate) fn file_complete(&mut self, now: Instant, intact: bool) {
+        self.completed = Some(now);
+        self.hash_ok = Some(intact);
+        if let Some(started) = self.started.filter(|_| intact) {
+            self.unit_delivered(started);
+        }
     }
 
     /// Something that was sent at `sent` arrived now.
@@ -208,128 +273,5 @@ impl Meter {
             self.step_bytes.resize(step + 1, 0);
         }
         self.step_bytes[step] += bytes;
-    }
-}
-
-/// A distribution of times, kept whole to three significant digits.
-#[derive(Clone, Default)]
-pub(crate) struct Distribution {
-    /// Made when the first value comes: a flow that measures nothing costs nothing.
-    histogram: Option<Histogram<u64>>,
-    /// Exact, beside the histogram's rounded values.
-    sum_ns: u128,
-}
-
-impl Distribution {
-    fn record(&mut self, value: Duration) {
-        let histogram = self
-            .histogram
-            .get_or_insert_with(|| Histogram::new(3).expect("three digits are within its bounds"));
-        histogram.auto(true);
-        // It grows as needed, so that the one error there is, a value out of range, needs 584 years of latency.
-        let _ = histogram.record(value.as_nanos());
-        self.sum_ns += u128::from(value.as_nanos());
-    }
-
-    fn add(&mut self, other: &Self) {
-        let Some(added) = &other.histogram else { return };
-        match &mut self.histogram {
-            // Both have the same digits, and grow as needed.
-            Some(histogram) => {
-                histogram.auto(true);
-                let _ = histogram.add(added);
-            }
-            None => self.histogram = Some(added.clone()),
-        }
-        self.sum_ns += other.sum_ns;
-    }
-
-    pub(crate) fn quantiles(&self) -> Option<Quantiles> {
-        let histogram = self.histogram.as_ref()?;
-        let at = |quantile| histogram.value_at_quantile(quantile).min(histogram.max()) as f64 / 1e6;
-        Some(Quantiles {
-            mean: self.sum_ns as f64 / histogram.len() as f64 / 1e6,
-            p50: at(0.50),
-            p95: at(0.95),
-            p99: at(0.99),
-            p99_9: at(0.999),
-            max: histogram.max() as f64 / 1e6,
-        })
-    }
-
-    /// The cumulative distribution in at most `points` points, denser towards the tail.
-    pub(crate) fn curve(&self, flow: &str, kind: &str, points: usize) -> Option<LatencyCurve> {
-        let histogram = self.histogram.as_ref()?;
-        let shares =
-            (0..=points).map(|i| i as f64 / points as f64).chain([0.995, 0.998, 0.999, 0.9995, 0.9999]);
-        let mut shares: Vec<f64> = shares.collect();
-        shares.sort_by(f64::total_cmp);
-        let points = shares
-            .into_iter()
-            .map(|share| (histogram.value_at_quantile(share).min(histogram.max()) as f64 / 1e6, share))
-            .collect();
-        Some(LatencyCurve { flow: flow.to_owned(), kind: kind.to_owned(), points })
-    }
-}
-
-/// Interarrival jitter by RFC 3550, section 6.4.1: J += (|D| - J) / 16.
-#[derive(Clone, Default)]
-pub(crate) struct Jitter {
-    transit: Option<Duration>,
-    jitter_ns: f64,
-    samples: u64,
-}
-
-impl Jitter {
-    fn arrival(&mut self, transit: Duration) {
-        if let Some(before) = self.transit.replace(transit) {
-            self.jitter_ns += (transit.abs_diff(before).as_nanos() as f64 - self.jitter_ns) / 16.0;
-            self.samples += 1;
-        }
-    }
-
-    /// Beside that of another receiver: their mean, each by its number of samples.
-    fn add(&mut self, other: &Self) {
-        let samples = self.samples + other.samples;
-        let sum = self.jitter_ns * self.samples as f64 + other.jitter_ns * other.samples as f64;
-        self.jitter_ns = sum / samples.max(1) as f64;
-        self.samples = samples;
-    }
-
-    /// The estimate after the last arrival, in milliseconds.
-    pub(crate) fn millis(&self) -> Option<f64> {
-        (self.samples > 0).then_some(self.jitter_ns / 1e6)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn jitter_follows_the_formula_of_rfc_3550() {
-        let mut jitter = Jitter::default();
-        assert_eq!(jitter.millis(), None);
-        for millis in [10, 26, 10] {
-            jitter.arrival(Duration::from_millis(millis));
-        }
-        // J = 16/16 = 1, then 1 + (16 - 1)/16.
-        assert_eq!(jitter.millis(), Some(1.0 + 15.0 / 16.0));
-    }
-
-    #[test]
-    fn quantiles_come_from_the_whole_distribution() {
-        let mut distribution = Distribution::default();
-        assert_eq!(distribution.quantiles(), None);
-        for micros in 1..=1000 {
-            distribution.record(Duration::from_micros(micros));
-        }
-        let quantiles = distribution.quantiles().unwrap();
-        assert!((quantiles.mean - 0.5005).abs() < 1e-9);
-        for (found, expected) in
-            [(quantiles.p50, 0.5), (quantiles.p95, 0.95), (quantiles.p99_9, 0.999), (quantiles.max, 1.0)]
-        {
-            assert!((found / expected - 1.0).abs() < 2e-3, "{found} for {expected}");
-        }
     }
 }

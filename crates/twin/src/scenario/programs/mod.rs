@@ -1,0 +1,331 @@
+//! Real programs as workloads: what only a live run has.
+//!
+//! A flow whose `app` is a program says what the program shall do; `hopcast-live` knows how it is told. In virtual time
+//! there are no programs, and such a scenario is refused by the line of [`needs_live`].
+
+mod decode;
+mod exec;
+mod kcptun;
+
+use std::fmt;
+use std::sync::Arc;
+
+use hopcast_core::{Bytes, Duration, Instant, Rate};
+use hopcast_peers::tcp;
+
+use super::diagnostic::Diagnostic;
+use super::model::{Flow, Layer, NodeId, Scenario};
+use super::yaml::{Kind, Node};
+
+pub(crate) use decode::{PROGRAMS, program};
+pub(crate) use exec::execs;
+pub(crate) use kcptun::layer as kcptun_layer;
+pub use kcptun::{Crypt, Kcptun, Mode};
+
+/// What ping sends unless told otherwise (ping(8)).
+const PING_SIZE: u64 = 56;
+/// The payload of a full UDP datagram over IPv4 and an MTU of 1,500.
+const DATAGRAM_SIZE: u64 = 1472;
+
+/// A real program between two nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Program {
+    /// `iperf3`.
+    Iperf3(Load),
+    /// `iperf`, version 2.
+    Iperf2(Load),
+    /// `nuttcp`.
+    Nuttcp(Load),
+    /// `ping`.
+    Ping(Ping),
+    /// `ffmpeg`: a generated test picture.
+    Ffmpeg(Picture),
+    /// A plain copy through `socat` or `nc`.
+    Copy(Copy),
+}
+
+/// What a program for measuring throughput sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Of payload, of all connections together; `None` for as much as TCP takes.
+    pub rate: Option<Rate>,
+    /// Of each datagram's payload, or of each write to a stream; `None` for the program's own choice there.
+    pub size: Option<Bytes>,
+    /// How many connections at once.
+    pub parallel: u32,
+    /// Whether the payload goes from `to` to `from`.
+    pub reverse: bool,
+    /// What else the client is told, as on its command line.
+    pub arguments: Vec<String>,
+}
+
+/// What ping sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ping {
+    /// Payload of each request.
+    pub size: Bytes,
+    /// The time from one request to the next.
+    pub every: Duration,
+    /// What else it is told, as on its command line.
+    pub arguments: Vec<String>,
+}
+
+/// A test picture and how it is coded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Picture {
+    /// Of the coded picture.
+    pub rate: Rate,
+    /// In pixels.
+    pub width: u32,
+    /// In pixels.
+    pub height: u32,
+    /// Frames a second.
+    pub fps: u32,
+    /// Frames from one I-frame to the next.
+    pub gop: u32,
+    /// How long after it was sent a frame must be there.
+    pub deadline: Duration,
+    /// Payload of each datagram, where it goes over datagrams.
+    pub size: Bytes,
+}
+
+/// A file that is copied.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Copy {
+    /// What is copied, read when the scenario was.
+    pub contents: Arc<[u8]>,
+    /// By which program.
+    pub with: CopyProgram,
+}
+
+/// What copies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CopyProgram {
+    /// `socat`.
+    #[default]
+    Socat,
+    /// `nc`.
+    Nc,
+}
+
+/// The sockets through which a flow's program reaches the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Socket {
+    /// ICMP, straight on packets.
+    Icmp,
+    /// UDP of the host.
+    Udp,
+    /// TCP of the host.
+    Tcp {
+        /// By the kernel's name; `None` for the host's own choice.
+        congestion: Option<&'static str>,
+    },
+}
+
+impl Flow {
+    /// The sockets that a program would use as this flow's application; `None` if the top of the stack is none of the
+    /// host's.
+    pub fn socket(&self) -> Option<Socket> {
+        socket(&self.over)
+    }
+
+    /// The settings of kcptun, if the flow goes through it.
+    pub fn kcptun(&self) -> Option<&Kcptun> {
+        match self.over.first() {
+            Some(Layer::Kcptun(config)) => Some(config),
+            _ => None,
+        }
+    }
+}
+
+fn socket(layers: &[Layer]) -> Option<Socket> {
+    match layers.first() {
+        // No layers at all are the host itself.
+        None | Some(Layer::Tunnel | Layer::Franc(_)) => Some(Socket::Icmp),
+        Some(Layer::Udp) => Some(Socket::Udp),
+        Some(Layer::Kcptun(_)) => Some(Socket::Tcp { congestion: None }),
+        Some(Layer::Tcp(config)) => Some(Socket::Tcp {
+            congestion: Some(match config.congestion {
+                tcp::Congestion::Cubic => "cubic",
+                tcp::Congestion::Bbr => "bbr",
+                tcp::Congestion::Reno => "reno",
+                tcp::Congestion::Vegas => "vegas",
+            }),
+        }),
+        _ => None,
+    }
+}
+
+impl Program {
+    /// Its name in `app`.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Iperf3(_) => "iperf3",
+            Self::Iperf2(_) => "iperf2",
+            Self::Nuttcp(_) => "nuttcp",
+            Self::Ping(_) => "ping",
+            Self::Ffmpeg(_) => "ffmpeg",
+            Self::Copy(_) => "copy",
+        }
+    }
+
+    /// The payload of its datagrams; `None` on a stream.
+    pub(crate) fn datagram(&self, on: Option<Socket>) -> Option<u64> {
+        match self {
+            Self::Ping(ping) => Some(ping.size.get()),
+            Self::Iperf3(load) | Self::Iperf2(load) | Self::Nuttcp(load) if on == Some(Socket::Udp) => {
+                Some(load.datagram().get())
+            }
+            Self::Ffmpeg(picture) if on == Some(Socket::Udp) => Some(picture.size.get()),
+            Self::Iperf3(_) | Self::Iperf2(_) | Self::Nuttcp(_) | Self::Ffmpeg(_) | Self::Copy(_) => None,
+        }
+    }
+
+    /// What it puts before the payload where the stack puts nothing, in bytes.
+    pub(crate) const fn headers(&self, ipv6: bool) -> u64 {
+        match self {
+            // IP's header, and ICMP's (RFC 792, RFC 4443).
+            Self::Ping(_) => (if ipv6 { 40 } else { 20 }) + 8,
+            Self::Iperf3(_) | Self::Iperf2(_) | Self::Nuttcp(_) | Self::Ffmpeg(_) | Self::Copy(_) => 0,
+        }
+    }
+}
+
+impl Load {
+    /// The payload of a datagram.
+    pub fn datagram(&self) -> Bytes {
+        self.size.unwrap_or(Bytes::new(DATAGRAM_SIZE))
+    }
+}
+
+/// A command at a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exec {
+    /// What messages and files of its output are called by.
+    pub name: String,
+    /// Where.
+    pub at: NodeId,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// When it is started.
+    pub start: Instant,
+    /// When it is stopped, if it has not ended by itself; `None` at the end of the run.
+    pub stop: Option<Instant>,
+    /// By which signal.
+    pub stop_with: Signal,
+    /// The exit status that it must have; `None` for any.
+    pub expect: Option<u8>,
+}
+
+/// A signal that ends a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Signal {
+    /// As Ctrl-C does.
+    #[default]
+    Int,
+    /// The polite one.
+    Term,
+    /// As if its terminal had gone.
+    Hup,
+    /// At once, and it cannot object.
+    Kill,
+}
+
+/// What in a scenario needs a live run, and where it stands.
+///
+/// A comment that moves it to another line makes no other run: as [`Debug`] it says nothing.
+#[derive(Clone, Default)]
+pub struct LiveOnly(Option<Arc<str>>);
+
+impl LiveOnly {
+    /// The first of all that needs one.
+    pub(crate) fn first(found: Vec<Option<Diagnostic>>) -> Self {
+        Self(found.into_iter().flatten().next().map(|diagnostic| diagnostic.to_string().into()))
+    }
+}
+
+impl fmt::Debug for LiveOnly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LiveOnly")
+    }
+}
+
+/// Why an `app` needs a live run, if it does.
+pub(crate) fn live_app(node: &Node) -> Option<Diagnostic> {
+    let like = match word(node)? {
+        name @ ("iperf3" | "iperf2" | "nuttcp") => (name, "`bulk` and `cbr` are its like"),
+        "ping" => ("ping", "`messages` is its like"),
+        "ffmpeg" => ("ffmpeg", "`video` is its like"),
+        "copy" => ("copy", "`file` is its like"),
+        _ => return None,
+    };
+    let (name, like) = like;
+    Some(node.error(format!(
+        "`{name}` is a real program: it runs with --live only; {like} in virtual time"
+    )))
+}
+
+/// Why a stack needs a live run, if it does.
+pub(crate) fn live_stack(node: &Node, layers: &[Layer]) -> Option<Diagnostic> {
+    let kcptun = layers.iter().any(|layer| matches!(layer, Layer::Kcptun(_)));
+    kcptun.then(|| {
+        node.error("`kcptun` is a real program: it runs with --live only; `kcp` and `kcp-fec` are its models in virtual time")
+    })
+}
+
+/// Whether an `app` sends packets, as no other application does.
+pub(crate) fn sends_packets(node: &Node) -> bool {
+    word(node) == Some("ping")
+}
+
+/// The word of `word` or `{ word: options }`.
+fn word(node: &Node) -> Option<&str> {
+    match &node.kind {
+        Kind::Scalar(word) => Some(word),
+        Kind::Map(entries) => entries.first().map(|entry| &*entry.key),
+        Kind::List(_) => None,
+    }
+}
+
+/// Why `scenario` runs with `--live` only, in one line with the place in the file; `None` if it runs in virtual time too.
+pub fn needs_live(scenario: &Scenario) -> Option<&str> {
+    scenario.live_only.0.as_deref()
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Iperf3(load) | Self::Iperf2(load) | Self::Nuttcp(load) => {
+                write!(f, "{}{load}", self.name())
+            }
+            Self::Ping(Ping { size, every, .. }) => write!(f, "ping of {size} every {every}"),
+            Self::Ffmpeg(Picture { rate, width, height, fps, gop, deadline, .. }) => write!(
+                f,
+                "ffmpeg, {width}x{height} at {fps} frames a second, {rate}, GOP of {gop}, deadline {deadline}"
+            ),
+            Self::Copy(Copy { contents, with }) => {
+                let with = match with {
+                    CopyProgram::Socat => "socat",
+                    CopyProgram::Nc => "nc",
+                };
+                write!(f, "a file of {} bytes through {with}", contents.len())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.rate {
+            Some(rate) => write!(f, ", {rate}")?,
+            None => f.write_str(", as much as goes")?,
+        }
+        if let Some(size) = self.size {
+            write!(f, ", {size} each")?;
+        }
+        if self.parallel > 1 {
+            write!(f, ", {} at once", self.parallel)?;
+        }
+        if self.reverse { f.write_str(", back to its sender") } else { Ok(()) }
+    }
+}
