@@ -2,7 +2,30 @@
 
 use std::sync::Arc;
 
+use hopcast_node::runtime::Stop;
 use hopcast_twin::Monitor;
+
+/// Makes Ctrl-C end a live run: what it has set up is removed, and that is waited for.
+pub(crate) fn cancels_live(monitor: &Arc<Monitor>) {
+    let monitor = Arc::clone(monitor);
+    let _ = ctrlc::set_handler(move || {
+        monitor.cancel();
+        eprintln!("\ninterrupted: removing the network, and writing what is finished");
+    });
+}
+
+/// Makes Ctrl-C mean nothing.
+pub(crate) fn is_ignored() {
+    let _ = ctrlc::set_handler(|| ());
+}
+
+/// What Ctrl-C pulls.
+pub(crate) fn stops() -> Result<Stop, String> {
+    let stop = Stop::new().map_err(|error| error.to_string())?;
+    let pulled = stop.clone();
+    ctrlc::set_handler(move || pulled.pull()).map_err(|error| error.to_string())?;
+    Ok(stop)
+}
 
 /// Makes Ctrl-C cancel `monitor`.
 pub(crate) fn cancels(monitor: &Arc<Monitor>) {

@@ -60,6 +60,17 @@ enum Command {
     },
     /// List the studies
     Studies,
+    /// Carry traffic between sites: the daemon, and what one asks it
+    Node {
+        #[command(flatten)]
+        options: command::node::NodeOptions,
+    },
+    /// Say what this machine can do of live runs and nodes, and how to get the rest
+    Doctor {
+        /// Remove what runs that were killed have left behind
+        #[arg(long)]
+        clean: bool,
+    },
     /// List the protocols that a scenario can name
     Protocols,
     /// Write a run's report again; given two runs, compare them; given the shards of one, join them
@@ -99,8 +110,11 @@ struct RunOptions {
     /// Capture the interfaces of these nodes into the run directory, or of `all`
     #[arg(long, value_name = "NODES", value_delimiter = ',')]
     capture: Vec<String>,
+    /// Run on this machine's kernel, in namespaces, and not in virtual time
+    #[arg(long)]
+    live: bool,
     /// How many runs at once [default: one for each core]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "live")]
     threads: Option<std::num::NonZeroUsize>,
 }
 
@@ -159,6 +173,8 @@ fn main() -> ExitCode {
         Command::Schema => output::write(hopcast_twin::scenario::SCHEMA),
         Command::Study { name, options } => command::study::study(&name, &options),
         Command::Studies => command::study::list(),
+        Command::Node { options } => command::node::node(&options),
+        Command::Doctor { clean } => command::doctor::doctor(clean),
         Command::Protocols => command::protocols::list(),
         Command::Report { dirs, out, format, choice } => {
             command::report::report(&dirs, out.as_deref(), format, &choice)

@@ -31,6 +31,9 @@ pub struct TcpPlug {
     /// Whether a connection opened from an address that is not the host's really comes from there (`IP_TRANSPARENT`, and
     /// the answers are diverted to the socket). Otherwise such a connection is opened from an address of the host.
     pub spoof: bool,
+    /// Whether the connections that it opens are like any program's of the host, so that a proxy's [`Accept::FromHere`] may
+    /// take them over. Those that a proxy opens itself must not be.
+    pub like_any_program: bool,
 }
 
 /// Which connections a stream port accepts. The machine hears of a connection as from `remote` to `local`, where `local` is

@@ -1,1 +1,12 @@
 //! Scenarios on the kernel: namespaces, links over TAP, real programs.
+
+pub mod doctor;
+pub mod emulator;
+pub mod lab;
+pub mod layout;
+pub mod leftovers;
+pub mod network;
+pub mod privileges;
+pub mod programs;
+pub mod run;
+pub mod worker;

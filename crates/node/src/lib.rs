@@ -1,6 +1,14 @@
 //! Machines on a real host, and the daemon that runs them.
 
 mod clock;
+pub mod config;
+pub mod daemon;
+mod hello;
+pub mod logging;
+mod metrics;
 pub mod runtime;
+pub mod status;
+#[doc(hidden)]
+pub mod testing;
 
 pub use clock::Clock;

@@ -3,6 +3,8 @@
 use hopcast_twin::results::{Mean, Summary};
 
 use crate::figure::{figure, telling_interval};
+use crate::grid::whose;
+use crate::live;
 use crate::number::{number, plain};
 use crate::study::{Study, value};
 
@@ -17,7 +19,19 @@ pub(crate) fn findings(study: &Study<'_>) -> Vec<String> {
         let more = plain((study.groups.len() - FINDINGS) as f64);
         findings.push(format!("There are {more} more flows: see the summary."));
     }
+    findings.extend(
+        live::rivals_ahead(study).filter(|_| study.document.runs.iter().any(|run| run.live.is_some())),
+    );
+    findings.extend(live::machine(study.document).into_iter().map(sentence));
+    findings.extend(live::reasons(study).into_iter().map(sentence));
     findings
+}
+
+/// A note as a sentence.
+fn sentence(note: String) -> String {
+    let mut letters = note.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str().trim_end_matches('.'))
 }
 
 /// A row's line and goodput.
@@ -127,15 +141,16 @@ fn against_published<'d>(study: &Study<'d>, group: usize) -> String {
     let Some((farthest, row)) = ratios.iter().max_by(|a, b| far(a).total_cmp(&far(b))) else {
         return String::new();
     };
-    let within = ratios.iter().filter(|(ratio, _)| (ratio - 1.0).abs() <= 0.05).count();
+    let share = if study.document.beside.is_some() { 10 } else { 5 };
+    let within = ratios.iter().filter(|(ratio, _)| (ratio - 1.0).abs() <= f64::from(share) / 100.0).count();
     let case = study.varying.iter().map(|path| value(&row.parameters, path)).collect::<Vec<_>>().join(", ");
     let case = if case.is_empty() { String::new() } else { format!(" ({case})") };
-    let count = ratios.len();
+    let (count, whose) = (ratios.len(), whose(study.document).0);
     let met = match (within == count, count) {
-        (true, 1) => "The published figure is met within 5 %".to_owned(),
-        (true, _) => format!("All {count} published figures of 1 Mbit/s or more are met within 5 %"),
+        (true, 1) => format!("The {whose} figure is met within {share} %"),
+        (true, _) => format!("All {count} {whose} figures of 1 Mbit/s or more are met within {share} %"),
         (false, _) => {
-            format!("Of {count} published figures of 1 Mbit/s or more, {within} are met within 5 %")
+            format!("Of {count} {whose} figures of 1 Mbit/s or more, {within} are met within {share} %")
         }
     };
     format!(" {met}; the farthest from its figure is {} times it{case}.", number(*farthest))

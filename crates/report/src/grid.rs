@@ -1,6 +1,6 @@
 //! The summary in rows and columns, as the terminal and the page both show it.
 
-use hopcast_twin::results::{Mean, Summary};
+use hopcast_twin::results::{Document, Mean, Summary};
 
 use crate::figure::{Better, MEASURES, Measure, figure, measure_of, repeats, telling_interval};
 use crate::number;
@@ -24,6 +24,8 @@ pub(crate) struct Column {
     /// Where space is short, the highest goes first; 0 stays.
     pub(crate) rank: u8,
     pub(crate) numeric: bool,
+    /// Whether the unit goes on with the heading.
+    pub(crate) plain_unit: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -84,11 +86,11 @@ impl Grid {
             mark_best(&mut cells, &groups, measure.better);
             add(Column::number(measure.title, measure.title.into(), measure.unit, measure.rank), cells);
             if let Some(at) = published.iter().position(|name| name == measure.name) {
-                beside_published(summary, &published.remove(at), &mut add);
+                beside_published(study.document, &published.remove(at), &mut add);
             }
         }
         for name in published {
-            beside_published(summary, &name, &mut add);
+            beside_published(study.document, &name, &mut add);
         }
 
         let mut columns_of_cells: Vec<_> = cells.into_iter().map(Vec::into_iter).collect();
@@ -122,12 +124,18 @@ impl Grid {
 }
 
 impl Column {
+    /// The unit as it stands in the heading.
+    pub(crate) fn unit(&self) -> String {
+        if self.unit.is_empty() || self.plain_unit { self.unit.clone() } else { format!("[{}]", self.unit) }
+    }
+
     fn text(title: &str) -> Self {
-        Self { title: title.into(), name: title.into(), unit: String::new(), rank: 0, numeric: false }
+        Self { numeric: false, ..Self::number(title, title.into(), "", 0) }
     }
 
     fn number(title: &str, name: String, unit: &str, rank: u8) -> Self {
-        Self { title: title.into(), name, unit: unit.into(), rank, numeric: true }
+        let (title, unit) = (title.into(), unit.into());
+        Self { title, name, unit, rank, numeric: true, plain_unit: false }
     }
 }
 
@@ -174,7 +182,9 @@ fn intact(share: Mean) -> String {
 
 /// Adds what was published of a figure, and how many times that ours is. They stand right behind ours, so that their
 /// headings need not say of what they are.
-fn beside_published(summary: &[Summary], name: &str, add: &mut impl FnMut(Column, Vec<Cell>)) {
+fn beside_published(document: &Document, name: &str, add: &mut impl FnMut(Column, Vec<Cell>)) {
+    let summary = document.summary.as_slice();
+    let (whose, ours) = whose(document);
     let measure = measure_of(name);
     let (scale, unit) = measure.map_or((1.0, ""), |measure| (measure.scale, measure.unit));
     let goodput = name == "goodput_mbps";
@@ -189,13 +199,22 @@ fn beside_published(summary: &[Summary], name: &str, add: &mut impl FnMut(Column
 
     let published = |row: &Summary| row.published.get(name).copied();
     let cells = summary.iter().map(|row| Cell::number(unit, published(row).map(|v| v * scale)));
-    add(Column::number(&title("published"), format!("published{of}"), unit, ranks.0), cells.collect());
+    add(Column::number(&title(whose), format!("{whose}{of}"), unit, ranks.0), cells.collect());
     let ratio = |row: &Summary| {
         let ours = figure(row, name)?.mean;
         published(row).filter(|published| *published != 0.0).map(|published| ours / published)
     };
     let cells = summary.iter().map(|row| Cell::number("", ratio(row))).collect();
-    add(Column::number(&title("ours ÷"), format!("ours ÷ published{of}"), "published", ranks.1), cells);
+    let name = format!("{ours} ÷ {whose}{of}");
+    add(
+        Column { plain_unit: true, ..Column::number(&title(&format!("{ours} ÷")), name, whose, ranks.1) },
+        cells,
+    );
+}
+
+/// Whose figures stand beside ours, and what ours are called there.
+pub(crate) fn whose(document: &Document) -> (&str, &'static str) {
+    document.beside.as_deref().map_or(("published", "ours"), |beside| (beside, "live"))
 }
 
 /// The rank of published figures other than goodput.

@@ -220,9 +220,10 @@ fn table(study: &Study<'_>) -> String {
     let mut out = String::from(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Summary\"><table class=\"sortable\">\n<thead><tr>",
     );
-    for Column { title, unit, numeric, .. } in &grid.columns {
+    for column in &grid.columns {
+        let Column { title, numeric, .. } = column;
         let class = if *numeric { " class=\"number\"" } else { "" };
-        let unit = if unit.is_empty() || unit == "published" { unit.clone() } else { format!("[{unit}]") };
+        let unit = column.unit();
         let _ =
             write!(out, "<th scope=\"col\"{class}>{}<br><span>{}</span></th>", escape(title), escape(&unit));
     }

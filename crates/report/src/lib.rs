@@ -26,6 +26,7 @@ mod finding;
 mod grid;
 pub mod html;
 pub mod iperf3;
+mod live;
 mod number;
 #[cfg(feature = "parquet")]
 mod parquet_files;

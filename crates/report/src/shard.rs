@@ -117,7 +117,7 @@ fn joined(shards: Vec<RunDirectory>) -> RunDirectory {
     for row in &mut summary {
         row.published = figures.get(&key(row)).map(|figures| (*figures).clone()).unwrap_or_default();
     }
-    let document = Document { scenario, runs, summary, interrupted: false };
+    let document = Document { scenario, runs, summary, ..Document::default() };
     RunDirectory { document, topology, manifest }
 }
 

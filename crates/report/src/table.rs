@@ -5,6 +5,7 @@ use hopcast_twin::results::Document;
 
 use crate::align::{BEST, PLAIN, Padding, align};
 use crate::grid::{Cell, Column, Grid, PUBLISHED_ASIDE, Row};
+use crate::live;
 use crate::study::Study;
 
 /// How to print a table.
@@ -22,9 +23,12 @@ pub fn render(document: &Document, options: TableOptions) -> String {
     if document.summary.is_empty() {
         return format!("no results{}\n", if document.interrupted { ": interrupted" } else { "" });
     }
-    let grid = Grid::new(&Study::new(document));
+    let study = Study::new(document);
+    let grid = Grid::new(&study);
     let (text, shown) = fit(&grid, options.width);
-    let notes = notes(document, &grid, &shown);
+    let mut notes = notes(document, &grid, &shown);
+    notes.extend(live::machine(document));
+    notes.extend(live::reasons(&study));
     let mut out = text;
     out.push('\n');
     for note in notes {
@@ -125,8 +129,8 @@ fn lay_out(grid: &Grid, shown: &Shown, name_length: usize) -> String {
     table.set_content_arrangement(ContentArrangement::Disabled);
     table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')));
     table.set_header(columns.iter().map(|column| {
-        let Column { title, unit, numeric, .. } = &grid.columns[*column];
-        let unit = if unit.is_empty() || unit == "published" { unit.clone() } else { format!("[{unit}]") };
+        let Column { title, numeric, .. } = &grid.columns[*column];
+        let unit = grid.columns[*column].unit();
         let length = if *numeric { usize::MAX } else { name_length };
         format!("{}\n{unit}", clip(title, length))
     }));

@@ -54,18 +54,46 @@ pub struct Gathered {
     pub sites: Vec<SiteReport>,
     /// For each link, in the order of the scenario.
     pub links: Vec<ObservedLink>,
+    /// What real programs have measured.
+    pub programs: Vec<ProgramFound>,
     /// How the machine kept up.
     pub live: Live,
+}
+
+/// What the real program of a flow has measured.
+pub struct ProgramFound {
+    /// Which flow.
+    pub flow: model::FlowId,
+    /// Its figures, but for those that need to know the network.
+    pub figures: Figures,
+    /// Goodput in Mbit/s in each step of the time series.
+    pub series: Vec<f64>,
+    /// Its latency distributions.
+    pub latency: Vec<LatencyCurve>,
+    /// What has no place among the figures.
+    pub counters: BTreeMap<String, u64>,
 }
 
 impl Gathered {
     /// The part of the document of one repeat of `case`.
     pub fn collect(self, case: &Case, repeat: u64, bounds: &Bounds) -> Run {
         let scenario = &case.scenario;
-        let Self { sites, links, live } = self;
+        let Self { sites, links, programs, live } = self;
         let flows = (0..scenario.flows.len()).map(|number| joined(scenario, number, &sites)).collect();
         let observed = Observed { flows, links, hosts: BTreeMap::new() };
-        Run { live: Some(live), ..collect(case, repeat, bounds, observed) }
+        let mut run = Run { live: Some(live), ..collect(case, repeat, bounds, observed) };
+        for ProgramFound { flow: number, mut figures, series, latency, counters } in programs {
+            let bound = bounds.of_flow(scenario, number).first().copied().flatten();
+            let share = |goodput: f64| bound.filter(|&bound| bound > 0.0).map(|bound| goodput * 1e6 / bound);
+            figures.min_cut_fraction = figures.goodput_mbps.and_then(share);
+            let flow = &mut run.flows[number];
+            flow.receivers = vec![Receiver { node: flow.to.clone(), figures: figures.clone() }];
+            flow.figures = figures;
+            flow.counters.extend(counters);
+            run.series.flows[number].1 = series;
+            run.latency.extend(latency);
+        }
+        run
     }
 }
 
@@ -210,6 +238,7 @@ fn flow(
         protocol: spec.protocol.clone(),
         from: scenario.nodes[spec.from].name.clone(),
         to,
+        coded: spec.is_coded(),
         figures: total,
         counters,
         receivers,

@@ -37,6 +37,8 @@ impl Monitor {
     }
 
     pub(crate) fn begin(&self, runs: usize, virtual_ns: u64) {
+        self.done.store(0, Ordering::Relaxed);
+        self.simulated_ns.store(0, Ordering::Relaxed);
         self.total.store(runs, Ordering::Relaxed);
         self.total_ns.store(virtual_ns, Ordering::Relaxed);
     }

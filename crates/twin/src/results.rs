@@ -19,6 +19,12 @@ pub struct Document {
     /// True if the runs were cut short; what is here is whole, but not all that was asked for.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
+    /// Whose figures stand in `published`, if they are not published ones: `virtual time`, beside those of live runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
+    /// What there is to be said of a transport, by its name in tables: why its figures are what they are.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub notes: BTreeMap<String, String>,
 }
 
 /// Each swept path with its value as it is written in the file, in the order of the sweep.
@@ -87,6 +93,9 @@ pub struct Flow {
     pub from: String,
     /// The receiving node; several are joined with a comma.
     pub to: String,
+    /// Whether a coded transport takes part in its stack; the others are what those are measured against.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub coded: bool,
     /// Figures over all receivers: goodput is the mean, latency and the rest are of all together.
     #[serde(flatten)]
     pub figures: Figures,
@@ -199,6 +208,9 @@ pub struct Summary {
     pub flow: String,
     /// The transport, stack or variant.
     pub protocol: String,
+    /// Whether a coded transport takes part in it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub coded: bool,
     /// The mean of each figure over the repeats that have it (its `n` says how many), by the name it has in [`Figures`] (`latency_ms.p99` and so on), in the
     /// order of that type.
     #[serde(flatten)]

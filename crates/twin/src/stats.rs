@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::results::{Figures, Flow, Mean, Parameters, Run, Summary};
+use crate::results::{Document, Figures, Flow, Mean, Parameters, Run, Summary};
 use crate::scenario::model::Published;
 
 /// The mean of `values` with its 95 % confidence interval (Student t); `None` if there are none.
@@ -64,12 +64,34 @@ pub fn summarise(runs: &[Run], published: &[Published]) -> Vec<Summary> {
                 parameters: parameters.clone(),
                 flow: flow.name.clone(),
                 protocol: flow.protocol.clone(),
+                coded: flow.coded,
                 figures: means(&values),
                 invalid_runs: invalid,
                 published: published_for(parameters, &flow.name, published),
             }
         })
         .collect()
+}
+
+/// The figures that are put beside others.
+const BESIDE: [&str; 4] = ["goodput_mbps", "reliability", "latency_ms.p50", "round_trip_ms.p50"];
+
+impl Document {
+    /// Puts the means of another document, which are called `whose`, beside those of this one, where case and flow agree.
+    pub fn put_beside(&mut self, other: &Self, whose: &str) {
+        self.beside = Some(whose.to_owned());
+        for row in &mut self.summary {
+            let same = |other: &&Summary| other.parameters == row.parameters && other.flow == row.flow;
+            let figures = other.summary.iter().find(same).map(|other| &other.figures);
+            let mean = |name: &&str| {
+                let mut parts = name.split('.');
+                let first = figures?.get(parts.next()?)?;
+                let figure = parts.try_fold(first, |at, part| at.get(part))?;
+                Some(((*name).to_owned(), figure.get("mean")?.as_f64()?))
+            };
+            row.published = BESIDE.iter().filter_map(mean).collect();
+        }
+    }
 }
 
 /// The mean of each figure over the objects in `values`, nested as they are. Figures that none of them has stay

@@ -1,8 +1,11 @@
 //! The commands, one a file.
 
 pub(crate) mod check;
+pub(crate) mod doctor;
 pub(crate) mod export;
+pub(crate) mod node;
 pub(crate) mod protocols;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod study;
+pub(crate) mod worker;

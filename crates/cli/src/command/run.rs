@@ -1,13 +1,18 @@
 //! `hopcast run`: a scenario in, a table and a run directory out.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use hopcast_live::privileges::{self, Capable};
+use hopcast_live::run::Kernel;
 use hopcast_report::{Shard, Topology, TopologyLink, TopologyNode, write_run_directory};
-use hopcast_twin::scenario::{self, model, model::Plan};
-use hopcast_twin::{Identities, Jobs, Journal, Monitor, Part, run_jobs};
+use hopcast_twin::results::Document;
+use hopcast_twin::scenario;
+use hopcast_twin::scenario::model::{self, Plan, World};
+use hopcast_twin::{Identities, Jobs, Journal, Monitor, Part, Stage, VirtualTime, run_jobs_on};
 
 use crate::manifest::{self, VERSION};
 use crate::output::{self, RunDirectory};
@@ -28,23 +33,29 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
     let runs = part.runs(plan.cases.len() as u64 * plan.repeats);
     check(&plan, runs, options)?;
     let name = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or("run");
+    let world = if options.live { World::Live } else { plan.world };
+    if world == World::Virtual {
+        // Before anything is written.
+        let needs = plan.cases.iter().find_map(|case| scenario::needs_live(&case.scenario));
+        needs.map_or(Ok(()), |why| Err(Failure::input(why)))?;
+    } else if let Some(code) = become_capable()? {
+        return Err(Failure { message: String::new(), code });
+    }
     let dir = RunDirectory::take(options.out.as_deref(), name)?;
 
     let monitor = Arc::new(Monitor::default());
-    interrupt::cancels(&monitor);
-    let threads = options.threads.or_else(|| std::thread::available_parallelism().ok());
-    let threads = threads.map_or(1, |threads| threads.get());
-    let captured = |case: &model::Case| case.scenario.capture != model::Capture::Nothing;
-    let captures = if plan.cases.iter().any(captured) { Some(dir.captures()?) } else { None };
-    // What is captured is run: a capture is no part of what the journal keeps.
-    let journal = match captures {
-        Some(_) => None,
-        None => Some(open_journal(&dir, &plan, options.fresh)?),
-    };
+    let jobs = Execution { file, overrides: &overrides, options, part, monitor: &monitor };
+    match world {
+        World::Virtual => interrupt::cancels(&monitor),
+        World::Live | World::Both => interrupt::cancels_live(&monitor),
+    }
     #[allow(clippy::disallowed_methods)] // a person waits: the manifest says how long
     let began = Instant::now();
-    let jobs = Jobs { threads, part, captures: captures.as_deref(), journal: journal.as_ref() };
-    let result = progress::shown_while(&monitor, || run_jobs(&plan, &jobs, &monitor));
+    let result = match world {
+        World::Virtual => jobs.run(&plan, &dir, false),
+        World::Live => jobs.run(&plan, &dir, true),
+        World::Both => jobs.both(&plan, &dir, &text),
+    };
     let document = match result {
         Ok(document) if document.runs.is_empty() && document.interrupted => {
             dir.give_up();
@@ -52,20 +63,13 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
             return Err(Failure { message, code: 130 });
         }
         Ok(document) => document,
-        Err(error) => {
+        Err(failure) => {
             dir.give_up();
-            return Err(Failure::run(error));
+            return Err(failure);
         }
     };
-    if let Some(journal) = journal {
-        close_journal(journal, &plan, document.interrupted)?;
-    }
-
-    if captures.is_none() {
-        dir.drop_captures()?;
-    }
     let shard = options.shard.map(|part| {
-        let sweep = Identities::new(VERSION).sweep(&plan).to_string();
+        let sweep = Identities::new(&version(world != World::Virtual)).sweep(&plan).to_string();
         Shard { number: part.numbers().0, of: part.numbers().1, sweep }
     });
     let manifest = manifest::manifest(file, &text, &plan, shard.as_ref(), began.elapsed());
@@ -86,6 +90,102 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What is common to a scenario's runs, in whichever world.
+struct Execution<'e> {
+    file: &'e Path,
+    overrides: &'e scenario::Overrides,
+    options: &'e RunOptions,
+    part: Part,
+    monitor: &'e Arc<Monitor>,
+}
+
+impl Execution<'_> {
+    /// All runs in one world; what is captured, and the journal, go into the directory.
+    fn run(&self, plan: &Plan, dir: &RunDirectory, live: bool) -> Result<Document, Failure> {
+        let stage: Box<dyn Stage> = if live {
+            Box::new(Kernel { node: node_command(self.file, self.overrides)?, output: dir.path().to_owned() })
+        } else {
+            Box::new(VirtualTime)
+        };
+        let threads = self.options.threads.or_else(|| std::thread::available_parallelism().ok());
+        // On a kernel one run at a time has the machine.
+        let threads = if live { 1 } else { threads.map_or(1, |threads| threads.get()) };
+        let captured = |case: &model::Case| case.scenario.capture != model::Capture::Nothing;
+        let captures = if plan.cases.iter().any(captured) { Some(dir.captures()?) } else { None };
+        // What is captured is run: a capture is no part of what the journal keeps.
+        let journal = match captures {
+            Some(_) => None,
+            None => Some(open_journal(&dir.journal(), plan, &version(live), self.options.fresh)?),
+        };
+        let jobs =
+            Jobs { threads, part: self.part, captures: captures.as_deref(), journal: journal.as_ref() };
+        let run = || run_jobs_on(&*stage, plan, &jobs, self.monitor);
+        let document = progress::shown_while(self.monitor, run).map_err(Failure::run)?;
+        if let Some(journal) = journal {
+            close_journal(journal, plan, document.interrupted)?;
+        }
+        if captures.is_none() {
+            dir.drop_captures()?;
+        }
+        Ok(document)
+    }
+
+    /// All runs in virtual time, whose directory is in this one, and then live: those figures, with the others beside them.
+    fn both(&self, plan: &Plan, dir: &RunDirectory, text: &[u8]) -> Result<Document, Failure> {
+        let inner = RunDirectory::take(Some(&dir.path().join("virtual")), "virtual")?;
+        let cases = plan.cases.iter().filter(|case| scenario::needs_live(&case.scenario).is_none());
+        let twin = Plan { cases: cases.cloned().collect(), ..plan.clone() };
+        eprintln!("in virtual time");
+        #[allow(clippy::disallowed_methods)] // a person waits: the manifest says how long
+        let began = Instant::now();
+        let virtual_time = self.run(&twin, &inner, false)?;
+        if virtual_time.interrupted {
+            return Ok(virtual_time);
+        }
+        let manifest = manifest::manifest(self.file, text, &twin, None, began.elapsed());
+        write_run_directory(inner.path(), &virtual_time, &topology(&twin), manifest).map_err(Failure::run)?;
+        eprintln!("live");
+        let mut live = self.run(plan, dir, true)?;
+        live.put_beside(&virtual_time, "virtual time");
+        Ok(live)
+    }
+}
+
+/// What a finished run is recognised by: what was run live was not run in virtual time.
+fn version(live: bool) -> String {
+    if live { format!("{VERSION}, live") } else { VERSION.to_owned() }
+}
+
+/// Sees to it that this process may set up networks; if that takes another process, which does all of it in this one's
+/// place, says how that ended.
+fn become_capable() -> Result<Option<u8>, Failure> {
+    match privileges::become_capable().map_err(Failure::run)? {
+        Capable::Already => Ok(None),
+        Capable::Through(mut command) => {
+            let ended = command.status();
+            let status =
+                ended.map_err(|error| Failure::run(format!("cannot start a user namespace: {error}")))?;
+            Ok(Some(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+        }
+    }
+}
+
+/// The command that runs one node of the scenario, but for which.
+fn node_command(file: &Path, overrides: &scenario::Overrides) -> Result<Vec<OsString>, Failure> {
+    let program = std::env::current_exe().map_err(|error| Failure::run(format!("this program: {error}")))?;
+    let mut words: Vec<OsString> = vec![program.into(), "node".into(), file.into()];
+    for set in &overrides.sets {
+        words.extend(["--set".into(), set.into()]);
+    }
+    if let Some(seed) = overrides.seed {
+        words.extend(["--seed".into(), seed.to_string().into()]);
+    }
+    if overrides.quick {
+        words.push("--quick".into());
+    }
+    Ok(words)
+}
+
 /// What would only be found wrong once all is run.
 fn check(plan: &Plan, runs: u64, options: &RunOptions) -> Result<(), Failure> {
     if runs == 0 {
@@ -98,12 +198,11 @@ fn check(plan: &Plan, runs: u64, options: &RunOptions) -> Result<(), Failure> {
 }
 
 /// The runs that an earlier call has finished here, or none if all are to be run again.
-fn open_journal(dir: &RunDirectory, plan: &Plan, fresh: bool) -> Result<Journal, Failure> {
-    let path = dir.journal();
+fn open_journal(path: &Path, plan: &Plan, version: &str, fresh: bool) -> Result<Journal, Failure> {
     if fresh && path.exists() {
-        fs::remove_file(&path).map_err(|error| Failure::run(format!("{}: {error}", path.display())))?;
+        fs::remove_file(path).map_err(|error| Failure::run(format!("{}: {error}", path.display())))?;
     }
-    let journal = Journal::open(&path, VERSION).map_err(Failure::run)?;
+    let journal = Journal::open(path, version).map_err(Failure::run)?;
     let (held, all) = (journal.holds(plan), plan.cases.len() as u64 * plan.repeats);
     if held > 0 {
         eprintln!("{held} of {all} runs are finished already (--fresh runs them again)");

@@ -164,7 +164,10 @@ fn picture(
         caption.push_str("; bars: 95 % confidence interval of the mean over repeats");
     }
     if published {
-        caption.push_str("; hollow marks: published figures");
+        caption.push_str(&match study.document.beside.as_deref() {
+            None => "; hollow marks: published figures".to_owned(),
+            Some(beside) => format!("; hollow marks: {beside}"),
+        });
     }
     let lines = grouped(marks.iter().map(|mark| (mark.line, mark)));
     let most = lines.iter().map(|(_, marks)| marks.len()).max().unwrap_or(0);
@@ -180,7 +183,8 @@ fn picture(
     let legend = || {
         let ours =
             lines.iter().map(|(line, _)| Entry { text: study.lines[*line].clone(), key: Key::Marked(*line) });
-        let published = published.then(|| Entry { text: "published".into(), key: Key::Hollow });
+        let text = || crate::grid::whose(study.document).0.to_owned();
+        let published = published.then(|| Entry { text: text(), key: Key::Hollow });
         ours.chain(published).collect::<Vec<_>>()
     };
     let kind = if measure.rank == 0 { "throughput" } else { "figure" };

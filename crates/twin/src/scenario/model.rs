@@ -9,7 +9,8 @@ use hopcast_link as link;
 use hopcast_peers::{hop_arq, kcp, quic, tcp};
 
 pub use super::programs::{
-    Copy, CopyProgram, Crypt, Exec, Kcptun, LiveOnly, Load, Mode, Picture as TestPicture, Ping, Program, Signal, Socket,
+    Copy, CopyProgram, Crypt, Exec, Kcptun, LiveOnly, Load, Mode, Picture as TestPicture, Ping, Program,
+    Signal, Socket,
 };
 pub use super::workload::{
     App, Arrivals, Frames, OnOff, Pattern, Picture, SizeLaw, Span, Spread, TraceFrame,
@@ -34,6 +35,22 @@ pub struct Plan {
     pub cases: Vec<Case>,
     /// Published figures to show beside ours.
     pub published: Vec<Published>,
+    /// Where to run it unless the command line says otherwise.
+    pub world: World,
+    /// What there is to be said of a transport, by its name in tables.
+    pub notes: BTreeMap<String, String>,
+}
+
+/// Where a scenario is run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum World {
+    /// In virtual time.
+    #[default]
+    Virtual,
+    /// On this machine's kernel.
+    Live,
+    /// In both, with the figures side by side.
+    Both,
 }
 
 /// One case of a sweep.
@@ -210,6 +227,11 @@ impl Flow {
     /// Whether a proxy ends its connections and carries them on.
     pub fn takes_connections_over(&self) -> bool {
         matches!(self.over.as_slice(), [Layer::Tcp(_), Layer::Proxy(_), ..])
+    }
+
+    /// Whether a coded transport takes part in its stack.
+    pub fn is_coded(&self) -> bool {
+        self.over.iter().any(|layer| layer.bats().is_some() || matches!(layer, Layer::Franc(_)))
     }
 
     /// Whether it stands on FRANC.

@@ -11,17 +11,17 @@ use super::diagnostic::Diagnostic;
 use super::events::events;
 use super::files::{self, Contents};
 use super::flows::Flows;
-use super::model::{Capture, Case, Measure, NodeId, Plan, Scenario};
+use super::model::{Capture, Case, Measure, NodeId, Plan, Scenario, World};
 use super::programs::{LiveOnly, execs};
 use super::published;
 use super::set;
 use super::sweep::Sweep;
 use super::topology::Topology;
 use super::transports::Variants;
-use super::yaml::{Kind, Node, Source, Span, parse};
+use super::yaml::{Entry, Kind, Node, Source, Span, parse};
 
 /// The keys of a scenario.
-pub(crate) const TOP: [&str; 17] = [
+pub(crate) const TOP: [&str; 19] = [
     "title",
     "seed",
     "duration",
@@ -39,7 +39,10 @@ pub(crate) const TOP: [&str; 17] = [
     "quick",
     "include",
     "description",
+    "world",
+    "notes",
 ];
+const WORLDS: [&str; 3] = ["virtual", "live", "both"];
 const ROLES: [&str; 3] = ["helper", "proxy", "relay"];
 const MOST_REPEATS: u64 = 100_000;
 /// The shortest step of the time series that is chosen unasked.
@@ -106,7 +109,27 @@ fn plan(mut root: Node, path: &Path, overrides: &Overrides) -> Result<Plan, Diag
         cases.push(Case { parameters, scenario: Arc::new(scenario) });
     }
     let published = published::published(published.as_ref(), &sweep, &cases)?;
-    Ok(Plan { title, repeats, cases, published })
+    let fields = Fields::of(&root, "a scenario", &TOP)?;
+    let world = fields.read("world", |node, key| world(node, key))?.unwrap_or_default();
+    let notes = notes(fields.get("notes"))?;
+    Ok(Plan { title, repeats, cases, published, world, notes })
+}
+
+fn world(node: &Node, key: &str) -> Result<World, Diagnostic> {
+    let text = decode::text(node, key)?;
+    let worlds = [World::Virtual, World::Live, World::Both];
+    let place = WORLDS.iter().position(|word| *word == text);
+    place.map(|place| worlds[place]).ok_or_else(|| {
+        let hint = decode::did_you_mean(text, WORLDS);
+        node.error(format!("`{key}`: expected one of {}, found `{text}`{hint}", decode::listed(&WORLDS)))
+    })
+}
+
+/// What there is to be said of transports, by name.
+fn notes(node: Option<&Node>) -> Result<BTreeMap<String, String>, Diagnostic> {
+    let Some(node) = node else { return Ok(BTreeMap::new()) };
+    let note = |entry: &Entry| Ok((entry.key.clone(), decode::text(&entry.value, &entry.key)?.to_owned()));
+    entries(node, "`notes`")?.iter().map(note).collect()
 }
 
 /// `quick:`, then the command line.

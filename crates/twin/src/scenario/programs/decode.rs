@@ -91,7 +91,8 @@ fn load(fields: Fields<'_>, node: &Node, name: &str, on: Socket) -> Result<Load,
     let load = Load {
         rate: fields.read("rate", rate)?,
         size: fields.read("size", |node, key| size(node, key, sizes))?,
-        parallel: fields.read("parallel", |node, key| whole(node, key, 1..=MOST_PARALLEL))?.unwrap_or(1) as u32,
+        parallel: fields.read("parallel", |node, key| whole(node, key, 1..=MOST_PARALLEL))?.unwrap_or(1)
+            as u32,
         reverse: fields.read("reverse", flag)?.unwrap_or(false),
         arguments: fields.read("arguments", arguments)?.unwrap_or_default(),
     };
@@ -114,9 +115,12 @@ fn ping(fields: Fields<'_>) -> Result<Ping, Diagnostic> {
     };
     if every < Duration::from_millis(1) {
         let node = fields.get("rate").or(fields.get("every"));
-        return Err(node.map_or_else(|| fields.error(""), |node| {
-            node.error(format!("`ping`: expected at most 1000 requests a second, found {}", node.found()))
-        }));
+        return Err(node.map_or_else(
+            || fields.error(""),
+            |node| {
+                node.error(format!("`ping`: expected at most 1000 requests a second, found {}", node.found()))
+            },
+        ));
     }
     let arguments = fields.read("arguments", arguments)?.unwrap_or_default();
     Ok(Ping { size: size.unwrap_or(Bytes::new(PING_SIZE)), every, arguments })
@@ -128,7 +132,8 @@ fn picture(fields: Fields<'_>) -> Result<Picture, Diagnostic> {
         size if size.get() % TS_PACKET == 0 => Ok(size),
         size => Err(node.error(format!("`{key}`: expected a multiple of {TS_PACKET} B, found {size}"))),
     })?;
-    let number = |key, most| fields.read(key, |node, key| whole(node, key, 1..=most).map(|found| found as u32));
+    let number =
+        |key, most| fields.read(key, |node, key| whole(node, key, 1..=most).map(|found| found as u32));
     Ok(Picture {
         rate: fields.read("rate", rate)?.unwrap_or(Rate::from_bits_per_sec(2_000_000)),
         width,
@@ -144,7 +149,8 @@ fn picture(fields: Fields<'_>) -> Result<Picture, Diagnostic> {
 /// `640x360`.
 fn pixels(node: &Node, key: &str) -> Result<(u32, u32), Diagnostic> {
     let text = decode::text(node, key)?;
-    let numbers = text.split_once('x').and_then(|(width, height)| width.parse().ok().zip(height.parse().ok()));
+    let numbers =
+        text.split_once('x').and_then(|(width, height)| width.parse().ok().zip(height.parse().ok()));
     // 4:2:0 halves both.
     let fits = |side: u32| (32..=4096).contains(&side) && side.is_multiple_of(2);
     numbers.filter(|&(width, height)| fits(width) && fits(height)).ok_or_else(|| {
@@ -165,7 +171,9 @@ fn copy(fields: Fields<'_>, contents: &mut Contents) -> Result<Copy, Diagnostic>
 pub(super) fn arguments(node: &Node, key: &str) -> Result<Vec<String>, Diagnostic> {
     let items = list(node, key)?;
     if items.len() > MOST_ARGUMENTS {
-        return Err(node.error(format!("`{key}`: expected at most {MOST_ARGUMENTS} words, found {}", items.len())));
+        return Err(
+            node.error(format!("`{key}`: expected at most {MOST_ARGUMENTS} words, found {}", items.len()))
+        );
     }
     items.iter().map(|item| decode::text(item, key).map(str::to_owned)).collect()
 }

@@ -22,7 +22,9 @@ pub(crate) fn execs(
     let Some(node) = node else { return Ok((Vec::new(), None)) };
     let items = list(node, "exec")?;
     if items.len() > MOST {
-        return Err(node.error(format!("a scenario has at most {MOST} commands in `exec`, this one {}", items.len())));
+        return Err(
+            node.error(format!("a scenario has at most {MOST} commands in `exec`, this one {}", items.len()))
+        );
     }
     let mut names = BTreeSet::new();
     let mut execs = Vec::new();
@@ -33,9 +35,8 @@ pub(crate) fn execs(
         }
         execs.push(exec);
     }
-    let live = items.first().map(|item| {
-        item.error("`exec`: commands are real programs: they run with --live only")
-    });
+    let live =
+        items.first().map(|item| item.error("`exec`: commands are real programs: they run with --live only"));
     Ok((execs, live))
 }
 
@@ -76,7 +77,9 @@ fn command(node: &Node) -> Result<Vec<String>, Diagnostic> {
         Kind::List(_) => {
             let words = arguments(node, "command")?;
             if words.is_empty() {
-                return Err(node.error("`command`: expected a program and its arguments, found an empty list"));
+                return Err(
+                    node.error("`command`: expected a program and its arguments, found an empty list")
+                );
             }
             Ok(words)
         }

@@ -260,9 +260,7 @@ pub(crate) fn live_app(node: &Node) -> Option<Diagnostic> {
         _ => return None,
     };
     let (name, like) = like;
-    Some(node.error(format!(
-        "`{name}` is a real program: it runs with --live only; {like} in virtual time"
-    )))
+    Some(node.error(format!("`{name}` is a real program: it runs with --live only; {like} in virtual time")))
 }
 
 /// Why a stack needs a live run, if it does.

@@ -272,7 +272,11 @@ impl Variants {
     /// The stack that `over` names.
     pub(crate) fn stack(&self, node: &Node) -> Result<Stack, Diagnostic> {
         if matches!(&node.kind, Kind::Scalar(name) if name == HOST) {
-            return Ok(Stack { protocol: HOST.to_owned(), layers: Vec::new(), offers: Ports(&[Port::Packet]) });
+            return Ok(Stack {
+                protocol: HOST.to_owned(),
+                layers: Vec::new(),
+                offers: Ports(&[Port::Packet]),
+            });
         }
         let (mut layers, mut names) = (Vec::new(), Vec::new());
         for item in one_or_list(node) {

@@ -51,7 +51,8 @@ impl Parts<'_> {
                 (Layer::Udp, _) => sites.udp(node, own.local)?,
                 (Layer::Tcp(config) | Layer::Split(config), _) => {
                     let listens = self.flow.to.contains(&node).then_some(Accept::At(own.local));
-                    sites.kernel_tcp(node, kernel_tcp(config, listens))?
+                    let tcp = TcpPlug { like_any_program: true, ..kernel_tcp(config, listens) };
+                    sites.kernel_tcp(node, tcp)?
                 }
                 (Layer::Franc(config), _) => {
                     let (edge, below) = self.franc_end(sites, node, config)?;
@@ -209,7 +210,7 @@ fn kernel_tcp(config: &tcp::Config, accept: Option<Accept>) -> TcpPlug {
         Congestion::Reno => "reno",
         Congestion::Vegas => "vegas",
     };
-    TcpPlug { accept, congestion: Some(congestion.to_owned()), spoof: false }
+    TcpPlug { accept, congestion: Some(congestion.to_owned()), ..TcpPlug::default() }
 }
 
 /// The same port of the loopback.

@@ -1,0 +1,14 @@
+//! `hopcast doctor`: what this machine can do.
+
+use hopcast_live::{doctor as physician, leftovers};
+
+use crate::{Failure, output};
+
+pub(crate) fn doctor(clean: bool) -> Result<(), Failure> {
+    if clean {
+        let removed = leftovers::clean().map_err(Failure::run)?;
+        let text: String = removed.iter().map(|line| format!("{line}\n")).collect();
+        return output::write(if text.is_empty() { "nothing was left behind\n".to_owned() } else { text });
+    }
+    output::write(physician::table(&physician::examine()))
+}

@@ -1,0 +1,63 @@
+//! `hopcast node SCENARIO --as NODE`: one node of a scenario on this host.
+
+use std::io::{stdin, stdout};
+use std::path::Path;
+
+use clap::Args;
+use hopcast_live::worker;
+use hopcast_twin::scenario::{self, model::Scenario};
+
+use crate::{Failure, OverrideOptions, interrupt};
+
+/// Which node of which case of a scenario.
+#[derive(Args)]
+pub(crate) struct WorkerOptions {
+    /// CONFIG is a scenario, and this host is the node of this name in it
+    #[arg(long = "as", value_name = "NODE")]
+    node: Option<String>,
+    /// Which case of the scenario's sweep, from 0
+    #[arg(long, value_name = "N", requires = "node", default_value_t = 0)]
+    case: usize,
+    /// Which repeat, from 0: it keys all randomness
+    #[arg(long, value_name = "N", requires = "node", default_value_t = 0)]
+    repeat: u64,
+    /// A live run conducts it over standard input and output
+    #[arg(long, hide = true, requires = "node")]
+    conducted: bool,
+    #[command(flatten)]
+    overrides: OverrideOptions,
+}
+
+impl WorkerOptions {
+    /// Which node, if it is one of a scenario.
+    pub(crate) fn node(&self) -> Option<&str> {
+        self.node.as_deref()
+    }
+}
+
+pub(crate) fn work(file: &Path, name: &str, options: &WorkerOptions) -> Result<(), Failure> {
+    let plan = scenario::load(file, &options.overrides.resolve()).map_err(Failure::input)?;
+    let case = plan.cases.get(options.case).ok_or_else(|| {
+        Failure::input(format!(
+            "--case: there are {} cases, from 0 on, and no {}",
+            plan.cases.len(),
+            options.case
+        ))
+    })?;
+    let scenario: &Scenario = &case.scenario;
+    let Some(node) = scenario.nodes.iter().position(|node| node.name == name) else {
+        let names: Vec<&str> = scenario.nodes.iter().map(|node| node.name.as_str()).collect();
+        let hint = scenario::did_you_mean(name, names.iter().copied());
+        return Err(Failure::input(format!("--as: no node is named `{name}`{hint}")));
+    };
+    if options.conducted {
+        // What ends the run is its conductor; a Ctrl-C at the terminal is the conductor's too.
+        interrupt::is_ignored();
+        return worker::conducted(scenario, node, options.repeat, stdin().lock(), stdout())
+            // The conductor has been told.
+            .map_err(|error| Failure::run(error));
+    }
+    let stop = interrupt::stops().map_err(Failure::run)?;
+    let report = worker::alone(scenario, node, options.repeat, &stop).map_err(Failure::run)?;
+    crate::output::write(report)
+}

@@ -1,0 +1,12 @@
+//! The daemon as its users run it: the real command in network namespaces, on links that lose, move and break.
+//!
+//! All of it needs root, TUN and namespaces, and is skipped aloud where those are missing.
+
+#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods)] // these tests run in real time
+
+mod carry;
+mod howto;
+mod lab;
+mod mistakes;
+mod trouble;

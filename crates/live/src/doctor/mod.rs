@@ -1,0 +1,152 @@
+//! Whether this machine can do live runs, how well, and what to do where it cannot.
+
+mod tries;
+
+use std::fmt::Write;
+
+use crate::{leftovers, privileges};
+
+/// Something that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is about.
+    pub what: String,
+    /// Whether it is there.
+    pub ok: Health,
+    /// What was found.
+    pub detail: String,
+    /// What to do about it.
+    pub remedy: Option<String>,
+}
+
+/// How well something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// As it should be.
+    Yes,
+    /// There are runs that will do without, or come out worse.
+    Partly,
+    /// Without it there are no live runs.
+    No,
+}
+
+/// Programs that scenarios may name, what they are for, and Debian's package of each.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("iperf3", "iperf3"),
+    ("iperf", "iperf"),
+    ("nuttcp", "nuttcp"),
+    ("ping", "iputils-ping"),
+    ("kcptun-client", "kcptun"),
+    ("kcptun-server", "kcptun"),
+    ("ffmpeg", "ffmpeg"),
+    ("socat", "socat"),
+    ("nc", "netcat-openbsd"),
+    ("tshark", "tshark"),
+];
+
+/// Programs that labs are set up with, and Debian's package of each.
+const TOOLS: &[(&str, &str)] =
+    &[("ip", "iproute2"), ("setpriv", "util-linux"), ("unshare", "util-linux"), ("nft", "nftables")];
+
+/// Looks at everything. It takes a second.
+pub fn examine() -> Vec<Finding> {
+    let mut findings = vec![rights(), tun()];
+    findings.extend(TOOLS.iter().map(|&(program, package)| installed(program, package, Health::No)));
+    findings.extend(tries::netfilter());
+    findings.push(tries::congestion_controls());
+    findings.extend(tries::timing());
+    findings.extend(PROGRAMS.iter().map(|&(program, package)| installed(program, package, Health::Partly)));
+    findings.push(remains());
+    findings
+}
+
+/// The findings as an aligned table, with what to do below each that is not as it should be.
+pub fn table(findings: &[Finding]) -> String {
+    let width = findings.iter().map(|finding| finding.what.chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for Finding { what, ok, detail, remedy } in findings {
+        let ok = match ok {
+            Health::Yes => "yes",
+            Health::Partly => "partly",
+            Health::No => "NO",
+        };
+        // Writing into a string cannot fail.
+        let _ = writeln!(text, "{ok:<6}  {what:<width$}  {detail}");
+        if let Some(remedy) = remedy {
+            let _ = writeln!(text, "{:<6}  {:<width$}  -> {remedy}", "", "");
+        }
+    }
+    text
+}
+
+impl Finding {
+    fn new(what: &str, ok: Health, detail: impl Into<String>) -> Self {
+        Self { what: what.to_owned(), ok, detail: detail.into(), remedy: None }
+    }
+
+    fn with_remedy(self, remedy: impl Into<String>) -> Self {
+        Self { remedy: Some(remedy.into()), ..self }
+    }
+}
+
+fn rights() -> Finding {
+    let what = "rights";
+    if privileges::administers_network() {
+        return Finding::new(what, Health::Yes, "may set up networks");
+    }
+    match privileges::try_user_namespace() {
+        Ok(()) => Finding::new(what, Health::Yes, "may set up networks in a user namespace of its own"),
+        Err(error) => {
+            let (why, remedy) = error.rsplit_once(": ").unwrap_or((&error, "run as root"));
+            Finding::new(what, Health::No, why).with_remedy(remedy)
+        }
+    }
+}
+
+fn tun() -> Finding {
+    let what = "/dev/net/tun";
+    match privileges::open_tun() {
+        Ok(()) => Finding::new(what, Health::Yes, "opens"),
+        Err(error) => {
+            let (why, remedy) = error.split_once(": ").unwrap_or((&error, "run as root"));
+            Finding::new(what, Health::No, why).with_remedy(remedy)
+        }
+    }
+}
+
+fn installed(program: &str, package: &str, without: Health) -> Finding {
+    match tries::find_program(program) {
+        Some(path) => Finding::new(program, Health::Yes, path.display().to_string()),
+        None => Finding::new(program, without, "not installed").with_remedy(format!("apt install {package}")),
+    }
+}
+
+fn remains() -> Finding {
+    let what = "leftovers";
+    match leftovers::find() {
+        Ok(left) if left.is_empty() => Finding::new(what, Health::Yes, "none of earlier runs"),
+        Ok(left) => {
+            let namespaces = left.iter().flat_map(leftovers::Leftover::namespaces).count();
+            let detail =
+                format!("{namespaces} network namespaces of {} runs whose process is gone", left.len());
+            Finding::new(what, Health::Partly, detail).with_remedy("hopcast doctor --clean")
+        }
+        Err(error) => Finding::new(what, Health::Partly, error).with_remedy("run as root"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_aligned_and_says_what_to_do() {
+        let findings = [
+            Finding::new("ip", Health::Yes, "/usr/sbin/ip"),
+            Finding::new("iperf3", Health::Partly, "not installed").with_remedy("apt install iperf3"),
+        ];
+        let expected = "yes     ip      /usr/sbin/ip\n\
+                        partly  iperf3  not installed\n                -> apt install iperf3\n";
+        assert_eq!(table(&findings), expected);
+    }
+}

@@ -1,0 +1,132 @@
+//! What can only be known by trying.
+
+use std::env;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+
+use hopcast_core::Duration;
+use hopcast_node::Clock;
+use rustix::thread::{Timespec, nanosleep};
+
+use super::{Finding, Health};
+use crate::{emulator, privileges};
+
+/// What takes connections for a proxy out of those that programs open, and out of transit.
+const RULES: [(&str, &str); 2] = [
+    (
+        "nft redirect",
+        "table inet hopcast { chain out { type nat hook output priority -100; tcp dport 80 redirect to :8080; } }",
+    ),
+    (
+        "nft tproxy",
+        "table inet hopcast { chain in { type filter hook prerouting priority mangle; \
+         meta l4proto tcp tproxy ip to :8080 meta mark set 1 accept; } }",
+    ),
+];
+
+/// Whether the kernel's netfilter can do what proxies need, tried in a network namespace of its own.
+pub(super) fn netfilter() -> Vec<Finding> {
+    let each = |(what, rules): (&str, &str)| match load(rules) {
+        Ok(()) => Finding::new(what, Health::Yes, "works"),
+        Err(error) => Finding::new(what, Health::Partly, error)
+            .with_remedy("`modprobe nft_redir nft_tproxy` as root, for flows over a proxy"),
+    };
+    RULES.into_iter().map(each).collect()
+}
+
+fn load(rules: &str) -> Result<(), String> {
+    let mut command = if privileges::administers_network() {
+        let mut command = Command::new("unshare");
+        command.arg("--net");
+        command
+    } else {
+        privileges::user_namespace()
+    };
+    command.args(["nft", "-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| format!("unshare: {error}"))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // What counts is what it says.
+        let _ = stdin.write_all(rules.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or("it failed").to_owned())
+}
+
+pub(super) fn congestion_controls() -> Finding {
+    let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    let available = fs::read_to_string(path).unwrap_or_default();
+    let available = available.trim();
+    let missing: Vec<_> = ["cubic", "bbr"]
+        .into_iter()
+        .filter(|name| !available.split(' ').any(|other| other == *name))
+        .collect();
+    let what = "congestion control";
+    if missing.is_empty() {
+        return Finding::new(what, Health::Yes, available);
+    }
+    let modules: Vec<_> = missing.iter().map(|name| format!("tcp_{name}")).collect();
+    Finding::new(what, Health::Partly, format!("{available}, without {}", missing.join(" and ")))
+        .with_remedy(format!("`modprobe {}` as root", modules.join(" ")))
+}
+
+/// How many processors there are, and how exactly a thread of the emulator is woken.
+pub(super) fn timing() -> [Finding; 2] {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let processors = if processors > 1 {
+        Finding::new("processors", Health::Yes, processors.to_string())
+    } else {
+        Finding::new("processors", Health::Partly, "one, for the links and for the programs")
+            .with_remedy("keep rates below 100 Mbit/s, or use a machine with more")
+    };
+    // In a thread of its own, which alone is given another priority.
+    let measured = thread::spawn(|| (emulator::be_punctual(), lateness())).join();
+    let Ok((real_time, late)) = measured else {
+        return [processors, Finding::new("timers", Health::Partly, "could not be measured")];
+    };
+    let priority = if real_time { "real-time priority" } else { "no real-time priority" };
+    let rounded = Duration::from_micros(late.as_micros());
+    let detail = format!("99 % of sleeps end less than {rounded} late, with {priority}");
+    let timers = if late > emulator::LATE {
+        Finding::new("timers", Health::Partly, detail)
+            .with_remedy("end what else the machine is doing; runs that come out too late are marked invalid")
+    } else if real_time {
+        Finding::new("timers", Health::Yes, detail)
+    } else {
+        Finding::new("timers", Health::Yes, detail)
+            .with_remedy("as root links also stay exact on a busy machine")
+    };
+    [processors, timers]
+}
+
+/// The 99th percentile of how late sleeps of 100 µs end.
+fn lateness() -> Duration {
+    const SLEEPS: usize = 500;
+    const SPAN: Duration = Duration::from_micros(100);
+    let request = Timespec { tv_sec: 0, tv_nsec: SPAN.as_nanos() as i64 };
+    let clock = Clock::starting_now();
+    let mut late: Vec<Duration> = (0..SLEEPS)
+        .map(|_| {
+            let before = clock.now();
+            let _ = nanosleep(&request);
+            clock.now().since(before).saturating_sub(SPAN)
+        })
+        .collect();
+    late.sort_unstable();
+    late[SLEEPS * 99 / 100]
+}
+
+/// Where a program is, by `PATH`.
+pub(super) fn find_program(name: &str) -> Option<PathBuf> {
+    let paths = env::var_os("PATH")?;
+    let executable = |path: &PathBuf| {
+        fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    env::split_paths(&paths).map(|directory| directory.join(name)).find(executable)
+}

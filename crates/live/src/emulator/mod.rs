@@ -1,0 +1,166 @@
+//! The links of a live run: the same models as in virtual time, between the TAPs of a [`Lab`].
+//!
+//! A thread owns whole links. It takes the frames that nodes send as they come, offers them to the link's model with
+//! the time at which it took them, and hands over what the model delivers. The model decides at exact times whatever the
+//! machine is doing: rates, losses and delays are those of the model, and being late changes only when a frame is handed
+//! over. How late that was is measured, and so is everything that the kernel drops by itself; see [`Truth`].
+
+mod figures;
+mod tape;
+mod wired;
+mod worker;
+
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+use hopcast_core::Duration;
+use hopcast_node::Clock;
+use rustix::event::{EventfdFlags, eventfd};
+
+pub use figures::{DirectionReport, EmulatorReport, LATE, Truth};
+pub use wired::Readings;
+
+use crate::lab::{KernelDrops, Lab};
+use crate::layout::{LinkChange, LinkLayout, Scheduled};
+use figures::Tally;
+use tape::Tape;
+use wired::{Changes, LONGEST, Wired};
+pub(crate) use worker::be_punctual;
+use worker::{Left, Worker};
+
+/// How to run links.
+#[derive(Default)]
+pub struct Options {
+    /// How many threads share the links; `None` for as many as there are processors. More than links are of no use.
+    pub threads: Option<NonZeroUsize>,
+    /// When their figures are read.
+    pub readings: Readings,
+    /// Where to write a capture of the interfaces that the links say are captured.
+    pub capture: Option<Box<dyn Write + Send>>,
+}
+
+/// Links in motion.
+pub struct Emulator {
+    threads: Vec<JoinHandle<Result<Left, String>>>,
+    stop: Arc<OwnedFd>,
+    tape: Option<Tape>,
+    before: Vec<KernelDrops>,
+}
+
+impl Emulator {
+    /// Sets `links` in motion, between the interfaces that `lab` has for them. Frames that were sent before are
+    /// forgotten. Before the clock has reached its zero frames are taken, but nothing arrives.
+    ///
+    /// # Errors
+    /// One line that says what could not be done.
+    pub fn start(
+        lab: &mut Lab,
+        links: Vec<LinkLayout>,
+        changes: Vec<Scheduled<LinkChange>>,
+        clock: Clock,
+        options: Options,
+    ) -> Result<Self, String> {
+        let taps = lab.take_taps();
+        if taps.len() != links.len() {
+            return Err(format!("the lab has interfaces for {} links, not for {}", taps.len(), links.len()));
+        }
+        let before = lab.kernel_drops()?;
+        let tape = options.capture.map(|into| Tape::start(into, interfaces(lab, &links))).transpose()?;
+        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| format!("eventfd: {error}"))?);
+        let mut emulator = Self { threads: Vec::new(), stop, tape, before };
+
+        let mut of_link: Vec<Changes> = links.iter().map(|_| Vec::new()).collect();
+        for Scheduled { at, what: LinkChange { link, from, change } } in changes {
+            of_link[link].push(Scheduled { at, what: (from, change) });
+        }
+        let recorder = emulator.tape.as_ref().map(Tape::recorder);
+        let mut wired = links.into_iter().zip(taps).zip(of_link).enumerate();
+        let mut wired = wired.by_ref().map(|(number, ((link, taps), changes))| {
+            Wired::new(number, link, taps, changes, options.readings, recorder.clone())
+        });
+        let processors = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let (count, threads) = (wired.len(), options.threads.unwrap_or(processors).get());
+        let threads = threads.min(count);
+        let mut buffer = vec![0; LONGEST];
+        for number in 0..threads {
+            // Neighbours in the file are neighbours in the network, more often than not: a frame stays with its thread.
+            let share = (number + 1) * count / threads - number * count / threads;
+            let links: Vec<_> = wired.by_ref().take(share).collect();
+            links.iter().for_each(|link| link.empty(&mut buffer));
+            emulator.spawn(number, links, clock)?;
+        }
+        Ok(emulator)
+    }
+
+    fn spawn(&mut self, number: usize, links: Vec<Wired>, clock: Clock) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("cannot start the links: {error}");
+        let worker = Worker::new(links, &self.stop, clock).map_err(failed)?;
+        let (prepared, ready) = mpsc::channel();
+        let thread = std::thread::Builder::new().name(format!("links-{number}")).spawn(move || {
+            be_punctual();
+            drop(prepared);
+            worker.run().map_err(|error| format!("the links stopped: {error}"))
+        });
+        self.threads.push(thread.map_err(failed)?);
+        let _: Result<(), _> = ready.recv();
+        Ok(())
+    }
+
+    /// Stops the links, and says what they carried and whether to believe it.
+    ///
+    /// # Errors
+    /// One line, if they had stopped by themselves.
+    pub fn finish(mut self, lab: &Lab) -> Result<EmulatorReport, String> {
+        let left = self.stop()?;
+        let after = lab.kernel_drops()?;
+        let capture = self.tape.take().map_or(Ok(()), Tape::finish);
+        let mut tally = Tally::new();
+        let mut links = Vec::new();
+        let mut processor: Vec<Duration> = Vec::new();
+        for part in left {
+            tally.add(&part.tally);
+            links.extend(part.links);
+            processor.push(part.processor);
+        }
+        links.sort_by_key(|&(number, _)| number);
+        let dropped = |figure: fn(&KernelDrops) -> u64| -> u64 {
+            let pairs = self.before.iter().zip(&after);
+            pairs.map(|(before, after)| figure(after).saturating_sub(figure(before))).sum()
+        };
+        let unseen = dropped(|drops| drops.to_link.iter().sum());
+        let truth = tally.truth(unseen, dropped(|drops| drops.socket_full));
+        let verdict = truth.verdict();
+        let links = links.into_iter().map(|(_, directions)| directions).collect();
+        Ok(EmulatorReport { links, truth, processor, capture, verdict })
+    }
+
+    fn stop(&mut self) -> Result<Vec<Left>, String> {
+        // It counts up from zero: this cannot block.
+        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
+        let threads = std::mem::take(&mut self.threads);
+        let left: Vec<_> = threads.into_iter().map(JoinHandle::join).collect();
+        left.into_iter()
+            .map(|left| left.unwrap_or_else(|_| Err("a link's thread panicked".to_owned())))
+            .collect()
+    }
+}
+
+/// Stops the links.
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        let _ = self.stop();
+    }
+}
+
+/// What each attachment is called in a capture, where it is captured.
+fn interfaces(lab: &Lab, links: &[LinkLayout]) -> Vec<Vec<Option<String>>> {
+    let each = |link: &LinkLayout| {
+        let ends = link.ends.iter().zip(&link.captured);
+        ends.map(|(&(node, interface), &captured)| captured.then(|| lab.interface_name(node, interface)))
+            .collect()
+    };
+    links.iter().map(each).collect()
+}

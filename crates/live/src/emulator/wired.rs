@@ -1,0 +1,253 @@
+//! A link in real time: its model, the TAPs at its ends, and what is to happen to it.
+
+use std::collections::VecDeque;
+
+use hopcast_core::{Buffer, Duration, Instant, earliest};
+use hopcast_link::{Attachment, Change, Counters, Event, Link};
+use hopcast_node::Clock;
+
+use super::figures::{DirectionReport, Tally};
+use super::tape::{Record, Recorder};
+use crate::lab::Tap;
+use crate::layout::{LinkLayout, Scheduled};
+
+/// The longest frame that a TAP hands over: the longest IP packet, and Ethernet's header.
+pub(super) const LONGEST: usize = 65_535 + 14;
+
+/// When the figures of links are read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Readings {
+    /// When the measurement window opens.
+    pub from: Instant,
+    /// When it closes.
+    pub to: Instant,
+    /// The step of the time series; `None` for none.
+    pub interval: Option<Duration>,
+    /// When the time series ends.
+    pub end: Instant,
+}
+
+/// A link and what is measured of it.
+pub(super) struct Wired {
+    number: usize,
+    name: String,
+    model: Box<dyn Link + Send>,
+    taps: Vec<Tap>,
+    captured: Vec<bool>,
+    recorder: Option<Recorder>,
+    script: Script,
+    deadline: Option<Instant>,
+    directions: Vec<DirectionReport>,
+    sampled: Samples,
+}
+
+/// A direction of the link that changes (all of them if `None`), and how.
+pub(super) type Changes = Vec<Scheduled<(Option<Attachment>, Change)>>;
+
+impl Wired {
+    pub(super) fn new(
+        number: usize,
+        link: LinkLayout,
+        taps: Vec<Tap>,
+        changes: Changes,
+        readings: Readings,
+        recorder: Option<Recorder>,
+    ) -> Self {
+        let LinkLayout { name, mut model, captured, .. } = link;
+        let recorder = recorder.filter(|_| captured.contains(&true));
+        model.report_sent(recorder.is_some());
+        let ends = model.attachments();
+        let direction = |(from, to)| {
+            let (opened, closed) = (Counters::default(), Counters::default());
+            DirectionReport { from, to, opened, closed, steps: Vec::new() }
+        };
+        let pairs =
+            (0..ends).flat_map(|from| (0..ends).filter(move |&to| to != from).map(move |to| (from, to)));
+        let directions: Vec<_> = pairs.map(direction).collect();
+        let sampled = Samples { last: vec![Counters::default(); directions.len()], count: 0 };
+        let script = Script::new(changes, readings);
+        let mut wired = Self {
+            number,
+            name,
+            model,
+            taps,
+            captured,
+            recorder,
+            script,
+            deadline: None,
+            directions,
+            sampled,
+        };
+        wired.look_ahead();
+        wired
+    }
+
+    pub(super) fn taps(&self) -> &[Tap] {
+        &self.taps
+    }
+
+    /// Forgets what the interfaces have sent so far.
+    pub(super) fn empty(&self, buffer: &mut [u8]) {
+        for tap in &self.taps {
+            while tap.read(buffer).is_ok() {}
+        }
+    }
+
+    /// When something happens next: in the model, or to it.
+    #[inline]
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// Does what is due by `now`: each thing as at its own time, so that being late changes nothing but when frames are
+    /// handed over.
+    pub(super) fn catch_up(&mut self, now: Instant, clock: Clock, tally: &mut Tally) {
+        while let Some(at) = self.deadline.filter(|&at| at <= now) {
+            if self.script.next_at() == Some(at) {
+                self.perform(at);
+            } else {
+                self.model.wake(at);
+            }
+            self.drain(at, clock, tally);
+            // A model that asks for the same time again has nothing more to say about it.
+            if self.deadline == Some(at) && self.script.next_at() != Some(at) {
+                self.model.wake(now);
+                self.drain(now, clock, tally);
+                break;
+            }
+        }
+    }
+
+    /// Takes up to `most` frames that the node at `from` has sent, at `now`; what was due before must have been done.
+    pub(super) fn fetch(&mut self, from: Attachment, most: usize, now: Instant, buffer: &mut [u8]) {
+        for _ in 0..most {
+            // Nothing more, or an interface that is down and has nothing to send.
+            let Ok(length) = self.taps[from].read(buffer) else { return };
+            self.model.offer(now, from, Buffer::copy_from(&buffer[..length]));
+        }
+    }
+
+    /// Hands over what the model has to say at `now`.
+    pub(super) fn drain(&mut self, now: Instant, clock: Clock, tally: &mut Tally) {
+        let mut records = Vec::new();
+        while let Some(event) = self.model.poll(now) {
+            if self.recorder.is_some() {
+                records.extend(Record::of(now, self.number, &self.name, &event, |end| self.captured[end]));
+            }
+            if let Event::Delivered { to, frame, .. } = event {
+                tally.delivered(clock.now().since(now));
+                if self.taps[to].write(&frame).is_err() {
+                    tally.refused += 1;
+                }
+            }
+        }
+        if let Some(recorder) = &self.recorder
+            && !records.is_empty()
+        {
+            recorder.record(records);
+        }
+        self.look_ahead();
+    }
+
+    /// The figures, at the end of the run.
+    pub(super) fn finish(mut self, now: Instant) -> (usize, Vec<DirectionReport>) {
+        // A window that never closed, closes now; one that never opened, is empty.
+        if self.script.awaits(|step| matches!(step, Step::Open)) {
+            self.open(now);
+        }
+        if self.script.awaits(|step| matches!(step, Step::Close)) {
+            self.close(now);
+        }
+        (self.number, self.directions)
+    }
+
+    fn look_ahead(&mut self) {
+        self.deadline = earliest(self.model.deadline(), self.script.next_at());
+    }
+
+    fn perform(&mut self, at: Instant) {
+        match self.script.next() {
+            Some(Step::Change(from, change)) => self.model.change(at, from, &change),
+            Some(Step::Open) => self.open(at),
+            Some(Step::Close) => self.close(at),
+            Some(Step::Sample) => {
+                for (direction, last) in self.directions.iter_mut().zip(&mut self.sampled.last) {
+                    let counters = self.model.counters(at, direction.from, direction.to);
+                    let carried = counters - std::mem::replace(last, counters);
+                    let step = [carried.sent_bytes, carried.lost_packets, carried.delivered_packets];
+                    if !direction.steps.is_empty() || step != [0; 3] {
+                        // What came before was silence.
+                        direction.steps.resize(self.sampled.count, [0; 3]);
+                        direction.steps.push(step);
+                    }
+                }
+                self.sampled.count += 1;
+            }
+            None => {}
+        }
+    }
+
+    fn open(&mut self, at: Instant) {
+        for direction in &mut self.directions {
+            direction.opened = self.model.counters(at, direction.from, direction.to);
+        }
+    }
+
+    fn close(&mut self, at: Instant) {
+        for direction in &mut self.directions {
+            direction.closed = self.model.counters(at, direction.from, direction.to);
+        }
+    }
+}
+
+/// What the time series has seen so far.
+struct Samples {
+    /// The figures of each direction at the last step.
+    last: Vec<Counters>,
+    count: usize,
+}
+
+/// What is to happen to a link, in order; at one instant, changes come before readings.
+struct Script {
+    steps: VecDeque<(Instant, Step)>,
+    sample: Option<Instant>,
+    readings: Readings,
+}
+
+enum Step {
+    Change(Option<Attachment>, Change),
+    Open,
+    Close,
+    Sample,
+}
+
+impl Script {
+    fn new(changes: Changes, readings: Readings) -> Self {
+        let change = |Scheduled { at, what: (from, change) }| (at, Step::Change(from, change));
+        let mut steps: Vec<_> = changes.into_iter().map(change).collect();
+        steps.push((readings.from, Step::Open));
+        steps.push((readings.to, Step::Close));
+        // Stable, so that changes of one instant keep their order and come before the window's edges.
+        steps.sort_by_key(|&(at, _)| at);
+        let first = readings.interval.filter(|interval| !interval.is_zero()).map(|step| Instant::ZERO + step);
+        Self { steps: steps.into(), sample: first.filter(|&at| at <= readings.end), readings }
+    }
+
+    fn next_at(&self) -> Option<Instant> {
+        earliest(self.steps.front().map(|&(at, _)| at), self.sample)
+    }
+
+    fn next(&mut self) -> Option<Step> {
+        let at = self.next_at()?;
+        if let Some((_, step)) = self.steps.pop_front_if(|(step, _)| *step == at) {
+            return Some(step);
+        }
+        self.sample = self.readings.interval.map(|step| at + step).filter(|&next| next <= self.readings.end);
+        Some(Step::Sample)
+    }
+
+    /// Whether such a step is still to come.
+    fn awaits(&self, step: impl Fn(&Step) -> bool) -> bool {
+        self.steps.iter().any(|(_, other)| step(other))
+    }
+}

@@ -1,0 +1,210 @@
+//! One thread of the emulator, with the links that it owns.
+
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
+
+use hopcast_core::{Duration, Instant};
+use hopcast_link::Attachment;
+use hopcast_node::Clock;
+use rustix::event::{Timespec, epoll};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::figures::{DirectionReport, Tally};
+use super::wired::{LONGEST, Wired};
+
+/// How many frames are taken from one interface before the others get their turn. A frame takes a microsecond or two,
+/// so that what falls due meanwhile waits for less than a tenth of a millisecond.
+const BATCH: usize = 32;
+
+/// How far apart a busy thread looks at its interfaces: to be woken costs as much as to carry a few frames, and what comes
+/// meanwhile is dealt with together. Longer would be seen in the delay of links, shorter costs the programs the processor.
+const PAUSE: Duration = Duration::from_micros(80);
+
+/// How much of that an idle thread saves up, so that single frames never wait: a round trip over a dozen links.
+const SAVED: Duration = Duration::from_micros(80 * 32);
+
+/// Of the descriptors that a thread waits for, the one that tells it to stop.
+const STOP: u64 = u64::MAX;
+
+/// Some of the links, and the thread's way of waiting for all of them.
+pub(super) struct Worker {
+    links: Vec<Wired>,
+    /// For each number that the kernel says is readable, the link and the attachment.
+    ports: Vec<(usize, Attachment)>,
+    epoll: OwnedFd,
+    clock: Clock,
+    waking: Waking,
+    tally: Tally,
+}
+
+/// What a thread leaves.
+pub(super) struct Left {
+    pub(super) links: Vec<(usize, Vec<DirectionReport>)>,
+    pub(super) tally: Tally,
+    pub(super) processor: Duration,
+}
+
+impl Worker {
+    /// Takes care of `links` until `stop` can be read.
+    pub(super) fn new(links: Vec<Wired>, stop: &OwnedFd, clock: Clock) -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN)?;
+        let mut ports = Vec::new();
+        for (number, link) in links.iter().enumerate() {
+            for (attachment, tap) in link.taps().iter().enumerate() {
+                let data = epoll::EventData::new_u64(ports.len() as u64);
+                epoll::add(&epoll, tap, data, epoll::EventFlags::IN)?;
+                ports.push((number, attachment));
+            }
+        }
+        Ok(Self { links, ports, epoll, clock, waking: Waking::default(), tally: Tally::new() })
+    }
+
+    /// Runs until told to stop.
+    pub(super) fn run(mut self) -> io::Result<Left> {
+        let mut buffer = vec![0; LONGEST];
+        let mut ready = Vec::with_capacity(self.ports.len() + 1);
+        let mut looked = self.clock.now();
+        let mut saved = SAVED;
+        loop {
+            self.catch_up();
+            let now = self.clock.now();
+            self.tally.gap(now.since(looked));
+            let rested = self.rest(now, PAUSE.saturating_sub(saved + now.since(looked)));
+            let before = looked;
+            looked = self.wait(rested, &mut ready)?;
+            saved = (saved + looked.since(before)).saturating_sub(PAUSE).min(SAVED);
+            for event in ready.drain(..) {
+                match event.data.u64() {
+                    STOP => return Ok(self.leave()),
+                    port => self.fetch(port as usize, &mut buffer),
+                }
+            }
+        }
+    }
+
+    fn catch_up(&mut self) {
+        let now = self.clock.now();
+        for link in &mut self.links {
+            link.catch_up(now, self.clock, &mut self.tally);
+        }
+    }
+
+    /// Sleeps for `span`, and says until when.
+    fn rest(&mut self, now: Instant, span: Duration) -> Instant {
+        let asleep = span.saturating_sub(self.waking.takes);
+        if asleep.is_zero() || self.waking.early {
+            return now;
+        }
+        let _ = rustix::thread::nanosleep(&timespec(asleep));
+        let woken = self.clock.now();
+        let late = woken.since(now + asleep);
+        self.tally.gap(late);
+        self.waking.took(late);
+        woken
+    }
+
+    /// Waits until an interface has something or a deadline is near, and says when that was.
+    fn wait(&mut self, now: Instant, ready: &mut Vec<epoll::Event>) -> io::Result<Instant> {
+        let next = self.links.iter().filter_map(Wired::deadline).min();
+        let asleep = next.map(|at| self.waking.sleep(self.clock.until(at)));
+        let timeout = asleep.map(timespec);
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(ready), timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let woken = self.clock.now();
+        let late = asleep.map(|asleep| woken.since(now + asleep)).unwrap_or_default();
+        self.tally.gap(late);
+        self.waking.woke(late, ready.is_empty() && next.is_some_and(|at| woken < at));
+        Ok(woken)
+    }
+
+    fn fetch(&mut self, port: usize, buffer: &mut [u8]) {
+        let (link, attachment) = self.ports[port];
+        let link = &mut self.links[link];
+        let now = self.clock.now();
+        link.catch_up(now, self.clock, &mut self.tally);
+        link.fetch(attachment, BATCH, now, buffer);
+        link.drain(now, self.clock, &mut self.tally);
+    }
+
+    fn leave(self) -> Left {
+        let now = self.clock.now();
+        let links = self.links.into_iter().map(|link| link.finish(now)).collect();
+        let processor = clock_gettime(ClockId::ThreadCPUTime);
+        let processor =
+            Duration::from_secs(processor.tv_sec as u64) + Duration::from_nanos(processor.tv_nsec as u64);
+        Left { links, tally: self.tally, processor }
+    }
+}
+
+/// How long it takes to wake up, as it has been lately.
+///
+/// A processor that has nothing to do sleeps deeply, so it is woken that much earlier, and what then remains is waited for
+/// awake. A busy one hands itself over at once, and loses nothing by it.
+#[derive(Default)]
+struct Waking {
+    takes: Duration,
+    /// Whether the last sleep has ended before what it was for.
+    early: bool,
+    slept: bool,
+}
+
+impl Waking {
+    const STEP: Duration = Duration::from_nanos(250);
+    /// What took longer was not the processor's sleep.
+    const LONGEST: Duration = Duration::from_micros(60);
+
+    /// How long to sleep if something is due in `left`.
+    fn sleep(&mut self, left: Duration) -> Duration {
+        let ahead = left.saturating_sub(self.takes);
+        self.slept = !self.early && !left.is_zero();
+        if self.early {
+            Duration::ZERO
+        } else if ahead.is_zero() {
+            // Too near to be early for, and too far to use up a processor until then.
+            left
+        } else {
+            ahead
+        }
+    }
+
+    /// It was `late` after that; and `early`, if nothing is due yet.
+    fn woke(&mut self, late: Duration, early: bool) {
+        if self.slept {
+            self.took(late);
+        }
+        self.early = early && (self.slept || self.early);
+    }
+
+    /// Follows the median.
+    fn took(&mut self, late: Duration) {
+        let takes = self.takes;
+        let towards = if late > takes { takes + Self::STEP } else { takes.saturating_sub(Self::STEP) };
+        self.takes = towards.min(Self::LONGEST);
+    }
+}
+
+/// Lets the calling thread come when it wants to, as far as that is allowed, and says whether it may before all others.
+pub(crate) fn be_punctual() -> bool {
+    // Otherwise the kernel wakes us up to 50 µs late, to save power.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    // The links come before the programs that send over them, and before what else the machine does. The lowest
+    // real-time priority is enough for that, where we may have it.
+    let thread = rustix::thread::gettid().as_raw_nonzero().to_string();
+    let chrt = ["--fifo", "--pid", "1", thread.as_str()];
+    let done = Command::new("chrt").args(chrt).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let done = done.is_ok_and(|status| status.success());
+    if !done {
+        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), -20);
+    }
+    done
+}
+
+fn timespec(span: Duration) -> Timespec {
+    let nanos = span.as_nanos();
+    Timespec { tv_sec: (nanos / 1_000_000_000) as i64, tv_nsec: (nanos % 1_000_000_000) as i64 }
+}

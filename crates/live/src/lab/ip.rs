@@ -1,0 +1,32 @@
+//! `ip`, with many commands in one process.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Runs one command a line, in the network namespace of the calling thread. All or those before the first that fails.
+///
+/// # Errors
+/// What `ip` says about the first command that fails, and that command's number, from 0, if `ip` said it.
+pub(super) fn batch(commands: &str) -> Result<(), (String, Option<usize>)> {
+    let mut child = Command::new("ip")
+        .args(["-batch", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| (format!("cannot run `ip` (iproute2): {error}"), None))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // After its first error `ip` reads no more; what it says about that one is what counts.
+        let _ = stdin.write_all(commands.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(|error| (format!("ip: {error}"), None))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    // The first line says what, the last one `Command failed -:3`.
+    let failed = said.lines().find_map(|line| line.strip_prefix("Command failed -:"));
+    let number = failed.and_then(|number| number.trim().parse::<usize>().ok()?.checked_sub(1));
+    let command = number.and_then(|number| commands.lines().nth(number)).unwrap_or("-batch");
+    Err((format!("`ip {command}`: {}", said.lines().next().unwrap_or("failed")), number))
+}

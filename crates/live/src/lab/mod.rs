@@ -1,0 +1,258 @@
+//! The network of a live run: a namespace for each node, a TAP for each interface, addresses and routes.
+//!
+//! What is set up is removed again: when the [`Lab`] is dropped, and after a crash by
+//! [`leftovers`](crate::leftovers), which finds it by the word that a lab leaves of itself. The machine's own network is
+//! not touched.
+
+mod ip;
+mod namespace;
+pub(crate) mod programs;
+pub(crate) mod registry;
+mod reroute;
+mod settings;
+mod statistics;
+mod tap;
+mod wiring;
+
+use std::ffi::OsStr;
+use std::io;
+use std::net::IpAddr;
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+pub use namespace::Namespace;
+pub(crate) use namespace::path;
+pub use reroute::Rerouter;
+pub use statistics::KernelDrops;
+pub use tap::Tap;
+
+use crate::layout::{Layout, LinkLayout, NodeLayout, Route};
+use programs::Starter;
+use registry::{Made, Process, Record, Registration};
+
+/// A network that has been set up.
+pub struct Lab {
+    nodes: Arc<[Node]>,
+    /// For each link, for each attachment, its TAP, until they are taken.
+    taps: Vec<Vec<Tap>>,
+    starter: Option<Starter>,
+    _registration: Registration,
+}
+
+pub(crate) struct Node {
+    name: String,
+    namespace: Namespace,
+    interfaces: usize,
+    addresses: Vec<IpAddr>,
+    /// The routes that it has.
+    table: Mutex<Vec<Route>>,
+}
+
+impl Lab {
+    /// An id that no other lab has: of this process, or of another one that is alive.
+    pub fn fresh_id() -> String {
+        static LABS: AtomicUsize = AtomicUsize::new(0);
+        format!("{}-{}", std::process::id(), LABS.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Sets up the nodes and interfaces of `layout`, in namespaces called `hopcast-<id>-<node>`.
+    ///
+    /// # Errors
+    /// One line that says what could not be done; nothing is left behind then.
+    pub fn set_up(layout: &Layout, id: &str) -> Result<Self, String> {
+        let names = namespace::names(id, layout.nodes.iter().map(|node| node.name.as_str()));
+        if let Some(taken) = names.iter().find(|name| path(name).exists()) {
+            return Err(format!("there is a network namespace `{taken}` already, and it is not this lab's"));
+        }
+        let made = |name: &String| Made { name: name.clone(), inode: None };
+        let mut record = Record { owner: Process::this()?, namespaces: names.iter().map(made).collect() };
+        let registration = Registration::new(id, &record)?;
+        let made = Creation::begin(&names)?;
+        for (made, namespace) in record.namespaces.iter_mut().zip(&made.namespaces) {
+            made.inode = namespace.identity();
+        }
+        registration.update(&record)?;
+        let (nodes, taps) = furnish(layout, &made.namespaces)?;
+        let starter = Some(Starter::new()?);
+        made.keep();
+        Ok(Self { nodes: nodes.into(), taps, starter, _registration: registration })
+    }
+
+    /// The network namespace of a node.
+    pub fn namespace(&self, node: usize) -> &Namespace {
+        &self.nodes[node].namespace
+    }
+
+    /// Runs `work` on a thread inside a node.
+    ///
+    /// # Errors
+    /// One line, if the namespace cannot be entered.
+    pub fn enter<T: Send>(&self, node: usize, work: impl FnOnce() -> T + Send) -> Result<T, String> {
+        self.nodes[node].namespace.run(work)
+    }
+
+    /// The command that runs `program` in a node; add its arguments, and start it with [`Lab::start`].
+    pub fn command(&self, node: usize, program: impl AsRef<OsStr>) -> Command {
+        // Whatever ends us ends it too.
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--pdeathsig", "KILL", "ip", "netns", "exec", self.namespace(node).name()])
+            .arg(program);
+        command
+    }
+
+    /// Starts a [`command`](Lab::command). It ends with the lab at the latest.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn start(&self, command: Command) -> io::Result<Child> {
+        match &self.starter {
+            Some(starter) => starter.start(command),
+            None => Err(io::Error::other("the lab is being removed")),
+        }
+    }
+
+    /// Gives a node new routes, in place of all that it has.
+    ///
+    /// # Errors
+    /// One line, if they cannot be set.
+    pub fn reroute(&self, node: usize, routes: &[Route]) -> Result<(), String> {
+        self.nodes[node].reroute(routes)
+    }
+
+    /// What a capture calls an interface of a node.
+    pub(crate) fn interface_name(&self, node: usize, interface: u32) -> String {
+        format!("{}:eth{interface}", self.nodes[node].name)
+    }
+
+    /// The TAP of each attachment of each link; the first caller gets them.
+    pub(crate) fn take_taps(&mut self) -> Vec<Vec<Tap>> {
+        std::mem::take(&mut self.taps)
+    }
+
+    /// What each node's kernel has dropped.
+    ///
+    /// # Errors
+    /// One line, if that cannot be read.
+    pub fn kernel_drops(&self) -> Result<Vec<KernelDrops>, String> {
+        let read = |node: &Node| node.namespace.run(|| KernelDrops::read(node.interfaces))?;
+        self.nodes.iter().map(read).collect()
+    }
+}
+
+impl Node {
+    fn reroute(&self, routes: &[Route]) -> Result<(), String> {
+        let mut table = self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let commands = wiring::reroute(&self.addresses, &table, routes);
+        if !commands.is_empty() {
+            self.namespace.run(|| ip::batch(&commands))?.map_err(|(error, _)| error)?;
+        }
+        *table = routes.to_vec();
+        Ok(())
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let namespaces: Vec<_> = self.nodes.iter().map(|node| &node.namespace).collect();
+        programs::end_all_in(&namespaces);
+        drop(self.starter.take());
+        remove(namespaces.iter().map(|namespace| namespace.name()));
+    }
+}
+
+/// Namespaces that are removed again unless they are kept.
+struct Creation {
+    namespaces: Vec<Namespace>,
+}
+
+impl Creation {
+    fn begin(names: &[String]) -> Result<Self, String> {
+        let commands: String = names.iter().map(|name| format!("netns add {name}\n")).collect();
+        let failed = ip::batch(&commands).err();
+        // Those before the one that failed are ours; that one may be somebody else's.
+        let ours = failed.as_ref().map_or(names.len(), |(_, number)| number.unwrap_or(0));
+        let mut creation = Self { namespaces: Vec::new() };
+        for name in &names[..ours] {
+            creation.namespaces.push(Namespace::open(name)?);
+        }
+        failed.map_or(Ok(creation), |(error, _)| Err(error))
+    }
+
+    fn keep(mut self) {
+        self.namespaces.clear();
+    }
+}
+
+impl Drop for Creation {
+    fn drop(&mut self) {
+        remove(self.namespaces.iter().map(Namespace::name));
+    }
+}
+
+/// Removes namespaces, as far as they are there.
+pub(crate) fn remove<'a>(names: impl Iterator<Item = &'a str>) {
+    for name in names {
+        let _ = ip::batch(&format!("netns del {name}\n"));
+    }
+}
+
+type Furnished = (Vec<Node>, Vec<Vec<Tap>>);
+
+/// Gives all nodes their interfaces, addresses and routes, several nodes at a time.
+fn furnish(layout: &Layout, namespaces: &[Namespace]) -> Result<Furnished, String> {
+    /// `ip` waits for the kernel's lock most of the time; more would only wait for each other.
+    const AT_ONCE: usize = 4;
+    let (next, layouts) = (AtomicUsize::new(0), &layout.nodes);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let (Some(node), Some(namespace)) = (layouts.get(number), namespaces.get(number)) else {
+                return Ok(done);
+            };
+            done.push((number, furnish_node(node, namespace)?));
+        }
+    };
+    let mut done: Vec<(usize, Vec<Tap>)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        let joined = workers.into_iter().map(|worker| worker.join().expect("a worker does not panic"));
+        joined.collect::<Result<Vec<_>, String>>().map(|parts| parts.into_iter().flatten().collect())
+    })?;
+    done.sort_unstable_by_key(|&(number, _)| number);
+
+    let mut taps: Vec<Vec<Option<Tap>>> =
+        layout.links.iter().map(|link| link.ends.iter().map(|_| None).collect()).collect();
+    let mut nodes = Vec::with_capacity(done.len());
+    for ((node, namespace), (_, devices)) in layout.nodes.iter().zip(namespaces).zip(done) {
+        for (interface, tap) in node.interfaces.iter().zip(devices) {
+            taps[interface.link][interface.attachment] = Some(tap);
+        }
+        nodes.push(Node {
+            name: node.name.clone(),
+            namespace: namespace.clone(),
+            interfaces: node.interfaces.len(),
+            addresses: node.addresses.clone(),
+            table: Mutex::new(node.routes.clone()),
+        });
+    }
+    let each = |(taps, link): (Vec<Option<Tap>>, &LinkLayout)| {
+        let all: Option<Vec<Tap>> = taps.into_iter().collect();
+        all.ok_or_else(|| format!("link `{}` has an end that is no node's interface", link.name))
+    };
+    let taps = taps.into_iter().zip(&layout.links).map(each).collect::<Result<_, String>>()?;
+    Ok((nodes, taps))
+}
+
+fn furnish_node(node: &NodeLayout, namespace: &Namespace) -> Result<Vec<Tap>, String> {
+    let commands = wiring::node(node);
+    let furnished = namespace.run(|| {
+        settings::apply()?;
+        let taps: Result<Vec<Tap>, String> = (0..node.interfaces.len()).map(Tap::create).collect();
+        let taps = taps?;
+        ip::batch(&commands).map_err(|(error, _)| error)?;
+        Ok(taps)
+    })?;
+    furnished.map_err(|error: String| format!("node `{}`: {error}", node.name))
+}

@@ -1,0 +1,101 @@
+//! Network namespaces by name, as `ip netns` keeps them.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// What all our namespaces' names begin with.
+const PREFIX: &str = "hopcast-";
+
+/// Where `ip netns` keeps them.
+const DIRECTORY: &str = "/run/netns";
+
+/// A network namespace that somebody has made.
+#[derive(Clone, Debug)]
+pub struct Namespace {
+    name: Arc<str>,
+    file: Arc<File>,
+}
+
+impl Namespace {
+    /// The namespace of that name.
+    ///
+    /// # Errors
+    /// One line, if there is none.
+    pub fn open(name: &str) -> Result<Self, String> {
+        let file = File::open(path(name)).map_err(|error| format!("network namespace `{name}`: {error}"))?;
+        Ok(Self { name: name.into(), file: Arc::new(file) })
+    }
+
+    /// Its name, for `ip netns`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Moves the calling thread into it for good; threads and processes that it starts from now on are there too.
+    ///
+    /// # Errors
+    /// One line, if that is not allowed.
+    pub fn enter(&self) -> Result<(), String> {
+        move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network))
+            .map_err(|error| format!("cannot enter network namespace `{}`: {error}", self.name))
+    }
+
+    /// Runs `work` on a thread inside of it.
+    ///
+    /// # Errors
+    /// One line, if it cannot be entered.
+    ///
+    /// # Panics
+    /// If `work` does.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, String> {
+        std::thread::scope(|scope| {
+            let inside = scope.spawn(|| self.enter().map(|()| work()));
+            inside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// What tells it from another namespace that later has the same name.
+    pub(crate) fn identity(&self) -> Option<u64> {
+        self.file.metadata().ok().map(|file| file.ino())
+    }
+}
+
+pub(crate) fn path(name: &str) -> PathBuf {
+    Path::new(DIRECTORY).join(name)
+}
+
+/// A name for the namespace of each node: `hopcast-<id>-<node>`, the node in characters that every program takes.
+pub(super) fn names<'a>(id: &str, nodes: impl Iterator<Item = &'a str>) -> Vec<String> {
+    /// Long enough to recognise a node by, and far below what a file may be called.
+    const LONGEST: usize = 40;
+    let mut taken = BTreeSet::new();
+    let name = |(number, node): (usize, &'a str)| {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+        let short: String = node.chars().take(LONGEST).map(plain).collect();
+        // No name has a tilde of its own.
+        let as_it_is = short == node && !node.is_empty() && taken.insert(node);
+        if as_it_is { format!("{PREFIX}{id}-{short}") } else { format!("{PREFIX}{id}-{short}~{number}") }
+    };
+    nodes.enumerate().map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_and_long_names_become_plain_and_stay_apart() {
+        let long = "x".repeat(300);
+        let names = names("7", ["a", "a", "ä/b", "ö/b", "", &long, "a~1"].into_iter());
+        assert_eq!(names[..2], ["hopcast-7-a", "hopcast-7-a~1"]);
+        assert_eq!(names[2..5], ["hopcast-7-__b~2", "hopcast-7-__b~3", "hopcast-7-~4"]);
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+        assert!(names.iter().all(|name| name.len() < 100), "{names:?}");
+    }
+}

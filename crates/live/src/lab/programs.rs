@@ -1,0 +1,125 @@
+//! Programs in a lab: one thread starts them all, and they end with it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::process::{Child, Command};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::JoinHandle;
+
+use hopcast_core::{Duration, Instant};
+use hopcast_node::Clock;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::namespace::Namespace;
+
+/// How long a program may take to end when it is asked to.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Starts programs.
+///
+/// The kernel ends a program that was started with `setpriv --pdeathsig` when the thread that started it does. So there
+/// is one thread for all of them, which lasts until this is dropped.
+pub(super) struct Starter {
+    requests: Option<Sender<Request>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Request {
+    command: Command,
+    answer: Sender<io::Result<Child>>,
+}
+
+impl Starter {
+    pub(super) fn new() -> Result<Self, String> {
+        let (requests, inbox) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("programs".to_owned())
+            .spawn(move || start_all(&inbox))
+            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        Ok(Self { requests: Some(requests), thread: Some(thread) })
+    }
+
+    pub(super) fn start(&self, command: Command) -> io::Result<Child> {
+        let (answer, started) = mpsc::channel();
+        let gone = || io::Error::other("the thread that starts programs is gone");
+        let requests = self.requests.as_ref().ok_or_else(gone)?;
+        requests.send(Request { command, answer }).map_err(|_| gone())?;
+        started.recv().map_err(|_| gone())?
+    }
+}
+
+impl Drop for Starter {
+    fn drop(&mut self) {
+        drop(self.requests.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn start_all(inbox: &Receiver<Request>) {
+    for Request { mut command, answer } in inbox {
+        let _ = answer.send(command.spawn());
+    }
+}
+
+/// Ends all other processes in these namespaces: as they like within [`PATIENCE`], and then at once. Gives the number of
+/// each with its command.
+pub(crate) fn end_all_in(namespaces: &[&Namespace]) -> Vec<(u32, String)> {
+    let inodes: BTreeSet<u64> = namespaces.iter().filter_map(|namespace| namespace.identity()).collect();
+    let mut ended = Vec::new();
+    for signal in [Signal::TERM, Signal::KILL] {
+        let (processes, names): (Vec<_>, Vec<_>) = processes_in(&inodes).unzip();
+        for process in &processes {
+            let _ = pidfd_send_signal(process, signal);
+        }
+        ended.extend(
+            names
+                .into_iter()
+                .filter(|name| signal == Signal::TERM || !ended.contains(name))
+                .collect::<Vec<_>>(),
+        );
+        wait_for(processes);
+    }
+    ended
+}
+
+/// By a descriptor each: the number of a process may be another one's by the time it is used.
+fn processes_in(inodes: &BTreeSet<u64>) -> impl Iterator<Item = (OwnedFd, (u32, String))> {
+    let inside = |id: u32| {
+        let namespace = fs::metadata(format!("/proc/{id}/ns/net"));
+        namespace.is_ok_and(|namespace| inodes.contains(&namespace.ino()))
+    };
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    ids.filter(|&id| id != std::process::id()).filter_map(move |id| {
+        let process = Pid::from_raw(id as i32)
+            .filter(|_| inside(id))
+            .map(|pid| pidfd_open(pid, PidfdFlags::empty()))?;
+        let command = fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
+        // Looked at again, now that it cannot be another one any more.
+        process.ok().filter(|_| inside(id)).map(|process| (process, (id, command.trim().to_owned())))
+    })
+}
+
+fn wait_for(mut processes: Vec<OwnedFd>) {
+    let clock = Clock::starting_now();
+    let end = Instant::ZERO + PATIENCE;
+    loop {
+        processes.retain(|process| {
+            !poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&Timespec::default()))
+                .is_ok_and(|ready| ready > 0)
+        });
+        let left = clock.until(end).as_nanos();
+        if processes.is_empty() || left == 0 {
+            return;
+        }
+        let mut fds: Vec<_> = processes.iter().map(|process| PollFd::new(process, PollFlags::IN)).collect();
+        let left = Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as i64 };
+        let _ = poll(&mut fds, Some(&left));
+    }
+}

@@ -1,0 +1,128 @@
+//! What labs leave word of, so that their remains can be told from those of labs that are alive.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// A lab, as its file tells of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) owner: Process,
+    pub(crate) namespaces: Vec<Made>,
+}
+
+/// A namespace that a lab has made, or was about to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Made {
+    pub(crate) name: String,
+    /// Its inode, once it is made.
+    pub(crate) inode: Option<u64>,
+}
+
+/// A process that no later one can be taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Process {
+    pid: u32,
+    /// When it was started, in the kernel's ticks since the machine was.
+    started: u64,
+}
+
+impl Process {
+    /// The calling one.
+    pub(crate) fn this() -> Result<Self, String> {
+        let pid = std::process::id();
+        let started = start_of(pid).ok_or("cannot read /proc/self/stat: is /proc mounted?")?;
+        Ok(Self { pid, started })
+    }
+
+    pub(crate) fn is_alive(self) -> bool {
+        start_of(self.pid) == Some(self.started)
+    }
+
+    pub(crate) const fn pid(self) -> u32 {
+        self.pid
+    }
+}
+
+/// The start time of a process that is not a zombie (proc_pid_stat(5): field 22, and 3 for the state).
+fn start_of(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is the program's name in parentheses, and may hold anything.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
+}
+
+/// Our own file, which goes with the lab.
+pub(crate) struct Registration {
+    path: PathBuf,
+}
+
+impl Registration {
+    /// Leaves word of lab `id`.
+    pub(crate) fn new(id: &str, record: &Record) -> Result<Self, String> {
+        let directory = directory();
+        fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+        let registration = Self { path: directory.join(format!("{id}.json")) };
+        if let Some(other) = read(&registration.path)
+            && other.owner.is_alive()
+        {
+            let (path, pid) = (registration.path.display(), other.owner.pid);
+            return Err(format!("a lab called `{id}` is in use by process {pid} ({path})"));
+        }
+        registration.update(record)?;
+        Ok(registration)
+    }
+
+    pub(crate) fn update(&self, record: &Record) -> Result<(), String> {
+        let path = &self.path;
+        let text = serde_json::to_string(record).map_err(|error| error.to_string())?;
+        // Whole or not at all, whenever we are killed.
+        let next = path.with_extension("new");
+        let written = fs::write(&next, text).and_then(|()| fs::rename(&next, path));
+        written.map_err(|error| format!("{}: {error}", path.display()))
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// All that is left word of, with the file of each.
+pub(crate) fn records() -> Result<Vec<(PathBuf, Record)>, String> {
+    let directory = directory();
+    let entries = match fs::read_dir(&directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(format!("{}: {error}", directory.display())),
+    };
+    let paths = entries.flatten().map(|entry| entry.path());
+    let mut paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|ext| ext == "json")).collect();
+    paths.sort();
+    Ok(paths.into_iter().filter_map(|path| read(&path).map(|record| (path, record))).collect())
+}
+
+fn read(path: &Path) -> Option<Record> {
+    serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
+}
+
+/// Gone after a restart of the machine, as the namespaces are.
+fn directory() -> PathBuf {
+    PathBuf::from("/run/hopcast")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_alive_until_another_one_has_its_number() {
+        let this = Process::this().unwrap();
+        assert!(this.is_alive());
+        assert!(!Process { started: this.started + 1, ..this }.is_alive());
+    }
+}

@@ -1,0 +1,63 @@
+//! Routes that change on time.
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time;
+
+use hopcast_node::Clock;
+
+use super::{Lab, Node};
+use crate::layout::{Reroute, Scheduled};
+
+/// Changes the routes of nodes, each at its time, until it is finished.
+pub struct Rerouter {
+    stop: Sender<()>,
+    thread: JoinHandle<Result<(), String>>,
+}
+
+impl Lab {
+    /// Begins to change routes as `reroutes` says.
+    ///
+    /// # Errors
+    /// One line, if there can be no more threads.
+    pub fn reroute_on_time(
+        &self,
+        mut reroutes: Vec<Scheduled<Reroute>>,
+        clock: Clock,
+    ) -> Result<Rerouter, String> {
+        let nodes = self.nodes.clone();
+        reroutes.sort_by_key(|reroute| reroute.at);
+        let (stop, stopped) = mpsc::channel();
+        let work = move || {
+            for Scheduled { at, what: Reroute { node, routes } } in &reroutes {
+                let wait = time::Duration::from_nanos(clock.until(*at).as_nanos());
+                // Told to stop, or nobody is there to tell us.
+                if stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
+                    break;
+                }
+                let nodes: &Arc<[Node]> = &nodes;
+                nodes[*node]
+                    .reroute(routes)
+                    .map_err(|error| format!("routes at {}: {error}", at.as_secs_f64()))?;
+            }
+            Ok(())
+        };
+        let thread = std::thread::Builder::new()
+            .name("routes".to_owned())
+            .spawn(work)
+            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        Ok(Rerouter { stop, thread })
+    }
+}
+
+impl Rerouter {
+    /// Changes nothing any more.
+    ///
+    /// # Errors
+    /// One line, if a change could not be made.
+    pub fn finish(self) -> Result<(), String> {
+        drop(self.stop);
+        self.thread.join().unwrap_or_else(|_| Err("the thread that changes routes panicked".to_owned()))
+    }
+}

@@ -1,0 +1,59 @@
+//! What a node's kernel threw away for itself, which no link model knows of.
+
+use std::fs;
+
+/// Frames and datagrams that a node's kernel has dropped since the node was set up, for want of room.
+///
+/// A frame that the emulator does not fetch in time and a datagram that a program does not fetch in time are signs of a
+/// busy machine and not of a bad network.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelDrops {
+    /// For each interface, frames on their way out that found its device's queue full.
+    pub to_link: Vec<u64>,
+    /// For each interface, frames that had come in and that the kernel dropped; those that no protocol of the node
+    /// asked for among them.
+    pub from_link: Vec<u64>,
+    /// UDP datagrams that found their socket's buffer full, in either family.
+    pub socket_full: u64,
+}
+
+impl KernelDrops {
+    /// Those of the calling thread's network namespace, with `interfaces` interfaces.
+    pub(super) fn read(interfaces: usize) -> Result<Self, String> {
+        let read = |file: &str| {
+            let path = format!("/proc/thread-self/net/{file}");
+            fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
+        };
+        let devices = read("dev")?;
+        let dropped = |number: usize, column: usize| device_figure(&devices, number, column).unwrap_or(0);
+        // Of the sixteen figures of a device (`/proc/net/dev`), the fourth of each eight.
+        const RECEIVED_DROPPED: usize = 3;
+        const SENT_DROPPED: usize = 11;
+        let v4 = snmp(&read("snmp")?, "Udp:", "RcvbufErrors");
+        let v6 = read("snmp6").ok().and_then(|text| snmp6(&text, "Udp6RcvbufErrors"));
+        Ok(Self {
+            to_link: (0..interfaces).map(|number| dropped(number, SENT_DROPPED)).collect(),
+            from_link: (0..interfaces).map(|number| dropped(number, RECEIVED_DROPPED)).collect(),
+            socket_full: v4.unwrap_or(0) + v6.unwrap_or(0),
+        })
+    }
+}
+
+fn device_figure(devices: &str, number: usize, column: usize) -> Option<u64> {
+    let name = format!("eth{number}:");
+    let figures = devices.lines().find_map(|line| line.trim_start().strip_prefix(&name))?;
+    figures.split_whitespace().nth(column)?.parse().ok()
+}
+
+/// A figure of `/proc/net/snmp`, where a line of names stands above a line of figures.
+fn snmp(text: &str, group: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(group));
+    let (names, figures) = (lines.next()?, lines.next()?);
+    let column = names.split_whitespace().position(|other| other == name)?;
+    figures.split_whitespace().nth(column)?.parse().ok()
+}
+
+fn snmp6(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().map(str::split_whitespace);
+    lines.find_map(|mut words| if words.next() == Some(name) { words.next()?.parse().ok() } else { None })
+}

@@ -1,0 +1,52 @@
+//! The two sides of an interface: a device in a node's kernel, and a descriptor from which to read what it sends.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use tun_rs::{DeviceBuilder, Layer, SyncDevice};
+
+/// A TAP device. It is gone once this is dropped.
+pub struct Tap {
+    device: SyncDevice,
+}
+
+impl Tap {
+    /// Makes `eth<number>` in the network namespace of the calling thread; it stays there, whoever holds the `Tap`.
+    ///
+    /// The device offers the kernel no offloads: what it sends is single frames that fit the link, with all checksums
+    /// computed.
+    pub(super) fn create(number: usize) -> Result<Self, String> {
+        let device = DeviceBuilder::new()
+            .name(format!("eth{number}"))
+            .layer(Layer::L2)
+            .offload(false)
+            .packet_information(false)
+            .inherit_enable_state()
+            .build_sync()
+            .and_then(|device| device.set_nonblocking(true).map(|()| device))
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => "there is no /dev/net/tun".to_owned(),
+                _ => format!("cannot create a TAP device: {error}"),
+            })?;
+        Ok(Self { device })
+    }
+
+    /// Takes the next frame that the node sends; `WouldBlock` if there is none.
+    #[inline]
+    pub(crate) fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+        self.device.recv(into)
+    }
+
+    /// Hands the node a frame. Its kernel deals with it at once, on our time: up to the socket, or on to the next
+    /// interface.
+    #[inline]
+    pub(crate) fn write(&self, frame: &[u8]) -> io::Result<usize> {
+        self.device.send(frame)
+    }
+}
+
+impl AsFd for Tap {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+}

@@ -1,0 +1,150 @@
+//! A network to be set up on the kernel, as plain data.
+
+use std::net::IpAddr;
+
+use hopcast_core::Instant;
+use hopcast_link::{Attachment, Change, Link};
+
+/// A network of nodes and links, and what is known beforehand to happen to it.
+#[derive(Default)]
+pub struct Layout {
+    /// The nodes.
+    pub nodes: Vec<NodeLayout>,
+    /// The links.
+    pub links: Vec<LinkLayout>,
+    /// Changes of links.
+    pub changes: Vec<Scheduled<LinkChange>>,
+    /// Changes of routes.
+    pub reroutes: Vec<Scheduled<Reroute>>,
+}
+
+/// A node: a network namespace.
+#[derive(Clone, Debug, Default)]
+pub struct NodeLayout {
+    /// Its name, in any characters.
+    pub name: String,
+    /// Its addresses, which it has whatever becomes of its interfaces; packets leave with the first of their family.
+    pub addresses: Vec<IpAddr>,
+    /// Its interfaces, called `eth0`, `eth1` and so on.
+    pub interfaces: Vec<InterfaceLayout>,
+    /// Its routes to other nodes.
+    pub routes: Vec<Route>,
+}
+
+/// An interface of a node.
+#[derive(Clone, Copy, Debug)]
+pub struct InterfaceLayout {
+    /// The number of the link.
+    pub link: usize,
+    /// Which of the link's attachments it is.
+    pub attachment: Attachment,
+    /// Its Ethernet address.
+    pub mac: [u8; 6],
+    /// The longest packet, in bytes.
+    pub mtu: u32,
+}
+
+/// A route to one address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Whom it leads to.
+    pub to: IpAddr,
+    /// The number of the interface.
+    pub interface: u32,
+    /// The address of the next hop.
+    pub via: IpAddr,
+    /// Its Ethernet address, so that nobody has to be asked for it.
+    pub via_mac: [u8; 6],
+}
+
+/// A link.
+pub struct LinkLayout {
+    /// Its name, for captures and messages.
+    pub name: String,
+    /// What becomes of its frames.
+    pub model: Box<dyn Link + Send>,
+    /// For each attachment, the node and the number of its interface.
+    pub ends: Vec<(usize, u32)>,
+    /// For each attachment, whether it is captured.
+    pub captured: Vec<bool>,
+}
+
+/// Something that happens at a time.
+#[derive(Clone, Debug)]
+pub struct Scheduled<T> {
+    /// When.
+    pub at: Instant,
+    /// What.
+    pub what: T,
+}
+
+/// A change of a link.
+#[derive(Clone, Debug)]
+pub struct LinkChange {
+    /// The number of the link.
+    pub link: usize,
+    /// The direction that leaves this attachment; `None` for all.
+    pub from: Option<Attachment>,
+    /// The change.
+    pub change: Change,
+}
+
+/// New routes for a node.
+#[derive(Clone, Debug)]
+pub struct Reroute {
+    /// The number of the node.
+    pub node: usize,
+    /// All of its routes from now on.
+    pub routes: Vec<Route>,
+}
+
+impl Layout {
+    /// Nodes `n0`, `n1` and so on in a row, joined by a link for each of `models`, with routes to one another and
+    /// interfaces that carry `mtu` bytes: for measuring the machine, and for tests.
+    pub fn chain(models: impl IntoIterator<Item = Box<dyn Link + Send>>, mtu: u32) -> Self {
+        let links = models.into_iter().enumerate().map(|(number, model)| LinkLayout {
+            name: format!("n{number}-n{}", number + 1),
+            model,
+            ends: vec![(number, u32::from(number > 0)), (number + 1, 0)],
+            captured: vec![false; 2],
+        });
+        let links: Vec<_> = links.collect();
+        let nodes = (0..=links.len()).map(|number| chained(number, links.len(), mtu)).collect();
+        Self { nodes, links, ..Self::default() }
+    }
+}
+
+/// A node of a chain, whose last one is number `last`.
+fn chained(number: usize, last: usize, mtu: u32) -> NodeLayout {
+    let addresses = |node: usize| -> [IpAddr; 2] {
+        let low = node as u16 + 1;
+        let [high, low_byte] = low.to_be_bytes();
+        [[10, 0, high, low_byte].into(), [0xfd00, 0, 0, 0, 0, 0, 0, low].into()]
+    };
+    let mac = |link: usize, attachment: usize| [2, attachment as u8, 0, 0, (link >> 8) as u8, link as u8];
+    let back = number.checked_sub(1).map(|link| (link, 1));
+    let ahead = (number < last).then_some((number, 0));
+    let interfaces = [back, ahead].into_iter().flatten();
+    let interfaces = interfaces.map(|(link, attachment)| InterfaceLayout {
+        link,
+        attachment,
+        mac: mac(link, attachment),
+        mtu,
+    });
+    let mut routes = Vec::new();
+    for to in (0..=last).filter(|&to| to != number) {
+        let (interface, via, via_mac) = if to < number {
+            (0, number - 1, mac(number - 1, 0))
+        } else {
+            (u32::from(number > 0), number + 1, mac(number, 1))
+        };
+        let families = addresses(to).into_iter().zip(addresses(via));
+        routes.extend(families.map(|(to, via)| Route { to, interface, via, via_mac }));
+    }
+    NodeLayout {
+        name: format!("n{number}"),
+        addresses: addresses(number).to_vec(),
+        interfaces: interfaces.collect(),
+        routes,
+    }
+}

@@ -1,0 +1,72 @@
+//! What labs have left behind whose owner is gone: killed, or crashed.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::lab::registry::{Made, Process, records};
+use crate::lab::{Namespace, path, programs, remove};
+
+/// A lab without an owner.
+#[derive(Clone, Debug)]
+pub struct Leftover {
+    file: PathBuf,
+    owner: Process,
+    /// Those that are still there.
+    namespaces: Vec<Namespace>,
+}
+
+impl Leftover {
+    /// The names of its network namespaces that are still there.
+    pub fn namespaces(&self) -> impl Iterator<Item = &str> {
+        self.namespaces.iter().map(Namespace::name)
+    }
+
+    /// The number of the process that it belonged to.
+    pub fn owner(&self) -> u32 {
+        self.owner.pid()
+    }
+}
+
+/// All labs without an owner. What a living process has set up is none, nor what nobody has left word of.
+///
+/// # Errors
+/// One line, if the place where labs leave word cannot be read.
+pub fn find() -> Result<Vec<Leftover>, String> {
+    let gone = records()?.into_iter().filter(|(_, record)| !record.owner.is_alive());
+    let leftover = |(file, record): (PathBuf, crate::lab::registry::Record)| Leftover {
+        file,
+        owner: record.owner,
+        namespaces: record.namespaces.iter().filter_map(still_there).collect(),
+    };
+    Ok(gone.map(leftover).collect())
+}
+
+/// Removes all of [`find`], and says in a line each what it did.
+///
+/// # Errors
+/// As [`find`].
+pub fn clean() -> Result<Vec<String>, String> {
+    let mut done = Vec::new();
+    for leftover in find()? {
+        let namespaces: Vec<_> = leftover.namespaces.iter().collect();
+        let ended = programs::end_all_in(&namespaces);
+        done.extend(ended.into_iter().map(|(id, command)| format!("ended process {id} ({command})")));
+        remove(leftover.namespaces());
+        done.extend(leftover.namespaces().map(|name| {
+            let left = if path(name).exists() { "could not remove" } else { "removed" };
+            format!("{left} network namespace {name}")
+        }));
+        if leftover.namespaces().all(|name| !path(name).exists()) {
+            fs::remove_file(&leftover.file)
+                .map_err(|error| format!("{}: {error}", leftover.file.display()))?;
+            done.push(format!("removed {}", leftover.file.display()));
+        }
+    }
+    Ok(done)
+}
+
+fn still_there(made: &Made) -> Option<Namespace> {
+    let namespace = Namespace::open(&made.name).ok()?;
+    // Somebody else's, who came to the same name later, stays.
+    made.inode.is_none_or(|inode| namespace.identity() == Some(inode)).then_some(namespace)
+}

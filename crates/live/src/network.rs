@@ -1,0 +1,105 @@
+//! From a scenario to the network that a lab sets up: the same addresses, interfaces, link models and routes as in
+//! virtual time.
+
+use hopcast_core::Instant;
+use hopcast_twin::scenario::model::{Action, Capture, NodeId, Scenario};
+use hopcast_twin::world::{Way, Wiring};
+
+use crate::layout::{InterfaceLayout, Layout, LinkChange, LinkLayout, NodeLayout, Reroute, Route, Scheduled};
+
+/// The network of `scenario`, with the random streams of repeat number `repeat`.
+pub fn layout(scenario: &Scenario, repeat: u64) -> Layout {
+    let mut wiring = Wiring::of(scenario);
+    let nodes: Vec<NodeLayout> =
+        (0..scenario.nodes.len()).map(|node| node_layout(scenario, &mut wiring, node)).collect();
+    let links = (0..scenario.links.len()).map(|number| {
+        let ends = wiring.ends(number).to_vec();
+        let captured = ends.iter().map(|&(node, _)| captures(&scenario.capture, node)).collect();
+        let model = wiring.model(scenario, number, repeat);
+        LinkLayout { name: scenario.links[number].name.clone(), model, ends, captured }
+    });
+    let links = links.collect();
+    let (mut changes, mut reroutes) = (Vec::new(), Vec::new());
+    let mut routes: Vec<Vec<Route>> = nodes.iter().map(|node| node.routes.clone()).collect();
+    let mut events = scenario.events.iter().peekable();
+    while let Some(event) = events.next() {
+        if let Action::Link { link, from, change } = &event.action {
+            let what = LinkChange { link: *link, from: *from, change: change.clone() };
+            changes.push(Scheduled { at: event.at, what });
+            wiring.change(*link, *from, change);
+        }
+        // What happens at one instant is one change of routes.
+        if events.peek().is_none_or(|next| next.at > event.at) {
+            reroutes.extend(new_routes(&mut wiring, &mut routes, event.at));
+        }
+    }
+    Layout { nodes, links, changes, reroutes }
+}
+
+/// The tables that are no longer what they were.
+fn new_routes(wiring: &mut Wiring, known: &mut [Vec<Route>], at: Instant) -> Vec<Scheduled<Reroute>> {
+    let mut changed = Vec::new();
+    for (node, known) in known.iter_mut().enumerate() {
+        let routes = routes(wiring, node);
+        if routes != *known {
+            known.clone_from(&routes);
+            changed.push(Scheduled { at, what: Reroute { node, routes } });
+        }
+    }
+    changed
+}
+
+fn node_layout(scenario: &Scenario, wiring: &mut Wiring, node: NodeId) -> NodeLayout {
+    let interface = |&(link, attachment)| InterfaceLayout {
+        link,
+        attachment,
+        mac: Wiring::mac(link, attachment),
+        mtu: scenario.links[link].direction(attachment).mtu,
+    };
+    NodeLayout {
+        name: scenario.nodes[node].name.clone(),
+        addresses: Wiring::addresses(node).to_vec(),
+        interfaces: wiring.interfaces(node).iter().map(interface).collect(),
+        routes: routes(wiring, node),
+    }
+}
+
+/// A node's routes to both addresses of each node that it can reach.
+fn routes(wiring: &mut Wiring, node: NodeId) -> Vec<Route> {
+    let each = |Way { to, interface, via, mac }: Way| {
+        let pairs = Wiring::addresses(to).into_iter().zip(Wiring::addresses(via));
+        pairs.map(move |(to, via)| Route { to, interface, via, via_mac: mac })
+    };
+    wiring.ways(node).into_iter().flat_map(each).collect()
+}
+
+fn captures(capture: &Capture, node: NodeId) -> bool {
+    match capture {
+        Capture::Nothing => false,
+        Capture::Nodes(nodes) => nodes.contains(&node),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hopcast_twin::scenario::{Overrides, load_text};
+
+    #[test]
+    fn a_link_that_goes_down_changes_the_tables_of_those_whose_way_it_was() {
+        let text = "title: t\nduration: 9s\ntopology: { nodes: [a, b, c], links: [{ ends: [a, b], rate: 1 Mbit/s }, { ends: [b, c], rate: 1 Mbit/s }, { ends: [a, c], rate: 1 Mbit/s }] }\nevents: [{ at: 3s, links: a-c, down: true }, { at: 5s, links: a-c, up: true }]\nflows: [{ name: f, from: a, to: c, over: udp, app: bulk }]\n";
+        let plan = load_text("t.yaml", text, &Overrides::default()).unwrap();
+        let layout = layout(&plan.cases[0].scenario, 0);
+        let to_c = |routes: &[Route]| {
+            routes.iter().find(|route| route.to == Wiring::addresses(2)[0]).map(|route| route.via)
+        };
+        assert_eq!(to_c(&layout.nodes[0].routes), Some(Wiring::addresses(2)[0]));
+        let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
+        let of_a = |reroute: &&Scheduled<Reroute>| reroute.what.node == 0;
+        let tables: Vec<_> = layout.reroutes.iter().filter(of_a).collect();
+        assert_eq!(tables.len(), 2);
+        assert_eq!((tables[0].at, to_c(&tables[0].what.routes)), (at(3), Some(Wiring::addresses(1)[0])));
+        assert_eq!((tables[1].at, &tables[1].what.routes), (at(5), &layout.nodes[0].routes));
+        assert!(layout.reroutes.iter().all(|reroute| reroute.what.node != 1), "b's ways stay");
+    }
+}

@@ -1,0 +1,203 @@
+//! Command lines, and what they leave behind.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use hopcast_core::{Duration, Instant};
+use hopcast_twin::scenario::model::{Signal, Socket};
+
+/// A program with all that it is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandLine {
+    /// The program, by its name in the PATH.
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// What its environment has beside ours.
+    pub environment: Vec<(String, String)>,
+    /// What must be open before anybody can talk to it; `None` if nobody will.
+    pub gate: Option<Gate>,
+    /// Whether it ends by itself when it is done; otherwise it is told to.
+    pub ends_itself: bool,
+    /// By which signal it is told.
+    pub stop_with: Signal,
+}
+
+/// A port on which a server listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // the names say it
+pub enum Gate {
+    Tcp(u16),
+    Udp(u16),
+}
+
+impl CommandLine {
+    /// `program` with `arguments`, which ends when it is told to.
+    pub fn new<A: Into<String>>(program: &str, arguments: impl IntoIterator<Item = A>) -> Self {
+        Self {
+            program: program.to_owned(),
+            arguments: arguments.into_iter().map(Into::into).collect(),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn and<A: Into<String>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+
+    pub(super) fn and_if<A: Into<String>>(
+        self,
+        condition: bool,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Self {
+        if condition { self.and(arguments) } else { self }
+    }
+
+    pub(super) fn ending_itself(mut self) -> Self {
+        self.ends_itself = true;
+        self
+    }
+
+    pub(super) fn behind(mut self, gate: Gate) -> Self {
+        self.gate = Some(gate);
+        self
+    }
+}
+
+/// The command lines of a flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commands {
+    /// At the receiving node; started first.
+    pub server: Option<CommandLine>,
+    /// At the sending node.
+    pub client: CommandLine,
+}
+
+/// Where the two ends of a flow are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// The sender's address.
+    pub from: IpAddr,
+    /// The address at which the receiver listens.
+    pub to: IpAddr,
+    /// The address to which the sender connects: the receiver's, or that of what carries it there.
+    pub connect: IpAddr,
+    /// The receiver's port; the next one is the flow's too.
+    pub port: u16,
+}
+
+impl Ends {
+    /// The same as a program sees them whose connections kcptun carries.
+    #[must_use]
+    pub fn behind_kcptun(self) -> Self {
+        let local = match self.to {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        };
+        Self { from: local, to: local, connect: local, port: self.port }
+    }
+
+    /// Where the server listens.
+    pub(super) fn listen(self) -> SocketAddr {
+        SocketAddr::new(self.to, self.port)
+    }
+
+    /// Where the client connects to.
+    pub(super) fn target(self) -> SocketAddr {
+        SocketAddr::new(self.connect, self.port)
+    }
+
+    pub(super) fn ipv6(self) -> bool {
+        self.to.is_ipv6()
+    }
+}
+
+/// What a program is to do, beside its own options.
+#[derive(Clone, Copy, Debug)]
+pub struct Task<'a> {
+    /// The flow's name.
+    pub flow: &'a str,
+    /// Between whom.
+    pub ends: Ends,
+    /// Through which sockets.
+    pub socket: Socket,
+    /// When it starts.
+    pub start: Instant,
+    /// When it stops.
+    pub stop: Instant,
+    /// The measurement window.
+    pub window: (Instant, Instant),
+    /// How finely to measure.
+    pub step: Duration,
+    /// Where files of the flow go.
+    pub dir: &'a Path,
+}
+
+impl Task<'_> {
+    /// How long it runs, in seconds.
+    pub(super) fn seconds(&self) -> f64 {
+        self.stop.since(self.start).as_secs_f64()
+    }
+
+    /// The step of reports in seconds, as all of the programs take it.
+    pub(super) fn step_seconds(&self) -> f64 {
+        self.step.as_secs_f64().clamp(0.1, 60.0)
+    }
+
+    pub(super) fn is_udp(&self) -> bool {
+        self.socket == Socket::Udp
+    }
+
+    pub(super) fn congestion(&self) -> Option<&'static str> {
+        match self.socket {
+            Socket::Tcp { congestion } => congestion,
+            Socket::Udp | Socket::Icmp => None,
+        }
+    }
+
+    /// A file of this flow.
+    pub(super) fn file(&self, what: &str) -> PathBuf {
+        self.dir.join(format!("{}-{what}", self.flow))
+    }
+}
+
+/// What a flow's programs have left behind.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outputs {
+    /// What the client wrote to its standard output.
+    pub client: String,
+    /// What the client wrote to its standard error.
+    pub client_errors: String,
+    /// What the server wrote to its standard output.
+    pub server: String,
+    /// What the server wrote to its standard error.
+    pub server_errors: String,
+    /// What was made of that after the run, by name.
+    pub more: Vec<(&'static str, String)>,
+    /// When the client was started, in seconds of the run.
+    pub started: f64,
+    /// The same in seconds of the machine's clock.
+    pub started_wall: f64,
+    /// When both had ended, in seconds of the run.
+    pub ended: f64,
+}
+
+impl Outputs {
+    pub(super) fn find(&self, name: &str) -> &str {
+        self.more.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text)
+    }
+
+    /// A line of what went wrong, by what the programs said.
+    pub(super) fn complaint(&self) -> String {
+        let texts = [&self.client_errors, &self.server_errors, &self.client, &self.server];
+        let line = texts.into_iter().find_map(|text| first_line(text));
+        line.unwrap_or_else(|| "they said nothing".to_owned())
+    }
+}
+
+/// The first line that says something, cut to a length that fits a terminal.
+pub(super) fn first_line(text: &str) -> Option<String> {
+    let line = text.lines().map(str::trim).find(|line| line.chars().any(char::is_alphanumeric))?;
+    Some(line.chars().filter(|c| !c.is_control()).take(200).collect())
+}

@@ -1,0 +1,128 @@
+//! A plain copy of a file over TCP.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use hopcast_twin::scenario::model::{Copy, CopyProgram};
+
+use super::command::{CommandLine, Commands, Gate, Outputs, Task};
+use super::measured::{Interval, Measured};
+
+/// What a copy's receiver has found, as the line that [`inspect`] makes of it.
+const RESULT: &str = "copied";
+
+fn sent(task: &Task<'_>) -> PathBuf {
+    task.file("sent")
+}
+
+fn received(task: &Task<'_>) -> PathBuf {
+    task.file("received")
+}
+
+/// The level and the name of the option of a socket that says its congestion control (tcp(7)).
+const TCP_CONGESTION: &str = "setsockopt-string=6:13";
+
+pub(super) fn commands(copy: &Copy, task: &Task<'_>) -> Commands {
+    let (listen, target) = (task.ends.listen(), task.ends.target());
+    let path = |path: PathBuf| path.display().to_string();
+    let (server, client) = match copy.with {
+        CopyProgram::Socat => {
+            let options = socat_options(task);
+            let server = CommandLine::new("socat", ["-u"])
+                .and([format!("{}{options}", socat_listen(task))])
+                .and([format!("CREATE:{}", path(received(task)))]);
+            let client = CommandLine::new("socat", ["-u"])
+                .and([format!("OPEN:{},rdonly", path(sent(task)))])
+                .and([format!("{}{options}", socat_connect(task))]);
+            (server, client)
+        }
+        CopyProgram::Nc => {
+            let (listen, target) = ((listen.ip(), listen.port()), (target.ip(), target.port()));
+            let server = format!("exec nc -n -l {} {} > {}", listen.0, listen.1, quoted(&received(task)));
+            let client = format!("exec nc -n -N {} {} < {}", target.0, target.1, quoted(&sent(task)));
+            (CommandLine::new("sh", ["-c", &server]), CommandLine::new("sh", ["-c", &client]))
+        }
+    };
+    let server = server.behind(Gate::Tcp(task.ends.port)).ending_itself();
+    // A copy takes as long as it takes, and is stopped at its stop.
+    Commands { server: Some(server), client: client.ending_itself() }
+}
+
+pub(super) fn socat_listen(task: &Task<'_>) -> String {
+    let family = if task.ends.ipv6() { 6 } else { 4 };
+    format!("TCP{family}-LISTEN:{},bind={},reuseaddr", task.ends.port, bracketed(task.ends.to))
+}
+
+pub(super) fn socat_connect(task: &Task<'_>) -> String {
+    let family = if task.ends.ipv6() { 6 } else { 4 };
+    format!("TCP{family}:{}:{}", bracketed(task.ends.connect), task.ends.port)
+}
+
+pub(super) fn socat_options(task: &Task<'_>) -> String {
+    task.congestion().map(|name| format!(",{TCP_CONGESTION}:{name}")).unwrap_or_default()
+}
+
+fn bracketed(address: std::net::IpAddr) -> String {
+    if address.is_ipv6() { format!("[{address}]") } else { address.to_string() }
+}
+
+/// For the shell.
+pub(super) fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+}
+
+/// Puts the file where its client finds it.
+pub(super) fn prepare(copy: &Copy, task: &Task<'_>) -> Result<(), String> {
+    let path = sent(task);
+    std::fs::write(&path, &copy.contents).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// What arrived: how much, whether it is what was sent, and when the last of it was written. The files are removed.
+pub(super) fn inspect(copy: &Copy, task: &Task<'_>) -> (&'static str, String) {
+    let path = received(task);
+    let found = std::fs::File::open(&path).ok().and_then(|file| {
+        let about = file.metadata().ok()?;
+        let modified = about.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+        let same = about.len() == copy.contents.len() as u64 && same(file, &copy.contents);
+        Some(format!("{} {same} {}", about.len(), modified.as_secs_f64()))
+    });
+    for path in [sent(task), path] {
+        // A copy that never began has left nothing.
+        let _ = std::fs::remove_file(path);
+    }
+    (RESULT, found.unwrap_or_default())
+}
+
+/// Whether a file has these contents, and no more.
+fn same(mut file: std::fs::File, mut contents: &[u8]) -> bool {
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return contents.is_empty(),
+            Ok(read) if contents.starts_with(&buffer[..read]) => contents = &contents[read..],
+            Ok(_) | Err(_) => return false,
+        }
+    }
+}
+
+pub(super) fn parse(copy: &Copy, _: &Task<'_>, outputs: &Outputs) -> Result<Measured, String> {
+    let mut words = outputs.find(RESULT).split_whitespace();
+    let (length, same, modified) = (words.next(), words.next(), words.next());
+    let length = length.and_then(|text| text.parse::<u64>().ok());
+    let modified = modified.and_then(|text| text.parse::<f64>().ok()).filter(|time| time.is_finite());
+    let (Some(length), Some(same), Some(modified)) = (length, same, modified) else {
+        return Err(format!("nothing arrived: {}", outputs.complaint()));
+    };
+    let (whole, took) = (same == "true", (modified - outputs.started_wall).max(0.0));
+    let (from, to) = (outputs.started, outputs.started + took);
+    let received = vec![Interval { from, to, bytes: length as f64 }];
+    Ok(Measured {
+        received,
+        completed_s: whole.then_some(took),
+        hash_ok: Some(whole),
+        // One file, which arrived or did not.
+        units: Some((u64::from(!copy.contents.is_empty()), u64::from(whole && !copy.contents.is_empty()))),
+        lasted: Some((from, to)),
+        ..Measured::default()
+    })
+}

@@ -1,0 +1,299 @@
+//! Servers and a client, from start to end.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hopcast_core::{Duration, Instant};
+use hopcast_twin::scenario::model::Signal;
+
+use super::command::{CommandLine, first_line};
+use super::spawn::{Running, Spawner, is_open};
+
+/// How long before a client its servers are started.
+const HEAD_START: Duration = Duration::from_secs(1);
+/// How long a server may take until it listens.
+const OPENING: Duration = Duration::from_secs(5);
+/// How long after its time a program that ends by itself may take to do so: the last of it has to cross the network.
+const GRACE: Duration = Duration::from_secs(4);
+/// How long a program may take to end when it is told to.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often to look at what starts or ends, and at what runs.
+const SOON: Duration = Duration::from_millis(10);
+const LATER: Duration = Duration::from_millis(50);
+
+/// One program at its node.
+pub(super) struct Process {
+    line: CommandLine,
+    node: usize,
+    /// Where it is, for messages.
+    at: String,
+    output: PathBuf,
+    running: Option<Box<dyn Running>>,
+    started: Option<Instant>,
+    started_wall: f64,
+    ended: Option<(Instant, ExitStatus)>,
+    /// When it was told to end the last time, and how often it was.
+    told: Option<(Instant, u32)>,
+}
+
+impl Process {
+    /// `line` at node number `node`, which is called `at`; what it writes goes to `output`.
+    pub(super) fn new(line: CommandLine, node: usize, at: &str, output: PathBuf) -> Self {
+        Self {
+            line,
+            node,
+            at: at.to_owned(),
+            output,
+            running: None,
+            started: None,
+            started_wall: 0.0,
+            ended: None,
+            told: None,
+        }
+    }
+
+    fn start(&mut self, now: Instant, spawner: &mut dyn Spawner) -> Result<(), String> {
+        self.started = Some(now);
+        self.started_wall = wall();
+        let running = spawner.spawn(self.node, &self.line, &self.output);
+        self.running = Some(running.map_err(|error| format!("{}: {error}", self.at))?);
+        Ok(())
+    }
+
+    fn poll(&mut self, now: Instant) {
+        if let (None, Some(running)) = (self.ended, &mut self.running) {
+            self.ended = running.poll_exit().map(|status| (now, status));
+        }
+    }
+
+    fn is_running(&self) -> bool {
+        self.running.is_some() && self.ended.is_none()
+    }
+
+    /// Tells it to end: as it wants to be told first, and then ever more firmly.
+    fn tell(&mut self, now: Instant) {
+        let (Some(running), None) = (&mut self.running, self.ended) else { return };
+        let times = match self.told {
+            Some((at, _)) if now < at + PATIENCE => return,
+            Some((_, times)) => times,
+            None => 0,
+        };
+        running.signal(match times {
+            0 => self.line.stop_with,
+            1 => Signal::Term,
+            _ => Signal::Kill,
+        });
+        self.told = Some((now, times + 1));
+    }
+
+    /// How it ended, in words.
+    fn end_in_words(&self) -> String {
+        let how = match self.ended {
+            Some((_, status)) => match (status.code(), status.signal()) {
+                (Some(code), _) => format!("ended with exit status {code}"),
+                (None, signal) => format!("was ended by signal {}", signal.unwrap_or_default()),
+            },
+            None => "has not ended".to_owned(),
+        };
+        let said = ["err", "out"].into_iter().find_map(|ending| first_line(&read(&self.output, ending)));
+        let said = said.map(|said| format!(": {said}")).unwrap_or_default();
+        format!("`{}` at {} {how}{said}", self.line.program, self.at)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    /// Its time has not come.
+    Waiting,
+    /// So many of its servers listen; the next one was started, or not, at this time.
+    Opening(usize, Instant),
+    /// Its servers listen.
+    Open,
+    /// Its client runs.
+    Running,
+    /// Its client has ended, at this time, or was never started.
+    Closing(Instant),
+    Done,
+}
+
+/// Servers and a client.
+pub(super) struct Job {
+    start: Instant,
+    stop: Instant,
+    /// In the order in which they are started; each needs those before it.
+    servers: Vec<Process>,
+    client: Process,
+    state: State,
+    /// What went wrong first.
+    pub(super) failure: Option<String>,
+}
+
+/// How a client ended.
+pub(super) struct ClientEnd {
+    /// When it was started and when all was over, in seconds of the run.
+    pub(super) span: (f64, f64),
+    pub(super) started_wall: f64,
+    pub(super) exit: Option<i32>,
+    pub(super) signal: Option<i32>,
+    pub(super) was_told: bool,
+    /// In words, with the first line of what it said.
+    pub(super) words: String,
+}
+
+impl Job {
+    pub(super) const fn new(start: Instant, stop: Instant, servers: Vec<Process>, client: Process) -> Self {
+        Self { start, stop, servers, client, state: State::Waiting, failure: None }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    /// Whether a client that starts so early finds its servers.
+    pub(super) fn is_ready(&self) -> bool {
+        self.start > Instant::ZERO + HEAD_START || !matches!(self.state, State::Waiting | State::Opening(..))
+    }
+
+    /// Does what there is to do. Before the run `open_only` lets servers start, and nothing else.
+    pub(super) fn step(&mut self, now: Instant, open_only: bool, spawner: &mut dyn Spawner) {
+        for process in self.servers.iter_mut().chain([&mut self.client]) {
+            process.poll(now);
+        }
+        while let Some(state) = self.next(now, open_only, spawner) {
+            self.state = state;
+        }
+    }
+
+    /// The state after this one, if it is time for it.
+    fn next(&mut self, now: Instant, open_only: bool, spawner: &mut dyn Spawner) -> Option<State> {
+        match self.state {
+            State::Waiting if self.servers.is_empty() => (now >= self.start && !open_only).then_some(State::Open),
+            State::Waiting => (now + HEAD_START >= self.start).then_some(State::Opening(0, now)),
+            State::Opening(open, since) => self.open(now, open, since, spawner),
+            State::Open if open_only || now < self.start => None,
+            State::Open => match self.client.start(now, spawner) {
+                Ok(()) => Some(State::Running),
+                Err(error) => self.fail(now, error),
+            },
+            State::Running => {
+                let gone = |server: &&Process| !server.line.ends_itself && server.ended.is_some();
+                if let Some(server) = self.servers.iter().find(gone) {
+                    let words = server.end_in_words();
+                    self.client.tell(now);
+                    return self.fail(now, words);
+                }
+                let over = if self.client.line.ends_itself { self.stop + GRACE } else { self.stop };
+                if now >= over {
+                    self.client.tell(now);
+                }
+                self.client.ended.map(|_| State::Closing(now))
+            }
+            State::Closing(since) => self.close(now, since),
+            State::Done => None,
+        }
+    }
+
+    fn fail(&mut self, now: Instant, why: String) -> Option<State> {
+        self.failure.get_or_insert(why);
+        Some(State::Closing(now))
+    }
+
+    fn open(&mut self, now: Instant, open: usize, since: Instant, spawner: &mut dyn Spawner) -> Option<State> {
+        let Some(server) = self.servers.get_mut(open) else { return Some(State::Open) };
+        if server.started.is_none()
+            && let Err(error) = server.start(now, spawner)
+        {
+            return self.fail(now, error);
+        }
+        server.poll(now);
+        if server.ended.is_some() {
+            let words = server.end_in_words();
+            return self.fail(now, words);
+        }
+        let id = server.running.as_ref().map_or(0, |running| running.id());
+        if server.line.gate.is_none_or(|gate| is_open(id, gate)) {
+            return Some(State::Opening(open + 1, now));
+        }
+        if now < since + OPENING {
+            return None;
+        }
+        let (program, at) = (&server.line.program, &server.at);
+        let words = format!("`{program}` at {at} does not listen at its port after {OPENING}");
+        self.fail(now, words)
+    }
+
+    /// Ends the servers, the last one first: those before carry what is for it.
+    fn close(&mut self, now: Instant, since: Instant) -> Option<State> {
+        if self.client.is_running() {
+            self.client.tell(now);
+            return None;
+        }
+        let last_chance = since.max(self.stop) + GRACE;
+        let failed = self.failure.is_some();
+        let Some(server) = self.servers.iter_mut().rev().find(|server| server.is_running()) else {
+            return Some(State::Done);
+        };
+        if !server.line.ends_itself || failed || now >= last_chance {
+            server.tell(now);
+        }
+        None
+    }
+
+    /// When to look again; `None` when all is over.
+    pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
+        let look = match self.state {
+            State::Waiting if self.servers.is_empty() => self.start,
+            State::Waiting if self.start > Instant::ZERO + HEAD_START => self.start - HEAD_START,
+            State::Waiting => now,
+            State::Opening(..) | State::Closing(_) => now + SOON,
+            State::Open => self.start,
+            State::Running if now < self.stop => self.stop.min(now + LATER),
+            State::Running => now + SOON,
+            State::Done => return None,
+        };
+        Some(look)
+    }
+
+    /// What the client and the last server wrote: their standard output and error.
+    pub(super) fn written(&self) -> [String; 4] {
+        let of = |process: Option<&Process>, ending| process.map_or_else(String::new, |process| read(&process.output, ending));
+        let server = self.servers.last();
+        [of(Some(&self.client), "out"), of(Some(&self.client), "err"), of(server, "out"), of(server, "err")]
+    }
+
+    pub(super) fn client_end(&self, now: Instant) -> ClientEnd {
+        let seconds = |at: Instant| at.since(Instant::ZERO).as_secs_f64();
+        let client = &self.client;
+        let status = client.ended.map(|(_, status)| status);
+        ClientEnd {
+            span: (seconds(client.started.unwrap_or(self.start)), seconds(now)),
+            started_wall: client.started_wall,
+            exit: status.and_then(|status| status.code()),
+            signal: status.and_then(|status| status.signal()),
+            was_told: client.told.is_some(),
+            words: client.end_in_words(),
+        }
+    }
+}
+
+/// More output than this nobody reads: what measures says a line or two a step.
+const LONGEST_OUTPUT: u64 = 256 << 20;
+
+/// What a program wrote to one of its files.
+fn read(output: &std::path::Path, ending: &str) -> String {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    if let Ok(file) = std::fs::File::open(output.with_added_extension(ending)) {
+        // What could be read of it is better than nothing.
+        let _ = file.take(LONGEST_OUTPUT).read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The machine's time of day, in seconds, as programs write it.
+#[allow(clippy::disallowed_methods)] // Programs stamp what they print with this clock, and no other tells when that was.
+fn wall() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+}

@@ -1,0 +1,112 @@
+//! Real programs as the workloads of a live run.
+//!
+//! For each program a module says how it is told what to do, and reads what it says of how it went: pure functions, which
+//! are tested on what the programs really print. [`Programs`] starts and stops them all over the time of a run, wherever a
+//! [`Spawner`] puts them.
+//!
+//! | module | what |
+//! |---|---|
+//! | `command` | a command line, and what it leaves behind |
+//! | `measured` | what was measured, brought into the run's time and window |
+//! | `iperf3`, `iperf2`, `nuttcp`, `ping`, `ffmpeg`, `copy` | the programs |
+//! | `kcptun` | the programs that carry other programs' connections |
+//! | `spawn` | where programs are started |
+//! | `job` | servers and a client, from start to end |
+//! | `run` | all jobs of a run |
+//! | `pictures` | frames of a test picture, side by side |
+
+mod command;
+mod copy;
+mod ffmpeg;
+mod iperf2;
+mod iperf3;
+mod job;
+mod kcptun;
+mod measured;
+mod nuttcp;
+mod pictures;
+mod ping;
+mod run;
+mod spawn;
+
+pub use command::{CommandLine, Commands, Ends, Gate, Outputs, Task};
+pub use measured::{Interval, Measured, Samples};
+pub use pictures::{FramePair, pictures};
+pub use run::{Ended, ExecOutcome, FlowOutcome, Programs, Recording};
+pub use spawn::{ChildProcess, Running, Spawner};
+
+use hopcast_twin::scenario::model::{CopyProgram, Flow, Program};
+
+/// The programs that live runs may start, each with the package of Debian and Ubuntu that has it.
+pub const KNOWN: &[(&str, &str)] = &[
+    ("iperf3", "iperf3"),
+    ("iperf", "iperf"),
+    ("nuttcp", "nuttcp"),
+    ("ping", "iputils-ping"),
+    ("ffmpeg", "ffmpeg"),
+    ("socat", "socat"),
+    ("nc", "netcat-openbsd"),
+    ("kcptun-client", "kcptun"),
+    ("kcptun-server", "kcptun"),
+];
+
+/// The package that has a program, if it is one of [`KNOWN`].
+pub fn package_of(program: &str) -> Option<&'static str> {
+    KNOWN.iter().find(|(known, _)| *known == program).map(|&(_, package)| package)
+}
+
+/// The line for a program that is not there.
+pub fn not_installed(program: &str) -> String {
+    match package_of(program) {
+        Some(package) => format!("`{program}` is not installed: apt-get install {package}"),
+        None => format!("`{program}` is not installed, or not in the PATH"),
+    }
+}
+
+/// The programs that a flow needs.
+pub fn needed_by(flow: &Flow) -> Vec<&'static str> {
+    let mut needed = Vec::new();
+    if flow.kcptun().is_some() {
+        needed.extend(["kcptun-server", "kcptun-client"]);
+    }
+    if let hopcast_twin::scenario::model::App::Program { program, .. } = &flow.app {
+        needed.extend(match program {
+            Program::Iperf3(_) => vec!["iperf3"],
+            Program::Iperf2(_) => vec!["iperf"],
+            Program::Nuttcp(_) => vec!["nuttcp"],
+            Program::Ping(_) => vec!["ping"],
+            Program::Ffmpeg(_) => vec!["ffmpeg", "socat"],
+            Program::Copy(copy) if copy.with == CopyProgram::Nc => vec!["nc"],
+            Program::Copy(_) => vec!["socat"],
+        });
+    }
+    needed
+}
+
+/// How a program is started at both ends.
+pub fn commands(program: &Program, task: &Task<'_>) -> Commands {
+    match program {
+        Program::Iperf3(load) => iperf3::commands(load, task),
+        Program::Iperf2(load) => iperf2::commands(load, task),
+        Program::Nuttcp(load) => nuttcp::commands(load, task),
+        Program::Ping(ping) => ping::commands(ping, task),
+        Program::Ffmpeg(picture) => ffmpeg::commands(picture, task),
+        Program::Copy(copy) => copy::commands(copy, task),
+    }
+}
+
+/// What a program has measured, by what it printed.
+///
+/// # Errors
+/// One line: what is missing of it.
+pub fn parse(program: &Program, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, String> {
+    let measured = match program {
+        Program::Iperf3(load) => iperf3::parse(load, task, outputs),
+        Program::Iperf2(load) => iperf2::parse(load, task, outputs),
+        Program::Nuttcp(load) => nuttcp::parse(load, task, outputs),
+        Program::Ping(ping) => ping::parse(ping, task, outputs),
+        Program::Ffmpeg(picture) => ffmpeg::parse(picture, task, outputs),
+        Program::Copy(copy) => copy::parse(copy, task, outputs),
+    };
+    measured.map_err(|error| format!("{}: {error}", program.name()))
+}

@@ -1,0 +1,52 @@
+//! Frames of a test picture as they were sent and as they arrived, side by side.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::{not_installed, run::Recording};
+
+/// One frame of a test picture, as PNG.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FramePair {
+    /// The frame's number, which the picture bears too.
+    pub number: u64,
+    /// As it was sent.
+    pub sent: Vec<u8>,
+    /// As it arrived, however damaged; `None` if nothing was shown of it.
+    pub received: Option<Vec<u8>>,
+}
+
+/// The frames that were due at these times after the first one, in seconds, `width` pixels wide.
+///
+/// # Errors
+/// One line, if there is no ffmpeg or the recording of the sender does not have the frame.
+pub fn pictures(recording: &Recording, times: &[f64], width: u32) -> Result<Vec<FramePair>, String> {
+    let frame = |&time: &f64| {
+        let number = (time.max(0.0) * f64::from(recording.fps)).round() as u64;
+        let sent = picture(&recording.sent, number, recording.fps, width)?
+            .ok_or_else(|| format!("{}: no frame {number}", recording.sent.display()))?;
+        let received = picture(&recording.received, number, recording.fps, width)?;
+        Ok(FramePair { number, sent, received })
+    };
+    times.iter().map(frame).collect()
+}
+
+fn picture(path: &Path, number: u64, fps: u32, width: u32) -> Result<Option<Vec<u8>>, String> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    // By the time stamp that it bears, half a frame to either side.
+    let at = |frame: f64| frame.max(-0.5) / f64::from(fps);
+    let (from, to) = (at(number as f64 - 0.5), at(number as f64 + 0.5));
+    let filter = format!("select='between(t,{from:.6},{to:.6})',scale={width}:-2");
+    let mut command = Command::new("ffmpeg");
+    command.args(["-nostdin", "-hide_banner", "-loglevel", "error", "-copyts", "-fflags", "+noparse+nofillin"]);
+    command.args(["-f", "mpegts", "-i"]).arg(path).args(["-map", "0:v", "-vf", &filter]);
+    command.args(["-fps_mode", "passthrough", "-frames:v", "1", "-c:v", "png", "-f", "image2pipe", "-"]);
+    let done = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => not_installed("ffmpeg"),
+        _ => format!("ffmpeg: {error}"),
+    })?;
+    // Of a recording with nothing in it ffmpeg says that it is none.
+    Ok((!done.stdout.is_empty()).then_some(done.stdout))
+}

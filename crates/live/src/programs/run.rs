@@ -1,0 +1,298 @@
+//! All programs of a run, from its start to its end.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hopcast_core::Instant;
+use hopcast_core::earliest;
+use hopcast_twin::scenario::model::{Action, App, Exec, Flow, FlowId, NodeId, Program, Scenario};
+
+use super::command::{CommandLine, Commands, Ends, Outputs, Task};
+use super::job::{Job, Process};
+use super::measured::Measured;
+use super::spawn::Spawner;
+use super::{commands, copy, ffmpeg, kcptun, nuttcp, parse};
+
+/// All programs of a run: those that are flows, those that carry flows, and those of `exec`.
+///
+/// Before time zero [`prepare`](Self::prepare), until it says that all is open; then [`step`](Self::step) at each
+/// [`next_deadline`](Self::next_deadline), after the end of the run too, until [`is_done`](Self::is_done); then
+/// [`finish`](Self::finish).
+pub struct Programs {
+    scenario: Arc<Scenario>,
+    dir: PathBuf,
+    /// Those flows that have programs, and where they are.
+    flows: Vec<(FlowId, Ends, Job)>,
+    /// In the order of the scenario.
+    execs: Vec<Job>,
+    now: Instant,
+}
+
+/// What came of all programs.
+#[derive(Debug, Default)]
+pub struct Ended {
+    /// For each flow whose application is a program.
+    pub flows: Vec<FlowOutcome>,
+    /// For each command of `exec`.
+    pub execs: Vec<ExecOutcome>,
+    /// For each flow of another application that kcptun carried and that went wrong, why.
+    pub failures: Vec<(FlowId, String)>,
+}
+
+/// What came of a flow.
+#[derive(Debug)]
+pub struct FlowOutcome {
+    /// Which.
+    pub flow: FlowId,
+    /// What it measured, or in one line why it has nothing to say.
+    pub measured: Result<Measured, String>,
+    /// What went wrong all the same.
+    pub note: Option<String>,
+    /// What it recorded, if it is a test picture.
+    pub recording: Option<Recording>,
+}
+
+/// A test picture as it was sent and as it arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recording {
+    /// An MPEG transport stream.
+    pub sent: PathBuf,
+    /// The same; the file may be absent or empty if nothing arrived.
+    pub received: PathBuf,
+    /// Frames a second.
+    pub fps: u32,
+}
+
+impl Recording {
+    /// Removes the files.
+    pub fn remove(&self) {
+        for path in [&self.sent, &self.received] {
+            // What was never made need not be removed.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// What came of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExecOutcome {
+    /// Its name.
+    pub name: String,
+    /// Its exit status; `None` if a signal ended it, or if it was never started.
+    pub exit: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Whether it ran until it was told to end.
+    pub was_told: bool,
+    /// In one line, why it did not go as the scenario says it must.
+    pub failure: Option<String>,
+}
+
+impl Programs {
+    /// The programs of `scenario`, which write into the folder `programs` of `dir`. `ends` says where a flow's programs find
+    /// each other.
+    ///
+    /// # Errors
+    /// One line: a file that cannot be written, or what programs cannot do beside each other.
+    pub fn new(scenario: Arc<Scenario>, dir: &Path, ends: impl Fn(FlowId) -> Ends) -> Result<Self, String> {
+        let dir = dir.join("programs");
+        let mut programs = Self { dir, flows: Vec::new(), execs: Vec::new(), now: Instant::ZERO, scenario };
+        let scenario = Arc::clone(&programs.scenario);
+        let has_programs = |flow: &Flow| flow.kcptun().is_some() || program_of(flow).is_some();
+        if !scenario.flows.iter().any(has_programs) && scenario.execs.is_empty() {
+            return Ok(programs);
+        }
+        fs::create_dir_all(&programs.dir).map_err(|error| format!("{}: {error}", programs.dir.display()))?;
+        // What a program reads and writes may be relative to where it runs.
+        let absolute = fs::canonicalize(&programs.dir);
+        programs.dir = absolute.map_err(|error| format!("{}: {error}", programs.dir.display()))?;
+        agree_on_congestion(&scenario)?;
+        for (number, flow) in scenario.flows.iter().enumerate().filter(|(_, flow)| has_programs(flow)) {
+            let ends = ends(number);
+            let job = programs.flow(number, flow, ends)?;
+            programs.flows.extend(job.map(|job| (number, ends, job)));
+        }
+        programs.execs = scenario.execs.iter().map(|exec| programs.exec(exec)).collect();
+        Ok(programs)
+    }
+
+    /// Starts the servers of what begins with the run; says whether all of them listen.
+    pub fn prepare(&mut self, spawner: &mut dyn Spawner) -> bool {
+        for (_, _, job) in &mut self.flows {
+            job.step(Instant::ZERO, true, spawner);
+        }
+        self.flows.iter().all(|(_, _, job)| job.is_ready())
+    }
+
+    /// Starts, looks after and stops what it is time for.
+    pub fn step(&mut self, now: Instant, spawner: &mut dyn Spawner) {
+        self.now = now;
+        let jobs = self.flows.iter_mut().map(|(_, _, job)| job).chain(&mut self.execs);
+        jobs.for_each(|job| job.step(now, false, spawner));
+    }
+
+    /// When to step next; `None` when all is over.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.jobs().fold(None, |first, job| earliest(first, job.deadline(self.now)))
+    }
+
+    /// Whether all programs have ended.
+    pub fn is_done(&self) -> bool {
+        self.jobs().all(Job::is_done)
+    }
+
+    /// What went wrong so far, a line each.
+    pub fn failures(&self) -> impl Iterator<Item = &str> {
+        self.jobs().filter_map(|job| job.failure.as_deref())
+    }
+
+    /// Reads what all of them have left behind. What still runs is ended.
+    pub fn finish(self) -> Ended {
+        let mut ended = Ended::default();
+        for (flow, ends, job) in &self.flows {
+            match program_of(&self.scenario.flows[*flow]) {
+                Some(program) => ended.flows.push(self.outcome(*flow, program, *ends, job)),
+                None => ended.failures.extend(job.failure.clone().map(|failure| (*flow, failure))),
+            }
+        }
+        let execs = self.scenario.execs.iter().zip(&self.execs);
+        ended.execs = execs.map(|(exec, job)| exec_outcome(exec, job, self.now)).collect();
+        ended
+    }
+
+    fn jobs(&self) -> impl Iterator<Item = &Job> {
+        self.flows.iter().map(|(_, _, job)| job).chain(&self.execs)
+    }
+
+    /// The programs of a flow; `None` if it never starts.
+    fn flow(&self, number: FlowId, flow: &Flow, ends: Ends) -> Result<Option<Job>, String> {
+        let process = |line: CommandLine, node: NodeId, role: &str| {
+            let output = self.dir.join(format!("{}-{role}", flow.name));
+            Process::new(line, node, &self.scenario.nodes[node].name, output)
+        };
+        let mut servers = Vec::new();
+        let receiver = flow.to[0];
+        if let Some(config) = flow.kcptun() {
+            let Commands { server, client } = kcptun::commands(config, ends);
+            servers.extend(server.map(|server| process(server, receiver, "kcptun-server")));
+            servers.push(process(client, flow.from, "kcptun-client"));
+        }
+        let end = Instant::ZERO + self.scenario.duration;
+        let Some(program) = program_of(flow) else {
+            // Its application is a machine of ours: kcptun carries it as long as the run lasts.
+            let client = servers.pop();
+            return Ok(client.map(|client| Job::new(Instant::ZERO, end, servers, client)));
+        };
+        let Some(task) = self.task(number, ends) else { return Ok(None) };
+        if let Program::Copy(copy) = program {
+            copy::prepare(copy, &task)?;
+        }
+        let Commands { server, client } = commands(program, &task);
+        servers.extend(server.map(|server| process(server, receiver, "server")));
+        let client = process(client, flow.from, "client");
+        Ok(Some(Job::new(task.start, task.stop, servers, client)))
+    }
+
+    /// What a flow's program is to do; `None` if it never starts.
+    fn task(&self, number: FlowId, ends: Ends) -> Option<Task<'_>> {
+        let scenario = &self.scenario;
+        let flow = &scenario.flows[number];
+        let (start, stop) = span(scenario, number)?;
+        Some(Task {
+            flow: &flow.name,
+            ends: if flow.kcptun().is_some() { ends.behind_kcptun() } else { ends },
+            socket: flow.socket()?,
+            start,
+            stop,
+            window: (scenario.measure.from, scenario.measure.to),
+            step: scenario.measure.interval,
+            dir: &self.dir,
+        })
+    }
+
+    fn exec(&self, exec: &Exec) -> Job {
+        let Exec { name, at, command, start, stop, stop_with, .. } = exec;
+        let (program, arguments) = command.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
+        let line = CommandLine { stop_with: *stop_with, ..CommandLine::new(program, arguments.iter().cloned()) };
+        let client = Process::new(line, *at, &self.scenario.nodes[*at].name, self.dir.join(name));
+        let end = Instant::ZERO + self.scenario.duration;
+        Job::new(*start, stop.unwrap_or(end).min(end), Vec::new(), client)
+    }
+
+    fn outcome(&self, flow: FlowId, program: &Program, ends: Ends, job: &Job) -> FlowOutcome {
+        let Some(task) = self.task(flow, ends) else {
+            return FlowOutcome { flow, measured: Ok(Measured::default()), note: None, recording: None };
+        };
+        let end = job.client_end(self.now);
+        let [client, client_errors, server, server_errors] = job.written();
+        let (more, recording) = match program {
+            Program::Copy(copy) => (vec![copy::inspect(copy, &task)], None),
+            Program::Ffmpeg(picture) => {
+                let (sent, received) = (ffmpeg::sent(&task), ffmpeg::received(&task));
+                (ffmpeg::inspect(&task), Some(Recording { sent, received, fps: picture.fps }))
+            }
+            Program::Iperf3(_) | Program::Iperf2(_) | Program::Nuttcp(_) | Program::Ping(_) => (Vec::new(), None),
+        };
+        let (started, ended) = end.span;
+        let started_wall = end.started_wall;
+        let outputs =
+            Outputs { client, client_errors, server, server_errors, more, started, started_wall, ended };
+        let failed = !end.was_told && end.exit != Some(0);
+        let failure = job.failure.clone().or_else(|| failed.then_some(end.words));
+        // What a failed program has measured until then is worth having, and the failure is worth saying.
+        let measured = parse(program, &task, &outputs);
+        let measured = measured.map_err(|error| job.failure.clone().unwrap_or(error));
+        FlowOutcome { flow, measured, note: failure, recording }
+    }
+}
+
+/// The program that is a flow's application.
+fn program_of(flow: &Flow) -> Option<&Program> {
+    match &flow.app {
+        App::Program { program, .. } => Some(program),
+        _ => None,
+    }
+}
+
+/// When a flow's application starts and stops, by itself and by events; `None` if it never does.
+fn span(scenario: &Scenario, number: FlowId) -> Option<(Instant, Instant)> {
+    let span = scenario.flows[number].app.span();
+    let end = Instant::ZERO + scenario.duration;
+    let at = |wanted: &Action, after: Instant| {
+        scenario.events.iter().find(|event| event.at >= after && event.action == *wanted).map(|event| event.at)
+    };
+    let start = earliest(span.start, at(&Action::Start(number), Instant::ZERO)).filter(|start| *start < end)?;
+    let stop = earliest(span.stop, at(&Action::Stop(number), start)).unwrap_or(end).min(end);
+    (start < stop).then_some((start, stop))
+}
+
+/// nuttcp has its congestion control from its node, which has one.
+fn agree_on_congestion(scenario: &Scenario) -> Result<(), String> {
+    let mut chosen: BTreeMap<NodeId, (&str, &Flow)> = BTreeMap::new();
+    for flow in &scenario.flows {
+        let Some(Program::Nuttcp(_)) = program_of(flow) else { continue };
+        let Some(congestion) = nuttcp::congestion(flow) else { continue };
+        for node in [flow.from, flow.to[0]] {
+            let (other, first) = *chosen.entry(node).or_insert((congestion, flow));
+            if other != congestion {
+                return Err(format!(
+                    "flows `{}` and `{}`: nuttcp has its congestion control from its node, and `{}` cannot have {other} and {congestion}: use `iperf3`",
+                    first.name, flow.name, scenario.nodes[node].name
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn exec_outcome(exec: &Exec, job: &Job, now: Instant) -> ExecOutcome {
+    let end = job.client_end(now);
+    let wrong = exec.expect.is_some_and(|expected| end.exit != Some(i32::from(expected)));
+    let failure = job.failure.clone().or_else(|| {
+        let expected = exec.expect.filter(|_| wrong)?;
+        Some(format!("exec `{}`: expected exit status {expected}, but {}", exec.name, end.words))
+    });
+    ExecOutcome { name: exec.name.clone(), exit: end.exit, signal: end.signal, was_told: end.was_told, failure }
+}

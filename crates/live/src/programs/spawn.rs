@@ -1,0 +1,153 @@
+//! Where programs are started, and how they are watched.
+
+use std::fs;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use hopcast_twin::scenario::model::Signal;
+use rustix::process::{Pid, kill_process_group};
+
+use super::command::{CommandLine, Gate};
+use super::not_installed;
+
+/// Starts programs at nodes.
+pub trait Spawner {
+    /// Starts `command` at `node`. What it writes goes to `output` with `.out` and `.err` at its end.
+    ///
+    /// # Errors
+    /// One line: why it cannot be started.
+    fn spawn(&mut self, node: usize, command: &CommandLine, output: &Path) -> Result<Box<dyn Running>, String>;
+}
+
+/// A program that was started.
+pub trait Running {
+    /// Its process id.
+    fn id(&self) -> u32;
+    /// How it ended, if it has.
+    fn poll_exit(&mut self) -> Option<ExitStatus>;
+    /// Tells it, and what it has started itself, to end.
+    fn signal(&mut self, signal: Signal);
+}
+
+impl CommandLine {
+    /// Adds the rest of this to a command that has been made to run [`program`](Self::program) at its node: arguments, what
+    /// its environment has more, files for what it writes, and a process group of its own.
+    ///
+    /// # Errors
+    /// One line, if a file cannot be made.
+    pub fn apply_to(&self, command: &mut Command, output: &Path) -> Result<(), String> {
+        let file = |ending: &str| {
+            let path = output.with_added_extension(ending);
+            fs::File::create(&path).map_err(|error| format!("{}: {error}", path.display()))
+        };
+        command.args(&self.arguments).envs(self.environment.iter().cloned()).process_group(0);
+        command.stdin(Stdio::null()).stdout(file("out")?).stderr(file("err")?);
+        Ok(())
+    }
+
+    /// The line for what went wrong when it was started.
+    pub fn cannot_start(&self, error: &std::io::Error) -> String {
+        match error.kind() {
+            std::io::ErrorKind::NotFound => not_installed(&self.program),
+            _ => format!("`{}` cannot be started: {error}", self.program),
+        }
+    }
+}
+
+/// A child of this process that leads a process group.
+#[derive(Debug)]
+pub struct ChildProcess {
+    child: Child,
+    ended: Option<ExitStatus>,
+}
+
+impl ChildProcess {
+    /// One that [`CommandLine::apply_to`] has made the leader of a group.
+    pub const fn new(child: Child) -> Self {
+        Self { child, ended: None }
+    }
+}
+
+impl Running for ChildProcess {
+    fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn poll_exit(&mut self) -> Option<ExitStatus> {
+        if self.ended.is_none() {
+            // A child that cannot be asked is none any more.
+            self.ended = self.child.try_wait().unwrap_or_else(|_| Some(ExitStatus::from_raw(0)));
+        }
+        self.ended
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        // The leader's number is the group's for as long as there is anybody in it.
+        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let signal = match signal {
+            Signal::Int => rustix::process::Signal::INT,
+            Signal::Term => rustix::process::Signal::TERM,
+            Signal::Hup => rustix::process::Signal::HUP,
+            Signal::Kill => rustix::process::Signal::KILL,
+        };
+        if let (Some(group), None) = (group, self.ended) {
+            // Who has ended by now need not be told.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+/// Nobody is left running by whoever forgets to stop them.
+impl Drop for ChildProcess {
+    fn drop(&mut self) {
+        if self.poll_exit().is_none() {
+            self.signal(Signal::Kill);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Whether anybody listens at `gate` in the network of process `id`.
+pub(super) fn is_open(id: u32, gate: Gate) -> bool {
+    let (tables, port, state) = match gate {
+        Gate::Tcp(port) => (["tcp", "tcp6"], port, Some(LISTENING)),
+        Gate::Udp(port) => (["udp", "udp6"], port, None),
+    };
+    tables.iter().any(|table| {
+        let sockets = fs::read_to_string(format!("/proc/{id}/net/{table}")).unwrap_or_default();
+        has_socket(&sockets, port, state)
+    })
+}
+
+/// The state of a socket that listens (the kernel's `TCP_LISTEN`).
+const LISTENING: &str = "0A";
+
+/// `   0: 0100007F:2710 00000000:0000 0A …`: a number, the own address and port, the other's, the state.
+fn has_socket(table: &str, port: u16, state: Option<&str>) -> bool {
+    table.lines().skip(1).any(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let own = fields.next().and_then(|address| address.rsplit_once(':'));
+        let same = own.and_then(|(_, port)| u16::from_str_radix(port, 16).ok()) == Some(port);
+        same && state.is_none_or(|state| fields.nth(1) == Some(state))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:2710 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1
+   1: 0100007F:2711 0100007F:9999 01 00000000:00000000 00:00000000 00000000     0        0 2
+";
+
+    #[test]
+    fn a_port_is_open_when_somebody_listens_at_it() {
+        assert!(has_socket(TABLE, 10_000, Some(LISTENING)));
+        assert!(!has_socket(TABLE, 10_001, Some(LISTENING)), "connected");
+        assert!(has_socket(TABLE, 10_001, None));
+        assert!(!has_socket(TABLE, 0x9999, None), "the other's");
+        assert!(!has_socket("", 10_000, None));
+    }
+}

@@ -1,0 +1,181 @@
+//! One live run: a lab, the links between its nodes, a process for each node, and what they found.
+
+mod conductor;
+mod workloads;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hopcast_core::{Duration, Instant};
+use hopcast_node::Clock;
+use hopcast_twin::collect::{Gathered, ObservedLink};
+use hopcast_twin::results::{Live, Run};
+use hopcast_twin::scenario::model::Scenario;
+use hopcast_twin::{Job, Monitor, Stage, end_of};
+
+use self::conductor::Conductor;
+use self::workloads::Workloads;
+use crate::emulator::{Emulator, EmulatorReport, Options, Readings};
+use crate::lab::Lab;
+use crate::network;
+use crate::worker::NodeReport;
+
+/// After the run's end nothing is sent any more, and what is under way may arrive for so long.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// From the moment in which all nodes have loaded to the start of the run: they open their sockets in it.
+const LEAD: Duration = Duration::from_secs(1);
+/// So much more for programs that are to listen by then.
+const LEAD_OF_PROGRAMS: Duration = Duration::from_secs(2);
+
+/// How often a person is told how far the run has come, and programs are looked after.
+const STEP: Duration = Duration::from_millis(50);
+
+/// No busier than this.
+const LEAST_STEP: Duration = Duration::from_millis(1);
+
+/// Programs that are told to end have so long for it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The kernel of this machine.
+pub struct Kernel {
+    /// The command that runs a node of the scenario, but for which node, case and repeat it is.
+    pub node: Vec<OsString>,
+    /// Where what programs write is kept.
+    pub output: PathBuf,
+}
+
+impl Stage for Kernel {
+    fn run(&self, job: &Job<'_>, monitor: &Monitor) -> Result<Option<Run>, String> {
+        let scenario = &job.case.scenario;
+        let mut layout = network::layout(scenario, job.repeat);
+        let mut lab = Lab::set_up(&layout, &Lab::fresh_id())?;
+        let mut conductor = Conductor::start(&lab, scenario, |name| self.node_of(name, job))?;
+        let kept = self.output.join(format!("case-{:03}-repeat-{:03}", job.place, job.repeat));
+        let mut workloads = Workloads::new(scenario, &kept)?;
+        let Some(()) = conductor.all_loaded(monitor)? else { return Ok(None) };
+
+        let lead = if workloads.is_done() { LEAD } else { LEAD + LEAD_OF_PROGRAMS };
+        let clock = Clock::starting_in(lead);
+        let links = std::mem::take(&mut layout.links);
+        let changes = std::mem::take(&mut layout.changes);
+        let options = options(scenario, job.capture.as_ref())?;
+        let emulator = Emulator::start(&mut lab, links, changes, clock, options)?;
+        let rerouter = lab.reroute_on_time(layout.reroutes, clock)?;
+        conductor.set_zero(clock)?;
+        // They may listen on devices of the nodes.
+        workloads.prepare(&lab)?;
+        if clock.now() > Instant::ZERO {
+            return Err(format!(
+                "nodes and programs took more than {lead} to begin: the machine is too busy"
+            ));
+        }
+        let mut run =
+            Running { lab: &lab, conductor: &mut conductor, workloads: &mut workloads, clock, monitor };
+        if !run.attend(end_of(scenario))? {
+            return Ok(None);
+        }
+        let nodes = conductor.finish()?;
+        rerouter.finish()?;
+        let report = emulator.finish(&lab)?;
+        report.capture.clone().map_err(|error| format!("the capture is not complete: {error}"))?;
+        let mut gathered = gather(nodes, report)?;
+        workloads.finish(scenario, &mut gathered)?;
+        Ok(Some(gathered.collect(job.case, job.repeat, job.bounds)))
+    }
+}
+
+impl Kernel {
+    /// The command that runs the node of this name.
+    fn node_of(&self, name: &str, job: &Job<'_>) -> Vec<OsString> {
+        let (case, repeat) = (job.place.to_string(), job.repeat.to_string());
+        let own = ["--as", name, "--case", &case, "--repeat", &repeat, "--conducted"];
+        self.node.iter().cloned().chain(own.map(OsString::from)).collect()
+    }
+}
+
+fn options(scenario: &Arc<Scenario>, capture: Option<&PathBuf>) -> Result<Options, String> {
+    let capture: Option<Box<dyn std::io::Write + Send>> = match capture {
+        Some(path) => {
+            let file = File::create(path).map_err(|error| format!("{}: {error}", path.display()))?;
+            Some(Box::new(BufWriter::new(file)))
+        }
+        None => None,
+    };
+    let readings = Readings {
+        from: scenario.measure.from,
+        to: scenario.measure.to,
+        interval: Some(scenario.measure.interval),
+        end: end_of(scenario),
+    };
+    Ok(Options { threads: None, readings, capture })
+}
+
+/// A run that is under way.
+struct Running<'r> {
+    lab: &'r Lab,
+    conductor: &'r mut Conductor,
+    workloads: &'r mut Workloads,
+    clock: Clock,
+    monitor: &'r Monitor,
+}
+
+impl Running<'_> {
+    /// Sees the run through to its end, and what is under way then; false if the monitor said to stop.
+    fn attend(&mut self, end: Instant) -> Result<bool, String> {
+        let mut reported = Instant::ZERO;
+        loop {
+            let now = self.clock.now();
+            if self.monitor.is_cancelled() {
+                return Ok(false);
+            }
+            // What is beyond the run's end is no part of what was announced.
+            self.monitor.advance(now.min(end).since(reported));
+            reported = now.min(end);
+            self.conductor.look_after()?;
+            self.workloads.step(now, self.lab);
+            let programs_over = self.workloads.is_done() || now >= end + PATIENCE;
+            if now >= end + DRAIN && programs_over {
+                return Ok(true);
+            }
+            let next = self.workloads.next_deadline().map_or(STEP, |at| at.since(now).min(STEP));
+            #[allow(clippy::disallowed_methods)] // real time is what passes here
+            std::thread::sleep(std::time::Duration::from_nanos(next.as_nanos().max(LEAST_STEP.as_nanos())));
+        }
+    }
+}
+
+fn gather(nodes: Vec<(String, NodeReport)>, emulator: EmulatorReport) -> Result<Gathered, String> {
+    let mut live = live(&emulator);
+    let mut sites = Vec::new();
+    for (name, node) in nodes {
+        if let Some(error) = node.failed {
+            return Err(format!("node `{name}`: {error}"));
+        }
+        sites.extend(node.sites);
+        live.node_cpu_s.insert(name, node.cpu_s);
+    }
+    let link = |directions: Vec<crate::emulator::DirectionReport>| ObservedLink {
+        window: directions.iter().map(|d| ((d.from, d.to), d.closed - d.opened)).collect(),
+        steps: directions.into_iter().map(|d| d.steps).collect(),
+    };
+    let links = emulator.links.into_iter().map(link).collect();
+    Ok(Gathered { sites, links, programs: Vec::new(), live })
+}
+
+fn live(report: &EmulatorReport) -> Live {
+    let truth = &report.truth;
+    let micros = |time: Duration| time.as_nanos() as f64 / 1e3;
+    Live {
+        invalid: report.verdict.clone(),
+        lateness_us: [truth.lateness_p50, truth.lateness_p99, truth.lateness_max].map(micros),
+        late_frames: truth.late,
+        frames: truth.delivered,
+        host_drops: truth.unseen + truth.refused + truth.socket_full,
+        emulator_cpu_s: report.processor.iter().map(|time| time.as_secs_f64()).sum(),
+        ..Live::default()
+    }
+}

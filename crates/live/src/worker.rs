@@ -1,0 +1,218 @@
+//! A node's process in a live run: the machines of every flow that has any there.
+//!
+//! It is the process that a deployment runs. Whoever conducts the run speaks with it line by line:
+//!
+//! ```text
+//!  conductor                         node
+//!      │        <- loaded              │   its part of the scenario is built
+//!      │  zero N ->                    │   the clock's zero, in nanoseconds of the monotonic clock
+//!      │        <- ready               │   sockets and devices are open
+//!      │  (end of input) ->            │   the run is over, or its conductor is gone
+//!      │        <- report {...}        │   what was measured, and it ends
+//! ```
+//!
+//! In place of any of its lines it may say `failed ...`, and end.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, Write};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use hopcast_core::plug::Plug;
+use hopcast_node::Clock;
+use hopcast_node::runtime::{Runtime, Stop};
+use hopcast_twin::end_of;
+use hopcast_twin::scenario::model::{NodeId, Scenario};
+use hopcast_twin::world::{Site, SiteReport};
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+/// What a node says of itself at the end.
+#[derive(Default, Serialize, Deserialize)]
+pub struct NodeReport {
+    /// What was measured and counted there, for each flow that it had a part in.
+    pub sites: Vec<SiteReport>,
+    /// The figures of its sockets.
+    pub sockets: BTreeMap<String, u64>,
+    /// Seconds of processor time.
+    pub cpu_s: f64,
+    /// What went wrong while it ran, if anything did.
+    pub failed: Option<String>,
+}
+
+/// Runs a node's part of repeat number `repeat` of a scenario, as its conductor says.
+///
+/// # Errors
+/// What could not be built or opened, or the conductor's line that makes no sense; one line, which the conductor is told too.
+pub fn conducted(
+    scenario: &Scenario,
+    node: NodeId,
+    repeat: u64,
+    input: impl BufRead,
+    mut output: impl Write,
+) -> Result<(), String> {
+    let result = converse(scenario, node, repeat, input, &mut output);
+    if let Err(error) = &result {
+        // It may be gone.
+        let _ = say(&mut output, &format!("failed {error}"));
+    }
+    result
+}
+
+fn converse(
+    scenario: &Scenario,
+    node: NodeId,
+    repeat: u64,
+    input: impl BufRead,
+    output: &mut impl Write,
+) -> Result<(), String> {
+    let mut lines = input.lines();
+    let mut line = || lines.next().and_then(Result::ok);
+    let flows = flows_at(scenario, node, repeat)?;
+    say(output, "loaded")?;
+    // The run was given up before it began.
+    let Some(zero) = line() else { return Ok(()) };
+    let zero = zero.strip_prefix("zero ").and_then(|zero| zero.parse().ok());
+    let zero = zero.ok_or("expected the clock's zero")?;
+    let work = Work::begin(scenario, node, repeat, &flows, Clock::with_zero(zero))?;
+    say(output, "ready")?;
+    while line().is_some() {}
+    let report = work.end();
+    let report = serde_json::to_string(&report).map_err(|error| format!("the report: {error}"))?;
+    say(output, &format!("report {report}"))
+}
+
+/// Runs a node's part of a scenario on this host, from now until the run's end or until `stop` is pulled; says what it
+/// counted, as text. This host must have the node's addresses.
+///
+/// # Errors
+/// What could not be built or opened, in one line.
+pub fn alone(scenario: &Scenario, node: NodeId, repeat: u64, stop: &Stop) -> Result<String, String> {
+    let flows = flows_at(scenario, node, repeat)?;
+    let clock = Clock::starting_now();
+    let work = Work::begin(scenario, node, repeat, &flows, clock)?;
+    while !stop.is_pulled() && clock.now() < end_of(scenario) {
+        #[allow(clippy::disallowed_methods)] // real time is what passes here
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let report = work.end();
+    report.failed.map_or(Ok(()), Err)?;
+    let mut text = String::new();
+    for site in &report.sites {
+        text.push_str(&site.text(scenario));
+    }
+    Ok(text)
+}
+
+/// The flows that have anything at the node.
+fn flows_at(scenario: &Scenario, node: NodeId, repeat: u64) -> Result<Vec<usize>, String> {
+    let mut flows = Vec::new();
+    for flow in 0..scenario.flows.len() {
+        if Site::of_flow(scenario, repeat, flow)?.iter().any(|site| site.node() == node) {
+            flows.push(flow);
+        }
+    }
+    Ok(flows)
+}
+
+fn say(output: &mut impl Write, line: &str) -> Result<(), String> {
+    writeln!(output, "{line}").and_then(|()| output.flush()).map_err(|error| format!("cannot write: {error}"))
+}
+
+/// A node's machines at work: a thread for each flow.
+pub struct Work {
+    stop: Stop,
+    threads: Vec<JoinHandle<Result<Found, String>>>,
+}
+
+type Found = (SiteReport, Vec<(&'static str, u64)>);
+
+impl Work {
+    /// Opens what the machines of `flows` at `node` are plugged into, and begins to run them.
+    ///
+    /// # Errors
+    /// What could not be opened, in one line.
+    pub fn begin(
+        scenario: &Scenario,
+        node: NodeId,
+        repeat: u64,
+        flows: &[usize],
+        clock: Clock,
+    ) -> Result<Self, String> {
+        let failed = |error: std::io::Error| format!("cannot start a thread: {error}");
+        let stop = Stop::new().map_err(failed)?;
+        let mut work = Self { stop, threads: Vec::new() };
+        for &flow in flows {
+            let (scenario, stop) = (scenario.clone(), work.stop.clone());
+            let (ready, opened) = mpsc::channel();
+            let thread = std::thread::Builder::new().name(scenario.flows[flow].name.clone());
+            // Machines stay on the thread on which they are made.
+            let thread = thread.spawn(move || {
+                let opening = open(&scenario, node, repeat, flow, clock);
+                let (site, mut runtime) = match opening {
+                    Ok(opened) => opened,
+                    Err(error) => {
+                        let _ = ready.send(Err(error.clone()));
+                        return Err(error);
+                    }
+                };
+                let _ = ready.send(Ok(()));
+                runtime.run(None, &stop)?;
+                let mut sockets = Vec::new();
+                runtime.counters(&mut |name, value| sockets.push((name, value)));
+                Ok((site.report(), sockets))
+            });
+            work.threads.push(thread.map_err(failed)?);
+            // One that panics says nothing.
+            opened.recv().unwrap_or_else(|_| Err("a thread panicked".to_owned()))?;
+        }
+        Ok(work)
+    }
+
+    /// Stops the machines, and says what they found.
+    pub fn end(mut self) -> NodeReport {
+        self.stop.pull();
+        let mut report = NodeReport::default();
+        for thread in std::mem::take(&mut self.threads) {
+            match thread.join().unwrap_or_else(|_| Err("a thread panicked".to_owned())) {
+                Ok((site, sockets)) => {
+                    report.sites.push(site);
+                    for (name, value) in sockets {
+                        let sum = report.sockets.entry(name.to_owned()).or_default();
+                        *sum = if name.starts_with("latest") { value.max(*sum) } else { *sum + value };
+                    }
+                }
+                Err(error) => report.failed = report.failed.or(Some(error)),
+            }
+        }
+        let time = clock_gettime(ClockId::ProcessCPUTime);
+        report.cpu_s = time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;
+        report
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.stop.pull();
+        for thread in std::mem::take(&mut self.threads) {
+            // There is nobody left to be told.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn open(
+    scenario: &Scenario,
+    node: NodeId,
+    repeat: u64,
+    flow: usize,
+    clock: Clock,
+) -> Result<(Site, Runtime), String> {
+    let sites = Site::of_flow(scenario, repeat, flow)?;
+    let site = sites.into_iter().find(|site| site.node() == node);
+    let site = site.ok_or("a flow that has nothing here")?;
+    let plugs: &[Plug] = site.plugs();
+    let runtime = Runtime::open(site.machine(), plugs, clock)
+        .map_err(|error| format!("flow `{}`: {error}", scenario.flows[flow].name))?;
+    Ok((site, runtime))
+}

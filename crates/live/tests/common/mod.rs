@@ -1,0 +1,160 @@
+//! What the tests on the kernel share: networks, and datagrams that know when they were sent.
+
+#![allow(dead_code)] // each test needs some of it
+
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration as Span;
+
+use hopcast_core::{Duration, Instant, Seed};
+use hopcast_link::{Config, Direction, Link, PointToPoint};
+use hopcast_live::emulator::{Emulator, EmulatorReport, Options, Readings};
+use hopcast_live::lab::Lab;
+use hopcast_live::layout::{Layout, LinkChange, Scheduled};
+use hopcast_live::privileges::{Capable, become_capable};
+use hopcast_node::Clock;
+use rustix::event::{PollFd, PollFlags, poll};
+
+/// Whether networks can be set up here; says loudly if not.
+pub(crate) fn networks_can_be_set_up() -> bool {
+    match become_capable() {
+        Ok(Capable::Already) => return true,
+        Ok(Capable::Through(_)) => eprintln!("SKIPPED: live networks: not root"),
+        Err(error) => eprintln!("SKIPPED: live networks: {error}"),
+    }
+    false
+}
+
+/// Whether these programs are installed; says loudly if not.
+pub(crate) fn installed(programs: &[&str]) -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let is = |program: &&&str| std::env::split_paths(&paths).any(|path| path.join(program).is_file());
+    match programs.iter().find(|program| !is(program)) {
+        Some(program) => {
+            eprintln!("SKIPPED: no `{program}`");
+            false
+        }
+        None => true,
+    }
+}
+
+pub(crate) fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+pub(crate) fn at(millis: u64) -> Instant {
+    Instant::ZERO + ms(millis)
+}
+
+/// A link between two nodes that does so to what goes forward, and nothing to what comes back.
+pub(crate) fn one_way(direction: &Direction) -> Box<dyn Link + Send> {
+    let config = Config { forward: direction.clone(), ..Config::default() };
+    let stream = |name| Seed::new(7, 0).stream(&["test", name], 0);
+    Box::new(PointToPoint::new(config, [stream("forward"), stream("backward")]))
+}
+
+/// A network with its links in motion.
+pub(crate) struct Running {
+    pub(crate) lab: Lab,
+    pub(crate) emulator: Emulator,
+    pub(crate) clock: Clock,
+}
+
+impl Running {
+    pub(crate) fn start(mut layout: Layout, changes: Vec<Scheduled<LinkChange>>, options: Options) -> Self {
+        let mut lab = Lab::set_up(&layout, &Lab::fresh_id()).unwrap();
+        let clock = Clock::starting_now();
+        let links = std::mem::take(&mut layout.links);
+        let emulator = Emulator::start(&mut lab, links, changes, clock, options).unwrap();
+        Self { lab, emulator, clock }
+    }
+
+    /// Two nodes and the link between them, measured from the start to the end.
+    pub(crate) fn pair(direction: &Direction) -> Self {
+        Self::start(Layout::chain([one_way(direction)], 1500), Vec::new(), whole_run())
+    }
+
+    pub(crate) fn finish(self) -> EmulatorReport {
+        self.emulator.finish(&self.lab).unwrap()
+    }
+
+    /// Sends `count` datagrams of `size` bytes from the first node to the second, one every `pace`, and gives those that
+    /// have arrived once all are sent and nothing more comes for half a second.
+    pub(crate) fn send(&self, count: u64, size: usize, pace: Duration) -> Vec<Arrival> {
+        let clock = self.clock;
+        let receiver = self.lab.enter(1, || UdpSocket::bind("10.0.0.2:9000").unwrap()).unwrap();
+        let sender = self.lab.enter(0, || UdpSocket::bind("10.0.0.1:9000").unwrap()).unwrap();
+        // Wherever their owner is, sockets stay in the network that they were made in.
+        receiver.set_read_timeout(Some(Span::from_millis(500))).unwrap();
+        let sent = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let arrivals = scope.spawn(|| receive(&receiver, clock, &sent));
+            let start = clock.now();
+            let mut datagram = vec![0; size.max(16)];
+            for number in 0..count {
+                pause(clock.until(start + pace * number));
+                datagram[..8].copy_from_slice(&number.to_be_bytes());
+                datagram[8..16].copy_from_slice(&clock.now().as_nanos().to_be_bytes());
+                sender.send_to(&datagram, "10.0.0.2:9000").unwrap();
+            }
+            sent.store(true, Ordering::Relaxed);
+            arrivals.join().unwrap()
+        })
+    }
+}
+
+/// A datagram that has arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) number: u64,
+    pub(crate) sent: Instant,
+    pub(crate) received: Instant,
+}
+
+fn receive(socket: &UdpSocket, clock: Clock, all_sent: &AtomicBool) -> Vec<Arrival> {
+    let mut arrivals = Vec::new();
+    let mut buffer = [0; 2048];
+    loop {
+        let last = all_sent.load(Ordering::Relaxed);
+        if socket.recv(&mut buffer).is_ok() {
+            let received = clock.now();
+            let word = |from: usize| u64::from_be_bytes(buffer[from..from + 8].try_into().unwrap());
+            arrivals.push(Arrival { number: word(0), sent: Instant::from_nanos(word(8)), received });
+        } else if last {
+            return arrivals;
+        }
+    }
+}
+
+/// Waits. Tests of live networks are the one place where that is meant.
+pub(crate) fn pause(span: Duration) {
+    let nanos = span.as_nanos();
+    if nanos > 0 {
+        let timeout = rustix::time::Timespec {
+            tv_sec: (nanos / 1_000_000_000) as i64,
+            tv_nsec: (nanos % 1_000_000_000) as i64,
+        };
+        let never = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).unwrap();
+        let _ = poll(&mut [PollFd::new(&never.as_fd(), PollFlags::IN)], Some(&timeout));
+    }
+}
+
+/// All figures are of the whole run.
+pub(crate) fn whole_run() -> Options {
+    let readings = Readings { to: at(3_600_000), ..Readings::default() };
+    Options { readings, ..Options::default() }
+}
+
+/// A file in memory that can be read while something else writes it.
+#[derive(Clone, Default)]
+pub(crate) struct Shared(pub(crate) std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl std::io::Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

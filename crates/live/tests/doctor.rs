@@ -1,0 +1,91 @@
+//! What the doctor finds, and how somebody who is not root comes to a lab.
+
+mod common;
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use common::{Running, installed, ms, networks_can_be_set_up};
+use hopcast_link::Direction;
+use hopcast_live::doctor::{Health, examine, table};
+use hopcast_live::privileges::{Capable, become_capable};
+
+#[test]
+fn the_doctor_finds_what_is_there_and_says_what_to_do_about_the_rest() {
+    let findings = examine();
+    let of = |what: &str| findings.iter().find(|finding| finding.what == what).unwrap();
+    for finding in &findings {
+        assert!(finding.ok == Health::Yes || finding.remedy.is_some(), "{finding:?}");
+        assert!(!finding.detail.contains('\n'), "{finding:?}");
+    }
+    assert_eq!(
+        become_capable().is_ok(),
+        of("rights").ok == Health::Yes && of("/dev/net/tun").ok == Health::Yes
+    );
+    for program in ["ip", "iperf3", "tshark"] {
+        assert_eq!(of(program).ok == Health::Yes, installed(&[program]));
+    }
+    assert!(of("timers").detail.contains("late"), "{:?}", of("timers"));
+    assert!(table(&findings).lines().count() >= findings.len());
+}
+
+/// Runs the test below as nobody, with a /dev/net/tun of `mode`, and gives what it said.
+fn as_nobody(mode: &str) -> Option<String> {
+    if !networks_can_be_set_up() || !installed(&["setpriv", "unshare", "mknod"]) {
+        return None;
+    }
+    // Where this program stands, nobody may not be allowed to look.
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let program = directory.path().join("test");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let prepare = format!(
+        "mount -t tmpfs tmpfs /dev/net && mknod -m {mode} /dev/net/tun c 10 200 && cd / && \
+         exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$@\""
+    );
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--", "sh", "-c", &prepare, "sh"]).arg(program);
+    command.args(["--exact", "somebody_without_privileges", "--ignored", "--nocapture"]);
+    let output = command.output().unwrap();
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    if said.contains("cannot mount") || said.contains("mknod:") {
+        eprintln!("SKIPPED: no /dev/net/tun of its own: {said}");
+        return None;
+    }
+    Some(said)
+}
+
+#[test]
+fn somebody_who_is_not_root_gets_a_lab_in_a_user_namespace() {
+    let Some(said) = as_nobody("666") else { return };
+    if said.contains("no user namespace") {
+        eprintln!("SKIPPED: {said}");
+        return;
+    }
+    assert!(said.contains("as root of its own: 10 arrived"), "{said}");
+}
+
+#[test]
+fn without_a_device_to_open_the_reason_and_the_remedy_are_said() {
+    let Some(said) = as_nobody("600") else { return };
+    assert!(said.contains("cannot: /dev/net/tun is not ours to open: run as root, or `chmod 666"), "{said}");
+}
+
+#[test]
+#[ignore = "a process for the tests above"]
+fn somebody_without_privileges() {
+    match become_capable() {
+        Ok(Capable::Already) => {
+            let net = Running::pair(&Direction::default());
+            println!("as root of its own: {} arrived", net.send(10, 100, ms(1)).len());
+            let mut command = net.lab.command(1, "ip");
+            command.args(["-br", "link"]);
+            assert!(net.lab.start(command).unwrap().wait().unwrap().success());
+        }
+        Ok(Capable::Through(mut command)) => {
+            assert!(command.status().unwrap().success());
+        }
+        Err(error) => println!("cannot: {error}"),
+    }
+}

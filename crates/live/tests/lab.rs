@@ -1,0 +1,237 @@
+//! Networks on the kernel: what is set up works as the twin's does, and goes away again.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration as Span;
+
+use common::{Running, Shared, ms, networks_can_be_set_up, one_way, pause, whole_run};
+use hopcast_link::Direction;
+use hopcast_live::emulator::Options;
+use hopcast_live::lab::Lab;
+use hopcast_live::layout::{InterfaceLayout, Layout, LinkLayout, Route};
+use hopcast_live::leftovers;
+use pcap_file::pcapng::{Block, PcapNgReader};
+
+fn chain(hops: usize) -> Layout {
+    Layout::chain((0..hops).map(|_| one_way(&Direction::default())), 1500)
+}
+
+fn namespaces(id: &str) -> Vec<String> {
+    let all = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    let names = all.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| name.starts_with(&format!("hopcast-{id}-"))).collect()
+}
+
+#[test]
+fn nodes_reach_one_another_over_others_by_their_own_addresses() {
+    if !networks_can_be_set_up() {
+        return;
+    }
+    let net = Running::start(chain(3), Vec::new(), whole_run());
+    for (from, to) in [("10.0.0.1", "10.0.0.4"), ("fd00::1", "fd00::4")] {
+        let (from, to): (IpAddr, IpAddr) = (from.parse().unwrap(), to.parse().unwrap());
+        let receiver = net.lab.enter(3, || UdpSocket::bind((to, 9000)).unwrap()).unwrap();
+        let unspecified: IpAddr = if to.is_ipv4() { [0; 4].into() } else { [0u16; 8].into() };
+        let sender = net.lab.enter(0, || UdpSocket::bind((unspecified, 0)).unwrap()).unwrap();
+        receiver.set_read_timeout(Some(Span::from_secs(10))).unwrap();
+        sender.send_to(b"over three links", (to, 9000)).unwrap();
+        let mut buffer = [0; 64];
+        let (length, source) = receiver.recv_from(&mut buffer).unwrap();
+        assert_eq!((&buffer[..length], source.ip()), (&b"over three links"[..], from));
+    }
+    let report = net.finish();
+    let carried: Vec<_> =
+        report.links.iter().map(|directions| directions[0].closed.delivered_packets).collect();
+    assert_eq!(carried, [2, 2, 2]);
+}
+
+#[test]
+fn what_links_see_are_single_frames_with_right_checksums_and_nothing_unasked() {
+    if !networks_can_be_set_up() {
+        return;
+    }
+    const SIZE: usize = 3_000_000;
+    let mut layout = chain(1);
+    layout.links[0].captured = vec![true, true];
+    let file = Shared::default();
+    let capture = Some(Box::new(file.clone()) as Box<dyn Write + Send>);
+    let net = Running::start(layout, Vec::new(), Options { capture, ..whole_run() });
+    // Whatever hosts send by themselves they have sent by then.
+    pause(ms(1500));
+    let listener = net.lab.enter(1, || TcpListener::bind("10.0.0.2:80").unwrap()).unwrap();
+    let server = std::thread::spawn(move || {
+        let mut received = Vec::new();
+        listener.accept().unwrap().0.read_to_end(&mut received).unwrap();
+        received.len()
+    });
+    let mut client = net.lab.enter(0, || TcpStream::connect("10.0.0.2:80").unwrap()).unwrap();
+    client.write_all(&vec![0x5a; SIZE]).unwrap();
+    drop(client);
+    assert_eq!(server.join().unwrap(), SIZE);
+    let report = net.finish();
+    assert_eq!(report.capture, Ok(()));
+
+    let bytes = file.0.lock().unwrap().clone();
+    let mut reader = PcapNgReader::new(&bytes[..]).unwrap();
+    let mut frames = 0;
+    while let Some(block) = reader.next_block() {
+        let Block::EnhancedPacket(packet) = block.unwrap() else { continue };
+        let frame = &packet.data;
+        assert!(frame.len() <= 1514, "{} bytes", frame.len());
+        assert_eq!(frame[12..14], [8, 0], "something that is not IPv4: {frame:02x?}");
+        let ip = &frame[14..];
+        let (header, length) = (usize::from(ip[0] & 15) * 4, usize::from(u16::from_be_bytes([ip[2], ip[3]])));
+        assert_eq!((ip[9], length), (6, ip.len()), "something that is not TCP: {frame:02x?}");
+        assert_eq!(ones_complement(&ip[..header], 0), 0xffff);
+        // Addresses, protocol and length, then the segment.
+        let pseudo = ones_complement(&ip[12..20], 6 + (length - header) as u32);
+        assert_eq!(ones_complement(&ip[header..], pseudo.into()), 0xffff);
+        frames += 1;
+    }
+    assert!(frames > 2 * SIZE / 1460, "{frames} frames");
+}
+
+/// RFC 1071.
+fn ones_complement(bytes: &[u8], start: u32) -> u16 {
+    let words = bytes.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(*word.get(1).unwrap_or(&0)));
+    let mut sum = words.sum::<u32>() + start;
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+#[test]
+fn new_routes_take_effect_at_once() {
+    if !networks_can_be_set_up() {
+        return;
+    }
+    // A second link beside the first one.
+    let mut layout = chain(1);
+    let macs = [[2, 0, 0, 0, 1, 0], [2, 1, 0, 0, 1, 0]];
+    for (attachment, mac) in macs.into_iter().enumerate() {
+        layout.nodes[attachment].interfaces.push(InterfaceLayout { link: 1, attachment, mac, mtu: 1500 });
+    }
+    let model = one_way(&Direction::default());
+    layout.links.push(LinkLayout {
+        name: "second".to_owned(),
+        model,
+        ends: vec![(0, 1), (1, 1)],
+        captured: vec![false; 2],
+    });
+    let over_the_second: Vec<Route> = layout.nodes[0]
+        .routes
+        .iter()
+        .filter(|route| route.to.is_ipv4())
+        .map(|route| Route { interface: 1, via_mac: macs[1], ..*route })
+        .collect();
+    let net = Running::start(layout, Vec::new(), whole_run());
+    assert_eq!(net.send(3, 100, ms(1)).len(), 3);
+    net.lab.reroute(0, &over_the_second).unwrap();
+    assert_eq!(net.send(5, 100, ms(1)).len(), 5);
+    net.lab.reroute(0, &[]).unwrap();
+    let nowhere =
+        net.lab.enter(0, || UdpSocket::bind("0.0.0.0:0").unwrap().send_to(b"", "10.0.0.2:9000")).unwrap();
+    assert!(nowhere.is_err());
+    let report = net.finish();
+    let carried: Vec<_> =
+        report.links.iter().map(|directions| directions[0].closed.delivered_packets).collect();
+    assert_eq!(carried, [3, 5]);
+}
+
+#[test]
+fn a_lab_takes_its_programs_and_namespaces_with_it() {
+    if !networks_can_be_set_up() {
+        return;
+    }
+    let id = Lab::fresh_id();
+    let lab = Lab::set_up(&chain(1), &id).unwrap();
+    assert_eq!(namespaces(&id).len(), 2);
+    let mut command = lab.command(1, "sleep");
+    command.arg("1000");
+    let mut program = lab.start(command).unwrap();
+    assert!(program.try_wait().unwrap().is_none());
+    drop(lab);
+    let status = program.wait().unwrap();
+    assert!(!status.success(), "{status}");
+    assert_eq!(namespaces(&id), Vec::<String>::new());
+}
+
+#[test]
+fn somebody_elses_namespace_is_an_error_and_is_left_alone() {
+    if !networks_can_be_set_up() {
+        return;
+    }
+    let id = Lab::fresh_id();
+    let name = format!("hopcast-{id}-n1");
+    assert!(Command::new("ip").args(["netns", "add", &name]).status().unwrap().success());
+    let error = Lab::set_up(&chain(1), &id).err().unwrap();
+    let left = namespaces(&id);
+    assert!(Command::new("ip").args(["netns", "del", &name]).status().unwrap().success());
+    assert_eq!(error, format!("there is a network namespace `{name}` already, and it is not this lab's"));
+    assert_eq!(left, [name]);
+}
+
+/// A link that joins nothing leaves nothing behind.
+#[test]
+fn what_cannot_be_set_up_leaves_nothing() {
+    if !networks_can_be_set_up() {
+        return;
+    }
+    let id = Lab::fresh_id();
+    let mut layout = chain(1);
+    layout.nodes[1].routes[0].interface = 9;
+    let error = Lab::set_up(&layout, &id).err().unwrap();
+    assert!(
+        error.starts_with("node `n1`: `ip ") && error.contains("eth9") && !error.contains('\n'),
+        "{error}"
+    );
+    assert_eq!(namespaces(&id), Vec::<String>::new());
+    assert!(!Path::new(&format!("/run/hopcast/{id}.json")).exists());
+}
+
+#[test]
+fn what_a_killed_owner_leaves_is_found_and_removed_and_a_living_owners_is_not() {
+    if !networks_can_be_set_up() {
+        return;
+    }
+    let this = std::env::current_exe().unwrap();
+    let arguments = ["--exact", "an_owner_to_be_killed", "--ignored", "--nocapture"];
+    let mut owner = Command::new(this).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(owner.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let said = lines.find_map(|line| Some(line.split_once("lab ")?.1.to_owned())).unwrap();
+    let (id, program) = said.split_once(" program ").unwrap();
+    let program = Path::new("/proc").join(program);
+
+    let found =
+        || leftovers::find().unwrap().iter().any(|left| left.namespaces().any(|name| name.contains(id)));
+    let before = (found(), namespaces(id).len());
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    assert_eq!(before, (false, 2));
+    assert!(found());
+    let done = leftovers::clean().unwrap();
+    assert_eq!(done.iter().filter(|line| line.contains(id)).count(), 3, "{done:?}");
+    assert_eq!(namespaces(id), Vec::<String>::new());
+    assert!(!found());
+    // It may not have been waited for yet.
+    let state = std::fs::read_to_string(program.join("stat")).unwrap_or_default();
+    assert!(state.is_empty() || state.contains(") Z "), "{state}");
+}
+
+#[test]
+#[ignore = "a process for the test above"]
+fn an_owner_to_be_killed() {
+    let id = Lab::fresh_id();
+    let lab = Lab::set_up(&chain(1), &id).unwrap();
+    let mut command = lab.command(0, "sleep");
+    command.arg("1000");
+    let program = lab.start(command).unwrap();
+    println!("lab {id} program {}", program.id());
+    // Until the test kills it; and if that is gone, not for ever.
+    pause(ms(60_000));
+}

@@ -1,0 +1,135 @@
+//! Addresses, networks and destinations, as a person writes them.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use hopcast_core::plug::Destination;
+use hopcast_twin::scenario::Diagnostic;
+use hopcast_twin::scenario::decode::text;
+use hopcast_twin::scenario::yaml::Node;
+
+use super::Place;
+
+/// An address of this host with a port.
+pub(super) fn local(node: &Node, key: &str, example: &str) -> Result<SocketAddr, Diagnostic> {
+    let found = text(node, key)?;
+    match found.parse::<SocketAddr>() {
+        Ok(address) if address.port() != 0 => Ok(address),
+        Ok(_) => Err(node.error(format!("`{key}`: expected a port from 1 to 65535, found `{found}`"))),
+        Err(_) => Err(node.error(format!(
+            "`{key}`: expected an IP address of this host and a port, for example `{example}`, found `{found}`"
+        ))),
+    }
+}
+
+/// Where a peer is.
+pub(super) fn place(node: &Node, key: &str) -> Result<Place, Diagnostic> {
+    let found = text(node, key)?;
+    let wrong = || {
+        node.error(format!(
+            "`{key}`: expected `ADDRESS:PORT`, `NAME:PORT` or `anywhere`, for example `192.0.2.1:7400`, found `{found}`"
+        ))
+    };
+    if found == "anywhere" {
+        return Ok(Place::Anywhere);
+    }
+    if let Ok(address) = found.parse::<SocketAddr>() {
+        let usable = address.port() != 0 && !address.ip().is_unspecified() && !address.ip().is_multicast();
+        return if usable { Ok(Place::Address(address)) } else { Err(wrong()) };
+    }
+    let (host, port) = found.rsplit_once(':').ok_or_else(wrong)?;
+    let port = port.parse().ok().filter(|&port| port != 0).ok_or_else(wrong)?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    // Four numbers and dots are an address with a slip in it, and no name.
+    let is_name = host.chars().all(fits) && host.chars().any(|c| c.is_ascii_alphabetic());
+    if is_name { Ok(Place::Name { host: host.to_owned(), port }) } else { Err(wrong()) }
+}
+
+/// An address on an interface, with its prefix.
+pub(super) fn interface(node: &Node, key: &str) -> Result<(IpAddr, u8), Diagnostic> {
+    let found = text(node, key)?;
+    let address = prefixed(found).filter(|_| found.contains('/'));
+    address.ok_or_else(|| {
+        node.error(format!(
+            "`{key}`: expected an address with its prefix, for example `10.77.0.1/30`, found `{found}`"
+        ))
+    })
+}
+
+/// A network.
+pub(super) fn network(node: &Node, key: &str) -> Result<(IpAddr, u8), Diagnostic> {
+    let found = text(node, key)?;
+    let (address, prefix) = prefixed(found).ok_or_else(|| {
+        node.error(format!("`{key}`: expected a network, for example `10.20.0.0/16`, found `{found}`"))
+    })?;
+    whole_network(node, key, address, prefix)?;
+    Ok((address, prefix))
+}
+
+/// A network, and a port of its hosts or all.
+pub(super) fn destination(node: &Node, key: &str) -> Result<Destination, Diagnostic> {
+    let found = text(node, key)?;
+    let wrong = || {
+        node.error(format!(
+            "`{key}`: expected a network and perhaps a port, for example `10.20.0.0/16` or `10.20.0.5 port 443`, found `{found}`"
+        ))
+    };
+    let mut words = found.split_whitespace();
+    let (network, prefix) = words.next().and_then(prefixed).ok_or_else(wrong)?;
+    let port = match (words.next(), words.next(), words.next()) {
+        (None, None, None) => None,
+        (Some("port"), Some(port), None) => {
+            Some(port.parse().ok().filter(|&port| port != 0).ok_or_else(wrong)?)
+        }
+        _ => return Err(wrong()),
+    };
+    whole_network(node, key, network, prefix)?;
+    Ok(Destination { network, prefix, port })
+}
+
+/// Whether two destinations have an address and a port in common.
+pub(super) fn overlap(one: &Destination, other: &Destination) -> bool {
+    let prefix = one.prefix.min(other.prefix);
+    let ports = one.port.is_none() || other.port.is_none() || one.port == other.port;
+    ports
+        && one.network.is_ipv4() == other.network.is_ipv4()
+        && masked(one.network, prefix) == masked(other.network, prefix)
+}
+
+/// `10.0.0.0/8`; all bits where no prefix is written.
+fn prefixed(text: &str) -> Option<(IpAddr, u8)> {
+    let (address, prefix) = match text.split_once('/') {
+        Some((address, prefix)) => (address, Some(prefix)),
+        None => (text, None),
+    };
+    let address: IpAddr = address.parse().ok()?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let prefix = match prefix {
+        Some(prefix) => prefix.parse().ok().filter(|&prefix| prefix <= most)?,
+        None => most,
+    };
+    Some((address, prefix))
+}
+
+fn whole_network(node: &Node, key: &str, address: IpAddr, prefix: u8) -> Result<(), Diagnostic> {
+    let network = masked(address, prefix);
+    if network == address {
+        return Ok(());
+    }
+    Err(node.error(format!(
+        "`{key}`: {address}/{prefix} has bits beyond its prefix: did you mean `{network}/{prefix}`?"
+    )))
+}
+
+/// The first `prefix` bits of an address.
+pub(crate) fn masked(address: IpAddr, prefix: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(prefix.min(32))).unwrap_or(0);
+            IpAddr::V4(Ipv4Addr::from_bits(address.to_bits() & mask))
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(prefix.min(128))).unwrap_or(0);
+            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask))
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! The keys of the file.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use hopcast_coded::bats::{self, Delivery};
+use hopcast_core::plug::Destination;
+use hopcast_twin::scenario::Diagnostic;
+use hopcast_twin::scenario::decode::{
+    Fields, choice, did_you_mean, entries, name, one_or_list, some_duration, text, whole,
+};
+use hopcast_twin::scenario::yaml::{Kind, Node};
+use hopcast_twin::scenario::{self};
+use log::LevelFilter;
+
+use super::{Carrier, Config, Connections, Packets, Peer, Relay, Timing, address};
+
+const KEYS: [&str; 9] = ["name", "listen", "peers", "carry", "relay", "mtu", "hello", "status", "metrics"];
+const LEVELS: [&str; 5] = ["off", "error", "warn", "info", "debug"];
+/// More neighbours are no node but a server; each costs a hello a second.
+const MOST_PEERS: usize = 64;
+/// Channels are six bits of the tag in front of each datagram.
+const MOST_CHANNEL: u64 = 63;
+/// The longest name of an interface, in bytes (IFNAMSIZ, less its zero).
+const LONGEST_INTERFACE: usize = 15;
+
+pub(super) fn config(root: &Node) -> Result<Config, Diagnostic> {
+    let mut keys = KEYS.to_vec();
+    keys.push("log");
+    let fields = Fields::of(root, "a node's configuration", &keys)?;
+    let own = name(fields.need("name", "name: harbour")?, "name")?.to_owned();
+    let listen = fields.need("listen", "listen: 192.0.2.1:7400")?;
+    let listen = address::local(listen, "listen", "192.0.2.1:7400")?;
+    let peers = peers(fields.need("peers", "peers: { island: 198.51.100.9:7400 }")?, &own)?;
+    let carriers = match fields.get("carry") {
+        Some(node) => one_or_list(node).iter().map(|node| carrier(node, &peers)).collect(),
+        None => Ok(Vec::new()),
+    }?;
+    let relays = match fields.get("relay") {
+        Some(node) => relays(node, &peers)?,
+        None => Vec::new(),
+    };
+    if carriers.is_empty() && relays.is_empty() {
+        return Err(root.error("a node needs something to do: `carry` at a site, `relay` between two peers"));
+    }
+    let mtu = fields.read("mtu", |node, key| whole(node, key, 576..=9000))?.unwrap_or(1500) as u16;
+    let status = fields.read("status", |node, key| Ok(PathBuf::from(text(node, key)?)))?;
+    let config = Config {
+        status: status.unwrap_or_else(|| Config::usual_socket(&own)),
+        name: own,
+        listen,
+        peers,
+        carriers,
+        relays,
+        mtu,
+        timing: fields.get("hello").map_or_else(|| Ok(Timing::default()), timing)?,
+        metrics: fields.read("metrics", |node, key| address::local(node, key, "127.0.0.1:9400"))?,
+        log: fields.read("log", level)?.unwrap_or(LevelFilter::Info),
+    };
+    lanes(root, &config)?;
+    devices(root, &config)?;
+    Ok(config)
+}
+
+fn peers(node: &Node, own: &str) -> Result<Vec<Peer>, Diagnostic> {
+    let entries = entries(node, "`peers`")?;
+    if entries.is_empty() || entries.len() > MOST_PEERS {
+        return Err(node.error(format!("`peers`: expected 1 to {MOST_PEERS}, found {}", entries.len())));
+    }
+    let peer = |entry: &hopcast_twin::scenario::yaml::Entry| {
+        scenario::decode::check_name(&entry.key, "peers", &entry.key_span)?;
+        if entry.key == own {
+            return Err(entry.key_span.error(format!("`peers`: `{own}` is this node itself")));
+        }
+        Ok(Peer { name: entry.key.clone(), place: address::place(&entry.value, &entry.key)? })
+    };
+    entries.iter().map(peer).collect()
+}
+
+/// The place of a peer that the file names.
+fn peer(node: &Node, key: &str, peers: &[Peer]) -> Result<usize, Diagnostic> {
+    let found = text(node, key)?;
+    let place = peers.iter().position(|peer| peer.name == found);
+    place.ok_or_else(|| {
+        let names: Vec<&str> = peers.iter().map(|peer| peer.name.as_str()).collect();
+        let hint = did_you_mean(found, names.iter().copied());
+        node.error(format!("`{key}`: there is no peer `{found}`{hint} (peers: {})", names.join(", ")))
+    })
+}
+
+fn carrier(node: &Node, peers: &[Peer]) -> Result<Carrier, Diagnostic> {
+    let fields = Fields::of(node, "`carry`", &["to", "via", "channel", "packets", "tcp"])?;
+    let to = fields.read("to", |node, key| Ok(name(node, key)?.to_owned()))?;
+    let far = to.as_ref().and_then(|to| peers.iter().position(|peer| &peer.name == to));
+    let via = match (fields.get("via"), far, peers) {
+        (Some(node), ..) => {
+            let via = one_or_list(node).iter().map(|node| peer(node, "via", peers));
+            let mut via = via.collect::<Result<Vec<_>, _>>()?;
+            via.dedup();
+            via
+        }
+        (None, Some(far), _) => vec![far],
+        (None, None, [_]) => vec![0],
+        (None, None, _) if to.is_none() => {
+            return Err(
+                node.error("`carry` needs `to` where there are several peers, for example `to: island`")
+            );
+        }
+        (None, None, _) => {
+            return Err(node.error(
+                "`carry` needs `via`, the peer on the way, where the far site is none of several, for example `via: hill`",
+            ));
+        }
+    };
+    if via.is_empty() {
+        return Err(node.error("`via`: expected a peer, found an empty list"));
+    }
+    let carrier = Carrier {
+        to: to.unwrap_or_else(|| peers[via[0]].name.clone()),
+        channel: channel(&fields)?,
+        packets: fields.get("packets").map(packets).transpose()?,
+        tcp: fields.get("tcp").map(connections).transpose()?,
+        via,
+    };
+    if carrier.packets.is_none() && carrier.tcp.is_none() {
+        return Err(node.error("`carry` needs `packets`, `tcp` or both"));
+    }
+    Ok(carrier)
+}
+
+fn channel(fields: &Fields<'_>) -> Result<u8, Diagnostic> {
+    let channel = fields.read("channel", |node, key| whole(node, key, 0..=MOST_CHANNEL))?;
+    Ok(channel.unwrap_or(0) as u8)
+}
+
+fn packets(node: &Node) -> Result<Packets, Diagnostic> {
+    let fields = Fields::of(node, "`packets`", &["tun", "address", "routes", "over"])?;
+    let tun = fields.need("tun", "tun: hop0")?;
+    let device = text(tun, "tun")?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if device.len() > LONGEST_INTERFACE || !device.chars().all(fits) || device.starts_with('.') {
+        return Err(tun.error(format!(
+            "`tun`: expected a name of letters, digits, `-`, `_` and `.`, at most {LONGEST_INTERFACE} bytes, found `{device}`"
+        )));
+    }
+    let addresses = fields.need("address", "address: 10.77.0.1/30")?;
+    let addresses = one_or_list(addresses).iter().map(|node| address::interface(node, "address"));
+    let over = fields.get("over").map(|node| over(node, true)).transpose()?;
+    Ok(Packets {
+        tun: device.to_owned(),
+        addresses: addresses.collect::<Result<_, _>>()?,
+        routes: list_of(&fields, "routes", address::network)?,
+        over: over
+            .unwrap_or_else(|| bats::Config { delivery: Delivery::DEADLINE, ..bats::Config::default() }),
+    })
+}
+
+fn list_of<T>(
+    fields: &Fields<'_>,
+    key: &str,
+    read: impl Fn(&Node, &str) -> Result<T, Diagnostic>,
+) -> Result<Vec<T>, Diagnostic> {
+    let items = fields.get(key).map_or(&[][..], one_or_list);
+    items.iter().map(|node| read(node, key)).collect()
+}
+
+/// What to take over, or a map of it and the rest.
+fn connections(node: &Node) -> Result<Connections, Diagnostic> {
+    let mut found = Connections {
+        take: Vec::new(),
+        reach: Vec::new(),
+        as_client: false,
+        congestion: None,
+        over: bats::Config::default(),
+    };
+    if !matches!(node.kind, Kind::Map(_)) {
+        let take = one_or_list(node).iter().map(|node| address::destination(node, "tcp"));
+        found.take = take.collect::<Result<_, _>>()?;
+        return Ok(found);
+    }
+    let fields = Fields::of(node, "`tcp`", &["take", "reach", "source", "congestion", "over"])?;
+    found.take = list_of(&fields, "take", address::destination)?;
+    found.reach = list_of(&fields, "reach", address::destination)?;
+    if found.take.is_empty() && found.reach.is_empty() {
+        return Err(node.error("`tcp` needs `take`, `reach` or both, for example `take: [10.20.0.0/16]`"));
+    }
+    circles(&fields, &found.take, &found.reach)?;
+    let source = fields.read("source", |node, key| Ok(choice(node, key, &["host", "client"])?.0))?;
+    found.as_client = source == Some("client");
+    found.congestion = fields.read("congestion", |node, key| Ok(name(node, key)?.to_owned()))?;
+    if let Some(node) = fields.get("over") {
+        found.over = over(node, false)?;
+    }
+    Ok(found)
+}
+
+/// What goes on from here must not be taken over here.
+fn circles(fields: &Fields<'_>, take: &[Destination], reach: &[Destination]) -> Result<(), Diagnostic> {
+    let nodes = fields.get("reach").map_or(&[][..], one_or_list);
+    for (to, node) in reach.iter().zip(nodes) {
+        if let Some(taken) = take.iter().find(|taken| address::overlap(taken, to)) {
+            return Err(node.error(format!(
+                "`reach`: connections to {to} would go round in a circle, since `take` has {taken}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// `btp`, `brtp: { window: 256 }`.
+fn over(node: &Node, datagrams: bool) -> Result<bats::Config, Diagnostic> {
+    let allowed: &[&str] = if datagrams { &["btp", "brtp"] } else { &["brtp"] };
+    choice(node, "over", allowed)?;
+    let layer = scenario::layer(node)?;
+    layer.bats().cloned().ok_or_else(|| node.error("`over`: expected `btp` or `brtp`"))
+}
+
+/// `[harbour, island]`, a map, or a list of maps.
+fn relays(node: &Node, peers: &[Peer]) -> Result<Vec<Relay>, Diagnostic> {
+    let plain = |node: &Node| matches!(&node.kind, Kind::List(items) if items.iter().all(is_scalar));
+    if plain(node) {
+        return Ok(vec![relay(node, peers)?]);
+    }
+    one_or_list(node).iter().map(|node| relay(node, peers)).collect()
+}
+
+fn is_scalar(node: &Node) -> bool {
+    matches!(node.kind, Kind::Scalar(_))
+}
+
+fn relay(node: &Node, peers: &[Peer]) -> Result<Relay, Diagnostic> {
+    let fields = match node.kind {
+        Kind::Map(_) => Fields::of(node, "`relay`", &["between", "channel", "packets", "tcp"])?,
+        Kind::Scalar(_) | Kind::List(_) => Fields::empty(node, "`relay`"),
+    };
+    let between = match node.kind {
+        Kind::Map(_) => fields.need("between", "between: [harbour, island]")?,
+        Kind::Scalar(_) | Kind::List(_) => node,
+    };
+    let two = one_or_list(between).iter().map(|node| peer(node, "relay", peers));
+    let &[one, other] = two.collect::<Result<Vec<_>, _>>()?.as_slice() else {
+        return Err(between.error("`relay`: expected two peers, for example `relay: [harbour, island]`"));
+    };
+    if one == other {
+        return Err(between.error(format!("`relay`: `{}` stands here twice", peers[one].name)));
+    }
+    let packets = fields.get("packets").map(|node| over(node, true)).transpose()?;
+    let tcp = fields.get("tcp").map(|node| over(node, false)).transpose()?;
+    Ok(Relay {
+        between: [one, other],
+        channel: channel(&fields)?,
+        packets: packets.unwrap_or_default(),
+        tcp: tcp.unwrap_or_default(),
+    })
+}
+
+fn timing(node: &Node) -> Result<Timing, Diagnostic> {
+    let fields = Fields::of(node, "`hello`", &["every", "down-after"])?;
+    let usual = Timing::default();
+    let hello = fields.read("every", some_duration)?.unwrap_or(usual.hello);
+    let down_after = fields.read("down-after", some_duration)?.unwrap_or(hello.mul_f64(5.0));
+    let (least, most) = (hopcast_core::Duration::from_millis(20), hopcast_core::Duration::from_secs(60));
+    if !(least..=most).contains(&hello) {
+        return Err(fields.error(format!("`every`: expected 20 ms to 60 s, found {hello}")));
+    }
+    if down_after < hello.mul_f64(2.0) {
+        return Err(fields.error(format!(
+            "`down-after`: expected at least two hellos' time, {}, found {down_after}",
+            hello.mul_f64(2.0)
+        )));
+    }
+    Ok(Timing { hello, down_after })
+}
+
+fn level(node: &Node, key: &str) -> Result<LevelFilter, Diagnostic> {
+    let (word, ..) = choice(node, key, &LEVELS)?;
+    Ok(word.parse().unwrap_or(LevelFilter::Info))
+}
+
+/// Whether what shares a peer and a channel is one thing.
+fn lanes(root: &Node, config: &Config) -> Result<(), Diagnostic> {
+    let carried = config.carriers.iter().flat_map(|carrier| {
+        let what = format!("what is carried to `{}`", carrier.to);
+        carrier.via.iter().map(move |&peer| (peer, carrier.channel, what.clone()))
+    });
+    let relayed = config.relays.iter().flat_map(|relay| {
+        let [one, other] = relay.between.map(|peer| config.peers[peer].name.as_str());
+        let what = format!("what is relayed between `{one}` and `{other}`");
+        relay.between.into_iter().map(move |peer| (peer, relay.channel, what.clone()))
+    });
+    let mut known = BTreeMap::new();
+    for (peer, channel, what) in carried.chain(relayed) {
+        if let Some(before) = known.insert((peer, channel), what.clone()) {
+            let peer = &config.peers[peer].name;
+            return Err(root.error(format!(
+                "{before} and {what} would mix at `{peer}`: give one of them a `channel` of its own, at every node of its way"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether each TUN is one thing, and no connection is taken over twice.
+fn devices(root: &Node, config: &Config) -> Result<(), Diagnostic> {
+    let tuns = config.carriers.iter().filter_map(|carrier| carrier.packets.as_ref());
+    let mut known: Vec<&Packets> = Vec::new();
+    for packets in tuns {
+        if known.iter().any(|before| before.tun == packets.tun) {
+            return Err(root.error(format!("`tun`: two carriers cannot both have `{}`", packets.tun)));
+        }
+        let twice = |(address, _): &&(IpAddr, u8)| {
+            known.iter().any(|before| before.addresses.iter().any(|(other, _)| other == address))
+        };
+        if let Some((address, _)) = packets.addresses.iter().find(twice) {
+            return Err(root.error(format!("`address`: {address} is on two devices")));
+        }
+        known.push(packets);
+    }
+    let tcp: Vec<_> = config.carriers.iter().filter_map(|carrier| carrier.tcp.as_ref()).collect();
+    for (i, one) in tcp.iter().enumerate() {
+        for other in &tcp[i + 1..] {
+            let clash =
+                one.take.iter().find(|take| other.take.iter().any(|taken| address::overlap(take, taken)));
+            if let Some(clash) = clash {
+                return Err(root.error(format!("`take`: two carriers cannot both take {clash} over")));
+            }
+        }
+    }
+    Ok(())
+}

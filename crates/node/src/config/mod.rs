@@ -1,0 +1,195 @@
+//! What a node is told: one small YAML file, read into a [`Config`] that cannot be wrong.
+//!
+//! `address` reads addresses, networks and destinations; `decode` the keys. A mistake is one line
+//! `file:line:column: message`, as in scenarios, of whose reader this is a second user. `docs/node.md` is the reference.
+
+mod address;
+mod decode;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hopcast_coded::bats;
+use hopcast_core::Duration;
+use hopcast_core::plug::Destination;
+use hopcast_twin::scenario::Diagnostic;
+use hopcast_twin::scenario::yaml::{self, Source};
+use log::LevelFilter;
+
+pub(crate) use address::masked;
+
+/// What a node is, whom it knows and what it carries.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// What peers know it by.
+    pub name: String,
+    /// The one address and port that it sends from and receives at.
+    pub listen: SocketAddr,
+    /// Those next to it, in the order of the file.
+    pub peers: Vec<Peer>,
+    /// What it carries to other sites.
+    pub carriers: Vec<Carrier>,
+    /// What it passes on between peers.
+    pub relays: Vec<Relay>,
+    /// The longest IP packet that fits every hop, in bytes. Default: 1500. All nodes of a path must agree: larger than a
+    /// hop's, and full datagrams are lost there; smaller, and headers eat the rate.
+    pub mtu: u16,
+    /// When peers hear from each other.
+    pub timing: Timing,
+    /// Where `hopcast node status` asks.
+    pub status: PathBuf,
+    /// Where counters are told in Prometheus' format, if anywhere.
+    pub metrics: Option<SocketAddr>,
+    /// What is logged.
+    pub log: LevelFilter,
+}
+
+/// A neighbour: the far site, or a node on the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// What it calls itself.
+    pub name: String,
+    /// Where it is to begin with.
+    pub place: Place,
+}
+
+/// Where a peer is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At this address.
+    Address(SocketAddr),
+    /// At what a name stands for, which is asked anew while the peer is silent.
+    Name {
+        /// The host's name.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+    /// Wherever its first hello comes from.
+    Anywhere,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Name { host, port } => write!(f, "{host}:{port}"),
+            Self::Anywhere => f.write_str("anywhere"),
+        }
+    }
+}
+
+/// What is carried between this node and a far site.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Carrier {
+    /// The far site's name.
+    pub to: String,
+    /// The peers on the way, by their places in [`Config::peers`]; several are disjoint ways that share the load.
+    pub via: Vec<usize>,
+    /// Tells what goes the same way apart.
+    pub channel: u8,
+    /// IP packets, through a TUN device.
+    pub packets: Option<Packets>,
+    /// TCP connections, through a transparent proxy.
+    pub tcp: Option<Connections>,
+}
+
+/// IP packets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Packets {
+    /// The TUN device's name.
+    pub tun: String,
+    /// The host's addresses on it.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// What is routed into it.
+    pub routes: Vec<(IpAddr, u8)>,
+    /// What they go over. Default: `btp`, since a TCP inside had better lose a packet than wait for it.
+    pub over: bats::Config,
+}
+
+/// TCP connections.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Connections {
+    /// Connections for these end here and go on from the far site, those of this host and those in transit.
+    pub take: Vec<Destination>,
+    /// Where the far site's connections may go on to from here. Default: nowhere, so that nobody who can reach the port
+    /// gets further than the file says.
+    pub reach: Vec<Destination>,
+    /// Whether servers see the client's address, and not this host's. Default: no; with it, the servers' answers must be
+    /// routed back through this host.
+    pub as_client: bool,
+    /// The congestion control of the host's side of the connections; `None` leaves the host's.
+    pub congestion: Option<String>,
+    /// What they go over: `brtp`.
+    pub over: bats::Config,
+}
+
+/// What is passed on between two peers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Relay {
+    /// The two, by their places in [`Config::peers`].
+    pub between: [usize; 2],
+    /// The channel of the sites that it serves.
+    pub channel: u8,
+    /// How packets go.
+    pub packets: bats::Config,
+    /// How TCP connections go.
+    pub tcp: bats::Config,
+}
+
+/// When peers hear from each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// How often a peer hears a hello. Default: 1 s.
+    pub hello: Duration,
+    /// After how long a silence a peer counts as down. Default: 5 s. Shorter, and a burst of losses is news; longer, and
+    /// one hears late. Data is sent either way.
+    pub down_after: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self { hello: Duration::from_secs(1), down_after: Duration::from_secs(5) }
+    }
+}
+
+impl Config {
+    /// Reads a file.
+    pub fn load(path: &Path) -> Result<Self, Diagnostic> {
+        let name = path.display().to_string();
+        let text = fs::read_to_string(path).map_err(|error| {
+            let error = match error.kind() {
+                std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+                _ => error.to_string(),
+            };
+            Diagnostic::of_file(&name, error)
+        })?;
+        Self::parse(&text, &name)
+    }
+
+    /// Reads the text of a file that diagnostics call `name`.
+    pub fn parse(text: &str, name: &str) -> Result<Self, Diagnostic> {
+        let source = Source { name: name.to_owned(), dir: PathBuf::new(), lines: true };
+        let source = Arc::new(source);
+        if text.trim().is_empty() {
+            return Err(Diagnostic::of_file(name, "expected a node's configuration, found nothing"));
+        }
+        decode::config(&yaml::parse(text, &source)?)
+    }
+
+    /// Where a node's status socket is unless its file says otherwise.
+    pub fn usual_socket(name: &str) -> PathBuf {
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty());
+        let directory = match runtime {
+            // Root has one too while logged in, which is gone afterwards.
+            Some(directory) if !rustix::process::geteuid().is_root() => PathBuf::from(directory),
+            _ => PathBuf::from("/run"),
+        };
+        directory.join("hopcast").join(format!("node-{name}.sock"))
+    }
+}

@@ -1,0 +1,171 @@
+//! What the file may say, and what is said about slips.
+
+use super::*;
+
+const SITE: &str = "name: harbour
+listen: 192.0.2.1:7400
+peers: { hill: 198.51.100.9:7400 }
+carry:
+  to: island
+  packets: { tun: hop0, address: 10.77.0.1/30, routes: [10.20.0.0/16], over: { btp: { deadline: 300 ms } } }
+  tcp: [10.20.0.0/16, 10.30.0.5 port 443]
+";
+
+fn read(text: &str) -> Result<Config, String> {
+    Config::parse(text, "node.yaml").map_err(|error| error.to_string())
+}
+
+fn complaint(text: &str) -> String {
+    read(text).expect_err("a complaint")
+}
+
+#[test]
+fn a_site_says_what_it_carries_where_to_and_over_what() {
+    let config = read(SITE).unwrap();
+    let [carrier] = config.carriers.as_slice() else { panic!("one carrier") };
+    assert_eq!((carrier.to.as_str(), carrier.via.as_slice(), carrier.channel), ("island", &[0][..], 0));
+    let packets = carrier.packets.as_ref().unwrap();
+    assert_eq!(packets.addresses, [("10.77.0.1".parse().unwrap(), 30)]);
+    let after = Duration::from_millis(300);
+    let rounds = bats::Delivery::UNTIL_DEADLINE;
+    assert_eq!(packets.over.delivery, bats::Delivery::Deadline { after, rounds });
+    let taken: Vec<_> = carrier.tcp.iter().flat_map(|tcp| &tcp.take).map(ToString::to_string).collect();
+    assert_eq!(taken, ["10.20.0.0/16", "10.30.0.5/32 port 443"]);
+    assert_eq!((config.mtu, config.log, config.timing), (1500, LevelFilter::Info, Timing::default()));
+}
+
+#[test]
+fn with_one_peer_that_is_the_far_site_and_the_way() {
+    let config = read(&SITE.replace("  to: island\n", "")).unwrap();
+    assert_eq!((config.carriers[0].to.as_str(), config.carriers[0].via.as_slice()), ("hill", &[0][..]));
+}
+
+#[test]
+fn a_relay_is_two_peers_or_a_list_of_pairs_with_channels() {
+    let head =
+        "name: hill\nlisten: 0.0.0.0:7400\npeers: { a: 192.0.2.1:1, b: b.example.org:2, c: anywhere }\n";
+    let config = read(&format!("{head}relay: [a, b]")).unwrap();
+    assert_eq!(config.relays[0].between, [0, 1]);
+    let named = Place::Name { host: "b.example.org".to_owned(), port: 2 };
+    assert_eq!((&config.peers[1].place, &config.peers[2].place), (&named, &Place::Anywhere));
+    let pairs = "relay: [{ between: [a, b] }, { between: [a, c], channel: 1 }]";
+    let config = read(&format!("{head}{pairs}")).unwrap();
+    assert_eq!((config.relays[1].between, config.relays[1].channel), ([0, 2], 1));
+    assert_eq!(
+        complaint(&format!("{head}relay: [{{ between: [a, b] }}, {{ between: [a, c] }}]")),
+        "node.yaml:1:1: what is relayed between `a` and `b` and what is relayed between `a` and `c` would mix at `a`: \
+         give one of them a `channel` of its own, at every node of its way"
+    );
+}
+
+#[test]
+fn a_slip_is_one_line_that_says_what_to_write() {
+    let told = |from: &str, to: &str| {
+        assert!(SITE.contains(from), "{from}");
+        complaint(&SITE.replace(from, to))
+    };
+    for (from, to, line) in [
+        (
+            "listen:",
+            "lisen:",
+            "node.yaml:2:1: unknown key `lisen` in a node's configuration: did you mean `listen`? (allowed here: name, \
+             listen, peers, carry, relay, mtu, hello, status, metrics, log)",
+        ),
+        (
+            "192.0.2.1:7400",
+            "192.0.2.1",
+            "node.yaml:2:9: `listen`: expected an IP address of this host and a port, for example `192.0.2.1:7400`, \
+             found `192.0.2.1`",
+        ),
+        (
+            "198.51.100.9:7400",
+            "198.51.100.900:7400",
+            "node.yaml:3:16: `hill`: expected `ADDRESS:PORT`, `NAME:PORT` or `anywhere`, for example `192.0.2.1:7400`, \
+             found `198.51.100.900:7400`",
+        ),
+        (
+            "to: island",
+            "via: hil",
+            "node.yaml:5:8: `via`: there is no peer `hil`: did you mean `hill`? (peers: hill)",
+        ),
+        (
+            "[10.20.0.0/16], over",
+            "[10.20.0.1/16], over",
+            "node.yaml:6:57: `routes`: 10.20.0.1/16 has bits beyond its prefix: did you mean `10.20.0.0/16`?",
+        ),
+        (
+            "10.77.0.1/30",
+            "10.77.0.1",
+            "node.yaml:6:34: `address`: expected an address with its prefix, for example `10.77.0.1/30`, found \
+             `10.77.0.1`",
+        ),
+        (
+            "btp:",
+            "btpp:",
+            "node.yaml:6:80: `over`: expected one of `btp`, `brtp`, found `btpp`: did you mean `btp`?",
+        ),
+        (
+            "300 ms",
+            "300",
+            "node.yaml:6:97: `deadline`: expected a duration with its unit, found the bare number `300`: write `300 ms` or \
+             `300 s` (units: ns, us, ms, s, min, h)",
+        ),
+        (
+            "port 443",
+            "ports 443",
+            "node.yaml:7:23: `tcp`: expected a network and perhaps a port, for example `10.20.0.0/16` or `10.20.0.5 port \
+             443`, found `10.30.0.5 ports 443`",
+        ),
+    ] {
+        assert_eq!(told(from, to), line);
+    }
+}
+
+#[test]
+fn what_does_not_fit_together_is_said() {
+    let nothing = "name: a\nlisten: 0.0.0.0:1\npeers: { b: anywhere }\n";
+    assert_eq!(
+        complaint(nothing),
+        "node.yaml:1:1: a node needs something to do: `carry` at a site, `relay` between two peers"
+    );
+    assert_eq!(
+        complaint(&format!(
+            "{nothing}carry: {{ tcp: {{ take: [10.0.0.0/8], reach: [10.1.0.0/16 port 80] }} }}"
+        )),
+        "node.yaml:4:45: `reach`: connections to 10.1.0.0/16 port 80 would go round in a circle, since `take` has 10.0.0.0/8"
+    );
+    assert_eq!(
+        complaint(&format!("{nothing}relay: [b, b]")),
+        "node.yaml:4:8: `relay`: `b` stands here twice"
+    );
+    assert_eq!(complaint(&nothing.replace("b:", "a:")), "node.yaml:3:10: `peers`: `a` is this node itself");
+    let two = nothing.replace("{ b: anywhere }", "{ b: anywhere, c: anywhere }");
+    let tcp = "tcp: [10.0.0.0/8]";
+    assert_eq!(
+        complaint(&format!("{two}carry: {{ {tcp} }}")),
+        "node.yaml:4:8: `carry` needs `to` where there are several peers, for example `to: island`"
+    );
+    assert!(read(&format!("{two}carry: {{ to: far, via: [b, c], {tcp} }}")).is_ok());
+    assert_eq!(complaint(""), "node.yaml: expected a node's configuration, found nothing");
+}
+
+#[test]
+fn no_text_makes_the_reader_panic() {
+    let words = [
+        "name: a\n",
+        "listen: [::]:1\n",
+        "peers: {b: ",
+        "anywhere}\n",
+        "carry: ",
+        "{tcp: [",
+        "::/0",
+        "]}",
+        "\n- ",
+        "relay: ",
+    ];
+    let strategy = proptest::collection::vec(proptest::sample::select(words.to_vec()), 0..16);
+    proptest::proptest!(|(words in strategy, any in ".{0,8}")| {
+        let _ = read(&words.concat());
+        let _ = read(&(words.concat() + &any));
+    });
+}

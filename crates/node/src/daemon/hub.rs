@@ -1,0 +1,202 @@
+//! What crosses the node's one UDP port: hellos, and the lanes' datagrams, which it brings to where peers are.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+
+use hopcast_core::{Buffer, Datagram, Duration, Instant};
+
+use super::notice::Notices;
+use crate::hello::peer::{Myself, Peer, State, identity, neighbour_of};
+use crate::hello::wire::{self, Heard, Tag};
+
+/// No lane.
+const NONE: u16 = u16::MAX;
+
+/// The peers, and the lanes to them.
+pub(crate) struct Hub {
+    /// What the port is bound to.
+    listen: SocketAddr,
+    myself: Myself,
+    pub(crate) peers: Vec<Peer>,
+    /// For each peer, for each tag without its highest bit, the lane.
+    lanes: Vec<[u16; 128]>,
+    /// Each lane's tag.
+    tags: Vec<Tag>,
+    out: VecDeque<Datagram>,
+    pub(crate) dropped: Dropped,
+}
+
+/// Datagrams that were dropped, by cause.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Dropped {
+    /// From somebody who is no peer.
+    pub(crate) foreign: u64,
+    /// Neither a hello nor of a lane.
+    pub(crate) malformed: u64,
+    /// Of a lane that is not there, or of a peer that is not up.
+    pub(crate) unwanted: u64,
+    /// To a peer of which no address is known, or that speaks another version.
+    pub(crate) nowhere: u64,
+}
+
+/// A lane, and the peers with whom it is shared.
+pub(crate) struct Lane {
+    pub(crate) tag: Tag,
+    pub(crate) peers: Vec<usize>,
+}
+
+impl Hub {
+    /// Peers come by name, with their address as far as it is known.
+    pub(crate) fn new(
+        listen: SocketAddr,
+        mut myself: Myself,
+        peers: Vec<(String, Option<SocketAddr>)>,
+        lanes: &[Lane],
+    ) -> Self {
+        let mut table = vec![[NONE; 128]; peers.len()];
+        for (number, lane) in lanes.iter().enumerate() {
+            for &peer in &lane.peers {
+                table[peer][usize::from(lane.tag.byte() & 0x7F)] = number as u16;
+            }
+        }
+        let peers = peers.into_iter().enumerate().map(|(place, (name, address))| {
+            let shared = lanes.iter().filter(|lane| lane.peers.contains(&place));
+            Peer::new(name, address, shared.map(|lane| lane.tag).collect(), &mut myself)
+        });
+        Self {
+            peers: peers.collect(),
+            listen,
+            myself,
+            lanes: table,
+            tags: lanes.iter().map(|lane| lane.tag).collect(),
+            out: VecDeque::new(),
+            dropped: Dropped::default(),
+        }
+    }
+
+    /// A datagram has come; the lane it is for, and the datagram as the lane knows it.
+    pub(crate) fn arrived(&mut self, now: Instant, datagram: Datagram) -> Option<(usize, Datagram)> {
+        let from = SocketAddr::new(datagram.remote.ip().to_canonical(), datagram.remote.port());
+        let mut payload = datagram.payload;
+        let Some(&first) = payload.first() else {
+            self.dropped.malformed += 1;
+            return None;
+        };
+        let Some(tag) = Tag::of(first) else {
+            self.heard(now, from, &payload);
+            return None;
+        };
+        let Some(place) = self.peers.iter().position(|peer| peer.address() == Some(from)) else {
+            self.dropped.foreign += 1;
+            return None;
+        };
+        let (peer, lane) = (&mut self.peers[place], self.lanes[place][usize::from(first & 0x7F)]);
+        if lane == NONE || !peer.is_up() {
+            self.dropped.unwanted += 1;
+            return None;
+        }
+        peer.on_data(now, payload.len());
+        payload.advance(1);
+        let datagram = Datagram { local: identity(None, tag), remote: identity(Some(place), tag), payload };
+        Some((usize::from(lane), datagram))
+    }
+
+    fn heard(&mut self, now: Instant, from: SocketAddr, payload: &[u8]) {
+        let heard = match wire::parse(payload) {
+            Ok(heard) => heard,
+            Err(wire::Malformed(_)) => {
+                self.dropped.malformed += 1;
+                return;
+            }
+        };
+        let name = match &heard {
+            Heard::Hello(hello) => &hello.name,
+            Heard::Other { name, .. } => name,
+        };
+        let Some(peer) = self.peers.iter_mut().find(|peer| &peer.name == name) else {
+            self.dropped.foreign += 1;
+            return;
+        };
+        match heard {
+            Heard::Hello(hello) => peer.on_hello(now, from, &hello, payload.len(), &mut self.myself),
+            Heard::Other { version, .. } => peer.on_other_version(now, from, version, &mut self.myself),
+        }
+        self.put_hellos();
+    }
+
+    /// A lane's datagram, as it goes to where the peer is.
+    pub(crate) fn departs(&mut self, lane: usize, datagram: Datagram) -> Option<Datagram> {
+        let peer = neighbour_of(&datagram.remote).and_then(|place| self.peers.get_mut(place))?;
+        // A peer that has yet to say hello would drop it, one that is silent might hear it.
+        let usable = !matches!(peer.state, State::Version(_));
+        let Some(remote) = peer.address().filter(|_| usable) else {
+            self.dropped.nowhere += 1;
+            return None;
+        };
+        let mut payload = datagram.payload;
+        payload.prepend(1)[0] = self.tags[lane].byte();
+        peer.sent.count(payload.len());
+        Some(self.outwards(remote, payload))
+    }
+
+    /// The next hello that is to be sent.
+    pub(crate) fn poll(&mut self) -> Option<Datagram> {
+        self.out.pop_front()
+    }
+
+    pub(crate) fn wake(&mut self, now: Instant) {
+        for peer in &mut self.peers {
+            if peer.deadline(&self.myself.timing).is_some_and(|at| at <= now) {
+                peer.wake(now, &mut self.myself);
+            }
+        }
+        self.put_hellos();
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        // What was put there from outside of a turn goes at once.
+        if !self.out.is_empty() {
+            return Some(Instant::ZERO);
+        }
+        self.peers.iter().filter_map(|peer| peer.deadline(&self.myself.timing)).min()
+    }
+
+    /// The name of a peer stands for this address now.
+    pub(crate) fn resolved(&mut self, now: Instant, peer: usize, address: SocketAddr) {
+        self.peers[peer].resolved(now, address, &mut self.myself);
+    }
+
+    /// Tells everybody that this node ends.
+    pub(crate) fn say_bye(&mut self, now: Instant) {
+        for peer in &mut self.peers {
+            peer.say_bye(now, &mut self.myself);
+        }
+        self.put_hellos();
+    }
+
+    /// What is worth a line.
+    pub(crate) const fn notices(&mut self) -> &mut Notices {
+        &mut self.myself.notices
+    }
+
+    /// How long a peer must be silent before its name is looked up again.
+    pub(crate) const fn patience(&self) -> Duration {
+        self.myself.timing.down_after
+    }
+
+    fn put_hellos(&mut self) {
+        for (remote, bytes) in core::mem::take(&mut self.myself.hellos) {
+            let datagram = self.outwards(remote, Buffer::copy_from(&bytes));
+            self.out.push_back(datagram);
+        }
+    }
+
+    /// A datagram out of the port; through one of IPv6 that takes both versions, IPv4 has IPv6's form.
+    fn outwards(&self, remote: SocketAddr, payload: Buffer) -> Datagram {
+        let ip = match remote.ip() {
+            IpAddr::V4(ip) if self.listen.is_ipv6() => IpAddr::V6(ip.to_ipv6_mapped()),
+            ip => ip,
+        };
+        Datagram { local: self.listen, remote: SocketAddr::new(ip, remote.port()), payload }
+    }
+}

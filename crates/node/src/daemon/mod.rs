@@ -1,0 +1,217 @@
+//! The daemon: a node as its file says, until a signal ends it.
+//!
+//! | module | what |
+//! |---|---|
+//! | `site` | the node as one machine, which a [`Runtime`] runs |
+//! | `hub` | its one UDP port: hellos, and what goes to and comes from the lanes |
+//! | `stack` | what stands on the lanes: BATS with a tunnel or a proxy on top, relays |
+//! | `doors` | where TCP connections come in and go out |
+//! | `report` | what is told of it |
+//! | `notice` | what is logged of it |
+//! | `leftovers` | rules of nodes that were killed |
+//! | `names` | peers' names, looked up while they are silent |
+//! | `supervisor` | what systemd is told |
+//!
+//! One thread carries everything. It stops ten times a second for a moment, to log what happened and, twice a second, to put
+//! up its status; whoever asks for that is answered by other threads, which share nothing else with it.
+
+mod doors;
+mod hub;
+mod leftovers;
+mod names;
+pub(crate) mod notice;
+mod report;
+mod shared;
+mod site;
+mod stack;
+mod supervisor;
+#[cfg(test)]
+mod tests;
+
+use std::io::Read;
+use std::thread;
+use std::time::SystemTime;
+
+use hopcast_core::{Duration, Seed};
+use log::{Level, error, info, log, log_enabled, warn};
+use rustix::net::netdevice::name_to_index;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use self::hub::Hub;
+use self::names::Names;
+use self::report::Report;
+use self::shared::Shared;
+use self::site::Site;
+use self::stack::{Stack, longest_datagram};
+use crate::Clock;
+use crate::config::{Config, Place};
+use crate::hello::peer::Myself;
+use crate::runtime::{Runtime, Stop};
+use crate::status::{Board, answer};
+
+/// How often the thread that carries data looks after the rest.
+const SLICE: Duration = Duration::from_millis(100);
+/// For so long connections may come to their end after a signal.
+const GRACE: Duration = Duration::from_secs(2);
+/// For so long the last hellos may take to leave.
+const FAREWELL: Duration = Duration::from_millis(20);
+
+/// Runs a node until SIGINT or SIGTERM. An error is one line; whatever was made of the host's network is gone then too.
+pub fn run(config: &Config) -> Result<(), String> {
+    // Before anything is made, so that a signal at any moment finds somebody who takes it away again.
+    let stops = Stops::new()?;
+    let mut random = [0; 8];
+    let urandom = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut random));
+    urandom.map_err(|error| format!("/dev/urandom: {error}"))?;
+    let (site, plugs, parts) = build(config, u64::from_ne_bytes(random));
+    free_devices(config)?;
+
+    let board = Board::default();
+    let clock = Clock::starting_now();
+    let _socket = answer::on_socket(&config.status, board.clone())?;
+    if config.carriers.iter().any(|carrier| carrier.tcp.is_some()) {
+        leftovers::sweep();
+    }
+    let mut runtime = match Runtime::open(Box::new(site.clone()), &plugs, clock) {
+        Ok(runtime) => runtime,
+        // Ctrl-C ends the programs that set things up too; what they had made is gone.
+        Err(_) if stops.orderly.is_pulled() => return Ok(()),
+        Err(why) => return Err(why),
+    };
+    if let Some(address) = config.metrics {
+        answer::on_http(address, board.clone())?;
+    }
+    let mut names = Names::new(&config.peers)?;
+    let mut report = Report::new(config, parts, board);
+    report.put_up(clock.now(), &site.get(), &runtime);
+    greet(config);
+    supervisor::tell("READY=1");
+
+    while !stops.orderly.is_pulled() {
+        let now = clock.now();
+        runtime.run(Some(now + SLICE), &stops.orderly)?;
+        let now = clock.now();
+        look_after(&mut site.get_mut(), now, &mut names);
+        report.put_up(now, &site.get(), &runtime);
+    }
+
+    supervisor::tell("STOPPING=1");
+    info!("stopping");
+    let end = clock.now() + GRACE;
+    while report.connections() > 0 && clock.now() < end && !stops.at_once.is_pulled() {
+        runtime.run(Some((clock.now() + SLICE).min(end)), &stops.at_once)?;
+    }
+    site.get_mut().hub.say_bye(clock.now());
+    runtime.run(Some(clock.now() + FAREWELL), &stops.at_once)
+}
+
+/// The node's machine, what it is plugged into, and its parts for the report.
+fn build(config: &Config, random: u64) -> (Shared<Site>, Vec<hopcast_core::plug::Plug>, Vec<stack::Part>) {
+    let mut random = Seed::new(random, 0).stream(&["node"], 0);
+    let mut stack = Stack::new(config, session(), &mut random);
+    let myself = Myself {
+        name: config.name.clone(),
+        instance: random.bits(),
+        sequence: 0,
+        datagram: longest_datagram(config),
+        timing: config.timing,
+        random,
+        hellos: Vec::new(),
+        notices: notice::Notices::default(),
+    };
+    let peers = config.peers.iter().map(|peer| {
+        let address = match peer.place {
+            Place::Address(address) => Some(address),
+            Place::Name { .. } | Place::Anywhere => None,
+        };
+        (peer.name.clone(), address)
+    });
+    let hub = Hub::new(config.listen, myself, peers.collect(), &stack.lanes);
+    let (plugs, parts) = (std::mem::take(&mut stack.plugs), std::mem::take(&mut stack.parts));
+    (Shared::new(Site::new(hub, stack)), plugs, parts)
+}
+
+/// A number that is higher at each start: tenths of a second, of which those of 6.8 years can be compared.
+#[allow(clippy::disallowed_methods)] // Only the wall clock goes on while nothing runs.
+fn session() -> u32 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    (since.as_millis() / 100) as u32
+}
+
+/// Whether the names of the TUN devices are free: an interface of somebody else is not to be touched.
+fn free_devices(config: &Config) -> Result<(), String> {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").map_err(|error| format!("no sockets: {error}"))?;
+    for packets in config.carriers.iter().filter_map(|carrier| carrier.packets.as_ref()) {
+        if name_to_index(&socket, &packets.tun).is_ok() {
+            return Err(format!("cannot make TUN `{0}`: there is already an interface `{0}`", packets.tun));
+        }
+    }
+    Ok(())
+}
+
+/// Two lines at the start.
+fn greet(config: &Config) {
+    let sites = config.carriers.iter().map(|carrier| format!("carrying to `{}`", carrier.to));
+    let relays = config.relays.iter().map(|relay| {
+        let [one, other] = relay.between.map(|peer| &config.peers[peer].name);
+        format!("relaying between `{one}` and `{other}`")
+    });
+    let what: Vec<_> = sites.chain(relays).collect();
+    info!("node `{}` at {}: {}", config.name, config.listen, what.join(", "));
+    let open =
+        format!("nothing is encrypted or authenticated: whoever can send to {} can take part", config.listen);
+    if log_enabled!(Level::Warn) {
+        warn!("{open}");
+    } else {
+        // Whatever the log leaves out, this is said.
+        eprintln!("{open}");
+    }
+}
+
+/// Says what happened, and looks up the names of peers that are silent.
+fn look_after(site: &mut Site, now: hopcast_core::Instant, names: &mut Names) {
+    let hub = &mut site.hub;
+    while let Some(notice) = hub.notices().pop() {
+        log!(notice.level(), "{notice}");
+    }
+    match hub.notices().take_lost() {
+        0 => {}
+        lost => warn!("{lost} more lines than can be written were left out"),
+    }
+    let patience = hub.patience();
+    for (place, peer) in hub.peers.iter().enumerate() {
+        if !peer.is_up() {
+            names.look_up(now, place, patience);
+        }
+    }
+    while let Some((place, address)) = names.found() {
+        hub.resolved(now, place, address);
+    }
+}
+
+/// What signals do: the first stops the node in good order, the next at once.
+struct Stops {
+    orderly: Stop,
+    at_once: Stop,
+}
+
+impl Stops {
+    fn new() -> Result<Self, String> {
+        let failed = |error| format!("cannot receive signals: {error}");
+        let stops = Self { orderly: Stop::new().map_err(failed)?, at_once: Stop::new().map_err(failed)? };
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
+        let (orderly, at_once) = (stops.orderly.clone(), stops.at_once.clone());
+        let watch = move || {
+            for signal in signals.forever() {
+                match signal {
+                    SIGHUP => error!("SIGHUP is ignored: to read the file again, restart the node"),
+                    _ if orderly.is_pulled() => at_once.pull(),
+                    _ => orderly.pull(),
+                }
+            }
+        };
+        thread::Builder::new().name("signals".to_owned()).spawn(watch).map_err(failed)?;
+        Ok(stops)
+    }
+}

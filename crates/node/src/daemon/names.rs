@@ -1,0 +1,82 @@
+//! Peers' names, and the addresses that they stand for.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use hopcast_core::{Duration, Instant};
+use log::warn;
+
+use crate::config::{Peer, Place};
+
+/// Looks names up in a thread of its own, since a resolver may take as long as it likes.
+pub(super) struct Names {
+    ask: Sender<usize>,
+    answers: Receiver<(usize, Option<SocketAddr>)>,
+    /// For each peer that has a name, when it was last asked for and whether it is being looked up.
+    asked: Vec<Option<Asked>>,
+    names: Vec<String>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Asked {
+    at: Option<Instant>,
+    pending: bool,
+    /// Whether it has been said that it stands for nothing.
+    said: bool,
+}
+
+impl Names {
+    pub(super) fn new(peers: &[Peer]) -> Result<Self, String> {
+        let (ask, asked) = channel::<usize>();
+        let (answer, answers) = channel();
+        let hosts: Vec<Option<(String, u16)>> = peers
+            .iter()
+            .map(|peer| match &peer.place {
+                Place::Name { host, port } => Some((host.clone(), *port)),
+                Place::Address(_) | Place::Anywhere => None,
+            })
+            .collect();
+        let names = peers.iter().map(|peer| peer.place.to_string()).collect();
+        let known = hosts.iter().map(|host| host.as_ref().map(|_| Asked::default())).collect();
+        let work = move || {
+            for place in asked {
+                let found = hosts[place].as_ref().and_then(|(host, port)| {
+                    (host.as_str(), *port).to_socket_addrs().ok().and_then(|mut found| found.next())
+                });
+                if answer.send((place, found)).is_err() {
+                    return;
+                }
+            }
+        };
+        let spawned = thread::Builder::new().name("names".to_owned()).spawn(work);
+        spawned.map_err(|error| format!("cannot start a thread: {error}"))?;
+        Ok(Self { ask, answers, asked: known, names })
+    }
+
+    /// Looks a peer's name up, if it has one and that was not done lately.
+    pub(super) fn look_up(&mut self, now: Instant, place: usize, patience: Duration) {
+        let Some(asked) = &mut self.asked[place] else { return };
+        if !asked.pending && asked.at.is_none_or(|at| now >= at + patience) {
+            *asked = Asked { at: Some(now), pending: true, ..*asked };
+            let _ = self.ask.send(place);
+        }
+    }
+
+    /// The next address that was found.
+    pub(super) fn found(&mut self) -> Option<(usize, SocketAddr)> {
+        while let Ok((place, found)) = self.answers.try_recv() {
+            let Some(asked) = &mut self.asked[place] else { continue };
+            asked.pending = false;
+            if let Some(address) = found {
+                asked.said = false;
+                return Some((place, address));
+            }
+            if !asked.said {
+                asked.said = true;
+                warn!("{} stands for no address: asking again", self.names[place]);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,159 @@
+//! From the running machines to a [`Status`].
+
+use std::collections::{BTreeMap, VecDeque};
+
+use hopcast_core::{Duration, Instant};
+use log::warn;
+
+use super::site::Site;
+use super::stack::Part;
+use crate::config::Config;
+use crate::hello::peer::{Peer, State};
+use crate::hello::wire::VERSION;
+use crate::runtime::Runtime;
+use crate::status::{Board, CarrierStatus, PeerStatus, Status};
+
+const EVERY: Duration = Duration::from_millis(500);
+/// Rates are taken over so many reports.
+const SPAN: usize = 4;
+/// Connections that were turned away are worth a line no more often than this.
+const COMPLAINTS: Duration = Duration::from_secs(60);
+
+/// Puts up what there is to say.
+pub(super) struct Report {
+    node: String,
+    listen: String,
+    parts: Vec<Part>,
+    board: Board,
+    next: Instant,
+    /// Bytes from and to each peer, lately.
+    before: VecDeque<(Instant, Vec<(u64, u64)>)>,
+    refused: u64,
+    complained: Option<Instant>,
+}
+
+impl Report {
+    pub(super) fn new(config: &Config, parts: Vec<Part>, board: Board) -> Self {
+        Self {
+            node: config.name.clone(),
+            listen: config.listen.to_string(),
+            parts,
+            board,
+            next: Instant::ZERO,
+            before: VecDeque::new(),
+            refused: 0,
+            complained: None,
+        }
+    }
+
+    /// TCP connections at this moment.
+    pub(super) fn connections(&self) -> usize {
+        self.parts.iter().map(Part::streams).sum()
+    }
+
+    /// Puts a new status up, if it is time.
+    pub(super) fn put_up(&mut self, now: Instant, site: &Site, runtime: &Runtime) {
+        if now < self.next {
+            return;
+        }
+        self.next = now + EVERY;
+        let bytes: Vec<_> =
+            site.hub.peers.iter().map(|peer| (peer.received.bytes, peer.sent.bytes)).collect();
+        let peers = site.hub.peers.iter().enumerate().map(|(place, peer)| {
+            let mut status = status_of(peer, now);
+            if let Some((since, before)) = self.before.front() {
+                let rate = |now_bytes: u64, before: u64, span: Duration| {
+                    (now_bytes - before) as f64 * 8e-6 / span.as_secs_f64().max(1e-3)
+                };
+                let span = now.since(*since);
+                status.rate_in_mbps = rate(bytes[place].0, before[place].0, span);
+                status.rate_out_mbps = rate(bytes[place].1, before[place].1, span);
+            }
+            status
+        });
+        let dropped = site.hub.dropped;
+        let dropped = [
+            ("of no peer", dropped.foreign),
+            ("malformed", dropped.malformed),
+            ("unwanted", dropped.unwanted),
+            ("to nowhere", dropped.nowhere),
+        ];
+        let mut sockets = BTreeMap::new();
+        runtime.counters(&mut |name, count| {
+            *sockets.entry(name.to_owned()).or_insert(0) += count;
+        });
+        let status = Status {
+            node: self.node.clone(),
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            speaks: VERSION,
+            process: std::process::id(),
+            uptime_s: now.as_secs_f64(),
+            listen: self.listen.clone(),
+            encrypted: false,
+            peers: peers.collect(),
+            carriers: self.parts.iter().map(|part| carrier(part, site)).collect(),
+            dropped: dropped.into_iter().map(|(cause, count)| (cause.to_owned(), count)).collect(),
+            sockets,
+        };
+        self.before.push_back((now, bytes));
+        if self.before.len() > SPAN {
+            self.before.pop_front();
+        }
+        self.complain(now, &status);
+        self.board.put_up(status);
+    }
+
+    /// Says so when connections were turned away: it is either a slip in the file or somebody who tries doors.
+    fn complain(&mut self, now: Instant, status: &Status) {
+        let refused: u64 = status.carriers.iter().map(|carrier| carrier.count("connections_refused")).sum();
+        if refused > self.refused && self.complained.is_none_or(|at| now >= at + COMPLAINTS) {
+            let more = refused - self.refused;
+            warn!("{more} TCP connections from far sites were refused: their destination is not in `reach`");
+            (self.refused, self.complained) = (refused, Some(now));
+        }
+    }
+}
+
+fn status_of(peer: &Peer, now: Instant) -> PeerStatus {
+    let (state, since) = match peer.state {
+        State::Up { since } => ("up", Some(since)),
+        State::Down { since } => ("down", Some(since)),
+        State::Unknown { .. } => ("unknown", None),
+        State::Version(_) => ("version", None),
+    };
+    PeerStatus {
+        name: peer.name.clone(),
+        state: state.to_owned(),
+        since_s: since.map(|since| now.since(since).as_secs_f64()),
+        address: peer.address().map(|address| address.to_string()),
+        silent_s: peer.silence(now).map(|silence| silence.as_secs_f64()),
+        round_trip_ms: peer.round_trip.map(|trip| trip.as_millis_f64()),
+        loss_in: peer.loss_in.share(),
+        loss_out: peer.loss_out.share(),
+        rate_in_mbps: 0.0,
+        rate_out_mbps: 0.0,
+        datagrams_in: peer.received.datagrams,
+        datagrams_out: peer.sent.datagrams,
+        bytes_in: peer.received.bytes,
+        bytes_out: peer.sent.bytes,
+        restarts: peer.restarts,
+        moves: peer.moves,
+    }
+}
+
+fn carrier(part: &Part, site: &Site) -> CarrierStatus {
+    let mut counters = BTreeMap::new();
+    for &slot in &part.slots {
+        site.machines.machine(slot).counters(&mut |name, count| {
+            *counters.entry(name.to_owned()).or_insert(0) += count;
+        });
+    }
+    CarrierStatus {
+        name: part.name.clone(),
+        carries: part.tag.what().to_owned(),
+        role: if part.relay { "relay" } else { "site" }.to_owned(),
+        channel: part.tag.channel(),
+        connections: part.streams() as u64,
+        counters,
+    }
+}

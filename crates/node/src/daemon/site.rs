@@ -1,0 +1,60 @@
+//! The whole node as one machine: the hub at the port, and what stands on its lanes.
+
+use hopcast_core::{Assembly, Instant, Item, Machine, Port, earliest};
+
+use super::hub::Hub;
+use super::stack::{LANES, Stack};
+
+/// A node: `Below(0)` is its UDP port, the other ports below are the devices and sockets of what it carries.
+pub(crate) struct Site {
+    pub(crate) hub: Hub,
+    pub(crate) machines: Assembly,
+}
+
+impl Site {
+    pub(crate) fn new(hub: Hub, stack: Stack) -> Self {
+        Self { hub, machines: stack.machines }
+    }
+}
+
+impl Machine for Site {
+    fn handle(&mut self, now: Instant, port: Port, item: Item) {
+        match (port, item) {
+            (Port::Below(0), Item::Datagram(datagram)) => {
+                if let Some((lane, datagram)) = self.hub.arrived(now, datagram) {
+                    self.machines.handle(now, Port::Below(LANES + lane as u32), Item::Datagram(datagram));
+                }
+            }
+            (port, item) => self.machines.handle(now, port, item),
+        }
+    }
+
+    fn wake(&mut self, now: Instant) {
+        if self.hub.deadline().is_some_and(|at| at <= now) {
+            self.hub.wake(now);
+        }
+        if self.machines.deadline().is_some_and(|at| at <= now) {
+            self.machines.wake(now);
+        }
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<(Port, Item)> {
+        if let Some(hello) = self.hub.poll() {
+            return Some((Port::Below(0), Item::Datagram(hello)));
+        }
+        loop {
+            match self.machines.poll(now)? {
+                (Port::Below(lane), Item::Datagram(datagram)) if lane >= LANES => {
+                    if let Some(datagram) = self.hub.departs((lane - LANES) as usize, datagram) {
+                        return Some((Port::Below(0), Item::Datagram(datagram)));
+                    }
+                }
+                other => return Some(other),
+            }
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        earliest(self.hub.deadline(), self.machines.deadline())
+    }
+}

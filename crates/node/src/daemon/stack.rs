@@ -1,0 +1,186 @@
+//! What stands on the lanes: edges with a tunnel or a proxy on top, and relays.
+
+use std::net::SocketAddr;
+
+use hopcast_coded::proxy::Splice;
+use hopcast_coded::{Tunnel, bats};
+use hopcast_core::plug::{Accept, Plug, TcpPlug, TunPlug};
+use hopcast_core::{Assembly, Machine, Port, Slot, Stream};
+
+use super::doors::Doors;
+use super::hub::Lane;
+use super::shared::Shared;
+use crate::config::{Carrier, Config, Connections, Packets, Relay};
+use crate::hello::peer::identity;
+use crate::hello::wire::Tag;
+
+/// The assembly's port of the first lane; those of plugs are before it.
+pub(crate) const LANES: u32 = 1024;
+const UDP_HEADER: u16 = 8;
+const TAG: u16 = 1;
+
+/// The machines of a node, what they are plugged into, and what to say of them.
+pub(crate) struct Stack {
+    pub(crate) machines: Assembly,
+    /// The first is the port of the node, which is not the assembly's.
+    pub(crate) plugs: Vec<Plug>,
+    pub(crate) lanes: Vec<Lane>,
+    pub(crate) parts: Vec<Part>,
+}
+
+/// One thing that the node carries, one way there and back.
+pub(crate) struct Part {
+    /// The far site, or the two peers.
+    pub(crate) name: String,
+    pub(crate) tag: Tag,
+    pub(crate) relay: bool,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) splice: Option<Shared<Splice>>,
+}
+
+impl Part {
+    /// Connections that it carries now.
+    pub(crate) fn streams(&self) -> usize {
+        self.splice.as_ref().map_or(0, |splice| splice.get().pairs())
+    }
+}
+
+impl Stack {
+    /// `session` is higher than at any start of this node before.
+    pub(crate) fn new(config: &Config, session: u32, random: &mut Stream) -> Self {
+        let mut stack = Self {
+            machines: Assembly::new(),
+            plugs: vec![Plug::Udp(config.listen)],
+            lanes: Vec::new(),
+            parts: Vec::new(),
+        };
+        let datagram = longest_datagram(config);
+        for carrier in &config.carriers {
+            if let Some(packets) = &carrier.packets {
+                stack.tunnel(carrier, packets, datagram, session, random);
+            }
+            if let Some(tcp) = &carrier.tcp {
+                stack.proxy(carrier, tcp, datagram, session, random);
+            }
+        }
+        for relay in &config.relays {
+            let [one, other] = relay.between.map(|peer| config.peers[peer].name.as_str());
+            stack.relay(relay, &format!("{one} - {other}"), datagram, random);
+        }
+        stack
+    }
+
+    fn tunnel(
+        &mut self,
+        carrier: &Carrier,
+        packets: &Packets,
+        datagram: u16,
+        session: u32,
+        random: &mut Stream,
+    ) {
+        let tag = Tag::packets(carrier.channel);
+        let edge = self.edge(carrier, &packets.over, tag, datagram, session, random);
+        let mtu = u32::from(datagram) - packets.over.overhead() as u32;
+        let (local, remote) = ends(carrier, tag);
+        let tunnel = self.machines.add(Box::new(Tunnel::new(local, remote, mtu)));
+        self.machines.wire((tunnel, Port::Below(0)), (edge, Port::Above(0)));
+        self.plug(
+            (tunnel, Port::Above(0)),
+            Plug::Tun(TunPlug {
+                name: packets.tun.clone(),
+                addresses: packets.addresses.clone(),
+                routes: packets.routes.clone(),
+                mtu,
+            }),
+        );
+        let slots = vec![edge, tunnel];
+        self.parts.push(Part { name: carrier.to.clone(), tag, relay: false, slots, splice: None });
+    }
+
+    fn proxy(
+        &mut self,
+        carrier: &Carrier,
+        tcp: &Connections,
+        datagram: u16,
+        session: u32,
+        random: &mut Stream,
+    ) {
+        let tag = Tag::tcp(carrier.channel);
+        let edge = self.edge(carrier, &tcp.over, tag, datagram, session, random);
+        let splice = Shared::new(Splice::new());
+        let spliced = self.machines.add(Box::new(splice.clone()));
+        let doors = self.machines.add(Box::new(Doors::new(tcp.reach.clone())));
+        self.machines.wire((spliced, Port::Below(1)), (edge, Port::Above(0)));
+        self.machines.wire((spliced, Port::Below(0)), (doors, Port::Above(0)));
+        let to = tcp.take.clone();
+        let accept = match to.is_empty() {
+            true => vec![None],
+            false => vec![Some(Accept::FromHere { to: to.clone() }), Some(Accept::InTransit { to })],
+        };
+        for (side, accept) in accept.into_iter().enumerate() {
+            let plug = TcpPlug {
+                accept,
+                congestion: tcp.congestion.clone(),
+                spoof: tcp.as_client,
+                ..TcpPlug::default()
+            };
+            self.plug((doors, Port::Below(side as u32)), Plug::Tcp(plug));
+        }
+        let slots = vec![edge, spliced, doors];
+        self.parts.push(Part { name: carrier.to.clone(), tag, relay: false, slots, splice: Some(splice) });
+    }
+
+    fn edge(
+        &mut self,
+        carrier: &Carrier,
+        over: &bats::Config,
+        tag: Tag,
+        datagram: u16,
+        session: u32,
+        random: &mut Stream,
+    ) -> Slot {
+        let config = bats::Config { datagram, split: carrier.via.len() > 1, ..over.clone() };
+        let ends = ends(carrier, tag);
+        let neighbours: Vec<_> = carrier.via.iter().map(|&peer| identity(Some(peer), tag)).collect();
+        let edge = bats::Node::edge(config, session, ends.0, ends, &neighbours, random.fork());
+        self.lane(Lane { tag, peers: carrier.via.clone() }, Box::new(edge))
+    }
+
+    fn relay(&mut self, relay: &Relay, name: &str, datagram: u16, random: &mut Stream) {
+        let both = [(Tag::packets(relay.channel), &relay.packets), (Tag::tcp(relay.channel), &relay.tcp)];
+        for (tag, over) in both {
+            let config = bats::Config { datagram, ..over.clone() };
+            let [one, other] = relay.between.map(|peer| identity(Some(peer), tag));
+            let node = bats::Node::relay(config, identity(None, tag), &[one], &[other], random.fork());
+            let slot = self.lane(Lane { tag, peers: relay.between.to_vec() }, Box::new(node));
+            let slots = vec![slot];
+            self.parts.push(Part { name: name.to_owned(), tag, relay: true, slots, splice: None });
+        }
+    }
+
+    /// Puts a machine on a lane.
+    fn lane(&mut self, lane: Lane, machine: Box<dyn Machine>) -> Slot {
+        let slot = self.machines.add(machine);
+        self.machines.expose((slot, Port::Below(0)), Port::Below(LANES + self.lanes.len() as u32));
+        self.lanes.push(lane);
+        slot
+    }
+
+    /// Plugs a port of a machine into the host.
+    fn plug(&mut self, port: (Slot, Port), plug: Plug) {
+        self.machines.expose(port, Port::Below(self.plugs.len() as u32));
+        self.plugs.push(plug);
+    }
+}
+
+/// The longest datagram that lanes send, in bytes of UDP payload after the tag.
+pub(crate) fn longest_datagram(config: &Config) -> u16 {
+    // An unspecified address of IPv6 takes both, whose packets must fit too.
+    let ip = if config.listen.is_ipv4() { 20 } else { 40 };
+    config.mtu - ip - UDP_HEADER - TAG
+}
+
+/// This end and the other, as the machines call them: what the one sends goes to the other, whoever is between.
+fn ends(carrier: &Carrier, tag: Tag) -> (SocketAddr, SocketAddr) {
+    (identity(None, tag), identity(carrier.via.first().copied(), tag))
+}

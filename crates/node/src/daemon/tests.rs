@@ -1,0 +1,206 @@
+//! Whole nodes in virtual time: what goes in at one site comes out at the other.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use hopcast_core::plug::{Accept, Plug};
+use hopcast_core::{
+    Buffer, Datagram, Duration, Instant, Item, Machine, Port, Seed, Stream, StreamId, StreamItem,
+};
+use proptest::prelude::*;
+
+use super::shared::Shared;
+use super::site::Site;
+use crate::config::Config;
+
+/// A node with its address, and what came out of its ports but the first.
+struct Node {
+    site: Shared<Site>,
+    plugs: Vec<Plug>,
+    at: SocketAddr,
+    came: VecDeque<(u32, Item)>,
+}
+
+/// Nodes, and a network between them that takes 5 ms and loses a share.
+struct Net {
+    now: Instant,
+    nodes: Vec<Node>,
+    under_way: VecDeque<(Instant, Datagram)>,
+    loss: f64,
+    random: Stream,
+}
+
+impl Net {
+    fn new(loss: f64, configs: &[&str]) -> Self {
+        let nodes = configs.iter().zip(1..).map(|(text, seed)| {
+            let config = Config::parse(text, "node.yaml").unwrap();
+            let (site, plugs, _) = super::build(&config, seed);
+            Node { site, plugs, at: config.listen, came: VecDeque::new() }
+        });
+        let random = Seed::new(9, 0).stream(&["net"], 0);
+        Self { now: Instant::ZERO, nodes: nodes.collect(), under_way: VecDeque::new(), loss, random }
+    }
+
+    /// Gives a node an item by one of its ports.
+    fn give(&mut self, node: usize, port: u32, item: Item) {
+        self.nodes[node].site.handle(self.now, Port::Below(port), item);
+        self.drain(node);
+    }
+
+    fn drain(&mut self, node: usize) {
+        let Node { site, at, came, .. } = &mut self.nodes[node];
+        while let Some((port, item)) = site.poll(self.now) {
+            match (port, item) {
+                (Port::Below(0), Item::Datagram(datagram)) => {
+                    if !self.random.chance(self.loss) {
+                        let arrived =
+                            Datagram { local: datagram.remote, remote: *at, payload: datagram.payload };
+                        self.under_way.push_back((self.now + Duration::from_millis(5), arrived));
+                    }
+                }
+                (Port::Below(port), item) => came.push_back((port, item)),
+                (Port::Above(_), item) => panic!("nothing is above a node: {item:?}"),
+            }
+        }
+    }
+
+    fn run(&mut self, span: Duration) {
+        let until = self.now + span;
+        while self.now < until {
+            while self.under_way.front().is_some_and(|&(at, _)| at <= self.now) {
+                let Some((_, datagram)) = self.under_way.pop_front() else { break };
+                if let Some(node) = self.nodes.iter().position(|node| node.at == datagram.local) {
+                    self.give(node, 0, Item::Datagram(datagram));
+                }
+            }
+            for node in 0..self.nodes.len() {
+                if self.nodes[node].site.deadline().is_some_and(|at| at <= self.now) {
+                    self.nodes[node].site.wake(self.now);
+                    self.drain(node);
+                }
+            }
+            self.now += Duration::from_micros(500);
+        }
+    }
+}
+
+const ROW: [&str; 3] = [
+    "name: harbour
+listen: 192.0.2.1:7400
+peers: { hill: 192.0.2.2:7400 }
+carry: { to: island, packets: { tun: hop0, address: 10.77.0.1/30 }, tcp: [10.20.0.0/16] }",
+    "name: hill
+listen: 192.0.2.2:7400
+peers: { harbour: 192.0.2.1:7400, island: anywhere }
+relay: [harbour, island]",
+    "name: island
+listen: 192.0.2.3:7400
+peers: { hill: 192.0.2.2:7400 }
+carry: { to: harbour, packets: { tun: hop0, address: 10.77.0.2/30 }, tcp: { reach: [10.20.0.0/16] } }",
+];
+
+fn packet(key: u8, len: usize) -> Buffer {
+    // An IPv4 header is all that the tunnel looks at.
+    let mut packet = vec![key; len];
+    packet[..20].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 10, 77, 0, 1, 10, 77, 0, 2]);
+    packet[2..4].copy_from_slice(&(len as u16).to_be_bytes());
+    let sum = packet[..20].chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum::<u32>();
+    let sum = !(((sum & 0xFFFF) + (sum >> 16)) as u16);
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+    Buffer::copy_from(&packet)
+}
+
+#[test]
+fn packets_and_a_connection_cross_a_relay_over_lossy_hops() {
+    let mut net = Net::new(0.1, &ROW);
+    net.run(Duration::from_secs(2));
+    let Plug::Tun(tun) = &net.nodes[0].plugs[1] else { panic!("a TUN") };
+    let mtu = tun.mtu as usize;
+    assert!((1400..1500).contains(&mtu));
+    for key in 0..50 {
+        net.give(0, 1, Item::Packet(packet(key, mtu)));
+        net.run(Duration::from_millis(10));
+    }
+    net.run(Duration::from_secs(1));
+    let came: Vec<_> = net.nodes[2].came.drain(..).collect();
+    let whole =
+        |(port, item): &&(u32, Item)| *port == 1 && matches!(item, Item::Packet(it) if it.len() == mtu);
+    assert_eq!(came.iter().filter(whole).count(), 50, "{came:?}");
+
+    // What comes from this host, and what would be forwarded.
+    assert!(
+        matches!(&net.nodes[0].plugs[2], Plug::Tcp(tcp) if matches!(tcp.accept, Some(Accept::FromHere { .. })))
+    );
+    assert!(
+        matches!(&net.nodes[0].plugs[3], Plug::Tcp(tcp) if matches!(tcp.accept, Some(Accept::InTransit { .. })))
+    );
+    let (client, server) = ("10.1.0.1:4000".parse().unwrap(), "10.20.0.1:80".parse().unwrap());
+    let id = StreamId(1);
+    net.give(0, 3, Item::Stream(id, StreamItem::Open { local: server, remote: client }));
+    net.give(0, 3, Item::Stream(id, StreamItem::Credit(1 << 20)));
+    net.run(Duration::from_millis(500));
+    let Some((2, Item::Stream(far, StreamItem::Open { local, remote }))) = net.nodes[2].came.pop_front()
+    else {
+        panic!("a connection")
+    };
+    assert_eq!((local, remote), (client, server));
+    net.give(2, 2, Item::Stream(far, StreamItem::Opened));
+    net.give(2, 2, Item::Stream(far, StreamItem::Credit(1 << 20)));
+    net.run(Duration::from_millis(500));
+    net.give(0, 3, Item::Stream(id, StreamItem::Data(Buffer::copy_from(&[7; 10_000]))));
+    net.give(0, 3, Item::Stream(id, StreamItem::Finish));
+    net.run(Duration::from_secs(2));
+    let mut bytes = 0;
+    let mut finished = false;
+    for (port, item) in net.nodes[2].came.drain(..) {
+        match item {
+            Item::Stream(id, StreamItem::Data(data)) if id == far && port == 2 => bytes += data.len(),
+            Item::Stream(_, StreamItem::Finish) => finished = true,
+            _ => {}
+        }
+    }
+    assert_eq!((bytes, finished), (10_000, true));
+    let granted = net.nodes[0].came.iter().any(|(port, item)| {
+        *port == 3 && matches!(item, Item::Stream(id, StreamItem::Credit(_)) if *id == StreamId(1))
+    });
+    assert!(granted, "what goes back finds the port that it came from");
+}
+
+#[test]
+fn nothing_is_taken_from_a_stranger_nor_from_a_peer_that_is_not_up() {
+    let mut net = Net::new(0.0, &ROW);
+    for remote in ["192.0.2.9:7400", "192.0.2.2:7400"] {
+        let (local, remote) = (net.nodes[0].at, remote.parse().unwrap());
+        let payload = Buffer::copy_from(&[0x80, 0xB1, 0]);
+        net.give(0, 0, Item::Datagram(Datagram { local, remote, payload }));
+    }
+    let dropped = net.nodes[0].site.get().hub.dropped;
+    assert_eq!((dropped.foreign, dropped.unwanted), (1, 1));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever comes in at the port, the node goes on: afterwards its packets still arrive.
+    #[test]
+    fn no_datagram_stops_a_node(
+        strange in proptest::collection::vec((0..4u8, 0..4usize, proptest::collection::vec(any::<u8>(), 0..120)), 0..60),
+    ) {
+        let mut net = Net::new(0.0, &ROW);
+        net.run(Duration::from_secs(2));
+        for (from, start, bytes) in strange {
+            let starts: [&[u8]; 4] = [b"", b"hop\x01\x04hill", b"\x80\xB1", b"\xC0\xB1"];
+            let payload = Buffer::copy_from(&[starts[start], &bytes].concat());
+            let remote = SocketAddr::from(([192, 0, 2, from], 7400));
+            let local = net.nodes[0].at;
+            net.give(0, 0, Item::Datagram(Datagram { local, remote, payload }));
+        }
+        net.run(Duration::from_secs(1));
+        net.nodes[2].came.clear();
+        for _ in 0..20 {
+            net.give(0, 1, Item::Packet(packet(1, 100)));
+            net.run(Duration::from_millis(200));
+        }
+        prop_assert!(net.nodes[2].came.iter().any(|(port, _)| *port == 1));
+    }
+}

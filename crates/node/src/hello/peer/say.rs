@@ -1,0 +1,68 @@
+//! What a peer is told.
+
+use hopcast_core::Instant;
+
+use super::{ANSWERS, Myself, Path, Peer};
+use crate::hello::wire::{Hello, Stamp};
+
+impl Peer {
+    /// Says that this node ends.
+    pub(crate) fn say_bye(&mut self, now: Instant, myself: &mut Myself) {
+        if let (true, Some(path)) = (self.is_up(), self.path) {
+            let hello = Hello { bye: true, ask: false, ..self.hello(now, path, self.stamp, myself) };
+            self.send(path, &hello, myself);
+        }
+    }
+
+    pub(super) fn answer(&mut self, now: Instant, path: Path, stamp: (Stamp, Instant), myself: &mut Myself) {
+        if self.answered.is_some_and(|at| now < at + ANSWERS) {
+            return;
+        }
+        self.answered = Some(now);
+        self.say(now, path, Some(stamp), myself);
+    }
+
+    pub(super) fn say(
+        &mut self,
+        now: Instant,
+        path: Path,
+        stamp: Option<(Stamp, Instant)>,
+        myself: &mut Myself,
+    ) {
+        let hello = self.hello(now, path, stamp, myself);
+        self.send(path, &hello, myself);
+    }
+
+    fn send(&mut self, path: Path, hello: &Hello, myself: &mut Myself) {
+        let mut hello = hello.clone();
+        if self.address() == Some(path.address) {
+            hello.sent = self.sent.datagrams.wrapping_add(1) as u32;
+            let bytes = hello.emit();
+            self.sent.count(bytes.len());
+            myself.hellos.push((path.address, bytes));
+        } else {
+            myself.hellos.push((path.address, hello.emit()));
+        }
+    }
+
+    fn hello(&self, now: Instant, path: Path, stamp: Option<(Stamp, Instant)>, myself: &mut Myself) -> Hello {
+        myself.sequence = myself.sequence.wrapping_add(1);
+        let micros = |at: u64| (at / 1000) as u32;
+        let (echo, held) =
+            stamp.map_or_else(Default::default, |(stamp, at)| (stamp, now.since(at).as_nanos()));
+        Hello {
+            name: myself.name.clone(),
+            ask: !self.is_up() || self.is_silent(now, &myself.timing),
+            bye: false,
+            instance: myself.instance,
+            sequence: myself.sequence,
+            stamp: Stamp { nonce: path.nonce, micros: micros(now.as_nanos()) },
+            echo,
+            held: micros(held),
+            sent: self.sent.datagrams as u32,
+            heard: self.counts,
+            datagram: myself.datagram,
+            lanes: self.lanes.clone(),
+        }
+    }
+}

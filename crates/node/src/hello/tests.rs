@@ -1,0 +1,288 @@
+//! Neighbours that find, lose and follow each other, in virtual time.
+
+use std::net::SocketAddr;
+
+use hopcast_core::{Duration, Instant, Seed};
+use proptest::prelude::*;
+
+use super::peer::{Myself, Peer, State};
+use super::wire::{self, Counts, Heard, Hello, Stamp, Tag};
+use crate::config::Timing;
+use crate::daemon::notice::{Notice, Notices};
+
+const STEP: Duration = Duration::from_millis(10);
+
+/// A node with one peer.
+struct End {
+    myself: Myself,
+    peer: Peer,
+    at: SocketAddr,
+}
+
+/// Two nodes and the way between them, which takes 20 ms.
+struct Pair {
+    now: Instant,
+    ends: [End; 2],
+    /// What arrives when, at which address, from which.
+    under_way: Vec<(Instant, SocketAddr, SocketAddr, Vec<u8>)>,
+    up: bool,
+    /// Of so many datagrams one gets through.
+    loss: u64,
+    random: hopcast_core::Stream,
+}
+
+fn address(last: u8) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, last], 7400))
+}
+
+fn end(name: &str, other: &str, at: u8, to: Option<u8>, instance: u64) -> End {
+    let random = Seed::new(instance, 0).stream(&[name], 0);
+    let mut myself = Myself {
+        name: name.to_owned(),
+        instance,
+        sequence: 0,
+        datagram: 1471,
+        timing: Timing::default(),
+        random,
+        hellos: Vec::new(),
+        notices: Notices::default(),
+    };
+    let lanes = vec![Tag::packets(0)];
+    let peer = Peer::new(other.to_owned(), to.map(address), lanes, &mut myself);
+    End { myself, peer, at: address(at) }
+}
+
+impl Pair {
+    fn new() -> Self {
+        let ends = [end("harbour", "island", 1, Some(2), 11), end("island", "harbour", 2, None, 22)];
+        let random = Seed::new(5, 0).stream(&["loss"], 0);
+        Self { now: Instant::ZERO, ends, under_way: Vec::new(), up: true, loss: 1, random }
+    }
+
+    fn run(&mut self, span: Duration) {
+        let until = self.now + span;
+        while self.now < until {
+            let (now, mut out) = (self.now, Vec::new());
+            for end in &mut self.ends {
+                if end.peer.deadline(&end.myself.timing).is_some_and(|at| at <= now) {
+                    end.peer.wake(now, &mut end.myself);
+                }
+                out.extend(end.myself.hellos.drain(..).map(|(to, bytes)| (to, end.at, bytes)));
+            }
+            let (due, later): (Vec<_>, Vec<_>) = self.under_way.drain(..).partition(|&(at, ..)| at <= now);
+            self.under_way = later;
+            for (_, to, from, bytes) in due {
+                let Some(end) = self.ends.iter_mut().find(|end| end.at == to) else { continue };
+                let sent = end.hear(now, from, &bytes);
+                out.extend(sent.into_iter().map(|(to, bytes)| (to, end.at, bytes)));
+            }
+            let (up, loss) = (self.up, self.loss);
+            for (to, from, bytes) in out {
+                if up && self.random.below(loss) == 0 {
+                    self.under_way.push((now + Duration::from_millis(20), to, from, bytes));
+                }
+            }
+            self.now += STEP;
+        }
+    }
+
+    fn notices(&mut self, end: usize) -> Vec<Notice> {
+        std::iter::from_fn(|| self.ends[end].myself.notices.pop()).collect()
+    }
+}
+
+impl End {
+    /// A datagram has come; what is said to it.
+    fn hear(&mut self, now: Instant, from: SocketAddr, bytes: &[u8]) -> Vec<(SocketAddr, Vec<u8>)> {
+        match wire::parse(bytes) {
+            Ok(Heard::Hello(hello)) => {
+                self.peer.on_hello(now, from, &hello, bytes.len(), &mut self.myself);
+            }
+            Ok(Heard::Other { version, .. }) => {
+                self.peer.on_other_version(now, from, version, &mut self.myself);
+            }
+            Err(_) => {}
+        }
+        std::mem::take(&mut self.myself.hellos)
+    }
+}
+
+#[test]
+fn two_find_each_other_though_only_one_knows_where_the_other_is() {
+    let mut pair = Pair::new();
+    pair.run(Duration::from_millis(200));
+    for (end, other) in [(0, 2), (1, 1)] {
+        let (peer, address) = (pair.ends[1 - end].myself.name.clone(), Some(address(other)));
+        let round_trip = pair.ends[end].peer.round_trip.unwrap();
+        assert!((40.0..=60.0).contains(&round_trip.as_millis_f64()), "{round_trip}");
+        let notices = pair.notices(end);
+        assert_eq!(notices, [Notice::Up { peer, address, round_trip }]);
+    }
+    pair.run(Duration::from_secs(30));
+    let shares =
+        [0, 1].map(|end| (pair.ends[end].peer.loss_in.share(), pair.ends[end].peer.loss_out.share()));
+    assert_eq!(shares, [(Some(0.0), Some(0.0)); 2]);
+}
+
+#[test]
+fn a_link_that_loses_half_is_up_and_one_that_is_gone_is_down() {
+    let mut pair = Pair::new();
+    pair.loss = 2;
+    pair.run(Duration::from_secs(10));
+    assert!(pair.ends.iter().all(|end| end.peer.is_up()));
+    pair.notices(0);
+    pair.run(Duration::from_secs(600));
+    assert_eq!(pair.notices(0), [], "in ten minutes it is not once taken for gone");
+    let loss = pair.ends[0].peer.loss_in.share().unwrap();
+    assert!((0.1..0.9).contains(&loss), "{loss}");
+
+    pair.up = false;
+    pair.run(Duration::from_secs(7));
+    assert!(matches!(pair.notices(0)[..], [Notice::Down { .. }]));
+    pair.up = true;
+    pair.run(Duration::from_secs(3));
+    assert!(matches!(pair.notices(0)[..], [Notice::Up { .. }]));
+}
+
+#[test]
+fn one_that_moves_is_followed_and_one_that_is_heard_cannot_be_displaced() {
+    let mut pair = Pair::new();
+    pair.run(Duration::from_secs(3));
+    pair.notices(1);
+    pair.ends[0].at = address(77);
+    pair.run(Duration::from_secs(6));
+    let (from, to) = (address(1), address(77));
+    let notices = pair.notices(1);
+    assert_eq!(notices[0], Notice::Moved { peer: "harbour".to_owned(), from, to });
+    assert_eq!(pair.ends[1].peer.address(), Some(to));
+
+    // Another one with its name, who even answers.
+    let mut rival = end("harbour", "island", 9, Some(2), 33);
+    for _ in 0..40 {
+        let now = pair.now;
+        rival.peer.wake(now, &mut rival.myself);
+        let mut said = std::mem::take(&mut rival.myself.hellos);
+        // It answers what it is answered.
+        for _ in 0..2 {
+            for (_, bytes) in std::mem::take(&mut said) {
+                let answers = pair.ends[1].hear(now, rival.at, &bytes);
+                for (_, answer) in answers.into_iter().filter(|(to, _)| *to == rival.at) {
+                    said.extend(rival.hear(now, address(2), &answer));
+                }
+            }
+        }
+        pair.run(Duration::from_millis(250));
+    }
+    assert_eq!(pair.ends[1].peer.address(), Some(to));
+    let notices = pair.notices(1);
+    assert!(notices.iter().all(|it| matches!(it, Notice::Rival { .. })), "{notices:?}");
+    assert_eq!(notices.len(), 1, "said once");
+}
+
+#[test]
+fn one_that_is_started_anew_is_known_and_its_old_hellos_are_nothing() {
+    let mut pair = Pair::new();
+    pair.run(Duration::from_secs(2));
+    pair.notices(1);
+    let old = {
+        let End { myself, peer, .. } = &mut pair.ends[0];
+        peer.wake(pair.now + Duration::from_secs(1), myself);
+        myself.hellos.remove(0).1
+    };
+    pair.ends[0] = end("harbour", "island", 1, Some(2), 44);
+    pair.run(Duration::from_secs(2));
+    assert_eq!(pair.notices(1), [Notice::Restarted { peer: "harbour".to_owned() }]);
+    let now = pair.now;
+    pair.ends[1].hear(now, address(1), &old);
+    pair.run(Duration::from_secs(2));
+    assert_eq!(pair.notices(1), []);
+    assert_eq!(pair.ends[1].peer.restarts, 1);
+}
+
+#[test]
+fn another_version_is_said_once_and_a_farewell_is_believed() {
+    let mut pair = Pair::new();
+    pair.run(Duration::from_secs(2));
+    pair.notices(1);
+    let now = pair.now;
+    let End { peer, myself, .. } = &mut pair.ends[0];
+    peer.say_bye(now, myself);
+    let bye = myself.hellos.remove(0).1;
+    pair.ends[1].hear(now, address(1), &bye);
+    assert_eq!(pair.notices(1), [Notice::Left { peer: "harbour".to_owned() }]);
+
+    let other = b"hop\x07\x07harbour and whatever";
+    for _ in 0..3 {
+        pair.ends[1].hear(now, address(1), other);
+    }
+    assert_eq!(pair.notices(1), [Notice::Version { peer: "harbour".to_owned(), version: 7 }]);
+    assert_eq!(pair.ends[1].peer.state, State::Version(7));
+}
+
+#[test]
+fn what_only_one_end_carries_is_said() {
+    let mut pair = Pair::new();
+    let End { myself, .. } = &mut pair.ends[0];
+    myself.datagram = 1451;
+    let lanes = vec![Tag::packets(0), Tag::tcp(3)];
+    pair.ends[0].peer = Peer::new("island".to_owned(), Some(address(2)), lanes, myself);
+    pair.run(Duration::from_secs(1));
+    let notices = pair.notices(0);
+    let peer = || "island".to_owned();
+    assert_eq!(
+        notices[1..],
+        [
+            Notice::Lane { peer: peer(), tag: Tag::tcp(3) },
+            Notice::Datagram { peer: peer(), theirs: 1471, ours: 1451 },
+        ]
+    );
+}
+
+fn hello() -> impl Strategy<Value = Hello> {
+    let words = any::<[u32; 9]>();
+    let lanes = proptest::collection::vec((0..64u8, any::<bool>()), 0..8);
+    ("[a-zäø0-9_-]{1,32}", any::<(bool, bool, u64, u16)>(), words, lanes).prop_map(
+        |(name, (ask, bye, instance, datagram), words, lanes)| Hello {
+            name,
+            ask,
+            bye,
+            instance,
+            sequence: words[0],
+            stamp: Stamp { nonce: words[1], micros: words[2] },
+            echo: Stamp { nonce: words[3], micros: words[4] },
+            held: words[5],
+            sent: words[6],
+            heard: Counts { sent: words[7], received: words[8] },
+            datagram,
+            lanes: lanes
+                .into_iter()
+                .map(|(n, tcp)| if tcp { Tag::tcp(n) } else { Tag::packets(n) })
+                .collect(),
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn a_hello_comes_out_as_it_went_in(hello in hello()) {
+        prop_assert_eq!(wire::parse(&hello.emit()), Ok(Heard::Hello(hello)));
+    }
+
+    #[test]
+    fn a_hello_cut_short_or_prolonged_is_none(hello in hello(), at in any::<proptest::sample::Index>()) {
+        let mut bytes = hello.emit();
+        let cut = at.index(bytes.len());
+        prop_assert!(wire::parse(&bytes[..cut]).is_err());
+        bytes.push(0);
+        prop_assert!(wire::parse(&bytes).is_err());
+    }
+
+    #[test]
+    fn no_bytes_make_the_decoder_panic(start in 0..=5usize, bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let mut all = b"hop\x01\x05"[..start].to_vec();
+        all.extend(bytes);
+        if let Ok(Heard::Hello(hello)) = wire::parse(&all) {
+            prop_assert_eq!(hello.emit(), all);
+        }
+    }
+}

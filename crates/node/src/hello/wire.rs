@@ -1,0 +1,253 @@
+//! The hello's format.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |     'h'       |     'o'       |     'p'       |    version    |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! | name's length | name, UTF-8 …
+//! +=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+  all the rest: of version 1
+//! |0 0 0 0 0 0|B|A|     lanes     |  longest datagram of a lane   |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |                      instance (64 bits)                       |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |                           sequence                            |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |                         stamp: nonce                          |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |               stamp: sender's clock, us, lowest bits          |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |        echo: the last stamp's nonce, 0 if there is none       |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |                  echo: the last stamp's clock                 |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |               echo: for how long it was held, us              |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |       sent: datagrams to the receiver, this one included      |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |           heard: the receiver's `sent` when last heard        |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |        heard: how many datagrams of it had come by then       |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! | for each lane: its tag        | …
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! ```
+//!
+//! Integers are in network byte order. A: the sender asks for a hello now. B: it is about to end.
+//!
+//! # Data
+//!
+//! What is no hello has one byte in front of what the lane carries, its tag. Since its highest bit is set and that
+//! of `h` is not, the first byte tells them apart.
+//!
+//! ```text
+//! +-+-+-+-+-+-+-+-+
+//! |1|K|  channel  |   K = 0: packets, 1: TCP connections
+//! +-+-+-+-+-+-+-+-+
+//! ```
+
+use std::str;
+
+const MAGIC: &[u8; 3] = b"hop";
+/// The version that this node speaks.
+pub(crate) const VERSION: u8 = 1;
+const ASK: u8 = 1;
+const BYE: u8 = 2;
+/// What follows the name and precedes the lanes.
+const FIXED: usize = 1 + 1 + 2 + 8 + 9 * 4;
+/// The longest name, in bytes, as the configuration has it.
+const LONGEST_NAME: usize = 64;
+
+/// What a lane carries, and on which channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Tag(u8);
+
+impl Tag {
+    const DATA: u8 = 0x80;
+    const TCP: u8 = 0x40;
+
+    pub(crate) const fn packets(channel: u8) -> Self {
+        Self(Self::DATA | channel & 0x3F)
+    }
+
+    pub(crate) const fn tcp(channel: u8) -> Self {
+        Self(Self::DATA | Self::TCP | channel & 0x3F)
+    }
+
+    /// Of a datagram's first byte, unless that is a hello's.
+    pub(crate) const fn of(byte: u8) -> Option<Self> {
+        if byte & Self::DATA == 0 { None } else { Some(Self(byte)) }
+    }
+
+    pub(crate) const fn byte(self) -> u8 {
+        self.0
+    }
+
+    pub(crate) const fn channel(self) -> u8 {
+        self.0 & 0x3F
+    }
+
+    /// What it carries, in a word.
+    pub(crate) const fn what(self) -> &'static str {
+        if self.0 & Self::TCP == 0 { "packets" } else { "tcp" }
+    }
+}
+
+/// When a hello left, by its sender's clock, and a nonce that only who receives it knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) nonce: u32,
+    pub(crate) micros: u32,
+}
+
+/// How many datagrams had been sent when a hello was, and how many of them had come when it came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) sent: u32,
+    pub(crate) received: u32,
+}
+
+/// A hello.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hello {
+    pub(crate) name: String,
+    pub(crate) ask: bool,
+    pub(crate) bye: bool,
+    pub(crate) instance: u64,
+    pub(crate) sequence: u32,
+    pub(crate) stamp: Stamp,
+    pub(crate) echo: Stamp,
+    pub(crate) held: u32,
+    pub(crate) sent: u32,
+    pub(crate) heard: Counts,
+    pub(crate) datagram: u16,
+    pub(crate) lanes: Vec<Tag>,
+}
+
+/// What a hello's bytes are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// A hello of this version.
+    Hello(Hello),
+    /// One of another version.
+    Other {
+        /// Who says it.
+        name: String,
+        /// The version.
+        version: u8,
+    },
+}
+
+/// Not a hello: this field is missing or wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Malformed(pub(crate) &'static str);
+
+pub(crate) fn parse(bytes: &[u8]) -> Result<Heard, Malformed> {
+    let mut reader = Reader(bytes);
+    if reader.take(MAGIC.len(), "magic")? != MAGIC {
+        return Err(Malformed("magic"));
+    }
+    let version = reader.u8("version")?;
+    let length = usize::from(reader.u8("name's length")?);
+    if length == 0 || length > LONGEST_NAME {
+        return Err(Malformed("name's length"));
+    }
+    let name = str::from_utf8(reader.take(length, "name")?).map_err(|_| Malformed("name"))?;
+    // It goes into the log as it is.
+    if name.chars().any(char::is_control) {
+        return Err(Malformed("name"));
+    }
+    let name = name.to_owned();
+    if version != VERSION {
+        return Ok(Heard::Other { name, version });
+    }
+    let flags = reader.u8("flags")?;
+    if flags & !(ASK | BYE) != 0 {
+        return Err(Malformed("flags"));
+    }
+    let lanes = usize::from(reader.u8("lanes")?);
+    let datagram = reader.u16("longest datagram")?;
+    let instance = u64::from(reader.u32("instance")?) << 32 | u64::from(reader.u32("instance")?);
+    let sequence = reader.u32("sequence")?;
+    let stamp = Stamp { nonce: reader.u32("stamp")?, micros: reader.u32("stamp")? };
+    let echo = Stamp { nonce: reader.u32("echo")?, micros: reader.u32("echo")? };
+    let held = reader.u32("echo")?;
+    let sent = reader.u32("sent")?;
+    let heard = Counts { sent: reader.u32("heard")?, received: reader.u32("heard")? };
+    let lanes = reader.take(lanes, "lanes")?.iter().map(|&byte| Tag::of(byte).ok_or(Malformed("lanes")));
+    let lanes = lanes.collect::<Result<_, _>>()?;
+    if !reader.0.is_empty() {
+        return Err(Malformed("length"));
+    }
+    let (ask, bye) = (flags & ASK != 0, flags & BYE != 0);
+    Ok(Heard::Hello(Hello {
+        name,
+        ask,
+        bye,
+        instance,
+        sequence,
+        stamp,
+        echo,
+        held,
+        sent,
+        heard,
+        datagram,
+        lanes,
+    }))
+}
+
+impl Hello {
+    pub(crate) fn emit(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(5 + self.name.len() + FIXED + self.lanes.len());
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&[VERSION, self.name.len() as u8]);
+        bytes.extend_from_slice(self.name.as_bytes());
+        let flags = (u8::from(self.ask) * ASK) | (u8::from(self.bye) * BYE);
+        bytes.extend_from_slice(&[flags, self.lanes.len() as u8]);
+        bytes.extend_from_slice(&self.datagram.to_be_bytes());
+        bytes.extend_from_slice(&self.instance.to_be_bytes());
+        let words = [
+            self.sequence,
+            self.stamp.nonce,
+            self.stamp.micros,
+            self.echo.nonce,
+            self.echo.micros,
+            self.held,
+            self.sent,
+            self.heard.sent,
+            self.heard.received,
+        ];
+        words.iter().for_each(|word| bytes.extend_from_slice(&word.to_be_bytes()));
+        bytes.extend(self.lanes.iter().map(|lane| lane.byte()));
+        bytes
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, length: usize, field: &'static str) -> Result<&'a [u8], Malformed> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(Malformed(field))?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], Malformed> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or(Malformed(field))?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    fn u8(&mut self, field: &'static str) -> Result<u8, Malformed> {
+        self.array::<1>(field).map(|[byte]| byte)
+    }
+
+    fn u16(&mut self, field: &'static str) -> Result<u16, Malformed> {
+        self.array(field).map(u16::from_be_bytes)
+    }
+
+    fn u32(&mut self, field: &'static str) -> Result<u32, Malformed> {
+        self.array(field).map(u32::from_be_bytes)
+    }
+}

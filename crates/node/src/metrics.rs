@@ -1,0 +1,156 @@
+//! A status in the text format of Prometheus.
+
+use std::fmt::Write;
+
+use crate::status::{CarrierStatus, PeerStatus, Status};
+
+/// What is told of each peer: name, kind, help, and the value if there is one.
+type PeerMetric = (&'static str, &'static str, &'static str, fn(&PeerStatus) -> Option<f64>);
+
+const PEER: [PeerMetric; 11] = [
+    ("up", "gauge", "Whether the peer is up.", |peer| Some(f64::from(u8::from(peer.state == "up")))),
+    ("round_trip_seconds", "gauge", "Round trip to the peer, smoothed.", |peer| {
+        peer.round_trip_ms.map(|millis| millis / 1000.0)
+    }),
+    ("loss_in_ratio", "gauge", "Share of the peer's datagrams that did not arrive here lately.", |peer| {
+        peer.loss_in
+    }),
+    ("loss_out_ratio", "gauge", "Share of datagrams to the peer that did not arrive there lately.", |peer| {
+        peer.loss_out
+    }),
+    ("silent_seconds", "gauge", "Time since anything was heard of the peer.", |peer| peer.silent_s),
+    ("received_datagrams_total", "counter", "Datagrams from the peer.", |peer| {
+        Some(peer.datagrams_in as f64)
+    }),
+    ("received_bytes_total", "counter", "Bytes of UDP payload from the peer.", |peer| {
+        Some(peer.bytes_in as f64)
+    }),
+    ("sent_datagrams_total", "counter", "Datagrams to the peer.", |peer| Some(peer.datagrams_out as f64)),
+    ("sent_bytes_total", "counter", "Bytes of UDP payload to the peer.", |peer| Some(peer.bytes_out as f64)),
+    ("restarts_total", "counter", "How often the peer was started anew.", |peer| Some(peer.restarts as f64)),
+    ("moves_total", "counter", "How often the peer's address changed.", |peer| Some(peer.moves as f64)),
+];
+
+/// What is told of each carrier: name, the machines' counter, help.
+const CARRIER: [(&str, &str, &str); 18] = [
+    ("packets_sent", "units_sent", "Packets of the host that were taken to be carried."),
+    ("packets_received", "units_received", "Packets that were given to the host."),
+    ("packets_refused", "units_refused", "Packets of the host that were dropped since too much was waiting."),
+    ("packets_too_big", "packets_too_big", "Packets of the host that did not fit."),
+    ("connections_taken", "connections_taken", "TCP connections that were taken over."),
+    ("connections_reached", "connections_reached", "TCP connections that went on from here."),
+    ("connections_refused", "connections_refused", "TCP connections whose destination is not in `reach`."),
+    ("coded_first", "packets_first", "Coded packets sent for the first time."),
+    ("coded_repair", "packets_repair", "Coded packets sent to make up for losses."),
+    ("coded_ahead", "packets_idle_repair", "Coded packets sent ahead of need while the hop was nearly idle."),
+    ("coded_recoded", "packets_recoded", "Coded packets sent that were combinations."),
+    ("coded_innovative", "received_innovative", "Coded packets received that raised a rank."),
+    ("coded_redundant", "received_redundant", "Coded packets received that raised none."),
+    ("coded_malformed", "received_malformed", "Datagrams of the carrier that made no sense."),
+    ("batches_given_up", "batches_given_up", "Batches given up since they were not through in time."),
+    ("payload_bytes", "bytes_payload", "Bytes of coded payload sent."),
+    ("header_bytes", "bytes_headers", "Bytes of headers sent."),
+    ("report_bytes", "bytes_reports", "Bytes of reports sent."),
+];
+
+/// The whole page.
+pub(crate) fn text(status: &Status) -> String {
+    let mut page = Page(String::new());
+    page.family("hopcast_up_seconds", "gauge", "Time since the node was started.");
+    page.value("hopcast_up_seconds", &[("node", &status.node)], status.uptime_s);
+    for (name, kind, help, value) in PEER {
+        let name = format!("hopcast_peer_{name}");
+        page.family(&name, kind, help);
+        for peer in &status.peers {
+            if let Some(value) = value(peer) {
+                page.value(&name, &[("peer", &peer.name)], value);
+            }
+        }
+    }
+    page.family("hopcast_carrier_connections", "gauge", "TCP connections at this moment.");
+    for carrier in &status.carriers {
+        page.of_carrier("hopcast_carrier_connections", carrier, carrier.connections as f64);
+    }
+    page.family("hopcast_carrier_mean_rank", "gauge", "Mean rank of the batches that are over.");
+    for carrier in &status.carriers {
+        if let Some(rank) = carrier.mean_rank() {
+            page.of_carrier("hopcast_carrier_mean_rank", carrier, rank);
+        }
+    }
+    for (name, counter, help) in CARRIER {
+        let name = format!("hopcast_carrier_{name}_total");
+        page.family(&name, "counter", help);
+        for carrier in &status.carriers {
+            if let Some(&count) = carrier.counters.get(counter) {
+                page.of_carrier(&name, carrier, count as f64);
+            }
+        }
+    }
+    let name = "hopcast_dropped_datagrams_total";
+    page.family(name, "counter", "Datagrams that were dropped, by cause.");
+    for (cause, &count) in &status.dropped {
+        page.value(name, &[("cause", cause)], count as f64);
+    }
+    let name = "hopcast_socket_total";
+    page.family(name, "counter", "What the sockets and devices did, summed over them.");
+    for (what, &count) in status.sockets.iter().filter(|(what, _)| *what != "latest_wake_ns") {
+        page.value(name, &[("what", what)], count as f64);
+    }
+    page.0
+}
+
+struct Page(String);
+
+impl Page {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn value(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
+        let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let labels: Vec<_> =
+            labels.iter().map(|(label, text)| format!("{label}=\"{}\"", escaped(text))).collect();
+        let _ = writeln!(self.0, "{name}{{{}}} {value}", labels.join(","));
+    }
+
+    fn of_carrier(&mut self, name: &str, carrier: &CarrierStatus, value: f64) {
+        let channel = carrier.channel.to_string();
+        let labels = [
+            ("carrier", carrier.name.as_str()),
+            ("carries", &carrier.carries),
+            ("role", &carrier.role),
+            ("channel", &channel),
+        ];
+        self.value(name, &labels, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_family_has_help_and_a_type_and_every_value_a_family() {
+        let peer = PeerStatus { name: "a\"b".into(), state: "up".into(), ..PeerStatus::default() };
+        let mut carrier = CarrierStatus { name: "island".into(), ..CarrierStatus::default() };
+        carrier.counters.extend([("packets_first".into(), 7), ("rank_16".into(), 2)]);
+        let status = Status { peers: vec![peer], carriers: vec![carrier], ..Status::default() };
+        let text = text(&status);
+        let mut families = std::collections::BTreeMap::new();
+        for line in text.lines() {
+            if let Some(rest) = line.strip_prefix("# ") {
+                let (kind, rest) = rest.split_once(' ').unwrap();
+                let name = rest.split(' ').next().unwrap();
+                families.entry(name.to_owned()).or_insert_with(Vec::new).push(kind.to_owned());
+            } else {
+                let name = line.split('{').next().unwrap();
+                assert_eq!(families[name], ["HELP", "TYPE"], "{line}");
+                line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap();
+            }
+        }
+        assert!(text.contains("hopcast_peer_up{peer=\"a\\\"b\"} 1\n"), "{text}");
+        assert!(text.contains(
+            "hopcast_carrier_mean_rank{carrier=\"island\",carries=\"\",role=\"\",channel=\"0\"} 16\n"
+        ));
+    }
+}

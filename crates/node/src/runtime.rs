@@ -1,1 +1,0 @@
-//! Runs machines on the kernel.

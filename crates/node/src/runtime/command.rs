@@ -1,0 +1,35 @@
+//! The programs that set up devices and rules.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Runs `ip` with the words of `line`.
+pub(super) fn ip(line: &str) -> Result<String, String> {
+    run("ip", line, "")
+}
+
+/// Runs a program with the words of `line` and `input`, and gives what it wrote; or one line about what went wrong.
+pub(super) fn run(program: &str, line: &str, input: &str) -> Result<String, String> {
+    let failed = |why: &dyn std::fmt::Display| format!("`{program} {line}`: {why}");
+    let mut child = Command::new(program)
+        .args(line.split_whitespace())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => format!("the program `{program}` is needed and not installed"),
+            _ => failed(&error),
+        })?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // If it does not read all, it says why below.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(|error| failed(&error))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let first = errors.lines().find(|line| !line.trim().is_empty());
+    Err(failed(&first.map_or_else(|| output.status.to_string(), |line| line.trim().to_owned())))
+}

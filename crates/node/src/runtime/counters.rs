@@ -1,0 +1,71 @@
+//! What the sockets did.
+
+/// The figures of one socket, or the sum of several.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counters {
+    /// Datagrams, packets or frames; of streams, pieces.
+    pub(super) received: u64,
+    pub(super) received_bytes: u64,
+    pub(super) sent: u64,
+    pub(super) sent_bytes: u64,
+    /// What the kernel would not send: no route, too long, forbidden.
+    pub(super) send_refused: u64,
+    /// How often the kernel had no room for what was to be sent.
+    pub(super) send_full: u64,
+    /// What was dropped since it had waited longest for room.
+    pub(super) send_dropped: u64,
+    /// What the kernel dropped since it was not read in time.
+    pub(super) receive_dropped: u64,
+    pub(super) receive_errors: u64,
+    /// What the machine handed over that the port cannot carry.
+    pub(super) wrong_items: u64,
+    pub(super) streams_opened: u64,
+    pub(super) streams_accepted: u64,
+    /// Streams that could not be opened or accepted.
+    pub(super) streams_refused: u64,
+    /// Streams that failed or that the machine broke the contract of.
+    pub(super) streams_failed: u64,
+    pub(super) syscalls: u64,
+}
+
+impl Counters {
+    pub(super) fn add(&mut self, other: &Self) {
+        let Self { received, received_bytes, sent, sent_bytes, .. } = other;
+        self.received += received;
+        self.received_bytes += received_bytes;
+        self.sent += sent;
+        self.sent_bytes += sent_bytes;
+        self.send_refused += other.send_refused;
+        self.send_full += other.send_full;
+        self.send_dropped += other.send_dropped;
+        self.receive_dropped += other.receive_dropped;
+        self.receive_errors += other.receive_errors;
+        self.wrong_items += other.wrong_items;
+        self.streams_opened += other.streams_opened;
+        self.streams_accepted += other.streams_accepted;
+        self.streams_refused += other.streams_refused;
+        self.streams_failed += other.streams_failed;
+        self.syscalls += other.syscalls;
+    }
+
+    pub(super) fn report(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        let figures = [
+            ("socket_received", self.received),
+            ("socket_received_bytes", self.received_bytes),
+            ("socket_sent", self.sent),
+            ("socket_sent_bytes", self.sent_bytes),
+            ("socket_send_refused", self.send_refused),
+            ("socket_send_full", self.send_full),
+            ("socket_send_dropped", self.send_dropped),
+            ("socket_receive_dropped", self.receive_dropped),
+            ("socket_receive_errors", self.receive_errors),
+            ("socket_wrong_items", self.wrong_items),
+            ("socket_streams_opened", self.streams_opened),
+            ("socket_streams_accepted", self.streams_accepted),
+            ("socket_streams_refused", self.streams_refused),
+            ("socket_streams_failed", self.streams_failed),
+            ("syscalls", self.syscalls),
+        ];
+        figures.into_iter().for_each(|(name, figure)| report(name, figure));
+    }
+}

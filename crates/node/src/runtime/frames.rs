@@ -1,0 +1,220 @@
+//! A frame port on the frames of one type of one interface.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::rc::Rc;
+
+use hopcast_core::plug::FramesPlug;
+use hopcast_core::{Buffer, Frame, Item};
+use nix::sys::socket::LinkAddr;
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, Protocol, RawProtocol, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt,
+};
+
+use super::Socket;
+use super::command::ip;
+use super::counters::Counters;
+use super::poller::{Poller, Token};
+
+/// The most frames that are read in one turn.
+const AT_ONCE: usize = 64;
+/// The longest frame: that of a loopback interface.
+const LONGEST: usize = 65_536 + 14;
+/// Ethernet's header, the least that a frame has.
+const HEADER: usize = 14;
+/// What the kernel may hold for us to read, in bytes.
+const RECEIVE_BUFFER: usize = 4 << 20;
+/// What may wait here for room in the kernel, in frames.
+const WAITING: usize = 256;
+
+/// A packet socket.
+///
+/// Frames that this host sends do not come up: that a driver has taken a frame does not say that the medium has. But a
+/// medium in user space may give a frame back to its sender, as a station's `echo` does in virtual time. On a
+/// promiscuous plug it comes up like everybody's, marked as overheard.
+pub(super) struct Frames {
+    socket: OwnedFd,
+    interface: String,
+    /// Whether somebody has deleted the interface.
+    gone: bool,
+    poller: Rc<Poller>,
+    token: Token,
+    /// The interface's address.
+    address: [u8; 6],
+    memory: Vec<u8>,
+    allowed: usize,
+    waiting: VecDeque<Buffer>,
+    blocked: bool,
+    counters: Counters,
+    /// Whether what is for others comes up.
+    promiscuous: bool,
+    /// The interface hears that for as long as this is there.
+    _hears_all: Option<HearsAll>,
+}
+
+impl Frames {
+    pub(super) fn open(poller: &Rc<Poller>, plug: usize, config: &FramesPlug) -> Result<Self, String> {
+        let failed = |error: io::Error| error.to_string();
+        let interface = link(&config.interface)?;
+        let ether_type = RawProtocol::new(config.ether_type.to_be().into());
+        let ether_type = ether_type.ok_or("frames of type 0 are none of Ethernet's")?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let protocol = Some(Protocol::from_raw(ether_type));
+        let socket = rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, protocol)
+            .map_err(|error| failed(error.into()))?;
+        // The address names no type, so the socket keeps the one that it was made for.
+        nix::sys::socket::bind(socket.as_raw_fd(), &interface).map_err(|error| failed(error.into()))?;
+        if sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER).is_err() {
+            sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)
+                .map_err(|error| failed(error.into()))?;
+        }
+        let hears_all = config.promiscuous.then(|| HearsAll::on(&config.interface)).transpose()?;
+        let mut memory = vec![0; LONGEST];
+        // What came from other interfaces before it was bound to this one.
+        while rustix::net::recv(&socket, &mut memory[..], RecvFlags::empty()).is_ok() {}
+        let token = Token { plug, key: 0 };
+        poller.add(&socket, token, EventFlags::IN).map_err(failed)?;
+        Ok(Self {
+            socket,
+            interface: config.interface.clone(),
+            gone: false,
+            poller: Rc::clone(poller),
+            token,
+            address: interface.addr().unwrap_or_default(),
+            memory,
+            allowed: 0,
+            waiting: VecDeque::new(),
+            blocked: false,
+            counters: Counters::default(),
+            promiscuous: config.promiscuous,
+            _hears_all: hears_all.flatten(),
+        })
+    }
+
+    fn is_ours(&self, frame: &[u8]) -> bool {
+        let group = frame[0] & 1 != 0;
+        group || frame[..6] == self.address
+    }
+
+    fn set_blocked(&mut self, blocked: bool) {
+        let flags = if blocked { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
+        self.counters.syscalls += 1;
+        self.blocked = blocked && self.poller.modify(&self.socket, self.token, flags).is_ok();
+    }
+}
+
+impl Socket for Frames {
+    fn ready(&mut self, _key: u64, flags: EventFlags) {
+        if flags.intersects(EventFlags::IN | EventFlags::ERR) {
+            self.allowed = AT_ONCE;
+        }
+        if self.blocked && flags.intersects(EventFlags::OUT | EventFlags::ERR) {
+            self.set_blocked(false);
+        }
+    }
+
+    fn next(&mut self) -> Option<Item> {
+        loop {
+            self.allowed = self.allowed.checked_sub(1)?;
+            self.counters.syscalls += 1;
+            match rustix::net::recv(&self.socket, &mut self.memory[..], RecvFlags::empty()) {
+                Ok((len @ HEADER.., _)) => {
+                    let bytes = &self.memory[..len];
+                    let overheard = !self.is_ours(bytes);
+                    // Interfaces that are no hardware hear everything anyway.
+                    if overheard && !self.promiscuous {
+                        continue;
+                    }
+                    self.counters.received += 1;
+                    self.counters.received_bytes += len as u64;
+                    return Some(Item::Frame(Frame { bytes: Buffer::copy_from(bytes), overheard }));
+                }
+                Ok(_) => self.counters.receive_errors += 1,
+                Err(error) => {
+                    self.allowed = 0;
+                    self.counters.receive_errors += u64::from(error != Errno::AGAIN);
+                    // An interface that is only down comes back.
+                    self.gone |= error == Errno::NETDOWN && link(&self.interface).is_err();
+                }
+            }
+        }
+    }
+
+    fn give(&mut self, item: Item) {
+        let Item::Frame(Frame { bytes, .. }) = item else {
+            self.counters.wrong_items += 1;
+            return;
+        };
+        self.waiting.push_back(bytes);
+        if self.waiting.len() > WAITING {
+            self.waiting.pop_front();
+            self.counters.send_dropped += 1;
+        }
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        while !self.blocked
+            && let Some(frame) = self.waiting.front()
+        {
+            self.counters.syscalls += 1;
+            match rustix::net::send(&self.socket, frame, SendFlags::empty()) {
+                Ok(_) => {
+                    self.counters.sent += 1;
+                    self.counters.sent_bytes += frame.len() as u64;
+                }
+                // NOBUFS: the interface's queue is full, which gives no event; what comes later tries again.
+                Err(Errno::AGAIN) => {
+                    self.counters.send_full += 1;
+                    return self.set_blocked(true);
+                }
+                Err(Errno::NOBUFS) => {
+                    self.counters.send_full += 1;
+                    self.counters.send_dropped += 1;
+                }
+                Err(_) => self.counters.send_refused += 1,
+            }
+            self.waiting.pop_front();
+        }
+    }
+
+    fn gone(&self) -> Option<String> {
+        self.gone.then(|| format!("the interface `{}`", self.interface))
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+}
+
+/// The packet-level address of an interface.
+fn link(name: &str) -> Result<LinkAddr, String> {
+    let all = nix::ifaddrs::getifaddrs().map_err(|error| error.desc().to_owned())?;
+    let mut links = all.filter(|it| it.interface_name == name);
+    let found = links.find_map(|it| it.address?.as_link_addr().copied());
+    found.ok_or_else(|| format!("there is no interface `{name}`"))
+}
+
+/// An interface that hears what is for others, until this is dropped.
+struct HearsAll(String);
+
+impl HearsAll {
+    /// `None` if it was so before.
+    fn on(interface: &str) -> Result<Option<Self>, String> {
+        if ip(&format!("-o link show dev {interface}"))?.contains("PROMISC") {
+            return Ok(None);
+        }
+        ip(&format!("link set dev {interface} promisc on"))?;
+        Ok(Some(Self(interface.to_owned())))
+    }
+}
+
+impl Drop for HearsAll {
+    fn drop(&mut self) {
+        // The interface may be gone, and then so is this.
+        let _ = ip(&format!("link set dev {} promisc off", self.0));
+    }
+}

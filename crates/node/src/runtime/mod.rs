@@ -1,0 +1,286 @@
+//! Runs a machine on the kernel: what its ports are plugged into, and when it acts.
+//!
+//! A [`Runtime`] has one machine and, for each of its ports `Below(i)`, the [`Plug`] that says which socket or device
+//! carries it. It knows ports and no protocols.
+//!
+//! # A turn
+//!
+//! 1. Sleep until the machine's deadline or until something can be read or written; not at all if the deadline is past.
+//! 2. Take in what has come, from each socket a bounded lot: the machine is given one item, and asked until it has
+//!    nothing more, before it is given the next. It is woken in between if it falls due.
+//! 3. Hand the kernel what the machine handed over, in as few calls as possible.
+//!
+//! Sleep is measured in nanoseconds (`epoll_pwait2`, of Linux 5.11) and the thread's timer slack is set to one.
+//!
+//! # Bounds
+//!
+//! A turn reads from each socket no more than one batch, so that no socket starves another and a flood costs no more than
+//! the datagrams that the kernel drops. What the kernel has no room for waits, a bounded lot for each socket; then what has
+//! waited longest is dropped, and counted ([`Runtime::counters`]). Streams wait under their credit, and drop nothing.
+//!
+//! | module | what |
+//! |---|---|
+//! | `udp` | [`Plug::Udp`]: batches by segmentation offload and `recvmmsg` |
+//! | `tcp` | [`Plug::Tcp`]: streams, with credit on both sides |
+//! | `divert` | the rules that bring others' connections to `tcp` |
+//! | `tun` | [`Plug::Tun`] |
+//! | `frames` | [`Plug::Frames`]: a packet socket |
+//! | `poller`, `stop` | waiting, and being stopped |
+//! | `counters`, `drops` | what the sockets did, and what the kernel dropped |
+//! | `command` | `ip` and `nft`, which set up devices and rules |
+
+mod command;
+mod counters;
+mod divert;
+mod drops;
+mod frames;
+mod poller;
+mod stop;
+mod tcp;
+mod tun;
+mod udp;
+
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+use std::rc::Rc;
+
+use hopcast_core::plug::Plug;
+use hopcast_core::{Duration, Instant, Item, Machine, Port, earliest};
+use rustix::event::epoll::{Event, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use self::counters::Counters;
+use self::poller::{Poller, Token};
+use crate::Clock;
+
+pub use self::stop::Stop;
+
+/// After so many items the time is read anew, and the machine woken if it has fallen due.
+const ITEMS: usize = 32;
+
+/// How long after a wake the thread sleeps at least, if nothing arrives: Linux' own slack for timers. A sender that paces
+/// itself is due every few microseconds at high rates; so it sends some datagrams at once, which cost the kernel little
+/// more than one. A wake after a longer rest comes on time.
+const WAKES_APART: Duration = Duration::from_micros(50);
+
+/// A machine on this host's sockets and devices.
+///
+/// What was opened is closed with it: devices, rules and routes that it made are gone.
+pub struct Runtime {
+    machine: Box<dyn Machine>,
+    sockets: Vec<Box<dyn Socket>>,
+    poller: Rc<Poller>,
+    clock: Clock,
+    events: Vec<Event>,
+    wakes: u64,
+    woken: Instant,
+    /// How late the latest wake came, in nanoseconds.
+    latest_wake: u64,
+    turns: u64,
+    unconnected: u64,
+}
+
+/// A socket or device that carries a port.
+trait Socket {
+    /// The kernel says that the descriptor `key` is ready.
+    fn ready(&mut self, key: u64, flags: EventFlags);
+
+    /// A turn begins: a bounded lot may be taken in.
+    fn begin_turn(&mut self) {}
+
+    /// The next item that has come, of what may be taken in in this turn.
+    fn next(&mut self) -> Option<Item>;
+
+    /// Takes what the machine hands over. It may wait for [`flush`](Self::flush).
+    fn give(&mut self, item: Item);
+
+    /// Hands the kernel what waits.
+    fn flush(&mut self) {}
+
+    /// Whether there is something to take in without an event.
+    fn has_more(&self) -> bool {
+        false
+    }
+
+    /// What is gone, if it will never carry anything again.
+    fn gone(&self) -> Option<String> {
+        None
+    }
+
+    /// The address on which it receives.
+    fn address(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    fn counters(&self) -> Counters;
+}
+
+impl Runtime {
+    /// Opens the sockets and devices; plug number i is the machine's port `Below(i)`. An error is one line that says what
+    /// could not be opened, and why.
+    pub fn open(machine: Box<dyn Machine>, plugs: &[Plug], clock: Clock) -> Result<Self, String> {
+        let poller = Poller::new().map_err(|error| format!("cannot wait for events: {error}"))?;
+        let poller = Rc::new(poller);
+        let mut sockets: Vec<Box<dyn Socket>> = Vec::new();
+        for plug in plugs {
+            sockets.push(open(&poller, sockets.len(), plug)?);
+        }
+        Ok(Self {
+            machine,
+            sockets,
+            poller,
+            clock,
+            events: Vec::new(),
+            wakes: 0,
+            woken: Instant::ZERO,
+            latest_wake: 0,
+            turns: 0,
+            unconnected: 0,
+        })
+    }
+
+    /// Runs until `stop` is pulled or `until` is reached; an error is what makes going on impossible. It can be called
+    /// again, and goes on where it was.
+    ///
+    /// If the clock has not come to its zero, it waits for that first.
+    pub fn run(&mut self, until: Option<Instant>, stop: &Stop) -> Result<(), String> {
+        let failed = |error| format!("cannot be stopped: {error}");
+        // Without it wakes come up to 50 us late.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        self.wait_for_zero(stop);
+        self.poller.add_stop(stop.as_fd()).map_err(failed)?;
+        let ran = self.turns(until, stop);
+        self.poller.remove(stop.as_fd()).map_err(failed)?;
+        ran
+    }
+
+    /// The machine.
+    pub fn machine(&self) -> &dyn Machine {
+        &*self.machine
+    }
+
+    /// The address on which plug number `plug` receives, with the port that the host chose if the plug names none.
+    pub fn address(&self, plug: usize) -> Option<SocketAddr> {
+        self.sockets.get(plug)?.address()
+    }
+
+    /// The sockets' own figures, summed over them, and how the machine was woken.
+    pub fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        let mut sum = Counters { syscalls: self.turns, ..Counters::default() };
+        self.sockets.iter().for_each(|socket| sum.add(&socket.counters()));
+        sum.report(report);
+        report("wakes", self.wakes);
+        report("latest_wake_ns", self.latest_wake);
+        report("unconnected", self.unconnected);
+    }
+
+    fn turns(&mut self, until: Option<Instant>, stop: &Stop) -> Result<(), String> {
+        loop {
+            let now = self.clock.now();
+            self.wake_if_due(now);
+            self.sockets.iter_mut().for_each(|socket| socket.flush());
+            if stop.is_pulled() || until.is_some_and(|until| now >= until) {
+                return Ok(());
+            }
+            let due = self.machine.deadline().map(|at| at.max(self.woken + WAKES_APART));
+            let next = earliest(due, until);
+            let next = if self.sockets.iter().any(|socket| socket.has_more()) { Some(now) } else { next };
+            let timeout = next.map(|at| self.clock.until(at));
+            self.turns += 1;
+            let waited = self.poller.wait(&mut self.events, timeout);
+            waited.map_err(|error| format!("cannot wait for events: {error}"))?;
+            for event in &self.events {
+                if let Some(Token { plug, key }) = Token::of(event)
+                    && let Some(socket) = self.sockets.get_mut(plug)
+                {
+                    socket.ready(key, event.flags);
+                }
+            }
+            self.take_in();
+            if let Some(what) = self.sockets.iter().find_map(|socket| socket.gone()) {
+                return Err(format!("{what} is gone"));
+            }
+        }
+    }
+
+    fn take_in(&mut self) {
+        for place in 0..self.sockets.len() {
+            self.sockets[place].begin_turn();
+            let mut now = self.clock.now();
+            let mut taken = 0;
+            while let Some(item) = self.sockets[place].next() {
+                if taken == ITEMS {
+                    (now, taken) = (self.clock.now(), 0);
+                    self.wake_if_due(now);
+                }
+                taken += 1;
+                self.machine.handle(now, Port::Below(place as u32), item);
+                self.drain(now);
+            }
+        }
+    }
+
+    fn wake_if_due(&mut self, now: Instant) {
+        if let Some(due) = self.machine.deadline().filter(|&due| due <= now) {
+            self.wakes += 1;
+            self.woken = now;
+            if due > Instant::ZERO {
+                self.latest_wake = self.latest_wake.max(now.since(due).as_nanos());
+            }
+            self.machine.wake(now);
+            self.drain(now);
+        }
+    }
+
+    /// Takes what the machine hands over, until there is nothing more.
+    fn drain(&mut self, now: Instant) {
+        while let Some((port, item)) = self.machine.poll(now) {
+            let socket = match port {
+                Port::Below(place) => self.sockets.get_mut(place as usize),
+                Port::Above(_) => None,
+            };
+            match socket {
+                Some(socket) => socket.give(item),
+                None => self.unconnected += 1,
+            }
+        }
+    }
+
+    fn wait_for_zero(&self, stop: &Stop) {
+        loop {
+            let left = self.clock.until(Instant::ZERO).as_nanos();
+            if left == 0 || stop.is_pulled() {
+                return;
+            }
+            let timeout =
+                Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as i64 };
+            let event = stop.as_fd();
+            // Whatever ends it, the time is looked at again.
+            let _ = poll(&mut [PollFd::new(&event, PollFlags::IN)], Some(&timeout));
+        }
+    }
+}
+
+fn open(poller: &Rc<Poller>, place: usize, plug: &Plug) -> Result<Box<dyn Socket>, String> {
+    match plug {
+        Plug::Udp(address) => {
+            let socket = udp::Udp::open(poller, place, *address);
+            Ok(Box::new(socket.map_err(|error| format!("cannot open UDP {address}: {error}"))?))
+        }
+        Plug::Tcp(config) => {
+            let socket = tcp::Tcp::open(poller, place, config);
+            Ok(Box::new(socket.map_err(|why| format!("cannot open TCP: {why}"))?))
+        }
+        Plug::Tun(config) => {
+            let device = tun::Tun::open(poller, place, config);
+            Ok(Box::new(device.map_err(|why| format!("cannot open TUN `{}`: {why}", config.name))?))
+        }
+        Plug::Frames(config) => {
+            let socket = frames::Frames::open(poller, place, config);
+            let failed = |why| {
+                format!("cannot open frames {:#06x} of `{}`: {why}", config.ether_type, config.interface)
+            };
+            Ok(Box::new(socket.map_err(failed)?))
+        }
+    }
+}

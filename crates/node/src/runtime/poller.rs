@@ -1,0 +1,77 @@
+//! Waiting for descriptors and for time.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use hopcast_core::Duration;
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+
+/// How many descriptors are looked at in one turn.
+const EVENTS: usize = 256;
+/// The longest wait; the machine is asked again afterwards.
+const LONGEST: Duration = Duration::from_secs(3600);
+/// The bits of a token that say which plug; the others are the socket's own.
+const PLUG_SHIFT: u32 = 48;
+const STOP: u64 = u64::MAX;
+
+/// An epoll instance.
+#[derive(Debug)]
+pub(super) struct Poller(OwnedFd);
+
+/// Whose descriptor is ready: the number of the plug, and the plug's own number of the descriptor.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Token {
+    pub(super) plug: usize,
+    pub(super) key: u64,
+}
+
+impl Poller {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self(epoll::create(CreateFlags::CLOEXEC)?))
+    }
+
+    pub(super) fn add(&self, fd: impl AsFd, token: Token, flags: EventFlags) -> io::Result<()> {
+        Ok(epoll::add(&self.0, fd, token.data(), flags)?)
+    }
+
+    pub(super) fn modify(&self, fd: impl AsFd, token: Token, flags: EventFlags) -> io::Result<()> {
+        Ok(epoll::modify(&self.0, fd, token.data(), flags)?)
+    }
+
+    /// Adds a descriptor that only ends a wait.
+    pub(super) fn add_stop(&self, fd: impl AsFd) -> io::Result<()> {
+        Ok(epoll::add(&self.0, fd, EventData::new_u64(STOP), EventFlags::IN)?)
+    }
+
+    pub(super) fn remove(&self, fd: impl AsFd) -> io::Result<()> {
+        Ok(epoll::delete(&self.0, fd)?)
+    }
+
+    /// Waits for `timeout`, or for ever, until something is ready.
+    pub(super) fn wait(&self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
+        events.clear();
+        events.reserve(EVENTS);
+        let timeout = timeout.unwrap_or(LONGEST).min(LONGEST).as_nanos();
+        let timeout =
+            Timespec { tv_sec: (timeout / 1_000_000_000) as i64, tv_nsec: (timeout % 1_000_000_000) as i64 };
+        match epoll::wait(&self.0, spare_capacity(events), Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Token {
+    fn data(self) -> EventData {
+        EventData::new_u64((self.plug as u64) << PLUG_SHIFT | self.key)
+    }
+
+    /// Whose event it is; `None` if it only ends the wait.
+    pub(super) fn of(event: &Event) -> Option<Self> {
+        let data = event.data.u64();
+        let token = Self { plug: (data >> PLUG_SHIFT) as usize, key: data & ((1 << PLUG_SHIFT) - 1) };
+        (data != STOP).then_some(token)
+    }
+}

@@ -1,0 +1,354 @@
+//! A stream port on the kernel's TCP.
+//!
+//! **Down.** The machine is granted [`connection::WINDOW`] bytes of each stream, and what it hands over waits here until
+//! the kernel takes it; then it is granted as much anew. The kernel takes no more than is on the way plus
+//! [`options::UNSENT`] bytes, so that nothing is decided upon long before it can leave, and
+//! [`Transmitted`](StreamItem::Transmitted), which is said when the kernel has taken bytes, is early by that at most.
+//!
+//! **Up.** No more is read than the machine has granted. What it does not want stays in the kernel, whose window closes.
+//!
+//! Events are edge-triggered and streams that can go on stand in a line, so that a turn costs what happens in it and
+//! not what there is.
+
+mod connection;
+mod options;
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::rc::Rc;
+
+use hopcast_core::plug::{Accept, TcpPlug};
+use hopcast_core::{Item, StreamId, StreamItem};
+use rustix::event::epoll::EventFlags;
+use socket2::Socket as Kernel;
+
+use self::connection::{Connection, Going};
+use self::options::Options;
+use super::Socket;
+use super::counters::Counters;
+use super::divert::{Divert, Take};
+use super::poller::{Poller, Token};
+
+/// The most streams at once; one beyond them is reset.
+const MOST_STREAMS: usize = 65_536;
+/// How many times a turn reads from streams, and how many connections it accepts.
+const READS_AT_ONCE: usize = 32;
+const ACCEPTS_AT_ONCE: usize = 64;
+/// The most bytes of one read.
+const PIECE: usize = 64 << 10;
+/// The tokens of listeners; those of streams follow.
+const LISTENERS: u64 = 16;
+
+/// The kernel's TCP.
+pub(super) struct Tcp {
+    poller: Rc<Poller>,
+    plug: usize,
+    options: Options,
+    listeners: Vec<Listener>,
+    /// By their tokens, of which none is given twice.
+    connections: HashMap<u64, Connection>,
+    tokens: HashMap<StreamId, u64>,
+    next_token: u64,
+    next_id: u64,
+    /// Those of which something may be read, and those to which something may be written.
+    to_read: VecDeque<u64>,
+    to_write: VecDeque<u64>,
+    up: VecDeque<(StreamId, StreamItem)>,
+    reads_left: usize,
+    scratch: Vec<u8>,
+    counters: Counters,
+    /// The rules that bring connections here, for as long as this is there.
+    _divert: Option<Divert>,
+}
+
+struct Listener {
+    socket: Kernel,
+    /// Whether connections were redirected to it, so that the kernel is to be asked whom they were for.
+    redirected: bool,
+    /// Whether connections may wait.
+    ready: bool,
+    /// Whether some wait for descriptors to become free.
+    starved: bool,
+}
+
+impl Tcp {
+    pub(super) fn open(poller: &Rc<Poller>, plug: usize, config: &TcpPlug) -> Result<Self, String> {
+        let redirects = matches!(config.accept, Some(Accept::FromHere { .. }));
+        let options = Options::new(config, redirects)?;
+        let mut listeners = Vec::new();
+        let mut listen = |address: SocketAddr, transparent: bool, redirected: bool| {
+            let socket = options.listen(address, transparent);
+            let socket = socket.map_err(|error| format!("cannot listen on {address}: {error}"))?;
+            let port = socket.local_addr().ok().and_then(|it| it.as_socket()).map_or(0, |it| it.port());
+            listeners.push(Listener { socket, redirected, ready: true, starved: false });
+            Ok::<u16, String>(port)
+        };
+        // Diverted connections come to a loopback address, where nobody else can reach the port.
+        let loopbacks = |to: &[hopcast_core::plug::Destination]| {
+            let v4: IpAddr = Ipv4Addr::LOCALHOST.into();
+            let v6: IpAddr = Ipv6Addr::LOCALHOST.into();
+            [v4, v6]
+                .map(|ip| to.iter().any(|to| to.network.is_ipv4() == ip.is_ipv4()).then_some((ip, 0).into()))
+        };
+        let mut take = Take::default();
+        match &config.accept {
+            None => {}
+            Some(Accept::At(address)) => {
+                listen(*address, false, false)?;
+            }
+            Some(Accept::FromHere { to }) => {
+                for address in loopbacks(to).into_iter().flatten() {
+                    take.redirect.push((listen(address, false, true)?, address.is_ipv4()));
+                }
+                take.to.clone_from(to);
+            }
+            Some(Accept::InTransit { to }) => {
+                for address in loopbacks(to).into_iter().flatten() {
+                    take.transit.push((listen(address, true, false)?, address.is_ipv4()));
+                }
+                take.to.clone_from(to);
+            }
+        }
+        take.answers = config.spoof || !take.transit.is_empty();
+        let divert = Divert::install(&take)?;
+        for (key, listener) in listeners.iter().enumerate() {
+            let token = Token { plug, key: key as u64 };
+            let added = poller.add(&listener.socket, token, EventFlags::IN | EventFlags::ET);
+            added.map_err(|error| error.to_string())?;
+        }
+        Ok(Self {
+            poller: Rc::clone(poller),
+            plug,
+            options,
+            listeners,
+            connections: HashMap::new(),
+            tokens: HashMap::new(),
+            next_token: LISTENERS,
+            next_id: 1,
+            to_read: VecDeque::new(),
+            to_write: VecDeque::new(),
+            up: VecDeque::new(),
+            reads_left: 0,
+            scratch: vec![0; PIECE],
+            counters: Counters::default(),
+            _divert: divert,
+        })
+    }
+
+    /// Accepts what waits. If there are no more descriptors, it waits on, until a stream has ended.
+    fn accept(&mut self) {
+        let mut allowed = ACCEPTS_AT_ONCE;
+        for place in 0..self.listeners.len() {
+            while self.listeners[place].ready && allowed > 0 {
+                allowed -= 1;
+                self.counters.syscalls += 1;
+                match self.listeners[place].socket.accept() {
+                    Ok((socket, remote)) => self.take_over(place, socket, remote.as_socket()),
+                    Err(error) if is_of_one_connection(&error) => self.counters.streams_refused += 1,
+                    Err(error) => {
+                        self.listeners[place].ready = false;
+                        self.listeners[place].starved = error.kind() != io::ErrorKind::WouldBlock;
+                    }
+                }
+            }
+        }
+    }
+
+    fn take_over(&mut self, place: usize, socket: Kernel, remote: Option<SocketAddr>) {
+        let local = if self.listeners[place].redirected {
+            let v4 = remote.is_some_and(|remote| remote.is_ipv4());
+            if v4 { socket.original_dst_v4() } else { socket.original_dst_v6() }
+        } else {
+            socket.local_addr()
+        };
+        let local = local.ok().and_then(|local| local.as_socket());
+        let (Some(local), Some(remote)) = (local, remote) else {
+            self.counters.streams_refused += 1;
+            return;
+        };
+        let usable = self.connections.len() < MOST_STREAMS && socket.set_nonblocking(true).is_ok();
+        let id = StreamId(self.next_id);
+        let connection = Connection::accepted(id, socket);
+        if !usable || !self.insert(connection) {
+            self.counters.streams_refused += 1;
+            return;
+        }
+        self.next_id += 2;
+        self.counters.streams_accepted += 1;
+        self.up.push_back((id, StreamItem::Open { local, remote }));
+        self.up.push_back((id, connection::first_grant()));
+    }
+
+    fn open_stream(&mut self, id: StreamId, local: SocketAddr, remote: SocketAddr) {
+        if self.tokens.contains_key(&id) {
+            self.counters.wrong_items += 1;
+            return;
+        }
+        let room = self.connections.len() < MOST_STREAMS;
+        let socket = if room { self.options.connect(local, remote).ok() } else { None };
+        if socket.is_some_and(|socket| self.insert(Connection::opened(id, socket))) {
+            self.counters.streams_opened += 1;
+        } else {
+            self.counters.streams_refused += 1;
+            self.up.push_back((id, StreamItem::Reset));
+        }
+    }
+
+    fn insert(&mut self, connection: Connection) -> bool {
+        let token = Token { plug: self.plug, key: self.next_token };
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        self.counters.syscalls += 1;
+        if self.poller.add(connection.as_fd(), token, flags).is_err() {
+            return false;
+        }
+        self.tokens.insert(connection.id, token.key);
+        self.connections.insert(token.key, connection);
+        self.next_token += 1;
+        true
+    }
+
+    /// Takes what the machine hands over for a stream.
+    fn give_stream(&mut self, id: StreamId, item: StreamItem) {
+        // Items for a stream that is over crossed its end on the way.
+        let Some(&token) = self.tokens.get(&id) else { return };
+        let Some(connection) = self.connections.get_mut(&token) else { return };
+        match item {
+            StreamItem::Data(bytes) => {
+                if !connection.write(bytes) {
+                    return self.fail(token, true);
+                }
+            }
+            StreamItem::Credit(credit) => connection.grant(credit),
+            StreamItem::Finish => connection.finish(),
+            StreamItem::Reset => return self.fail(token, false),
+            StreamItem::Open { .. } | StreamItem::Opened | StreamItem::Transmitted(_) => {
+                self.counters.wrong_items += 1;
+                return;
+            }
+        }
+        self.line_up(token);
+    }
+
+    /// Puts a stream into the lines in which it belongs.
+    fn line_up(&mut self, token: u64) {
+        let Some(connection) = self.connections.get_mut(&token) else { return };
+        if connection.joins_readers() {
+            self.to_read.push_back(token);
+        }
+        if connection.joins_writers() {
+            self.to_write.push_back(token);
+        }
+    }
+
+    /// Ends a stream with a reset, of which the machine hears unless it was its own.
+    fn fail(&mut self, token: u64, tell: bool) {
+        let Some(connection) = self.connections.get(&token) else { return };
+        connection.reset();
+        if tell {
+            self.counters.streams_failed += 1;
+            self.up.push_back((connection.id, StreamItem::Reset));
+        }
+        self.forget(token);
+    }
+
+    fn forget(&mut self, token: u64) {
+        if let Some(connection) = self.connections.remove(&token) {
+            self.tokens.remove(&connection.id);
+            for listener in &mut self.listeners {
+                listener.ready |= std::mem::take(&mut listener.starved);
+            }
+        }
+    }
+
+    /// Goes on with a stream after it has read or written.
+    fn after(&mut self, token: u64, going: Going) {
+        match going {
+            Going::On => self.line_up(token),
+            Going::Over => self.forget(token),
+            Going::Failed => self.fail(token, true),
+        }
+    }
+
+    fn read(&mut self) {
+        while self.up.is_empty()
+            && self.reads_left > 0
+            && let Some(token) = self.to_read.pop_front()
+        {
+            let Some(connection) = self.connections.get_mut(&token) else { continue };
+            self.reads_left -= 1;
+            let going = connection.read(&mut self.scratch, &mut self.up, &mut self.counters);
+            self.after(token, going);
+        }
+    }
+}
+
+impl Socket for Tcp {
+    fn ready(&mut self, key: u64, flags: EventFlags) {
+        if let Some(listener) = self.listeners.get_mut(key as usize) {
+            listener.ready = true;
+            return;
+        }
+        let Some(connection) = self.connections.get_mut(&key) else { return };
+        let going = connection.ready(flags, &mut self.up);
+        self.after(key, going);
+    }
+
+    fn begin_turn(&mut self) {
+        self.reads_left = READS_AT_ONCE;
+        if self.listeners.iter().any(|listener| listener.ready) {
+            self.accept();
+        }
+    }
+
+    fn next(&mut self) -> Option<Item> {
+        if self.up.is_empty() {
+            self.read();
+        }
+        self.up.pop_front().map(|(id, item)| Item::Stream(id, item))
+    }
+
+    fn give(&mut self, item: Item) {
+        match item {
+            Item::Stream(id, StreamItem::Open { local, remote }) => self.open_stream(id, local, remote),
+            Item::Stream(id, item) => self.give_stream(id, item),
+            _ => self.counters.wrong_items += 1,
+        }
+    }
+
+    fn flush(&mut self) {
+        while let Some(token) = self.to_write.pop_front() {
+            let Some(connection) = self.connections.get_mut(&token) else { continue };
+            let going = connection.flush(&mut self.up, &mut self.counters);
+            self.after(token, going);
+        }
+    }
+
+    fn has_more(&self) -> bool {
+        !self.up.is_empty() || !self.to_read.is_empty() || self.listeners.iter().any(|it| it.ready)
+    }
+
+    fn address(&self) -> Option<SocketAddr> {
+        self.listeners.first()?.socket.local_addr().ok()?.as_socket()
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+}
+
+/// Whether a connection failed before it was accepted, and the next may be fine (accept(2), *Error handling*).
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(
+        error.kind(),
+        Kind::ConnectionAborted
+            | Kind::ConnectionReset
+            | Kind::Interrupted
+            | Kind::PermissionDenied
+            | Kind::HostUnreachable
+            | Kind::NetworkUnreachable
+            | Kind::NetworkDown
+            | Kind::TimedOut
+    )
+}

@@ -1,0 +1,121 @@
+//! A packet port on a TUN device.
+
+use std::io;
+use std::rc::Rc;
+
+use hopcast_core::plug::TunPlug;
+use hopcast_core::{Buffer, Item};
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+use tun_rs::{DeviceBuilder, SyncDevice};
+
+use super::Socket;
+use super::command::ip;
+use super::counters::Counters;
+use super::drops::Drops;
+use super::poller::{Poller, Token};
+
+/// The most packets that are read in one turn.
+const AT_ONCE: usize = 64;
+/// The longest packet that IP has.
+const LONGEST: usize = 65_535;
+/// Linux' `IFNAMSIZ`, without the zero at its end.
+const NAME: usize = 15;
+
+/// A TUN device. It goes with us, and with it its addresses and routes.
+pub(super) struct Tun {
+    device: SyncDevice,
+    memory: Vec<u8>,
+    /// How many packets may still be read in this turn.
+    allowed: usize,
+    name: String,
+    /// Whether somebody has deleted it.
+    gone: bool,
+    drops: Drops,
+    counters: Counters,
+}
+
+impl Tun {
+    pub(super) fn open(poller: &Rc<Poller>, plug: usize, config: &TunPlug) -> Result<Self, String> {
+        let TunPlug { name, addresses, routes, mtu } = config;
+        if name.is_empty() || name.len() > NAME || name.contains(|c: char| c == '/' || c.is_whitespace()) {
+            return Err(format!("an interface's name has 1 to {NAME} bytes, without `/` and spaces"));
+        }
+        let failed = |error: io::Error| error.to_string();
+        // Without offload: what comes up is complete, as it would be on a wire.
+        let device = DeviceBuilder::new().name(name).enable(false).build_sync().map_err(failed)?;
+        device.set_nonblocking(true).map_err(failed)?;
+        ip(&format!("link set dev {name} mtu {mtu} up"))?;
+        for (address, prefix) in addresses {
+            let at_once = if address.is_ipv6() { "nodad" } else { "" };
+            ip(&format!("address replace {address}/{prefix} dev {name} {at_once}"))?;
+        }
+        for (network, prefix) in routes {
+            let version = if network.is_ipv6() { "-6" } else { "-4" };
+            ip(&format!("{version} route replace {network}/{prefix} dev {name}"))?;
+        }
+        poller.add(&device, Token { plug, key: 0 }, EventFlags::IN).map_err(failed)?;
+        Ok(Self {
+            device,
+            memory: vec![0; LONGEST],
+            allowed: 0,
+            name: name.clone(),
+            gone: false,
+            drops: Drops::of_interface(name),
+            counters: Counters::default(),
+        })
+    }
+}
+
+impl Socket for Tun {
+    fn ready(&mut self, _key: u64, _flags: EventFlags) {
+        self.allowed = AT_ONCE;
+    }
+
+    fn next(&mut self) -> Option<Item> {
+        self.allowed = self.allowed.checked_sub(1)?;
+        self.counters.syscalls += 1;
+        match self.device.recv(&mut self.memory) {
+            Ok(len) => {
+                self.counters.received += 1;
+                self.counters.received_bytes += len as u64;
+                Some(Item::Packet(Buffer::copy_from(&self.memory[..len])))
+            }
+            Err(error) => {
+                self.allowed = 0;
+                self.counters.receive_errors += u64::from(error.kind() != io::ErrorKind::WouldBlock);
+                // What the driver answers once the device is deleted.
+                self.gone = error.raw_os_error() == Some(Errno::BADFD.raw_os_error());
+                None
+            }
+        }
+    }
+
+    fn give(&mut self, item: Item) {
+        let Item::Packet(packet) = item else {
+            self.counters.wrong_items += 1;
+            return;
+        };
+        self.counters.syscalls += 1;
+        // The device takes a packet at once, or drops it and counts that itself.
+        match self.device.send(&packet) {
+            Ok(_) => {
+                self.counters.sent += 1;
+                self.counters.sent_bytes += packet.len() as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.counters.send_full += 1;
+                self.counters.send_dropped += 1;
+            }
+            Err(_) => self.counters.send_refused += 1,
+        }
+    }
+
+    fn gone(&self) -> Option<String> {
+        self.gone.then(|| format!("the TUN device `{}`", self.name))
+    }
+
+    fn counters(&self) -> Counters {
+        Counters { receive_dropped: self.drops.count(), ..self.counters }
+    }
+}

@@ -1,0 +1,60 @@
+//! The asking side: what `hopcast node status` does.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::Status;
+use crate::config::Config;
+
+/// A node answers at once or not at all.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// A status with as many peers and carriers as there may be is far below this.
+const LONGEST: u64 = 16 << 20;
+
+/// The status of the node that answers at `socket`, as it sent it and as it is.
+pub fn status(socket: &Path) -> Result<(String, Status), String> {
+    let failed = |error: std::io::Error| {
+        use std::io::ErrorKind;
+        let why = match error.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => "no node is running there".to_owned(),
+            ErrorKind::PermissionDenied => "only root and the node's own user may ask".to_owned(),
+            _ => error.to_string(),
+        };
+        format!("{}: {why}", socket.display())
+    };
+    let stream = UnixStream::connect(socket).map_err(failed)?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    let mut text = String::new();
+    stream.take(LONGEST).read_to_string(&mut text).map_err(failed)?;
+    let status = serde_json::from_str(&text);
+    let status = status.map_err(|error| format!("{}: this is no status: {error}", socket.display()))?;
+    Ok((text, status))
+}
+
+/// The socket of the node `name`, or of the only one that runs here.
+pub fn socket_of(name: Option<&str>) -> Result<PathBuf, String> {
+    if let Some(name) = name {
+        return Ok(Config::usual_socket(name));
+    }
+    let usual = Config::usual_socket("x");
+    let directory = usual.parent().unwrap_or(Path::new("/run/hopcast"));
+    let files = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    let name = |path: &PathBuf| -> Option<String> {
+        Some(path.file_name()?.to_str()?.strip_prefix("node-")?.strip_suffix(".sock")?.to_owned())
+    };
+    let mut sockets: Vec<_> = files.filter_map(|path| Some((name(&path)?, path))).collect();
+    // What a killed node has left behind is not there.
+    sockets.retain(|(_, path)| UnixStream::connect(path).is_ok());
+    sockets.sort();
+    match sockets.as_slice() {
+        [] => Err(format!("no node is running here (looked in {})", directory.display())),
+        [(_, path)] => Ok(path.clone()),
+        several => {
+            let names: Vec<_> = several.iter().map(|(name, _)| name.as_str()).collect();
+            Err(format!("several nodes are running here: say which one ({})", names.join(", ")))
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! A status, for a person.
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+
+use super::{CarrierStatus, PeerStatus, Status};
+
+/// The status as a few aligned lines.
+pub fn table(status: &Status) -> String {
+    let Status { node, listen, program, .. } = status;
+    let uptime = span(status.uptime_s);
+    let mut text = format!("{node} at {listen}, up {uptime}, hopcast {program}, not encrypted\n\n");
+    let head =
+        ["peer", "state", "for", "address", "rtt ms", "loss in", "loss out", "in Mbit/s", "out Mbit/s"];
+    text.push_str(&aligned(&head, 4, status.peers.iter().map(peer)));
+    text.push('\n');
+    let head = [
+        "carries",
+        "what",
+        "open",
+        "in",
+        "out",
+        "first",
+        "repair",
+        "ahead",
+        "recoded",
+        "rank",
+        "redundant",
+        "given up",
+    ];
+    text.push_str(&aligned(&head, 2, status.carriers.iter().map(carrier)));
+    let dropped: Vec<_> = status
+        .dropped
+        .iter()
+        .filter(|&(_, &count)| count > 0)
+        .map(|(cause, count)| format!("{count} {cause}"))
+        .collect();
+    if !dropped.is_empty() {
+        text.push_str(&format!("\ndropped: {}\n", dropped.join(", ")));
+    }
+    text
+}
+
+fn peer(peer: &PeerStatus) -> Vec<String> {
+    let share = |loss: Option<f64>| loss.map_or("-".to_owned(), |loss| format!("{:.1} %", loss * 100.0));
+    vec![
+        peer.name.clone(),
+        peer.state.clone(),
+        peer.since_s.map_or("-".to_owned(), span),
+        peer.address.clone().unwrap_or_else(|| "-".to_owned()),
+        peer.round_trip_ms.map_or("-".to_owned(), |millis| format!("{millis:.1}")),
+        share(peer.loss_in),
+        share(peer.loss_out),
+        format!("{:.2}", peer.rate_in_mbps),
+        format!("{:.2}", peer.rate_out_mbps),
+    ]
+}
+
+fn carrier(carrier: &CarrierStatus) -> Vec<String> {
+    let count = |name: &str| carrier.count(name).to_string();
+    let is_site = carrier.role == "site";
+    let (open, [into, out]) = match (is_site, carrier.carries.as_str()) {
+        (true, "tcp") => (
+            carrier.connections.to_string(),
+            ["connections_reached", "connections_taken"].map(|name| format!("{} conn", carrier.count(name))),
+        ),
+        (true, _) => ("-".to_owned(), ["units_received", "units_sent"].map(count)),
+        (false, _) => ("-".to_owned(), ["-".to_owned(), "-".to_owned()]),
+    };
+    vec![
+        if is_site { format!("to {}", carrier.name) } else { carrier.name.clone() },
+        match carrier.channel {
+            0 => carrier.carries.clone(),
+            channel => format!("{} ({channel})", carrier.carries),
+        },
+        open,
+        into,
+        out,
+        count("packets_first"),
+        count("packets_repair"),
+        count("packets_idle_repair"),
+        count("packets_recoded"),
+        carrier.mean_rank().map_or("-".to_owned(), |rank| format!("{rank:.1}")),
+        count("received_redundant"),
+        count("batches_given_up"),
+    ]
+}
+
+/// The first columns to the left, the others to the right.
+fn aligned(head: &[&str], left: usize, rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(head.iter().copied());
+    rows.for_each(|row| {
+        table.add_row(row);
+    });
+    for (place, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if place >= left {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// `42 s`, `3 min`, `5 h`, `2 d`.
+fn span(seconds: f64) -> String {
+    let (unit, name) = match seconds {
+        s if s < 120.0 => (1.0, "s"),
+        s if s < 7200.0 => (60.0, "min"),
+        s if s < 172_800.0 => (3600.0, "h"),
+        _ => (86_400.0, "d"),
+    };
+    format!("{:.0} {name}", (seconds / unit).floor())
+}

@@ -1,0 +1,41 @@
+//! What tests need of the machine that they run on, said aloud where it is missing.
+
+use std::io::Write;
+use std::path::Path;
+
+/// Something that not every machine has.
+#[derive(Clone, Copy, Debug)]
+pub enum Need<'a> {
+    /// To be root, with the rights that a root has over networks.
+    Root,
+    /// The TUN and TAP driver.
+    Tun,
+    /// A program on the path.
+    Program(&'a str),
+}
+
+impl Need<'_> {
+    /// Why it is missing, if it is.
+    fn missing(self) -> Option<String> {
+        match self {
+            Self::Root => (!rustix::process::geteuid().is_root()).then(|| "not root".to_owned()),
+            Self::Tun => (!Path::new("/dev/net/tun").exists()).then(|| "no /dev/net/tun".to_owned()),
+            Self::Program(name) => {
+                let path = std::env::var_os("PATH").unwrap_or_default();
+                let found = std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
+                (!found).then(|| format!("no program `{name}`"))
+            }
+        }
+    }
+}
+
+/// Whether all of `needs` is there. If not, a line on standard error says that the test was skipped, and for want of what.
+pub fn require(needs: &[Need<'_>]) -> bool {
+    let missing: Vec<String> = needs.iter().filter_map(|need| need.missing()).collect();
+    if !missing.is_empty() {
+        let test = std::thread::current().name().unwrap_or("a test").to_owned();
+        // Past what tests print, which is only shown where they fail.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: {}", missing.join(", "));
+    }
+    missing.is_empty()
+}

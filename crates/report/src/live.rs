@@ -1,0 +1,117 @@
+//! What there is to be said of live runs: how the machine kept up, and who is ahead of the coded transports.
+
+use hopcast_twin::results::{Document, Live, Summary};
+
+use crate::figure::figure;
+use crate::grid::whose;
+use crate::number::{number, percent};
+use crate::study::{Study, value};
+
+/// A rival that is no further ahead than this is level: 2 %.
+const LEVEL: f64 = 1.02;
+/// Names of rivals' cases that are spelt out.
+const NAMED: usize = 6;
+/// Figures beside ours that are farther from them than this want a reason.
+const FAR: f64 = 0.10;
+
+/// Of live runs: how the machine kept up, and what was left out because it did not; nothing of runs in virtual time.
+pub(crate) fn machine(document: &Document) -> Vec<String> {
+    let lives: Vec<&Live> = document.runs.iter().filter_map(|run| run.live.as_ref()).collect();
+    let Some(worst) = lives.iter().map(|live| live.lateness_us[1]).max_by(f64::total_cmp) else {
+        return Vec::new();
+    };
+    let (frames, late) =
+        lives.iter().fold((0, 0), |(frames, late), live| (frames + live.frames, late + live.late_frames));
+    let mut notes = vec![format!(
+        "live, on this machine's kernel: in the worst run 99 % of frames came at most {} ms late; {} % of all more than 1 ms",
+        number(worst / 1e3),
+        percent(late as f64 / (frames as f64).max(1.0) * 100.0),
+    )];
+    let invalid: Vec<&str> = lives.iter().filter_map(|live| live.invalid.as_deref()).collect();
+    if let Some(first) = invalid.first() {
+        let (count, all) = (invalid.len(), lives.len());
+        notes.push(format!("{count} of {all} runs are invalid and left out of the means: {first}"));
+    }
+    let programs = document.runs.iter().filter_map(|run| run.live.as_ref()).flat_map(|live| &live.programs);
+    notes.extend(programs.take(NAMED).map(|(name, outcome)| format!("{name}: {outcome}")));
+    notes
+}
+
+/// Where something else has a higher goodput than every coded transport in the same case, by more than 2 %.
+pub(crate) fn rivals_ahead(study: &Study<'_>) -> Option<String> {
+    let mut ahead = Vec::new();
+    let mut compared = 0;
+    for group in 0..study.groups.len() {
+        for (case, rows) in study.group_members(group) {
+            let rows: Vec<&Summary> = rows.map(|row| row.summary).collect();
+            let best = |coded: bool| {
+                let of = rows.iter().filter(|row| row.coded == coded);
+                let goodputs =
+                    of.filter_map(|row| Some((figure(row, "goodput_mbps")?.mean, row.protocol.as_str())));
+                goodputs.max_by(|a, b| a.0.total_cmp(&b.0))
+            };
+            let (Some((ours, _)), Some((theirs, rival))) = (best(true), best(false)) else { continue };
+            compared += 1;
+            if theirs > ours * LEVEL {
+                let at = study.case_label(&study.cases[case]);
+                let by = percent((theirs / ours - 1.0) * 100.0);
+                ahead.push(format!(
+                    "{rival}{} by {by} %",
+                    if at.is_empty() { at } else { format!(" at {at}") }
+                ));
+            }
+        }
+    }
+    let more = ahead.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(", and in {more} more cases") } else { String::new() };
+    match (compared, ahead.len()) {
+        (0, _) => None,
+        (_, 0) => Some(
+            "Nothing else has a goodput more than 2 % above that of the best coded transport.".to_owned(),
+        ),
+        (_, shown) => {
+            let named = ahead[..shown.min(NAMED)].join(", ");
+            Some(format!("Ahead of every coded transport in goodput: {named}{more}."))
+        }
+    }
+}
+
+/// Why the figures of some transports differ from those beside them, as far as the scenario says; and which differ for no
+/// stated reason.
+pub(crate) fn reasons(study: &Study<'_>) -> Vec<String> {
+    let document = study.document;
+    if document.beside.is_none() {
+        return document.notes.iter().map(|(name, note)| format!("{name}: {note}")).collect();
+    }
+    let (whose, _) = whose(document);
+    let mut reasons: Vec<String> = Vec::new();
+    let mut unexplained = Vec::new();
+    for row in &document.summary {
+        let (Some(ours), Some(&theirs)) = (figure(row, "goodput_mbps"), row.published.get("goodput_mbps"))
+        else {
+            continue;
+        };
+        // Below this both carry nothing.
+        if ours.mean.max(theirs) < 1.0 || (ours.mean / theirs - 1.0).abs() <= FAR {
+            continue;
+        }
+        match document.notes.get(&row.protocol) {
+            Some(note) => {
+                let reason = format!("{} differs from {whose}: {note}", row.protocol);
+                if !reasons.contains(&reason) {
+                    reasons.push(reason);
+                }
+            }
+            None => {
+                let case: Vec<String> =
+                    study.varying.iter().map(|path| value(&row.parameters, path)).collect();
+                unexplained.push(format!("{} ({} times)", case.join(" "), number(ours.mean / theirs)));
+            }
+        }
+    }
+    if !unexplained.is_empty() {
+        reasons
+            .push(format!("more than 10 % from {whose}, and no reason is known: {}", unexplained.join(", ")));
+    }
+    reasons
+}
