@@ -1,14 +1,17 @@
 //! What the doctor finds, and how somebody who is not root comes to a lab.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use common::{Running, installed, ms, networks_can_be_set_up};
+use common::{Running, ms, networks_can_be_set_up, skipped};
 use hopcast_link::Direction;
 use hopcast_live::doctor::{Health, examine, table};
 use hopcast_live::privileges::{Capable, become_capable};
+use hopcast_node::testing::{Need, require};
 
 #[test]
 fn the_doctor_finds_what_is_there_and_says_what_to_do_about_the_rest() {
@@ -23,7 +26,7 @@ fn the_doctor_finds_what_is_there_and_says_what_to_do_about_the_rest() {
         of("rights").ok == Health::Yes && of("/dev/net/tun").ok == Health::Yes
     );
     for program in ["ip", "iperf3", "tshark"] {
-        assert_eq!(of(program).ok == Health::Yes, installed(&[program]));
+        assert_eq!(of(program).ok == Health::Yes, require(&[Need::Program(program)]));
     }
     assert!(of("timers").detail.contains("late"), "{:?}", of("timers"));
     assert!(table(&findings).lines().count() >= findings.len());
@@ -31,7 +34,7 @@ fn the_doctor_finds_what_is_there_and_says_what_to_do_about_the_rest() {
 
 /// Runs the test below as nobody, with a /dev/net/tun of `mode`, and gives what it said.
 fn as_nobody(mode: &str) -> Option<String> {
-    if !networks_can_be_set_up() || !installed(&["setpriv", "unshare", "mknod"]) {
+    if !networks_can_be_set_up() || !require(&["unshare", "mknod"].map(Need::Program)) {
         return None;
     }
     // Where this program stands, nobody may not be allowed to look.
@@ -50,7 +53,7 @@ fn as_nobody(mode: &str) -> Option<String> {
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     if said.contains("cannot mount") || said.contains("mknod:") {
-        eprintln!("SKIPPED: no /dev/net/tun of its own: {said}");
+        skipped(&format!("no /dev/net/tun of its own: {said}"));
         return None;
     }
     Some(said)
@@ -60,7 +63,7 @@ fn as_nobody(mode: &str) -> Option<String> {
 fn somebody_who_is_not_root_gets_a_lab_in_a_user_namespace() {
     let Some(said) = as_nobody("666") else { return };
     if said.contains("no user namespace") {
-        eprintln!("SKIPPED: {said}");
+        skipped(&said);
         return;
     }
     assert!(said.contains("as root of its own: 10 arrived"), "{said}");

@@ -1,8 +1,10 @@
 //! Links in real time: what becomes of real frames is what their models say, however busy the machine is.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
-use common::{Running, at, ms, networks_can_be_set_up, one_way, pause, whole_run};
+use common::{Running, at, ms, networks_can_be_set_up, one_way, pause, skipped, whole_run};
 use hopcast_core::{Duration, Fraction, Instant, Rate, Seed};
 use hopcast_link::{
     Change, Counters, Direction, Jitter, Loss, Mac, Medium, MediumConfig, Queue, QueueLimit, Station,
@@ -19,7 +21,7 @@ fn disturbed(report: &EmulatorReport) -> bool {
     let truth = &report.truth;
     let disturbed = truth.unseen + truth.socket_full > 0;
     if disturbed {
-        eprintln!("SKIPPED: arrivals are not counted: the machine was too busy ({truth:?})");
+        skipped(&format!("arrivals are not counted: the machine was too busy ({truth:?})"));
     }
     disturbed
 }
@@ -210,7 +212,7 @@ fn changes_happen_at_their_time() {
     let arrivals = net.send(500, 100, ms(5));
     let report = net.finish();
     if report.truth.gap > ms(100) || disturbed(&report) {
-        eprintln!("SKIPPED: changes: the machine stood still for {}", report.truth.gap);
+        skipped(&format!("changes: the machine stood still for {}", report.truth.gap));
         return;
     }
     // A frame may be taken a little later than it was sent, never before.

@@ -1,5 +1,7 @@
 //! Captures of live links.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::collections::BTreeMap;

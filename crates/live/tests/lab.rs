@@ -1,5 +1,7 @@
 //! Networks on the kernel: what is set up works as the twin's does, and goes away again.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -230,8 +232,10 @@ fn an_owner_to_be_killed() {
     let lab = Lab::set_up(&chain(1), &id).unwrap();
     let mut command = lab.command(0, "sleep");
     command.arg("1000");
-    let program = lab.start(command).unwrap();
+    let mut program = lab.start(command).unwrap();
     println!("lab {id} program {}", program.id());
     // Until the test kills it; and if that is gone, not for ever.
     pause(ms(60_000));
+    drop(lab);
+    program.wait().unwrap();
 }

@@ -91,13 +91,21 @@ fn ffmpeg() -> Outputs {
 fn recorded() -> Vec<(Program, Socket, Outputs)> {
     let both = |client: &str, server: &str| outputs(client, server);
     vec![
-        (Program::Iperf3(load(1200)), TCP, both(fixture!("iperf3-tcp-client.json"), fixture!("iperf3-tcp-server.json"))),
+        (
+            Program::Iperf3(load(1200)),
+            TCP,
+            both(fixture!("iperf3-tcp-client.json"), fixture!("iperf3-tcp-server.json")),
+        ),
         (
             Program::Iperf3(load(1200)),
             Socket::Udp,
             both(fixture!("iperf3-udp-client.json"), fixture!("iperf3-udp-server.json")),
         ),
-        (Program::Iperf2(load(1200)), TCP, both(fixture!("iperf2-tcp-client.txt"), fixture!("iperf2-tcp-server.txt"))),
+        (
+            Program::Iperf2(load(1200)),
+            TCP,
+            both(fixture!("iperf2-tcp-client.txt"), fixture!("iperf2-tcp-server.txt")),
+        ),
         (
             Program::Iperf2(load(1200)),
             Socket::Udp,
@@ -119,7 +127,11 @@ fn recorded() -> Vec<(Program, Socket, Outputs)> {
         (
             Program::Copy(copy()),
             TCP,
-            Outputs { more: vec![("copied", "1000 true 100.5".to_owned())], started_wall: 100.0, ..both("", "") },
+            Outputs {
+                more: vec![("copied", "1000 true 100.5".to_owned())],
+                started_wall: 100.0,
+                ..both("", "")
+            },
         ),
     ]
 }
@@ -190,7 +202,8 @@ fn each_reply_to_a_ping_is_a_round_trip() {
 #[test]
 fn pings_without_an_answer_are_lost() {
     let outputs = outputs(fixture!("ping-lost-client.txt"), "");
-    let figures = parse(&Program::Ping(ping()), &task(Socket::Icmp), &outputs).unwrap().figures(task(TCP).window);
+    let figures =
+        parse(&Program::Ping(ping()), &task(Socket::Icmp), &outputs).unwrap().figures(task(TCP).window);
     assert_eq!((figures.sent_units, figures.delivered_units, figures.round_trip_ms), (10, 0, None));
 }
 
@@ -249,7 +262,9 @@ fn the_series_has_the_bytes_of_each_step() {
 fn what_a_flow_says_is_what_its_program_is_told() {
     let told = |program: &Program, socket| {
         let commands = commands(program, &task(socket));
-        let line = |line: &hopcast_live::programs::CommandLine| format!("{} {}", line.program, line.arguments.join(" "));
+        let line = |line: &hopcast_live::programs::CommandLine| {
+            format!("{} {}", line.program, line.arguments.join(" "))
+        };
         (commands.server.as_ref().map(line).unwrap_or_default(), line(&commands.client))
     };
     let (server, client) = told(&Program::Iperf3(Load { parallel: 2, ..reverse(1200) }), TCP);

@@ -79,7 +79,8 @@ fn run(flows: &str, dir: &Path) -> (Ended, Arc<Scenario>) {
     let text = format!(
         "duration: 2500ms\nmeasure: {{ from: 500ms, to: 2s, interval: 100ms }}\ntopology: {{ chain: {{ hops: 1, link: {{ rate: 1 Gbit/s }} }} }}\n{flows}"
     );
-    let plan = load_text(&dir.join("test.yaml"), &text, &Overrides::default()).unwrap_or_else(|error| panic!("{error}"));
+    let plan = load_text(&dir.join("test.yaml"), &text, &Overrides::default())
+        .unwrap_or_else(|error| panic!("{error}"));
     let scenario = Arc::clone(&plan.cases[0].scenario);
     let mut pair = Pair::new();
     let mut programs = Programs::new(Arc::clone(&scenario), dir, |flow| ends(&scenario, flow)).unwrap();
@@ -297,8 +298,13 @@ fn a_server_that_ends_at_once_is_said_to() {
     let mut pair = Pair::new();
     // Nobody has this address.
     let to: IpAddr = "192.0.2.9".parse().unwrap();
-    let mut programs =
-        Programs::new(Arc::clone(&scenario), dir.path(), |_| Ends { from: to, to, connect: to, port: 10_000 }).unwrap();
+    let mut programs = Programs::new(Arc::clone(&scenario), dir.path(), |_| Ends {
+        from: to,
+        to,
+        connect: to,
+        port: 10_000,
+    })
+    .unwrap();
     let clock = Clock::starting_now();
     while !programs.is_done() {
         programs.step(clock.now(), &mut pair);

@@ -4,8 +4,11 @@
 
 mod common;
 
-use common::{Bench, address, figure};
+use std::net::UdpSocket;
+
+use common::{Bench, Namespace, address, figure};
 use hopcast_core::plug::Plug;
+use hopcast_node::testing::{Need, require};
 
 /// Sends rows of equal and of mixed sizes, and back; nothing is lost, changed or out of order.
 fn datagrams_go_both_ways(host: &str) {
@@ -128,4 +131,41 @@ fn what_is_not_read_in_time_is_counted() {
         one.run(Some(bench.clock.now()), &bench.stop).unwrap();
     }
     assert!(dropped());
+}
+
+#[test]
+fn what_the_kernel_has_no_room_for_waits_and_the_oldest_is_dropped_and_counted() {
+    if !require(&[Need::Root, Need::Program("ip"), Need::Program("tc")]) {
+        return;
+    }
+    let [one, other] = ["full", "wide"].map(Namespace::new);
+    one.join("o0", &["10.1.0.1/24"], &other, "w0", &["10.1.0.2/24"]);
+    // Far less than is sent below, and more room in the queue than the socket has.
+    one.sh("tc qdisc add dev o0 root tbf rate 8mbit burst 10kb limit 100mb");
+    let far = address("10.1.0.2:9");
+    let receiver = other.run(|| UdpSocket::bind(far).unwrap());
+    receiver.set_nonblocking(true).unwrap();
+    rustix::net::sockopt::set_socket_recv_buffer_size_force(&receiver, 16 << 20).unwrap();
+    one.run(|| {
+        let bench = Bench::new();
+        let (mut runtime, traffic) = bench.played(&[Plug::Udp(address("10.1.0.1:0"))]);
+        let from = runtime.address(0).unwrap();
+        const ALL: u64 = 8000;
+        for number in 0..ALL {
+            traffic.borrow_mut().send(from, far, &[&number.to_be_bytes()[..], &[0; 1192]].concat());
+        }
+        bench.until(0, &mut [&mut runtime], || false);
+        runtime.run(Some(bench.clock.now()), &bench.stop).unwrap();
+        let [full, dropped] = ["socket_send_full", "socket_send_dropped"].map(|name| figure(&runtime, name));
+        assert!(full > 0 && dropped > 0, "{full} times full, {dropped} dropped");
+        // The road is clear: what waited leaves, and what came last is among it.
+        one.sh("tc qdisc del dev o0 root");
+        let last = || {
+            let mut datagram = [0; 2000];
+            while receiver.recv(&mut datagram).is_ok() {}
+            datagram.starts_with(&(ALL - 1).to_be_bytes())
+        };
+        assert!(bench.until(10, &mut [&mut runtime], last));
+        assert_eq!(figure(&runtime, "socket_sent") + figure(&runtime, "socket_send_dropped"), ALL);
+    });
 }

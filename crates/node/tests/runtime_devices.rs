@@ -10,9 +10,9 @@ use std::sync::mpsc::channel;
 use std::thread;
 
 use common::{Bench, Namespace, Played, address, figure};
-use hopcast_coded::Tunnel;
+use hopcast_coded::{Tunnel, franc};
 use hopcast_core::plug::{FramesPlug, Plug, TunPlug};
-use hopcast_core::{Assembly, Buffer, Duration, Frame, Item, Port};
+use hopcast_core::{Assembly, Buffer, Duration, Frame, Item, Machine, Port, Seed};
 use hopcast_node::Clock;
 use hopcast_node::runtime::{Runtime, Stop};
 use hopcast_node::testing::{Need, require};
@@ -32,25 +32,33 @@ fn tun(name: &str, ends: [&str; 2]) -> Plug {
     })
 }
 
-#[test]
-fn pings_and_connections_pass_a_tunnel_of_two_hosts() {
+/// Whether there is no such device any more. A program that another test starts has our descriptors for the moment until
+/// it begins.
+fn is_gone(namespace: &Namespace, name: &str) -> bool {
+    (0..100).any(|_| !namespace.sh("ip link").contains(name))
+}
+
+/// Packets that two hosts route into a TUN device pass whatever `make` puts below it, on each of the two.
+fn packets_pass(name: &str, make: fn(usize) -> (Box<dyn Machine>, Plug)) {
     if !require(&[Need::Program("ping"), NEEDS[0], NEEDS[1], NEEDS[2]]) {
         return;
     }
-    let [left, right] = ["left", "right"].map(Namespace::new);
-    left.join("l0", &["10.1.0.1/24"], &right, "r0", &["10.1.0.2/24"]);
+    let [left, right] = ["left", "right"].map(|side| Namespace::new(&format!("{name}-{side}")));
+    left.join("e0", &["10.1.0.1/24"], &right, "e0", &["10.1.0.2/24"]);
+    left.sh("ip link set e0 address 02:00:00:00:00:01");
+    right.sh("ip link set e0 address 02:00:00:00:00:02");
     let stop = Stop::new().unwrap();
     let (opened, is_open) = channel();
-    let sides = [(&left, ["10.9.0.1", "fd09::1"], 1, 2), (&right, ["10.9.0.2", "fd09::2"], 2, 1)];
-    let running = sides.map(|(namespace, ends, own, far)| {
+    let sides = [(&left, ["10.9.0.1", "fd09::1"], 0), (&right, ["10.9.0.2", "fd09::2"], 1)];
+    let running = sides.map(|(namespace, ends, side)| {
         let (stop, opened) = (stop.clone(), opened.clone());
         namespace.spawn(move || {
-            let [own, far] = [own, far].map(|end| address(&format!("10.1.0.{end}:7000")));
+            let (machine, plug) = make(side);
             let mut stack = Assembly::new();
-            let tunnel = stack.add(Box::new(Tunnel::new(own, far, 1400)));
-            stack.expose((tunnel, Port::Below(0)), Port::Below(0));
-            stack.expose((tunnel, Port::Above(0)), Port::Below(1));
-            let plugs = [Plug::Udp(own), tun("hop0", ends)];
+            let machine = stack.add(machine);
+            stack.expose((machine, Port::Below(0)), Port::Below(0));
+            stack.expose((machine, Port::Above(0)), Port::Below(1));
+            let plugs = [plug, tun("hop0", ends)];
             let mut runtime = Runtime::open(Box::new(stack), &plugs, Clock::starting_now()).unwrap();
             opened.send(()).unwrap();
             runtime.run(None, &stop).unwrap();
@@ -75,8 +83,29 @@ fn pings_and_connections_pass_a_tunnel_of_two_hosts() {
     assert_eq!(serving.join().unwrap(), 2_000_000);
     stop.pull();
     running.into_iter().for_each(|running| running.join().unwrap());
-    assert!(!left.sh("ip link").contains("hop0"), "the device is gone");
+    assert!(is_gone(&left, "hop0"));
     assert!(!left.sh("ip route").contains("hop0"), "and its routes are");
+}
+
+#[test]
+fn packets_pass_a_tunnel_between_two_hosts() {
+    packets_pass("tunnel", |side| {
+        let ends = ["10.1.0.1:7000", "10.1.0.2:7000"].map(address);
+        let tunnel = Tunnel::new(ends[side], ends[1 - side], 1400);
+        (Box::new(tunnel), Plug::Udp(ends[side]))
+    });
+}
+
+#[test]
+fn packets_pass_coded_frames_between_two_interfaces() {
+    packets_pass("franc", |side| {
+        let ends = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
+        let random = Seed::new(1, 0).stream(&["edge"], side as u64);
+        let edge = franc::edge(franc::Config::default(), ends[side], ends[1 - side], random);
+        let interface = "e0".to_owned();
+        let plug = FramesPlug { interface, ether_type: franc::ETHER_TYPE, promiscuous: true };
+        (edge.unwrap(), Plug::Frames(plug))
+    });
 }
 
 fn frames(interface: &str, promiscuous: bool) -> Plug {
@@ -171,7 +200,7 @@ fn a_device_that_cannot_be_had_is_one_line() {
             assert!(why.starts_with(expected) && why.lines().count() == 1, "{why}");
         }
     });
-    assert!(!namespace.sh("ip link").contains("hop1"), "what was opened halfway is gone");
+    assert!(is_gone(&namespace, "hop1"), "what was opened halfway is closed");
 }
 
 #[test]

@@ -4,11 +4,11 @@
 
 mod common;
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 
-use common::Namespace;
+use common::{Bench, Namespace};
 use hopcast_coded::proxy::Splice;
 use hopcast_core::plug::{Accept, Destination, Plug, TcpPlug};
 use hopcast_node::Clock;
@@ -155,6 +155,27 @@ fn in_transit(name: &str, spoof: bool, seen_as: [&str; 2]) {
     stop.pull();
     running.join().unwrap();
     assert_eq!(state(&row.gateway), before, "rules and routes are gone");
+}
+
+#[test]
+fn who_writes_to_the_port_that_others_are_diverted_to_is_turned_away() {
+    if !require(&NEEDS) {
+        return;
+    }
+    let namespace = Namespace::new("direct");
+    for accept in [Accept::FromHere { to: everywhere() }, Accept::InTransit { to: everywhere() }] {
+        namespace.run(|| {
+            let bench = Bench::new();
+            let (mut runtime, traffic) =
+                bench.played(&[Plug::Tcp(TcpPlug { accept: Some(accept), ..TcpPlug::default() })]);
+            let mut client = TcpStream::connect(runtime.address(0).unwrap()).unwrap();
+            client.set_nonblocking(true).unwrap();
+            let mut closed =
+                || !matches!(client.read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock);
+            assert!(bench.until(10, &mut [&mut runtime], &mut closed));
+            assert!(traffic.borrow().arrived.is_empty());
+        });
+    }
 }
 
 #[test]

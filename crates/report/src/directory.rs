@@ -51,7 +51,7 @@ pub fn write_run_directory(
     for plot in &pictures.plots {
         write(dir, &format!("plots/{}.svg", plot.file_stem), plot.standalone().as_bytes())?;
     }
-    write(dir, "report.html", html::page(document, &pictures, &manifest).as_bytes())?;
+    write(dir, "report.html", html::page(document, &pictures, &manifest, Some(dir)).as_bytes())?;
     write(dir, "manifest.json", &json(&manifest)?)
 }
 

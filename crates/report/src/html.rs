@@ -1,6 +1,7 @@
 //! `report.html`: one file that opens without a network.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use hopcast_twin::results::Document;
 use serde_json::Value;
@@ -17,6 +18,7 @@ use crate::study::{Study, distinct};
 
 mod cases;
 mod counters;
+mod frames;
 mod provenance;
 mod sheet;
 
@@ -25,11 +27,11 @@ mod sheet;
 /// All that comes from users' files is escaped; the page asks for nothing from elsewhere and holds no date or host
 /// name but what `manifest` has.
 pub fn render(document: &Document, topology: &Topology, manifest: &Value) -> String {
-    page(document, &pictures(document, topology), manifest)
+    page(document, &pictures(document, topology), manifest, None)
 }
 
-/// The page around pictures that are already drawn.
-pub(crate) fn page(document: &Document, pictures: &Pictures, manifest: &Value) -> String {
+/// The page around pictures that are already drawn; what the run directory has of frames of a video goes into it.
+pub(crate) fn page(document: &Document, pictures: &Pictures, manifest: &Value, dir: Option<&Path>) -> String {
     let study = Study::new(document);
     let title = if document.scenario.is_empty() { "hopcast run" } else { &document.scenario };
     fill(include_str!("html/report.html"), |name| {
@@ -61,6 +63,7 @@ pub(crate) fn page(document: &Document, pictures: &Pictures, manifest: &Value) -
             section(pictures, Section::Throughput, "goodput", heading)
         }
         "table" => table(&study),
+        "frames" => frames::frames(&study, dir),
         "latency" => section(pictures, Section::Latency, "latency", "Latency"),
         "series" => section(pictures, Section::Series, "series", "Over time"),
         "network" => section(pictures, Section::Network, "network", "The network"),

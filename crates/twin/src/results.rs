@@ -77,9 +77,25 @@ pub struct Live {
     pub emulator_cpu_s: f64,
     /// Seconds of processor time that each node's machines took.
     pub node_cpu_s: BTreeMap<String, f64>,
+    /// Frames of videos that real programs streamed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pictures: Vec<Frame>,
     /// What real programs had to say: the outcome of each, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub programs: BTreeMap<String, String>,
+}
+
+/// A frame of a video as it was sent and as it arrived: pictures in the run directory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Frame {
+    /// Of which flow.
+    pub flow: String,
+    /// The frame's number, which the picture bears.
+    pub number: u64,
+    /// The picture of what was sent: a path below the run directory.
+    pub sent: String,
+    /// The picture of what arrived; none if nothing did.
+    pub received: Option<String>,
 }
 
 /// What one flow achieved in the measurement window.

@@ -52,7 +52,7 @@ pub struct Emulator {
 
 impl Emulator {
     /// Sets `links` in motion, between the interfaces that `lab` has for them. Frames that were sent before are
-    /// forgotten. Before the clock has reached its zero frames are taken, but nothing arrives.
+    /// forgotten. Until the clock has reached its zero, time stands still for them: frames are taken, and are under way.
     ///
     /// # Errors
     /// One line that says what could not be done.

@@ -18,7 +18,8 @@ use super::measured::{Interval, Measured, Samples};
 /// Of time stamps in MPEG transport streams, a second (ISO 13818-1).
 const CLOCK: u64 = 90_000;
 /// Read a stream as it comes: a frame is over with its last byte, and not with the first of the next.
-const AT_ONCE: &str = "-copyts -fflags +noparse+nofillin -flags low_delay -probesize 5000 -analyzeduration 0 -f mpegts";
+const AT_ONCE: &str =
+    "-copyts -fflags +noparse+nofillin -flags low_delay -probesize 5000 -analyzeduration 0 -f mpegts";
 /// Nothing asked, nothing counted, what matters said.
 const QUIET: &str = "-nostdin -hide_banner -loglevel info -nostats";
 /// A frame's own time stamp and sum, then the machine's time in microseconds.
@@ -249,7 +250,8 @@ fn sums(frames: &[Shown], number: impl Fn(u64) -> u64) -> impl Iterator<Item = (
 
 /// When each frame was shown: the two lines of a frame have one place.
 fn arrivals(frames: &[Shown], number: impl Fn(u64) -> u64) -> BTreeMap<u64, f64> {
-    let walls: BTreeMap<u64, f64> = frames.iter().filter_map(|frame| Some((frame.place, frame.wall?))).collect();
+    let walls: BTreeMap<u64, f64> =
+        frames.iter().filter_map(|frame| Some((frame.place, frame.wall?))).collect();
     let stamped = frames.iter().filter_map(|frame| Some((number(frame.stamp?), *walls.get(&frame.place)?)));
     stamped.collect()
 }

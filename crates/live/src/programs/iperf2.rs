@@ -55,7 +55,11 @@ pub(super) fn parse(load: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<M
     }
     let run = |lines: &[Line]| -> Vec<Interval> {
         let times = |line: &Line| (outputs.started + line.from, outputs.started + line.to);
-        lines.iter().map(|line| (times(line), line.bytes)).map(|((from, to), bytes)| Interval { from, to, bytes }).collect()
+        lines
+            .iter()
+            .map(|line| (times(line), line.bytes))
+            .map(|((from, to), bytes)| Interval { from, to, bytes })
+            .collect()
     };
     let mut measured = Measured { received: run(&received), sent: run(&sent), ..Measured::default() };
     if task.is_udp() {

@@ -169,7 +169,9 @@ impl Job {
     /// The state after this one, if it is time for it.
     fn next(&mut self, now: Instant, open_only: bool, spawner: &mut dyn Spawner) -> Option<State> {
         match self.state {
-            State::Waiting if self.servers.is_empty() => (now >= self.start && !open_only).then_some(State::Open),
+            State::Waiting if self.servers.is_empty() => {
+                (now >= self.start && !open_only).then_some(State::Open)
+            }
             State::Waiting => (now + HEAD_START >= self.start).then_some(State::Opening(0, now)),
             State::Opening(open, since) => self.open(now, open, since, spawner),
             State::Open if open_only || now < self.start => None,
@@ -200,7 +202,13 @@ impl Job {
         Some(State::Closing(now))
     }
 
-    fn open(&mut self, now: Instant, open: usize, since: Instant, spawner: &mut dyn Spawner) -> Option<State> {
+    fn open(
+        &mut self,
+        now: Instant,
+        open: usize,
+        since: Instant,
+        spawner: &mut dyn Spawner,
+    ) -> Option<State> {
         let Some(server) = self.servers.get_mut(open) else { return Some(State::Open) };
         if server.started.is_none()
             && let Err(error) = server.start(now, spawner)
@@ -258,7 +266,9 @@ impl Job {
 
     /// What the client and the last server wrote: their standard output and error.
     pub(super) fn written(&self) -> [String; 4] {
-        let of = |process: Option<&Process>, ending| process.map_or_else(String::new, |process| read(&process.output, ending));
+        let of = |process: Option<&Process>, ending| {
+            process.map_or_else(String::new, |process| read(&process.output, ending))
+        };
         let server = self.servers.last();
         [of(Some(&self.client), "out"), of(Some(&self.client), "err"), of(server, "out"), of(server, "err")]
     }

@@ -42,7 +42,8 @@ pub(super) fn congestion(flow: &Flow) -> Option<&'static str> {
 /// nuttcp cannot be told a congestion control, so its node is.
 fn with_congestion(command: CommandLine, congestion: Option<&str>) -> CommandLine {
     let Some(congestion) = congestion else { return command };
-    let script = format!("echo {congestion} > /proc/sys/net/ipv4/tcp_congestion_control && exec \"$0\" \"$@\"");
+    let script =
+        format!("echo {congestion} > /proc/sys/net/ipv4/tcp_congestion_control && exec \"$0\" \"$@\"");
     let words = ["-c".to_owned(), script, command.program.clone()];
     let arguments = words.into_iter().chain(command.arguments).collect();
     CommandLine { program: "sh".to_owned(), arguments, ..command }

@@ -40,7 +40,15 @@ fn picture(path: &Path, number: u64, fps: u32, width: u32) -> Result<Option<Vec<
     let (from, to) = (at(number as f64 - 0.5), at(number as f64 + 0.5));
     let filter = format!("select='between(t,{from:.6},{to:.6})',scale={width}:-2");
     let mut command = Command::new("ffmpeg");
-    command.args(["-nostdin", "-hide_banner", "-loglevel", "error", "-copyts", "-fflags", "+noparse+nofillin"]);
+    command.args([
+        "-nostdin",
+        "-hide_banner",
+        "-loglevel",
+        "error",
+        "-copyts",
+        "-fflags",
+        "+noparse+nofillin",
+    ]);
     command.args(["-f", "mpegts", "-i"]).arg(path).args(["-map", "0:v", "-vf", &filter]);
     command.args(["-fps_mode", "passthrough", "-frames:v", "1", "-c:v", "png", "-f", "image2pipe", "-"]);
     let done = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {

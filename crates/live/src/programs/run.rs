@@ -214,8 +214,10 @@ impl Programs {
 
     fn exec(&self, exec: &Exec) -> Job {
         let Exec { name, at, command, start, stop, stop_with, .. } = exec;
-        let (program, arguments) = command.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
-        let line = CommandLine { stop_with: *stop_with, ..CommandLine::new(program, arguments.iter().cloned()) };
+        let (program, arguments) =
+            command.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
+        let line =
+            CommandLine { stop_with: *stop_with, ..CommandLine::new(program, arguments.iter().cloned()) };
         let client = Process::new(line, *at, &self.scenario.nodes[*at].name, self.dir.join(name));
         let end = Instant::ZERO + self.scenario.duration;
         Job::new(*start, stop.unwrap_or(end).min(end), Vec::new(), client)
@@ -233,7 +235,9 @@ impl Programs {
                 let (sent, received) = (ffmpeg::sent(&task), ffmpeg::received(&task));
                 (ffmpeg::inspect(&task), Some(Recording { sent, received, fps: picture.fps }))
             }
-            Program::Iperf3(_) | Program::Iperf2(_) | Program::Nuttcp(_) | Program::Ping(_) => (Vec::new(), None),
+            Program::Iperf3(_) | Program::Iperf2(_) | Program::Nuttcp(_) | Program::Ping(_) => {
+                (Vec::new(), None)
+            }
         };
         let (started, ended) = end.span;
         let started_wall = end.started_wall;
@@ -261,9 +265,14 @@ fn span(scenario: &Scenario, number: FlowId) -> Option<(Instant, Instant)> {
     let span = scenario.flows[number].app.span();
     let end = Instant::ZERO + scenario.duration;
     let at = |wanted: &Action, after: Instant| {
-        scenario.events.iter().find(|event| event.at >= after && event.action == *wanted).map(|event| event.at)
+        scenario
+            .events
+            .iter()
+            .find(|event| event.at >= after && event.action == *wanted)
+            .map(|event| event.at)
     };
-    let start = earliest(span.start, at(&Action::Start(number), Instant::ZERO)).filter(|start| *start < end)?;
+    let start =
+        earliest(span.start, at(&Action::Start(number), Instant::ZERO)).filter(|start| *start < end)?;
     let stop = earliest(span.stop, at(&Action::Stop(number), start)).unwrap_or(end).min(end);
     (start < stop).then_some((start, stop))
 }
@@ -294,5 +303,11 @@ fn exec_outcome(exec: &Exec, job: &Job, now: Instant) -> ExecOutcome {
         let expected = exec.expect.filter(|_| wrong)?;
         Some(format!("exec `{}`: expected exit status {expected}, but {}", exec.name, end.words))
     });
-    ExecOutcome { name: exec.name.clone(), exit: end.exit, signal: end.signal, was_told: end.was_told, failure }
+    ExecOutcome {
+        name: exec.name.clone(),
+        exit: end.exit,
+        signal: end.signal,
+        was_told: end.was_told,
+        failure,
+    }
 }

@@ -17,7 +17,12 @@ pub trait Spawner {
     ///
     /// # Errors
     /// One line: why it cannot be started.
-    fn spawn(&mut self, node: usize, command: &CommandLine, output: &Path) -> Result<Box<dyn Running>, String>;
+    fn spawn(
+        &mut self,
+        node: usize,
+        command: &CommandLine,
+        output: &Path,
+    ) -> Result<Box<dyn Running>, String>;
 }
 
 /// A program that was started.
@@ -137,7 +142,8 @@ fn has_socket(table: &str, port: u16, state: Option<&str>) -> bool {
 mod tests {
     use super::*;
 
-    const TABLE: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+    const TABLE: &str =
+        "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:2710 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1
    1: 0100007F:2711 0100007F:9999 01 00000000:00000000 00:00000000 00000000     0        0 2
 ";

@@ -1,24 +1,35 @@
 //! The real programs of a run.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time;
 
 use hopcast_core::Instant;
 use hopcast_twin::collect::{Gathered, ProgramFound};
+use hopcast_twin::results::Frame;
 use hopcast_twin::scenario::model::{FlowId, Scenario};
 use hopcast_twin::world::Site;
 
 use crate::lab::Lab;
-use crate::programs::{ChildProcess, CommandLine, Ends, FlowOutcome, Programs, Running, Spawner};
+use crate::programs::{
+    ChildProcess, CommandLine, Ends, FlowOutcome, FramePair, Programs, Recording, Running, Spawner, pictures,
+};
 
 /// A server that does not listen after so long never will.
 const PATIENCE: time::Duration = time::Duration::from_secs(10);
 /// How often to look whether servers listen.
 const LOOK: time::Duration = time::Duration::from_millis(20);
 
+/// Which frames of a video are shown: so far through the measurement window.
+const FRAMES: [f64; 3] = [0.2, 0.5, 0.8];
+/// How wide they are shown, in pixels.
+const WIDTH: u32 = 320;
+
 pub(super) struct Workloads {
     programs: Programs,
+    /// Where they write.
+    dir: PathBuf,
 }
 
 /// Programs are started in the namespaces of a lab.
@@ -39,7 +50,7 @@ impl Workloads {
         let ends =
             (0..scenario.flows.len()).map(|flow| ends(scenario, flow)).collect::<Result<Vec<_>, _>>()?;
         let programs = Programs::new(scenario.clone(), dir, |flow| ends[flow])?;
-        Ok(Self { programs })
+        Ok(Self { programs, dir: dir.to_owned() })
     }
 
     /// Starts the servers, and waits until they listen.
@@ -76,7 +87,8 @@ impl Workloads {
 
     /// What they have measured, and what became of them.
     pub(super) fn finish(self, scenario: &Scenario, gathered: &mut Gathered) -> Result<(), String> {
-        let ended = self.programs.finish();
+        let Self { programs, dir } = self;
+        let ended = programs.finish();
         let step = scenario.measure.interval;
         let steps = (scenario.duration.as_nanos() / step.as_nanos().max(1)) as usize;
         let outcomes = &mut gathered.live.programs;
@@ -86,7 +98,18 @@ impl Workloads {
             if let Some(note) = note {
                 outcomes.insert(name.clone(), note);
             }
-            drop(recording);
+            if let Some(recording) = recording {
+                let from = scenario.flows[flow].app.span().start.unwrap_or_default();
+                let (from, to) = (scenario.measure.from.since(from), scenario.measure.to.since(from));
+                let times = FRAMES.map(|share| {
+                    from.as_secs_f64() + (to.as_secs_f64() - from.as_secs_f64()) * share
+                });
+                match frames(&recording, &times, name, &dir) {
+                    Ok(frames) => gathered.live.pictures.extend(frames),
+                    Err(error) => drop(outcomes.insert(format!("{name}, its frames"), error)),
+                }
+                recording.remove();
+            }
             gathered.programs.push(ProgramFound {
                 flow,
                 figures: measured.figures((scenario.measure.from, scenario.measure.to)),
@@ -108,6 +131,24 @@ impl Workloads {
         }
         Ok(())
     }
+}
+
+/// Writes some frames of a video into the run's own folder in the run directory; names them by their path in that.
+fn frames(recording: &Recording, times: &[f64], flow: &str, dir: &Path) -> Result<Vec<Frame>, String> {
+    let folder = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let write = |number: u64, what: &str, png: &[u8]| {
+        let name = format!("{flow}-{number}-{what}.png");
+        let path = dir.join(&name);
+        fs::write(&path, png).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok::<_, String>(format!("{folder}/{name}"))
+    };
+    let mut frames = Vec::new();
+    for FramePair { number, sent, received } in pictures(recording, times, WIDTH)? {
+        let sent = write(number, "sent", &sent)?;
+        let received = received.map(|png| write(number, "received", &png)).transpose()?;
+        frames.push(Frame { flow: flow.to_owned(), number, sent, received });
+    }
+    Ok(frames)
 }
 
 /// Where the programs of a flow find each other.

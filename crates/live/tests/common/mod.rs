@@ -1,7 +1,8 @@
 //! What the tests on the kernel share: networks, and datagrams that know when they were sent.
 
-#![allow(dead_code)] // each test needs some of it
+#![allow(dead_code, clippy::unwrap_used)] // each test needs some of it
 
+use std::io::Write;
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,31 +13,19 @@ use hopcast_link::{Config, Direction, Link, PointToPoint};
 use hopcast_live::emulator::{Emulator, EmulatorReport, Options, Readings};
 use hopcast_live::lab::Lab;
 use hopcast_live::layout::{Layout, LinkChange, Scheduled};
-use hopcast_live::privileges::{Capable, become_capable};
 use hopcast_node::Clock;
+use hopcast_node::testing::{Need, require};
 use rustix::event::{PollFd, PollFlags, poll};
 
 /// Whether networks can be set up here; says loudly if not.
 pub(crate) fn networks_can_be_set_up() -> bool {
-    match become_capable() {
-        Ok(Capable::Already) => return true,
-        Ok(Capable::Through(_)) => eprintln!("SKIPPED: live networks: not root"),
-        Err(error) => eprintln!("SKIPPED: live networks: {error}"),
-    }
-    false
+    require(&[Need::Root, Need::Tun, Need::Program("ip"), Need::Program("setpriv")])
 }
 
-/// Whether these programs are installed; says loudly if not.
-pub(crate) fn installed(programs: &[&str]) -> bool {
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    let is = |program: &&&str| std::env::split_paths(&paths).any(|path| path.join(program).is_file());
-    match programs.iter().find(|program| !is(program)) {
-        Some(program) => {
-            eprintln!("SKIPPED: no `{program}`");
-            false
-        }
-        None => true,
-    }
+/// Says loudly what is not tested, and why.
+pub(crate) fn skipped(what: &str) {
+    // Past what tests print, which is only shown where they fail.
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {what}");
 }
 
 pub(crate) fn ms(millis: u64) -> Duration {

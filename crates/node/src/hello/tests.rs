@@ -159,14 +159,14 @@ fn one_that_moves_is_followed_and_one_that_is_heard_cannot_be_displaced() {
     // Another one with its name, who even answers.
     let mut rival = end("harbour", "island", 9, Some(2), 33);
     for _ in 0..40 {
-        let now = pair.now;
+        let (now, at) = (pair.now, rival.at);
         rival.peer.wake(now, &mut rival.myself);
         let mut said = std::mem::take(&mut rival.myself.hellos);
         // It answers what it is answered.
         for _ in 0..2 {
             for (_, bytes) in std::mem::take(&mut said) {
-                let answers = pair.ends[1].hear(now, rival.at, &bytes);
-                for (_, answer) in answers.into_iter().filter(|(to, _)| *to == rival.at) {
+                let answers = pair.ends[1].hear(now, at, &bytes);
+                for (_, answer) in answers.into_iter().filter(|(to, _)| *to == at) {
                     said.extend(rival.hear(now, address(2), &answer));
                 }
             }

@@ -21,8 +21,11 @@ use super::poller::{Poller, Token};
 const RECEIVE_BUFFER: usize = 4 << 20;
 /// What the kernel may hold of ours: some bursts. What is more waits here, where it can be counted.
 const SEND_BUFFER: usize = 1 << 20;
-/// What may wait here for room in the kernel, in bytes.
+/// What may wait here for room in the kernel, in bytes, where a row counts for some more.
 const WAITING: usize = 1 << 20;
+const ROW: usize = 256;
+/// How many emptied rows are kept.
+const SPARE: usize = 32;
 /// What is sent at once, in bytes, even if more is to come in the same turn.
 const BURST: usize = 128 << 10;
 /// Among how many of the rows that wait one is looked for that a datagram may join.
@@ -145,9 +148,11 @@ impl Udp {
 
     fn drop_first(&mut self) {
         if let Some(mut row) = self.waiting.pop_front() {
-            self.waiting_bytes -= row.contents.len();
+            self.waiting_bytes -= ROW + row.contents.len();
             row.contents.clear();
-            self.spare.push(row.contents);
+            if self.spare.len() < SPARE {
+                self.spare.push(row.contents);
+            }
         }
     }
 
@@ -170,6 +175,7 @@ impl Udp {
         let row = match last.filter(|row| !row.full && (1..=row.segment).contains(&payload.len())) {
             Some(row) => row,
             None => {
+                self.waiting_bytes += ROW;
                 self.waiting.push_back(Row {
                     remote: *remote,
                     source,

@@ -1,6 +1,6 @@
 //! A stream port on the kernel's TCP.
 //!
-//! **Down.** The machine is granted [`connection::WINDOW`] bytes of each stream, and what it hands over waits here until
+//! **Down.** The machine is granted 256 KiB of each stream, and what it hands over waits here until
 //! the kernel takes it; then it is granted as much anew. The kernel takes no more than is on the way plus
 //! [`options::UNSENT`] bytes, so that nothing is decided upon long before it can leave, and
 //! [`Transmitted`](StreamItem::Transmitted), which is said when the kernel has taken bytes, is early by that at most.
@@ -11,11 +11,12 @@
 //! not what there is.
 
 mod connection;
+mod listener;
 mod options;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use hopcast_core::plug::{Accept, TcpPlug};
@@ -24,10 +25,11 @@ use rustix::event::epoll::EventFlags;
 use socket2::Socket as Kernel;
 
 use self::connection::{Connection, Going};
+use self::listener::Listener;
 use self::options::Options;
 use super::Socket;
 use super::counters::Counters;
-use super::divert::{Divert, Take};
+use super::divert::Divert;
 use super::poller::{Poller, Token};
 
 /// The most streams at once; one beyond them is reset.
@@ -62,55 +64,11 @@ pub(super) struct Tcp {
     _divert: Option<Divert>,
 }
 
-struct Listener {
-    socket: Kernel,
-    /// Whether connections were redirected to it, so that the kernel is to be asked whom they were for.
-    redirected: bool,
-    /// Whether connections may wait.
-    ready: bool,
-    /// Whether some wait for descriptors to become free.
-    starved: bool,
-}
-
 impl Tcp {
     pub(super) fn open(poller: &Rc<Poller>, plug: usize, config: &TcpPlug) -> Result<Self, String> {
         let redirects = matches!(config.accept, Some(Accept::FromHere { .. }));
         let options = Options::new(config, redirects)?;
-        let mut listeners = Vec::new();
-        let mut listen = |address: SocketAddr, transparent: bool, redirected: bool| {
-            let socket = options.listen(address, transparent);
-            let socket = socket.map_err(|error| format!("cannot listen on {address}: {error}"))?;
-            let port = socket.local_addr().ok().and_then(|it| it.as_socket()).map_or(0, |it| it.port());
-            listeners.push(Listener { socket, redirected, ready: true, starved: false });
-            Ok::<u16, String>(port)
-        };
-        // Diverted connections come to a loopback address, where nobody else can reach the port.
-        let loopbacks = |to: &[hopcast_core::plug::Destination]| {
-            let v4: IpAddr = Ipv4Addr::LOCALHOST.into();
-            let v6: IpAddr = Ipv6Addr::LOCALHOST.into();
-            [v4, v6]
-                .map(|ip| to.iter().any(|to| to.network.is_ipv4() == ip.is_ipv4()).then_some((ip, 0).into()))
-        };
-        let mut take = Take::default();
-        match &config.accept {
-            None => {}
-            Some(Accept::At(address)) => {
-                listen(*address, false, false)?;
-            }
-            Some(Accept::FromHere { to }) => {
-                for address in loopbacks(to).into_iter().flatten() {
-                    take.redirect.push((listen(address, false, true)?, address.is_ipv4()));
-                }
-                take.to.clone_from(to);
-            }
-            Some(Accept::InTransit { to }) => {
-                for address in loopbacks(to).into_iter().flatten() {
-                    take.transit.push((listen(address, true, false)?, address.is_ipv4()));
-                }
-                take.to.clone_from(to);
-            }
-        }
-        take.answers = config.spoof || !take.transit.is_empty();
+        let (listeners, take) = listener::listen(&options, config)?;
         let divert = Divert::install(&take)?;
         for (key, listener) in listeners.iter().enumerate() {
             let token = Token { plug, key: key as u64 };
@@ -156,13 +114,7 @@ impl Tcp {
     }
 
     fn take_over(&mut self, place: usize, socket: Kernel, remote: Option<SocketAddr>) {
-        let local = if self.listeners[place].redirected {
-            let v4 = remote.is_some_and(|remote| remote.is_ipv4());
-            if v4 { socket.original_dst_v4() } else { socket.original_dst_v6() }
-        } else {
-            socket.local_addr()
-        };
-        let local = local.ok().and_then(|local| local.as_socket());
+        let local = self.listeners[place].local_of(&socket);
         let (Some(local), Some(remote)) = (local, remote) else {
             self.counters.streams_refused += 1;
             return;
@@ -329,7 +281,7 @@ impl Socket for Tcp {
     }
 
     fn address(&self) -> Option<SocketAddr> {
-        self.listeners.first()?.socket.local_addr().ok()?.as_socket()
+        self.listeners.first().map(|listener| listener.address)
     }
 
     fn counters(&self) -> Counters {
