@@ -30,7 +30,14 @@ fn main() -> Result<(), String> {
     let only = std::env::args().skip_while(|argument| argument != "--only").nth(1).unwrap_or_default();
     let threads = std::env::args().skip_while(|argument| argument != "--threads").nth(1);
     let threads = threads.and_then(|number| number.parse().ok());
-    println!("one link, 1,250 bytes a frame");
+    for nodes in [HOPS + 1, 100].into_iter().filter(|_| only.is_empty()) {
+        let begun = Wall::now();
+        let (lab, _) = lab(nodes - 1, Direction::default())?;
+        let (up, begun) = (begun.elapsed(), Wall::now());
+        drop(lab);
+        println!("{nodes} nodes in a row: set up in {up:.0?}, removed in {:.0?}", begun.elapsed());
+    }
+    println!("\none link, 1,250 bytes a frame");
     println!(
         "{:>12} {:>12} {:>10} {:>9} {:>9} {:>9} {:>9} {:>8} {:>8} {:>12}",
         "offered/s",

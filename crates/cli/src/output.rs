@@ -90,6 +90,13 @@ impl RunDirectory {
             // What is not empty stays; then it is not ours alone.
             let _ = self.drop_captures();
             let _ = fs::remove_dir(self.path.join("captures"));
+            // Made by a run in both worlds, and by programs of live runs.
+            let _ = fs::remove_dir_all(self.path.join("virtual"));
+            for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
+                if entry.file_name().to_string_lossy().starts_with("case-") {
+                    let _ = fs::remove_dir_all(entry.path());
+                }
+            }
             let journal = self.journal();
             if fs::metadata(&journal).is_ok_and(|file| file.len() == 0) {
                 let _ = fs::remove_file(journal);

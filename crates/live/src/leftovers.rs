@@ -66,7 +66,9 @@ pub fn clean() -> Result<Vec<String>, String> {
 }
 
 fn still_there(made: &Made) -> Option<Namespace> {
-    let namespace = Namespace::open(&made.name).ok()?;
+    // Whatever stands there: nothing is ours but what we would have named so.
+    let ours = made.name.starts_with("hopcast-") && !made.name.contains('/');
+    let namespace = ours.then(|| Namespace::open(&made.name).ok()).flatten()?;
     // Somebody else's, who came to the same name later, stays.
     made.inode.is_none_or(|inode| namespace.identity() == Some(inode)).then_some(namespace)
 }

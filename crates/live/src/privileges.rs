@@ -105,6 +105,6 @@ pub(crate) fn administers_network() -> bool {
 
 /// Whether `ip netns` and labs may leave in /run what they leave there.
 fn writes_run() -> bool {
-    fs::create_dir_all("/run/hopcast").is_ok()
+    fs::create_dir_all("/run/hopcast-labs").is_ok()
         && rustix::fs::access("/run", rustix::fs::Access::WRITE_OK).is_ok()
 }

@@ -14,7 +14,7 @@ use hopcast_node::Clock;
 use hopcast_twin::collect::{Gathered, ObservedLink};
 use hopcast_twin::results::{Live, Run};
 use hopcast_twin::scenario::model::Scenario;
-use hopcast_twin::{Job, Monitor, Stage, end_of};
+use hopcast_twin::{Identities, Job, Monitor, Stage, end_of};
 
 use self::conductor::Conductor;
 use self::workloads::Workloads;
@@ -28,6 +28,9 @@ const DRAIN: Duration = Duration::from_secs(2);
 
 /// From the moment in which all nodes have loaded to the start of the run: they open their sockets in it.
 const LEAD: Duration = Duration::from_secs(1);
+/// So much more for each flow at each node.
+const LEAD_OF_SITE: Duration = Duration::from_millis(20);
+const LONGEST_LEAD: Duration = Duration::from_secs(60);
 /// So much more for programs that are to listen by then.
 const LEAD_OF_PROGRAMS: Duration = Duration::from_secs(2);
 
@@ -40,6 +43,11 @@ const LEAST_STEP: Duration = Duration::from_millis(1);
 /// Programs that are told to end have so long for it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The share of frames that may be dropped at sockets without the run being about the machine.
+const HOST_DROPS: f64 = 0.001;
+/// A node that is woken so late has been without a processor for longer than any network would hold its packets back.
+const STANDSTILL: Duration = Duration::from_millis(100);
+
 /// The kernel of this machine.
 pub struct Kernel {
     /// The command that runs a node of the scenario, but for which node, case and repeat it is.
@@ -50,15 +58,56 @@ pub struct Kernel {
 
 impl Stage for Kernel {
     fn run(&self, job: &Job<'_>, monitor: &Monitor) -> Result<Option<Run>, String> {
+        let ran = match self.conduct(job, monitor) {
+            // What was asked to end may end in any way.
+            _ if monitor.is_cancelled() => Ok(None),
+            Err(Trouble::Busy(why)) => Ok(Some(invalid(job, why))),
+            Err(Trouble::Error(why)) => Err(why),
+            Ok(run) => Ok(run),
+        };
+        if let (Ok(None) | Err(_), Some(path)) = (&ran, &job.capture) {
+            // One that is cut short passes for none.
+            let _ = std::fs::remove_file(path);
+        }
+        ran
+    }
+}
+
+/// Why there is no run.
+enum Trouble {
+    /// The machine could not keep up.
+    Busy(String),
+    /// Something that would not be otherwise another time.
+    Error(String),
+}
+
+impl From<String> for Trouble {
+    fn from(error: String) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// A run that has found nothing, because the machine could not keep up.
+fn invalid(job: &Job<'_>, why: String) -> Run {
+    let live = Live { invalid: Some(why), ..Live::default() };
+    let links = job.case.scenario.links.iter().map(|_| ObservedLink::default()).collect();
+    Gathered { links, live, ..Gathered::default() }.collect(job.case, job.repeat, job.bounds)
+}
+
+impl Kernel {
+    fn conduct(&self, job: &Job<'_>, monitor: &Monitor) -> Result<Option<Run>, Trouble> {
         let scenario = &job.case.scenario;
         let mut layout = network::layout(scenario, job.repeat);
         let mut lab = Lab::set_up(&layout, &Lab::fresh_id())?;
         let mut conductor = Conductor::start(&lab, scenario, |name| self.node_of(name, job))?;
         let kept = self.output.join(format!("case-{:03}-repeat-{:03}", job.place, job.repeat));
         let mut workloads = Workloads::new(scenario, &kept)?;
-        let Some(()) = conductor.all_loaded(monitor)? else { return Ok(None) };
+        let identity = Identities::new("").case(job.case).to_string();
+        let Some(()) = conductor.all_loaded(&identity, monitor)? else { return Ok(None) };
 
-        let lead = if workloads.is_done() { LEAD } else { LEAD + LEAD_OF_PROGRAMS };
+        let of_programs = if workloads.is_done() { Duration::ZERO } else { LEAD_OF_PROGRAMS };
+        let sites = (scenario.nodes.len() * scenario.flows.len()) as u64;
+        let lead = LEAD + of_programs + (LEAD_OF_SITE * sites).min(LONGEST_LEAD);
         let clock = Clock::starting_in(lead);
         let links = std::mem::take(&mut layout.links);
         let changes = std::mem::take(&mut layout.changes);
@@ -69,9 +118,8 @@ impl Stage for Kernel {
         // They may listen on devices of the nodes.
         workloads.prepare(&lab)?;
         if clock.now() > Instant::ZERO {
-            return Err(format!(
-                "nodes and programs took more than {lead} to begin: the machine is too busy"
-            ));
+            let why = format!("the machine was too busy: nodes and programs took more than {lead} to begin");
+            return Err(Trouble::Busy(why));
         }
         let mut run =
             Running { lab: &lab, conductor: &mut conductor, workloads: &mut workloads, clock, monitor };
@@ -83,12 +131,10 @@ impl Stage for Kernel {
         let report = emulator.finish(&lab)?;
         report.capture.clone().map_err(|error| format!("the capture is not complete: {error}"))?;
         let mut gathered = gather(nodes, report)?;
-        workloads.finish(scenario, &mut gathered)?;
+        workloads.finish(scenario, &mut gathered);
         Ok(Some(gathered.collect(job.case, job.repeat, job.bounds)))
     }
-}
 
-impl Kernel {
     /// The command that runs the node of this name.
     fn node_of(&self, name: &str, job: &Job<'_>) -> Vec<OsString> {
         let (case, repeat) = (job.place.to_string(), job.repeat.to_string());
@@ -136,7 +182,10 @@ impl Running<'_> {
             self.monitor.advance(now.min(end).since(reported));
             reported = now.min(end);
             self.conductor.look_after()?;
-            self.workloads.step(now, self.lab);
+            // Before zero the clock stands still.
+            if now > Instant::ZERO {
+                self.workloads.step(now, self.lab);
+            }
             let programs_over = self.workloads.is_done() || now >= end + PATIENCE;
             if now >= end + DRAIN && programs_over {
                 return Ok(true);
@@ -150,13 +199,24 @@ impl Running<'_> {
 
 fn gather(nodes: Vec<(String, NodeReport)>, emulator: EmulatorReport) -> Result<Gathered, String> {
     let mut live = live(&emulator);
-    let mut sites = Vec::new();
+    let (mut sites, mut latest_wake) = (Vec::new(), Duration::ZERO);
     for (name, node) in nodes {
         if let Some(error) = node.failed {
             return Err(format!("node `{name}`: {error}"));
         }
         sites.extend(node.sites);
         live.node_cpu_s.insert(name, node.cpu_s);
+        let figure = |name: &str| node.sockets.get(name).copied().unwrap_or(0);
+        live.host_drops += figure("socket_send_dropped");
+        latest_wake = latest_wake.max(Duration::from_nanos(figure("latest_wake_ns")));
+    }
+    // What is lost between programs and links is the machine's doing, as much as what is late.
+    if live.invalid.is_none() && live.host_drops as f64 > live.frames as f64 * HOST_DROPS {
+        let drops = live.host_drops;
+        live.invalid = Some(format!("the machine was too busy: {drops} datagrams were dropped at sockets"));
+    }
+    if live.invalid.is_none() && latest_wake > STANDSTILL {
+        live.invalid = Some(format!("the machine was too busy: a node was woken {latest_wake} late"));
     }
     let link = |directions: Vec<crate::emulator::DirectionReport>| ObservedLink {
         window: directions.iter().map(|d| ((d.from, d.to), d.closed - d.opened)).collect(),

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  conductor                         node
-//!      │        <- loaded              │   its part of the scenario is built
+//!      │        <- loaded IDENTITY     │   its part of this case is built
 //!      │  zero N ->                    │   the clock's zero, in nanoseconds of the monotonic clock
 //!      │        <- ready               │   sockets and devices are open
 //!      │  (end of input) ->            │   the run is over, or its conductor is gone
@@ -17,7 +17,9 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
+use std::time::SystemTime;
 
+use hopcast_core::Duration;
 use hopcast_core::plug::Plug;
 use hopcast_node::Clock;
 use hopcast_node::runtime::{Runtime, Stop};
@@ -26,6 +28,9 @@ use hopcast_twin::scenario::model::{NodeId, Scenario};
 use hopcast_twin::world::{Site, SiteReport};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
+
+/// Hosts that are started by hand begin together at a full one.
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// What a node says of itself at the end.
 #[derive(Default, Serialize, Deserialize)]
@@ -40,18 +45,19 @@ pub struct NodeReport {
     pub failed: Option<String>,
 }
 
-/// Runs a node's part of repeat number `repeat` of a scenario, as its conductor says.
+/// Runs a node's part of repeat number `repeat` of a scenario, as its conductor says. By `identity` the conductor knows
+/// that it is the same case.
 ///
 /// # Errors
 /// What could not be built or opened, or the conductor's line that makes no sense; one line, which the conductor is told too.
 pub fn conducted(
-    scenario: &Scenario,
+    (scenario, identity): (&Scenario, &str),
     node: NodeId,
     repeat: u64,
     input: impl BufRead,
     mut output: impl Write,
 ) -> Result<(), String> {
-    let result = converse(scenario, node, repeat, input, &mut output);
+    let result = converse((scenario, identity), node, repeat, input, &mut output);
     if let Err(error) = &result {
         // It may be gone.
         let _ = say(&mut output, &format!("failed {error}"));
@@ -60,7 +66,7 @@ pub fn conducted(
 }
 
 fn converse(
-    scenario: &Scenario,
+    (scenario, identity): (&Scenario, &str),
     node: NodeId,
     repeat: u64,
     input: impl BufRead,
@@ -69,7 +75,7 @@ fn converse(
     let mut lines = input.lines();
     let mut line = || lines.next().and_then(Result::ok);
     let flows = flows_at(scenario, node, repeat)?;
-    say(output, "loaded")?;
+    say(output, &format!("loaded {identity}"))?;
     // The run was given up before it began.
     let Some(zero) = line() else { return Ok(()) };
     let zero = zero.strip_prefix("zero ").and_then(|zero| zero.parse().ok());
@@ -82,14 +88,18 @@ fn converse(
     say(output, &format!("report {report}"))
 }
 
-/// Runs a node's part of a scenario on this host, from now until the run's end or until `stop` is pulled; says what it
-/// counted, as text. This host must have the node's addresses.
+/// Runs a node's part of a scenario on this host, from the next full minute by its clock until the run's end or until
+/// `stop` is pulled; says what it counted, as text. This host must have the node's addresses, and its clock the time of the
+/// others': what would arrive before it was sent is not believed.
 ///
 /// # Errors
 /// What could not be built or opened, in one line.
 pub fn alone(scenario: &Scenario, node: NodeId, repeat: u64, stop: &Stop) -> Result<String, String> {
     let flows = flows_at(scenario, node, repeat)?;
-    let clock = Clock::starting_now();
+    #[allow(clippy::disallowed_methods)] // hosts have nothing else in common
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let into_minute = u64::try_from(now.as_nanos() % MINUTE.as_nanos() as u128).unwrap_or(0);
+    let clock = Clock::starting_in(MINUTE.saturating_sub(Duration::from_nanos(into_minute)));
     let work = Work::begin(scenario, node, repeat, &flows, clock)?;
     while !stop.is_pulled() && clock.now() < end_of(scenario) {
         #[allow(clippy::disallowed_methods)] // real time is what passes here

@@ -193,7 +193,7 @@ fn what_cannot_be_set_up_leaves_nothing() {
         "{error}"
     );
     assert_eq!(namespaces(&id), Vec::<String>::new());
-    assert!(!Path::new(&format!("/run/hopcast/{id}.json")).exists());
+    assert!(!Path::new(&format!("/run/hopcast-labs/{id}.json")).exists());
 }
 
 #[test]

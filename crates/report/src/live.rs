@@ -32,6 +32,13 @@ pub(crate) fn machine(document: &Document) -> Vec<String> {
         let (count, all) = (invalid.len(), lives.len());
         notes.push(format!("{count} of {all} runs are invalid and left out of the means: {first}"));
     }
+    let links: f64 = lives.iter().map(|live| live.emulator_cpu_s).sum();
+    let nodes: f64 = lives.iter().flat_map(|live| live.node_cpu_s.values()).sum();
+    notes.push(format!(
+        "processor time of all runs: {} s for the links, {} s for the nodes",
+        number(links),
+        number(nodes)
+    ));
     let programs = document.runs.iter().filter_map(|run| run.live.as_ref()).flat_map(|live| &live.programs);
     notes.extend(programs.take(NAMED).map(|(name, outcome)| format!("{name}: {outcome}")));
     notes
@@ -66,9 +73,9 @@ pub(crate) fn rivals_ahead(study: &Study<'_>) -> Option<String> {
     let more = if more > 0 { format!(", and in {more} more cases") } else { String::new() };
     match (compared, ahead.len()) {
         (0, _) => None,
-        (_, 0) => Some(
-            "Nothing else has a goodput more than 2 % above that of the best coded transport.".to_owned(),
-        ),
+        (_, 0) => Some(format!(
+            "In none of {compared} cases has anything else a goodput more than 2 % above that of the best coded transport."
+        )),
         (_, shown) => {
             let named = ahead[..shown.min(NAMED)].join(", ");
             Some(format!("Ahead of every coded transport in goodput: {named}{more}."))

@@ -21,7 +21,9 @@ pub struct TableOptions {
 /// out for want of width. Ends with a line break.
 pub fn render(document: &Document, options: TableOptions) -> String {
     if document.summary.is_empty() {
-        return format!("no results{}\n", if document.interrupted { ": interrupted" } else { "" });
+        let notes = live::machine(document).into_iter().map(|note| format!(" {note}\n"));
+        let nothing = format!("no results{}\n", if document.interrupted { ": interrupted" } else { "" });
+        return std::iter::once(nothing).chain(notes).collect();
     }
     let study = Study::new(document);
     let grid = Grid::new(&study);

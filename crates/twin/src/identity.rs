@@ -70,7 +70,8 @@ impl Identities {
     }
 
     /// A case; [`Identity::repeat`] makes of it that of a run.
-    pub(crate) fn case(&self, case: &Case) -> Identity {
+    /// One case, in whichever sweep.
+    pub fn case(&self, case: &Case) -> Identity {
         let mut hash = Sha256::new();
         let scenario = self.without_contents(&case.scenario);
         // Each part is written in quotes or brackets, so that where one ends the next cannot go on with it.

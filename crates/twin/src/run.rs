@@ -155,7 +155,9 @@ pub fn run_jobs_on(
         let wanted = jobs.captures.filter(|_| case.scenario.capture != model::Capture::Nothing);
         let capture = wanted.map(|dir| dir.join(format!("case-{place:03}-repeat-{repeat:03}.pcapng")));
         let run = stage.run(&Job { case, place, repeat, bounds, capture }, monitor)?;
-        if let (Some((journal, identity)), Some(run)) = (identity, &run) {
+        // What the machine could not keep up with is worth another try.
+        let valid = |run: &&Run| run.live.as_ref().is_none_or(|live| live.invalid.is_none());
+        if let (Some((journal, identity)), Some(run)) = (identity, run.as_ref().filter(valid)) {
             journal.add(identity, run)?;
         }
         Ok(run)

@@ -95,7 +95,7 @@ exec:
     );
     let described = describe(&plan);
     assert!(
-        described.contains("Commands: 2\n  exec0: at n1 from 1 s to 9 s: sh -c ss -ti | grep rtt\n"),
+        described.contains("Commands: 2\n  exec0: at n1 from 1s to 9s: sh -c ss -ti | grep rtt\n"),
         "{described}"
     );
 }
@@ -135,42 +135,42 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "tcp-cubic",
         "iperf",
-        "bad.yaml:4:57: `app`: expected one of `cbr`, `bulk`, `file`, `messages`, `video`, `short-flows`, `iperf3`, `iperf2`, `nuttcp`, `ping`, `ffmpeg`, `copy`, found `iperf`: did you mean `iperf3`?",
+        "bad.yaml:4:56: `app`: expected one of `cbr`, `bulk`, `file`, `messages`, `video`, `short-flows`, `iperf3`, `iperf2`, `nuttcp`, `ping`, `ffmpeg`, `copy`, found `iperf`: did you mean `iperf3`?",
     ),
     (
         "udp",
         "iperf3",
-        "bad.yaml:4:51: `iperf3` over datagrams needs `rate`, for example `{ iperf3: { rate: 10 Mbit/s } }`",
+        "bad.yaml:4:50: `iperf3` over datagrams needs `rate`, for example `{ iperf3: { rate: 10 Mbit/s } }`",
     ),
     (
         "udp",
         "{ iperf3: { rate: 1 Mbit/s, length: 9 B } }",
-        "bad.yaml:4:79: unknown key `length` in `iperf3` (allowed here: rate, size, parallel, reverse, arguments, start, stop)",
+        "bad.yaml:4:78: unknown key `length` in `iperf3` (allowed here: rate, size, parallel, reverse, arguments, start, stop)",
     ),
     (
         "[udp, tunnel, udp]",
         "{ iperf3: { rate: 1 Mbit/s } }",
-        "bad.yaml:4:66: `size`: expected at most 1444 B, what the MTU of 1500 of the link `n0-n1` leaves over `udp/tunnel/udp` (hosts do not fragment), found 1472 B",
+        "bad.yaml:4:65: `size`: expected at most 1444 B, what the MTU of 1500 of the link `n0-n1` leaves over `udp/tunnel/udp` (hosts do not fragment), found 1472 B",
     ),
     (
         "ip",
         "{ ping: { size: 1500 B } }",
-        "bad.yaml:4:50: `size`: expected at most 1472 B, what the MTU of 1500 of the link `n0-n1` leaves over `ip` (hosts do not fragment), found 1500 B",
+        "bad.yaml:4:49: `size`: expected at most 1472 B, what the MTU of 1500 of the link `n0-n1` leaves over `ip` (hosts do not fragment), found 1500 B",
     ),
     (
         "brtp",
         "iperf3",
-        "bad.yaml:4:52: `app`: `iperf3` is a program and uses the host's sockets, and `brtp` is none of them: put `udp`, a TCP or `kcptun` on top, for example `over: [udp, tunnel, brtp]`",
+        "bad.yaml:4:51: `app`: `iperf3` is a program and uses the host's sockets, and `brtp` is none of them: put `udp`, a TCP or `kcptun` on top, for example `over: [udp, tunnel, brtp]`",
     ),
     (
         "quic",
         "iperf3",
-        "bad.yaml:4:52: `app`: `iperf3` is a program and uses the host's sockets, and `quic` is none of them: put `udp`, a TCP or `kcptun` on top, for example `over: [tcp-cubic, tunnel, udp]`",
+        "bad.yaml:4:51: `app`: `iperf3` is a program and uses the host's sockets, and `quic` is none of them: put `udp`, a TCP or `kcptun` on top, for example `over: [tcp-cubic, tunnel, udp]`",
     ),
     (
         "udp",
         "ping",
-        "bad.yaml:4:51: `app`: `ping` sends packets, and `udp` offers datagrams: use `ip`, or a stack with `tunnel` on top",
+        "bad.yaml:4:50: `app`: `ping` sends packets, and `udp` offers datagrams: use `ip`, or a stack with `tunnel` on top",
     ),
     (
         "ip",
@@ -185,12 +185,12 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "udp",
         "{ copy: { path: Cargo.toml } }",
-        "bad.yaml:4:51: `app`: `copy` writes a stream, and `udp` offers datagrams: use `tcp-cubic`, or `ffmpeg`",
+        "bad.yaml:4:50: `app`: `copy` writes a stream, and `udp` offers datagrams: use `tcp-cubic`, or `ffmpeg`",
     ),
     (
         "kcptun",
         "nuttcp",
-        "bad.yaml:4:54: `app`: `nuttcp` opens connections to two ports, and `kcptun` carries one: use `iperf3`",
+        "bad.yaml:4:53: `app`: `nuttcp` opens connections to two ports, and `kcptun` carries one: use `iperf3`",
     ),
     (
         "[kcptun, btp]",
@@ -205,20 +205,20 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "udp",
         "{ ffmpeg: { picture: 640x361 } }",
-        "bad.yaml:4:72: `picture`: expected even numbers of pixels from 32x32 to 4096x4096, such as `640x360`, found `640x361`",
+        "bad.yaml:4:71: `picture`: expected even numbers of pixels from 32x32 to 4096x4096, such as `640x360`, found `640x361`",
     ),
     (
         "udp",
         "{ ffmpeg: { size: 1400 B } }",
-        "bad.yaml:4:69: `size`: expected a multiple of 188 B, found 1400 B",
+        "bad.yaml:4:68: `size`: expected a multiple of 188 B, found 1400 B",
     ),
     (
         "ip",
         "{ ping: { every: 10us } }",
-        "bad.yaml:4:61: `ping`: expected at most 1000 requests a second, found `10us`",
+        "bad.yaml:4:66: `ping`: expected at most 1000 requests a second, found `10us`",
     ),
-    ("ip", "{ ping: { every: 1s, rate: 1 Hz } }", "bad.yaml:4:61: `ping` takes `rate` or `every`, not both"),
-    ("tcp-cubic", "{ iperf3: { arguments: -N } }", "bad.yaml:4:80: `arguments`: expected a list, found `-N`"),
+    ("ip", "{ ping: { every: 1s, rate: 1 Hz } }", "bad.yaml:4:66: `ping` takes `rate` or `every`, not both"),
+    ("tcp-cubic", "{ iperf3: { arguments: -N } }", "bad.yaml:4:79: `arguments`: expected a list, found `-N`"),
 ];
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -38,8 +39,11 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
         // Before anything is written.
         let needs = plan.cases.iter().find_map(|case| scenario::needs_live(&case.scenario));
         needs.map_or(Ok(()), |why| Err(Failure::input(why)))?;
-    } else if let Some(code) = become_capable()? {
-        return Err(Failure { message: String::new(), code });
+    } else {
+        become_capable()?;
+    }
+    if world == World::Both && options.shard.is_some() {
+        return Err(Failure::input("--shard: a scenario in both worlds is run whole; with --live it can be run in parts"));
     }
     let dir = RunDirectory::take(options.out.as_deref(), name)?;
 
@@ -135,12 +139,16 @@ impl Execution<'_> {
         let inner = RunDirectory::take(Some(&dir.path().join("virtual")), "virtual")?;
         let cases = plan.cases.iter().filter(|case| scenario::needs_live(&case.scenario).is_none());
         let twin = Plan { cases: cases.cloned().collect(), ..plan.clone() };
+        let left_out = plan.cases.iter().find_map(|case| scenario::needs_live(&case.scenario));
+        if let Some(why) = left_out {
+            eprintln!("{} of {} cases are live only: {why}", plan.cases.len() - twin.cases.len(), plan.cases.len());
+        }
         eprintln!("in virtual time");
         #[allow(clippy::disallowed_methods)] // a person waits: the manifest says how long
         let began = Instant::now();
         let virtual_time = self.run(&twin, &inner, false)?;
         if virtual_time.interrupted {
-            return Ok(virtual_time);
+            return Ok(Document { interrupted: true, ..Document::default() });
         }
         let manifest = manifest::manifest(self.file, text, &twin, None, began.elapsed());
         write_run_directory(inner.path(), &virtual_time, &topology(&twin), manifest).map_err(Failure::run)?;
@@ -156,16 +164,13 @@ fn version(live: bool) -> String {
     if live { format!("{VERSION}, live") } else { VERSION.to_owned() }
 }
 
-/// Sees to it that this process may set up networks; if that takes another process, which does all of it in this one's
-/// place, says how that ended.
-fn become_capable() -> Result<Option<u8>, Failure> {
+/// Sees to it that this process may set up networks; if that takes another process, that goes on in this one's place.
+fn become_capable() -> Result<(), Failure> {
     match privileges::become_capable().map_err(Failure::run)? {
-        Capable::Already => Ok(None),
+        Capable::Already => Ok(()),
+        // It takes this process's place, with all that is sent to it.
         Capable::Through(mut command) => {
-            let ended = command.status();
-            let status =
-                ended.map_err(|error| Failure::run(format!("cannot start a user namespace: {error}")))?;
-            Ok(Some(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+            Err(Failure::run(format!("cannot start a user namespace: {}", command.exec())))
         }
     }
 }

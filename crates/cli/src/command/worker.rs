@@ -5,6 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 use hopcast_live::worker;
+use hopcast_twin::Identities;
 use hopcast_twin::scenario::{self, model::Scenario};
 
 use crate::{Failure, OverrideOptions, interrupt};
@@ -53,10 +54,11 @@ pub(crate) fn work(file: &Path, name: &str, options: &WorkerOptions) -> Result<(
     if options.conducted {
         // What ends the run is its conductor; a Ctrl-C at the terminal is the conductor's too.
         interrupt::is_ignored();
-        return worker::conducted(scenario, node, options.repeat, stdin().lock(), stdout())
-            // The conductor has been told.
-            .map_err(|error| Failure::run(error));
+        let identity = Identities::new("").case(case).to_string();
+        let conducted = worker::conducted((scenario, &identity), node, options.repeat, stdin().lock(), stdout());
+        return conducted.map_err(Failure::run);
     }
+    eprintln!("{name} begins at the next full minute");
     let stop = interrupt::stops().map_err(Failure::run)?;
     let report = worker::alone(scenario, node, options.repeat, &stop).map_err(Failure::run)?;
     crate::output::write(report)

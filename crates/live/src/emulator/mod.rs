@@ -114,8 +114,9 @@ impl Emulator {
     /// # Errors
     /// One line, if they had stopped by themselves.
     pub fn finish(mut self, lab: &Lab) -> Result<EmulatorReport, String> {
-        let left = self.stop()?;
+        // As long as the interfaces are there: they go with the links.
         let after = lab.kernel_drops()?;
+        let left = self.stop()?;
         let capture = self.tape.take().map_or(Ok(()), Tape::finish);
         let mut tally = Tally::new();
         let mut links = Vec::new();

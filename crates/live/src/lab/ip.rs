@@ -1,6 +1,7 @@
 //! `ip`, with many commands in one process.
 
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 /// Runs one command a line, in the network namespace of the calling thread. All or those before the first that fails.
@@ -13,6 +14,8 @@ pub(super) fn batch(commands: &str) -> Result<(), (String, Option<usize>)> {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
+        // A Ctrl-C at the terminal is for us, and must not keep us from taking away what was made.
+        .process_group(0)
         .spawn()
         .map_err(|error| (format!("cannot run `ip` (iproute2): {error}"), None))?;
     if let Some(mut stdin) = child.stdin.take() {

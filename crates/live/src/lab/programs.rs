@@ -69,20 +69,16 @@ fn start_all(inbox: &Receiver<Request>) {
 
 /// Ends all other processes in these namespaces: as they like within [`PATIENCE`], and then at once. Gives the number of
 /// each with its command.
-pub(crate) fn end_all_in(namespaces: &[&Namespace]) -> Vec<(u32, String)> {
+pub(crate) fn end_all_in(namespaces: &[&Namespace]) -> BTreeSet<(u32, String)> {
     let inodes: BTreeSet<u64> = namespaces.iter().filter_map(|namespace| namespace.identity()).collect();
-    let mut ended = Vec::new();
+    let mut ended = BTreeSet::new();
     for signal in [Signal::TERM, Signal::KILL] {
         let (processes, names): (Vec<_>, Vec<_>) = processes_in(&inodes).unzip();
         for process in &processes {
+            // It may have ended by itself.
             let _ = pidfd_send_signal(process, signal);
         }
-        ended.extend(
-            names
-                .into_iter()
-                .filter(|name| signal == Signal::TERM || !ended.contains(name))
-                .collect::<Vec<_>>(),
-        );
+        ended.extend(names);
         wait_for(processes);
     }
     ended

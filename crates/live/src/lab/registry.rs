@@ -112,7 +112,7 @@ fn read(path: &Path) -> Option<Record> {
 
 /// Gone after a restart of the machine, as the namespaces are.
 fn directory() -> PathBuf {
-    PathBuf::from("/run/hopcast")
+    PathBuf::from("/run/hopcast-labs")
 }
 
 #[cfg(test)]

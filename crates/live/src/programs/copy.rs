@@ -62,7 +62,8 @@ pub(super) fn socat_options(task: &Task<'_>) -> String {
     task.congestion().map(|name| format!(",{TCP_CONGESTION}:{name}")).unwrap_or_default()
 }
 
-fn bracketed(address: std::net::IpAddr) -> String {
+/// As it stands before a port.
+pub(super) fn bracketed(address: std::net::IpAddr) -> String {
     if address.is_ipv6() { format!("[{address}]") } else { address.to_string() }
 }
 

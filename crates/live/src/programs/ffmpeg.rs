@@ -12,7 +12,7 @@ use hopcast_twin::results::Video;
 use hopcast_twin::scenario::model::TestPicture;
 
 use super::command::{CommandLine, Commands, Gate, Outputs, Task};
-use super::copy::{quoted, socat_connect, socat_listen, socat_options};
+use super::copy::{bracketed, quoted, socat_connect, socat_listen, socat_options};
 use super::measured::{Interval, Measured, Samples};
 
 /// Of time stamps in MPEG transport streams, a second (ISO 13818-1).
@@ -40,13 +40,9 @@ pub(super) fn received(task: &Task<'_>) -> PathBuf {
 
 pub(super) fn commands(picture: &TestPicture, task: &Task<'_>) -> Commands {
     let family = if task.ends.ipv6() { 6 } else { 4 };
-    let bind = |address: std::net::IpAddr| match address.is_ipv6() {
-        true => format!("[{address}]"),
-        false => address.to_string(),
-    };
     let (source, gate) = match task.is_udp() {
         true => {
-            let (port, address) = (task.ends.port, bind(task.ends.to));
+            let (port, address) = (task.ends.port, bracketed(task.ends.to));
             (format!("UDP{family}-RECV:{port},bind={address}"), Gate::Udp(port))
         }
         false => (format!("{}{}", socat_listen(task), socat_options(task)), Gate::Tcp(task.ends.port)),
@@ -64,18 +60,17 @@ pub(super) fn commands(picture: &TestPicture, task: &Task<'_>) -> Commands {
     let file = escaped(&sent(task));
     let client = if task.is_udp() {
         let size = picture.size;
-        let udp = format!("udp://{}:{}?pkt_size={}", bind(task.ends.connect), task.ends.port, size.get());
+        let udp =
+            format!("udp://{}:{}?pkt_size={}", bracketed(task.ends.connect), task.ends.port, size.get());
         let tee = format!("[{options}]{udp}|[{options}]{file}");
         let shown = clock_words();
         CommandLine::new("ffmpeg", coding.split_whitespace()).and([tee]).and(shown.split_whitespace())
     } else {
-        let tee = format!("[{options}]pipe:1|[{options}]{file}").replace('\'', r"'\''");
-        let script = format!(
-            "ffmpeg {coding} '{tee}' {} | socat -u - {}{}",
-            clock_words(),
-            socat_connect(task),
-            socat_options(task)
-        );
+        let tee = format!("[{options}]pipe:1|[{options}]{file}");
+        let words = coding.split_whitespace().chain([&*tee]).chain(clock_words().split_whitespace());
+        let words: Vec<String> = words.map(|word| quoted(Path::new(word))).collect();
+        let (target, options) = (socat_connect(task), socat_options(task));
+        let script = format!("ffmpeg {} | socat -u - {target}{options}", words.join(" "));
         CommandLine::new("sh", ["-c", &script])
     };
     Commands { server: Some(server), client: client.ending_itself() }

@@ -69,7 +69,7 @@ pub(super) fn parse(load: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<M
         let sent = bytes_within(&measured.sent, from, to) / size;
         let sent = if sent > 0.0 { sent } else { arrived };
         measured.units = Some((sent.round() as u64, arrived.clamp(0.0, sent).round() as u64));
-        measured.jitter_ms = received.iter().filter_map(|line| line.jitter_ms).last();
+        measured.jitter_ms = received.iter().rev().find_map(|line| line.jitter_ms);
         let inside = |line: &&Histogram| {
             let middle = outputs.started + f64::midpoint(line.from, line.to);
             (from..to).contains(&middle)

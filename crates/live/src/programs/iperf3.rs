@@ -61,8 +61,8 @@ pub(super) fn parse(load: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<M
         let sent = if sent > 0.0 { sent } else { known };
         measured.units = Some((sent.round() as u64, (known - lost).clamp(0.0, sent).round() as u64));
         let steps = receiver["intervals"].as_array().map_or(&[][..], Vec::as_slice);
-        let jitters = steps.iter().filter_map(|step| step["sum"]["jitter_ms"].as_f64());
-        measured.jitter_ms = jitters.last().or(client["end"]["sum"]["jitter_ms"].as_f64());
+        let last = steps.iter().rev().find_map(|step| step["sum"]["jitter_ms"].as_f64());
+        measured.jitter_ms = last.or(client["end"]["sum"]["jitter_ms"].as_f64());
     }
     if let Some(retransmits) = sender["end"]["sum_sent"]["retransmits"].as_u64() {
         measured.counters.insert("retransmitted_segments".to_owned(), retransmits);

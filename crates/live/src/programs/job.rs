@@ -124,7 +124,8 @@ pub(super) struct Job {
     stop: Instant,
     /// In the order in which they are started; each needs those before it.
     servers: Vec<Process>,
-    client: Process,
+    /// None where an application of ours talks to the servers.
+    client: Option<Process>,
     state: State,
     /// What went wrong first.
     pub(super) failure: Option<String>,
@@ -143,7 +144,12 @@ pub(super) struct ClientEnd {
 }
 
 impl Job {
-    pub(super) const fn new(start: Instant, stop: Instant, servers: Vec<Process>, client: Process) -> Self {
+    pub(super) const fn new(
+        start: Instant,
+        stop: Instant,
+        servers: Vec<Process>,
+        client: Option<Process>,
+    ) -> Self {
         Self { start, stop, servers, client, state: State::Waiting, failure: None }
     }
 
@@ -153,12 +159,13 @@ impl Job {
 
     /// Whether a client that starts so early finds its servers.
     pub(super) fn is_ready(&self) -> bool {
-        self.start > Instant::ZERO + HEAD_START || !matches!(self.state, State::Waiting | State::Opening(..))
+        let has_time = self.servers.is_empty() || self.start > Instant::ZERO + HEAD_START;
+        has_time || !matches!(self.state, State::Waiting | State::Opening(..))
     }
 
     /// Does what there is to do. Before the run `open_only` lets servers start, and nothing else.
     pub(super) fn step(&mut self, now: Instant, open_only: bool, spawner: &mut dyn Spawner) {
-        for process in self.servers.iter_mut().chain([&mut self.client]) {
+        for process in self.servers.iter_mut().chain(&mut self.client) {
             process.poll(now);
         }
         while let Some(state) = self.next(now, open_only, spawner) {
@@ -175,7 +182,7 @@ impl Job {
             State::Waiting => (now + HEAD_START >= self.start).then_some(State::Opening(0, now)),
             State::Opening(open, since) => self.open(now, open, since, spawner),
             State::Open if open_only || now < self.start => None,
-            State::Open => match self.client.start(now, spawner) {
+            State::Open => match self.client.as_mut().map_or(Ok(()), |client| client.start(now, spawner)) {
                 Ok(()) => Some(State::Running),
                 Err(error) => self.fail(now, error),
             },
@@ -183,14 +190,17 @@ impl Job {
                 let gone = |server: &&Process| !server.line.ends_itself && server.ended.is_some();
                 if let Some(server) = self.servers.iter().find(gone) {
                     let words = server.end_in_words();
-                    self.client.tell(now);
                     return self.fail(now, words);
                 }
-                let over = if self.client.line.ends_itself { self.stop + GRACE } else { self.stop };
+                // What is under way to an application of ours may arrive.
+                let Some(client) = &mut self.client else {
+                    return (now >= self.stop + GRACE).then_some(State::Closing(now));
+                };
+                let over = if client.line.ends_itself { self.stop + GRACE } else { self.stop };
                 if now >= over {
-                    self.client.tell(now);
+                    client.tell(now);
                 }
-                self.client.ended.map(|_| State::Closing(now))
+                client.ended.map(|_| State::Closing(now))
             }
             State::Closing(since) => self.close(now, since),
             State::Done => None,
@@ -234,8 +244,8 @@ impl Job {
 
     /// Ends the servers, the last one first: those before carry what is for it.
     fn close(&mut self, now: Instant, since: Instant) -> Option<State> {
-        if self.client.is_running() {
-            self.client.tell(now);
+        if let Some(client) = self.client.as_mut().filter(|client| client.is_running()) {
+            client.tell(now);
             return None;
         }
         let last_chance = since.max(self.stop) + GRACE;
@@ -269,22 +279,23 @@ impl Job {
         let of = |process: Option<&Process>, ending| {
             process.map_or_else(String::new, |process| read(&process.output, ending))
         };
-        let server = self.servers.last();
-        [of(Some(&self.client), "out"), of(Some(&self.client), "err"), of(server, "out"), of(server, "err")]
+        let (client, server) = (self.client.as_ref(), self.servers.last());
+        [of(client, "out"), of(client, "err"), of(server, "out"), of(server, "err")]
     }
 
-    pub(super) fn client_end(&self, now: Instant) -> ClientEnd {
+    /// How the client ended; `None` if there is none.
+    pub(super) fn client_end(&self, now: Instant) -> Option<ClientEnd> {
         let seconds = |at: Instant| at.since(Instant::ZERO).as_secs_f64();
-        let client = &self.client;
+        let client = self.client.as_ref()?;
         let status = client.ended.map(|(_, status)| status);
-        ClientEnd {
+        Some(ClientEnd {
             span: (seconds(client.started.unwrap_or(self.start)), seconds(now)),
             started_wall: client.started_wall,
             exit: status.and_then(|status| status.code()),
             signal: status.and_then(|status| status.signal()),
             was_told: client.told.is_some(),
             words: client.end_in_words(),
-        }
+        })
     }
 }
 

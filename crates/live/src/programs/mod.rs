@@ -35,7 +35,7 @@ pub use pictures::{FramePair, pictures};
 pub use run::{Ended, ExecOutcome, FlowOutcome, Programs, Recording};
 pub use spawn::{ChildProcess, Running, Spawner};
 
-use hopcast_twin::scenario::model::{CopyProgram, Flow, Program};
+use hopcast_twin::scenario::model::{App, CopyProgram, Flow, Program};
 
 /// The programs that live runs may start, each with the package of Debian and Ubuntu that has it.
 pub const KNOWN: &[(&str, &str)] = &[
@@ -63,13 +63,19 @@ pub fn not_installed(program: &str) -> String {
     }
 }
 
+/// Whether a program is in the PATH.
+fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
 /// The programs that a flow needs.
 pub fn needed_by(flow: &Flow) -> Vec<&'static str> {
     let mut needed = Vec::new();
     if flow.kcptun().is_some() {
         needed.extend(["kcptun-server", "kcptun-client"]);
     }
-    if let hopcast_twin::scenario::model::App::Program { program, .. } = &flow.app {
+    if let App::Program { program, .. } = &flow.app {
         needed.extend(match program {
             Program::Iperf3(_) => vec!["iperf3"],
             Program::Iperf2(_) => vec!["iperf"],

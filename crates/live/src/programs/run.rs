@@ -13,7 +13,7 @@ use super::command::{CommandLine, Commands, Ends, Outputs, Task};
 use super::job::{Job, Process};
 use super::measured::Measured;
 use super::spawn::Spawner;
-use super::{commands, copy, ffmpeg, kcptun, nuttcp, parse};
+use super::{commands, copy, ffmpeg, is_installed, kcptun, needed_by, not_installed, nuttcp, parse};
 
 /// All programs of a run: those that are flows, those that carry flows, and those of `exec`.
 ///
@@ -110,6 +110,9 @@ impl Programs {
         programs.dir = absolute.map_err(|error| format!("{}: {error}", programs.dir.display()))?;
         agree_on_congestion(&scenario)?;
         for (number, flow) in scenario.flows.iter().enumerate().filter(|(_, flow)| has_programs(flow)) {
+            if let Some(missing) = needed_by(flow).into_iter().find(|program| !is_installed(program)) {
+                return Err(format!("flow `{}`: {}", flow.name, not_installed(missing)));
+            }
             let ends = ends(number);
             let job = programs.flow(number, flow, ends)?;
             programs.flows.extend(job.map(|job| (number, ends, job)));
@@ -158,7 +161,7 @@ impl Programs {
             }
         }
         let execs = self.scenario.execs.iter().zip(&self.execs);
-        ended.execs = execs.map(|(exec, job)| exec_outcome(exec, job, self.now)).collect();
+        ended.execs = execs.filter_map(|(exec, job)| exec_outcome(exec, job, self.now)).collect();
         ended
     }
 
@@ -182,8 +185,7 @@ impl Programs {
         let end = Instant::ZERO + self.scenario.duration;
         let Some(program) = program_of(flow) else {
             // Its application is a machine of ours: kcptun carries it as long as the run lasts.
-            let client = servers.pop();
-            return Ok(client.map(|client| Job::new(Instant::ZERO, end, servers, client)));
+            return Ok(Some(Job::new(Instant::ZERO, end, servers, None)));
         };
         let Some(task) = self.task(number, ends) else { return Ok(None) };
         if let Program::Copy(copy) = program {
@@ -192,7 +194,7 @@ impl Programs {
         let Commands { server, client } = commands(program, &task);
         servers.extend(server.map(|server| process(server, receiver, "server")));
         let client = process(client, flow.from, "client");
-        Ok(Some(Job::new(task.start, task.stop, servers, client)))
+        Ok(Some(Job::new(task.start, task.stop, servers, Some(client))))
     }
 
     /// What a flow's program is to do; `None` if it never starts.
@@ -220,14 +222,13 @@ impl Programs {
             CommandLine { stop_with: *stop_with, ..CommandLine::new(program, arguments.iter().cloned()) };
         let client = Process::new(line, *at, &self.scenario.nodes[*at].name, self.dir.join(name));
         let end = Instant::ZERO + self.scenario.duration;
-        Job::new(*start, stop.unwrap_or(end).min(end), Vec::new(), client)
+        Job::new(*start, stop.unwrap_or(end).min(end), Vec::new(), Some(client))
     }
 
     fn outcome(&self, flow: FlowId, program: &Program, ends: Ends, job: &Job) -> FlowOutcome {
-        let Some(task) = self.task(flow, ends) else {
+        let (Some(task), Some(end)) = (self.task(flow, ends), job.client_end(self.now)) else {
             return FlowOutcome { flow, measured: Ok(Measured::default()), note: None, recording: None };
         };
-        let end = job.client_end(self.now);
         let [client, client_errors, server, server_errors] = job.written();
         let (more, recording) = match program {
             Program::Copy(copy) => (vec![copy::inspect(copy, &task)], None),
@@ -296,18 +297,12 @@ fn agree_on_congestion(scenario: &Scenario) -> Result<(), String> {
     Ok(())
 }
 
-fn exec_outcome(exec: &Exec, job: &Job, now: Instant) -> ExecOutcome {
-    let end = job.client_end(now);
-    let wrong = exec.expect.is_some_and(|expected| end.exit != Some(i32::from(expected)));
+fn exec_outcome(exec: &Exec, job: &Job, now: Instant) -> Option<ExecOutcome> {
+    let end = job.client_end(now)?;
+    let wrong = exec.expect.filter(|expected| end.exit != Some(i32::from(*expected)));
     let failure = job.failure.clone().or_else(|| {
-        let expected = exec.expect.filter(|_| wrong)?;
-        Some(format!("exec `{}`: expected exit status {expected}, but {}", exec.name, end.words))
+        Some(format!("exec `{}`: expected exit status {}, but {}", exec.name, wrong?, end.words))
     });
-    ExecOutcome {
-        name: exec.name.clone(),
-        exit: end.exit,
-        signal: end.signal,
-        was_told: end.was_told,
-        failure,
-    }
+    let (name, was_told) = (exec.name.clone(), end.was_told);
+    Some(ExecOutcome { name, exit: end.exit, signal: end.signal, was_told, failure })
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
@@ -46,22 +47,27 @@ impl Conductor {
         for (number, node) in scenario.nodes.iter().enumerate() {
             let mut words = command(&node.name).into_iter();
             let mut command = lab.command(number, words.next().unwrap_or_default());
+            // A Ctrl-C at the terminal is the run's, and it tells the nodes.
+            command.process_group(0);
             command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
             let failed = |error: std::io::Error| format!("node `{}`: cannot be started: {error}", node.name);
             let mut process = lab.start(command).map_err(failed)?;
             let (say, lines) = channel();
             if let Some(output) = process.stdout.take() {
                 let read = move || {
-                    let mut said = BufReader::new(output).lines().map_while(Result::ok);
+                    let mut said = BufReader::new(output).split(b'\n').map_while(Result::ok);
                     // Until it ends, or nobody listens.
-                    let _ = said.try_for_each(|line| say.send(line));
+                    let _ = said.try_for_each(|line| say.send(String::from_utf8_lossy(&line).into_owned()));
                 };
                 std::thread::Builder::new().spawn(read).map_err(failed)?;
             }
             let errors = process.stderr.take().map(|errors| {
                 std::thread::Builder::new().spawn(move || {
                     let mut text = Vec::new();
-                    let _ = errors.take(LAST_WORDS as u64).read_to_end(&mut text);
+                    let mut errors = errors;
+                    let _ = errors.by_ref().take(LAST_WORDS as u64).read_to_end(&mut text);
+                    // It must be able to go on.
+                    let _ = std::io::copy(&mut errors, &mut std::io::sink());
                     String::from_utf8_lossy(&text).into_owned()
                 })
             });
@@ -73,10 +79,13 @@ impl Conductor {
     }
 
     /// Waits until each has loaded its part; `None` if the run is given up meanwhile.
-    pub(super) fn all_loaded(&mut self, monitor: &Monitor) -> Result<Option<()>, String> {
+    /// All must have loaded the same case: the file may have changed since.
+    pub(super) fn all_loaded(&mut self, identity: &str, monitor: &Monitor) -> Result<Option<()>, String> {
         for node in &mut self.nodes {
             let Some(line) = node.line(|| monitor.is_cancelled())? else { return Ok(None) };
-            node.expect("loaded", &line)?;
+            if node.expect("loaded ", &line)? != identity {
+                return Err(format!("node `{}` has loaded another scenario: the file was changed", node.name));
+            }
         }
         Ok(Some(()))
     }
@@ -146,6 +155,9 @@ impl Node {
 
     /// Why it is gone, as far as is known.
     fn obituary(&mut self) -> String {
+        // One that has only fallen silent ends with its input, or by force.
+        drop(self.input.take());
+        let _ = self.process.kill();
         let said: Option<String> =
             self.lines.try_iter().find_map(|line| line.strip_prefix("failed ").map(str::to_owned));
         let status = self.process.wait().map_or_else(|error| error.to_string(), |status| status.to_string());

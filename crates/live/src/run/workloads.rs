@@ -13,7 +13,7 @@ use hopcast_twin::world::Site;
 
 use crate::lab::Lab;
 use crate::programs::{
-    ChildProcess, CommandLine, Ends, FlowOutcome, FramePair, Programs, Recording, Running, Spawner, pictures,
+    ChildProcess, CommandLine, Ends, FlowOutcome, FramePair, Measured, Programs, Recording, Running, Spawner, pictures,
 };
 
 /// A server that does not listen after so long never will.
@@ -86,7 +86,7 @@ impl Workloads {
     }
 
     /// What they have measured, and what became of them.
-    pub(super) fn finish(self, scenario: &Scenario, gathered: &mut Gathered) -> Result<(), String> {
+    pub(super) fn finish(self, scenario: &Scenario, gathered: &mut Gathered) {
         let Self { programs, dir } = self;
         let ended = programs.finish();
         let step = scenario.measure.interval;
@@ -94,8 +94,11 @@ impl Workloads {
         let outcomes = &mut gathered.live.programs;
         for FlowOutcome { flow, measured, note, recording } in ended.flows {
             let name = &scenario.flows[flow].name;
-            let measured = measured.map_err(|error| format!("flow `{name}`: {error}"))?;
-            if let Some(note) = note {
+            let (measured, why) = match measured {
+                Ok(measured) => (measured, None),
+                Err(why) => (Measured::default(), Some(why)),
+            };
+            if let Some(note) = why.or(note) {
                 outcomes.insert(name.clone(), note);
             }
             if let Some(recording) = recording {
@@ -119,6 +122,9 @@ impl Workloads {
             });
         }
         for exec in ended.execs {
+            if exec.failure.is_none() && (exec.was_told || exec.exit == Some(0)) {
+                continue;
+            }
             let went = match (exec.exit, exec.signal) {
                 (Some(status), _) => format!("ended with exit status {status}"),
                 (None, Some(signal)) => format!("was ended by signal {signal}"),
@@ -129,7 +135,6 @@ impl Workloads {
         for (flow, failure) in ended.failures {
             outcomes.insert(scenario.flows[flow].name.clone(), failure);
         }
-        Ok(())
     }
 }
 

@@ -147,8 +147,8 @@ pub struct Relay {
 pub struct Timing {
     /// How often a peer hears a hello. Default: 1 s.
     pub hello: Duration,
-    /// After how long a silence a peer counts as down. Default: 5 s. Shorter, and a burst of losses is news; longer, and
-    /// one hears late. Data is sent either way.
+    /// After how long a silence a peer counts as down. Default: 5 s. Nothing but hellos is sent to it
+    /// then. Shorter, and a burst of losses interrupts what is carried; longer, and a link that is gone is sent to in vain.
     pub down_after: Duration,
 }
 

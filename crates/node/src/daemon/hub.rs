@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use hopcast_core::{Buffer, Datagram, Duration, Instant};
 
 use super::notice::Notices;
-use crate::hello::peer::{Myself, Peer, State, identity, neighbour_of};
+use crate::hello::peer::{Myself, Peer, identity, neighbour_of};
 use crate::hello::wire::{self, Heard, Tag};
 
 /// No lane.
@@ -35,7 +35,7 @@ pub(crate) struct Dropped {
     pub(crate) malformed: u64,
     /// Of a lane that is not there, or of a peer that is not up.
     pub(crate) unwanted: u64,
-    /// To a peer of which no address is known, or that speaks another version.
+    /// To a peer that is not up.
     pub(crate) nowhere: u64,
 }
 
@@ -74,6 +74,12 @@ impl Hub {
         }
     }
 
+    /// Whose address it is: where two have been at it, one after the other, whoever is there now.
+    fn place_of(&self, from: SocketAddr) -> Option<usize> {
+        let mut there = (0..self.peers.len()).filter(|&place| self.peers[place].address() == Some(from));
+        there.clone().find(|&place| self.peers[place].is_up()).or_else(|| there.next())
+    }
+
     /// A datagram has come; the lane it is for, and the datagram as the lane knows it.
     pub(crate) fn arrived(&mut self, now: Instant, datagram: Datagram) -> Option<(usize, Datagram)> {
         let from = SocketAddr::new(datagram.remote.ip().to_canonical(), datagram.remote.port());
@@ -86,7 +92,7 @@ impl Hub {
             self.heard(now, from, &payload);
             return None;
         };
-        let Some(place) = self.peers.iter().position(|peer| peer.address() == Some(from)) else {
+        let Some(place) = self.place_of(from) else {
             self.dropped.foreign += 1;
             return None;
         };
@@ -127,9 +133,8 @@ impl Hub {
     /// A lane's datagram, as it goes to where the peer is.
     pub(crate) fn departs(&mut self, lane: usize, datagram: Datagram) -> Option<Datagram> {
         let peer = neighbour_of(&datagram.remote).and_then(|place| self.peers.get_mut(place))?;
-        // A peer that has yet to say hello would drop it, one that is silent might hear it.
-        let usable = !matches!(peer.state, State::Version(_));
-        let Some(remote) = peer.address().filter(|_| usable) else {
+        // A peer that is not up would drop it, or is not there: a transport that asks whether it is back need not load the way.
+        let Some(remote) = peer.address().filter(|_| peer.is_up()) else {
             self.dropped.nowhere += 1;
             return None;
         };

@@ -76,7 +76,7 @@ impl Report {
             ("of no peer", dropped.foreign),
             ("malformed", dropped.malformed),
             ("unwanted", dropped.unwanted),
-            ("to nowhere", dropped.nowhere),
+            ("to a peer that is not up", dropped.nowhere),
         ];
         let mut sockets = BTreeMap::new();
         runtime.counters(&mut |name, count| {

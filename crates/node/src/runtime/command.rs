@@ -1,6 +1,7 @@
 //! The programs that set up devices and rules.
 
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 /// Runs `ip` with the words of `line`.
@@ -16,6 +17,8 @@ pub(super) fn run(program: &str, line: &str, input: &str) -> Result<String, Stri
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
+        // A Ctrl-C at the terminal is for us, and must not keep us from taking away what was made.
+        .process_group(0)
         .spawn()
         .map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => format!("the program `{program}` is needed and not installed"),

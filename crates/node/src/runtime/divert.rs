@@ -56,8 +56,11 @@ impl Divert {
         let mark = 1 << 31 | (process & 0x3f_ffff) << 8 | number & 0xff;
         let table = format!("hopcast_{process}_{number}");
         let mut divert = Self::default();
+        let undo = format!("delete table inet {table}");
+        // Of one that had our number, and was killed.
+        let _ = run("nft", &undo, "");
+        divert.undo.push(("nft", undo));
         run("nft", "-f -", &rules(&table, mark, take))?;
-        divert.undo.push(("nft", format!("delete table inet {table}")));
         if take.answers {
             divert.route_here("-4", mark)?;
             let wants_v6 = take.transit.iter().any(|&(_, v4)| !v4);
@@ -74,8 +77,10 @@ impl Divert {
     fn route_here(&mut self, version: &str, mark: u32) -> Result<(), String> {
         // The table has the same number as the mark.
         let mut both = |verb: [&str; 2], what: String| {
+            let undo = format!("{version} {} {what}", verb[1]);
+            let _ = ip(&undo);
             ip(&format!("{version} {} {what}", verb[0]))?;
-            self.undo.push(("ip", format!("{version} {} {what}", verb[1])));
+            self.undo.push(("ip", undo));
             Ok::<(), String>(())
         };
         both(["route add", "route del"], format!("local default dev lo table {mark}"))?;

@@ -55,7 +55,7 @@ use crate::Clock;
 
 pub use self::stop::Stop;
 
-/// After so many items the time is read anew, and the machine woken if it has fallen due.
+/// After so many items the machine is woken if it has fallen due.
 const ITEMS: usize = 32;
 
 /// How long after a wake the thread sleeps at least, if nothing arrives: Linux' own slack for timers. A sender that paces
@@ -206,11 +206,12 @@ impl Runtime {
     fn take_in(&mut self) {
         for place in 0..self.sockets.len() {
             self.sockets[place].begin_turn();
-            let mut now = self.clock.now();
             let mut taken = 0;
             while let Some(item) = self.sockets[place].next() {
+                // After the item has come: what it says of when it was sent lies before.
+                let now = self.clock.now();
                 if taken == ITEMS {
-                    (now, taken) = (self.clock.now(), 0);
+                    taken = 0;
                     self.wake_if_due(now);
                 }
                 taken += 1;

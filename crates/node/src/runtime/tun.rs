@@ -52,7 +52,8 @@ impl Tun {
         }
         for (network, prefix) in routes {
             let version = if network.is_ipv6() { "-6" } else { "-4" };
-            ip(&format!("{version} route replace {network}/{prefix} dev {name}"))?;
+            // Never in the place of a route that the host has: that would be gone with the device.
+            ip(&format!("{version} route add {network}/{prefix} dev {name}"))?;
         }
         poller.add(&device, Token { plug, key: 0 }, EventFlags::IN).map_err(failed)?;
         Ok(Self {

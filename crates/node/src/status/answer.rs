@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -14,6 +14,8 @@ use crate::metrics;
 
 /// Whoever asks or listens more slowly than this gets no answer.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// After a connection that could not be accepted.
+const PAUSE: Duration = Duration::from_millis(100);
 /// The longest request that is read; Prometheus' have a few hundred bytes.
 const LONGEST_REQUEST: usize = 8192;
 
@@ -34,8 +36,12 @@ pub(crate) fn on_socket(path: &Path, board: Board) -> Result<Socket, String> {
     }
     match UnixStream::connect(path) {
         Ok(_) => return Err(format!("a node is already running that answers at {}", path.display())),
-        // Left behind by one that was killed.
+        // Left behind by one that was killed; a file of another kind is somebody's.
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            let kind = fs::symlink_metadata(path).map_err(failed)?.file_type();
+            if !kind.is_socket() {
+                return Err(format!("cannot answer at {}: there is something else than a socket", path.display()));
+            }
             fs::remove_file(path).map_err(failed)?;
         }
         Err(_) => {}
@@ -46,7 +52,7 @@ pub(crate) fn on_socket(path: &Path, board: Board) -> Result<Socket, String> {
     let socket = Socket(path.to_owned());
     spawn("status", move || {
         for stream in listener.incoming() {
-            let Ok(mut stream) = stream else { continue };
+            let Some(mut stream) = accepted(stream) else { continue };
             let _ = stream.set_write_timeout(Some(PATIENCE));
             if let Ok(mut text) = serde_json::to_string(&*board.read()) {
                 text.push('\n');
@@ -58,13 +64,22 @@ pub(crate) fn on_socket(path: &Path, board: Board) -> Result<Socket, String> {
     Ok(socket)
 }
 
+/// A connection, or after a pause none: where descriptors have run out, the next one comes at once and fails as well.
+fn accepted<S>(stream: std::io::Result<S>) -> Option<S> {
+    if stream.is_err() {
+        #[allow(clippy::disallowed_methods)] // a thread that only answers
+        std::thread::sleep(PAUSE);
+    }
+    stream.ok()
+}
+
 /// Answers `GET /metrics` at `address` from now on.
 pub(crate) fn on_http(address: SocketAddr, board: Board) -> Result<(), String> {
     let failed = |error| format!("cannot serve metrics at {address}: {error}");
     let listener = TcpListener::bind(address).map_err(failed)?;
     spawn("metrics", move || {
         for stream in listener.incoming() {
-            let Ok(mut stream) = stream else { continue };
+            let Some(mut stream) = accepted(stream) else { continue };
             let _ = stream.set_write_timeout(Some(PATIENCE));
             let Some(request) = request(&mut stream) else { continue };
             let (status, body) = respond(&request, &board);

@@ -69,7 +69,7 @@ fn load(document: &Document, study: &Study<'_>, dir: &Path) -> Vec<Shown> {
     let mut bytes = 0;
     let mut shown = Vec::new();
     for run in document.runs.iter().filter(|run| run.repeat == 0) {
-        let Some(live) = &run.live else { continue };
+        let Some(live) = run.live.as_ref().filter(|live| live.invalid.is_none()) else { continue };
         for frame in &live.pictures {
             let Some(flow) = run.flows.iter().find(|flow| flow.name == frame.flow) else { continue };
             let mut image = |path: &String| -> Option<String> {
@@ -78,10 +78,18 @@ fn load(document: &Document, study: &Study<'_>, dir: &Path) -> Vec<Shown> {
                 (bytes <= BYTES).then(|| format!("data:image/png;base64,{}", STANDARD.encode(png)))
             };
             let Some(sent) = image(&frame.sent) else { continue };
-            let received = frame.received.as_ref().and_then(&mut image);
+            let received = match &frame.received {
+                None => None,
+                // What cannot be shown must not pass for what did not arrive.
+                Some(path) => match image(path) {
+                    Some(image) => Some(image),
+                    None => continue,
+                },
+            };
             let settings = study.varying.iter().filter(|path| value(&run.parameters, path) != flow.protocol);
             let settings = settings.map(|path| format!("{} {}", study.short_name(path), value(&run.parameters, path)));
-            let case = settings.collect::<Vec<_>>().join(", ");
+            let of_flow = (run.flows.len() > 1).then(|| flow.name.clone());
+            let case = settings.chain(of_flow).collect::<Vec<_>>().join(", ");
             shown.push(Shown { case, protocol: flow.protocol.clone(), number: frame.number, sent, received });
         }
     }

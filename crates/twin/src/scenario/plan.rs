@@ -110,7 +110,7 @@ fn plan(mut root: Node, path: &Path, overrides: &Overrides) -> Result<Plan, Diag
     }
     let published = published::published(published.as_ref(), &sweep, &cases)?;
     let fields = Fields::of(&root, "a scenario", &TOP)?;
-    let world = fields.read("world", |node, key| world(node, key))?.unwrap_or_default();
+    let world = fields.read("world", world)?.unwrap_or_default();
     let notes = notes(fields.get("notes"))?;
     Ok(Plan { title, repeats, cases, published, world, notes })
 }

@@ -64,6 +64,13 @@ pub(super) struct Tcp {
     _divert: Option<Divert>,
 }
 
+impl Drop for Tcp {
+    fn drop(&mut self) {
+        // What was cut short must not pass for a stream that has come to its end.
+        self.connections.values().for_each(Connection::reset);
+    }
+}
+
 impl Tcp {
     pub(super) fn open(poller: &Rc<Poller>, plug: usize, config: &TcpPlug) -> Result<Self, String> {
         let redirects = matches!(config.accept, Some(Accept::FromHere { .. }));
@@ -119,7 +126,8 @@ impl Tcp {
             self.counters.streams_refused += 1;
             return;
         };
-        let usable = self.connections.len() < MOST_STREAMS && socket.set_nonblocking(true).is_ok();
+        let prepared = || socket.set_nonblocking(true).and_then(|()| options::watch_over(&socket)).is_ok();
+        let usable = self.connections.len() < MOST_STREAMS && prepared();
         let id = StreamId(self.next_id);
         let connection = Connection::accepted(id, socket);
         if !usable || !self.insert(connection) {

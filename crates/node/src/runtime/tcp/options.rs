@@ -2,10 +2,11 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::Duration;
 
 use hopcast_core::plug::TcpPlug;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use socket2::{Domain, Protocol, Socket as Kernel, Type};
+use socket2::{Domain, Protocol, Socket as Kernel, TcpKeepalive, Type};
 
 use super::super::divert::OWN_MARK;
 
@@ -49,6 +50,7 @@ impl Options {
         socket.set_nonblocking(true)?;
         socket.set_tcp_nodelay(true)?;
         socket.set_tcp_notsent_lowat(UNSENT)?;
+        watch_over(&socket)?;
         if self.marked {
             // Only root may, and has to where connections are redirected.
             let _ = socket.set_mark(OWN_MARK);
@@ -143,4 +145,13 @@ fn unspecified(like: SocketAddr) -> IpAddr {
 /// Only an address of the host can be bound.
 fn is_of_this_host(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
+}
+
+/// A client that vanishes says nothing more, and a connection that is taken over hides that from the far end: so it is asked
+/// after two minutes of silence, and given up after two more without an answer; likewise what is sent and not acknowledged.
+pub(super) fn watch_over(socket: &Kernel) -> io::Result<()> {
+    const SILENCE: Duration = Duration::from_secs(120);
+    let keepalive = TcpKeepalive::new().with_time(SILENCE).with_interval(SILENCE / 4).with_retries(4);
+    socket.set_tcp_keepalive(&keepalive)?;
+    socket.set_tcp_user_timeout(Some(SILENCE))
 }
