@@ -1,5 +1,7 @@
 //! Live runs: the network of a scenario in namespaces, and every transport over it.
 
+#![allow(clippy::unwrap_used)] // helpers of tests
+
 mod common;
 
 use std::fs;

@@ -233,6 +233,11 @@ fn an_owner_to_be_killed() {
     let mut command = lab.command(0, "sleep");
     command.arg("1000");
     let mut program = lab.start(command).unwrap();
+    // It is on its way through two other programs.
+    let command = format!("/proc/{}/comm", program.id());
+    while std::fs::read_to_string(&command).unwrap() != "sleep\n" {
+        pause(ms(5));
+    }
     println!("lab {id} program {}", program.id());
     // Until the test kills it; and if that is gone, not for ever.
     pause(ms(60_000));

@@ -69,7 +69,7 @@ impl Identities {
         Identity(hash.finalize().into())
     }
 
-    /// A case; [`Identity::repeat`] makes of it that of a run.
+    /// A case; what is recognised by it is the same in every sweep.
     /// One case, in whichever sweep.
     pub fn case(&self, case: &Case) -> Identity {
         let mut hash = Sha256::new();

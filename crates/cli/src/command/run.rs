@@ -43,7 +43,9 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
         become_capable()?;
     }
     if world == World::Both && options.shard.is_some() {
-        return Err(Failure::input("--shard: a scenario in both worlds is run whole; with --live it can be run in parts"));
+        return Err(Failure::input(
+            "--shard: a scenario in both worlds is run whole; with --live it can be run in parts",
+        ));
     }
     let dir = RunDirectory::take(options.out.as_deref(), name)?;
 
@@ -73,7 +75,7 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
         }
     };
     let shard = options.shard.map(|part| {
-        let sweep = Identities::new(&version(world != World::Virtual)).sweep(&plan).to_string();
+        let sweep = Identities::new(version(world != World::Virtual)).sweep(&plan).to_string();
         Shard { number: part.numbers().0, of: part.numbers().1, sweep }
     });
     let manifest = manifest::manifest(file, &text, &plan, shard.as_ref(), began.elapsed());
@@ -141,7 +143,11 @@ impl Execution<'_> {
         let twin = Plan { cases: cases.cloned().collect(), ..plan.clone() };
         let left_out = plan.cases.iter().find_map(|case| scenario::needs_live(&case.scenario));
         if let Some(why) = left_out {
-            eprintln!("{} of {} cases are live only: {why}", plan.cases.len() - twin.cases.len(), plan.cases.len());
+            eprintln!(
+                "{} of {} cases are live only: {why}",
+                plan.cases.len() - twin.cases.len(),
+                plan.cases.len()
+            );
         }
         eprintln!("in virtual time");
         #[allow(clippy::disallowed_methods)] // a person waits: the manifest says how long

@@ -55,7 +55,8 @@ pub(crate) fn work(file: &Path, name: &str, options: &WorkerOptions) -> Result<(
         // What ends the run is its conductor; a Ctrl-C at the terminal is the conductor's too.
         interrupt::is_ignored();
         let identity = Identities::new("").case(case).to_string();
-        let conducted = worker::conducted((scenario, &identity), node, options.repeat, stdin().lock(), stdout());
+        let conducted =
+            worker::conducted((scenario, &identity), node, options.repeat, stdin().lock(), stdout());
         return conducted.map_err(Failure::run);
     }
     eprintln!("{name} begins at the next full minute");

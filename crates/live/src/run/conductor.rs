@@ -84,7 +84,10 @@ impl Conductor {
         for node in &mut self.nodes {
             let Some(line) = node.line(|| monitor.is_cancelled())? else { return Ok(None) };
             if node.expect("loaded ", &line)? != identity {
-                return Err(format!("node `{}` has loaded another scenario: the file was changed", node.name));
+                return Err(format!(
+                    "node `{}` has loaded another scenario: the file was changed",
+                    node.name
+                ));
             }
         }
         Ok(Some(()))

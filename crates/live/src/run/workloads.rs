@@ -13,7 +13,8 @@ use hopcast_twin::world::Site;
 
 use crate::lab::Lab;
 use crate::programs::{
-    ChildProcess, CommandLine, Ends, FlowOutcome, FramePair, Measured, Programs, Recording, Running, Spawner, pictures,
+    ChildProcess, CommandLine, Ends, FlowOutcome, FramePair, Measured, Programs, Recording, Running, Spawner,
+    pictures,
 };
 
 /// A server that does not listen after so long never will.
@@ -104,9 +105,8 @@ impl Workloads {
             if let Some(recording) = recording {
                 let from = scenario.flows[flow].app.span().start.unwrap_or_default();
                 let (from, to) = (scenario.measure.from.since(from), scenario.measure.to.since(from));
-                let times = FRAMES.map(|share| {
-                    from.as_secs_f64() + (to.as_secs_f64() - from.as_secs_f64()) * share
-                });
+                let times =
+                    FRAMES.map(|share| from.as_secs_f64() + (to.as_secs_f64() - from.as_secs_f64()) * share);
                 match frames(&recording, &times, name, &dir) {
                     Ok(frames) => gathered.live.pictures.extend(frames),
                     Err(error) => drop(outcomes.insert(format!("{name}, its frames"), error)),

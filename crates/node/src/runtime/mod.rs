@@ -222,7 +222,9 @@ impl Runtime {
     }
 
     fn wake_if_due(&mut self, now: Instant) {
-        if let Some(due) = self.machine.deadline().filter(|&due| due <= now) {
+        // What was due at several times while nobody woke it, it may do one by one.
+        for _ in 0..ITEMS {
+            let Some(due) = self.machine.deadline().filter(|&due| due <= now) else { break };
             self.wakes += 1;
             self.woken = now;
             if due > Instant::ZERO {

@@ -40,7 +40,10 @@ pub(crate) fn on_socket(path: &Path, board: Board) -> Result<Socket, String> {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
             let kind = fs::symlink_metadata(path).map_err(failed)?.file_type();
             if !kind.is_socket() {
-                return Err(format!("cannot answer at {}: there is something else than a socket", path.display()));
+                return Err(format!(
+                    "cannot answer at {}: there is something else than a socket",
+                    path.display()
+                ));
             }
             fs::remove_file(path).map_err(failed)?;
         }

@@ -31,13 +31,18 @@ pub(crate) fn frames(study: &Study<'_>, dir: Option<&Path>) -> String {
     if shown.is_empty() {
         return String::new();
     }
-    let mut out = String::from("<section id=\"frames\">\n<div class=\"head\"><h2>The frames that arrived</h2></div>\n");
+    let mut out =
+        String::from("<section id=\"frames\">\n<div class=\"head\"><h2>The frames that arrived</h2></div>\n");
     let cases = crate::study::distinct(shown.iter().map(|frame| frame.case.clone()));
     for case in cases {
         let of_case: Vec<&Shown> = shown.iter().filter(|frame| frame.case == case).collect();
         let protocols = crate::study::distinct(of_case.iter().map(|frame| frame.protocol.as_str()));
         let numbers = crate::study::distinct(of_case.iter().map(|frame| frame.number));
-        let _ = write!(out, "<div class=\"scroll\"><table class=\"frames\"><caption>{}</caption><thead><tr><th>frame</th><th>sent</th>", escape(&case));
+        let _ = write!(
+            out,
+            "<div class=\"scroll\"><table class=\"frames\"><caption>{}</caption><thead><tr><th>frame</th><th>sent</th>",
+            escape(&case)
+        );
         for protocol in &protocols {
             let _ = write!(out, "<th>{}</th>", escape(protocol));
         }
@@ -45,7 +50,10 @@ pub(crate) fn frames(study: &Study<'_>, dir: Option<&Path>) -> String {
         for number in numbers {
             let row: Vec<&&Shown> = of_case.iter().filter(|frame| frame.number == number).collect();
             let sent = row.first().map_or("", |frame| frame.sent.as_str());
-            let _ = write!(out, "<tr><th>{number}</th><td><img alt=\"frame {number} as sent\" src=\"{sent}\"></td>");
+            let _ = write!(
+                out,
+                "<tr><th>{number}</th><td><img alt=\"frame {number} as sent\" src=\"{sent}\"></td>"
+            );
             for protocol in &protocols {
                 let received = row.iter().find(|frame| frame.protocol == *protocol);
                 match received.and_then(|frame| frame.received.as_deref()) {
@@ -87,7 +95,8 @@ fn load(document: &Document, study: &Study<'_>, dir: &Path) -> Vec<Shown> {
                 },
             };
             let settings = study.varying.iter().filter(|path| value(&run.parameters, path) != flow.protocol);
-            let settings = settings.map(|path| format!("{} {}", study.short_name(path), value(&run.parameters, path)));
+            let settings =
+                settings.map(|path| format!("{} {}", study.short_name(path), value(&run.parameters, path)));
             let of_flow = (run.flows.len() > 1).then(|| flow.name.clone());
             let case = settings.chain(of_flow).collect::<Vec<_>>().join(", ");
             shown.push(Shown { case, protocol: flow.protocol.clone(), number: frame.number, sent, received });

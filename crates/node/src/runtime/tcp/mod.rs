@@ -1,6 +1,6 @@
 //! A stream port on the kernel's TCP.
 //!
-//! **Down.** The machine is granted 256 KiB of each stream, and what it hands over waits here until
+//! **Down.** The machine is granted 2 MiB of each stream, and what it hands over waits here until
 //! the kernel takes it; then it is granted as much anew. The kernel takes no more than is on the way plus
 //! [`options::UNSENT`] bytes, so that nothing is decided upon long before it can leave, and
 //! [`Transmitted`](StreamItem::Transmitted), which is said when the kernel has taken bytes, is early by that at most.
