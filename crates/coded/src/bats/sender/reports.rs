@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn probes_that_nobody_answers_do_not_pile_up() {
         let store = Store::new(Shape::begun(&Config::default(), u16::MAX), 4, 0);
-        let mut sender = Sender::new(Duration::ZERO, Seed::new(1, 0).stream(&["sender"], 0));
+        let mut sender = Sender::new(hopcast_core::Duration::ZERO, Seed::new(1, 0).stream(&["sender"], 0));
         sender.start(&store, None, false, false);
         for _ in 0..MOST_FLIGHTS + 1000 {
             sender.on_sent(&Packet { batch: 0, content: Content::Mix(0), cause: Cause::Probe }, &store);
