@@ -106,19 +106,31 @@ fn a_file_arrives_intact_over_every_transport() {
         .take(300_000)
         .collect();
     fs::write(dir.path().join("file"), bytes).unwrap();
-    let scenario = "\
-title: A file over everything
-duration: 4 s
-topology: { chain: { hops: 3, link: { rate: 20 Mbit/s, delay: 1 ms, loss: 2 % } } }
-variants: { strict: { brtp: { feedback: none } } }
-flows:
-  - { name: file, from: n0, to: n3, over: udp, app: { file: { path: file } } }
-sweep:
-  flows.file.over: [tcp-cubic, tcp-bbr, split-bbr, kcp, quic, hop-arq, brtp, strict, bats-proxy, [tcp-cubic, bats-proxy], [tcp-cubic, tunnel, brtp], [brtp, udp, tunnel, udp]]
-";
-    let document = document(dir.path(), scenario);
-    for run in document["runs"].as_array().unwrap() {
-        let file = flow(run, "file");
+    let stacks = [
+        "tcp-cubic",
+        "tcp-bbr",
+        "split-bbr",
+        "kcp",
+        "quic",
+        "hop-arq",
+        "brtp",
+        "strict",
+        "bats-proxy",
+        "[tcp-cubic, bats-proxy]",
+        "[tcp-cubic, tunnel, brtp]",
+        "[brtp, udp, tunnel, udp]",
+    ];
+    let flow_over = |(number, stack): (usize, &&str)| {
+        format!(
+            "  - {{ name: file{number}, from: n0, to: n3, over: {stack}, app: {{ file: {{ path: file }} }} }}\n"
+        )
+    };
+    let flows: String = stacks.iter().enumerate().map(flow_over).collect();
+    let scenario = format!(
+        "title: A file over everything\nduration: 8 s\ntopology: {{ chain: {{ hops: 3, link: {{ rate: 40 Mbit/s, delay: 1 ms, loss: 2 % }} }} }}\nvariants: {{ strict: {{ brtp: {{ feedback: none }} }} }}\nflows:\n{flows}"
+    );
+    let document = document(dir.path(), &scenario);
+    for file in document["runs"][0]["flows"].as_array().unwrap() {
         assert_eq!(file["hash_ok"].as_bool(), Some(true), "{}: {file}", file["protocol"]);
     }
 }
