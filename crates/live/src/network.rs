@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_link_that_goes_down_changes_the_tables_of_those_whose_way_it_was() {
-        let text = "title: t\nduration: 9s\ntopology: { nodes: [a, b, c], links: [{ ends: [a, b], rate: 1 Mbit/s }, { ends: [b, c], rate: 1 Mbit/s }, { ends: [a, c], rate: 1 Mbit/s }] }\nevents: [{ at: 3s, links: a-c, down: true }, { at: 5s, links: a-c, up: true }]\nflows: [{ name: f, from: a, to: c, over: udp, app: bulk }]\n";
+        let text = "title: t\nduration: 9s\ntopology: { nodes: [a, b, c], links: [{ between: [a, b], rate: 1 Mbit/s }, { between: [b, c], rate: 1 Mbit/s }, { between: [a, c], rate: 1 Mbit/s }] }\nevents: [{ at: 3s, links: a-c, down: true }, { at: 5s, links: a-c, up: true }]\nflows: [{ name: f, from: a, to: c, over: udp, app: bulk }]\n";
         let plan = load_text(std::path::Path::new("t.yaml"), text, &Overrides::default()).unwrap();
         let layout = layout(&plan.cases[0].scenario, 0);
         let to_c = |routes: &[Route]| {
