@@ -191,7 +191,7 @@ fn a_device_that_cannot_be_had_is_one_line() {
                 "cannot open TUN `a-name-of-16-bytes`: an interface's",
             ),
             (tun("lo", ["10.9.0.1", "fd09::1"]), "cannot open TUN `lo`: "),
-            (bad_route, "cannot open TUN `hop1`: `ip -4 route replace 10.0.0.0/99 dev hop1`: "),
+            (bad_route, "cannot open TUN `hop1`: `ip -4 route add 10.0.0.0/99 dev hop1`: "),
         ];
         for (plug, expected) in plugs {
             let Err(why) = Runtime::open(Played::new().0, &[plug], Clock::starting_now()) else {

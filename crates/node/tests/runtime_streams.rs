@@ -263,7 +263,7 @@ fn a_connection_that_is_refused_is_reset() {
 fn bytes_beyond_the_grant_reset_the_stream() {
     let bench = Bench::new();
     let [(mut server, at_server), (mut client, at_client)] = pair(&bench);
-    at_client.borrow_mut().stream(0, StreamItem::Data(Buffer::zeroed(1 << 20)));
+    at_client.borrow_mut().stream(0, StreamItem::Data(Buffer::zeroed(4 << 20)));
     let reset = || {
         at_client.borrow().has_stream(0, &StreamItem::Reset)
             && at_server.borrow().has_stream(1, &StreamItem::Reset)
