@@ -221,7 +221,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "over: tcp-cubic",
         "over: tcp-cubik",
-        "bad.yaml:10:43: there is no transport `tcp-cubik`: did you mean `tcp-cubic`? (transports: udp, tcp-cubic, tcp-bbr, tcp-reno, tcp-vegas, split-bbr, kcp, kcp-fec, quic, quic-bbr, hop-arq, btp, brtp, bats-proxy, franc, tunnel)",
+        "bad.yaml:10:43: there is no transport `tcp-cubik`: did you mean `tcp-cubic`? (transports: udp, tcp-cubic, tcp-bbr, tcp-reno, tcp-vegas, split-bbr, kcp, kcp-fec, kcptun, quic, quic-bbr, hop-arq, btp, brtp, bats-proxy, franc, tunnel)",
     ),
     (
         "over: tcp-cubic",
