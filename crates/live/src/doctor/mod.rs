@@ -4,7 +4,7 @@ mod tries;
 
 use std::fmt::Write;
 
-use crate::{leftovers, privileges};
+use crate::{leftovers, privileges, programs};
 
 /// Something that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,19 +30,8 @@ pub enum Health {
     No,
 }
 
-/// Programs that scenarios may name, what they are for, and Debian's package of each.
-const PROGRAMS: &[(&str, &str)] = &[
-    ("iperf3", "iperf3"),
-    ("iperf", "iperf"),
-    ("nuttcp", "nuttcp"),
-    ("ping", "iputils-ping"),
-    ("kcptun-client", "kcptun"),
-    ("kcptun-server", "kcptun"),
-    ("ffmpeg", "ffmpeg"),
-    ("socat", "socat"),
-    ("nc", "netcat-openbsd"),
-    ("tshark", "tshark"),
-];
+/// What reads captures, and Debian's package of it.
+const READER: (&str, &str) = ("tshark", "tshark");
 
 /// Programs that labs are set up with, and Debian's package of each.
 const TOOLS: &[(&str, &str)] =
@@ -55,7 +44,8 @@ pub fn examine() -> Vec<Finding> {
     findings.extend(tries::netfilter());
     findings.push(tries::congestion_controls());
     findings.extend(tries::timing());
-    findings.extend(PROGRAMS.iter().map(|&(program, package)| installed(program, package, Health::Partly)));
+    let programs = programs::KNOWN.iter().chain([&READER]);
+    findings.extend(programs.map(|&(program, package)| installed(program, package, Health::Partly)));
     findings.push(remains());
     findings
 }
@@ -115,7 +105,7 @@ fn tun() -> Finding {
 }
 
 fn installed(program: &str, package: &str, without: Health) -> Finding {
-    match tries::find_program(program) {
+    match programs::find(program) {
         Some(path) => Finding::new(program, Health::Yes, path.display().to_string()),
         None => Finding::new(program, without, "not installed").with_remedy(format!("apt install {package}")),
     }

@@ -1,10 +1,7 @@
 //! What can only be known by trying.
 
-use std::env;
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -120,13 +117,4 @@ fn lateness() -> Duration {
         .collect();
     late.sort_unstable();
     late[SLEEPS * 99 / 100]
-}
-
-/// Where a program is, by `PATH`.
-pub(super) fn find_program(name: &str) -> Option<PathBuf> {
-    let paths = env::var_os("PATH")?;
-    let executable = |path: &PathBuf| {
-        fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-    };
-    env::split_paths(&paths).map(|directory| directory.join(name)).find(executable)
 }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use hopcast_core::{Buffer, Duration, Instant, earliest};
 use hopcast_link::{Attachment, Change, Counters, Event, Link};
 use hopcast_node::Clock;
+use hopcast_twin::world::{LinkSamples, directions};
 
 use super::figures::{DirectionReport, Tally};
 use super::tape::{Record, Recorder};
@@ -38,7 +39,7 @@ pub(super) struct Wired {
     script: Script,
     deadline: Option<Instant>,
     directions: Vec<DirectionReport>,
-    sampled: Samples,
+    sampled: LinkSamples,
 }
 
 /// A direction of the link that changes (all of them if `None`), and how.
@@ -61,10 +62,8 @@ impl Wired {
             let (opened, closed) = (Counters::default(), Counters::default());
             DirectionReport { from, to, opened, closed, steps: Vec::new() }
         };
-        let pairs =
-            (0..ends).flat_map(|from| (0..ends).filter(move |&to| to != from).map(move |to| (from, to)));
-        let directions: Vec<_> = pairs.map(direction).collect();
-        let sampled = Samples { last: vec![Counters::default(); directions.len()], count: 0 };
+        let directions: Vec<_> = directions(ends).map(direction).collect();
+        let sampled = LinkSamples::new(ends);
         let script = Script::new(changes, readings);
         let mut wired = Self {
             number,
@@ -158,6 +157,9 @@ impl Wired {
         if self.script.awaits(|step| matches!(step, Step::Close)) {
             self.close(now);
         }
+        for (direction, steps) in self.directions.iter_mut().zip(self.sampled.steps()) {
+            direction.steps.clone_from(steps);
+        }
         (self.number, self.directions)
     }
 
@@ -171,17 +173,8 @@ impl Wired {
             Some(Step::Open) => self.open(at),
             Some(Step::Close) => self.close(at),
             Some(Step::Sample) => {
-                for (direction, last) in self.directions.iter_mut().zip(&mut self.sampled.last) {
-                    let counters = self.model.counters(at, direction.from, direction.to);
-                    let carried = counters - std::mem::replace(last, counters);
-                    let step = [carried.sent_bytes, carried.lost_packets, carried.delivered_packets];
-                    if !direction.steps.is_empty() || step != [0; 3] {
-                        // What came before was silence.
-                        direction.steps.resize(self.sampled.count, [0; 3]);
-                        direction.steps.push(step);
-                    }
-                }
-                self.sampled.count += 1;
+                let Self { model, directions, sampled, .. } = self;
+                sampled.sample(directions.iter().map(|end| model.counters(at, end.from, end.to)));
             }
             None => {}
         }
@@ -198,13 +191,6 @@ impl Wired {
             direction.closed = self.model.counters(at, direction.from, direction.to);
         }
     }
-}
-
-/// What the time series has seen so far.
-struct Samples {
-    /// The figures of each direction at the last step.
-    last: Vec<Counters>,
-    count: usize,
 }
 
 /// What is to happen to a link, in order; at one instant, changes come before readings.

@@ -35,6 +35,10 @@ pub use pictures::{FramePair, pictures};
 pub use run::{Ended, ExecOutcome, FlowOutcome, Programs, Recording};
 pub use spawn::{ChildProcess, Running, Spawner};
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::{env, fs};
+
 use hopcast_twin::scenario::model::{App, CopyProgram, Flow, Program};
 
 /// The programs that live runs may start, each with the package of Debian and Ubuntu that has it.
@@ -63,10 +67,13 @@ pub fn not_installed(program: &str) -> String {
     }
 }
 
-/// Whether a program is in the PATH.
-fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+/// Where a program is, by `PATH`.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
+    let paths = env::var_os("PATH")?;
+    let executable = |path: &PathBuf| {
+        fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    env::split_paths(&paths).map(|directory| directory.join(name)).find(executable)
 }
 
 /// The programs that a flow needs.

@@ -13,7 +13,7 @@ use super::command::{CommandLine, Commands, Ends, Outputs, Task};
 use super::job::{Job, Process};
 use super::measured::Measured;
 use super::spawn::Spawner;
-use super::{commands, copy, ffmpeg, is_installed, kcptun, needed_by, not_installed, nuttcp, parse};
+use super::{commands, copy, ffmpeg, find, kcptun, needed_by, not_installed, nuttcp, parse};
 
 /// All programs of a run: those that are flows, those that carry flows, and those of `exec`.
 ///
@@ -110,7 +110,7 @@ impl Programs {
         programs.dir = absolute.map_err(|error| format!("{}: {error}", programs.dir.display()))?;
         agree_on_congestion(&scenario)?;
         for (number, flow) in scenario.flows.iter().enumerate().filter(|(_, flow)| has_programs(flow)) {
-            if let Some(missing) = needed_by(flow).into_iter().find(|program| !is_installed(program)) {
+            if let Some(missing) = needed_by(flow).into_iter().find(|program| find(program).is_none()) {
                 return Err(format!("flow `{}`: {}", flow.name, not_installed(missing)));
             }
             let ends = ends(number);

@@ -87,8 +87,8 @@ enum Work {
     Deliver(NodeId, u32, Frame),
 }
 
-/// What the directions of a link carried in each step of the time series.
-struct LinkSamples {
+/// What the directions of a link carried in each step of the time series, in whichever world.
+pub struct LinkSamples {
     last: Vec<Counters>,
     /// How many steps there have been.
     count: usize,
@@ -97,22 +97,30 @@ struct LinkSamples {
 }
 
 impl LinkSamples {
-    fn new(ends: usize) -> Self {
+    /// Of a link with so many ends, before the first step.
+    pub fn new(ends: usize) -> Self {
         let directions = directions(ends).count();
         Self { last: vec![Counters::default(); directions], count: 0, steps: vec![Vec::new(); directions] }
     }
 
-    fn sample(&mut self, direction: usize, counters: Counters) {
-        let last = std::mem::replace(&mut self.last[direction], counters);
-        let carried = counters - last;
-        let step = [carried.sent_bytes, carried.lost_packets, carried.delivered_packets];
-        let steps = &mut self.steps[direction];
-        if steps.is_empty() && step == [0; 3] {
-            return;
+    /// A step ends, with these figures of each direction, in order.
+    pub fn sample(&mut self, figures: impl IntoIterator<Item = Counters>) {
+        for ((last, steps), counters) in self.last.iter_mut().zip(&mut self.steps).zip(figures) {
+            let carried = counters - std::mem::replace(last, counters);
+            let step = [carried.sent_bytes, carried.lost_packets, carried.delivered_packets];
+            if steps.is_empty() && step == [0; 3] {
+                continue;
+            }
+            // What came before was silence.
+            steps.resize(self.count, [0; 3]);
+            steps.push(step);
         }
-        // What came before was silence.
-        steps.resize(self.count, [0; 3]);
-        steps.push(step);
+        self.count += 1;
+    }
+
+    /// For each direction, (bytes sent, frames lost, frames delivered) in each step; empty if it carried nothing.
+    pub fn steps(&self) -> &[Vec<[u64; 3]>] {
+        &self.steps
     }
 }
 
@@ -257,10 +265,8 @@ impl World {
     fn sample(&mut self) {
         let now = self.now;
         for (wired, samples) in self.links.iter_mut().zip(&mut self.samples) {
-            for (direction, (from, to)) in directions(wired.ends.len()).enumerate() {
-                samples.sample(direction, wired.model.counters(now, from, to));
-            }
-            samples.count += 1;
+            let pairs = directions(wired.ends.len());
+            samples.sample(pairs.map(|(from, to)| wired.model.counters(now, from, to)));
         }
     }
 
@@ -324,7 +330,7 @@ fn sum_counters<'a>(machines: impl Iterator<Item = (&'a str, &'a dyn Machine)>) 
 }
 
 /// Every ordered pair of a link's attachments, in order.
-pub(crate) fn directions(ends: usize) -> impl Iterator<Item = (Attachment, Attachment)> {
+pub fn directions(ends: usize) -> impl Iterator<Item = (Attachment, Attachment)> {
     (0..ends).flat_map(move |from| (0..ends).filter(move |&to| to != from).map(move |to| (from, to)))
 }
 
