@@ -230,6 +230,7 @@ flows: [{ name: flood, from: n0, to: n4, over: udp, app: { cbr: { rate: 20 Gbit/
     let document = document(dir.path(), scenario);
     let invalid = &document["runs"][0]["live"]["invalid"];
     assert!(invalid.as_str().is_some_and(|why| why.contains("busy")), "{}", document["runs"][0]["live"]);
+    assert_eq!(document["runs"][0]["live"]["retries"], 2);
     assert_eq!(document["summary"][0]["invalid_runs"], 1);
     assert!(document["summary"][0].get("goodput_mbps").is_none());
     let table = Command::new(env!("CARGO_BIN_EXE_hopcast"))

@@ -8,5 +8,6 @@ pub mod leftovers;
 pub mod network;
 pub mod privileges;
 pub mod programs;
+mod punctual;
 pub mod run;
 pub mod worker;

@@ -45,6 +45,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The share of frames that may be dropped at sockets without the run being about the machine.
 const HOST_DROPS: f64 = 0.001;
+/// How often a run that the machine could not keep up with is made again. A host that stands still for a moment is no
+/// reason to lose a figure; one that is too slow is too slow again.
+const RETRIES: u64 = 2;
+
 /// A node that is woken so late has been without a processor for longer than any network would hold its packets back.
 const STANDSTILL: Duration = Duration::from_millis(100);
 
@@ -58,12 +62,23 @@ pub struct Kernel {
 
 impl Stage for Kernel {
     fn run(&self, job: &Job<'_>, monitor: &Monitor) -> Result<Option<Run>, String> {
-        let ran = match self.conduct(job, monitor) {
-            // What was asked to end may end in any way.
-            _ if monitor.is_cancelled() => Ok(None),
-            Err(Trouble::Busy(why)) => Ok(Some(invalid(job, why))),
-            Err(Trouble::Error(why)) => Err(why),
-            Ok(run) => Ok(run),
+        let mut retries = 0;
+        let ran = loop {
+            let mut run = match self.conduct(job, monitor, retries) {
+                // What was asked to end may end in any way.
+                _ if monitor.is_cancelled() => break Ok(None),
+                Err(Trouble::Busy(why)) => invalid(job, why),
+                Err(Trouble::Error(why)) => break Err(why),
+                Ok(None) => break Ok(None),
+                Ok(Some(run)) => run,
+            };
+            let Some(live) = run.live.as_mut().filter(|live| live.invalid.is_none() || retries == RETRIES)
+            else {
+                retries += 1;
+                continue;
+            };
+            live.retries = retries;
+            break Ok(Some(run));
         };
         if let (Ok(None) | Err(_), Some(path)) = (&ran, &job.capture) {
             // One that is cut short passes for none.
@@ -95,7 +110,7 @@ fn invalid(job: &Job<'_>, why: String) -> Run {
 }
 
 impl Kernel {
-    fn conduct(&self, job: &Job<'_>, monitor: &Monitor) -> Result<Option<Run>, Trouble> {
+    fn conduct(&self, job: &Job<'_>, monitor: &Monitor, retries: u64) -> Result<Option<Run>, Trouble> {
         let scenario = &job.case.scenario;
         let mut layout = network::layout(scenario, job.repeat);
         let mut lab = Lab::set_up(&layout, &Lab::fresh_id())?;
@@ -123,7 +138,7 @@ impl Kernel {
         }
         let mut run =
             Running { lab: &lab, conductor: &mut conductor, workloads: &mut workloads, clock, monitor };
-        if !run.attend(end_of(scenario))? {
+        if !run.attend(end_of(scenario), retries > 0)? {
             return Ok(None);
         }
         let nodes = conductor.finish()?;
@@ -170,17 +185,19 @@ struct Running<'r> {
 }
 
 impl Running<'_> {
-    /// Sees the run through to its end, and what is under way then; false if the monitor said to stop.
-    fn attend(&mut self, end: Instant) -> Result<bool, String> {
-        let mut reported = Instant::ZERO;
+    /// Sees the run through to its end, and what is under way then; false if the monitor said to stop. What is made `again`
+    /// is no progress.
+    fn attend(&mut self, end: Instant, again: bool) -> Result<bool, String> {
+        let mut reported = if again { end } else { Instant::ZERO };
         loop {
             let now = self.clock.now();
             if self.monitor.is_cancelled() {
                 return Ok(false);
             }
             // What is beyond the run's end is no part of what was announced.
-            self.monitor.advance(now.min(end).since(reported));
-            reported = now.min(end);
+            let reached = now.min(end).max(reported);
+            self.monitor.advance(reached.since(reported));
+            reported = reached;
             self.conductor.look_after()?;
             // Before zero the clock stands still.
             if now > Instant::ZERO {

@@ -32,6 +32,10 @@ pub(crate) fn machine(document: &Document) -> Vec<String> {
         let (count, all) = (invalid.len(), lives.len());
         notes.push(format!("{count} of {all} runs are invalid and left out of the means: {first}"));
     }
+    let again: u64 = lives.iter().filter(|live| live.invalid.is_none()).map(|live| live.retries).sum();
+    if again > 0 {
+        notes.push(format!("runs made again because the machine had been too busy: {again}"));
+    }
     let links: f64 = lives.iter().map(|live| live.emulator_cpu_s).sum();
     let nodes: f64 = lives.iter().flat_map(|live| live.node_cpu_s.values()).sum();
     notes.push(format!(

@@ -64,6 +64,9 @@ pub struct Live {
     /// summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalid: Option<String>,
+    /// How often the run was made before, each time by a machine that could not keep up.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retries: u64,
     /// How late frames left the emulator, after the time that their link's model gave them, in microseconds: the median,
     /// the 99th percentile and the most.
     pub lateness_us: [f64; 3],

@@ -10,6 +10,7 @@ use hopcast_node::Clock;
 use rustix::thread::{Timespec, nanosleep};
 
 use super::{Finding, Health};
+use crate::punctual::{Awake, be_punctual};
 use crate::{emulator, privileges};
 
 /// What takes connections for a proxy out of those that programs open, and out of transit.
@@ -83,17 +84,21 @@ pub(super) fn timing() -> [Finding; 2] {
             .with_remedy("keep rates below 100 Mbit/s, or use a machine with more")
     };
     // In a thread of its own, which alone is given another priority.
-    let measured = thread::spawn(|| (emulator::be_punctual(), lateness())).join();
+    let awake = Awake::keep();
+    let measured = thread::spawn(|| (be_punctual(), lateness())).join();
     let Ok((real_time, late)) = measured else {
         return [processors, Finding::new("timers", Health::Partly, "could not be measured")];
     };
     let priority = if real_time { "real-time priority" } else { "no real-time priority" };
+    let processors_are = if awake.is_granted() { "kept awake" } else { "free to sleep" };
     let rounded = Duration::from_micros(late.as_micros());
-    let detail = format!("99 % of sleeps end less than {rounded} late, with {priority}");
+    let detail = format!(
+        "99 % of sleeps end less than {rounded} late, with {priority} and processors {processors_are}"
+    );
     let timers = if late > emulator::LATE {
         Finding::new("timers", Health::Partly, detail)
             .with_remedy("end what else the machine is doing; runs that come out too late are marked invalid")
-    } else if real_time {
+    } else if real_time && awake.is_granted() {
         Finding::new("timers", Health::Yes, detail)
     } else {
         Finding::new("timers", Health::Yes, detail)

@@ -25,10 +25,10 @@ pub use wired::Readings;
 
 use crate::lab::{KernelDrops, Lab};
 use crate::layout::{LinkChange, LinkLayout, Scheduled};
+use crate::punctual::{Awake, be_punctual};
 use figures::Tally;
 use tape::Tape;
 use wired::{Changes, LONGEST, Wired};
-pub(crate) use worker::be_punctual;
 use worker::{Left, Worker};
 
 /// How to run links.
@@ -48,6 +48,7 @@ pub struct Emulator {
     stop: Arc<OwnedFd>,
     tape: Option<Tape>,
     before: Vec<KernelDrops>,
+    _awake: Awake,
 }
 
 impl Emulator {
@@ -70,7 +71,7 @@ impl Emulator {
         let before = lab.kernel_drops()?;
         let tape = options.capture.map(|into| Tape::start(into, interfaces(lab, &links))).transpose()?;
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| format!("eventfd: {error}"))?);
-        let mut emulator = Self { threads: Vec::new(), stop, tape, before };
+        let mut emulator = Self { threads: Vec::new(), stop, tape, before, _awake: Awake::keep() };
 
         let mut of_link: Vec<Changes> = links.iter().map(|_| Vec::new()).collect();
         for Scheduled { at, what: LinkChange { link, from, change } } in changes {

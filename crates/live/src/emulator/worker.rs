@@ -1,9 +1,7 @@
 //! One thread of the emulator, with the links that it owns.
 
 use std::io;
-use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
-use std::process::{Command, Stdio};
 
 use hopcast_core::{Duration, Instant};
 use hopcast_link::Attachment;
@@ -20,10 +18,10 @@ const BATCH: usize = 32;
 
 /// How far apart a busy thread looks at its interfaces: to be woken costs as much as to carry a few frames, and what comes
 /// meanwhile is dealt with together. Longer would be seen in the delay of links, shorter costs the programs the processor.
-const PAUSE: Duration = Duration::from_micros(80);
+const PAUSE: Duration = Duration::from_micros(140);
 
 /// How much of that an idle thread saves up, so that single frames never wait: a round trip over a dozen links.
-const SAVED: Duration = Duration::from_micros(80 * 32);
+const SAVED: Duration = Duration::from_nanos(PAUSE.as_nanos() * 32);
 
 /// Of the descriptors that a thread waits for, the one that tells it to stop.
 const STOP: u64 = u64::MAX;
@@ -186,22 +184,6 @@ impl Waking {
         let towards = if late > takes { takes + Self::STEP } else { takes.saturating_sub(Self::STEP) };
         self.takes = towards.min(Self::LONGEST);
     }
-}
-
-/// Lets the calling thread come when it wants to, as far as that is allowed, and says whether it may before all others.
-pub(crate) fn be_punctual() -> bool {
-    // Otherwise the kernel wakes us up to 50 µs late, to save power.
-    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-    // The links come before the programs that send over them, and before what else the machine does. The lowest
-    // real-time priority is enough for that, where we may have it.
-    let thread = rustix::thread::gettid().as_raw_nonzero().to_string();
-    let chrt = ["--fifo", "--pid", "1", thread.as_str()];
-    let done = Command::new("chrt").args(chrt).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    let done = done.is_ok_and(|status| status.success());
-    if !done {
-        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), -20);
-    }
-    done
 }
 
 fn timespec(span: Duration) -> Timespec {
