@@ -61,6 +61,7 @@ impl Lab {
     /// # Errors
     /// One line that says what could not be done; nothing is left behind then.
     pub fn set_up(layout: &Layout, id: &str) -> Result<Self, String> {
+        allow_many_files();
         let names = namespace::names(id, layout.nodes.iter().map(|node| node.name.as_str()));
         if let Some(taken) = names.iter().find(|name| path(name).exists()) {
             return Err(format!("there is a network namespace `{taken}` already, and it is not this lab's"));
@@ -255,4 +256,12 @@ fn furnish_node(node: &NodeLayout, namespace: &Namespace) -> Result<Vec<Tap>, St
         Ok(taps)
     })?;
     furnished.map_err(|error: String| format!("node `{}`: {error}", node.name))
+}
+
+/// A lab takes a file for each interface and a few for each program: more than the usual limit of a thousand.
+fn allow_many_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // What is still too few shows when they are opened.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }

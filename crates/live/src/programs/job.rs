@@ -17,6 +17,8 @@ const HEAD_START: Duration = Duration::from_secs(1);
 const OPENING: Duration = Duration::from_secs(5);
 /// How long after its time a program that ends by itself may take to do so: the last of it has to cross the network.
 const GRACE: Duration = Duration::from_secs(4);
+/// How long after its client a server goes on that does not end by itself: what is under way then may arrive.
+const UNDER_WAY: Duration = Duration::from_secs(1);
 /// How long a program may take to end when it is told to.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often to look at what starts or ends, and at what runs.
@@ -248,12 +250,12 @@ impl Job {
             client.tell(now);
             return None;
         }
-        let last_chance = since.max(self.stop) + GRACE;
-        let failed = self.failure.is_some();
         let Some(server) = self.servers.iter_mut().rev().find(|server| server.is_running()) else {
             return Some(State::Done);
         };
-        if !server.line.ends_itself || failed || now >= last_chance {
+        let last_chance =
+            if server.line.ends_itself { since.max(self.stop) + GRACE } else { since + UNDER_WAY };
+        if self.failure.is_some() || now >= last_chance {
             server.tell(now);
         }
         None

@@ -113,6 +113,12 @@ impl Programs {
             if let Some(missing) = needed_by(flow).into_iter().find(|program| find(program).is_none()) {
                 return Err(format!("flow `{}`: {}", flow.name, not_installed(missing)));
             }
+            if program_of(flow).is_some() && starts_again(&scenario, number) {
+                let name = &flow.name;
+                return Err(format!(
+                    "flow `{name}`: a program is started and stopped once: make the second time a flow of its own"
+                ));
+            }
             let ends = ends(number);
             let job = programs.flow(number, flow, ends)?;
             programs.flows.extend(job.map(|job| (number, ends, job)));
@@ -276,6 +282,14 @@ fn span(scenario: &Scenario, number: FlowId) -> Option<(Instant, Instant)> {
         earliest(span.start, at(&Action::Start(number), Instant::ZERO)).filter(|start| *start < end)?;
     let stop = earliest(span.stop, at(&Action::Stop(number), start)).unwrap_or(end).min(end);
     (start < stop).then_some((start, stop))
+}
+
+/// Whether a flow's application starts after it has stopped.
+fn starts_again(scenario: &Scenario, number: FlowId) -> bool {
+    let end = Instant::ZERO + scenario.duration;
+    let Some((_, stop)) = span(scenario, number) else { return false };
+    let mut events = scenario.events.iter().filter(|event| event.at >= stop && event.at < end);
+    events.any(|event| event.action == Action::Start(number))
 }
 
 /// nuttcp has its congestion control from its node, which has one.

@@ -1,7 +1,7 @@
 //! The keys of the file.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use hopcast_coded::bats::{self, Delivery};
@@ -14,7 +14,7 @@ use hopcast_twin::scenario::yaml::{Kind, Node};
 use hopcast_twin::scenario::{self};
 use log::LevelFilter;
 
-use super::{Carrier, Config, Connections, Packets, Peer, Relay, Timing, address};
+use super::{Carrier, Config, Connections, Packets, Peer, Place, Relay, Timing, address};
 
 const KEYS: [&str; 9] = ["name", "listen", "peers", "carry", "relay", "mtu", "hello", "status", "metrics"];
 const LEVELS: [&str; 5] = ["off", "error", "warn", "info", "debug"];
@@ -32,7 +32,7 @@ pub(super) fn config(root: &Node) -> Result<Config, Diagnostic> {
     let own = name(fields.need("name", "name: harbour")?, "name")?.to_owned();
     let listen = fields.need("listen", "listen: 192.0.2.1:7400")?;
     let listen = address::local(listen, "listen", "192.0.2.1:7400")?;
-    let peers = peers(fields.need("peers", "peers: { island: 198.51.100.9:7400 }")?, &own)?;
+    let peers = peers(fields.need("peers", "peers: { island: 198.51.100.9:7400 }")?, &own, listen)?;
     let carriers = match fields.get("carry") {
         Some(node) => one_or_list(node).iter().map(|node| carrier(node, &peers)).collect(),
         None => Ok(Vec::new()),
@@ -63,7 +63,7 @@ pub(super) fn config(root: &Node) -> Result<Config, Diagnostic> {
     Ok(config)
 }
 
-fn peers(node: &Node, own: &str) -> Result<Vec<Peer>, Diagnostic> {
+fn peers(node: &Node, own: &str, listen: SocketAddr) -> Result<Vec<Peer>, Diagnostic> {
     let entries = entries(node, "`peers`")?;
     if entries.is_empty() || entries.len() > MOST_PEERS {
         return Err(node.error(format!("`peers`: expected 1 to {MOST_PEERS}, found {}", entries.len())));
@@ -73,7 +73,16 @@ fn peers(node: &Node, own: &str) -> Result<Vec<Peer>, Diagnostic> {
         if entry.key == own {
             return Err(entry.key_span.error(format!("`peers`: `{own}` is this node itself")));
         }
-        Ok(Peer { name: entry.key.clone(), place: address::place(&entry.value, &entry.key)? })
+        let place = address::place(&entry.value, &entry.key)?;
+        let version = |v4: bool| if v4 { "IPv4" } else { "IPv6" };
+        match place {
+            Place::Address(at) if at.is_ipv4() != listen.is_ipv4() => Err(entry.value.error(format!(
+                "`{}`: expected an {} address, as `listen` is one, found `{at}`",
+                entry.key,
+                version(listen.is_ipv4())
+            ))),
+            place => Ok(Peer { name: entry.key.clone(), place }),
+        }
     };
     entries.iter().map(peer).collect()
 }

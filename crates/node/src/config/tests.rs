@@ -84,6 +84,11 @@ fn a_slip_is_one_line_that_says_what_to_write() {
              found `198.51.100.900:7400`",
         ),
         (
+            "198.51.100.9:7400",
+            "'[2001:db8::9]:7400'",
+            "node.yaml:3:16: `hill`: expected an IPv4 address, as `listen` is one, found `[2001:db8::9]:7400`",
+        ),
+        (
             "to: island",
             "via: hil",
             "node.yaml:5:8: `via`: there is no peer `hil`: did you mean `hill`? (peers: hill)",

@@ -82,7 +82,7 @@ pub fn run(config: &Config) -> Result<(), String> {
     if let Some(address) = config.metrics {
         answer::on_http(address, board.clone())?;
     }
-    let mut names = Names::new(&config.peers)?;
+    let mut names = Names::new(&config.peers, config.listen.is_ipv4())?;
     let mut report = Report::new(config, parts, board);
     report.put_up(clock.now(), &site.get(), &runtime);
     greet(config);

@@ -16,6 +16,7 @@ pub(super) struct Names {
     /// For each peer that has a name, when it was last asked for and whether it is being looked up.
     asked: Vec<Option<Asked>>,
     names: Vec<String>,
+    version: u8,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -27,7 +28,8 @@ struct Asked {
 }
 
 impl Names {
-    pub(super) fn new(peers: &[Peer]) -> Result<Self, String> {
+    /// Names stand for IPv4 addresses or for IPv6 addresses, as the socket is of one version.
+    pub(super) fn new(peers: &[Peer], v4: bool) -> Result<Self, String> {
         let (ask, asked) = channel::<usize>();
         let (answer, answers) = channel();
         let hosts: Vec<Option<(String, u16)>> = peers
@@ -42,7 +44,8 @@ impl Names {
         let work = move || {
             for place in asked {
                 let found = hosts[place].as_ref().and_then(|(host, port)| {
-                    (host.as_str(), *port).to_socket_addrs().ok().and_then(|mut found| found.next())
+                    let mut found = (host.as_str(), *port).to_socket_addrs().ok()?;
+                    found.find(|address| address.is_ipv4() == v4)
                 });
                 if answer.send((place, found)).is_err() {
                     return;
@@ -51,7 +54,7 @@ impl Names {
         };
         let spawned = thread::Builder::new().name("names".to_owned()).spawn(work);
         spawned.map_err(|error| format!("cannot start a thread: {error}"))?;
-        Ok(Self { ask, answers, asked: known, names })
+        Ok(Self { ask, answers, asked: known, names, version: if v4 { 4 } else { 6 } })
     }
 
     /// Looks a peer's name up, if it has one and that was not done lately.
@@ -74,7 +77,7 @@ impl Names {
             }
             if !asked.said {
                 asked.said = true;
-                warn!("{} stands for no address: asking again", self.names[place]);
+                warn!("{} stands for no IPv{} address: asking again", self.names[place], self.version);
             }
         }
         None

@@ -1,7 +1,6 @@
 //! The rules that bring others' connections to our sockets: netfilter's, and the routes that they need.
 //!
-//! All of them stand in one nft table and one routing table of our own, named after the process and the runtime, and go
-//! with [`Divert`]. Three things are done, each only where it is needed:
+//! All of them stand in one nft table and one routing table of our own, numbered by a [`Claim`], and go with [`Divert`]. Three things are done, each only where it is needed:
 //!
 //! - **Redirect** (`output`): connections that programs of this host open are redirected to a port of ours on a loopback
 //!   address. Our own sockets carry [`OWN_MARK`] and are let through.
@@ -14,10 +13,10 @@
 
 use std::fmt::Write;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use hopcast_core::plug::Destination;
 
+use super::claim::Claim;
 use super::command::{ip, run};
 
 /// The mark of all our own sockets: "hopc".
@@ -37,10 +36,12 @@ pub(super) struct Take {
 }
 
 /// The rules, for as long as this is there.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Divert {
     /// What takes them away again, in the order in which they were made: programs and their words.
     undo: Vec<(&'static str, String)>,
+    /// Given back after that.
+    _claim: Option<Claim>,
 }
 
 impl Divert {
@@ -49,13 +50,9 @@ impl Divert {
         if take.redirect.is_empty() && !take.answers {
             return Ok(None);
         }
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let process = std::process::id();
-        // Process numbers have at most 22 bits.
-        let mark = 1 << 31 | (process & 0x3f_ffff) << 8 | number & 0xff;
-        let table = format!("hopcast_{process}_{number}");
-        let mut divert = Self::default();
+        let claim = Claim::first_free()?;
+        let (table, mark) = (claim.table(), claim.mark());
+        let mut divert = Self { undo: Vec::new(), _claim: Some(claim) };
         let undo = format!("delete table inet {table}");
         // Of one that had our number, and was killed.
         let _ = run("nft", &undo, "");

@@ -22,13 +22,14 @@
 //! |---|---|
 //! | `udp` | [`Plug::Udp`]: batches by segmentation offload and `recvmmsg` |
 //! | `tcp` | [`Plug::Tcp`]: streams, with credit on both sides |
-//! | `divert` | the rules that bring others' connections to `tcp` |
+//! | `divert`, `claim` | the rules that bring others' connections to `tcp`, and whose they are |
 //! | `tun` | [`Plug::Tun`] |
 //! | `frames` | [`Plug::Frames`]: a packet socket |
 //! | `poller`, `stop` | waiting, and being stopped |
 //! | `counters`, `drops` | what the sockets did, and what the kernel dropped |
 //! | `command` | `ip` and `nft`, which set up devices and rules |
 
+mod claim;
 mod command;
 mod counters;
 mod divert;
@@ -53,6 +54,7 @@ use self::counters::Counters;
 use self::poller::{Poller, Token};
 use crate::Clock;
 
+pub(crate) use self::claim::Claim;
 pub use self::stop::Stop;
 
 /// After so many items the machine is woken if it has fallen due.

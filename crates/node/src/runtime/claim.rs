@@ -1,0 +1,81 @@
+//! Whose rules are whose.
+
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// A number that nobody else in this network namespace has while this is there, for a table of rules and a mark.
+///
+/// It is held by an abstract Unix socket: those belong to a network namespace, as rules do, and go with their process, as
+/// rules do not. The number of a process would not do, since containers that share a network have numbers of their own.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    number: u16,
+    _held: UnixDatagram,
+}
+
+/// So many nodes of one network namespace may divert connections.
+const MOST: u16 = 1024;
+
+impl Claim {
+    /// The first number that is free.
+    pub(super) fn first_free() -> Result<Self, String> {
+        let failed = |error: io::Error| format!("cannot number a table of rules: {error}");
+        for number in 0..MOST {
+            if let Some(claim) = Self::of(number).map_err(failed)? {
+                return Ok(claim);
+            }
+        }
+        Err(format!("{MOST} nodes divert connections in this network namespace already"))
+    }
+
+    /// The number of a table that was made by one who is no more; `None` if its owner is there, or if it is none of ours.
+    pub(crate) fn left_behind(table: &str) -> Option<Self> {
+        let number = table.strip_prefix("hopcast_")?.parse().ok()?;
+        Self::of(number).ok()?.filter(|claim| claim.table() == table)
+    }
+
+    /// `None` if somebody has it.
+    fn of(number: u16) -> io::Result<Option<Self>> {
+        let address = SocketAddr::from_abstract_name(format!("hopcast-rules-{number}"))?;
+        match UnixDatagram::bind_addr(&address) {
+            Ok(held) => Ok(Some(Self { number, _held: held })),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The nft table.
+    pub(crate) fn table(&self) -> String {
+        format!("hopcast_{}", self.number)
+    }
+
+    /// The mark of its packets, and the number of the routing table that they go by.
+    pub(crate) fn mark(&self) -> u32 {
+        1 << 31 | 0x68 << 16 | u32::from(self.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_left_behind_when_its_owner_is_gone() {
+        let owner = Claim::first_free().unwrap();
+        let (table, mark) = (owner.table(), owner.mark());
+        assert!(Claim::left_behind(&table).is_none());
+        assert_ne!(Claim::first_free().unwrap().table(), table);
+        drop(owner);
+        assert_eq!(Claim::left_behind(&table).unwrap().mark(), mark);
+    }
+
+    #[test]
+    fn only_what_is_named_as_ours_was_left_behind_by_us() {
+        for other in
+            ["hopcast", "hopcast_", "hopcast_x", "hopcast_01", "hopcast_70000", "filter", "nothopcast_1"]
+        {
+            assert!(Claim::left_behind(other).is_none(), "{other}");
+        }
+    }
+}
