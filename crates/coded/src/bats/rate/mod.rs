@@ -27,8 +27,8 @@ pub(crate) struct Config {
     pub overhead: u64,
     /// Packets that may leave before the first report. Default: 10 (RFC 6928).
     pub initial_window: u64,
-    /// How late a paced packet may be without losing rate. Default: zero, for virtual time; where wake-ups are
-    /// coarse, their coarseness.
+    /// How late a paced packet may be without losing rate, and how coarse the times of arrival are. Default: zero, for
+    /// virtual time; where wake-ups are coarse, their coarseness.
     pub slack: Duration,
 }
 
@@ -96,6 +96,9 @@ const PACKET: u64 = 1514;
 const STARTUP_TRUST: f64 = 1.25;
 /// A round that brings less than this share of what is believed, while a queue stands: the link has become slower.
 const FAR_LESS: f64 = 0.75;
+/// A sample and a round last at least so many times the slack. The best of many samples is believed, and each is off by how
+/// late the receiver was woken: shorter ones would make the link seem faster than it is, and a queue would stand at it.
+const SLACKS: u64 = 8;
 /// A link with so many bandwidth-delay products and packets in flight is not idle for want of data. The packets tell it
 /// from a trickle, whose product is its own.
 const PLENTY: f64 = 1.25;
@@ -161,6 +164,7 @@ struct Round {
     /// The first packet and that which ends it.
     begin: u64,
     end: u64,
+    begun: Instant,
     least_rtt: Duration,
 }
 
@@ -187,7 +191,7 @@ impl LinkRate {
             random_loss: RandomLoss::default(),
             cycle: Cycle::new(random),
             last: None,
-            round: Round { number: 0, begin: 0, end: 0, least_rtt: Duration::MAX },
+            round: Round { number: 0, begin: 0, end: 0, begun: Instant::ZERO, least_rtt: Duration::MAX },
             limited: false,
             proven: false,
             mean_burst: 1.0,
@@ -239,7 +243,7 @@ impl LinkRate {
         let next = self.flight.next();
         let arrival = report.arrival_ns;
         self.take_sample(&Mark { highest: report.highest, sent, arrival, next, passed, received });
-        let round = self.take_round(report.highest, rtt);
+        let round = self.take_round(now, report.highest, rtt);
         self.step(now, rtt, round, report.highest);
         self.reckon();
         Ok(())
@@ -281,8 +285,8 @@ impl LinkRate {
     }
 
     fn take_sample(&mut self, mark: &Mark) {
-        let jitter = self.delay.jitter() * 8;
-        if let Some(sample) = self.samples.sample(mark, jitter) {
+        let least_time = (self.delay.jitter() * 8).max(self.config.slack * SLACKS);
+        if let Some(sample) = self.samples.sample(mark, least_time) {
             self.limited = sample.limited;
             self.proven |= !sample.limited;
             let arrived = sample.received / (1.0 - self.random_loss.get());
@@ -297,13 +301,16 @@ impl LinkRate {
                 self.best.update(rate);
             }
         }
-        self.samples.push(*mark, self.delay.smoothed().unwrap_or_default());
+        self.samples.push(*mark, self.delay.smoothed().unwrap_or_default().max(self.config.slack * SLACKS));
     }
 
     /// Whether this report ends a round, and if so, whether a queue stood all along it.
-    fn take_round(&mut self, highest: u64, rtt: Duration) -> Option<RoundEnd> {
+    fn take_round(&mut self, now: Instant, highest: u64, rtt: Duration) -> Option<RoundEnd> {
         self.round.least_rtt = self.round.least_rtt.min(rtt);
-        if highest < self.round.end || highest < self.round.begin + samples::LEAST_PACKETS {
+        let over = highest >= self.round.end
+            && highest >= self.round.begin + samples::LEAST_PACKETS
+            && now >= self.round.begun + self.config.slack * SLACKS;
+        if !over {
             return None;
         }
         let standing = self.delay.is_standing(self.round.least_rtt, self.packet_time());
@@ -312,6 +319,7 @@ impl LinkRate {
             number: self.round.number + 1,
             begin: highest,
             end: self.flight.next(),
+            begun: now,
             least_rtt: Duration::MAX,
         };
         let mut fell = false;

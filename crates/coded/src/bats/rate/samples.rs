@@ -65,11 +65,11 @@ impl Samples {
         Some(Sample { passed, received, limited: mark.sent.limited > from.sent.limited })
     }
 
-    /// Remembers `mark`, unless another was hardly before it.
-    pub(super) fn push(&mut self, mark: Mark, smoothed: Duration) {
+    /// Remembers `mark`, unless another was hardly before it: samples are to last for about `span`.
+    pub(super) fn push(&mut self, mark: Mark, span: Duration) {
         let near = self.marks.back().is_some_and(|last| {
             mark.highest < last.highest.saturating_add(SPACING)
-                || mark.sent.at.since(last.sent.at) < smoothed / 16
+                || mark.sent.at.since(last.sent.at) < span / 16
         });
         if near {
             return;

@@ -69,6 +69,18 @@ fn jitter_is_not_taken_for_a_queue() {
 }
 
 #[test]
+fn who_is_woken_late_does_not_take_the_link_for_faster_than_it_is() {
+    let mut net = Net::new(1, 1, link(50, Duration::from_micros(500), 100)).woken_every(ms(1), ms(2));
+    net.run_for(ms(500));
+    for _ in 0..200 {
+        net.run_for(ms(10));
+        let believed = net.flows[0].rate.rate().as_mbit();
+        // A sample of 16 ms may be off by one.
+        assert!((48.0..54.0).contains(&believed), "{believed:.1} of 50 Mbit/s believed");
+    }
+}
+
+#[test]
 fn a_long_link_is_full_within_three_seconds() {
     for (queue, percent) in [(64, 0.0), (1000, 0.0), (1000, 10.0)] {
         let direction = lossy(link(100, ms(110), queue), percent);

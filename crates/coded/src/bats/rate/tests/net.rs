@@ -93,6 +93,8 @@ pub(super) struct Net {
     pub link: PointToPoint,
     pub flows: Vec<Flow>,
     rivals: Vec<Rival>,
+    /// Those who send and receive are woken at multiples of this alone; zero for whenever there is something to do.
+    coarse: Duration,
 }
 
 impl Net {
@@ -124,7 +126,23 @@ impl Net {
             link: PointToPoint::new(config, streams),
             flows: (0..flows).map(flow).collect(),
             rivals: Vec::new(),
+            coarse: Duration::ZERO,
         }
+    }
+
+    /// All are woken so seldom, and make up for so much of it.
+    pub(super) fn woken_every(mut self, coarse: Duration, slack: Duration) -> Self {
+        self.coarse = coarse;
+        for flow in &mut self.flows {
+            flow.rate = LinkRate::new(Config { slack, ..Config::default() }, random(Seed::new(1, 0), 0));
+        }
+        self
+    }
+
+    /// When who wants to be woken at `at` is woken.
+    fn tick(&self, at: Instant) -> Instant {
+        let coarse = self.coarse.as_nanos().max(1);
+        Instant::from_nanos(at.as_nanos().next_multiple_of(coarse))
     }
 
     /// Adds a TCP that is greedy from the beginning.
@@ -169,15 +187,18 @@ impl Net {
 
     fn deadline(&self) -> Option<Instant> {
         let flows = self.flows.iter().filter_map(|flow| flow.deadline(self.now));
+        let flows = flows.filter(|_| self.coarse.is_zero());
+        let tick = (!self.coarse.is_zero()).then(|| self.tick(self.now + Duration::from_nanos(1)));
         let rival = self.rivals.iter().flat_map(|rival| &rival.ends).filter_map(Machine::deadline);
-        flows.chain(rival).chain(self.link.deadline()).min()
+        flows.chain(tick).chain(rival).chain(self.link.deadline()).min()
     }
 
     fn step(&mut self) {
         let now = self.now;
         self.link.wake(now);
         self.deliver();
-        for i in 0..self.flows.len() {
+        let awake = if self.tick(now) == now { self.flows.len() } else { 0 };
+        for i in 0..awake {
             if self.flows[i].receiver.due.is_some_and(|due| due <= now) {
                 self.send_report(i);
             }
@@ -207,10 +228,11 @@ impl Net {
     }
 
     fn data_arrives(&mut self, i: usize, frame: &[u8]) {
+        let seen = self.tick(self.now);
         let flow = &mut self.flows[i];
         flow.arrived += frame.len() as u64;
         let rtt = flow.rate.srtt().unwrap_or(ms(1));
-        if flow.receiver.on_data(self.now, number(frame, 0), rtt) {
+        if flow.receiver.on_data(seen, number(frame, 0), rtt) {
             self.send_report(i);
         }
     }
