@@ -200,6 +200,7 @@ fn datagrams_come_in_the_order_and_at_the_time_at_which_the_host_had_them() {
     for plug in [1, 0, 0, 1] {
         sender.send_to(b"x", runtime.address(plug).unwrap()).unwrap();
         sent.push((plug as u32, bench.clock.now()));
+        #[allow(clippy::disallowed_methods)] // it must lie unread for some real time
         thread::sleep(std::time::Duration::from_millis(20));
     }
     runtime.run(Some(bench.clock.now() + Duration::from_millis(20)), &bench.stop).unwrap();
