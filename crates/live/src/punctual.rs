@@ -41,8 +41,9 @@ impl Awake {
         Self { asked: OpenOptions::new().write(true).open(Self::INTERFACE).and_then(ask).ok() }
     }
 
-    /// Whether the kernel agreed.
+    /// Whether the kernel agreed, and has a driver by which it can.
     pub(crate) fn is_granted(&self) -> bool {
-        self.asked.is_some()
+        let driver = std::fs::read_to_string("/sys/devices/system/cpu/cpuidle/current_driver");
+        self.asked.is_some() && driver.is_ok_and(|driver| driver.trim() != "none")
     }
 }

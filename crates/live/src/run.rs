@@ -62,23 +62,25 @@ pub struct Kernel {
 
 impl Stage for Kernel {
     fn run(&self, job: &Job<'_>, monitor: &Monitor) -> Result<Option<Run>, String> {
-        let mut retries = 0;
+        let (mut retries, mut reported) = (0, Instant::ZERO);
+        let mut spoiled: Option<Run> = None;
         let ran = loop {
-            let mut run = match self.conduct(job, monitor, retries) {
+            let mut run = match self.conduct(job, monitor, &mut reported) {
                 // What was asked to end may end in any way.
                 _ if monitor.is_cancelled() => break Ok(None),
                 Err(Trouble::Busy(why)) => invalid(job, why),
-                Err(Trouble::Error(why)) => break Err(why),
+                // What went well the first time did not go wrong because of the file.
+                Err(Trouble::Error(why)) => break spoiled.map_or(Err(why), |run| Ok(Some(run))),
                 Ok(None) => break Ok(None),
                 Ok(Some(run)) => run,
             };
-            let Some(live) = run.live.as_mut().filter(|live| live.invalid.is_none() || retries == RETRIES)
-            else {
-                retries += 1;
-                continue;
-            };
+            let Some(live) = &mut run.live else { break Ok(Some(run)) };
             live.retries = retries;
-            break Ok(Some(run));
+            if live.invalid.is_none() || retries == RETRIES {
+                break Ok(Some(run));
+            }
+            retries += 1;
+            spoiled = Some(run);
         };
         if let (Ok(None) | Err(_), Some(path)) = (&ran, &job.capture) {
             // One that is cut short passes for none.
@@ -110,7 +112,12 @@ fn invalid(job: &Job<'_>, why: String) -> Run {
 }
 
 impl Kernel {
-    fn conduct(&self, job: &Job<'_>, monitor: &Monitor, retries: u64) -> Result<Option<Run>, Trouble> {
+    fn conduct(
+        &self,
+        job: &Job<'_>,
+        monitor: &Monitor,
+        reported: &mut Instant,
+    ) -> Result<Option<Run>, Trouble> {
         let scenario = &job.case.scenario;
         let mut layout = network::layout(scenario, job.repeat);
         let mut lab = Lab::set_up(&layout, &Lab::fresh_id())?;
@@ -138,7 +145,7 @@ impl Kernel {
         }
         let mut run =
             Running { lab: &lab, conductor: &mut conductor, workloads: &mut workloads, clock, monitor };
-        if !run.attend(end_of(scenario), retries > 0)? {
+        if !run.attend(end_of(scenario), reported)? {
             return Ok(None);
         }
         let nodes = conductor.finish()?;
@@ -185,19 +192,18 @@ struct Running<'r> {
 }
 
 impl Running<'_> {
-    /// Sees the run through to its end, and what is under way then; false if the monitor said to stop. What is made `again`
-    /// is no progress.
-    fn attend(&mut self, end: Instant, again: bool) -> Result<bool, String> {
-        let mut reported = if again { end } else { Instant::ZERO };
+    /// Sees the run through to its end, and what is under way then; false if the monitor said to stop. Progress is told
+    /// beyond what was `reported` already.
+    fn attend(&mut self, end: Instant, reported: &mut Instant) -> Result<bool, String> {
         loop {
             let now = self.clock.now();
             if self.monitor.is_cancelled() {
                 return Ok(false);
             }
             // What is beyond the run's end is no part of what was announced.
-            let reached = now.min(end).max(reported);
-            self.monitor.advance(reached.since(reported));
-            reported = reached;
+            let reached = now.min(end).max(*reported);
+            self.monitor.advance(reached.since(*reported));
+            *reported = reached;
             self.conductor.look_after()?;
             // Before zero the clock stands still.
             if now > Instant::ZERO {

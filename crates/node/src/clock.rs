@@ -1,7 +1,7 @@
 //! The one clock of a live run.
 
 use hopcast_core::{Duration, Instant};
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::time::{ClockId, clock_gettime};
 
 /// The machine's monotonic clock, read from a zero of one's choice.
 ///
@@ -39,13 +39,6 @@ impl Clock {
         Instant::from_nanos(monotonic().saturating_sub(self.zero))
     }
 
-    /// The time by this clock at which the host's time of day was zero: what turns the kernel's stamps into times of this
-    /// clock. Nanoseconds, and below zero; only until somebody sets the time of day.
-    pub(crate) fn zero_of_day(self) -> i128 {
-        let day = nanos(clock_gettime(ClockId::Realtime));
-        i128::from(monotonic()) - i128::from(day) - i128::from(self.zero)
-    }
-
     /// How long it is until `at`; zero if that has gone by.
     pub fn until(self, at: Instant) -> Duration {
         let at = self.zero.saturating_add(at.as_nanos());
@@ -54,10 +47,7 @@ impl Clock {
 }
 
 fn monotonic() -> u64 {
-    nanos(clock_gettime(ClockId::Monotonic))
-}
-
-fn nanos(time: Timespec) -> u64 {
-    // Since the start of the machine, or since 1970: neither part is negative.
+    let time = clock_gettime(ClockId::Monotonic);
+    // It counts from the start of the machine, so neither part is negative.
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

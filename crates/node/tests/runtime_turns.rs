@@ -63,7 +63,7 @@ fn a_machine_is_woken_when_it_is_due_and_never_before() {
     assert_eq!(woken.iter().map(|&(at, _)| at).collect::<Vec<_>>(), [0, 1, 5, 5, 80].map(millis));
     assert!(woken.iter().all(|(at, now)| at <= now), "{woken:?}");
     // Two were due at one time, and a machine that is kept waiting may find more so.
-    assert!((1..=4).contains(&figure(&runtime, "wakes")));
+    assert!((2..=4).contains(&figure(&runtime, "wakes")));
 }
 
 #[test]
@@ -167,48 +167,4 @@ fn a_flood_of_rubbish_leaves_an_edge_alive() {
     assert!(flooding.join().unwrap() > 0);
     let (heard, drops) = (figure(&two, "socket_received"), figure(&two, "socket_receive_dropped"));
     assert!(heard + drops > 1000, "it was flooded: {heard} heard, {drops} dropped by the kernel");
-}
-
-/// Notes by which port datagrams come, and when that is said to have been.
-struct Diary(Rc<RefCell<Vec<(u32, Instant)>>>);
-
-impl Machine for Diary {
-    fn handle(&mut self, now: Instant, port: Port, _item: Item) {
-        let Port::Below(port) = port else { panic!("from above") };
-        self.0.borrow_mut().push((port, now));
-    }
-
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        None
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
-    }
-}
-
-#[test]
-fn datagrams_come_in_the_order_and_at_the_time_at_which_the_host_had_them() {
-    let came = Rc::default();
-    let bench = Bench::new();
-    let plugs = [Plug::Udp(address("127.0.0.1:0")), Plug::Udp(address("127.0.0.1:0"))];
-    let mut runtime = bench.open(Box::new(Diary(Rc::clone(&came))), &plugs);
-    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let mut sent = Vec::new();
-    for plug in [1, 0, 0, 1] {
-        sender.send_to(b"x", runtime.address(plug).unwrap()).unwrap();
-        sent.push((plug as u32, bench.clock.now()));
-        #[allow(clippy::disallowed_methods)] // it must lie unread for some real time
-        thread::sleep(std::time::Duration::from_millis(20));
-    }
-    runtime.run(Some(bench.clock.now() + Duration::from_millis(20)), &bench.stop).unwrap();
-    let came = came.borrow();
-    assert_eq!(came.len(), sent.len());
-    for ((port, at), (plug, when)) in came.iter().zip(sent) {
-        // It was here before the call that sent it returned, and nobody looked for another 20 ms at least.
-        assert_eq!(*port, plug);
-        assert!(*at <= when + Duration::from_millis(10), "{at:?}, sent at {when:?}");
-    }
 }

@@ -32,7 +32,7 @@ pub(crate) fn machine(document: &Document) -> Vec<String> {
         let (count, all) = (invalid.len(), lives.len());
         notes.push(format!("{count} of {all} runs are invalid and left out of the means: {first}"));
     }
-    let again: u64 = lives.iter().filter(|live| live.invalid.is_none()).map(|live| live.retries).sum();
+    let again: u64 = lives.iter().map(|live| live.retries).sum();
     if again > 0 {
         notes.push(format!("runs made again because the machine had been too busy: {again}"));
     }

@@ -17,7 +17,8 @@ use super::wired::{LONGEST, Wired};
 const BATCH: usize = 32;
 
 /// How far apart a busy thread looks at its interfaces: to be woken costs as much as to carry a few frames, and what comes
-/// meanwhile is dealt with together. Longer would be seen in the delay of links, shorter costs the programs the processor.
+/// meanwhile is dealt with together. Longer would be seen in the delay of links, of which 99 % of frames are to be true to
+/// 200 us; shorter costs the programs the processor: with 100 us, seven nodes on two processors carried a tenth less.
 const PAUSE: Duration = Duration::from_micros(140);
 
 /// How much of that an idle thread saves up, so that single frames never wait: a round trip over a dozen links.

@@ -253,8 +253,12 @@ impl Job {
         let Some(server) = self.servers.iter_mut().rev().find(|server| server.is_running()) else {
             return Some(State::Done);
         };
-        let last_chance =
-            if server.line.ends_itself { since.max(self.stop) + GRACE } else { since + UNDER_WAY };
+        let last_chance = match (server.line.ends_itself, &self.client) {
+            (true, _) => since.max(self.stop) + GRACE,
+            (false, Some(_)) => since + UNDER_WAY,
+            // It was waited for already.
+            (false, None) => since,
+        };
         if self.failure.is_some() || now >= last_chance {
             server.tell(now);
         }

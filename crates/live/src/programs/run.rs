@@ -288,8 +288,9 @@ fn span(scenario: &Scenario, number: FlowId) -> Option<(Instant, Instant)> {
 fn starts_again(scenario: &Scenario, number: FlowId) -> bool {
     let end = Instant::ZERO + scenario.duration;
     let Some((_, stop)) = span(scenario, number) else { return false };
-    let mut events = scenario.events.iter().filter(|event| event.at >= stop && event.at < end);
-    events.any(|event| event.action == Action::Start(number))
+    let starts = scenario.events.iter().filter(|event| event.action == Action::Start(number));
+    let mut starts = starts.map(|event| event.at).chain(scenario.flows[number].app.span().start);
+    starts.any(|at| at >= stop && at < end)
 }
 
 /// nuttcp has its congestion control from its node, which has one.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use hopcast_coded::proxy::Splice;
 use hopcast_coded::{Tunnel, bats};
 use hopcast_core::plug::{Accept, Plug, TcpPlug, TunPlug};
-use hopcast_core::{Assembly, Machine, Port, Slot, Stream};
+use hopcast_core::{Assembly, Machine, Pacer, Port, Slot, Stream};
 
 use super::doors::Doors;
 use super::hub::Lane;
@@ -139,7 +139,8 @@ impl Stack {
         session: u32,
         random: &mut Stream,
     ) -> Slot {
-        let config = bats::Config { datagram, split: carrier.via.len() > 1, ..over.clone() };
+        let split = carrier.via.len() > 1;
+        let config = bats::Config { datagram, split, slack: Pacer::KERNEL_SLACK, ..over.clone() };
         let ends = ends(carrier, tag);
         let neighbours: Vec<_> = carrier.via.iter().map(|&peer| identity(Some(peer), tag)).collect();
         let edge = bats::Node::edge(config, session, ends.0, ends, &neighbours, random.fork());
@@ -149,7 +150,7 @@ impl Stack {
     fn relay(&mut self, relay: &Relay, name: &str, datagram: u16, random: &mut Stream) {
         let both = [(Tag::packets(relay.channel), &relay.packets), (Tag::tcp(relay.channel), &relay.tcp)];
         for (tag, over) in both {
-            let config = bats::Config { datagram, ..over.clone() };
+            let config = bats::Config { datagram, slack: Pacer::KERNEL_SLACK, ..over.clone() };
             let [one, other] = relay.between.map(|peer| identity(Some(peer), tag));
             let node = bats::Node::relay(config, identity(None, tag), &[one], &[other], random.fork());
             let slot = self.lane(Lane { tag, peers: relay.between.to_vec() }, Box::new(node));

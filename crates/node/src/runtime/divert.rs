@@ -1,6 +1,7 @@
 //! The rules that bring others' connections to our sockets: netfilter's, and the routes that they need.
 //!
-//! All of them stand in one nft table and one routing table of our own, numbered by a [`Claim`], and go with [`Divert`]. Three things are done, each only where it is needed:
+//! All of them stand in one nft table and one routing table of our own, numbered by a [`Claim`], and go with
+//! [`Divert`]. Three things are done, each only where it is needed:
 //!
 //! - **Redirect** (`output`): connections that programs of this host open are redirected to a port of ours on a loopback
 //!   address. Our own sockets carry [`OWN_MARK`] and are let through.
@@ -41,7 +42,7 @@ pub(super) struct Divert {
     /// What takes them away again, in the order in which they were made: programs and their words.
     undo: Vec<(&'static str, String)>,
     /// Given back after that.
-    _claim: Option<Claim>,
+    _claim: Claim,
 }
 
 impl Divert {
@@ -52,7 +53,7 @@ impl Divert {
         }
         let claim = Claim::first_free()?;
         let (table, mark) = (claim.table(), claim.mark());
-        let mut divert = Self { undo: Vec::new(), _claim: Some(claim) };
+        let mut divert = Self { undo: Vec::new(), _claim: claim };
         let undo = format!("delete table inet {table}");
         // Of one that had our number, and was killed.
         let _ = run("nft", &undo, "");

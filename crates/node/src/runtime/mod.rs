@@ -76,8 +76,6 @@ pub struct Runtime {
     events: Vec<Event>,
     wakes: u64,
     woken: Instant,
-    /// The latest time that the machine was told.
-    told: Instant,
     /// How late the latest wake came, in nanoseconds.
     latest_wake: u64,
     turns: u64,
@@ -91,12 +89,6 @@ trait Socket {
 
     /// A turn begins: a bounded lot may be taken in.
     fn begin_turn(&mut self) {}
-
-    /// When the next item had come, where the kernel says so. It is taken in as at that time, in order with those of other
-    /// sockets: what a machine learns of a link from when datagrams arrive has nothing to do with when it was woken.
-    fn arrival(&mut self) -> Option<Instant> {
-        None
-    }
 
     /// The next item that has come, of what may be taken in in this turn.
     fn next(&mut self) -> Option<Item>;
@@ -133,7 +125,7 @@ impl Runtime {
         let poller = Rc::new(poller);
         let mut sockets: Vec<Box<dyn Socket>> = Vec::new();
         for plug in plugs {
-            sockets.push(open(&poller, sockets.len(), plug, clock)?);
+            sockets.push(open(&poller, sockets.len(), plug)?);
         }
         Ok(Self {
             machine,
@@ -143,7 +135,6 @@ impl Runtime {
             events: Vec::new(),
             wakes: 0,
             woken: Instant::ZERO,
-            told: Instant::ZERO,
             latest_wake: 0,
             turns: 0,
             unconnected: 0,
@@ -215,22 +206,6 @@ impl Runtime {
     }
 
     fn take_in(&mut self) {
-        let mut taken = 0;
-        loop {
-            let arrivals = self.sockets.iter_mut().enumerate();
-            let arrivals = arrivals.filter_map(|(place, socket)| Some((socket.arrival()?, place)));
-            let Some((at, place)) = arrivals.min() else { break };
-            let Some(item) = self.sockets[place].next() else { break };
-            let now = self.clock.now();
-            if taken == ITEMS {
-                taken = 0;
-                self.wake_if_due(now);
-            }
-            taken += 1;
-            // Never before what it was told last, nor what is still to come.
-            let at = at.max(self.told).min(now);
-            self.tell(at, place, item);
-        }
         for place in 0..self.sockets.len() {
             self.sockets[place].begin_turn();
             let mut taken = 0;
@@ -242,15 +217,10 @@ impl Runtime {
                     self.wake_if_due(now);
                 }
                 taken += 1;
-                self.tell(now, place, item);
+                self.machine.handle(now, Port::Below(place as u32), item);
+                self.drain(now);
             }
         }
-    }
-
-    fn tell(&mut self, at: Instant, place: usize, item: Item) {
-        self.told = at;
-        self.machine.handle(at, Port::Below(place as u32), item);
-        self.drain(at);
     }
 
     fn wake_if_due(&mut self, now: Instant) {
@@ -262,7 +232,6 @@ impl Runtime {
             if due > Instant::ZERO {
                 self.latest_wake = self.latest_wake.max(now.since(due).as_nanos());
             }
-            self.told = now;
             self.machine.wake(now);
             self.drain(now);
         }
@@ -297,10 +266,10 @@ impl Runtime {
     }
 }
 
-fn open(poller: &Rc<Poller>, place: usize, plug: &Plug, clock: Clock) -> Result<Box<dyn Socket>, String> {
+fn open(poller: &Rc<Poller>, place: usize, plug: &Plug) -> Result<Box<dyn Socket>, String> {
     match plug {
         Plug::Udp(address) => {
-            let socket = udp::Udp::open(poller, place, *address, clock);
+            let socket = udp::Udp::open(poller, place, *address);
             Ok(Box::new(socket.map_err(|error| format!("cannot open UDP {address}: {error}"))?))
         }
         Plug::Tcp(config) => {

@@ -5,7 +5,7 @@ use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
-use hopcast_core::{Buffer, Datagram, Instant, Item};
+use hopcast_core::{Buffer, Datagram, Item};
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
 use rustix::event::epoll::EventFlags;
 use rustix::net::sockopt;
@@ -15,7 +15,6 @@ use super::Socket;
 use super::counters::Counters;
 use super::drops::Drops;
 use super::poller::{Poller, Token};
-use crate::Clock;
 
 /// What the kernel may hold for us to read, in bytes: at 1 Gbit/s, what arrives in 30 ms, which another process may well
 /// have the processor for. The kernel doubles it for its bookkeeping.
@@ -42,7 +41,6 @@ pub(super) struct Udp {
     state: UdpSocketState,
     poller: Rc<Poller>,
     token: Token,
-    clock: Clock,
     local: SocketAddr,
     batch: Batch,
     readable: bool,
@@ -61,8 +59,6 @@ pub(super) struct Udp {
 struct Batch {
     memory: Vec<u8>,
     metas: [RecvMeta; BATCH_SIZE],
-    /// What turns the kernel's stamps into times of the clock.
-    zero_of_day: i128,
     count: usize,
     /// Which of them is next, and from where on.
     next: usize,
@@ -81,12 +77,7 @@ struct Row {
 }
 
 impl Udp {
-    pub(super) fn open(
-        poller: &Rc<Poller>,
-        plug: usize,
-        address: SocketAddr,
-        clock: Clock,
-    ) -> io::Result<Self> {
+    pub(super) fn open(poller: &Rc<Poller>, plug: usize, address: SocketAddr) -> io::Result<Self> {
         let socket = Kernel::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
         if address.is_ipv6() {
             // So that all addresses are of the version that the plug names.
@@ -111,7 +102,6 @@ impl Udp {
             state,
             poller: Rc::clone(poller),
             token,
-            clock,
             local,
             batch: Batch::new(),
             readable: false,
@@ -126,7 +116,6 @@ impl Udp {
     fn read(&mut self) {
         self.readable = false;
         self.counters.syscalls += 1;
-        self.batch.zero_of_day = self.clock.zero_of_day();
         match self.batch.read(&self.socket, &self.state) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -214,14 +203,10 @@ impl Socket for Udp {
         }
     }
 
-    fn arrival(&mut self) -> Option<Instant> {
+    fn next(&mut self) -> Option<Item> {
         if self.readable && self.batch.is_empty() {
             self.read();
         }
-        self.batch.arrival(self.clock)
-    }
-
-    fn next(&mut self) -> Option<Item> {
         let (from, to, payload) = self.batch.next()?;
         self.counters.received += 1;
         self.counters.received_bytes += payload.len() as u64;
@@ -271,7 +256,6 @@ impl Batch {
         Self {
             memory: vec![0; LONGEST * BATCH_SIZE],
             metas: [RecvMeta::default(); BATCH_SIZE],
-            zero_of_day: 0,
             count: 0,
             next: 0,
             offset: 0,
@@ -289,16 +273,6 @@ impl Batch {
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
         self.count = state.recv(socket.into(), &mut buffers, &mut self.metas)?;
         Ok(())
-    }
-
-    /// When the next datagram had arrived, by the kernel's stamp; now, if it has none.
-    fn arrival(&self, clock: Clock) -> Option<Instant> {
-        let meta = self.metas[..self.count].get(self.next)?;
-        let stamped = |stamp: std::time::Duration| {
-            let at = i128::try_from(stamp.as_nanos()).ok()?.checked_add(self.zero_of_day)?;
-            u64::try_from(at).ok().map(Instant::from_nanos)
-        };
-        Some(meta.timestamp.and_then(stamped).unwrap_or_else(|| clock.now()))
     }
 
     /// The next datagram: from whom, to which address, and what.

@@ -61,6 +61,8 @@ pub(super) enum Mode {
 pub(super) struct Step {
     pub now: Instant,
     pub rtt: Duration,
+    /// How long a round lasts at least.
+    pub least_round: Duration,
     /// Whether a round has ended with this report, and whether a queue stood all along it.
     pub round: Option<bool>,
     /// How much the least round trip of that round was above the least of all.
@@ -311,5 +313,5 @@ impl Cycle {
 
 /// Cruising for so many rounds, or as many round trips and some time.
 fn cruise_for(step: &Step, left: u32) -> Mode {
-    Mode::Cruise { left, until: step.now + step.rtt * u64::from(left) + CRUISE_TIME }
+    Mode::Cruise { left, until: step.now + step.rtt.max(step.least_round) * u64::from(left) + CRUISE_TIME }
 }

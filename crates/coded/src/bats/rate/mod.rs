@@ -284,8 +284,13 @@ impl LinkRate {
         (last.passed + passed, last.received + bytes)
     }
 
+    /// How long a sample and a round last at least.
+    fn least_time(&self) -> Duration {
+        self.config.slack * SLACKS
+    }
+
     fn take_sample(&mut self, mark: &Mark) {
-        let least_time = (self.delay.jitter() * 8).max(self.config.slack * SLACKS);
+        let least_time = (self.delay.jitter() * 8).max(self.least_time());
         if let Some(sample) = self.samples.sample(mark, least_time) {
             self.limited = sample.limited;
             self.proven |= !sample.limited;
@@ -301,7 +306,7 @@ impl LinkRate {
                 self.best.update(rate);
             }
         }
-        self.samples.push(*mark, self.delay.smoothed().unwrap_or_default().max(self.config.slack * SLACKS));
+        self.samples.push(*mark, self.delay.smoothed().unwrap_or_default().max(self.least_time()));
     }
 
     /// Whether this report ends a round, and if so, whether a queue stood all along it.
@@ -309,7 +314,8 @@ impl LinkRate {
         self.round.least_rtt = self.round.least_rtt.min(rtt);
         let over = highest >= self.round.end
             && highest >= self.round.begin + samples::LEAST_PACKETS
-            && now >= self.round.begun + self.config.slack * SLACKS;
+            // The link is all but empty while its length is looked at, and that must not last.
+            && (self.cycle.holds_back() || now >= self.round.begun + self.least_time());
         if !over {
             return None;
         }
@@ -336,6 +342,7 @@ impl LinkRate {
         let wish = self.cycle.step(&Step {
             now,
             rtt,
+            least_round: self.least_time(),
             round: round.map(|round| round.standing),
             fell: round.is_some_and(|round| round.fell),
             queue: round.map(|round| round.queue).unwrap_or_default(),

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 
 use hopcast_coded::{Tunnel, proxy};
-use hopcast_core::{Duration, Instant, Machine, Port, Seed, Slot, Stream};
+use hopcast_core::{Duration, Instant, Machine, Pacer, Port, Seed, Slot, Stream};
 use hopcast_host::Udp;
 use hopcast_peers::kcp::{self, Kcp};
 use hopcast_peers::quic::{self, Quic};
@@ -32,10 +32,6 @@ use crate::scenario::model::{App, ETHERNET, Flow, Layer, NodeId, Scenario};
 /// scenario language bounds their number. Up here Wireshark knows no protocol by its port, and guesses none.
 const FIRST_PORT: u16 = 60_000;
 
-/// How late a kernel may wake a program that shares its processors with others, without its losing rate for that. A
-/// link's queue is longer.
-const KERNEL_SLACK: Duration = Duration::from_millis(2);
-
 /// Builds both ends of a flow into their nodes, and what is between them.
 pub(super) fn build_flow(
     scenario: &Scenario,
@@ -51,7 +47,7 @@ pub(super) fn build_flow(
     let source = parts.next_hop(source);
     let on_kernel = matches!(nodes[flow.from].ground, Ground::Kernel(_));
     if on_kernel {
-        parts.slack = KERNEL_SLACK;
+        parts.slack = Pacer::KERNEL_SLACK;
     }
     let (sender, receivers) = if parts.is_program() && on_kernel {
         // A program has sockets of its own.

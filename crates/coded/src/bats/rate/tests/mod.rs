@@ -75,7 +75,7 @@ fn who_is_woken_late_does_not_take_the_link_for_faster_than_it_is() {
     for _ in 0..200 {
         net.run_for(ms(10));
         let believed = net.flows[0].rate.rate().as_mbit();
-        // A sample of 16 ms may be off by one.
+        // A sample of 16 ms may be off by 1 ms.
         assert!((48.0..54.0).contains(&believed), "{believed:.1} of 50 Mbit/s believed");
     }
 }
