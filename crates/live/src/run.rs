@@ -45,6 +45,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The share of frames that may be dropped at sockets without the run being about the machine.
 const HOST_DROPS: f64 = 0.001;
+
 /// How often a run that the machine could not keep up with is made again. A host that stands still for a moment is no
 /// reason to lose a figure; one that is too slow is too slow again.
 const RETRIES: u64 = 2;

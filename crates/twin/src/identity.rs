@@ -70,7 +70,6 @@ impl Identities {
     }
 
     /// A case; what is recognised by it is the same in every sweep.
-    /// One case, in whichever sweep.
     pub fn case(&self, case: &Case) -> Identity {
         let mut hash = Sha256::new();
         let scenario = self.without_contents(&case.scenario);

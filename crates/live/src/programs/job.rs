@@ -15,8 +15,11 @@ use super::spawn::{Running, Spawner, is_open};
 const HEAD_START: Duration = Duration::from_secs(1);
 /// How long a server may take until it listens.
 const OPENING: Duration = Duration::from_secs(5);
-/// How long after its time a program that ends by itself may take to do so: the last of it has to cross the network.
-const GRACE: Duration = Duration::from_secs(4);
+/// How long after its time a program that ends by itself may take to do so: the last of it has to cross the network. KCP asks
+/// after 7 s whether a window that was closed is open again, and kcptun's is closed if its server is slow to begin.
+const GRACE: Duration = Duration::from_secs(10);
+/// How long the servers of an application of ours go on after it.
+const LAST_OF_IT: Duration = Duration::from_secs(4);
 /// How long after its client a server goes on that does not end by itself: what is under way then may arrive.
 const UNDER_WAY: Duration = Duration::from_secs(1);
 /// How long a program may take to end when it is told to.
@@ -196,7 +199,7 @@ impl Job {
                 }
                 // What is under way to an application of ours may arrive.
                 let Some(client) = &mut self.client else {
-                    return (now >= self.stop + GRACE).then_some(State::Closing(now));
+                    return (now >= self.stop + LAST_OF_IT).then_some(State::Closing(now));
                 };
                 let over = if client.line.ends_itself { self.stop + GRACE } else { self.stop };
                 if now >= over {

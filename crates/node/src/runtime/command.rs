@@ -5,12 +5,12 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 /// Runs `ip` with the words of `line`.
-pub(super) fn ip(line: &str) -> Result<String, String> {
+pub(crate) fn ip(line: &str) -> Result<String, String> {
     run("ip", line, "")
 }
 
 /// Runs a program with the words of `line` and `input`, and gives what it wrote; or one line about what went wrong.
-pub(super) fn run(program: &str, line: &str, input: &str) -> Result<String, String> {
+pub(crate) fn run(program: &str, line: &str, input: &str) -> Result<String, String> {
     let failed = |why: &dyn std::fmt::Display| format!("`{program} {line}`: {why}");
     let mut child = Command::new(program)
         .args(line.split_whitespace())

@@ -30,7 +30,7 @@
 //! | `command` | `ip` and `nft`, which set up devices and rules |
 
 mod claim;
-mod command;
+pub(crate) mod command;
 mod counters;
 mod divert;
 mod drops;
