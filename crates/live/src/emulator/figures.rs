@@ -54,7 +54,7 @@ pub struct Truth {
     pub gap: Duration,
     /// Frames that programs sent and that the kernel dropped before any link saw them: the machine was too busy.
     pub unseen: u64,
-    /// Datagrams that programs did not fetch in time.
+    /// Datagrams and segments that programs did not fetch in time.
     pub socket_full: u64,
     /// Frames that a node's kernel refused to take.
     pub refused: u64,
@@ -68,7 +68,7 @@ pub const LATE: Duration = Duration::from_millis(1);
 /// congested network, and its shortest timeout is 200 ms.
 const STANDSTILL: Duration = Duration::from_millis(50);
 
-/// Of the frames delivered, the share of datagrams that programs may leave unread: a hundredth of a loss of 1 %.
+/// Of the frames delivered, the share that programs may leave unread: a hundredth of a loss of 1 %.
 const UNREAD: f64 = 1e-4;
 
 impl Truth {
@@ -81,7 +81,7 @@ impl Truth {
             Some(format!("{busy}: {unseen} frames were lost before they reached a link"))
         } else if socket_full as f64 > UNREAD * delivered as f64 {
             Some(format!(
-                "{busy}: {socket_full} datagrams were lost in full buffers of programs that did not read them"
+                "{busy}: {socket_full} datagrams or segments were lost in full buffers of programs that did not read them"
             ))
         } else if refused > 0 {
             Some(format!("{refused} frames were refused by the kernel of the node they had arrived at"))
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(good.verdict(), None);
         let said = |truth: Truth| truth.verdict().unwrap();
         assert!(said(Truth { unseen: 1, ..good }).contains("1 frames were lost before"));
-        assert!(said(Truth { socket_full: 1, ..good }).contains("1 datagrams"));
+        assert!(said(Truth { socket_full: 1, ..good }).contains("1 datagrams or segments"));
         assert!(said(Truth { refused: 1, ..good }).contains("refused"));
         assert!(
             said(Truth { lateness_p99: Duration::from_nanos(1_234_567), ..good }).ends_with("1.234ms late")

@@ -10,10 +10,8 @@ use std::fs;
 pub struct KernelDrops {
     /// For each interface, frames on their way out that found its device's queue full.
     pub to_link: Vec<u64>,
-    /// For each interface, frames that had come in and that the kernel dropped; those that no protocol of the node
-    /// asked for among them.
-    pub from_link: Vec<u64>,
-    /// UDP datagrams that found their socket's buffer full, in either family.
+    /// UDP datagrams that found their socket's buffer full, in either family, and TCP segments that found it so while their
+    /// program was about to read.
     pub socket_full: u64,
 }
 
@@ -25,16 +23,18 @@ impl KernelDrops {
             fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
         };
         let devices = read("dev")?;
-        let dropped = |number: usize, column: usize| device_figure(&devices, number, column).unwrap_or(0);
-        // Of the sixteen figures of a device (`/proc/net/dev`), the fourth of each eight.
-        const RECEIVED_DROPPED: usize = 3;
+        // Of the sixteen figures of a device (`/proc/net/dev`), the fourth of the second eight.
         const SENT_DROPPED: usize = 11;
+        let dropped = |number: usize| device_figure(&devices, number, SENT_DROPPED).unwrap_or(0);
         let v4 = snmp(&read("snmp")?, "Udp:", "RcvbufErrors");
         let v6 = read("snmp6").ok().and_then(|text| snmp6(&text, "Udp6RcvbufErrors"));
+        let tcp = read("netstat").ok().map_or(0, |text| {
+            let dropped = ["TCPBacklogDrop", "TCPRcvQDrop"].map(|name| snmp(&text, "TcpExt:", name));
+            dropped.into_iter().flatten().sum()
+        });
         Ok(Self {
-            to_link: (0..interfaces).map(|number| dropped(number, SENT_DROPPED)).collect(),
-            from_link: (0..interfaces).map(|number| dropped(number, RECEIVED_DROPPED)).collect(),
-            socket_full: v4.unwrap_or(0) + v6.unwrap_or(0),
+            to_link: (0..interfaces).map(dropped).collect(),
+            socket_full: v4.unwrap_or(0) + v6.unwrap_or(0) + tcp,
         })
     }
 }
@@ -45,7 +45,7 @@ fn device_figure(devices: &str, number: usize, column: usize) -> Option<u64> {
     figures.split_whitespace().nth(column)?.parse().ok()
 }
 
-/// A figure of `/proc/net/snmp`, where a line of names stands above a line of figures.
+/// A figure of `/proc/net/snmp` or `/proc/net/netstat`, where a line of names stands above a line of figures.
 fn snmp(text: &str, group: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(group));
     let (names, figures) = (lines.next()?, lines.next()?);

@@ -14,8 +14,10 @@ pub(super) struct Counters {
     pub(super) send_full: u64,
     /// What was dropped since it had waited longest for room.
     pub(super) send_dropped: u64,
-    /// What the kernel dropped since it was not read in time.
+    /// Datagrams that the kernel dropped since they were not read in time; they count in its own figures of UDP too.
     pub(super) receive_dropped: u64,
+    /// Packets and frames that the kernel dropped since a device was not read in time; nobody else counts them.
+    pub(super) device_dropped: u64,
     pub(super) receive_errors: u64,
     /// What the machine handed over that the port cannot carry.
     pub(super) wrong_items: u64,
@@ -39,6 +41,7 @@ impl Counters {
         self.send_full += other.send_full;
         self.send_dropped += other.send_dropped;
         self.receive_dropped += other.receive_dropped;
+        self.device_dropped += other.device_dropped;
         self.receive_errors += other.receive_errors;
         self.wrong_items += other.wrong_items;
         self.streams_opened += other.streams_opened;
@@ -58,6 +61,7 @@ impl Counters {
             ("socket_send_full", self.send_full),
             ("socket_send_dropped", self.send_dropped),
             ("socket_receive_dropped", self.receive_dropped),
+            ("socket_device_dropped", self.device_dropped),
             ("socket_receive_errors", self.receive_errors),
             ("socket_wrong_items", self.wrong_items),
             ("socket_streams_opened", self.streams_opened),

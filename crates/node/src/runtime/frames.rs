@@ -1,13 +1,15 @@
 //! A frame port on the frames of one type of one interface.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
 
 use hopcast_core::plug::FramesPlug;
 use hopcast_core::{Buffer, Frame, Item};
-use nix::sys::socket::LinkAddr;
+use nix::sys::socket::{
+    ControlMessageOwned, LinkAddr, MsgFlags, recvmsg, setsockopt, sockopt as nix_sockopt,
+};
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{
@@ -45,6 +47,8 @@ pub(super) struct Frames {
     /// The interface's address.
     address: [u8; 6],
     memory: Vec<u8>,
+    /// For how many frames found the socket's buffer full.
+    control: Vec<u8>,
     allowed: usize,
     waiting: VecDeque<Buffer>,
     blocked: bool,
@@ -71,6 +75,8 @@ impl Frames {
             sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)
                 .map_err(|error| failed(error.into()))?;
         }
+        // Each frame then says how many could not be kept so far.
+        setsockopt(&socket, nix_sockopt::RxqOvfl, &1).map_err(|error| failed(error.into()))?;
         let hears_all = config.promiscuous.then(|| HearsAll::on(&config.interface)).transpose()?;
         let mut memory = vec![0; LONGEST];
         // What came from other interfaces before it was bound to this one.
@@ -85,6 +91,7 @@ impl Frames {
             token,
             address: interface.addr().unwrap_or_default(),
             memory,
+            control: nix::cmsg_space!(u32),
             allowed: 0,
             waiting: VecDeque::new(),
             blocked: false,
@@ -92,6 +99,19 @@ impl Frames {
             promiscuous: config.promiscuous,
             _hears_all: hears_all.flatten(),
         })
+    }
+
+    fn receive(&mut self) -> Result<usize, Errno> {
+        let mut memory = [IoSliceMut::new(&mut self.memory)];
+        let socket = self.socket.as_raw_fd();
+        let frame = recvmsg::<()>(socket, &mut memory, Some(&mut self.control[..]), MsgFlags::empty())
+            .map_err(|error| Errno::from_raw_os_error(error as i32))?;
+        for control in frame.cmsgs().into_iter().flatten() {
+            if let ControlMessageOwned::RxqOvfl(dropped) = control {
+                self.counters.device_dropped = dropped.into();
+            }
+        }
+        Ok(frame.bytes)
     }
 
     fn is_ours(&self, frame: &[u8]) -> bool {
@@ -120,8 +140,8 @@ impl Socket for Frames {
         loop {
             self.allowed = self.allowed.checked_sub(1)?;
             self.counters.syscalls += 1;
-            match rustix::net::recv(&self.socket, &mut self.memory[..], RecvFlags::empty()) {
-                Ok((len @ HEADER.., _)) => {
+            match self.receive() {
+                Ok(len @ HEADER..) => {
                     let bytes = &self.memory[..len];
                     let overheard = !self.is_ours(bytes);
                     // Interfaces that are no hardware hear everything anyway.

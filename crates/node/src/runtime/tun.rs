@@ -117,6 +117,6 @@ impl Socket for Tun {
     }
 
     fn counters(&self) -> Counters {
-        Counters { receive_dropped: self.drops.count(), ..self.counters }
+        Counters { device_dropped: self.drops.count(), ..self.counters }
     }
 }
