@@ -163,6 +163,23 @@ fn a_lab_takes_its_programs_and_namespaces_with_it() {
     assert_eq!(namespaces(&id), Vec::<String>::new());
 }
 
+/// Between its start and its first step into the node, nothing of a program says whose it is.
+#[test]
+fn a_program_that_is_only_just_started_ends_with_its_lab_too() {
+    if !networks_can_be_set_up() {
+        return;
+    }
+    for pause in [0, 100, 200, 400, 800, 1600] {
+        let lab = Lab::set_up(&chain(1), &Lab::fresh_id()).unwrap();
+        let mut command = lab.command(1, "sleep");
+        command.arg("1000");
+        let mut program = lab.start(command).unwrap();
+        std::thread::park_timeout(std::time::Duration::from_micros(pause));
+        drop(lab);
+        assert!(program.try_wait().unwrap().is_some(), "after {pause} us");
+    }
+}
+
 #[test]
 fn somebody_elses_namespace_is_an_error_and_is_left_alone() {
     if !networks_can_be_set_up() {
@@ -174,7 +191,7 @@ fn somebody_elses_namespace_is_an_error_and_is_left_alone() {
     let error = Lab::set_up(&chain(1), &id).err().unwrap();
     let left = namespaces(&id);
     assert!(Command::new("ip").args(["netns", "del", &name]).status().unwrap().success());
-    assert_eq!(error, format!("there is a network namespace `{name}` already, and it is not this lab's"));
+    assert_eq!(error, format!("there is a network namespace `{name}` already, not this lab's"));
     assert_eq!(left, [name]);
 }
 

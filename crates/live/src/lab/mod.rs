@@ -28,6 +28,7 @@ pub use statistics::KernelDrops;
 pub use tap::Tap;
 
 use crate::layout::{Layout, LinkLayout, NodeLayout, Route};
+use crate::leftovers;
 use programs::Starter;
 use registry::{Made, Process, Record, Registration};
 
@@ -64,7 +65,13 @@ impl Lab {
         allow_many_files();
         let names = namespace::names(id, layout.nodes.iter().map(|node| node.name.as_str()));
         if let Some(taken) = names.iter().find(|name| path(name).exists()) {
-            return Err(format!("there is a network namespace `{taken}` already, and it is not this lab's"));
+            let left = leftovers::find()?.iter().any(|left| left.namespaces().any(|name| name == taken));
+            let remedy = if left {
+                ": a run that was killed left it; `hopcast doctor --clean` removes it"
+            } else {
+                ""
+            };
+            return Err(format!("there is a network namespace `{taken}` already, not this lab's{remedy}"));
         }
         let made = |name: &String| Made { name: name.clone(), inode: None };
         let mut record = Record { owner: Process::this()?, namespaces: names.iter().map(made).collect() };
@@ -165,6 +172,7 @@ impl Drop for Lab {
 
 /// Namespaces that are removed again unless they are kept.
 struct Creation {
+    names: Vec<String>,
     namespaces: Vec<Namespace>,
 }
 
@@ -174,21 +182,24 @@ impl Creation {
         let failed = ip::batch(&commands).err();
         // Those before the one that failed are ours; that one may be somebody else's.
         let ours = failed.as_ref().map_or(names.len(), |(_, number)| number.unwrap_or(0));
-        let mut creation = Self { namespaces: Vec::new() };
-        for name in &names[..ours] {
-            creation.namespaces.push(Namespace::open(name)?);
+        let mut creation = Self { names: names[..ours].to_vec(), namespaces: Vec::new() };
+        if let Some((error, _)) = failed {
+            return Err(error);
         }
-        failed.map_or(Ok(creation), |(error, _)| Err(error))
+        creation.namespaces = names.iter().map(|name| Namespace::open(name)).collect::<Result<_, _>>()?;
+        Ok(creation)
     }
 
     fn keep(mut self) {
-        self.namespaces.clear();
+        self.names.clear();
     }
 }
 
 impl Drop for Creation {
     fn drop(&mut self) {
-        remove(self.namespaces.iter().map(Namespace::name));
+        // There may be no descriptor left to start a program with.
+        self.namespaces.clear();
+        remove(self.names.iter().map(String::as_str));
     }
 }
 

@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command};
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use hopcast_core::{Duration, Instant};
@@ -22,10 +23,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Starts programs.
 ///
 /// The kernel ends a program that was started with `setpriv --pdeathsig` when the thread that started it does. So there
-/// is one thread for all of them, which lasts until this is dropped.
+/// is one thread for all of them, which lasts until this is dropped. One that was not that far yet is ended by its descriptor.
 pub(super) struct Starter {
     requests: Option<Sender<Request>>,
     thread: Option<JoinHandle<()>>,
+    /// Those that may still run.
+    started: Mutex<Vec<OwnedFd>>,
 }
 
 struct Request {
@@ -40,7 +43,7 @@ impl Starter {
             .name("programs".to_owned())
             .spawn(move || start_all(&inbox))
             .map_err(|error| format!("cannot start a thread: {error}"))?;
-        Ok(Self { requests: Some(requests), thread: Some(thread) })
+        Ok(Self { requests: Some(requests), thread: Some(thread), started: Mutex::default() })
     }
 
     pub(super) fn start(&self, command: Command) -> io::Result<Child> {
@@ -48,7 +51,13 @@ impl Starter {
         let gone = || io::Error::other("the thread that starts programs is gone");
         let requests = self.requests.as_ref().ok_or_else(gone)?;
         requests.send(Request { command, answer }).map_err(|_| gone())?;
-        started.recv().map_err(|_| gone())?
+        let child = started.recv().map_err(|_| gone())??;
+        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+        started.retain(is_running);
+        // As long as nobody has waited for it, its number is nobody else's.
+        let process = Pid::from_raw(child.id() as i32).map(|id| pidfd_open(id, PidfdFlags::empty()));
+        started.extend(process.and_then(Result::ok));
+        Ok(child)
     }
 }
 
@@ -58,7 +67,17 @@ impl Drop for Starter {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+        let started = std::mem::take(self.started.get_mut().unwrap_or_else(PoisonError::into_inner));
+        for process in &started {
+            // Most have ended.
+            let _ = pidfd_send_signal(process, Signal::KILL);
+        }
+        wait_for(started);
     }
+}
+
+fn is_running(process: &OwnedFd) -> bool {
+    !poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
 }
 
 fn start_all(inbox: &Receiver<Request>) {
@@ -106,10 +125,7 @@ fn wait_for(mut processes: Vec<OwnedFd>) {
     let clock = Clock::starting_now();
     let end = Instant::ZERO + PATIENCE;
     loop {
-        processes.retain(|process| {
-            !poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&Timespec::default()))
-                .is_ok_and(|ready| ready > 0)
-        });
+        processes.retain(is_running);
         let left = clock.until(end).as_nanos();
         if processes.is_empty() || left == 0 {
             return;

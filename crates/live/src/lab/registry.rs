@@ -55,9 +55,10 @@ fn start_of(pid: u32) -> Option<u64> {
     if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
 }
 
-/// Our own file, which goes with the lab.
+/// Our own file, which goes with the lab: with the last of its namespaces.
 pub(crate) struct Registration {
     path: PathBuf,
+    namespaces: Vec<String>,
 }
 
 impl Registration {
@@ -65,7 +66,8 @@ impl Registration {
     pub(crate) fn new(id: &str, record: &Record) -> Result<Self, String> {
         let directory = directory();
         fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-        let registration = Self { path: directory.join(format!("{id}.json")) };
+        let namespaces = record.namespaces.iter().map(|made| made.name.clone()).collect();
+        let registration = Self { path: directory.join(format!("{id}.json")), namespaces };
         if let Some(other) = read(&registration.path)
             && other.owner.is_alive()
         {
@@ -88,7 +90,9 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        if self.namespaces.iter().all(|name| !super::path(name).exists()) {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
