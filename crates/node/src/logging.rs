@@ -1,15 +1,22 @@
 //! Lines for a person, on standard error.
 
-use std::io::Write;
-use std::time::SystemTime;
+use std::io::{self, Write};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::{Duration, SystemTime};
 
+use env_logger::Target;
 use log::{Level, LevelFilter};
 
-/// Begins to log what is at least as grave as `level`. Under systemd lines have no time, which its journal has, but the
-/// priority that it reads.
-pub fn begin(level: LevelFilter) {
+/// Begins to log what is at least as grave as `level`, until what is returned is dropped. Under systemd lines have no time,
+/// which its journal has, but the priority that it reads.
+///
+/// # Errors
+/// If there is no thread to be had.
+pub fn begin(level: LevelFilter) -> io::Result<Log> {
     let journal = std::env::var_os("JOURNAL_STREAM").is_some();
+    let say = writer()?;
     let mut builder = env_logger::Builder::new();
+    builder.target(Target::Pipe(Box::new(Lines(say.clone()))));
     builder.filter_level(level).format(move |out, record| {
         let message = record.args();
         if journal {
@@ -25,6 +32,58 @@ pub fn begin(level: LevelFilter) {
     });
     // A second logger is not begun; that is harmless.
     let _ = builder.try_init();
+    Ok(Log(say))
+}
+
+/// The log of a program; once this is dropped, what was logged is written, if whoever reads it reads.
+pub struct Log(SyncSender<Line>);
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        /// For so long a program that ends waits for a reader.
+        const PATIENCE: Duration = Duration::from_millis(500);
+        let (done, written) = sync_channel(1);
+        if self.0.try_send(Line::Mark(done)).is_ok() {
+            let _ = written.recv_timeout(PATIENCE);
+        }
+    }
+}
+
+/// Standard error, written by a thread of its own: a terminal that is held, or a pipe that nobody reads, must not hold what
+/// logs.
+struct Lines(SyncSender<Line>);
+
+enum Line {
+    Text(Vec<u8>),
+    /// What was said before is written.
+    Mark(SyncSender<()>),
+}
+
+fn writer() -> io::Result<SyncSender<Line>> {
+    /// Lines that may wait to be written; more are lost.
+    const WAITING: usize = 1024;
+    let (say, said) = sync_channel(WAITING);
+    std::thread::Builder::new().name("log".to_owned()).spawn(move || {
+        for line in said {
+            match line {
+                // There is nowhere to complain.
+                Line::Text(text) => drop(io::stderr().write_all(&text)),
+                Line::Mark(done) => drop(done.send(())),
+            }
+        }
+    })?;
+    Ok(say)
+}
+
+impl Write for Lines {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        let _ = self.0.try_send(Line::Text(text.to_vec()));
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Of syslog, as systemd reads it (sd-daemon(3)).

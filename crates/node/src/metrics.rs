@@ -117,6 +117,7 @@ impl Page {
         let channel = carrier.channel.to_string();
         let labels = [
             ("carrier", carrier.name.as_str()),
+            ("via", &carrier.via),
             ("carries", &carrier.carries),
             ("role", &carrier.role),
             ("channel", &channel),
@@ -150,7 +151,7 @@ mod tests {
         }
         assert!(text.contains("hopcast_peer_up{peer=\"a\\\"b\"} 1\n"), "{text}");
         assert!(text.contains(
-            "hopcast_carrier_mean_rank{carrier=\"island\",carries=\"\",role=\"\",channel=\"0\"} 16\n"
+            "hopcast_carrier_mean_rank{carrier=\"island\",via=\"\",carries=\"\",role=\"\",channel=\"0\"} 16\n"
         ));
     }
 }

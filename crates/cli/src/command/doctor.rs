@@ -6,7 +6,8 @@ use crate::{Failure, output};
 
 pub(crate) fn doctor(clean: bool) -> Result<(), Failure> {
     if clean {
-        let removed = leftovers::clean().map_err(Failure::run)?;
+        let mut removed = leftovers::clean().map_err(Failure::run)?;
+        removed.extend(hopcast_node::daemon::sweep());
         let text: String = removed.iter().map(|line| format!("{line}\n")).collect();
         return output::write(if text.is_empty() { "nothing was left behind\n".to_owned() } else { text });
     }

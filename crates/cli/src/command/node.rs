@@ -64,7 +64,7 @@ fn run(config: &Path, check: bool) -> Result<(), Failure> {
     if check {
         return Ok(());
     }
-    logging::begin(config.log);
+    let _log = logging::begin(config.log).map_err(Failure::run)?;
     daemon::run(&config).map_err(Failure::run)
 }
 

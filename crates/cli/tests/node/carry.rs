@@ -189,7 +189,9 @@ carry:
     let page = page.join().unwrap();
     assert!(page.contains("hopcast_peer_up{peer=\"hill\"} 1"), "{page}");
     assert!(
-        page.contains("hopcast_carrier_connections_taken_total{carrier=\"island\",carries=\"tcp\""),
+        page.contains(
+            "hopcast_carrier_connections_taken_total{carrier=\"island\",via=\"hill\",carries=\"tcp\""
+        ),
         "{page}"
     );
 }

@@ -37,4 +37,16 @@ fn ten_lines_make_a_tunnel_of_two_fresh_machines() {
     let ping = lab.run("harbour", "ping -q -c 100 -i 0.02 -W 2 10.77.0.2");
     let received: u32 = ping.split(" received").next().unwrap().rsplit(' ').next().unwrap().parse().unwrap();
     assert!(received >= 96, "{ping}");
+
+    let status =
+        lab.run("harbour", &format!("{} node status --socket harbour.sock", env!("CARGO_BIN_EXE_hopcast")));
+    assert!(status.starts_with("harbour at "), "{status}");
+    let row = status.lines().find(|line| line.starts_with("island ")).expect("a row of the peer");
+    assert_eq!(row.split_whitespace().nth(1), Some("up"), "{status}");
+    assert!(status.contains("to island"), "{status}");
+    let json = lab.run(
+        "harbour",
+        &format!("{} node status --socket harbour.sock --json", env!("CARGO_BIN_EXE_hopcast")),
+    );
+    assert!(json.contains("\"packets_repair\""), "{json}");
 }

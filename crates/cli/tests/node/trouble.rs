@@ -90,7 +90,7 @@ fn a_peer_whose_address_changes_is_followed() {
 }
 
 #[test]
-fn a_link_that_is_gone_for_twenty_seconds_costs_a_connection_only_the_time() {
+fn a_link_that_is_gone_for_a_minute_costs_a_connection_only_the_time() {
     if !possible() {
         return;
     }
@@ -101,7 +101,7 @@ fn a_link_that_is_gone_for_twenty_seconds_costs_a_connection_only_the_time() {
     thread::sleep(Duration::from_millis(30));
     lab.run("harbour", "ip link set right down");
     harbour.logs("peer `island` is down");
-    thread::sleep(Duration::from_secs(20));
+    thread::sleep(Duration::from_secs(60));
     lab.run("harbour", "ip link set right up");
     let started = Instant::now();
     assert_eq!(client.join().unwrap(), vec![7; 100_000]);

@@ -1,7 +1,7 @@
 //! What crosses the node's one UDP port: hellos, and the lanes' datagrams, which it brings to where peers are.
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{SocketAddr, SocketAddrV6};
 
 use hopcast_core::{Buffer, Datagram, Duration, Instant};
 
@@ -61,7 +61,7 @@ impl Hub {
         }
         let peers = peers.into_iter().enumerate().map(|(place, (name, address))| {
             let shared = lanes.iter().filter(|lane| lane.peers.contains(&place));
-            Peer::new(name, address, shared.map(|lane| lane.tag).collect(), &mut myself)
+            Peer::new(name, address.map(of_peer), shared.map(|lane| lane.tag).collect(), &mut myself)
         });
         Self {
             peers: peers.collect(),
@@ -82,7 +82,7 @@ impl Hub {
 
     /// A datagram has come; the lane it is for, and the datagram as the lane knows it.
     pub(crate) fn arrived(&mut self, now: Instant, datagram: Datagram) -> Option<(usize, Datagram)> {
-        let from = SocketAddr::new(datagram.remote.ip().to_canonical(), datagram.remote.port());
+        let from = of_peer(datagram.remote);
         let mut payload = datagram.payload;
         let Some(&first) = payload.first() else {
             self.dropped.malformed += 1;
@@ -97,11 +97,13 @@ impl Hub {
             return None;
         };
         let (peer, lane) = (&mut self.peers[place], self.lanes[place][usize::from(first & 0x7F)]);
+        // It has come through, whatever becomes of it.
+        peer.received.count(payload.len());
         if lane == NONE || !peer.is_up() {
             self.dropped.unwanted += 1;
             return None;
         }
-        peer.on_data(now, payload.len());
+        peer.on_data(now);
         payload.advance(1);
         let datagram = Datagram { local: identity(None, tag), remote: identity(Some(place), tag), payload };
         Some((usize::from(lane), datagram))
@@ -168,7 +170,7 @@ impl Hub {
 
     /// The name of a peer stands for this address now.
     pub(crate) fn resolved(&mut self, now: Instant, peer: usize, address: SocketAddr) {
-        self.peers[peer].resolved(now, address, &mut self.myself);
+        self.peers[peer].resolved(now, of_peer(address), &mut self.myself);
     }
 
     /// Tells everybody that this node ends.
@@ -196,12 +198,15 @@ impl Hub {
         }
     }
 
-    /// A datagram out of the port; through one of IPv6 that takes both versions, IPv4 has IPv6's form.
     fn outwards(&self, remote: SocketAddr, payload: Buffer) -> Datagram {
-        let ip = match remote.ip() {
-            IpAddr::V4(ip) if self.listen.is_ipv6() => IpAddr::V6(ip.to_ipv6_mapped()),
-            ip => ip,
-        };
-        Datagram { local: self.listen, remote: SocketAddr::new(ip, remote.port()), payload }
+        Datagram { local: self.listen, remote, payload }
+    }
+}
+
+/// An address as peers are known by: a link-local one with its interface, and without the flow label that a packet had.
+fn of_peer(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V6(v6) => SocketAddrV6::new(*v6.ip(), v6.port(), 0, v6.scope_id()).into(),
+        SocketAddr::V4(_) => address,
     }
 }

@@ -2,13 +2,12 @@
 //!
 //! Devices go with their process, and so does all that is routed into them; netfilter's tables and routing rules do not.
 
-use log::info;
-
 use crate::runtime::Claim;
 use crate::runtime::command::{ip, run};
 
-/// Takes away the rules of nodes that are no more. What cannot be taken away is left.
-pub(super) fn sweep() {
+/// Takes away the rules of nodes that are no more, and says whose in a line each. What cannot be taken away is left.
+pub fn sweep() -> Vec<String> {
+    let mut done = Vec::new();
     for table in tables() {
         let Some(claim) = Claim::left_behind(&table) else { continue };
         let mark = claim.mark();
@@ -18,9 +17,10 @@ pub(super) fn sweep() {
             let _ = ip(&format!("{version} route flush table {mark}"));
         }
         if gone.is_ok() {
-            info!("took away rules that a killed node had left behind (nft table `{table}`)");
+            done.push(format!("took away rules that a killed node had left behind (nft table `{table}`)"));
         }
     }
+    done
 }
 
 /// The names of all nft tables that could be ours.

@@ -32,13 +32,15 @@ use std::io::Read;
 use std::thread;
 use std::time::SystemTime;
 
-use hopcast_core::{Duration, Seed};
+use hopcast_core::plug::Plug;
+use hopcast_core::{Duration, Machine, Seed};
 use log::{Level, error, info, log, log_enabled, warn};
 use rustix::net::netdevice::name_to_index;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use self::hub::Hub;
+pub use self::leftovers::sweep;
 use self::names::Names;
 use self::report::Report;
 use self::shared::Shared;
@@ -64,21 +66,16 @@ pub fn run(config: &Config) -> Result<(), String> {
     let mut random = [0; 8];
     let urandom = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut random));
     urandom.map_err(|error| format!("/dev/urandom: {error}"))?;
-    let (site, plugs, parts) = build(config, u64::from_ne_bytes(random));
+    let (site, plugs, parts) = build(config, u64::from_ne_bytes(random), session());
     free_devices(config)?;
 
     let board = Board::default();
     let clock = Clock::starting_now();
     let _socket = answer::on_socket(&config.status, board.clone())?;
     if config.carriers.iter().any(|carrier| carrier.tcp.is_some()) {
-        leftovers::sweep();
+        sweep().iter().for_each(|line| info!("{line}"));
     }
-    let mut runtime = match Runtime::open(Box::new(site.clone()), &plugs, clock) {
-        Ok(runtime) => runtime,
-        // Ctrl-C ends the programs that set things up too; what they had made is gone.
-        Err(_) if stops.orderly.is_pulled() => return Ok(()),
-        Err(why) => return Err(why),
-    };
+    let mut runtime = Runtime::open(Box::new(site.clone()), &plugs, clock)?;
     if let Some(address) = config.metrics {
         answer::on_http(address, board.clone())?;
     }
@@ -106,10 +103,17 @@ pub fn run(config: &Config) -> Result<(), String> {
     runtime.run(Some(clock.now() + FAREWELL), &stops.at_once)
 }
 
+/// A node without a host, for tests: `Below(0)` is its UDP port. `random` decides what it draws; at each start `session` is
+/// higher.
+#[doc(hidden)]
+pub fn machine(config: &Config, random: u64, session: u32) -> impl Machine + use<> {
+    build(config, random, session).0
+}
+
 /// The node's machine, what it is plugged into, and its parts for the report.
-fn build(config: &Config, random: u64) -> (Shared<Site>, Vec<hopcast_core::plug::Plug>, Vec<stack::Part>) {
+fn build(config: &Config, random: u64, session: u32) -> (Shared<Site>, Vec<Plug>, Vec<stack::Part>) {
     let mut random = Seed::new(random, 0).stream(&["node"], 0);
-    let mut stack = Stack::new(config, session(), &mut random);
+    let mut stack = Stack::new(config, session, &mut random);
     let myself = Myself {
         name: config.name.clone(),
         instance: random.bits(),

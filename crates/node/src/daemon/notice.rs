@@ -32,6 +32,8 @@ pub(crate) enum Notice {
     Lane { peer: String, tag: Tag },
     /// A peer's datagrams have another size.
     Datagram { peer: String, theirs: u16, ours: u16 },
+    /// What is as long as the longest datagrams does not get to a peer.
+    Full { peer: String, bytes: usize },
 }
 
 impl Notice {
@@ -39,7 +41,9 @@ impl Notice {
         match self {
             Self::Up { .. } | Self::Left { .. } | Self::Restarted { .. } | Self::Moved { .. } => Level::Info,
             Self::Down { .. } | Self::NoAnswer { .. } | Self::Rival { .. } => Level::Warn,
-            Self::Version { .. } | Self::Lane { .. } | Self::Datagram { .. } => Level::Error,
+            Self::Version { .. } | Self::Lane { .. } | Self::Datagram { .. } | Self::Full { .. } => {
+                Level::Error
+            }
         }
     }
 }
@@ -82,6 +86,10 @@ impl fmt::Display for Notice {
             Self::Datagram { peer, theirs, ours } => write!(
                 f,
                 "peer `{peer}` sends datagrams of up to {theirs} bytes, this node {ours}: give both the same `mtu` and version of IP"
+            ),
+            Self::Full { peer, bytes } => write!(
+                f,
+                "datagrams of {bytes} bytes do not get to peer `{peer}`, though short ones do: give every node of the way a smaller `mtu`"
             ),
         }
     }

@@ -150,6 +150,7 @@ fn carrier(part: &Part, site: &Site) -> CarrierStatus {
     }
     CarrierStatus {
         name: part.name.clone(),
+        via: part.via.clone(),
         carries: part.tag.what().to_owned(),
         role: if part.relay { "relay" } else { "site" }.to_owned(),
         channel: part.tag.channel(),

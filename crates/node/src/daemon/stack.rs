@@ -14,8 +14,8 @@ use crate::config::{Carrier, Config, Connections, Packets, Relay};
 use crate::hello::peer::identity;
 use crate::hello::wire::Tag;
 
-/// The assembly's port of the first lane; those of plugs are before it.
-pub(crate) const LANES: u32 = 1024;
+/// The assembly's port of the first lane; those of plugs are before it: of the most carriers that a file may name, three each.
+pub(crate) const LANES: u32 = 1 << 14;
 const UDP_HEADER: u16 = 8;
 const TAG: u16 = 1;
 
@@ -32,6 +32,8 @@ pub(crate) struct Stack {
 pub(crate) struct Part {
     /// The far site, or the two peers.
     pub(crate) name: String,
+    /// Of a site, the peers through which it goes.
+    pub(crate) via: String,
     pub(crate) tag: Tag,
     pub(crate) relay: bool,
     pub(crate) slots: Vec<Slot>,
@@ -56,12 +58,15 @@ impl Stack {
         };
         let datagram = longest_datagram(config);
         for carrier in &config.carriers {
+            let before = stack.parts.len();
             if let Some(packets) = &carrier.packets {
                 stack.tunnel(carrier, packets, datagram, session, random);
             }
             if let Some(tcp) = &carrier.tcp {
                 stack.proxy(carrier, tcp, datagram, session, random);
             }
+            let via: Vec<&str> = carrier.via.iter().map(|&peer| config.peers[peer].name.as_str()).collect();
+            stack.parts[before..].iter_mut().for_each(|part| part.via = via.join(", "));
         }
         for relay in &config.relays {
             let [one, other] = relay.between.map(|peer| config.peers[peer].name.as_str());
@@ -94,7 +99,14 @@ impl Stack {
             }),
         );
         let slots = vec![edge, tunnel];
-        self.parts.push(Part { name: carrier.to.clone(), tag, relay: false, slots, splice: None });
+        self.parts.push(Part {
+            name: carrier.to.clone(),
+            via: String::new(),
+            tag,
+            relay: false,
+            slots,
+            splice: None,
+        });
     }
 
     fn proxy(
@@ -127,7 +139,14 @@ impl Stack {
             self.plug((doors, Port::Below(side as u32)), Plug::Tcp(plug));
         }
         let slots = vec![edge, spliced, doors];
-        self.parts.push(Part { name: carrier.to.clone(), tag, relay: false, slots, splice: Some(splice) });
+        self.parts.push(Part {
+            name: carrier.to.clone(),
+            via: String::new(),
+            tag,
+            relay: false,
+            slots,
+            splice: Some(splice),
+        });
     }
 
     fn edge(
@@ -155,7 +174,14 @@ impl Stack {
             let node = bats::Node::relay(config, identity(None, tag), &[one], &[other], random.fork());
             let slot = self.lane(Lane { tag, peers: relay.between.to_vec() }, Box::new(node));
             let slots = vec![slot];
-            self.parts.push(Part { name: name.to_owned(), tag, relay: true, slots, splice: None });
+            self.parts.push(Part {
+                name: name.to_owned(),
+                via: String::new(),
+                tag,
+                relay: true,
+                slots,
+                splice: None,
+            });
         }
     }
 
@@ -176,7 +202,6 @@ impl Stack {
 
 /// The longest datagram that lanes send, in bytes of UDP payload after the tag.
 pub(crate) fn longest_datagram(config: &Config) -> u16 {
-    // An unspecified address of IPv6 takes both, whose packets must fit too.
     let ip = if config.listen.is_ipv4() { 20 } else { 40 };
     config.mtu - ip - UDP_HEADER - TAG
 }

@@ -34,7 +34,7 @@ impl Net {
     fn new(loss: f64, configs: &[&str]) -> Self {
         let nodes = configs.iter().zip(1..).map(|(text, seed)| {
             let config = Config::parse(text, "node.yaml").unwrap();
-            let (site, plugs, _) = super::build(&config, seed);
+            let (site, plugs, _) = super::build(&config, seed, seed as u32);
             Node { site, plugs, at: config.listen, came: VecDeque::new() }
         });
         let random = Seed::new(9, 0).stream(&["net"], 0);

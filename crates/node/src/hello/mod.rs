@@ -12,7 +12,7 @@
 //! ```
 //!
 //! - **Up and down.** A peer is up from the first hello that echoes the nonce it was sent, to a silence of
-//!   `down-after`. While it is silent it is asked four times as often, and answers at once, so that a lossy link does not
+//!   `down-after`. While it is silent it is asked ten times as often, and answers at once, so that a lossy link does not
 //!   count as one that is gone.
 //! - **Round trip and loss.** A hello carries a stamp which the next one back echoes with the time it was held, and
 //!   the counts of datagrams sent and received so far: the loss each way is of everything that is sent, and no

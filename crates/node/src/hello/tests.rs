@@ -28,6 +28,8 @@ struct Pair {
     up: bool,
     /// Of so many datagrams one gets through.
     loss: u64,
+    /// What is longer never does.
+    longest: usize,
     random: hopcast_core::Stream,
 }
 
@@ -56,7 +58,15 @@ impl Pair {
     fn new() -> Self {
         let ends = [end("harbour", "island", 1, Some(2), 11), end("island", "harbour", 2, None, 22)];
         let random = Seed::new(5, 0).stream(&["loss"], 0);
-        Self { now: Instant::ZERO, ends, under_way: Vec::new(), up: true, loss: 1, random }
+        Self {
+            now: Instant::ZERO,
+            ends,
+            under_way: Vec::new(),
+            up: true,
+            loss: 1,
+            longest: usize::MAX,
+            random,
+        }
     }
 
     fn run(&mut self, span: Duration) {
@@ -78,7 +88,7 @@ impl Pair {
             }
             let (up, loss) = (self.up, self.loss);
             for (to, from, bytes) in out {
-                if up && self.random.below(loss) == 0 {
+                if up && bytes.len() <= self.longest && self.random.below(loss) == 0 {
                     self.under_way.push((now + Duration::from_millis(20), to, from, bytes));
                 }
             }
@@ -180,6 +190,34 @@ fn one_that_moves_is_followed_and_one_that_is_heard_cannot_be_displaced() {
 }
 
 #[test]
+fn one_that_moves_again_after_an_outage_is_followed_whoever_else_says_its_name() {
+    let mut pair = Pair::new();
+    pair.run(Duration::from_secs(3));
+    // The file says where the island was to begin with.
+    pair.ends[1].at = address(77);
+    pair.run(Duration::from_secs(6));
+    assert_eq!(pair.ends[0].peer.address(), Some(address(77)));
+    pair.up = false;
+    pair.run(Duration::from_secs(30));
+    assert!(!pair.ends[0].peer.is_up());
+    pair.up = true;
+    pair.ends[1].at = address(88);
+    let stranger = {
+        let mut stranger = end("island", "harbour", 9, Some(1), 33);
+        stranger.peer.wake(pair.now, &mut stranger.myself);
+        stranger.myself.hellos.remove(0).1
+    };
+    for from in 0..100 {
+        let now = pair.now;
+        pair.ends[0].hear(now, address(100 + from), &stranger);
+        pair.run(Duration::from_millis(50));
+    }
+    assert!(pair.ends[0].peer.is_up());
+    assert_eq!(pair.ends[0].peer.address(), Some(address(88)));
+    assert_eq!(pair.ends[0].peer.moves, 2);
+}
+
+#[test]
 fn one_that_is_started_anew_is_known_and_its_old_hellos_are_nothing() {
     let mut pair = Pair::new();
     pair.run(Duration::from_secs(2));
@@ -220,6 +258,20 @@ fn another_version_is_said_once_and_a_farewell_is_believed() {
 }
 
 #[test]
+fn a_way_that_swallows_full_datagrams_is_said_and_a_lossy_one_is_not_taken_for_it() {
+    let mut pair = Pair::new();
+    pair.loss = 2;
+    pair.run(Duration::from_secs(120));
+    let is_full = |notice: &Notice| matches!(notice, Notice::Full { .. });
+    assert!(!pair.notices(0).iter().any(is_full));
+    (pair.loss, pair.longest) = (1, 1471);
+    pair.run(Duration::from_secs(120));
+    let full = Notice::Full { peer: "island".to_owned(), bytes: 1472 };
+    assert_eq!(pair.notices(0).into_iter().filter(is_full).collect::<Vec<_>>(), [full]);
+    assert!(pair.ends.iter().all(|end| end.peer.is_up()));
+}
+
+#[test]
 fn what_only_one_end_carries_is_said() {
     let mut pair = Pair::new();
     let End { myself, .. } = &mut pair.ends[0];
@@ -241,11 +293,13 @@ fn what_only_one_end_carries_is_said() {
 fn hello() -> impl Strategy<Value = Hello> {
     let words = any::<[u32; 9]>();
     let lanes = proptest::collection::vec((0..64u8, any::<bool>()), 0..8);
-    ("[a-zäø0-9_-]{1,32}", any::<(bool, bool, u64, u16)>(), words, lanes).prop_map(
-        |(name, (ask, bye, instance, datagram), words, lanes)| Hello {
+    ("[a-zäø0-9_-]{1,32}", any::<([bool; 4], u64, u16)>(), words, lanes).prop_map(
+        |(name, ([ask, bye, full, got_full], instance, datagram), words, lanes)| Hello {
             name,
             ask,
             bye,
+            full,
+            got_full,
             instance,
             sequence: words[0],
             stamp: Stamp { nonce: words[1], micros: words[2] },

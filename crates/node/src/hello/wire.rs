@@ -8,7 +8,7 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! | name's length | name, UTF-8 …
 //! +=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+  all the rest: of version 1
-//! |0 0 0 0 0 0|B|A|     lanes     |  longest datagram of a lane   |
+//! |0 0 0 0|G|F|B|A|     lanes     |  longest datagram of a lane   |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |                      instance (64 bits)                       |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
@@ -34,7 +34,8 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! Integers are in network byte order. A: the sender asks for a hello now. B: it is about to end.
+//! Integers are in network byte order. A: the sender asks for a hello now. B: it is about to end. F: this hello is full: zeros
+//! make it as long as the longest datagram of a lane with its tag. G: a full one of the receiver came here lately.
 //!
 //! # Data
 //!
@@ -54,6 +55,8 @@ const MAGIC: &[u8; 3] = b"hop";
 pub(crate) const VERSION: u8 = 1;
 const ASK: u8 = 1;
 const BYE: u8 = 2;
+const FULL: u8 = 4;
+const GOT_FULL: u8 = 8;
 /// What follows the name and precedes the lanes.
 const FIXED: usize = 1 + 1 + 2 + 8 + 9 * 4;
 /// The longest name, in bytes, as the configuration has it.
@@ -114,6 +117,8 @@ pub(crate) struct Hello {
     pub(crate) name: String,
     pub(crate) ask: bool,
     pub(crate) bye: bool,
+    pub(crate) full: bool,
+    pub(crate) got_full: bool,
     pub(crate) instance: u64,
     pub(crate) sequence: u32,
     pub(crate) stamp: Stamp,
@@ -163,7 +168,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Heard, Malformed> {
         return Ok(Heard::Other { name, version });
     }
     let flags = reader.u8("flags")?;
-    if flags & !(ASK | BYE) != 0 {
+    if flags & !(ASK | BYE | FULL | GOT_FULL) != 0 {
         return Err(Malformed("flags"));
     }
     let lanes = usize::from(reader.u8("lanes")?);
@@ -177,14 +182,18 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Heard, Malformed> {
     let heard = Counts { sent: reader.u32("heard")?, received: reader.u32("heard")? };
     let lanes = reader.take(lanes, "lanes")?.iter().map(|&byte| Tag::of(byte).ok_or(Malformed("lanes")));
     let lanes = lanes.collect::<Result<_, _>>()?;
-    if !reader.0.is_empty() {
+    let is = |flag: u8| flags & flag != 0;
+    let (ask, bye, full, got_full) = (is(ASK), is(BYE), is(FULL), is(GOT_FULL));
+    let padding = if full { full_length(datagram).saturating_sub(bytes.len() - reader.0.len()) } else { 0 };
+    if reader.0.len() != padding || reader.0.iter().any(|&byte| byte != 0) {
         return Err(Malformed("length"));
     }
-    let (ask, bye) = (flags & ASK != 0, flags & BYE != 0);
     Ok(Heard::Hello(Hello {
         name,
         ask,
         bye,
+        full,
+        got_full,
         instance,
         sequence,
         stamp,
@@ -203,7 +212,9 @@ impl Hello {
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(&[VERSION, self.name.len() as u8]);
         bytes.extend_from_slice(self.name.as_bytes());
-        let flags = (u8::from(self.ask) * ASK) | (u8::from(self.bye) * BYE);
+        let flag = |is: bool, flag: u8| u8::from(is) * flag;
+        let flags = flag(self.ask, ASK) | flag(self.bye, BYE);
+        let flags = flags | flag(self.full, FULL) | flag(self.got_full, GOT_FULL);
         bytes.extend_from_slice(&[flags, self.lanes.len() as u8]);
         bytes.extend_from_slice(&self.datagram.to_be_bytes());
         bytes.extend_from_slice(&self.instance.to_be_bytes());
@@ -220,8 +231,16 @@ impl Hello {
         ];
         words.iter().for_each(|word| bytes.extend_from_slice(&word.to_be_bytes()));
         bytes.extend(self.lanes.iter().map(|lane| lane.byte()));
+        if self.full {
+            bytes.resize(full_length(self.datagram).max(bytes.len()), 0);
+        }
         bytes
     }
+}
+
+/// The length of a datagram of a lane with its tag.
+fn full_length(datagram: u16) -> usize {
+    usize::from(datagram) + 1
 }
 
 struct Reader<'a>(&'a [u8]);

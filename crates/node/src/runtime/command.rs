@@ -21,7 +21,10 @@ pub(crate) fn run(program: &str, line: &str, input: &str) -> Result<String, Stri
         .process_group(0)
         .spawn()
         .map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => format!("the program `{program}` is needed and not installed"),
+            std::io::ErrorKind::NotFound => {
+                let package = if program == "ip" { "iproute2" } else { "nftables" };
+                format!("`{program}` is not installed: apt-get install {package}")
+            }
             _ => failed(&error),
         })?;
     if let Some(mut stdin) = child.stdin.take() {

@@ -81,6 +81,9 @@ pub struct PeerStatus {
 pub struct CarrierStatus {
     /// The far site, or the two peers between which it is passed on.
     pub name: String,
+    /// Of a far site, the peers through which it is reached.
+    #[serde(default)]
+    pub via: String,
     /// `packets` or `tcp`.
     pub carries: String,
     /// `site` or `relay`.

@@ -68,7 +68,11 @@ fn carrier(carrier: &CarrierStatus) -> Vec<String> {
         (false, _) => ("-".to_owned(), ["-".to_owned(), "-".to_owned()]),
     };
     vec![
-        if is_site { format!("to {}", carrier.name) } else { carrier.name.clone() },
+        match (is_site, carrier.via == carrier.name) {
+            (true, true) => format!("to {}", carrier.name),
+            (true, false) => format!("to {} via {}", carrier.name, carrier.via),
+            (false, _) => carrier.name.clone(),
+        },
         match carrier.channel {
             0 => carrier.carries.clone(),
             channel => format!("{} ({channel})", carrier.carries),

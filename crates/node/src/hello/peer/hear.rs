@@ -26,19 +26,7 @@ impl Peer {
         if is_known && hello.sequence.wrapping_sub(self.sequence) as i32 <= 0 {
             return;
         }
-        let path = match here {
-            Some(path) => path,
-            None => match self.candidate {
-                Some((path, _)) if path.address == from => path,
-                // One at a time: whoever would take its place can wait for the answer.
-                Some(_) => return,
-                None => {
-                    let path = Path { address: from, nonce: myself.nonce() };
-                    self.candidate = Some((path, now));
-                    path
-                }
-            },
-        };
+        let path = here.unwrap_or_else(|| self.elsewhere(from));
         let stamp = (hello.stamp, now);
         if hello.echo.nonce != path.nonce {
             // It has yet to show that it gets what is sent there.
@@ -86,7 +74,7 @@ impl Peer {
             return false;
         }
         let before = self.path.replace(path);
-        self.candidate = None;
+        self.epoch += 1;
         if let Some(before) = before.filter(|_| self.instance.is_some()) {
             self.moves += 1;
             myself.notices.push(Notice::Moved {
@@ -108,6 +96,7 @@ impl Peer {
             self.loss_in.restart();
             self.loss_out.restart();
             // Nobody brings the one before back by saying its hellos again.
+            self.epoch += 1;
             if let Some(path) = &mut self.path {
                 path.nonce = myself.nonce();
             }
@@ -132,6 +121,12 @@ impl Peer {
         self.loss_in.note(self.counts);
         if hello.heard.sent != 0 {
             self.loss_out.note(hello.heard);
+        }
+        if hello.full {
+            self.full_heard = Some(now);
+        }
+        if hello.got_full || !self.is_up() {
+            self.full_unheard = 0;
         }
         if !self.is_up() {
             self.state = State::Up { since: now };

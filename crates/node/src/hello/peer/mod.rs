@@ -5,7 +5,7 @@ mod say;
 
 use std::net::{Ipv6Addr, SocketAddr};
 
-use hopcast_core::{Duration, Instant, Stream, earliest};
+use hopcast_core::{Duration, Instant, Seed, Stream, earliest};
 
 use super::loss::Loss;
 use super::wire::{Counts, Stamp, Tag};
@@ -13,11 +13,15 @@ use crate::config::Timing;
 use crate::daemon::notice::{Notice, Notices};
 
 /// Hellos come so much more often while a peer is silent.
-const IMPATIENCE: f64 = 4.0;
+const IMPATIENCE: f64 = 10.0;
 /// Asked more often than this, one is not answered.
 const ANSWERS: Duration = Duration::from_millis(10);
-/// For so long an address that a hello came from has time to echo its nonce.
-const CANDIDACY: Duration = Duration::from_secs(2);
+/// How often a hello is as long as any datagram that is carried.
+const FULL_EVERY: Duration = Duration::from_secs(5);
+/// For so long it is said of one that it came.
+const FULL_NEWS: Duration = Duration::from_secs(20);
+/// So many of which none is said to have come are worth a line: with every second datagram lost, one time in 250.
+const FULL_UNHEARD: u32 = 8;
 /// What cannot be a round trip.
 const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(60);
 
@@ -101,8 +105,10 @@ pub(crate) struct Peer {
     /// Where the file says it is, or what its name stands for now.
     configured: Option<SocketAddr>,
     path: Option<Path>,
-    /// Where it might be instead.
-    candidate: Option<(Path, Instant)>,
+    /// What the nonces come from that are sent to where it might be instead, and how often they have changed: so nothing is
+    /// kept of those who say hello in its name, however many they are.
+    secret: Seed,
+    epoch: u64,
     pub(crate) state: State,
     instance: Option<u64>,
     /// Of its last hello.
@@ -123,6 +129,11 @@ pub(crate) struct Peer {
     /// What is carried between it and this node.
     lanes: Vec<Tag>,
     next_hello: Instant,
+    next_full: Instant,
+    /// Full hellos since it last said that one came.
+    full_unheard: u32,
+    /// When its last full one came.
+    full_heard: Option<Instant>,
     answered: Option<Instant>,
     /// When what can be provoked from outside was last said.
     complained: Option<Instant>,
@@ -140,7 +151,8 @@ impl Peer {
             name,
             configured: place,
             path: place.map(|address| Path { address, nonce: myself.nonce() }),
-            candidate: None,
+            secret: Seed::new(myself.random.bits(), myself.random.bits()),
+            epoch: 0,
             state: State::Unknown { said: false },
             instance: None,
             sequence: 0,
@@ -156,6 +168,9 @@ impl Peer {
             moves: 0,
             lanes,
             next_hello: Instant::ZERO,
+            next_full: Instant::ZERO,
+            full_unheard: 0,
+            full_heard: None,
             answered: None,
             complained: None,
         }
@@ -177,8 +192,7 @@ impl Peer {
     }
 
     /// A datagram of a lane has come from where it is.
-    pub(crate) fn on_data(&mut self, now: Instant, bytes: usize) {
-        self.received.count(bytes);
+    pub(crate) const fn on_data(&mut self, now: Instant) {
         self.heard_at = now;
     }
 
@@ -221,18 +235,23 @@ impl Peer {
         let pause = if impatient { timing.hello.mul_f64(1.0 / IMPATIENCE) } else { timing.hello };
         self.next_hello = now + pause;
         if let Some(path) = self.path {
+            if self.is_up() && !impatient && now >= self.next_full {
+                self.say_fully(now, path, myself);
+            }
+            // That one may be swallowed.
             self.say(now, path, self.stamp, myself);
-        }
-        if self.candidate.is_some_and(|(_, since)| now >= since + CANDIDACY) {
-            self.candidate = None;
         }
         // Where it was once, or its name says, it may be again.
         let elsewhere = self.configured.filter(|&address| Some(address) != self.address());
-        if let (false, None, Some(address)) = (self.is_up(), self.candidate, elsewhere) {
-            let path = Path { address, nonce: myself.nonce() };
-            self.candidate = Some((path, now));
-            self.say(now, path, None, myself);
+        if let (false, Some(address)) = (self.is_up(), elsewhere) {
+            self.say(now, self.elsewhere(address), None, myself);
         }
+    }
+
+    /// An address where it might be, with the nonce that only who is there can know.
+    fn elsewhere(&self, address: SocketAddr) -> Path {
+        let nonce = self.secret.stream(&[&address.to_string()], self.epoch).bits() as u32;
+        Path { address, nonce: nonce.max(1) }
     }
 
     fn is_silent(&self, now: Instant, timing: &Timing) -> bool {

@@ -2,7 +2,8 @@
 
 use hopcast_core::Instant;
 
-use super::{ANSWERS, Myself, Path, Peer};
+use super::{ANSWERS, FULL_EVERY, FULL_NEWS, FULL_UNHEARD, Myself, Path, Peer};
+use crate::daemon::notice::Notice;
 use crate::hello::wire::{Hello, Stamp};
 
 impl Peer {
@@ -33,6 +34,18 @@ impl Peer {
         self.send(path, &hello, myself);
     }
 
+    /// Says hello in a datagram as long as any that is carried: a way may pass short ones and swallow those.
+    pub(super) fn say_fully(&mut self, now: Instant, path: Path, myself: &mut Myself) {
+        let hello = Hello { full: true, ..self.hello(now, path, self.stamp, myself) };
+        self.send(path, &hello, myself);
+        self.next_full = now + FULL_EVERY;
+        self.full_unheard += 1;
+        if self.full_unheard == FULL_UNHEARD {
+            let bytes = usize::from(myself.datagram) + 1;
+            myself.notices.push(Notice::Full { peer: self.name.clone(), bytes });
+        }
+    }
+
     fn send(&mut self, path: Path, hello: &Hello, myself: &mut Myself) {
         let mut hello = hello.clone();
         if self.address() == Some(path.address) {
@@ -54,6 +67,8 @@ impl Peer {
             name: myself.name.clone(),
             ask: !self.is_up() || self.is_silent(now, &myself.timing),
             bye: false,
+            full: false,
+            got_full: self.full_heard.is_some_and(|at| now < at + FULL_NEWS),
             instance: myself.instance,
             sequence: myself.sequence,
             stamp: Stamp { nonce: path.nonce, micros: micros(now.as_nanos()) },

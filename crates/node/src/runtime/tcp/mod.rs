@@ -101,7 +101,7 @@ impl Tcp {
         })
     }
 
-    /// Accepts what waits. If there are no more descriptors, it waits on, until a stream has ended.
+    /// Accepts what waits. If there are no more descriptors, it waits on, and is tried again in each turn.
     fn accept(&mut self) {
         let mut allowed = ACCEPTS_AT_ONCE;
         for place in 0..self.listeners.len() {
@@ -130,6 +130,9 @@ impl Tcp {
         let usable = self.connections.len() < MOST_STREAMS && prepared();
         let id = StreamId(self.next_id);
         let connection = Connection::accepted(id, socket);
+        if !usable {
+            connection.reset();
+        }
         if !usable || !self.insert(connection) {
             self.counters.streams_refused += 1;
             return;
@@ -160,6 +163,7 @@ impl Tcp {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         self.counters.syscalls += 1;
         if self.poller.add(connection.as_fd(), token, flags).is_err() {
+            connection.reset();
             return false;
         }
         self.tokens.insert(connection.id, token.key);
@@ -215,9 +219,6 @@ impl Tcp {
     fn forget(&mut self, token: u64) {
         if let Some(connection) = self.connections.remove(&token) {
             self.tokens.remove(&connection.id);
-            for listener in &mut self.listeners {
-                listener.ready |= std::mem::take(&mut listener.starved);
-            }
         }
     }
 
@@ -256,6 +257,10 @@ impl Socket for Tcp {
 
     fn begin_turn(&mut self) {
         self.reads_left = READS_AT_ONCE;
+        // Others' descriptors become free too.
+        for listener in &mut self.listeners {
+            listener.ready |= std::mem::take(&mut listener.starved);
+        }
         if self.listeners.iter().any(|listener| listener.ready) {
             self.accept();
         }

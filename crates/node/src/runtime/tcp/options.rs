@@ -148,10 +148,10 @@ fn is_of_this_host(address: IpAddr) -> bool {
 }
 
 /// A client that vanishes says nothing more, and a connection that is taken over hides that from the far end: so it is asked
-/// after two minutes of silence, and given up after two more without an answer; likewise what is sent and not acknowledged.
+/// after two minutes of silence, and given up after two more without an answer. What is sent and not acknowledged is sent
+/// again for as long as the host does that for its own programs (`tcp_retries2`), and one that has no room may take its time.
 pub(super) fn watch_over(socket: &Kernel) -> io::Result<()> {
     const SILENCE: Duration = Duration::from_secs(120);
     let keepalive = TcpKeepalive::new().with_time(SILENCE).with_interval(SILENCE / 4).with_retries(4);
-    socket.set_tcp_keepalive(&keepalive)?;
-    socket.set_tcp_user_timeout(Some(SILENCE))
+    socket.set_tcp_keepalive(&keepalive)
 }
