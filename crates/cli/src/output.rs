@@ -9,7 +9,7 @@ use hopcast_report::{flows_csv, iperf3};
 use hopcast_twin::results::Document;
 use hopcast_twin::scenario::did_you_mean;
 
-use crate::{Choice, Failure, Format};
+use crate::{Choice, Failure, Format, manifest};
 
 /// The file of a run directory that holds its finished runs.
 pub(crate) const JOURNAL: &str = "runs.journal";
@@ -41,8 +41,11 @@ impl RunDirectory {
         let made = !path.exists();
         fs::create_dir_all(path).map_err(|error| failure(path, error))?;
         let entries = fs::read_dir(path).map_err(|error| failure(path, error))?;
-        // What a run that was cut short leaves, too.
-        let run = ["manifest.json", "summary.json", JOURNAL].iter().any(|file| path.join(file).is_file());
+        // What a run that was cut short leaves, too; of one in both worlds, that is in a directory of its own at first.
+        let here = |path: &Path| {
+            ["manifest.json", "summary.json", JOURNAL].iter().any(|file| path.join(file).is_file())
+        };
+        let run = here(path) || here(&path.join("virtual"));
         let empty = entries.flatten().all(|entry| entry.file_name() == "captures");
         if !empty && !run {
             let message = format!(
@@ -84,8 +87,16 @@ impl RunDirectory {
         Ok(())
     }
 
-    /// Gives the directory up, when there is nothing to write: it is gone again if it was new.
-    pub(crate) fn give_up(self) {
+    /// Gives the directory up, when there is nothing to write: it is gone again if it was new and no run in it is finished.
+    /// If one is, the command that goes on.
+    pub(crate) fn give_up(self) -> Option<String> {
+        let holds = |path: PathBuf| fs::metadata(path).is_ok_and(|file| file.len() > 0);
+        if holds(self.journal()) || holds(self.path.join("virtual").join(JOURNAL)) {
+            return Some(format!(
+                "what is finished is kept; to go on:\n  {}",
+                manifest::resuming(&self.path)
+            ));
+        }
         if self.made {
             // What is not empty stays; then it is not ours alone.
             let _ = self.drop_captures();
@@ -97,12 +108,10 @@ impl RunDirectory {
                     let _ = fs::remove_dir_all(entry.path());
                 }
             }
-            let journal = self.journal();
-            if fs::metadata(&journal).is_ok_and(|file| file.len() == 0) {
-                let _ = fs::remove_file(journal);
-            }
+            let _ = fs::remove_file(self.journal());
             let _ = fs::remove_dir(&self.path);
         }
+        None
     }
 }
 

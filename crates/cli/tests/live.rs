@@ -242,6 +242,99 @@ flows: [{ name: flood, from: n0, to: n4, over: udp, app: { cbr: { rate: 20 Gbit/
 }
 
 #[test]
+fn real_programs_are_measured_and_one_that_fails_is_the_commands_failure() {
+    let Some(_machine) = machine() else { return };
+    if !require(&[Need::Program("iperf3"), Need::Program("ping")]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let scenario = "\
+title: Programs
+duration: 3 s
+measure: { from: 1 s }
+topology: { chain: { hops: 2, link: { rate: 20 Mbit/s, delay: 2 ms } } }
+flows:
+  - { name: bulk, from: n0, to: n2, over: tcp-cubic, app: { iperf3: { stop: 3 s } } }
+  - { name: echo, from: n0, to: n2, over: ip, app: { ping: { every: 50 ms } } }
+exec:
+  - { name: fails, at: n1, command: [sh, -c, \"echo so be it; exit 3\"], expect: { exit: 0 } }
+";
+    let output = start(dir.path(), scenario, &[]).wait_with_output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.ends_with("a program failed, or did not end as expected: the report says which\n"),
+        "{said}"
+    );
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let run = &document["runs"][0];
+    // Of 20 Mbit/s on the wire, TCP's payload.
+    let goodput = flow(run, "bulk")["goodput_mbps"].as_f64().unwrap();
+    assert!((16.0..19.3).contains(&goodput), "{goodput}");
+    assert!(flow(run, "echo")["round_trip_ms"]["p50"].as_f64().unwrap() > 8.0);
+    assert_eq!(run["live"]["failed_programs"], 1);
+    let fails = run["live"]["programs"]["fails"].as_str().unwrap();
+    assert!(fails.ends_with("`sh` at n1 ended with exit status 3: so be it"), "{fails}");
+    let kept: Vec<_> = fs::read_dir(dir.path().join("out")).unwrap().flatten().map(|it| it.path()).collect();
+    let case = kept.iter().find(|path| path.file_name().unwrap().to_string_lossy().starts_with("case-000-"));
+    let programs = case.unwrap().join("programs");
+    assert_eq!(fs::read_to_string(programs.join("fails.out")).unwrap(), "so be it\n");
+    assert!(programs.join("bulk.client.out").exists());
+    // What failed is not finished: it is run again.
+    let journal = fs::read_to_string(dir.path().join("out/runs.journal")).unwrap_or_default();
+    assert_eq!(journal, "");
+}
+
+#[test]
+fn both_worlds_stand_side_by_side() {
+    let Some(_machine) = machine() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let scenario = "\
+title: Both
+world: both
+duration: 2 s
+measure: { from: 500 ms }
+topology: { chain: { hops: 2, link: { rate: 20 Mbit/s, delay: 2 ms } } }
+events: [{ name: loss, at: 0s, links: all, loss: 0 % }]
+flows: [{ name: flow, from: n0, to: n2, over: udp, app: { cbr: { rate: 4 Mbit/s, size: 1000 B } } }]
+sweep: { events.loss.loss: [0 %, 20 %] }
+";
+    fs::write(dir.path().join("both.yaml"), scenario).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_hopcast"))
+        .args(["run", "both.yaml", "--format", "json", "--out", "out"])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["beside"], "virtual time");
+    let rows = document["summary"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    for (row, expected) in rows.iter().zip([4.0, 2.56]) {
+        let live = row["goodput_mbps"]["mean"].as_f64().unwrap();
+        let virtual_time = row["published"]["goodput_mbps"].as_f64().unwrap();
+        // The same losses: what differs is what is under way at the window's edges.
+        assert!((live / virtual_time - 1.0).abs() < 0.02, "{row}");
+        assert!((live / expected - 1.0).abs() < 0.1, "{row}");
+    }
+    assert!(dir.path().join("out/virtual/report.html").exists());
+}
+
+#[test]
+fn what_cannot_be_set_on_the_kernel_is_refused_before_anything_is_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |over: &str, line: &str| {
+        let scenario =
+            MIXED.replacen("over: brtp, app: { messages", &format!("over: {over}, app: {{ messages"), 1);
+        let output = start(dir.path(), &scenario, &[]).wait_with_output().unwrap();
+        assert_eq!((text(&output.stderr), output.status.code()), (line.to_owned(), Some(2)));
+        assert!(!dir.path().join("out").exists());
+    };
+    let line = "flow `messages`: `sack` cannot be set on the kernel's TCP, only in virtual time\n";
+    refused("{ tcp-cubic: { sack: off } }", line);
+}
+
+#[test]
 fn what_the_kernel_does_not_have_is_named() {
     let Some(_machine) = machine() else { return };
     let dir = tempfile::tempdir().unwrap();

@@ -22,14 +22,15 @@ pub fn layout(scenario: &Scenario, repeat: u64) -> Layout {
     let (mut changes, mut reroutes) = (Vec::new(), Vec::new());
     let mut routes: Vec<Vec<Route>> = nodes.iter().map(|node| node.routes.clone()).collect();
     let mut events = scenario.events.iter().peekable();
+    let mut moved = false;
     while let Some(event) = events.next() {
         if let Action::Link { link, from, change } = &event.action {
             let what = LinkChange { link: *link, from: *from, change: change.clone() };
             changes.push(Scheduled { at: event.at, what });
-            wiring.change(*link, *from, change);
+            moved |= wiring.change(*link, *from, change);
         }
         // What happens at one instant is one change of routes.
-        if events.peek().is_none_or(|next| next.at > event.at) {
+        if events.peek().is_none_or(|next| next.at > event.at) && std::mem::take(&mut moved) {
             reroutes.extend(new_routes(&mut wiring, &mut routes, event.at));
         }
     }

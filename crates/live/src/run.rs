@@ -14,14 +14,15 @@ use hopcast_node::Clock;
 use hopcast_twin::collect::{Gathered, ObservedLink};
 use hopcast_twin::results::{Live, Run};
 use hopcast_twin::scenario::model::Scenario;
+use hopcast_twin::scenario::needs_virtual_time;
 use hopcast_twin::{Identities, Job, Monitor, Stage, end_of};
 
 use self::conductor::Conductor;
 use self::workloads::Workloads;
 use crate::emulator::{Emulator, EmulatorReport, Options, Readings};
 use crate::lab::Lab;
-use crate::network;
 use crate::worker::NodeReport;
+use crate::{network, programs};
 
 /// After the run's end nothing is sent any more, and what is under way may arrive for so long.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -43,7 +44,7 @@ const LEAST_STEP: Duration = Duration::from_millis(1);
 /// Programs that are told to end have so long for it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The share of frames that may be dropped at sockets without the run being about the machine.
+/// The share of frames that may be dropped at sockets and devices without the run being about the machine.
 const HOST_DROPS: f64 = 0.001;
 
 /// How often a run that the machine could not keep up with is made again. A host that stands still for a moment is no
@@ -52,6 +53,15 @@ const RETRIES: u64 = 2;
 
 /// A node that is woken so late has been without a processor for longer than any network would hold its packets back.
 const STANDSTILL: Duration = Duration::from_millis(100);
+
+/// Why the kernel of this machine cannot run `scenario` as it says, before anything is made: one line.
+///
+/// # Errors
+/// A transport's option that is not the kernel's, a program that is not there or cannot be what it is asked to be.
+pub fn check(scenario: &Scenario) -> Result<(), String> {
+    needs_virtual_time(scenario).map_or(Ok(()), Err)?;
+    programs::check(scenario)
+}
 
 /// The kernel of this machine.
 pub struct Kernel {
@@ -123,9 +133,11 @@ impl Kernel {
         let mut layout = network::layout(scenario, job.repeat);
         let mut lab = Lab::set_up(&layout, &Lab::fresh_id())?;
         let mut conductor = Conductor::start(&lab, scenario, |name| self.node_of(name, job))?;
-        let kept = self.output.join(format!("case-{:03}-repeat-{:03}", job.place, job.repeat));
-        let mut workloads = Workloads::new(scenario, &kept)?;
         let identity = Identities::new("").case(job.case).to_string();
+        // A sweep that is gone on with may have another case at this place.
+        let what = &identity[..identity.len().min(8)];
+        let kept = self.output.join(format!("case-{:03}-{what}-repeat-{:03}", job.place, job.repeat));
+        let mut workloads = Workloads::new(scenario, &kept)?;
         let Some(()) = conductor.all_loaded(&identity, monitor)? else { return Ok(None) };
 
         let of_programs = if workloads.is_done() { Duration::ZERO } else { LEAD_OF_PROGRAMS };
@@ -231,13 +243,15 @@ fn gather(nodes: Vec<(String, NodeReport)>, emulator: EmulatorReport) -> Result<
         sites.extend(node.sites);
         live.node_cpu_s.insert(name, node.cpu_s);
         let figure = |name: &str| node.sockets.get(name).copied().unwrap_or(0);
-        live.host_drops += figure("socket_send_dropped");
+        live.host_drops += figure("socket_send_dropped") + figure("socket_device_dropped");
         latest_wake = latest_wake.max(Duration::from_nanos(figure("latest_wake_ns")));
     }
     // What is lost between programs and links is the machine's doing, as much as what is late.
     if live.invalid.is_none() && live.host_drops as f64 > live.frames as f64 * HOST_DROPS {
         let drops = live.host_drops;
-        live.invalid = Some(format!("the machine was too busy: {drops} datagrams were dropped at sockets"));
+        live.invalid = Some(format!(
+            "the machine was too busy: {drops} datagrams and packets were dropped at sockets and devices"
+        ));
     }
     if live.invalid.is_none() && latest_wake > STANDSTILL {
         live.invalid = Some(format!("the machine was too busy: a node was woken {latest_wake} late"));

@@ -54,7 +54,7 @@ pub fn conducted(
     (scenario, identity): (&Scenario, &str),
     node: NodeId,
     repeat: u64,
-    input: impl BufRead,
+    input: impl BufRead + Send + 'static,
     mut output: impl Write,
 ) -> Result<(), String> {
     let result = converse((scenario, identity), node, repeat, input, &mut output);
@@ -69,20 +69,33 @@ fn converse(
     (scenario, identity): (&Scenario, &str),
     node: NodeId,
     repeat: u64,
-    input: impl BufRead,
+    input: impl BufRead + Send + 'static,
     output: &mut impl Write,
 ) -> Result<(), String> {
-    let mut lines = input.lines();
-    let mut line = || lines.next().and_then(Result::ok);
+    let (tell, news) = mpsc::channel();
+    let ear = tell.clone();
+    // Until it ends, or nobody listens.
+    let listen = move || {
+        let mut lines = input.lines().map_while(Result::ok);
+        let _ = lines.try_for_each(|line| ear.send(News::Line(line)));
+        let _ = ear.send(News::End);
+    };
+    std::thread::Builder::new().spawn(listen).map_err(|error| format!("cannot start a thread: {error}"))?;
     let flows = flows_at(scenario, node, repeat)?;
     say(output, &format!("loaded {identity}"))?;
     // The run was given up before it began.
-    let Some(zero) = line() else { return Ok(()) };
+    let Ok(News::Line(zero)) = news.recv() else { return Ok(()) };
     let zero = zero.strip_prefix("zero ").and_then(|zero| zero.parse().ok());
     let zero = zero.ok_or("expected the clock's zero")?;
-    let work = Work::begin(scenario, node, repeat, &flows, Clock::with_zero(zero))?;
+    let work = Work::begin((scenario, node, repeat), &flows, Clock::with_zero(zero), &tell)?;
     say(output, "ready")?;
-    while line().is_some() {}
+    loop {
+        match news.recv() {
+            Ok(News::Line(_)) => {}
+            Ok(News::End) | Err(_) => break,
+            Ok(News::Failed(why)) => return Err(why),
+        }
+    }
     let report = work.end();
     let report = serde_json::to_string(&report).map_err(|error| format!("the report: {error}"))?;
     say(output, &format!("report {report}"))
@@ -100,8 +113,9 @@ pub fn alone(scenario: &Scenario, node: NodeId, repeat: u64, stop: &Stop) -> Res
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let into_minute = u64::try_from(now.as_nanos() % MINUTE.as_nanos() as u128).unwrap_or(0);
     let clock = Clock::starting_in(MINUTE.saturating_sub(Duration::from_nanos(into_minute)));
-    let work = Work::begin(scenario, node, repeat, &flows, clock)?;
-    while !stop.is_pulled() && clock.now() < end_of(scenario) {
+    let (tell, news) = mpsc::channel();
+    let work = Work::begin((scenario, node, repeat), &flows, clock, &tell)?;
+    while !stop.is_pulled() && clock.now() < end_of(scenario) && news.try_recv().is_err() {
         #[allow(clippy::disallowed_methods)] // real time is what passes here
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
@@ -129,8 +143,18 @@ fn say(output: &mut impl Write, line: &str) -> Result<(), String> {
     writeln!(output, "{line}").and_then(|()| output.flush()).map_err(|error| format!("cannot write: {error}"))
 }
 
+/// What a node hears while it works.
+enum News {
+    /// Its conductor says this.
+    Line(String),
+    /// Its conductor says no more.
+    End,
+    /// One of its threads has ended, and why.
+    Failed(String),
+}
+
 /// A node's machines at work: a thread for each flow.
-pub struct Work {
+struct Work {
     stop: Stop,
     threads: Vec<JoinHandle<Result<Found, String>>>,
 }
@@ -142,18 +166,17 @@ impl Work {
     ///
     /// # Errors
     /// What could not be opened, in one line.
-    pub fn begin(
-        scenario: &Scenario,
-        node: NodeId,
-        repeat: u64,
+    fn begin(
+        (scenario, node, repeat): (&Scenario, NodeId, u64),
         flows: &[usize],
         clock: Clock,
+        tell: &mpsc::Sender<News>,
     ) -> Result<Self, String> {
         let failed = |error: std::io::Error| format!("cannot start a thread: {error}");
         let stop = Stop::new().map_err(failed)?;
         let mut work = Self { stop, threads: Vec::new() };
         for &flow in flows {
-            let (scenario, stop) = (scenario.clone(), work.stop.clone());
+            let (scenario, stop, tell) = (scenario.clone(), work.stop.clone(), tell.clone());
             let (ready, opened) = mpsc::channel();
             let thread = std::thread::Builder::new().name(scenario.flows[flow].name.clone());
             // Machines stay on the thread on which they are made.
@@ -167,7 +190,11 @@ impl Work {
                     }
                 };
                 let _ = ready.send(Ok(()));
-                runtime.run(None, &stop)?;
+                if let Err(error) = runtime.run(None, &stop) {
+                    // A run without it need not go on to its end.
+                    let _ = tell.send(News::Failed(error.clone()));
+                    return Err(error);
+                }
                 let mut sockets = Vec::new();
                 runtime.counters(&mut |name, value| sockets.push((name, value)));
                 Ok((site.report(), sockets))
@@ -180,7 +207,7 @@ impl Work {
     }
 
     /// Stops the machines, and says what they found.
-    pub fn end(mut self) -> NodeReport {
+    fn end(mut self) -> NodeReport {
         self.stop.pull();
         let mut report = NodeReport::default();
         for thread in std::mem::take(&mut self.threads) {

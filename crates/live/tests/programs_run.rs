@@ -152,7 +152,7 @@ fn iperf3_measures_streams_and_datagrams() {
     near(flows[1].1.goodput_mbps, 5.0);
     near(flows[2].1.goodput_mbps, 10.0);
     assert!(flows[1].1.sent_units > 700 && flows[1].1.reliability.unwrap() > 0.9, "{:?}", flows[1].1);
-    assert!(dir.path().join("programs/udp-client.out").exists());
+    assert!(dir.path().join("programs/udp.client.out").exists());
 }
 
 #[test]
@@ -246,8 +246,8 @@ fn a_copy_arrives_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("data"), vec![42; 300_000]).unwrap();
     let flows = "flows:
-  - { name: socat, from: n0, to: n1, over: tcp-reno, app: { copy: { path: data } } }
-  - { name: nc, from: n0, to: n1, over: tcp-cubic, ip: 6, app: { copy: { path: data, with: nc } } }
+  - { name: socat, from: n0, to: n1, over: tcp-cubic, app: { copy: { path: data } } }
+  - { name: nc, from: n0, to: n1, over: tcp-reno, ip: 6, app: { copy: { path: data, with: nc } } }
 ";
     let (ended, scenario) = run(flows, dir.path());
     for (measured, figures) in measured(&ended, &scenario) {

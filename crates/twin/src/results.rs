@@ -4,6 +4,7 @@
 //! Field names are the interface that users' scripts read: change them only with a line in the changelog.
 
 use std::collections::BTreeMap;
+use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 
@@ -86,6 +87,9 @@ pub struct Live {
     /// What real programs had to say: the outcome of each, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub programs: BTreeMap<String, String>,
+    /// How many of them failed by themselves, or did not end as the scenario expects.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed_programs: u64,
 }
 
 /// A frame of a video as it was sent and as it arrived: pictures in the run directory.
@@ -99,6 +103,14 @@ pub struct Frame {
     pub sent: String,
     /// The picture of what arrived; none if nothing did.
     pub received: Option<String>,
+}
+
+impl Frame {
+    /// Where the pictures are below the run directory; nothing that would be elsewhere, whatever a document says.
+    pub fn pictures(&self) -> impl Iterator<Item = &Path> {
+        let below = |path: &&Path| path.components().all(|part| matches!(part, Component::Normal(_)));
+        std::iter::once(&self.sent).chain(&self.received).map(Path::new).filter(below)
+    }
 }
 
 /// What one flow achieved in the measurement window.

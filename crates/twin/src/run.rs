@@ -155,9 +155,11 @@ pub fn run_jobs_on(
         let wanted = jobs.captures.filter(|_| case.scenario.capture != model::Capture::Nothing);
         let capture = wanted.map(|dir| dir.join(format!("case-{place:03}-repeat-{repeat:03}.pcapng")));
         let run = stage.run(&Job { case, place, repeat, bounds, capture }, monitor)?;
-        // What the machine could not keep up with is worth another try.
-        let valid = |run: &&Run| run.live.as_ref().is_none_or(|live| live.invalid.is_none());
-        if let (Some((journal, identity)), Some(run)) = (identity, run.as_ref().filter(valid)) {
+        // What the machine could not keep up with, or its programs could not do, is worth another try.
+        let went_well = |run: &&Run| {
+            run.live.as_ref().is_none_or(|live| live.invalid.is_none() && live.failed_programs == 0)
+        };
+        if let (Some((journal, identity)), Some(run)) = (identity, run.as_ref().filter(went_well)) {
             journal.add(identity, run)?;
         }
         Ok(run)

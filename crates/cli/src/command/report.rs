@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use hopcast_report::comparison::{self, Comparison};
 use hopcast_report::{RunDirectory as Read, join, read_run_directory, write_run_directory};
+use hopcast_twin::results::Frame;
 
 use crate::output::{self, RunDirectory};
 use crate::{Choice, Failure, Format};
@@ -21,6 +22,7 @@ pub(crate) fn report(
     match <[Read; 1]>::try_from(runs) {
         Ok([run]) => {
             let dir = RunDirectory::take(Some(out.unwrap_or(&dirs[0])), "")?;
+            bring_pictures(dirs, &run, dir.path())?;
             show(&run, dir.path(), format, choice)
         }
         Err(runs) if runs.iter().all(|run| run.shard().is_some()) => {
@@ -29,6 +31,7 @@ pub(crate) fn report(
             let name = file.and_then(Path::file_stem).and_then(|stem| stem.to_str()).unwrap_or("joined");
             let dir = RunDirectory::take(out, name)?;
             join_journals(dirs, &dir)?;
+            bring_pictures(dirs, &joined, dir.path())?;
             show(&joined, dir.path(), format, choice)
         }
         Err(runs) => match <[Read; 2]>::try_from(runs) {
@@ -58,6 +61,24 @@ fn join_journals(dirs: &[PathBuf], into: &RunDirectory) -> Result<(), Failure> {
         journal.extend(fs::read(dir.join(output::JOURNAL)).unwrap_or_default());
     }
     fs::write(&path, journal).map_err(failed)
+}
+
+/// Copies the frames of videos that the report shows to where it will be.
+fn bring_pictures(dirs: &[PathBuf], run: &Read, into: &Path) -> Result<(), Failure> {
+    let frames = run.document.runs.iter().filter_map(|run| run.live.as_ref()).flat_map(|live| &live.pictures);
+    for picture in frames.flat_map(Frame::pictures) {
+        let to = into.join(picture);
+        let failed = |error| Failure::run(format!("{}: {error}", to.display()));
+        // One that is nowhere is left out of the report too.
+        let Some(from) = dirs.iter().map(|dir| dir.join(picture)).find(|from| from.is_file()) else {
+            continue;
+        };
+        if !to.exists() {
+            fs::create_dir_all(to.parent().unwrap_or(into)).map_err(failed)?;
+            fs::copy(from, &to).map_err(failed)?;
+        }
+    }
+    Ok(())
 }
 
 fn compare(runs: &[Read; 2], dirs: &[PathBuf], out: Option<&Path>, format: Format) -> Result<(), Failure> {

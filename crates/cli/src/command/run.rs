@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hopcast_live::privileges::{self, Capable};
-use hopcast_live::run::Kernel;
+use hopcast_live::run::{Kernel, check as check_live};
 use hopcast_report::{Shard, Topology, TopologyLink, TopologyNode, write_run_directory};
 use hopcast_twin::results::Document;
 use hopcast_twin::scenario;
@@ -40,6 +40,8 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
         let needs = plan.cases.iter().find_map(|case| scenario::needs_live(&case.scenario));
         needs.map_or(Ok(()), |why| Err(Failure::input(why)))?;
     } else {
+        let checked = plan.cases.iter().try_for_each(|case| check_live(&case.scenario));
+        checked.map_err(Failure::input)?;
         become_capable()?;
     }
     if world == World::Both && options.shard.is_some() {
@@ -64,14 +66,16 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
     };
     let document = match result {
         Ok(document) if document.runs.is_empty() && document.interrupted => {
-            dir.give_up();
-            let message = "interrupted: no run was finished, nothing is written".to_owned();
+            let message = match dir.give_up() {
+                Some(kept) => format!("interrupted: {kept}"),
+                None => "interrupted: no run was finished, nothing is written".to_owned(),
+            };
             return Err(Failure { message, code: 130 });
         }
         Ok(document) => document,
-        Err(failure) => {
-            dir.give_up();
-            return Err(failure);
+        Err(Failure { message, code }) => {
+            let kept = dir.give_up().map(|kept| format!("\n{kept}")).unwrap_or_default();
+            return Err(Failure { message: message + &kept, code });
         }
     };
     let shard = options.shard.map(|part| {
@@ -93,7 +97,21 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
     if let Some(Shard { number, of, .. }) = shard {
         eprintln!("this is shard {number} of {of}; when all are there: hopcast report DIR DIR ... --out DIR");
     }
-    Ok(())
+    programs_went_well(&document)
+}
+
+/// An error if programs of live runs failed: the report is written, but it is not what was asked for.
+fn programs_went_well(document: &Document) -> Result<(), Failure> {
+    let live = document.runs.iter().filter_map(|run| run.live.as_ref());
+    let failed: Vec<_> = live.filter(|live| live.failed_programs > 0).collect();
+    match failed.iter().map(|live| live.failed_programs).sum::<u64>() {
+        0 => Ok(()),
+        1 => Err(Failure::run("a program failed, or did not end as expected: the report says which")),
+        many => Err(Failure::run(format!(
+            "{many} programs in {} runs failed, or did not end as expected: the report says which",
+            failed.len()
+        ))),
+    }
 }
 
 /// What is common to a scenario's runs, in whichever world.

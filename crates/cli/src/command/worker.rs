@@ -1,6 +1,6 @@
 //! `hopcast node SCENARIO --as NODE`: one node of a scenario on this host.
 
-use std::io::{stdin, stdout};
+use std::io::{BufReader, stdin, stdout};
 use std::path::Path;
 
 use clap::Args;
@@ -56,7 +56,7 @@ pub(crate) fn work(file: &Path, name: &str, options: &WorkerOptions) -> Result<(
         interrupt::is_ignored();
         let identity = Identities::new("").case(case).to_string();
         let conducted =
-            worker::conducted((scenario, &identity), node, options.repeat, stdin().lock(), stdout());
+            worker::conducted((scenario, &identity), node, options.repeat, BufReader::new(stdin()), stdout());
         return conducted.map_err(Failure::run);
     }
     eprintln!("{name} begins at the next full minute");

@@ -59,6 +59,16 @@ impl CommandLine {
         self
     }
 
+    /// On a node that has this congestion control from now on: for programs that cannot be told one.
+    pub(super) fn on_node_with(self, congestion: Option<&str>) -> Self {
+        let Some(congestion) = congestion else { return self };
+        let script =
+            format!("echo {congestion} > /proc/sys/net/ipv4/tcp_congestion_control && exec \"$0\" \"$@\"");
+        let words = ["-c".to_owned(), script, self.program.clone()];
+        let arguments = words.into_iter().chain(self.arguments).collect();
+        Self { program: "sh".to_owned(), arguments, ..self }
+    }
+
     pub(super) fn behind(mut self, gate: Gate) -> Self {
         self.gate = Some(gate);
         self

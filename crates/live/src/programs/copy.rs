@@ -40,7 +40,8 @@ pub(super) fn commands(copy: &Copy, task: &Task<'_>) -> Commands {
             let (listen, target) = ((listen.ip(), listen.port()), (target.ip(), target.port()));
             let server = format!("exec nc -n -l {} {} > {}", listen.0, listen.1, quoted(&received(task)));
             let client = format!("exec nc -n -N {} {} < {}", target.0, target.1, quoted(&sent(task)));
-            (CommandLine::new("sh", ["-c", &server]), CommandLine::new("sh", ["-c", &client]))
+            let on_node = |script| CommandLine::new("sh", ["-c", script]).on_node_with(task.congestion());
+            (on_node(&*server), on_node(&*client))
         }
     };
     let server = server.behind(Gate::Tcp(task.ends.port)).ending_itself();

@@ -32,6 +32,7 @@ mod spawn;
 pub use command::{CommandLine, Commands, Ends, Gate, Outputs, Task};
 pub use measured::{Interval, Measured, Samples};
 pub use pictures::{FramePair, pictures};
+pub(crate) use run::check;
 pub use run::{Ended, ExecOutcome, FlowOutcome, Programs, Recording};
 pub use spawn::{ChildProcess, Running, Spawner};
 

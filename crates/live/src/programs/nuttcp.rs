@@ -1,6 +1,6 @@
 //! nuttcp: the client prints what the receiver has measured, as `key=value`.
 
-use hopcast_twin::scenario::model::{Flow, Load, Socket};
+use hopcast_twin::scenario::model::Load;
 
 use super::command::{CommandLine, Commands, Gate, Outputs, Task};
 use super::measured::{Interval, Measured, bytes_within};
@@ -27,26 +27,8 @@ pub(super) fn commands(load: &Load, task: &Task<'_>) -> Commands {
         client = client.and([format!("-l{}", size.get())]);
     }
     let client = client.and(load.arguments.iter().cloned()).and([task.ends.connect.to_string()]);
-    let with = |command| with_congestion(command, task.congestion());
+    let with = |command: CommandLine| command.on_node_with(task.congestion());
     Commands { server: Some(with(server)), client: with(client) }
-}
-
-/// The congestion control that a flow's nodes must have.
-pub(super) fn congestion(flow: &Flow) -> Option<&'static str> {
-    match flow.socket() {
-        Some(Socket::Tcp { congestion }) => congestion,
-        Some(Socket::Udp | Socket::Icmp) | None => None,
-    }
-}
-
-/// nuttcp cannot be told a congestion control, so its node is.
-fn with_congestion(command: CommandLine, congestion: Option<&str>) -> CommandLine {
-    let Some(congestion) = congestion else { return command };
-    let script =
-        format!("echo {congestion} > /proc/sys/net/ipv4/tcp_congestion_control && exec \"$0\" \"$@\"");
-    let words = ["-c".to_owned(), script, command.program.clone()];
-    let arguments = words.into_iter().chain(command.arguments).collect();
-    CommandLine { program: "sh".to_owned(), arguments, ..command }
 }
 
 pub(super) fn parse(_: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, String> {

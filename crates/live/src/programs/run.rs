@@ -7,13 +7,15 @@ use std::sync::Arc;
 
 use hopcast_core::Instant;
 use hopcast_core::earliest;
-use hopcast_twin::scenario::model::{Action, App, Exec, Flow, FlowId, NodeId, Program, Scenario};
+use hopcast_twin::scenario::model::{
+    Action, App, CopyProgram, Exec, Flow, FlowId, NodeId, Program, Scenario, Socket,
+};
 
 use super::command::{CommandLine, Commands, Ends, Outputs, Task};
 use super::job::{Job, Process};
 use super::measured::Measured;
 use super::spawn::Spawner;
-use super::{commands, copy, ffmpeg, find, kcptun, needed_by, not_installed, nuttcp, parse};
+use super::{commands, copy, ffmpeg, find, kcptun, needed_by, not_installed, parse};
 
 /// All programs of a run: those that are flows, those that carry flows, and those of `exec`.
 ///
@@ -50,6 +52,8 @@ pub struct FlowOutcome {
     pub measured: Result<Measured, String>,
     /// What went wrong all the same.
     pub note: Option<String>,
+    /// Whether the programs failed by themselves: what they did not measure says nothing about the network.
+    pub failed: bool,
     /// What it recorded, if it is a test picture.
     pub recording: Option<Recording>,
 }
@@ -108,17 +112,8 @@ impl Programs {
         // What a program reads and writes may be relative to where it runs.
         let absolute = fs::canonicalize(&programs.dir);
         programs.dir = absolute.map_err(|error| format!("{}: {error}", programs.dir.display()))?;
-        agree_on_congestion(&scenario)?;
+        check(&scenario)?;
         for (number, flow) in scenario.flows.iter().enumerate().filter(|(_, flow)| has_programs(flow)) {
-            if let Some(missing) = needed_by(flow).into_iter().find(|program| find(program).is_none()) {
-                return Err(format!("flow `{}`: {}", flow.name, not_installed(missing)));
-            }
-            if program_of(flow).is_some() && starts_again(&scenario, number) {
-                let name = &flow.name;
-                return Err(format!(
-                    "flow `{name}`: a program is started and stopped once: make the second time a flow of its own"
-                ));
-            }
             let ends = ends(number);
             let job = programs.flow(number, flow, ends)?;
             programs.flows.extend(job.map(|job| (number, ends, job)));
@@ -178,7 +173,8 @@ impl Programs {
     /// The programs of a flow; `None` if it never starts.
     fn flow(&self, number: FlowId, flow: &Flow, ends: Ends) -> Result<Option<Job>, String> {
         let process = |line: CommandLine, node: NodeId, role: &str| {
-            let output = self.dir.join(format!("{}-{role}", flow.name));
+            // No name has a dot: one of `exec` is never the same.
+            let output = self.dir.join(format!("{}.{role}", flow.name));
             Process::new(line, node, &self.scenario.nodes[node].name, output)
         };
         let mut servers = Vec::new();
@@ -233,7 +229,8 @@ impl Programs {
 
     fn outcome(&self, flow: FlowId, program: &Program, ends: Ends, job: &Job) -> FlowOutcome {
         let (Some(task), Some(end)) = (self.task(flow, ends), job.client_end(self.now)) else {
-            return FlowOutcome { flow, measured: Ok(Measured::default()), note: None, recording: None };
+            let measured = Ok(Measured::default());
+            return FlowOutcome { flow, measured, note: None, failed: false, recording: None };
         };
         let [client, client_errors, server, server_errors] = job.written();
         let (more, recording) = match program {
@@ -255,7 +252,7 @@ impl Programs {
         // What a failed program has measured until then is worth having, and the failure is worth saying.
         let measured = parse(program, &task, &outputs);
         let measured = measured.map_err(|error| job.failure.clone().unwrap_or(error));
-        FlowOutcome { flow, measured, note: failure, recording }
+        FlowOutcome { flow, measured, note: failure, failed: job.failure.is_some(), recording }
     }
 }
 
@@ -293,18 +290,52 @@ fn starts_again(scenario: &Scenario, number: FlowId) -> bool {
     starts.any(|at| at >= stop && at < end)
 }
 
-/// nuttcp has its congestion control from its node, which has one.
+/// What of a scenario's programs cannot be, before anything is made: one line.
+///
+/// # Errors
+/// A program that is not there, one that would have to start twice, two that need the same node to be different.
+pub(crate) fn check(scenario: &Scenario) -> Result<(), String> {
+    for (number, flow) in scenario.flows.iter().enumerate() {
+        if let Some(missing) = needed_by(flow).into_iter().find(|program| find(program).is_none()) {
+            return Err(format!("flow `{}`: {}", flow.name, not_installed(missing)));
+        }
+        if program_of(flow).is_some() && starts_again(scenario, number) {
+            let name = &flow.name;
+            return Err(format!(
+                "flow `{name}`: a program is started and stopped once: make the second time a flow of its own"
+            ));
+        }
+    }
+    agree_on_congestion(scenario)
+}
+
+/// What has its congestion control from its node, which has one, and of those that the kernel allows in a namespace.
 fn agree_on_congestion(scenario: &Scenario) -> Result<(), String> {
-    let mut chosen: BTreeMap<NodeId, (&str, &Flow)> = BTreeMap::new();
+    let allowed = fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_default();
+    let mut chosen: BTreeMap<NodeId, (&str, &Flow, &str)> = BTreeMap::new();
     for flow in &scenario.flows {
-        let Some(Program::Nuttcp(_)) = program_of(flow) else { continue };
-        let Some(congestion) = nuttcp::congestion(flow) else { continue };
+        let program = match program_of(flow) {
+            Some(Program::Nuttcp(_)) => "nuttcp",
+            Some(Program::Copy(copy)) if copy.with == CopyProgram::Nc => "nc",
+            _ => continue,
+        };
+        let Some(Socket::Tcp { congestion: Some(congestion) }) = flow.socket() else { continue };
+        let better = |program: &str| if program == "nc" { "socat" } else { "iperf3" };
+        if !allowed.is_empty() && !allowed.split_whitespace().any(|name| name == congestion) {
+            return Err(format!(
+                "flow `{}`: {program} has its congestion control from its node, which on this kernel cannot have {congestion} (allowed: {}): use `{}`",
+                flow.name,
+                allowed.trim(),
+                better(program)
+            ));
+        }
         for node in [flow.from, flow.to[0]] {
-            let (other, first) = *chosen.entry(node).or_insert((congestion, flow));
+            let (other, first, its) = *chosen.entry(node).or_insert((congestion, flow, program));
             if other != congestion {
+                let (node, better) = (&scenario.nodes[node].name, better(its));
                 return Err(format!(
-                    "flows `{}` and `{}`: nuttcp has its congestion control from its node, and `{}` cannot have {other} and {congestion}: use `iperf3`",
-                    first.name, flow.name, scenario.nodes[node].name
+                    "flows `{}` and `{}`: {its} has its congestion control from its node, and `{node}` cannot have {other} and {congestion}: use `{better}`",
+                    first.name, flow.name
                 ));
             }
         }

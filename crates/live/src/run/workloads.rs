@@ -7,7 +7,7 @@ use std::time;
 
 use hopcast_core::Instant;
 use hopcast_twin::collect::{Gathered, ProgramFound};
-use hopcast_twin::results::Frame;
+use hopcast_twin::results::{Figures, Frame};
 use hopcast_twin::scenario::model::{FlowId, Scenario};
 use hopcast_twin::world::Site;
 
@@ -40,7 +40,13 @@ impl Spawner for InLab<'_> {
     fn spawn(&mut self, node: usize, line: &CommandLine, output: &Path) -> Result<Box<dyn Running>, String> {
         let mut command = self.0.command(node, &line.program);
         line.apply_to(&mut command, output)?;
-        let child = self.0.start(command).map_err(|error| line.cannot_start(&error))?;
+        let child = self.0.start(command).map_err(|error| match error.kind() {
+            // What is started is not the program, but what enters the node for it.
+            std::io::ErrorKind::NotFound => {
+                "`setpriv` is not installed: apt-get install util-linux".to_owned()
+            }
+            _ => line.cannot_start(&error),
+        })?;
         Ok(Box::new(ChildProcess::new(child)))
     }
 }
@@ -92,13 +98,16 @@ impl Workloads {
         let ended = programs.finish();
         let step = scenario.measure.interval;
         let steps = (scenario.duration.as_nanos() / step.as_nanos().max(1)) as usize;
-        let outcomes = &mut gathered.live.programs;
-        for FlowOutcome { flow, measured, note, recording } in ended.flows {
+        let (outcomes, failures) = (&mut gathered.live.programs, &mut gathered.live.failed_programs);
+        for FlowOutcome { flow, measured, note, failed, recording } in ended.flows {
             let name = &scenario.flows[flow].name;
+            // What could not come through has measured nothing, which is a figure; what never began has none.
+            let has_figures = measured.is_ok() || !failed;
             let (measured, why) = match measured {
                 Ok(measured) => (measured, None),
                 Err(why) => (Measured::default(), Some(why)),
             };
+            *failures += u64::from(failed);
             if let Some(note) = why.or(note) {
                 outcomes.insert(name.clone(), note);
             }
@@ -113,9 +122,10 @@ impl Workloads {
                 }
                 recording.remove();
             }
+            let window = (scenario.measure.from, scenario.measure.to);
             gathered.programs.push(ProgramFound {
                 flow,
-                figures: measured.figures((scenario.measure.from, scenario.measure.to)),
+                figures: if has_figures { measured.figures(window) } else { Figures::default() },
                 series: measured.series(step, steps),
                 latency: measured.curves(name),
                 counters: measured.counters,
@@ -130,9 +140,11 @@ impl Workloads {
                 (None, Some(signal)) => format!("was ended by signal {signal}"),
                 (None, None) => "never ran".to_owned(),
             };
+            *failures += u64::from(exec.failure.is_some());
             outcomes.insert(exec.name, exec.failure.unwrap_or(went));
         }
         for (flow, failure) in ended.failures {
+            *failures += 1;
             outcomes.insert(scenario.flows[flow].name.clone(), failure);
         }
     }

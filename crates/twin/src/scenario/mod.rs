@@ -40,6 +40,6 @@ pub use exchange::{to_graphml, to_mermaid};
 pub use plan::{Overrides, load, load_text};
 pub use programs::needs_live;
 pub use schema::SCHEMA;
-pub use transports::{Port, Protocol, layer, protocols};
+pub use transports::{Port, Protocol, layer, needs_virtual_time, protocols};
 
 pub(crate) use plan::TOP;

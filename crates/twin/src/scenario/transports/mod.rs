@@ -11,6 +11,8 @@ use super::model::Layer;
 use super::programs::{kcptun_layer, sends_packets};
 use super::yaml::{Kind, Node};
 
+pub use options::needs_virtual_time;
+
 /// A transport that scenarios can name.
 #[derive(Clone, Debug)]
 pub struct Protocol {

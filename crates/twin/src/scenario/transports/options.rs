@@ -7,7 +7,7 @@ use hopcast_peers::{hop_arq, kcp, quic, tcp};
 
 use crate::scenario::decode::{Fields, choice, duration, entries, flag, share, size, some_duration, whole};
 use crate::scenario::diagnostic::Diagnostic;
-use crate::scenario::model::Layer;
+use crate::scenario::model::{Layer, Scenario};
 use crate::scenario::yaml::Node;
 
 const BATS_OPTIONS: [&str; 6] =
@@ -244,6 +244,27 @@ fn tcp(congestion: tcp::Congestion, name: &'static str, options: Option<&Node>) 
     config.receive_buffer = fields.read("receive-buffer", buffer)?.unwrap_or(config.receive_buffer);
     config.send_buffer = fields.read("send-buffer", buffer)?.unwrap_or(config.send_buffer);
     Ok(Layer::Tcp(config))
+}
+
+/// Which option of TCP a flow sets, for the first of a scenario's flows that sets one: in virtual time it has a TCP of its own,
+/// but a kernel's TCP is as the kernel is set up. One line; `None` if there is none.
+pub fn needs_virtual_time(scenario: &Scenario) -> Option<String> {
+    let usual = tcp::Config::default();
+    scenario.flows.iter().find_map(|flow| {
+        let set = flow.over.iter().find_map(|layer| {
+            let (Layer::Tcp(config) | Layer::Split(config)) = layer else { return None };
+            let changed = [
+                config.initial_window != usual.initial_window,
+                config.sack != usual.sack,
+                config.min_rto != usual.min_rto,
+                config.delayed_ack != usual.delayed_ack,
+                config.receive_buffer != usual.receive_buffer,
+                config.send_buffer != usual.send_buffer,
+            ];
+            TCP_OPTIONS.into_iter().zip(changed).find_map(|(name, changed)| changed.then_some(name))
+        })?;
+        Some(format!("flow `{}`: `{set}` cannot be set on the kernel's TCP, only in virtual time", flow.name))
+    })
 }
 
 pub(super) fn hop_arq(name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {
