@@ -6,6 +6,7 @@ use crate::figure::{figure, telling_interval};
 use crate::grid::whose;
 use crate::live;
 use crate::number::{number, plain};
+use crate::rivals::rivals_ahead;
 use crate::study::{Study, value};
 
 /// Beyond this many flows, the table says it better.
@@ -19,9 +20,9 @@ pub(crate) fn findings(study: &Study<'_>) -> Vec<String> {
         let more = plain((study.groups.len() - FINDINGS) as f64);
         findings.push(format!("There are {more} more flows: see the summary."));
     }
-    findings.extend(
-        live::rivals_ahead(study).filter(|_| study.document.runs.iter().any(|run| run.live.is_some())),
-    );
+    if study.document.runs.iter().any(|run| run.live.is_some()) {
+        findings.extend(rivals_ahead(study));
+    }
     findings.extend(live::machine(study.document).into_iter().map(sentence));
     findings.extend(live::reasons(study).into_iter().map(sentence));
     findings

@@ -31,6 +31,7 @@ mod number;
 #[cfg(feature = "parquet")]
 mod parquet_files;
 mod plot;
+mod rivals;
 mod shard;
 mod study;
 pub mod table;

@@ -1,15 +1,13 @@
-//! What there is to be said of live runs: how the machine kept up, and who is ahead of the coded transports.
+//! What there is to be said of live runs: how the machine kept up, and why figures differ from those beside them.
 
-use hopcast_twin::results::{Document, Live, Summary};
+use hopcast_twin::results::{Document, Live};
 
 use crate::figure::figure;
 use crate::grid::whose;
 use crate::number::{number, percent};
 use crate::study::{Study, value};
 
-/// A rival that is no further ahead than this is level: 2 %.
-const LEVEL: f64 = 1.02;
-/// Names of rivals' cases that are spelt out.
+/// Outcomes of programs that are spelt out.
 const NAMED: usize = 6;
 /// Figures beside ours that are farther from them than this want a reason.
 const FAR: f64 = 0.10;
@@ -46,45 +44,6 @@ pub(crate) fn machine(document: &Document) -> Vec<String> {
     let programs = document.runs.iter().filter_map(|run| run.live.as_ref()).flat_map(|live| &live.programs);
     notes.extend(programs.take(NAMED).map(|(name, outcome)| format!("{name}: {outcome}")));
     notes
-}
-
-/// Where something else has a higher goodput than every coded transport in the same case, by more than 2 %.
-pub(crate) fn rivals_ahead(study: &Study<'_>) -> Option<String> {
-    let mut ahead = Vec::new();
-    let mut compared = 0;
-    for group in 0..study.groups.len() {
-        for (case, rows) in study.group_members(group) {
-            let rows: Vec<&Summary> = rows.map(|row| row.summary).collect();
-            let best = |coded: bool| {
-                let of = rows.iter().filter(|row| row.coded == coded);
-                let goodputs =
-                    of.filter_map(|row| Some((figure(row, "goodput_mbps")?.mean, row.protocol.as_str())));
-                goodputs.max_by(|a, b| a.0.total_cmp(&b.0))
-            };
-            let (Some((ours, _)), Some((theirs, rival))) = (best(true), best(false)) else { continue };
-            compared += 1;
-            if theirs > ours * LEVEL {
-                let at = study.case_label(&study.cases[case]);
-                let by = percent((theirs / ours - 1.0) * 100.0);
-                ahead.push(format!(
-                    "{rival}{} by {by} %",
-                    if at.is_empty() { at } else { format!(" at {at}") }
-                ));
-            }
-        }
-    }
-    let more = ahead.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!(", and in {more} more cases") } else { String::new() };
-    match (compared, ahead.len()) {
-        (0, _) => None,
-        (_, 0) => Some(format!(
-            "In none of {compared} cases has anything else a goodput more than 2 % above that of the best coded transport."
-        )),
-        (_, shown) => {
-            let named = ahead[..shown.min(NAMED)].join(", ");
-            Some(format!("Ahead of every coded transport in goodput: {named}{more}."))
-        }
-    }
 }
 
 /// Why the figures of some transports differ from those beside them, as far as the scenario says; and which differ for no

@@ -3,7 +3,7 @@
 mod fixture;
 
 use hopcast_report::{Plot, Topology, TopologyNode, html, plots};
-use hopcast_twin::results::{Document, Link, Run, Summary};
+use hopcast_twin::results::{Document, Link, Live, Run, Summary};
 use serde_json::{Value, json};
 
 const EVIL: &str = "</text><script>alert(1)</script>\"'&{{manifest}}";
@@ -48,6 +48,28 @@ fn the_page_asks_for_nothing_from_elsewhere() {
     for outside in ["http:", "https:", "src=", "@import", "url("] {
         assert!(!page.contains(outside), "{outside}");
     }
+}
+
+#[test]
+fn a_live_study_says_first_where_something_else_is_ahead_of_the_coded_transports() {
+    let (mut document, topology) = fixture::six_hops();
+    document.runs[0].live = Some(Live::default());
+    let mut page_where = |coded: &str, round_trip: f64| {
+        for row in &mut document.summary {
+            row.coded = row.protocol == coded;
+            let millis = if row.coded { 20.0 } else { round_trip };
+            row.figures.insert("round_trip_ms".to_owned(), json!({ "p99": { "mean": millis, "n": 1 } }));
+        }
+        html::render(&document, &topology, &Value::Null).replace('\u{a0}', " ")
+    };
+    let behind = page_where("tcp-bbr", 10.0);
+    assert!(behind.contains("Ahead of every coded transport by goodput: udp at loss"), "{behind}");
+    assert!(behind.contains("Ahead of every coded transport by round trip p99: udp at loss"));
+    // What delivers less has no round trips of what was lost.
+    assert!(behind.contains("udp at loss 0 % by 100.0 %, tcp-cubic at loss 5 % by 100.0 %"));
+    let ahead = page_where("udp", 20.1);
+    assert!(ahead.contains("By goodput, nothing else is more than 2 % ahead of the best coded transport"));
+    assert!(ahead.contains("By round trip p99, nothing else"));
 }
 
 #[test]

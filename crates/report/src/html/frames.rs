@@ -80,6 +80,9 @@ fn load(document: &Document, study: &Study<'_>, dir: &Path) -> Vec<Shown> {
         let Some(live) = run.live.as_ref().filter(|live| live.invalid.is_none()) else { continue };
         for frame in &live.pictures {
             let Some(flow) = run.flows.iter().find(|flow| flow.name == frame.flow) else { continue };
+            if frame.pictures().count() < 1 + usize::from(frame.received.is_some()) {
+                continue;
+            }
             let mut image = |path: &String| -> Option<String> {
                 let png = fs::read(dir.join(path)).ok()?;
                 bytes += png.len();

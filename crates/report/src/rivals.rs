@@ -1,0 +1,77 @@
+//! Who is ahead of the coded transports, said before anybody has to look for it.
+
+use hopcast_twin::results::Summary;
+
+use crate::figure::{Better, Measure, figure, measure_of};
+use crate::number::percent;
+use crate::study::Study;
+
+/// What transports are compared by.
+const BY: [&str; 4] = ["goodput_mbps", "round_trip_ms.p50", "round_trip_ms.p99", "video.in_time_ratio"];
+/// A rival that is no further ahead than this is level: 2 %.
+const LEVEL: f64 = 1.02;
+/// Who delivers less by more than this has no round trip to speak of: what was lost has none.
+const AS_RELIABLE: f64 = 0.99;
+/// Cases that are spelt out.
+const NAMED: usize = 6;
+
+/// A sentence for each figure: where something else does better than every coded transport in the same case, by more than
+/// 2 %.
+pub(crate) fn rivals_ahead(study: &Study<'_>) -> Vec<String> {
+    BY.iter().filter_map(|name| ahead_in(study, measure_of(name)?)).collect()
+}
+
+fn ahead_in(study: &Study<'_>, measure: &Measure) -> Option<String> {
+    let (mut ahead, mut compared, mut alone) = (Vec::new(), 0, 0);
+    for group in 0..study.groups.len() {
+        for (case, rows) in study.group_members(group) {
+            let rows: Vec<&Summary> = rows.map(|row| row.summary).collect();
+            let (Some((theirs, rival)), ours) = (best(&rows, measure, false), best(&rows, measure, true))
+            else {
+                continue;
+            };
+            let Some((ours, _)) = ours else {
+                alone += usize::from(rows.iter().any(|row| row.coded));
+                continue;
+            };
+            compared += 1;
+            let by = if measure.better == Better::Low { ours / theirs } else { theirs / ours };
+            if by > LEVEL {
+                let at = study.case_label(&study.cases[case]);
+                let at = if at.is_empty() { at } else { format!(" at {at}") };
+                ahead.push(format!("{rival}{at} by {} %", percent((by - 1.0) * 100.0)));
+            }
+        }
+    }
+    let title = measure.title;
+    let left_out = match alone {
+        0 => String::new(),
+        1 => " One case has no valid run of a coded transport.".to_owned(),
+        cases => format!(" {cases} cases have no valid run of a coded transport."),
+    };
+    match (compared, ahead.len()) {
+        (0, _) => None,
+        (_, 0) => Some(format!(
+            "By {title}, nothing else is more than 2 % ahead of the best coded transport in any of {compared} cases.{left_out}"
+        )),
+        (_, all) => {
+            let named = ahead[..all.min(NAMED)].join(", ");
+            let more = all.saturating_sub(NAMED);
+            let more = if more > 0 { format!(", and in {more} more cases") } else { String::new() };
+            Some(format!("Ahead of every coded transport by {title}: {named}{more}.{left_out}"))
+        }
+    }
+}
+
+/// The best figure of the coded transports, or of the others, and whose it is.
+fn best<'d>(rows: &[&'d Summary], measure: &Measure, coded: bool) -> Option<(f64, &'d str)> {
+    let reliability = |row: &Summary| figure(row, "reliability").map_or(1.0, |share| share.mean);
+    let ours = rows.iter().filter(|row| row.coded).map(|row| reliability(row)).fold(0.0, f64::max);
+    let of = rows.iter().filter(|row| row.coded == coded);
+    let of = of.filter(|row| measure.better == Better::High || reliability(row) >= AS_RELIABLE * ours);
+    let figures = of.filter_map(|row| Some((figure(row, measure.name)?.mean, row.protocol.as_str())));
+    match measure.better {
+        Better::Low => figures.min_by(|a, b| a.0.total_cmp(&b.0)),
+        Better::High | Better::Neither => figures.max_by(|a, b| a.0.total_cmp(&b.0)),
+    }
+}
