@@ -14,7 +14,16 @@ pub enum Need<'a> {
     Program(&'a str),
 }
 
-impl Need<'_> {
+impl<'a> Need<'a> {
+    /// What it is called where it may not be missing.
+    const fn name(self) -> &'a str {
+        match self {
+            Self::Root => "root",
+            Self::Tun => "tun",
+            Self::Program(name) => name,
+        }
+    }
+
     /// Why it is missing, if it is.
     fn missing(self) -> Option<String> {
         match self {
@@ -30,7 +39,14 @@ impl Need<'_> {
 }
 
 /// Whether all of `needs` is there. If not, a line on standard error says that the test was skipped, and for want of what.
+///
+/// # Panics
+/// If something is missing that the variable `HOPCAST_REQUIRE` names: there the test must not be skipped.
 pub fn require(needs: &[Need<'_>]) -> bool {
+    let named = std::env::var("HOPCAST_REQUIRE").unwrap_or_default();
+    for need in needs.iter().filter(|need| named.split(' ').any(|name| name == need.name())) {
+        assert!(need.missing().is_none(), "HOPCAST_REQUIRE names it: {}", need.missing().unwrap_or_default());
+    }
     let missing: Vec<String> = needs.iter().filter_map(|need| need.missing()).collect();
     if !missing.is_empty() {
         let test = std::thread::current().name().unwrap_or("a test").to_owned();
