@@ -270,7 +270,7 @@ exec:
     let run = &document["runs"][0];
     // Of 20 Mbit/s on the wire, TCP's payload.
     let goodput = flow(run, "bulk")["goodput_mbps"].as_f64().unwrap();
-    assert!((16.0..19.3).contains(&goodput), "{goodput}");
+    assert!((16.0..19.9).contains(&goodput), "{goodput}");
     assert!(flow(run, "echo")["round_trip_ms"]["p50"].as_f64().unwrap() > 8.0);
     assert_eq!(run["live"]["failed_programs"], 1);
     let fails = run["live"]["programs"]["fails"].as_str().unwrap();
@@ -314,7 +314,7 @@ sweep: { events.loss.loss: [0 %, 20 %] }
         let live = row["goodput_mbps"]["mean"].as_f64().unwrap();
         let virtual_time = row["published"]["goodput_mbps"].as_f64().unwrap();
         // The same losses: what differs is what is under way at the window's edges.
-        assert!((live / virtual_time - 1.0).abs() < 0.02, "{row}");
+        assert!((live / virtual_time - 1.0).abs() < 0.05, "{row}");
         assert!((live / expected - 1.0).abs() < 0.1, "{row}");
     }
     assert!(dir.path().join("out/virtual/report.html").exists());

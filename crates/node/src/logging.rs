@@ -43,9 +43,10 @@ impl Drop for Log {
         /// For so long a program that ends waits for a reader.
         const PATIENCE: Duration = Duration::from_millis(500);
         let (done, written) = sync_channel(1);
-        if self.0.try_send(Line::Mark(done)).is_ok() {
-            let _ = written.recv_timeout(PATIENCE);
-        }
+        let say = self.0.clone();
+        // There may be no room yet, and no thread to wait for it; then the last lines are lost.
+        let _ = std::thread::Builder::new().spawn(move || say.send(Line::Mark(done)));
+        let _ = written.recv_timeout(PATIENCE);
     }
 }
 

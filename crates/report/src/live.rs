@@ -41,8 +41,14 @@ pub(crate) fn machine(document: &Document) -> Vec<String> {
         number(links),
         number(nodes)
     ));
-    let programs = document.runs.iter().filter_map(|run| run.live.as_ref()).flat_map(|live| &live.programs);
-    notes.extend(programs.take(NAMED).map(|(name, outcome)| format!("{name}: {outcome}")));
+    // Runs in which something failed come first.
+    let (failed, well): (Vec<&Live>, Vec<&Live>) = lives.iter().partition(|live| live.failed_programs > 0);
+    let programs: Vec<_> = failed.iter().chain(&well).flat_map(|live| &live.programs).collect();
+    notes.extend(programs.iter().take(NAMED).map(|(name, outcome)| format!("{name}: {outcome}")));
+    if programs.len() > NAMED {
+        notes
+            .push(format!("{} more programs had something to say: see summary.json", programs.len() - NAMED));
+    }
     notes
 }
 

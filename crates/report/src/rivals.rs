@@ -31,7 +31,9 @@ fn ahead_in(study: &Study<'_>, measure: &Measure) -> Option<String> {
                 continue;
             };
             let Some((ours, _)) = ours else {
-                alone += usize::from(rows.iter().any(|row| row.coded));
+                let has_figures = |row: &&Summary| BY.iter().any(|name| figure(row, name).is_some());
+                let coded: Vec<_> = rows.iter().copied().filter(|row| row.coded).collect();
+                alone += usize::from(!coded.is_empty() && !coded.iter().any(has_figures));
                 continue;
             };
             compared += 1;
@@ -39,7 +41,10 @@ fn ahead_in(study: &Study<'_>, measure: &Measure) -> Option<String> {
             if by > LEVEL {
                 let at = study.case_label(&study.cases[case]);
                 let at = if at.is_empty() { at } else { format!(" at {at}") };
-                ahead.push(format!("{rival}{at} by {} %", percent((by - 1.0) * 100.0)));
+                ahead.push(match by.is_finite() {
+                    true => format!("{rival}{at} by {} %", percent((by - 1.0) * 100.0)),
+                    false => format!("{rival}{at}, where no coded transport has any"),
+                });
             }
         }
     }
@@ -50,7 +55,7 @@ fn ahead_in(study: &Study<'_>, measure: &Measure) -> Option<String> {
         cases => format!(" {cases} cases have no valid run of a coded transport."),
     };
     match (compared, ahead.len()) {
-        (0, _) => None,
+        (0, _) => (alone > 0).then(|| left_out.trim_start().to_owned()),
         (_, 0) => Some(format!(
             "By {title}, nothing else is more than 2 % ahead of the best coded transport in any of {compared} cases.{left_out}"
         )),

@@ -107,10 +107,13 @@ fn programs_went_well(document: &Document) -> Result<(), Failure> {
     match failed.iter().map(|live| live.failed_programs).sum::<u64>() {
         0 => Ok(()),
         1 => Err(Failure::run("a program failed, or did not end as expected: the report says which")),
-        many => Err(Failure::run(format!(
-            "{many} programs in {} runs failed, or did not end as expected: the report says which",
-            failed.len()
-        ))),
+        many => {
+            let runs =
+                if failed.len() == 1 { "one run".to_owned() } else { format!("{} runs", failed.len()) };
+            Err(Failure::run(format!(
+                "{many} programs in {runs} failed, or did not end as expected: the report says which"
+            )))
+        }
     }
 }
 

@@ -97,10 +97,12 @@ impl Worker {
     }
 
     /// When frames came that are found after a wait from `asked` to `woken`: where the thread slept in it, they have woken it;
-    /// otherwise they were there before, in the middle of the time since it last saw to its links.
+    /// otherwise they were there before, in the middle of the time since it last saw to its links. What is taken for older
+    /// than it is leaves too early, so one that was kept from its processor takes them for no older than usual.
     fn came(&self, asked: Instant, woken: Instant) -> Instant {
         let slept = woken.since(asked) > self.waking.takes + Waking::LOOK;
-        let came = if slept { woken - self.waking.takes } else { self.done + woken.since(self.done) / 2 };
+        let waited = if slept { self.waking.takes } else { woken.since(self.done) / 2 };
+        let came = woken - waited.min(PAUSE / 2);
         came.max(self.done)
     }
 

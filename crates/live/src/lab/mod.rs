@@ -28,7 +28,7 @@ pub use statistics::KernelDrops;
 pub use tap::Tap;
 
 use crate::layout::{Layout, LinkLayout, NodeLayout, Route};
-use crate::leftovers;
+use crate::leftovers::{self, Leftover};
 use programs::Starter;
 use registry::{Made, Process, Record, Registration};
 
@@ -65,7 +65,8 @@ impl Lab {
         allow_many_files();
         let names = namespace::names(id, layout.nodes.iter().map(|node| node.name.as_str()));
         if let Some(taken) = names.iter().find(|name| path(name).exists()) {
-            let left = leftovers::find()?.iter().any(|left| left.namespaces().any(|name| name == taken));
+            let of_it = |left: &Leftover| left.namespaces().any(|name| name == taken);
+            let left = leftovers::find().is_ok_and(|left| left.iter().any(of_it));
             let remedy = if left {
                 ": a run that was killed left it; `hopcast doctor --clean` removes it"
             } else {

@@ -144,6 +144,8 @@ pub(super) struct ClientEnd {
     pub(super) exit: Option<i32>,
     pub(super) signal: Option<i32>,
     pub(super) was_told: bool,
+    /// For how long it ran.
+    pub(super) ran: Duration,
     /// In words, with the first line of what it said.
     pub(super) words: String,
 }
@@ -303,6 +305,7 @@ impl Job {
             exit: status.and_then(|status| status.code()),
             signal: status.and_then(|status| status.signal()),
             was_told: client.told.is_some(),
+            ran: client.ended.map_or(now, |(at, _)| at).since(client.started.unwrap_or(self.start)),
             words: client.end_in_words(),
         })
     }

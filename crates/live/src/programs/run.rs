@@ -5,8 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hopcast_core::Instant;
-use hopcast_core::earliest;
+use hopcast_core::{Duration, Instant, earliest};
 use hopcast_twin::scenario::model::{
     Action, App, CopyProgram, Exec, Flow, FlowId, NodeId, Program, Scenario, Socket,
 };
@@ -16,6 +15,9 @@ use super::job::{Job, Process};
 use super::measured::Measured;
 use super::spawn::Spawner;
 use super::{commands, copy, ffmpeg, find, kcptun, needed_by, not_installed, parse};
+
+/// A client that fails so soon and has measured nothing was told something that it does not take.
+const AT_ONCE: Duration = Duration::from_millis(500);
 
 /// All programs of a run: those that are flows, those that carry flows, and those of `exec`.
 ///
@@ -252,7 +254,9 @@ impl Programs {
         // What a failed program has measured until then is worth having, and the failure is worth saying.
         let measured = parse(program, &task, &outputs);
         let measured = measured.map_err(|error| job.failure.clone().unwrap_or(error));
-        FlowOutcome { flow, measured, note: failure, failed: job.failure.is_some(), recording }
+        // What a network does to a client takes longer.
+        let at_once = failed && measured.is_err() && end.ran < AT_ONCE;
+        FlowOutcome { flow, measured, note: failure, failed: job.failure.is_some() || at_once, recording }
     }
 }
 

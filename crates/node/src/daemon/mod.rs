@@ -75,7 +75,15 @@ pub fn run(config: &Config) -> Result<(), String> {
     if config.carriers.iter().any(|carrier| carrier.tcp.is_some()) {
         sweep().iter().for_each(|line| info!("{line}"));
     }
-    let mut runtime = Runtime::open(Box::new(site.clone()), &plugs, clock)?;
+    let mut runtime = match Runtime::open(Box::new(site.clone()), &plugs, clock) {
+        Ok(runtime) => runtime,
+        // systemd stops the programs that set things up too; what they had made is gone.
+        Err(why) if stops.orderly.is_pulled() => {
+            info!("stopped at the start: {why}");
+            return Ok(());
+        }
+        Err(why) => return Err(why),
+    };
     if let Some(address) = config.metrics {
         answer::on_http(address, board.clone())?;
     }

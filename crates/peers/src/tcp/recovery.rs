@@ -38,6 +38,9 @@ pub(super) struct Recovery {
     pub(super) new_first: bool,
     /// What the probe for a tail ended at, and whether it was a retransmission.
     pub(super) probe: Option<(u64, bool)>,
+    /// Segments that this connection has sent again, and those that its peer reports to have received twice.
+    sent_again: u64,
+    reported: u64,
 }
 
 /// What a reduction can be undone with.
@@ -62,6 +65,8 @@ impl Default for Recovery {
             watching: false,
             new_first: false,
             probe: None,
+            sent_again: 0,
+            reported: 0,
         }
     }
 }
@@ -83,6 +88,7 @@ impl Recovery {
 
     /// Notes a retransmission.
     fn note_retransmission(&mut self, now: Instant) {
+        self.sent_again += 1;
         self.retransmitted_at.get_or_insert(whole_millis(now));
         if let Some(undo) = &mut self.undo {
             undo.outstanding = Some(undo.outstanding.unwrap_or(0) + 1);
@@ -499,9 +505,10 @@ impl Sender {
         counters: &mut Counters,
     ) {
         news.dsack = true;
+        self.recovery.reported += 1;
         counters.duplicates_reported += 1;
         // More reports than retransmissions: the network duplicates, and nothing was sent again in vain.
-        if counters.duplicates_reported > counters.retransmits {
+        if self.recovery.reported > self.recovery.sent_again {
             return;
         }
         if self.recovery.probe.is_some_and(|(end, _)| end == block.1) {

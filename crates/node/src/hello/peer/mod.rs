@@ -16,6 +16,8 @@ use crate::daemon::notice::{Notice, Notices};
 const IMPATIENCE: f64 = 10.0;
 /// Asked more often than this, one is not answered.
 const ANSWERS: Duration = Duration::from_millis(10);
+/// Those who say hello from elsewhere share so many turns, by their address: one of them takes none of most others.
+const ELSEWHERE: usize = 16;
 /// How often a hello is as long as any datagram that is carried.
 const FULL_EVERY: Duration = Duration::from_secs(5);
 /// For so long it is said of one that it came.
@@ -134,7 +136,8 @@ pub(crate) struct Peer {
     full_unheard: u32,
     /// When its last full one came.
     full_heard: Option<Instant>,
-    answered: Option<Instant>,
+    /// When it was answered last, where it is, and those elsewhere by their turn.
+    answered: [Option<Instant>; 1 + ELSEWHERE],
     /// When what can be provoked from outside was last said.
     complained: Option<Instant>,
 }
@@ -171,7 +174,7 @@ impl Peer {
             next_full: Instant::ZERO,
             full_unheard: 0,
             full_heard: None,
-            answered: None,
+            answered: [None; 1 + ELSEWHERE],
             complained: None,
         }
     }

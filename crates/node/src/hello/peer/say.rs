@@ -2,7 +2,7 @@
 
 use hopcast_core::Instant;
 
-use super::{ANSWERS, FULL_EVERY, FULL_NEWS, FULL_UNHEARD, Myself, Path, Peer};
+use super::{ANSWERS, ELSEWHERE, FULL_EVERY, FULL_NEWS, FULL_UNHEARD, Myself, Path, Peer};
 use crate::daemon::notice::Notice;
 use crate::hello::wire::{Hello, Stamp};
 
@@ -16,10 +16,11 @@ impl Peer {
     }
 
     pub(super) fn answer(&mut self, now: Instant, path: Path, stamp: (Stamp, Instant), myself: &mut Myself) {
-        if self.answered.is_some_and(|at| now < at + ANSWERS) {
+        let slot = if self.address() == Some(path.address) { 0 } else { 1 + path.nonce as usize % ELSEWHERE };
+        if self.answered[slot].is_some_and(|at| now < at + ANSWERS) {
             return;
         }
-        self.answered = Some(now);
+        self.answered[slot] = Some(now);
         self.say(now, path, Some(stamp), myself);
     }
 
@@ -68,7 +69,7 @@ impl Peer {
             ask: !self.is_up() || self.is_silent(now, &myself.timing),
             bye: false,
             full: false,
-            got_full: self.full_heard.is_some_and(|at| now < at + FULL_NEWS),
+            got_full: self.full_heard.is_some_and(|at| now < at + FULL_NEWS.max(myself.timing.hello * 4)),
             instance: myself.instance,
             sequence: myself.sequence,
             stamp: Stamp { nonce: path.nonce, micros: micros(now.as_nanos()) },
