@@ -41,6 +41,11 @@ pub(crate) struct Part {
 }
 
 impl Part {
+    /// Packets to a far site.
+    fn new(name: &str, tag: Tag, slots: Vec<Slot>) -> Self {
+        Self { name: name.to_owned(), via: String::new(), tag, relay: false, slots, splice: None }
+    }
+
     /// Connections that it carries now.
     pub(crate) fn streams(&self) -> usize {
         self.splice.as_ref().map_or(0, |splice| splice.get().pairs())
@@ -99,14 +104,7 @@ impl Stack {
             }),
         );
         let slots = vec![edge, tunnel];
-        self.parts.push(Part {
-            name: carrier.to.clone(),
-            via: String::new(),
-            tag,
-            relay: false,
-            slots,
-            splice: None,
-        });
+        self.parts.push(Part::new(&carrier.to, tag, slots));
     }
 
     fn proxy(
@@ -139,14 +137,7 @@ impl Stack {
             self.plug((doors, Port::Below(side as u32)), Plug::Tcp(plug));
         }
         let slots = vec![edge, spliced, doors];
-        self.parts.push(Part {
-            name: carrier.to.clone(),
-            via: String::new(),
-            tag,
-            relay: false,
-            slots,
-            splice: Some(splice),
-        });
+        self.parts.push(Part { splice: Some(splice), ..Part::new(&carrier.to, tag, slots) });
     }
 
     fn edge(
@@ -174,14 +165,7 @@ impl Stack {
             let node = bats::Node::relay(config, identity(None, tag), &[one], &[other], random.fork());
             let slot = self.lane(Lane { tag, peers: relay.between.to_vec() }, Box::new(node));
             let slots = vec![slot];
-            self.parts.push(Part {
-                name: name.to_owned(),
-                via: String::new(),
-                tag,
-                relay: true,
-                slots,
-                splice: None,
-            });
+            self.parts.push(Part { relay: true, ..Part::new(name, tag, slots) });
         }
     }
 
