@@ -10,6 +10,7 @@ use arbitrary::Arbitrary;
 use hopcast_coded::bats::{BatchSize, Config, Delivery, Feedback, Node};
 use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, Seed};
 use hopcast_fuzz::change::Change;
+use hopcast_fuzz::timers::{MANY, Timers};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]
@@ -77,8 +78,6 @@ const NODES: usize = 3;
 const LINES: [(usize, usize); 4] = [(0, 1), (1, 0), (1, 2), (2, 1)];
 /// Packets under way on each; more are lost.
 const QUEUE: usize = 512;
-/// Far more than one event may cause.
-const MANY: usize = 20_000;
 /// The first byte of the transport's datagrams.
 const MAGIC: u8 = 0xB1;
 
@@ -101,6 +100,21 @@ struct Path {
     given: [Vec<Vec<u8>>; 2],
     taken: [usize; 2],
     disturbed: bool,
+}
+
+impl Timers for Path {
+    fn now(&mut self) -> &mut Instant {
+        &mut self.now
+    }
+
+    fn due(&self) -> impl Iterator<Item = (Instant, usize)> {
+        self.nodes.iter().zip(0..).filter_map(|(node, number)| Some((node.deadline()?, number)))
+    }
+
+    fn go_off(&mut self, which: usize) {
+        self.nodes[which].wake(self.now);
+        self.drain(which);
+    }
 }
 
 impl Path {
@@ -233,26 +247,6 @@ impl Path {
     fn give(&mut self, node: usize, port: Port, datagram: Datagram) {
         self.nodes[node].handle(self.now, port, Item::Datagram(datagram));
         self.drain(node);
-    }
-
-    /// Time passes, and what falls due goes off.
-    fn wait(&mut self, span: Duration) {
-        let until = self.now + span;
-        for _ in 0..MANY {
-            let next = (0..NODES).filter_map(|node| Some((self.nodes[node].deadline()?, node))).min();
-            match next {
-                Some((at, node)) if at <= until => {
-                    self.now = self.now.max(at);
-                    self.nodes[node].wake(self.now);
-                    self.drain(node);
-                }
-                _ => {
-                    self.now = until;
-                    return;
-                }
-            }
-        }
-        panic!("timers go off without end");
     }
 
     fn drain(&mut self, node: usize) {

@@ -10,6 +10,7 @@ use arbitrary::Arbitrary;
 use hopcast_coded::franc::{self, Config, ETHER_TYPE, Field};
 use hopcast_core::{Buffer, Duration, Frame, Instant, Item, Machine, Port, Seed};
 use hopcast_fuzz::change::Change;
+use hopcast_fuzz::timers::{MANY, Timers};
 use hopcast_wire::ethernet::{self, Mac};
 use libfuzzer_sys::fuzz_target;
 use siphasher::sip::SipHasher13;
@@ -59,8 +60,6 @@ enum Step {
 const HELPER: usize = 2;
 /// Frames that wait for the medium; more are lost.
 const QUEUE: usize = 256;
-/// Far more than one event may cause.
-const MANY: usize = 20_000;
 
 fuzz_target!(|input: Input| {
     let mut segment = Segment::new(&input);
@@ -81,6 +80,21 @@ struct Segment {
     given: [Vec<Vec<u8>>; 2],
     taken: [usize; 2],
     disturbed: bool,
+}
+
+impl Timers for Segment {
+    fn now(&mut self) -> &mut Instant {
+        &mut self.now
+    }
+
+    fn due(&self) -> impl Iterator<Item = (Instant, usize)> {
+        self.stations.iter().zip(0..).filter_map(|(station, number)| Some((station.deadline()?, number)))
+    }
+
+    fn go_off(&mut self, which: usize) {
+        self.stations[which].wake(self.now);
+        self.drain(which);
+    }
 }
 
 impl Segment {
@@ -197,27 +211,6 @@ impl Segment {
         let overheard = bytes.get(..6) != Some(&mac(station)[..]);
         self.stations[station].handle(self.now, Port::Below(0), Item::Frame(Frame { bytes, overheard }));
         self.drain(station);
-    }
-
-    /// Time passes, and what falls due goes off.
-    fn wait(&mut self, span: Duration) {
-        let until = self.now + span;
-        for _ in 0..MANY {
-            let deadlines = self.stations.iter().zip(0..);
-            let next = deadlines.filter_map(|(station, number)| Some((station.deadline()?, number))).min();
-            match next {
-                Some((at, station)) if at <= until => {
-                    self.now = self.now.max(at);
-                    self.stations[station].wake(self.now);
-                    self.drain(station);
-                }
-                _ => {
-                    self.now = until;
-                    return;
-                }
-            }
-        }
-        panic!("timers go off without end");
     }
 
     fn drain(&mut self, station: usize) {

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use arbitrary::Arbitrary;
 use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port};
 use hopcast_fuzz::change::Change;
+use hopcast_fuzz::timers::{MANY, Timers};
 use hopcast_node::config::Config;
 use hopcast_node::daemon;
 use libfuzzer_sys::fuzz_target;
@@ -22,16 +23,43 @@ struct Input {
 #[derive(Arbitrary, Debug)]
 enum Step {
     /// A packet is given to a node, to be carried.
-    Packet { node: u8, len: u16 },
-    Deliver { to: u8, datagrams: u8 },
-    Lose { to: u8, at: u8 },
-    Overtake { to: u8, at: u8 },
+    Packet {
+        node: u8,
+        len: u16,
+    },
+    Deliver {
+        to: u8,
+        datagrams: u8,
+    },
+    Lose {
+        to: u8,
+        at: u8,
+    },
+    Overtake {
+        to: u8,
+        at: u8,
+    },
     /// What is under way arrives changed, with its sender's address.
-    Forge { to: u8, at: u8, change: Change },
+    Forge {
+        to: u8,
+        at: u8,
+        change: Change,
+    },
     /// What is under way arrives, and once more from elsewhere: what he says is changed.
-    Elsewhere { to: u8, at: u8, from: u8, change: Change },
-    Raw { to: u8, from: u8, bytes: Vec<u8> },
-    Wait { micros: u32 },
+    Elsewhere {
+        to: u8,
+        at: u8,
+        from: u8,
+        change: Change,
+    },
+    Raw {
+        to: u8,
+        from: u8,
+        bytes: Vec<u8>,
+    },
+    Wait {
+        micros: u32,
+    },
     Restart(u8),
 }
 
@@ -47,8 +75,6 @@ carry: { to: harbour, packets: { tun: hop0, address: 10.77.0.2/30 }, tcp: { reac
 ];
 /// Datagrams under way to each node; more are lost.
 const QUEUE: usize = 512;
-/// Far more than one event may cause.
-const MANY: usize = 20_000;
 /// The port of a node's TUN.
 const TUN: Port = Port::Below(1);
 
@@ -71,6 +97,21 @@ struct Net {
     started: u32,
     /// Something has come with a peer's address that the peer did not send.
     impersonated: bool,
+}
+
+impl Timers for Net {
+    fn now(&mut self) -> &mut Instant {
+        &mut self.now
+    }
+
+    fn due(&self) -> impl Iterator<Item = (Instant, usize)> {
+        self.nodes.iter().zip(0..).filter_map(|(node, number)| Some((node.deadline()?, number)))
+    }
+
+    fn go_off(&mut self, which: usize) {
+        self.nodes[which].wake(self.now);
+        self.drain(which);
+    }
 }
 
 impl Net {
@@ -136,8 +177,9 @@ impl Net {
     fn packet(&mut self, node: usize, len: usize) {
         let mut packet = vec![7; 20 + len % 1_600];
         let len = (packet.len() as u16).to_be_bytes();
-        packet[..20]
-            .copy_from_slice(&[0x45, 0, len[0], len[1], 0, 0, 0, 0, 64, 17, 0, 0, 10, 77, 0, 1, 10, 77, 0, 2]);
+        packet[..20].copy_from_slice(&[
+            0x45, 0, len[0], len[1], 0, 0, 0, 0, 64, 17, 0, 0, 10, 77, 0, 1, 10, 77, 0, 2,
+        ]);
         let words = packet[..20].chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
         let sum = words.sum::<u32>();
         let sum = !(((sum & 0xFFFF) + (sum >> 16)) as u16);
@@ -182,26 +224,6 @@ impl Net {
                 other => panic!("node {node}: {other:?}"),
             }
         }
-    }
-
-    /// Time passes, and what falls due goes off.
-    fn wait(&mut self, span: Duration) {
-        let until = self.now + span;
-        for _ in 0..MANY {
-            let next = (0..2).filter_map(|node| Some((self.nodes[node].deadline()?, node))).min();
-            match next {
-                Some((at, node)) if at <= until => {
-                    self.now = self.now.max(at);
-                    self.nodes[node].wake(self.now);
-                    self.drain(node);
-                }
-                _ => {
-                    self.now = until;
-                    return;
-                }
-            }
-        }
-        panic!("timers go off without end");
     }
 
     /// The network is a good one from now on.

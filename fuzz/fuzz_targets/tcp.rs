@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use arbitrary::Arbitrary;
 use hopcast_core::{Buffer, Bytes, Duration, Instant, Item, Machine, Port, Seed, StreamId, StreamItem};
+use hopcast_fuzz::timers::{MANY, Timers};
 use hopcast_peers::tcp::{Config, Congestion, Tcp};
 use hopcast_wire::{checksum, icmp, ip};
 use libfuzzer_sys::fuzz_target;
@@ -60,8 +61,6 @@ const MTU: u32 = 600;
 const BUFFER: u64 = 16 << 10;
 /// Packets under way; more are lost.
 const QUEUE: usize = 256;
-/// Far more than one input may cause.
-const MANY: usize = 20_000;
 
 fuzz_target!(|input: Input| {
     let mut path = Path::new(&input);
@@ -98,6 +97,21 @@ struct App {
     finished: bool,
     peer_finished: bool,
     reset: bool,
+}
+
+impl Timers for Path {
+    fn now(&mut self) -> &mut Instant {
+        &mut self.now
+    }
+
+    fn due(&self) -> impl Iterator<Item = (Instant, usize)> {
+        self.ends.iter().zip(0..).filter_map(|(end, number)| Some((end.deadline()?, number)))
+    }
+
+    fn go_off(&mut self, which: usize) {
+        self.ends[which].wake(self.now);
+        self.drain([Client, Server][which]);
+    }
 }
 
 impl Path {
@@ -217,28 +231,6 @@ impl Path {
         let Some(id) = self.apps[end as usize].id else { return };
         self.ends[end as usize].handle(self.now, Port::Above(0), Item::Stream(id, item));
         self.drain(end);
-    }
-
-    /// Time passes, and what falls due goes off.
-    fn wait(&mut self, span: Duration) {
-        let until = self.now + span;
-        for _ in 0..MANY {
-            let next = [Client, Server]
-                .into_iter()
-                .filter_map(|end| Some((self.ends[end as usize].deadline()?, end as usize)));
-            match next.min() {
-                Some((at, end)) if at <= until => {
-                    self.now = self.now.max(at);
-                    self.ends[end].wake(self.now);
-                    self.drain([Client, Server][end]);
-                }
-                _ => {
-                    self.now = until;
-                    return;
-                }
-            }
-        }
-        panic!("timers go off without end");
     }
 
     fn drain(&mut self, end: End) {

@@ -1,8 +1,10 @@
 //! What the fuzz targets share: a slow model to hold the codes against, packets of a generation, packets of the
-//! Internet whose checksums fit, what becomes of packets on their way, and two ends that carry streams.
+//! Internet whose checksums fit, what becomes of packets on their way, two ends that carry streams, and
+//! timers that go off.
 
 pub mod change;
 pub mod elimination;
 pub mod internet;
 pub mod offer;
 pub mod streams;
+pub mod timers;

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
+use crate::timers::{MANY, Timers};
 use arbitrary::Arbitrary;
 use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, StreamId, StreamItem};
 
@@ -64,8 +65,6 @@ pub enum Step {
 
 /// Packets under way each way; more are lost.
 const QUEUE: usize = 512;
-/// Far more than one event may cause.
-const MANY: usize = 20_000;
 
 /// Lets two ends do what the steps say, and then whatever they still have to do: nobody panics, runs away, or sends what does
 /// not fit; and what comes out are the bytes that went in, in order, where `genuine`, since nobody can forge them.
@@ -100,6 +99,21 @@ struct Stream {
     written: u64,
     granted: u64,
     read: u64,
+}
+
+impl<M: Machine> Timers for Path<M> {
+    fn now(&mut self) -> &mut Instant {
+        &mut self.now
+    }
+
+    fn due(&self) -> impl Iterator<Item = (Instant, usize)> {
+        self.ends.iter().zip(0..).filter_map(|(end, number)| Some((end.deadline()?, number)))
+    }
+
+    fn go_off(&mut self, which: usize) {
+        self.ends[which].wake(self.now);
+        self.drain(which);
+    }
 }
 
 impl<M: Machine> Path<M> {
@@ -197,26 +211,6 @@ impl<M: Machine> Path<M> {
         let datagram = Datagram { local: address(end), remote: address(1 - end), payload };
         self.ends[end].handle(self.now, Port::Below(0), Item::Datagram(datagram));
         self.drain(end);
-    }
-
-    /// Time passes, and what falls due goes off.
-    fn wait(&mut self, span: Duration) {
-        let until = self.now + span;
-        for _ in 0..MANY {
-            let next = (0..2).filter_map(|end| Some((self.ends[end].deadline()?, end))).min();
-            match next {
-                Some((at, end)) if at <= until => {
-                    self.now = self.now.max(at);
-                    self.ends[end].wake(self.now);
-                    self.drain(end);
-                }
-                _ => {
-                    self.now = until;
-                    return;
-                }
-            }
-        }
-        panic!("timers go off without end");
     }
 
     fn drain(&mut self, end: usize) {
