@@ -2,11 +2,13 @@
 
 mod common;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use common::{hopcast, text};
+use hopcast_node::testing::{Need, require};
 
 const MIXED: &str = "\
 title: A bit of everything
@@ -80,4 +82,53 @@ fn tshark_reads_every_frame_and_finds_none_malformed() {
     let times = select("frame", "frame.time_epoch").unwrap();
     let times: Vec<f64> = times.lines().map(|line| line.parse().unwrap()).collect();
     assert!(times.is_sorted() && times.len() > 1000);
+}
+
+const TUNNELLED: &str = "\
+title: Tunnelled
+duration: 2 s
+topology: { chain: { hops: 2, link: { rate: 20 Mbit/s, delay: 5 ms, loss: 5 % } } }
+flows:
+  - { name: f, from: n0, to: n2, over: [udp, tunnel, brtp], app: { cbr: { rate: 1 Mbit/s, size: 500 B } } }
+";
+
+#[test]
+fn a_live_capture_has_what_goes_through_a_tunnel_too() {
+    if !require(&[Need::Root, Need::Tun, Need::Program("ip"), Need::Program("setpriv")]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("t.yaml"), TUNNELLED).unwrap();
+    let command = ["run", "t.yaml", "--live", "--out", "out", "--capture", "n0,n2", "--format", "json"];
+    let output = hopcast(dir.path(), &command);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let file = dir.path().join("out/captures/case-000-repeat-000.pcapng");
+    let fields = ["frame.interface_name", "frame.packet_flags_direction", "frame.time_epoch", "data.data"];
+    let fields = fields.iter().flat_map(|field| ["-e", field]);
+    let arguments: Vec<&str> = ["-T", "fields"].into_iter().chain(fields).collect();
+    let Some(frames) = tshark(&file, &arguments) else { return };
+    let frames: Vec<Vec<&str>> = frames.lines().map(|line| line.split('\t').collect()).collect();
+    let time = |frame: &[&str]| frame[2].parse::<f64>().unwrap();
+    assert!(frames.is_sorted_by_key(|frame| time(frame)), "by one clock");
+    let names: BTreeSet<&str> = frames.iter().map(|frame| frame[0]).collect();
+    let tun = |node: &str| {
+        let mut of_node = names.iter().filter(|name| name.starts_with(node) && !name.contains(":eth"));
+        *of_node.next().unwrap_or_else(|| panic!("{names:?}"))
+    };
+    let at = |interface: &str, direction: &str| {
+        let at = frames.iter().filter(|frame| frame[0] == interface && frame[1].ends_with(direction));
+        at.map(|frame| (frame[3].to_owned(), time(frame))).collect::<BTreeMap<_, _>>()
+    };
+    let (left, arrived) = (at(tun("n0"), "2"), at(tun("n2"), "1"));
+    // 1 Mbit/s for 2 s in datagrams of 500 bytes, each whole in the end.
+    assert!(
+        left.len().abs_diff(500) <= 2 && left.keys().eq(arrived.keys()),
+        "{} {}",
+        left.len(),
+        arrived.len()
+    );
+    for (payload, at) in &left {
+        let took = arrived[payload] - at;
+        assert!((0.010..0.5).contains(&took), "two hops of 5 ms: {took}");
+    }
 }

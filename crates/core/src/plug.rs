@@ -16,7 +16,10 @@ pub enum Plug {
     /// A stream port: the host's TCP.
     Tcp(TcpPlug),
     /// A packet port: a TUN device. What the host routes into it goes up, what comes down the host has received.
-    Tun(TunPlug),
+    Tun(DevicePlug),
+    /// A frame port: a TAP device, whose end at the host has this Ethernet address. What the host sends into it goes up, what
+    /// comes down the host has received.
+    Tap([u8; 6], DevicePlug),
     /// A frame port: the frames of one interface.
     Frames(FramesPlug),
 }
@@ -74,16 +77,16 @@ impl fmt::Display for Destination {
     }
 }
 
-/// A TUN device.
+/// A TUN or TAP device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TunPlug {
+pub struct DevicePlug {
     /// Its name, at most 15 bytes.
     pub name: String,
     /// The host's addresses on it, each with its prefix.
     pub addresses: Vec<(IpAddr, u8)>,
     /// The networks that are routed into it.
     pub routes: Vec<(IpAddr, u8)>,
-    /// The longest packet, in bytes.
+    /// The longest packet, in bytes, without Ethernet's header.
     pub mtu: u32,
 }
 

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use hopcast_core::Instant;
 use hopcast_link::{Attachment, Change, Link};
+use hopcast_twin::capture::Carries;
 
 /// A network of nodes and links, and what is known beforehand to happen to it.
 #[derive(Default)]
@@ -16,6 +17,21 @@ pub struct Layout {
     pub changes: Vec<Scheduled<LinkChange>>,
     /// Changes of routes.
     pub reroutes: Vec<Scheduled<Reroute>>,
+    /// The interfaces that are captured, in the order of the capture.
+    pub captured: Vec<Captured>,
+}
+
+/// An interface that is captured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Captured {
+    /// The number of the node.
+    pub node: usize,
+    /// The interface's name there.
+    pub name: String,
+    /// What is seen of it.
+    pub carries: Carries,
+    /// Whether a link hands over what it carries; otherwise it is listened to.
+    pub by_link: bool,
 }
 
 /// A node: a network namespace.
@@ -65,8 +81,8 @@ pub struct LinkLayout {
     pub model: Box<dyn Link + Send>,
     /// For each attachment, the node and the number of its interface.
     pub ends: Vec<(usize, u32)>,
-    /// For each attachment, whether it is captured.
-    pub captured: Vec<bool>,
+    /// For each attachment, its place among [`Layout::captured`], if it is.
+    pub captured: Vec<Option<usize>>,
 }
 
 /// Something that happens at a time.
@@ -106,7 +122,7 @@ impl Layout {
             name: format!("n{number}-n{}", number + 1),
             model,
             ends: vec![(number, u32::from(number > 0)), (number + 1, 0)],
-            captured: vec![false; 2],
+            captured: vec![None; 2],
         });
         let links: Vec<_> = links.collect();
         let nodes = (0..=links.len()).map(|number| chained(number, links.len(), mtu)).collect();

@@ -1,5 +1,6 @@
 //! Scenarios on the kernel: namespaces, links over TAP, real programs.
 
+pub mod capture;
 pub mod doctor;
 pub mod emulator;
 pub mod lab;

@@ -2,23 +2,35 @@
 //! virtual time.
 
 use hopcast_core::Instant;
+use hopcast_core::plug::Plug;
+use hopcast_twin::capture::Carries;
 use hopcast_twin::scenario::model::{Action, Capture, NodeId, Scenario};
-use hopcast_twin::world::{Way, Wiring};
+use hopcast_twin::world::{Site, Way, Wiring};
 
-use crate::layout::{InterfaceLayout, Layout, LinkChange, LinkLayout, NodeLayout, Reroute, Route, Scheduled};
+use crate::layout::{
+    Captured, InterfaceLayout, Layout, LinkChange, LinkLayout, NodeLayout, Reroute, Route, Scheduled,
+};
 
 /// The network of `scenario`, with the random streams of repeat number `repeat`.
 pub fn layout(scenario: &Scenario, repeat: u64) -> Layout {
     let mut wiring = Wiring::of(scenario);
     let nodes: Vec<NodeLayout> =
         (0..scenario.nodes.len()).map(|node| node_layout(scenario, &mut wiring, node)).collect();
+    let mut captures = Vec::new();
     let links = (0..scenario.links.len()).map(|number| {
         let ends = wiring.ends(number).to_vec();
-        let captured = ends.iter().map(|&(node, _)| captures(&scenario.capture, node)).collect();
+        let capture = |&(node, interface): &(NodeId, u32)| {
+            is_captured(&scenario.capture, node).then(|| {
+                let name = format!("eth{interface}");
+                captures.push(Captured { node, name, carries: Carries::Frames, by_link: true });
+                captures.len() - 1
+            })
+        };
+        let captured = ends.iter().map(capture).collect();
         let model = wiring.model(scenario, number, repeat);
         LinkLayout { name: scenario.links[number].name.clone(), model, ends, captured }
     });
-    let links = links.collect();
+    let links: Vec<LinkLayout> = links.collect();
     let (mut changes, mut reroutes) = (Vec::new(), Vec::new());
     let mut routes: Vec<Vec<Route>> = nodes.iter().map(|node| node.routes.clone()).collect();
     let mut events = scenario.events.iter().peekable();
@@ -34,7 +46,32 @@ pub fn layout(scenario: &Scenario, repeat: u64) -> Layout {
             reroutes.extend(new_routes(&mut wiring, &mut routes, event.at));
         }
     }
-    Layout { nodes, links, changes, reroutes }
+    Layout { nodes, links, changes, reroutes, captured: captures }
+}
+
+/// The devices of machines at nodes that are captured.
+///
+/// # Errors
+/// What cannot be built, in one line.
+pub fn captured_devices(scenario: &Scenario, repeat: u64) -> Result<Vec<Captured>, String> {
+    let mut captured = Vec::new();
+    if scenario.capture == Capture::Nothing {
+        return Ok(captured);
+    }
+    for flow in 0..scenario.flows.len() {
+        for site in Site::of_flow(scenario, repeat, flow)? {
+            let node = site.node();
+            let device = |plug: &Plug| match plug {
+                Plug::Tun(device) => Some((device.name.clone(), Carries::Packets)),
+                Plug::Tap(_, device) => Some((device.name.clone(), Carries::Frames)),
+                Plug::Udp(_) | Plug::Tcp(_) | Plug::Frames(_) => None,
+            };
+            let devices = site.plugs().iter().filter_map(device);
+            let devices = devices.filter(|_| is_captured(&scenario.capture, node));
+            captured.extend(devices.map(|(name, carries)| Captured { node, name, carries, by_link: false }));
+        }
+    }
+    Ok(captured)
 }
 
 /// The tables that are no longer what they were.
@@ -74,7 +111,7 @@ fn routes(wiring: &mut Wiring, node: NodeId) -> Vec<Route> {
     wiring.ways(node).into_iter().flat_map(each).collect()
 }
 
-fn captures(capture: &Capture, node: NodeId) -> bool {
+fn is_captured(capture: &Capture, node: NodeId) -> bool {
     match capture {
         Capture::Nothing => false,
         Capture::Nodes(nodes) => nodes.contains(&node),

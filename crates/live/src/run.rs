@@ -6,8 +6,7 @@ mod workloads;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufWriter;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
 use hopcast_core::{Duration, Instant};
 use hopcast_node::Clock;
@@ -19,8 +18,10 @@ use hopcast_twin::{Identities, Job, Monitor, Stage, end_of};
 
 use self::conductor::Conductor;
 use self::workloads::Workloads;
+use crate::capture::{Devices, Tape};
 use crate::emulator::{Emulator, EmulatorReport, Options, Readings};
 use crate::lab::Lab;
+use crate::layout::Captured;
 use crate::worker::NodeReport;
 use crate::{network, programs};
 
@@ -51,7 +52,8 @@ const HOST_DROPS: f64 = 0.001;
 /// reason to lose a figure; one that is too slow is too slow again.
 const RETRIES: u64 = 2;
 
-/// A node that is woken so late has been without a processor for longer than any network would hold its packets back.
+/// A node that is woken so late has been without a processor for longer than any network would hold its packets back; and
+/// routes that change so late are no longer those of a network whose routing has converged.
 const STANDSTILL: Duration = Duration::from_millis(100);
 
 /// Why the kernel of this machine cannot run `scenario` as it says, before anything is made: one line.
@@ -146,10 +148,14 @@ impl Kernel {
         let clock = Clock::starting_in(lead);
         let links = std::mem::take(&mut layout.links);
         let changes = std::mem::take(&mut layout.changes);
-        let options = options(scenario, job.capture.as_ref())?;
+        layout.captured.extend(network::captured_devices(scenario, job.repeat)?);
+        let tape = job.capture.as_ref().map(|path| tape(scenario, &layout.captured, path)).transpose()?;
+        let options = options(scenario, tape.as_ref());
         let emulator = Emulator::start(&mut lab, links, changes, clock, options)?;
         let rerouter = lab.reroute_on_time(layout.reroutes, clock)?;
         conductor.set_zero(clock)?;
+        let listen = |tape: &Tape| Devices::listen(&lab, &layout.captured, clock, tape.recorder());
+        let devices = tape.as_ref().map(listen).transpose()?;
         // They may listen on devices of the nodes.
         workloads.prepare(&lab)?;
         if clock.now() > Instant::ZERO {
@@ -161,11 +167,14 @@ impl Kernel {
         if !run.attend(end_of(scenario), reported)? {
             return Ok(None);
         }
+        // Devices go with the nodes.
+        let heard = devices.map_or(Ok(()), Devices::finish);
         let nodes = conductor.finish()?;
-        rerouter.finish()?;
+        let routes_late = rerouter.finish()?;
         let report = emulator.finish(&lab)?;
-        report.capture.clone().map_err(|error| format!("the capture is not complete: {error}"))?;
-        let mut gathered = gather(nodes, report)?;
+        let captured = heard.and(tape.map_or(Ok(()), Tape::finish));
+        captured.map_err(|error| format!("the capture is not complete: {error}"))?;
+        let mut gathered = gather(nodes, report, routes_late)?;
         workloads.finish(scenario, &mut gathered);
         Ok(Some(gathered.collect(job.case, job.repeat, job.bounds)))
     }
@@ -178,21 +187,22 @@ impl Kernel {
     }
 }
 
-fn options(scenario: &Arc<Scenario>, capture: Option<&PathBuf>) -> Result<Options, String> {
-    let capture: Option<Box<dyn std::io::Write + Send>> = match capture {
-        Some(path) => {
-            let file = File::create(path).map_err(|error| format!("{}: {error}", path.display()))?;
-            Some(Box::new(BufWriter::new(file)))
-        }
-        None => None,
+fn tape(scenario: &Scenario, captured: &[Captured], path: &Path) -> Result<Tape, String> {
+    let file = File::create(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let named = |captured: &Captured| {
+        (format!("{}:{}", scenario.nodes[captured.node].name, captured.name), captured.clone())
     };
+    Tape::start(Box::new(BufWriter::new(file)), captured.iter().map(named).collect())
+}
+
+fn options(scenario: &Scenario, tape: Option<&Tape>) -> Options {
     let readings = Readings {
         from: scenario.measure.from,
         to: scenario.measure.to,
         interval: Some(scenario.measure.interval),
         end: end_of(scenario),
     };
-    Ok(Options { threads: None, readings, capture })
+    Options { threads: None, readings, capture: tape.map(Tape::recorder) }
 }
 
 /// A run that is under way.
@@ -233,8 +243,12 @@ impl Running<'_> {
     }
 }
 
-fn gather(nodes: Vec<(String, NodeReport)>, emulator: EmulatorReport) -> Result<Gathered, String> {
-    let mut live = live(&emulator);
+fn gather(
+    nodes: Vec<(String, NodeReport)>,
+    emulator: EmulatorReport,
+    routes_late: Duration,
+) -> Result<Gathered, String> {
+    let mut live = Live { routes_late_ms: routes_late.as_nanos() as f64 / 1e6, ..live(&emulator) };
     let (mut sites, mut latest_wake) = (Vec::new(), Duration::ZERO);
     for (name, node) in nodes {
         if let Some(error) = node.failed {
@@ -255,6 +269,9 @@ fn gather(nodes: Vec<(String, NodeReport)>, emulator: EmulatorReport) -> Result<
     }
     if live.invalid.is_none() && latest_wake > STANDSTILL {
         live.invalid = Some(format!("the machine was too busy: a node was woken {latest_wake} late"));
+    }
+    if live.invalid.is_none() && routes_late > STANDSTILL {
+        live.invalid = Some(format!("the machine was too busy: routes were changed {routes_late} late"));
     }
     let link = |directions: Vec<crate::emulator::DirectionReport>| ObservedLink {
         window: directions.iter().map(|d| ((d.from, d.to), d.closed - d.opened)).collect(),

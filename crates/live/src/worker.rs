@@ -29,9 +29,6 @@ use hopcast_twin::world::{Site, SiteReport};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-/// Hosts that are started by hand begin together at a full one.
-const MINUTE: Duration = Duration::from_secs(60);
-
 /// What a node says of itself at the end.
 #[derive(Default, Serialize, Deserialize)]
 pub struct NodeReport {
@@ -101,18 +98,23 @@ fn converse(
     say(output, &format!("report {report}"))
 }
 
-/// Runs a node's part of a scenario on this host, from the next full minute by its clock until the run's end or until
-/// `stop` is pulled; says what it counted, as text. This host must have the node's addresses, and its clock the time of the
-/// others': what would arrive before it was sent is not believed.
+/// Runs a node's part of a scenario on this host, from `begin` by its clock until the run's end or until `stop` is pulled;
+/// says what it counted, as text. This host must have the node's addresses, and its clock the time of the others': what
+/// would arrive before it was sent is not believed.
 ///
 /// # Errors
-/// What could not be built or opened, in one line.
-pub fn alone(scenario: &Scenario, node: NodeId, repeat: u64, stop: &Stop) -> Result<String, String> {
+/// What could not be built or opened, or a time that has gone by; one line.
+pub fn alone(
+    scenario: &Scenario,
+    node: NodeId,
+    repeat: u64,
+    begin: SystemTime,
+    stop: &Stop,
+) -> Result<String, String> {
     let flows = flows_at(scenario, node, repeat)?;
     #[allow(clippy::disallowed_methods)] // hosts have nothing else in common
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let into_minute = u64::try_from(now.as_nanos() % MINUTE.as_nanos() as u128).unwrap_or(0);
-    let clock = Clock::starting_in(MINUTE.saturating_sub(Duration::from_nanos(into_minute)));
+    let left = begin.duration_since(SystemTime::now()).map_err(|_| "the time to begin has gone by")?;
+    let clock = Clock::starting_in(Duration::from_nanos(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)));
     let (tell, news) = mpsc::channel();
     let work = Work::begin((scenario, node, repeat), &flows, clock, &tell)?;
     while !stop.is_pulled() && clock.now() < end_of(scenario) && news.try_recv().is_err() {

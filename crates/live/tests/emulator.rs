@@ -257,7 +257,7 @@ fn a_station_of_a_medium_overhears_what_is_for_others() {
     let link = &mut layout.links[0];
     link.model = Box::new(medium);
     link.ends = vec![(0, 0), (1, 0), (2, 0)];
-    link.captured = vec![false; 3];
+    link.captured = vec![None; 3];
     let net = Running::start(layout, Vec::new(), whole_run());
     let arrivals = net.send(200, 100, ms(2));
     let drops = net.lab.kernel_drops().unwrap();

@@ -7,20 +7,12 @@ mod common;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use common::{Running, Shared, ms, networks_can_be_set_up, one_way, whole_run};
+use common::{Shared, captured, ms, networks_can_be_set_up};
 use hopcast_core::{Duration, Fraction};
 use hopcast_link::{Direction, Loss};
-use hopcast_live::emulator::Options;
-use hopcast_live::layout::Layout;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
-
-fn captured(direction: &Direction, into: impl Write + Send + 'static) -> Running {
-    let mut layout = Layout::chain([one_way(direction)], 1500);
-    layout.links[0].captured = vec![true, true];
-    Running::start(layout, Vec::new(), Options { capture: Some(Box::new(into)), ..whole_run() })
-}
 
 #[test]
 fn each_frame_stands_where_it_left_and_where_it_arrived_and_a_lost_one_says_why() {
@@ -29,10 +21,10 @@ fn each_frame_stands_where_it_left_and_where_it_arrived_and_a_lost_one_says_why(
     }
     let loss = Loss::Independent(Fraction::from_percent(20.0).unwrap());
     let file = Shared::default();
-    let net = captured(&Direction { loss, delay: ms(10), ..Direction::default() }, file.clone());
+    let (net, tape) = captured(&Direction { loss, delay: ms(10), ..Direction::default() }, file.clone());
     net.send(500, 300, Duration::from_micros(500));
     let report = net.finish();
-    assert_eq!(report.capture, Ok(()));
+    assert_eq!(tape.finish(), Ok(()));
     let carried = report.links[0][0].closed;
 
     let bytes = file.0.lock().unwrap().clone();
@@ -51,8 +43,9 @@ fn each_frame_stands_where_it_left_and_where_it_arrived_and_a_lost_one_says_why(
                 let comments: Vec<_> = packet
                     .options
                     .iter()
-                    .map(|option| match option {
-                        EnhancedPacketOption::Comment(text) => text.to_string(),
+                    .filter_map(|option| match option {
+                        EnhancedPacketOption::Comment(text) => Some(text.to_string()),
+                        EnhancedPacketOption::Flags(2) => None,
                         other => panic!("{other:?}"),
                     })
                     .collect();
@@ -63,6 +56,7 @@ fn each_frame_stands_where_it_left_and_where_it_arrived_and_a_lost_one_says_why(
                 left.insert(packet.data.to_vec(), packet.timestamp);
             }
             Block::EnhancedPacket(packet) => {
+                assert!(matches!(packet.options[..], [EnhancedPacketOption::Flags(1)]), "inbound");
                 // Times are the model's own: the delay is exact.
                 let delay = packet.timestamp - left[&packet.data.to_vec()];
                 assert_eq!(delay.as_nanos(), 10_000_000);
@@ -95,10 +89,10 @@ fn a_full_disk_ends_the_capture_and_not_the_run() {
     if !networks_can_be_set_up() {
         return;
     }
-    let net = captured(&Direction::default(), Disk(20_000));
+    let (net, tape) = captured(&Direction::default(), Disk(20_000));
     let arrivals = net.send(300, 300, Duration::from_micros(200));
-    let report = net.finish();
+    net.finish();
     assert_eq!(arrivals.len(), 300);
-    let error = report.capture.unwrap_err();
+    let error = tape.finish().unwrap_err();
     assert!(error.starts_with("capture: ") && !error.contains('\n'), "{error}");
 }

@@ -10,11 +10,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration as Span;
 
-use common::{Running, Shared, ms, networks_can_be_set_up, one_way, pause, whole_run};
+use common::{Running, Shared, captured, ms, networks_can_be_set_up, one_way, pause, whole_run};
+use hopcast_core::Duration;
 use hopcast_link::Direction;
-use hopcast_live::emulator::Options;
 use hopcast_live::lab::Lab;
-use hopcast_live::layout::{InterfaceLayout, Layout, LinkLayout, Route};
+use hopcast_live::layout::{InterfaceLayout, Layout, LinkLayout, Reroute, Route, Scheduled};
 use hopcast_live::leftovers;
 use pcap_file::pcapng::{Block, PcapNgReader};
 
@@ -57,11 +57,8 @@ fn what_links_see_are_single_frames_with_right_checksums_and_nothing_unasked() {
         return;
     }
     const SIZE: usize = 3_000_000;
-    let mut layout = chain(1);
-    layout.links[0].captured = vec![true, true];
     let file = Shared::default();
-    let capture = Some(Box::new(file.clone()) as Box<dyn Write + Send>);
-    let net = Running::start(layout, Vec::new(), Options { capture, ..whole_run() });
+    let (net, tape) = captured(&Direction::default(), file.clone());
     // Whatever hosts send by themselves they have sent by then.
     pause(ms(1500));
     let listener = net.lab.enter(1, || TcpListener::bind("10.0.0.2:80").unwrap()).unwrap();
@@ -74,8 +71,8 @@ fn what_links_see_are_single_frames_with_right_checksums_and_nothing_unasked() {
     client.write_all(&vec![0x5a; SIZE]).unwrap();
     drop(client);
     assert_eq!(server.join().unwrap(), SIZE);
-    let report = net.finish();
-    assert_eq!(report.capture, Ok(()));
+    net.finish();
+    assert_eq!(tape.finish(), Ok(()));
 
     let bytes = file.0.lock().unwrap().clone();
     let mut reader = PcapNgReader::new(&bytes[..]).unwrap();
@@ -123,7 +120,7 @@ fn new_routes_take_effect_at_once() {
         name: "second".to_owned(),
         model,
         ends: vec![(0, 1), (1, 1)],
-        captured: vec![false; 2],
+        captured: vec![None; 2],
     });
     let over_the_second: Vec<Route> = layout.nodes[0]
         .routes
@@ -133,7 +130,12 @@ fn new_routes_take_effect_at_once() {
         .collect();
     let net = Running::start(layout, Vec::new(), whole_run());
     assert_eq!(net.send(3, 100, ms(1)).len(), 3);
-    net.lab.reroute(0, &over_the_second).unwrap();
+    let reroute = Reroute { node: 0, routes: over_the_second };
+    let soon = Scheduled { at: net.clock.now() + ms(100), what: reroute };
+    let rerouter = net.lab.reroute_on_time(vec![soon], net.clock).unwrap();
+    pause(ms(500));
+    let late = rerouter.finish().unwrap();
+    assert!(late > Duration::ZERO && late < ms(400), "{late}");
     assert_eq!(net.send(5, 100, ms(1)).len(), 5);
     net.lab.reroute(0, &[]).unwrap();
     let nowhere =

@@ -1,4 +1,4 @@
-//! Packet and frame ports: TUN devices and packet sockets.
+//! Packet and frame ports: TUN and TAP devices, and packet sockets.
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 
@@ -11,8 +11,9 @@ use std::thread;
 
 use common::{Bench, Namespace, Played, address, figure};
 use hopcast_coded::{Tunnel, franc};
-use hopcast_core::plug::{FramesPlug, Plug, TunPlug};
+use hopcast_core::plug::{DevicePlug, FramesPlug, Plug};
 use hopcast_core::{Assembly, Buffer, Duration, Frame, Item, Machine, Port, Seed};
+use hopcast_host::{Host, NextHop, StaticRoutes};
 use hopcast_node::Clock;
 use hopcast_node::runtime::{Runtime, Stop};
 use hopcast_node::testing::{Need, require};
@@ -21,7 +22,7 @@ const NEEDS: [Need<'_>; 3] = [Need::Root, Need::Tun, Need::Program("ip")];
 const ETHER_TYPE: u16 = 0x88b5;
 
 fn tun(name: &str, ends: [&str; 2]) -> Plug {
-    Plug::Tun(TunPlug {
+    Plug::Tun(DevicePlug {
         name: name.to_owned(),
         addresses: ends
             .iter()
@@ -168,6 +169,52 @@ fn frames_of_a_type_pass_between_interfaces_and_others_are_overheard_where_asked
             assert!(hears(false), "it is as it was before");
         }
     });
+}
+
+/// The host of virtual time is a neighbour of the kernel's.
+#[test]
+fn frames_pass_between_the_kernel_and_a_machine_on_a_tap() {
+    if !require(&[Need::Program("ping"), NEEDS[0], NEEDS[1], NEEDS[2]]) {
+        return;
+    }
+    let namespace = Namespace::new("tap");
+    let [kernel, ours] = ["10.7.0.1", "10.7.0.2"].map(|address| address.parse().unwrap());
+    let [kernel_mac, our_mac] = [[2, 0, 0, 0, 7, 1], [2, 0, 0, 0, 7, 2]];
+    let device = DevicePlug {
+        name: "tap0".to_owned(),
+        addresses: vec![(kernel, 24)],
+        routes: vec![("10.99.0.0".parse().unwrap(), 16)],
+        mtu: 1500,
+    };
+    let (stop, (opened, is_open)) = (Stop::new().unwrap(), channel());
+    let running = namespace.spawn({
+        let stop = stop.clone();
+        move || {
+            let interface = hopcast_host::Interface { mac: our_mac, mtu: 1500 };
+            let config = hopcast_host::Config {
+                addresses: vec![ours],
+                interfaces: vec![interface],
+                ..hopcast_host::Config::default()
+            };
+            let to_kernel = NextHop { interface: 0, mac: kernel_mac };
+            let host = Host::new(config, Box::new(StaticRoutes::new().with(kernel, 32, to_kernel)));
+            let plugs = [Plug::Tap(kernel_mac, device)];
+            let mut runtime = Runtime::open(Box::new(host), &plugs, Clock::starting_now()).unwrap();
+            opened.send(()).unwrap();
+            runtime.run(None, &stop).unwrap();
+            (figure(&runtime, "socket_received"), figure(&runtime, "socket_sent"))
+        }
+    });
+    is_open.recv().unwrap();
+    assert!(namespace.sh("ip link show dev tap0").contains("02:00:00:00:07:01"));
+    assert!(namespace.sh("ip route").contains("10.99.0.0/16 dev tap0"));
+    namespace.sh("ip neigh replace 10.7.0.2 lladdr 02:00:00:00:07:02 dev tap0");
+    namespace.sh("ping -q -c 3 -i 0.05 -W 5 -s 1472 10.7.0.2");
+    stop.pull();
+    let (received, sent) = running.join().unwrap();
+    // The kernel tells its neighbours more than they asked.
+    assert!(received >= 3 && sent >= 3, "{received} in, {sent} out");
+    assert!(is_gone(&namespace, "tap0"));
 }
 
 #[test]

@@ -34,6 +34,10 @@ pub(crate) fn machine(document: &Document) -> Vec<String> {
     if again > 0 {
         notes.push(format!("runs made again because the machine had been too busy: {again}"));
     }
+    let routes = lives.iter().map(|live| live.routes_late_ms).fold(0.0, f64::max);
+    if routes > 0.0 {
+        notes.push(format!("routes were changed at most {} ms after their time", number(routes)));
+    }
     let links: f64 = lives.iter().map(|live| live.emulator_cpu_s).sum();
     let nodes: f64 = lives.iter().flat_map(|live| live.node_cpu_s.values()).sum();
     notes.push(format!(

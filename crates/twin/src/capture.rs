@@ -19,6 +19,15 @@ use pcap_file::pcapng::blocks::interface_description::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceId(u32);
 
+/// What an interface carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carries {
+    /// Ethernet frames.
+    Frames,
+    /// IP packets without anything before them.
+    Packets,
+}
+
 /// A capture being written.
 pub struct Capture {
     writer: PcapNgWriter<Box<dyn Write>>,
@@ -32,8 +41,22 @@ pub struct Capture {
 struct Record {
     interface: InterfaceId,
     at: Instant,
+    direction: Direction,
     bytes: Vec<u8>,
     comments: Vec<String>,
+}
+
+/// As pcapng's flags of a packet say it.
+#[derive(Clone, Copy)]
+enum Direction {
+    Inbound = 1,
+    Outbound = 2,
+}
+
+impl Record {
+    fn new(interface: InterfaceId, at: Instant, direction: Direction, bytes: &[u8]) -> Self {
+        Self { interface, at, direction, bytes: bytes.to_vec(), comments: Vec::new() }
+    }
 }
 
 impl Capture {
@@ -47,9 +70,12 @@ impl Capture {
     }
 
     /// Adds an interface; all of them come before the first frame.
-    pub fn add_interface(&mut self, name: &str) -> InterfaceId {
+    pub fn add_interface(&mut self, name: &str, carries: Carries) -> InterfaceId {
         let block = InterfaceDescriptionBlock {
-            linktype: DataLink::ETHERNET,
+            linktype: match carries {
+                Carries::Frames => DataLink::ETHERNET,
+                Carries::Packets => DataLink::RAW,
+            },
             snaplen: 0,
             options: vec![
                 InterfaceDescriptionOption::IfName(name.to_owned().into()),
@@ -66,13 +92,13 @@ impl Capture {
     /// A frame has left `interface`.
     pub fn sent(&mut self, at: Instant, interface: InterfaceId, bytes: &[u8]) {
         self.flush();
-        self.pending = Some(Record { interface, at, bytes: bytes.to_vec(), comments: Vec::new() });
+        self.pending = Some(Record::new(interface, at, Direction::Outbound, bytes));
     }
 
     /// A frame has arrived at `interface`.
     pub fn received(&mut self, at: Instant, interface: InterfaceId, bytes: &[u8]) {
         self.flush();
-        self.write(&Record { interface, at, bytes: bytes.to_vec(), comments: Vec::new() });
+        self.write(&Record::new(interface, at, Direction::Inbound, bytes));
     }
 
     /// A frame that has just left `interface`, or wanted to, was dropped.
@@ -86,7 +112,8 @@ impl Capture {
             return;
         }
         self.flush();
-        self.write(&Record { interface, at, bytes: bytes.to_vec(), comments: vec![comment] });
+        let record = Record::new(interface, at, Direction::Outbound, bytes);
+        self.write(&Record { comments: vec![comment], ..record });
     }
 
     /// Writes what is held back and says whether everything was written.
@@ -109,12 +136,14 @@ impl Capture {
     }
 
     fn write(&mut self, record: &Record) {
+        let direction = EnhancedPacketOption::Flags(record.direction as u32);
+        let comments = record.comments.iter().map(|text| EnhancedPacketOption::Comment(text.into()));
         let block = EnhancedPacketBlock {
             interface_id: record.interface.0,
             timestamp: Duration::from_nanos(record.at.as_nanos()),
             original_len: record.bytes.len() as u32,
             data: (&record.bytes[..]).into(),
-            options: record.comments.iter().map(|text| EnhancedPacketOption::Comment(text.into())).collect(),
+            options: std::iter::once(direction).chain(comments).collect(),
         };
         let written = self.writer.write_pcapng_block(block).map(|_| ());
         self.note(written);

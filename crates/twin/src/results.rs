@@ -77,6 +77,10 @@ pub struct Live {
     pub frames: u64,
     /// Frames that the machine dropped before the emulator or after it.
     pub host_drops: u64,
+    /// How late routes were all changed that the scenario changes, at worst, in milliseconds: until then packets went the
+    /// old way.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub routes_late_ms: f64,
     /// Seconds of processor time that the emulator took.
     pub emulator_cpu_s: f64,
     /// Seconds of processor time that each node's machines took.
@@ -285,6 +289,11 @@ pub struct LatencyCurve {
     pub kind: String,
     /// (milliseconds, share at or below), rising.
     pub points: Vec<(f64, f64)>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde wants it
+fn is_nothing(number: &f64) -> bool {
+    *number == 0.0
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde wants it

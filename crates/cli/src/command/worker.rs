@@ -2,11 +2,13 @@
 
 use std::io::{BufReader, stdin, stdout};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use hopcast_live::worker;
 use hopcast_twin::Identities;
 use hopcast_twin::scenario::{self, model::Scenario};
+use hopcast_twin::world::Wiring;
 
 use crate::{Failure, OverrideOptions, interrupt};
 
@@ -22,6 +24,9 @@ pub(crate) struct WorkerOptions {
     /// Which repeat, from 0: it keys all randomness
     #[arg(long, value_name = "N", requires = "node", default_value_t = 0)]
     repeat: u64,
+    /// When all nodes begin: a time of 2026-11-22T08:30:00Z's form, in UTC [default: the next full minute]
+    #[arg(long, value_name = "TIME", requires = "node", value_parser = humantime::parse_rfc3339_weak)]
+    begin: Option<SystemTime>,
     /// A live run conducts it over standard input and output
     #[arg(long, hide = true, requires = "node")]
     conducted: bool,
@@ -59,8 +64,18 @@ pub(crate) fn work(file: &Path, name: &str, options: &WorkerOptions) -> Result<(
             worker::conducted((scenario, &identity), node, options.repeat, BufReader::new(stdin()), stdout());
         return conducted.map_err(Failure::run);
     }
-    eprintln!("{name} begins at the next full minute");
+    let begin = options.begin.unwrap_or_else(next_minute);
+    let own = Wiring::addresses(node).map(|address| address.to_string()).join(" and ");
+    eprintln!("{name} ({own}) begins at {}", humantime::format_rfc3339_seconds(begin));
     let stop = interrupt::stops().map_err(Failure::run)?;
-    let report = worker::alone(scenario, node, options.repeat, &stop).map_err(Failure::run)?;
+    let report = worker::alone(scenario, node, options.repeat, begin, &stop).map_err(Failure::run)?;
     crate::output::write(report)
+}
+
+/// Hosts that are started by hand at about the same time agree on that.
+fn next_minute() -> SystemTime {
+    const MINUTE: u64 = 60;
+    #[allow(clippy::disallowed_methods)] // hosts have nothing else in common
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    SystemTime::UNIX_EPOCH + Duration::from_secs((since.as_secs() / MINUTE + 1) * MINUTE)
 }

@@ -12,6 +12,9 @@ fn pattern(len: usize, key: u64) -> Vec<u8> {
     (0..len as u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15 ^ key) >> 56) as u8).collect()
 }
 
+/// What hears nothing for so long has failed: longer than any outage of the tests.
+pub(crate) const SILENCE: Duration = Duration::from_secs(100);
+
 /// A plain server that reads everything, then answers with as much of its own; says who it was and what came.
 pub(crate) fn serve(lab: &Lab, host: &str, at: &str, answer: Vec<u8>) -> JoinHandle<(SocketAddr, Vec<u8>)> {
     let at: SocketAddr = at.parse().unwrap();
@@ -20,7 +23,7 @@ pub(crate) fn serve(lab: &Lab, host: &str, at: &str, answer: Vec<u8>) -> JoinHan
         let listener = TcpListener::bind(at).unwrap();
         ready.send(()).unwrap();
         let (mut stream, from) = listener.accept().unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(40))).unwrap();
+        stream.set_read_timeout(Some(SILENCE)).unwrap();
         let mut came = Vec::new();
         stream.read_to_end(&mut came).unwrap();
         stream.write_all(&answer).unwrap();
@@ -35,7 +38,7 @@ pub(crate) fn ask(lab: &Lab, host: &str, to: &str, question: Vec<u8>) -> JoinHan
     let to: SocketAddr = to.parse().unwrap();
     lab.inside(host, move || {
         let mut stream = TcpStream::connect(to).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(40))).unwrap();
+        stream.set_read_timeout(Some(SILENCE)).unwrap();
         stream.write_all(&question).unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
         let mut answer = Vec::new();

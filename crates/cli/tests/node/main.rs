@@ -9,4 +9,5 @@ mod carry;
 mod howto;
 mod lab;
 mod mistakes;
+mod scenario;
 mod trouble;

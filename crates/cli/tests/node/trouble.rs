@@ -1,12 +1,13 @@
 //! Peers that vanish, return and move, links that break, and strangers.
 
-use std::net::UdpSocket;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::carry::{ask, serve};
+use crate::carry::{SILENCE, ask, serve};
 use crate::lab::{Lab, Node, possible, within};
 
 const HARBOUR: &str = "name: harbour
@@ -96,16 +97,30 @@ fn a_link_that_is_gone_for_a_minute_costs_a_connection_only_the_time() {
     }
     let (lab, harbour, island) = pair(HARBOUR, ISLAND);
     let server = serve(&lab, "island", "10.20.0.1:80", vec![7; 100_000]);
-    let question = vec![5; 3_000_000];
-    let client = ask(&lab, "harbour", "10.20.0.1:80", question.clone());
+    // Some of it is under way as the link goes, and some is written while it is gone.
+    let (is_gone, gone) = std::sync::mpsc::channel();
+    let client = lab.inside("harbour", move || {
+        let mut stream = TcpStream::connect("10.20.0.1:80").unwrap();
+        stream.set_read_timeout(Some(SILENCE)).unwrap();
+        stream.write_all(&[5; 3_000_000]).unwrap();
+        gone.recv().unwrap();
+        stream.write_all(&[6; 500_000]).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        answer
+    });
     thread::sleep(Duration::from_millis(30));
     lab.run("harbour", "ip link set right down");
     harbour.logs("peer `island` is down");
+    is_gone.send(()).unwrap();
     thread::sleep(Duration::from_secs(60));
+    assert!(!server.is_finished(), "nothing comes through a link that is gone");
     lab.run("harbour", "ip link set right up");
     let started = Instant::now();
     assert_eq!(client.join().unwrap(), vec![7; 100_000]);
-    assert!(server.join().unwrap().1 == question);
+    let (_, came) = server.join().unwrap();
+    assert!(came == [vec![5; 3_000_000], vec![6; 500_000]].concat(), "{} bytes", came.len());
     eprintln!("after the outage the rest is through in {:?}", started.elapsed());
     assert!(pings(&lab));
     island.logs("peer `harbour` is down");

@@ -13,8 +13,6 @@ pub struct EmulatorReport {
     pub truth: Truth,
     /// The processor time of each thread.
     pub processor: Vec<Duration>,
-    /// Why the capture is not complete, if one was asked for and is not.
-    pub capture: Result<(), String>,
     /// Why the figures of this run must not be used, if so.
     pub verdict: Option<String>,
 }

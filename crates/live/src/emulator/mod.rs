@@ -6,11 +6,9 @@
 //! over. How late that was is measured, and so is everything that the kernel drops by itself; see [`Truth`].
 
 mod figures;
-mod tape;
 mod wired;
 mod worker;
 
-use std::io::Write;
 use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, mpsc};
@@ -23,11 +21,11 @@ use rustix::event::{EventfdFlags, eventfd};
 pub use figures::{DirectionReport, EmulatorReport, LATE, Truth};
 pub use wired::Readings;
 
+use crate::capture::Recorder;
 use crate::lab::{KernelDrops, Lab};
 use crate::layout::{LinkChange, LinkLayout, Scheduled};
 use crate::punctual::{Awake, be_punctual};
 use figures::Tally;
-use tape::Tape;
 use wired::{Changes, LONGEST, Wired};
 use worker::{Left, Worker};
 
@@ -38,15 +36,14 @@ pub struct Options {
     pub threads: Option<NonZeroUsize>,
     /// When their figures are read.
     pub readings: Readings,
-    /// Where to write a capture of the interfaces that the links say are captured.
-    pub capture: Option<Box<dyn Write + Send>>,
+    /// Where to hand what passes the interfaces that the links say are captured.
+    pub capture: Option<Recorder>,
 }
 
 /// Links in motion.
 pub struct Emulator {
     threads: Vec<JoinHandle<Result<Left, String>>>,
     stop: Arc<OwnedFd>,
-    tape: Option<Tape>,
     before: Vec<KernelDrops>,
     _awake: Awake,
 }
@@ -69,18 +66,16 @@ impl Emulator {
             return Err(format!("the lab has interfaces for {} links, not for {}", taps.len(), links.len()));
         }
         let before = lab.kernel_drops()?;
-        let tape = options.capture.map(|into| Tape::start(into, interfaces(lab, &links))).transpose()?;
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| format!("eventfd: {error}"))?);
-        let mut emulator = Self { threads: Vec::new(), stop, tape, before, _awake: Awake::keep() };
+        let mut emulator = Self { threads: Vec::new(), stop, before, _awake: Awake::keep() };
 
         let mut of_link: Vec<Changes> = links.iter().map(|_| Vec::new()).collect();
         for Scheduled { at, what: LinkChange { link, from, change } } in changes {
             of_link[link].push(Scheduled { at, what: (from, change) });
         }
-        let recorder = emulator.tape.as_ref().map(Tape::recorder);
         let mut wired = links.into_iter().zip(taps).zip(of_link).enumerate();
         let mut wired = wired.by_ref().map(|(number, ((link, taps), changes))| {
-            Wired::new(number, link, taps, changes, options.readings, recorder.clone())
+            Wired::new(number, link, taps, changes, options.readings, options.capture.clone())
         });
         let processors = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let (count, threads) = (wired.len(), options.threads.unwrap_or(processors).get());
@@ -118,7 +113,6 @@ impl Emulator {
         // As long as the interfaces are there: they go with the links.
         let after = lab.kernel_drops()?;
         let left = self.stop()?;
-        let capture = self.tape.take().map_or(Ok(()), Tape::finish);
         let mut tally = Tally::new();
         let mut links = Vec::new();
         let mut processor: Vec<Duration> = Vec::new();
@@ -136,7 +130,7 @@ impl Emulator {
         let truth = tally.truth(unseen, dropped(|drops| drops.socket_full));
         let verdict = truth.verdict();
         let links = links.into_iter().map(|(_, directions)| directions).collect();
-        Ok(EmulatorReport { links, truth, processor, capture, verdict })
+        Ok(EmulatorReport { links, truth, processor, verdict })
     }
 
     fn stop(&mut self) -> Result<Vec<Left>, String> {
@@ -155,14 +149,4 @@ impl Drop for Emulator {
     fn drop(&mut self) {
         let _ = self.stop();
     }
-}
-
-/// What each attachment is called in a capture, where it is captured.
-fn interfaces(lab: &Lab, links: &[LinkLayout]) -> Vec<Vec<Option<String>>> {
-    let each = |link: &LinkLayout| {
-        let ends = link.ends.iter().zip(&link.captured);
-        ends.map(|(&(node, interface), &captured)| captured.then(|| lab.interface_name(node, interface)))
-            .collect()
-    };
-    links.iter().map(each).collect()
 }

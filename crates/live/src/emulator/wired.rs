@@ -8,7 +8,7 @@ use hopcast_node::Clock;
 use hopcast_twin::world::{LinkSamples, directions};
 
 use super::figures::{DirectionReport, Tally};
-use super::tape::{Record, Recorder};
+use crate::capture::{Record, Recorder, What};
 use crate::lab::Tap;
 use crate::layout::{LinkLayout, Scheduled};
 
@@ -34,7 +34,8 @@ pub(super) struct Wired {
     name: String,
     model: Box<dyn Link + Send>,
     taps: Vec<Tap>,
-    captured: Vec<bool>,
+    /// For each attachment, its interface in the capture.
+    captured: Vec<Option<usize>>,
     recorder: Option<Recorder>,
     script: Script,
     deadline: Option<Instant>,
@@ -55,7 +56,7 @@ impl Wired {
         recorder: Option<Recorder>,
     ) -> Self {
         let LinkLayout { name, mut model, captured, .. } = link;
-        let recorder = recorder.filter(|_| captured.contains(&true));
+        let recorder = recorder.filter(|_| captured.iter().any(Option::is_some));
         model.report_sent(recorder.is_some());
         let ends = model.attachments();
         let direction = |(from, to)| {
@@ -131,7 +132,7 @@ impl Wired {
         let mut records = Vec::new();
         while let Some(event) = self.model.poll(now) {
             if self.recorder.is_some() {
-                records.extend(Record::of(now, self.number, &self.name, &event, |end| self.captured[end]));
+                records.extend(record_of(now, &self.name, &event, &self.captured));
             }
             if let Event::Delivered { to, frame, .. } = event {
                 tally.delivered(clock.now().since(now));
@@ -191,6 +192,19 @@ impl Wired {
             direction.closed = self.model.counters(at, direction.from, direction.to);
         }
     }
+}
+
+/// What is written down of an event at an attachment that is captured.
+fn record_of(at: Instant, link: &str, event: &Event, captured: &[Option<usize>]) -> Option<Record> {
+    let (end, what, frame) = match event {
+        Event::Sent { from, frame } => (from, What::Sent, frame),
+        Event::Delivered { to, frame, .. } => (to, What::Received, frame),
+        Event::Dropped { from, to, frame, reason } => {
+            let place = if to.is_some() { "on" } else { "before" };
+            (from, What::Dropped(format!("dropped {place} {link}: {reason}")), frame)
+        }
+    };
+    captured[*end].map(|interface| Record { at, interface, what, bytes: frame.clone() })
 }
 
 /// What is to happen to a link, in order; at one instant, changes come before readings.

@@ -41,7 +41,6 @@ pub struct Lab {
 }
 
 pub(crate) struct Node {
-    name: String,
     namespace: Namespace,
     interfaces: usize,
     addresses: Vec<IpAddr>,
@@ -127,11 +126,6 @@ impl Lab {
     /// One line, if they cannot be set.
     pub fn reroute(&self, node: usize, routes: &[Route]) -> Result<(), String> {
         self.nodes[node].reroute(routes)
-    }
-
-    /// What a capture calls an interface of a node.
-    pub(crate) fn interface_name(&self, node: usize, interface: u32) -> String {
-        format!("{}:eth{interface}", self.nodes[node].name)
     }
 
     /// The TAP of each attachment of each link; the first caller gets them.
@@ -242,7 +236,6 @@ fn furnish(layout: &Layout, namespaces: &[Namespace]) -> Result<Furnished, Strin
             taps[interface.link][interface.attachment] = Some(tap);
         }
         nodes.push(Node {
-            name: node.name.clone(),
             namespace: namespace.clone(),
             interfaces: node.interfaces.len(),
             addresses: node.addresses.clone(),

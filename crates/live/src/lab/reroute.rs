@@ -5,6 +5,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time;
 
+use hopcast_core::Duration;
 use hopcast_node::Clock;
 
 use super::{Lab, Node};
@@ -13,7 +14,7 @@ use crate::layout::{Reroute, Scheduled};
 /// Changes the routes of nodes, each at its time, until it is finished.
 pub struct Rerouter {
     stop: Sender<()>,
-    thread: JoinHandle<Result<(), String>>,
+    thread: JoinHandle<Result<Duration, String>>,
 }
 
 impl Lab {
@@ -30,6 +31,7 @@ impl Lab {
         reroutes.sort_by_key(|reroute| reroute.at);
         let (stop, stopped) = mpsc::channel();
         let work = move || {
+            let mut latest = Duration::ZERO;
             for Scheduled { at, what: Reroute { node, routes } } in &reroutes {
                 let wait = time::Duration::from_nanos(clock.until(*at).as_nanos());
                 // Told to stop, or nobody is there to tell us.
@@ -40,8 +42,9 @@ impl Lab {
                 nodes[*node]
                     .reroute(routes)
                     .map_err(|error| format!("routes at {}: {error}", at.as_secs_f64()))?;
+                latest = latest.max(clock.now().since(*at));
             }
-            Ok(())
+            Ok(latest)
         };
         let thread = std::thread::Builder::new()
             .name("routes".to_owned())
@@ -52,11 +55,11 @@ impl Lab {
 }
 
 impl Rerouter {
-    /// Changes nothing any more.
+    /// Changes nothing any more, and says by how much the latest change came after its time.
     ///
     /// # Errors
     /// One line, if a change could not be made.
-    pub fn finish(self) -> Result<(), String> {
+    pub fn finish(self) -> Result<Duration, String> {
         drop(self.stop);
         self.thread.join().unwrap_or_else(|_| Err("the thread that changes routes panicked".to_owned()))
     }

@@ -10,11 +10,13 @@ use std::time::Duration as Span;
 
 use hopcast_core::{Duration, Instant, Seed};
 use hopcast_link::{Config, Direction, Link, PointToPoint};
+use hopcast_live::capture::Tape;
 use hopcast_live::emulator::{Emulator, EmulatorReport, Options, Readings};
 use hopcast_live::lab::Lab;
-use hopcast_live::layout::{Layout, LinkChange, Scheduled};
+use hopcast_live::layout::{Captured, Layout, LinkChange, Scheduled};
 use hopcast_node::Clock;
 use hopcast_node::testing::{Need, require};
+use hopcast_twin::capture::Carries;
 use rustix::event::{PollFd, PollFlags, poll};
 
 /// Whether networks can be set up here; says loudly if not.
@@ -91,6 +93,19 @@ impl Running {
             arrivals.join().unwrap()
         })
     }
+}
+
+/// Two nodes and the link between them, of which both ends are captured.
+pub(crate) fn captured(direction: &Direction, into: impl Write + Send + 'static) -> (Running, Tape) {
+    let mut layout = Layout::chain([one_way(direction)], 1500);
+    layout.links[0].captured = vec![Some(0), Some(1)];
+    let interface = |node: usize| {
+        let captured = Captured { node, name: "eth0".to_owned(), carries: Carries::Frames, by_link: true };
+        (format!("n{node}:eth0"), captured)
+    };
+    let tape = Tape::start(Box::new(into), (0..2).map(interface).collect()).unwrap();
+    let options = Options { capture: Some(tape.recorder()), ..whole_run() };
+    (Running::start(layout, Vec::new(), options), tape)
 }
 
 /// A datagram that has arrived.

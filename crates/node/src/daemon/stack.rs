@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use hopcast_coded::proxy::Splice;
 use hopcast_coded::{Tunnel, bats};
-use hopcast_core::plug::{Accept, Plug, TcpPlug, TunPlug};
+use hopcast_core::plug::{Accept, DevicePlug, Plug, TcpPlug};
 use hopcast_core::{Assembly, Machine, Pacer, Port, Slot, Stream};
 
 use super::doors::Doors;
@@ -96,7 +96,7 @@ impl Stack {
         self.machines.wire((tunnel, Port::Below(0)), (edge, Port::Above(0)));
         self.plug(
             (tunnel, Port::Above(0)),
-            Plug::Tun(TunPlug {
+            Plug::Tun(DevicePlug {
                 name: packets.tun.clone(),
                 addresses: packets.addresses.clone(),
                 routes: packets.routes.clone(),

@@ -23,7 +23,7 @@
 //! | `udp` | [`Plug::Udp`]: batches by segmentation offload and `recvmmsg` |
 //! | `tcp` | [`Plug::Tcp`]: streams, with credit on both sides |
 //! | `divert`, `claim` | the rules that bring others' connections to `tcp`, and whose they are |
-//! | `tun` | [`Plug::Tun`] |
+//! | `device` | [`Plug::Tun`], [`Plug::Tap`] |
 //! | `frames` | [`Plug::Frames`]: a packet socket |
 //! | `poller`, `stop` | waiting, and being stopped |
 //! | `counters`, `drops` | what the sockets did, and what the kernel dropped |
@@ -32,13 +32,13 @@
 mod claim;
 pub(crate) mod command;
 mod counters;
+mod device;
 mod divert;
 mod drops;
 mod frames;
 mod poller;
 mod stop;
 mod tcp;
-mod tun;
 mod udp;
 
 use std::net::SocketAddr;
@@ -51,6 +51,7 @@ use rustix::event::epoll::{Event, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::counters::Counters;
+use self::device::{Device, Kind};
 use self::poller::{Poller, Token};
 use crate::Clock;
 
@@ -277,8 +278,12 @@ fn open(poller: &Rc<Poller>, place: usize, plug: &Plug) -> Result<Box<dyn Socket
             Ok(Box::new(socket.map_err(|why| format!("cannot open TCP: {why}"))?))
         }
         Plug::Tun(config) => {
-            let device = tun::Tun::open(poller, place, config);
+            let device = Device::open(poller, place, Kind::Tun, config);
             Ok(Box::new(device.map_err(|why| format!("cannot open TUN `{}`: {why}", config.name))?))
+        }
+        Plug::Tap(address, config) => {
+            let device = Device::open(poller, place, Kind::Tap(*address), config);
+            Ok(Box::new(device.map_err(|why| format!("cannot open TAP `{}`: {why}", config.name))?))
         }
         Plug::Frames(config) => {
             let socket = frames::Frames::open(poller, place, config);

@@ -95,6 +95,32 @@ impl From<&Meter> for Half {
     }
 }
 
+impl Half {
+    /// What one end knows by itself, a line each, for a person.
+    pub(crate) fn lines(&self, measure: Measure) -> Vec<String> {
+        let mut lines = Vec::new();
+        let window = measure.to.since(measure.from).as_secs_f64();
+        if self.sent_units > 0 {
+            lines.push(format!("sent {} units", self.sent_units));
+        }
+        if self.payload_bytes > 0 {
+            let bytes = self.payload_bytes;
+            let mbps = bytes as f64 * 8e-6 / window;
+            lines.push(format!("received {bytes} bytes: {mbps:.3} Mbit/s in {window} s"));
+        }
+        if let (Some(completed), Some(intact)) = (self.completed, self.hash_ok) {
+            let state = if intact { "intact" } else { "damaged" };
+            lines.push(format!("complete after {:.3} s, {state}", completed as f64 / 1e9));
+        }
+        for (name, of) in [("latency", &self.latency), ("round trip", &self.round_trip)] {
+            if let Some(quantiles) = of.quantiles() {
+                lines.push(format!("{name}: p50 {:.3} ms, p99 {:.3} ms", quantiles.p50, quantiles.p99));
+            }
+        }
+        lines
+    }
+}
+
 impl Meter {
     /// The meter of one receiver, from what both ends have found.
     pub(crate) fn joined(measure: Measure, duration: Duration, sender: &Half, receiver: &Half) -> Self {

@@ -11,7 +11,7 @@ use super::cabling::Cabling;
 use super::flow::build_flow;
 use super::node::Builder;
 use super::{Agenda, LinkSamples, Script, Station, Wired, World};
-use crate::capture::Capture;
+use crate::capture::{Capture, Carries};
 use crate::scenario::model::{Capture as Captured, NodeId, Scenario};
 use crate::scenario::needs_live;
 
@@ -71,7 +71,7 @@ fn capture_interfaces(scenario: &Scenario, links: &mut [Wired], capture: &mut Ca
         for (attachment, &(node, interface)) in wired.ends.iter().enumerate() {
             if includes(&scenario.capture, node) {
                 let name = format!("{}:eth{interface}", scenario.nodes[node].name);
-                wired.captured[attachment] = Some(capture.add_interface(&name));
+                wired.captured[attachment] = Some(capture.add_interface(&name, Carries::Frames));
             }
         }
         wired.model.report_sent(wired.captured.iter().any(Option::is_some));

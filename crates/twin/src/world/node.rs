@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use hopcast_coded::franc;
-use hopcast_core::plug::{FramesPlug, Plug, TcpPlug, TunPlug};
+use hopcast_core::plug::{DevicePlug, FramesPlug, Plug, TcpPlug};
 use hopcast_core::{Assembly, Port, Slot};
 use hopcast_host::{BindError, Hook, Host, Interface};
 
@@ -150,7 +150,7 @@ pub(super) fn tcp_plug(plugs: &mut Vec<Plug>, tcp: TcpPlug) -> u32 {
 }
 
 /// A TUN device.
-pub(super) fn tun_plug(plugs: &mut Vec<Plug>, tun: TunPlug) -> u32 {
+pub(super) fn tun_plug(plugs: &mut Vec<Plug>, tun: DevicePlug) -> u32 {
     plug(plugs, Plug::Tun(tun))
 }
 

@@ -100,9 +100,12 @@ pub struct SiteReport {
 }
 
 impl SiteReport {
-    /// What was counted here, a counter a line, for a person.
+    /// What was measured and counted here, a line each, for a person.
     pub fn text(&self, scenario: &Scenario) -> String {
         let mut text = format!("{} at {}\n", scenario.flows[self.flow].name, scenario.nodes[self.node].name);
+        for line in self.meters.iter().flat_map(|meter| meter.lines(scenario.measure)) {
+            text.push_str(&format!("  {line}\n"));
+        }
         for (name, value) in self.counters.iter().filter(|&(_, &value)| value > 0) {
             text.push_str(&format!("  {name:<40} {value:>14}\n"));
         }

@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use hopcast_coded::{Tunnel, proxy};
-use hopcast_core::plug::{Accept, Destination, TcpPlug, TunPlug};
+use hopcast_core::plug::{Accept, Destination, DevicePlug, TcpPlug};
 use hopcast_core::{Port, Slot};
 use hopcast_peers::tcp::{self, Congestion};
 
@@ -136,7 +136,7 @@ impl Parts<'_> {
             Layer::Franc(config) => u32::from(config.mtu),
             _ => self.tunnel_mtu(depth),
         };
-        let tun = TunPlug {
+        let tun = DevicePlug {
             name: format!("hop{}-{depth}", self.number),
             addresses: vec![(ends.local.ip(), if self.flow.ipv6 { 126 } else { 30 })],
             routes: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use hopcast_core::plug::{TcpPlug, TunPlug};
+use hopcast_core::plug::{DevicePlug, TcpPlug};
 use hopcast_core::{Machine, Port, Slot};
 use hopcast_host::BindError;
 
@@ -95,7 +95,7 @@ impl Sites<'_> {
     }
 
     /// A TUN device of the kernel.
-    pub(super) fn tun(&mut self, node: NodeId, tun: TunPlug) -> Result<Foot, String> {
+    pub(super) fn tun(&mut self, node: NodeId, tun: DevicePlug) -> Result<Foot, String> {
         let Ground::Kernel(plugs) = &mut self.nodes[node].ground else {
             return Err(self.error(node, &"in virtual time there is no kernel"));
         };

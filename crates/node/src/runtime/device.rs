@@ -1,13 +1,13 @@
-//! A packet port on a TUN device.
+//! A packet port on a TUN device, a frame port on a TAP device.
 
 use std::io;
 use std::rc::Rc;
 
-use hopcast_core::plug::TunPlug;
-use hopcast_core::{Buffer, Item};
+use hopcast_core::plug::DevicePlug;
+use hopcast_core::{Buffer, Frame, Item};
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
-use tun_rs::{DeviceBuilder, SyncDevice};
+use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
 use super::Socket;
 use super::command::ip;
@@ -17,14 +17,15 @@ use super::poller::{Poller, Token};
 
 /// The most packets that are read in one turn.
 const AT_ONCE: usize = 64;
-/// The longest packet that IP has.
-const LONGEST: usize = 65_535;
+/// The longest packet that IP has, after Ethernet's header.
+const LONGEST: usize = 65_535 + 14;
 /// Linux' `IFNAMSIZ`, without the zero at its end.
 const NAME: usize = 15;
 
-/// A TUN device. It goes with us, and with it its addresses and routes.
-pub(super) struct Tun {
+/// A TUN or TAP device. It goes with us, and with it its addresses and routes.
+pub(super) struct Device {
     device: SyncDevice,
+    kind: Kind,
     memory: Vec<u8>,
     /// How many packets may still be read in this turn.
     allowed: usize,
@@ -35,15 +36,34 @@ pub(super) struct Tun {
     counters: Counters,
 }
 
-impl Tun {
-    pub(super) fn open(poller: &Rc<Poller>, plug: usize, config: &TunPlug) -> Result<Self, String> {
-        let TunPlug { name, addresses, routes, mtu } = config;
+/// What is read from a device and written to it.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    /// IP packets.
+    Tun,
+    /// Ethernet frames; the host's end has this address.
+    Tap([u8; 6]),
+}
+
+impl Device {
+    pub(super) fn open(
+        poller: &Rc<Poller>,
+        plug: usize,
+        kind: Kind,
+        config: &DevicePlug,
+    ) -> Result<Self, String> {
+        let DevicePlug { name, addresses, routes, mtu } = config;
         if name.is_empty() || name.len() > NAME || name.contains(|c: char| c == '/' || c.is_whitespace()) {
             return Err(format!("an interface's name has 1 to {NAME} bytes, without `/` and spaces"));
         }
         let failed = |error: io::Error| error.to_string();
         // Without offload: what comes up is complete, as it would be on a wire.
-        let device = DeviceBuilder::new().name(name).enable(false).build_sync().map_err(failed)?;
+        let builder = DeviceBuilder::new().name(name).enable(false);
+        let builder = match kind {
+            Kind::Tun => builder,
+            Kind::Tap(address) => builder.layer(Layer::L2).mac_addr(address),
+        };
+        let device = builder.build_sync().map_err(failed)?;
         device.set_nonblocking(true).map_err(failed)?;
         ip(&format!("link set dev {name} mtu {mtu} up"))?;
         for (address, prefix) in addresses {
@@ -58,6 +78,7 @@ impl Tun {
         poller.add(&device, Token { plug, key: 0 }, EventFlags::IN).map_err(failed)?;
         Ok(Self {
             device,
+            kind,
             memory: vec![0; LONGEST],
             allowed: 0,
             name: name.clone(),
@@ -68,7 +89,7 @@ impl Tun {
     }
 }
 
-impl Socket for Tun {
+impl Socket for Device {
     fn ready(&mut self, _key: u64, _flags: EventFlags) {
         self.allowed = AT_ONCE;
     }
@@ -80,7 +101,11 @@ impl Socket for Tun {
             Ok(len) => {
                 self.counters.received += 1;
                 self.counters.received_bytes += len as u64;
-                Some(Item::Packet(Buffer::copy_from(&self.memory[..len])))
+                let bytes = Buffer::copy_from(&self.memory[..len]);
+                Some(match self.kind {
+                    Kind::Tun => Item::Packet(bytes),
+                    Kind::Tap(_) => Item::Frame(Frame { bytes, overheard: false }),
+                })
             }
             Err(error) => {
                 self.allowed = 0;
@@ -93,16 +118,20 @@ impl Socket for Tun {
     }
 
     fn give(&mut self, item: Item) {
-        let Item::Packet(packet) = item else {
-            self.counters.wrong_items += 1;
-            return;
+        let bytes = match (self.kind, item) {
+            (Kind::Tun, Item::Packet(packet)) => packet,
+            (Kind::Tap(_), Item::Frame(frame)) => frame.bytes,
+            _ => {
+                self.counters.wrong_items += 1;
+                return;
+            }
         };
         self.counters.syscalls += 1;
         // The device takes a packet at once, or drops it and counts that itself.
-        match self.device.send(&packet) {
+        match self.device.send(&bytes) {
             Ok(_) => {
                 self.counters.sent += 1;
-                self.counters.sent_bytes += packet.len() as u64;
+                self.counters.sent_bytes += bytes.len() as u64;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.counters.send_full += 1;
@@ -113,7 +142,7 @@ impl Socket for Tun {
     }
 
     fn gone(&self) -> Option<String> {
-        self.gone.then(|| format!("the TUN device `{}`", self.name))
+        self.gone.then(|| format!("the device `{}`", self.name))
     }
 
     fn counters(&self) -> Counters {

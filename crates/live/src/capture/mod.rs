@@ -1,0 +1,144 @@
+//! The capture of a live run: links and devices hand over what they saw, and one thread writes it down, by one clock.
+
+mod devices;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::JoinHandle;
+
+use hopcast_core::{Buffer, Duration, Instant};
+use hopcast_twin::capture::{Capture, InterfaceId};
+
+pub use devices::Devices;
+
+use crate::layout::Captured;
+
+/// What may wait to be written, in bytes. More means that the disk is slower than the network.
+const BACKLOG: usize = 256 << 20;
+
+/// So long it is held back, in case another thread has yet to hand over something older.
+const HELD: Duration = Duration::from_millis(500);
+
+/// A capture being written.
+pub struct Tape {
+    recorder: Recorder,
+    writer: JoinHandle<Result<(), String>>,
+}
+
+/// A thread's way to the capture.
+#[derive(Clone)]
+pub struct Recorder {
+    batches: Sender<Vec<Record>>,
+    waiting: Arc<AtomicUsize>,
+}
+
+/// Something that is written down.
+pub(crate) struct Record {
+    pub(crate) at: Instant,
+    /// The number of the interface in the layout's list.
+    pub(crate) interface: usize,
+    pub(crate) what: What,
+    pub(crate) bytes: Buffer,
+}
+
+/// What became of a frame or packet at an interface.
+pub(crate) enum What {
+    Sent,
+    Received,
+    /// Why, and where.
+    Dropped(String),
+}
+
+impl Record {
+    fn size(&self) -> usize {
+        self.bytes.len() + Buffer::HEADROOM + size_of::<Self>()
+    }
+}
+
+impl Recorder {
+    /// Hands over what one link or device saw at one instant, in order.
+    pub(crate) fn record(&self, batch: Vec<Record>) {
+        let size = batch.iter().map(Record::size).sum::<usize>();
+        // Once it is full nothing more is written: a capture with a hole would lie.
+        if self.waiting.load(Ordering::Relaxed) < BACKLOG
+            && self.waiting.fetch_add(size, Ordering::Relaxed) < BACKLOG
+        {
+            let _ = self.batches.send(batch);
+        } else {
+            self.waiting.fetch_add(BACKLOG, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Tape {
+    /// Begins a capture of these interfaces, each with its name in the file.
+    ///
+    /// # Errors
+    /// One line, if there cannot be a thread.
+    pub fn start(into: Box<dyn Write + Send>, interfaces: Vec<(String, Captured)>) -> Result<Self, String> {
+        let (batches, inbox) = mpsc::channel();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let read = waiting.clone();
+        let writer = std::thread::Builder::new()
+            .name("capture".to_owned())
+            .spawn(move || write_all(into, &interfaces, &inbox, &read))
+            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        Ok(Self { recorder: Recorder { batches, waiting }, writer })
+    }
+
+    /// A way to it for one more thread.
+    pub fn recorder(&self) -> Recorder {
+        self.recorder.clone()
+    }
+
+    /// Writes the rest, once all recorders are gone.
+    ///
+    /// # Errors
+    /// One line, if not all of it could be written.
+    pub fn finish(self) -> Result<(), String> {
+        let Self { recorder, writer } = self;
+        drop(recorder);
+        writer.join().unwrap_or_else(|_| Err("the thread that writes the capture panicked".to_owned()))
+    }
+}
+
+fn write_all(
+    into: Box<dyn Write>,
+    interfaces: &[(String, Captured)],
+    inbox: &Receiver<Vec<Record>>,
+    waiting: &AtomicUsize,
+) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("capture: {error}");
+    let mut capture = Capture::new(into).map_err(failed)?;
+    let ids: Vec<InterfaceId> =
+        interfaces.iter().map(|(name, captured)| capture.add_interface(name, captured.carries)).collect();
+    let mut write = |record: Record| {
+        let size = record.size();
+        let Record { at, interface, what, bytes } = record;
+        let id = ids[interface];
+        match what {
+            What::Sent => capture.sent(at, id, &bytes),
+            What::Received => capture.received(at, id, &bytes),
+            What::Dropped(comment) => capture.dropped(at, id, &bytes, comment),
+        }
+        waiting.fetch_sub(size, Ordering::Relaxed);
+    };
+    let (mut held, mut newest) = (BTreeMap::new(), Instant::ZERO);
+    for (number, batch) in inbox.iter().enumerate() {
+        let Some(at) = batch.first().map(|record| record.at) else { continue };
+        newest = newest.max(at);
+        held.insert((at, number), batch);
+        while let Some(oldest) = held.first_entry().filter(|it| it.key().0 + HELD <= newest) {
+            oldest.remove().into_iter().for_each(&mut write);
+        }
+    }
+    held.into_values().flatten().for_each(write);
+    capture.finish().map_err(failed)?;
+    if waiting.load(Ordering::Relaxed) >= BACKLOG {
+        return Err("capture: it could not be written as fast as frames came, and ends early".to_owned());
+    }
+    Ok(())
+}
