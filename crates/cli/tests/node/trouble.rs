@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -98,10 +99,12 @@ fn a_link_that_is_gone_for_a_minute_costs_a_connection_only_the_time() {
     let (lab, harbour, island) = pair(HARBOUR, ISLAND);
     let server = serve(&lab, "island", "10.20.0.1:80", vec![7; 100_000]);
     // Some of it is under way as the link goes, and some is written while it is gone.
-    let (is_gone, gone) = std::sync::mpsc::channel();
+    let (is_gone, gone) = channel();
+    let (connected, is_connected) = channel();
     let client = lab.inside("harbour", move || {
         let mut stream = TcpStream::connect("10.20.0.1:80").unwrap();
         stream.set_read_timeout(Some(SILENCE)).unwrap();
+        connected.send(()).unwrap();
         stream.write_all(&[5; 3_000_000]).unwrap();
         gone.recv().unwrap();
         stream.write_all(&[6; 500_000]).unwrap();
@@ -110,6 +113,7 @@ fn a_link_that_is_gone_for_a_minute_costs_a_connection_only_the_time() {
         stream.read_to_end(&mut answer).unwrap();
         answer
     });
+    is_connected.recv().unwrap();
     thread::sleep(Duration::from_millis(30));
     lab.run("harbour", "ip link set right down");
     harbour.logs("peer `island` is down");

@@ -6,7 +6,7 @@ use hopcast_core::plug::{Accept, Destination, TcpPlug};
 use socket2::Socket as Kernel;
 
 use super::super::divert::Take;
-use super::options::Options;
+use super::options::{Options, keep_in_mind};
 
 /// A socket that listens.
 pub(super) struct Listener {
@@ -65,6 +65,9 @@ impl Listener {
     fn new(options: &Options, address: SocketAddr, by: By) -> Result<Self, String> {
         let failed = |error| format!("cannot listen on {address}: {error}");
         let socket = options.listen(address, by == By::Transit).map_err(failed)?;
+        if by == By::Redirect {
+            keep_in_mind(&socket).map_err(failed)?;
+        }
         let address = socket.local_addr().map_err(failed)?.as_socket().unwrap_or(address);
         Ok(Self { socket, address, by, ready: true, starved: false })
     }

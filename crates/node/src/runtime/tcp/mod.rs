@@ -126,8 +126,7 @@ impl Tcp {
             self.counters.streams_refused += 1;
             return;
         };
-        let prepared = || socket.set_nonblocking(true).and_then(|()| options::watch_over(&socket)).is_ok();
-        let usable = self.connections.len() < MOST_STREAMS && prepared();
+        let usable = self.connections.len() < MOST_STREAMS && socket.set_nonblocking(true).is_ok();
         let id = StreamId(self.next_id);
         let connection = Connection::accepted(id, socket);
         if !usable {

@@ -150,8 +150,17 @@ fn is_of_this_host(address: IpAddr) -> bool {
 /// A client that vanishes says nothing more, and a connection that is taken over hides that from the far end: so it is asked
 /// after two minutes of silence, and given up after two more without an answer. What is sent and not acknowledged is sent
 /// again for as long as the host does that for its own programs (`tcp_retries2`), and one that has no room may take its time.
-pub(super) fn watch_over(socket: &Kernel) -> io::Result<()> {
+fn watch_over(socket: &Kernel) -> io::Result<()> {
     const SILENCE: Duration = Duration::from_secs(120);
     let keepalive = TcpKeepalive::new().with_time(SILENCE).with_interval(SILENCE / 4).with_retries(4);
+    socket.set_tcp_keepalive(&keepalive)
+}
+
+/// Whom a connection was for that was redirected, the kernel forgets if it is silent, by default after a minute once one side
+/// has ended; what comes then is nobody's, and resets it. So a program of this host is asked more often, which costs no link
+/// anything.
+pub(super) fn keep_in_mind(socket: &Kernel) -> io::Result<()> {
+    const SILENCE: Duration = Duration::from_secs(15);
+    let keepalive = TcpKeepalive::new().with_time(SILENCE).with_interval(SILENCE).with_retries(15);
     socket.set_tcp_keepalive(&keepalive)
 }
