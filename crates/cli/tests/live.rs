@@ -182,9 +182,10 @@ flows:
 #[test]
 fn ctrl_c_at_any_moment_leaves_nothing_behind() {
     let Some(_machine) = machine() else { return };
+    let inside = "  - { name: inside, from: n0, to: n2, over: [udp, tunnel, brtp], app: { cbr: { rate: 100 kbit/s } } }\n";
     for after in [20, 150, 400, 900, 1600] {
         let dir = tempfile::tempdir().unwrap();
-        let mut run = start(dir.path(), MIXED, &[]);
+        let mut run = start(dir.path(), &format!("{MIXED}{inside}"), &["--capture", "all"]);
         #[allow(clippy::disallowed_methods)] // a person presses the keys at some time
         std::thread::sleep(Duration::from_millis(after));
         let interrupted = Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap();
@@ -193,6 +194,8 @@ fn ctrl_c_at_any_moment_leaves_nothing_behind() {
         let status = run.wait().unwrap();
         assert!(!status.success(), "after {after} ms");
         assert_eq!(namespaces_of(process), Vec::<String>::new(), "after {after} ms");
+        let captured = fs::read_dir(dir.path().join("out/captures")).map_or(0, Iterator::count);
+        assert_eq!(captured, 0, "a capture that was cut short passes for none, after {after} ms");
     }
 }
 

@@ -77,8 +77,11 @@ impl Stage for Kernel {
     fn run(&self, job: &Job<'_>, monitor: &Monitor) -> Result<Option<Run>, String> {
         let (mut retries, mut reported) = (0, Instant::ZERO);
         let mut spoiled: Option<Run> = None;
+        let mut whole;
         let ran = loop {
-            let mut run = match self.conduct(job, monitor, &mut reported) {
+            let conducted = self.conduct(job, monitor, &mut reported);
+            whole = matches!(conducted, Ok(Some(_)));
+            let mut run = match conducted {
                 // What was asked to end may end in any way.
                 _ if monitor.is_cancelled() => break Ok(None),
                 Err(Trouble::Busy(why)) => invalid(job, why),
@@ -95,7 +98,7 @@ impl Stage for Kernel {
             retries += 1;
             spoiled = Some(run);
         };
-        if let (Ok(None) | Err(_), Some(path)) = (&ran, &job.capture) {
+        if let Some(path) = job.capture.as_ref().filter(|_| !whole) {
             // One that is cut short passes for none.
             let _ = std::fs::remove_file(path);
         }
@@ -142,13 +145,13 @@ impl Kernel {
         let mut workloads = Workloads::new(scenario, &kept)?;
         let Some(()) = conductor.all_loaded(&identity, monitor)? else { return Ok(None) };
 
+        layout.captured.extend(network::captured_devices(scenario, job.repeat)?);
         let of_programs = if workloads.is_done() { Duration::ZERO } else { LEAD_OF_PROGRAMS };
         let sites = (scenario.nodes.len() * scenario.flows.len()) as u64;
         let lead = LEAD + of_programs + (LEAD_OF_SITE * sites).min(LONGEST_LEAD);
         let clock = Clock::starting_in(lead);
         let links = std::mem::take(&mut layout.links);
         let changes = std::mem::take(&mut layout.changes);
-        layout.captured.extend(network::captured_devices(scenario, job.repeat)?);
         let tape = job.capture.as_ref().map(|path| tape(scenario, &layout.captured, path)).transpose()?;
         let options = options(scenario, tape.as_ref());
         let emulator = Emulator::start(&mut lab, links, changes, clock, options)?;
@@ -172,8 +175,9 @@ impl Kernel {
         let nodes = conductor.finish()?;
         let routes_late = rerouter.finish()?;
         let report = emulator.finish(&lab)?;
-        let captured = heard.and(tape.map_or(Ok(()), Tape::finish));
-        captured.map_err(|error| format!("the capture is not complete: {error}"))?;
+        let written = tape.map_or(Ok(()), Tape::finish);
+        written.map_err(|error| format!("the capture is not complete: {error}"))?;
+        heard.map_err(|error| Trouble::Busy(format!("the machine was too busy to capture: {error}")))?;
         let mut gathered = gather(nodes, report, routes_late)?;
         workloads.finish(scenario, &mut gathered);
         Ok(Some(gathered.collect(job.case, job.repeat, job.bounds)))

@@ -98,7 +98,7 @@ fn converse(
     say(output, &format!("report {report}"))
 }
 
-/// Runs a node's part of a scenario on this host, from `begin` by its clock until the run's end or until `stop` is pulled;
+/// Runs a node's part of a scenario on this host, from the time that `begin` says by its clock until the run's end or until `stop` is pulled;
 /// says what it counted, as text. This host must have the node's addresses, and its clock the time of the others': what
 /// would arrive before it was sent is not believed.
 ///
@@ -108,10 +108,12 @@ pub fn alone(
     scenario: &Scenario,
     node: NodeId,
     repeat: u64,
-    begin: SystemTime,
+    begin: impl FnOnce() -> SystemTime,
     stop: &Stop,
 ) -> Result<String, String> {
     let flows = flows_at(scenario, node, repeat)?;
+    // Now that it does not take long any more.
+    let begin = begin();
     #[allow(clippy::disallowed_methods)] // hosts have nothing else in common
     let left = begin.duration_since(SystemTime::now()).map_err(|_| "the time to begin has gone by")?;
     let clock = Clock::starting_in(Duration::from_nanos(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)));

@@ -21,7 +21,7 @@ impl Clock {
 
     /// A clock whose zero is `ahead` from now.
     pub fn starting_in(ahead: Duration) -> Self {
-        Self { zero: monotonic() + ahead.as_nanos() }
+        Self { zero: monotonic().saturating_add(ahead.as_nanos()) }
     }
 
     /// The clock of another process, by its zero.

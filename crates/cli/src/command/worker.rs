@@ -64,9 +64,12 @@ pub(crate) fn work(file: &Path, name: &str, options: &WorkerOptions) -> Result<(
             worker::conducted((scenario, &identity), node, options.repeat, BufReader::new(stdin()), stdout());
         return conducted.map_err(Failure::run);
     }
-    let begin = options.begin.unwrap_or_else(next_minute);
-    let own = Wiring::addresses(node).map(|address| address.to_string()).join(" and ");
-    eprintln!("{name} ({own}) begins at {}", humantime::format_rfc3339_seconds(begin));
+    let begin = || {
+        let begin = options.begin.unwrap_or_else(next_minute);
+        let own = Wiring::addresses(node).map(|address| address.to_string()).join(" and ");
+        eprintln!("{name} ({own}) begins at {}", humantime::format_rfc3339_seconds(begin));
+        begin
+    };
     let stop = interrupt::stops().map_err(Failure::run)?;
     let report = worker::alone(scenario, node, options.repeat, begin, &stop).map_err(Failure::run)?;
     crate::output::write(report)

@@ -32,7 +32,7 @@ fn nodes_that_are_started_by_hand_begin_together() {
     }
     fs::write(lab.dir.path().join("hand.yaml"), SCENARIO).unwrap();
     fs::write(lab.dir.path().join("file"), vec![7; 400_000]).unwrap();
-    let begin = humantime::format_rfc3339(SystemTime::now() + Duration::from_secs(3)).to_string();
+    let begin = humantime::format_rfc3339(SystemTime::now() + Duration::from_secs(6)).to_string();
     let start = |name: &&str| {
         let space = lab.space(name);
         Command::new("ip")

@@ -2,16 +2,16 @@
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use hopcast_core::{Buffer, Duration, Instant};
+use hopcast_core::{Buffer, Instant};
 use hopcast_node::Clock;
-use nix::sys::socket::{
-    ControlMessageOwned, LinkAddr, MsgFlags, recvmsg, setsockopt, sockopt as nix_sockopt,
-};
+use hopcast_node::runtime::{forget, packet_socket};
+use nix::sys::socket::{ControlMessageOwned, LinkAddr, MsgFlags, recvmsg, setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
-use rustix::net::{AddressFamily, Protocol, RawProtocol, RecvFlags, SocketFlags, SocketType, sockopt};
+use rustix::net::eth;
 use rustix::time::{ClockId, clock_gettime};
 use socket2::{SockFilter, SockRef};
 
@@ -23,17 +23,16 @@ use crate::layout::Captured;
 const RECEIVE_BUFFER: usize = 16 << 20;
 /// The longest frame: the longest packet, after Ethernet's header.
 const LONGEST: usize = 65_535 + 14;
-/// The most packets of one device that are handed over at once.
+/// The most packets of one device that are read before the others get their turn.
 const AT_ONCE: usize = 64;
-/// Every protocol (`ETH_P_ALL` of packet(7)), in the order of the network.
-const ALL: u16 = 3u16.to_be();
 /// What the host itself sends (`PACKET_OUTGOING` of packet(7)).
 const OUTGOING: u8 = 4;
 
-/// A thread that listens at devices.
+/// A thread that listens at devices, until this is dropped at the latest.
 pub struct Devices {
-    thread: JoinHandle<Result<(), String>>,
-    stop: OwnedFd,
+    /// None if there is nothing to listen at.
+    thread: Option<JoinHandle<Result<(), String>>>,
+    stop: Arc<OwnedFd>,
 }
 
 impl Devices {
@@ -51,25 +50,41 @@ impl Devices {
         for (interface, captured) in interfaces.iter().enumerate().filter(|(_, captured)| !captured.by_link) {
             let Captured { node, name, .. } = captured;
             let socket = lab.enter(*node, || open(name))?;
-            let socket = socket.map_err(|why| format!("cannot capture `{name}`: {why}"))?;
-            ears.push(Ear { socket, interface, name: name.clone(), gone: false, missed: 0 });
+            let socket = socket.map_err(|error| format!("cannot capture `{name}`: {error}"))?;
+            ears.push(Ear { socket, interface, name: name.clone(), missed: 0 });
         }
         let failed = |error: std::io::Error| format!("cannot capture: {error}");
-        let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
-        let stopped = stop.try_clone().map_err(failed)?;
-        let thread = std::thread::Builder::new().name("devices".to_owned());
-        let thread = thread.spawn(move || hear(ears, &stopped, clock, &recorder)).map_err(failed)?;
-        Ok(Self { thread, stop })
+        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?);
+        let mut devices = Self { thread: None, stop };
+        if !ears.is_empty() {
+            let stop = devices.stop.clone();
+            let thread = std::thread::Builder::new().name("devices".to_owned());
+            let thread = thread.spawn(move || hear(&mut ears, &stop, clock, &recorder)).map_err(failed)?;
+            devices.thread = Some(thread);
+        }
+        Ok(devices)
     }
 
     /// Hands over what has passed until now, and ends.
     ///
     /// # Errors
-    /// One line, if the kernel had no room to keep all of it until it was read.
-    pub fn finish(self) -> Result<(), String> {
+    /// One line, if the kernel had no room to keep all of it until it was read. What it could not keep after the last packet
+    /// that it kept, it does not tell.
+    pub fn finish(mut self) -> Result<(), String> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), String> {
         // It counts up from zero: this cannot block.
         let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
-        self.thread.join().unwrap_or_else(|_| Err("the thread that listens at devices panicked".to_owned()))
+        let joined = self.thread.take().map_or(Ok(Ok(())), JoinHandle::join);
+        joined.unwrap_or_else(|_| Err("the thread that listens at devices panicked".to_owned()))
+    }
+}
+
+impl Drop for Devices {
+    fn drop(&mut self) {
+        let _ = self.end();
     }
 }
 
@@ -78,30 +93,18 @@ struct Ear {
     socket: OwnedFd,
     interface: usize,
     name: String,
-    /// The device was removed.
-    gone: bool,
+    /// Packets for which the kernel had no room.
     missed: u32,
 }
 
-/// A packet socket for what passes `device`. Without an address of its own, as a TUN device is, it cannot be bound to:
-/// so the kernel filters.
-fn open(device: &str) -> Result<OwnedFd, String> {
-    let failed = |error: rustix::io::Errno| std::io::Error::from(error).to_string();
-    let index = nix::net::if_::if_nametoindex(device).map_err(|error| error.desc().to_owned())?;
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let protocol = RawProtocol::new(ALL.into()).map(Protocol::from_raw);
-    let socket = rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, protocol);
-    let socket = socket.map_err(failed)?;
-    let filter = passes(index);
-    SockRef::from(&socket).attach_filter(&filter).map_err(|error| error.to_string())?;
-    if sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER).is_err() {
-        sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER).map_err(failed)?;
-    }
-    setsockopt(&socket, nix_sockopt::ReceiveTimestampns, &true).map_err(|error| error.desc().to_owned())?;
-    setsockopt(&socket, nix_sockopt::RxqOvfl, &1).map_err(|error| error.desc().to_owned())?;
-    // What came before there was a filter.
-    let mut memory = vec![0; LONGEST];
-    while rustix::net::recv(&socket, &mut memory[..], RecvFlags::empty()).is_ok() {}
+/// A packet socket for what passes `device`. A TUN device has no address of its own, and there is no other to bind the
+/// socket to without unsafe code: so the kernel filters.
+fn open(device: &str) -> std::io::Result<OwnedFd> {
+    let index = nix::net::if_::if_nametoindex(device)?;
+    let socket = packet_socket(eth::ALL, RECEIVE_BUFFER)?;
+    SockRef::from(&socket).attach_filter(&passes(index))?;
+    setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
+    forget(&socket);
     Ok(socket)
 }
 
@@ -121,93 +124,103 @@ fn passes(index: u32) -> [SockFilter; 4] {
 }
 
 /// Hands over what `ears` hear until `stop` can be read, and then what they have heard by then.
-fn hear(mut ears: Vec<Ear>, stop: &OwnedFd, clock: Clock, recorder: &Recorder) -> Result<(), String> {
+fn hear(ears: &mut [Ear], stop: &OwnedFd, clock: Clock, recorder: &Recorder) -> Result<(), String> {
     let mut memory = vec![0; LONGEST];
-    loop {
-        ears.retain(|ear| !ear.gone);
+    let mut end = None;
+    while end.is_none() {
         let mut ready: Vec<_> = ears.iter().map(|ear| PollFd::new(&ear.socket, PollFlags::IN)).collect();
         ready.push(PollFd::new(stop, PollFlags::IN));
         // Whatever ends it, all of them are looked at.
         let _ = poll(&mut ready, None);
-        let last = ready.last().is_some_and(|stop| stop.revents().contains(PollFlags::IN));
-        for ear in &mut ears {
-            while ear.hear(clock, recorder, &mut memory) == AT_ONCE {}
-            if ear.missed > 0 {
-                return Err(format!("{} packets of `{}` were not kept", ear.missed, ear.name));
-            }
-        }
-        if last {
-            return Ok(());
+        let stopped = ready.last().is_some_and(|stop| stop.revents().contains(PollFlags::IN));
+        end = stopped.then(|| clock.now());
+        for ear in ears.iter_mut() {
+            // Those that are full again before they are empty wait for the next round, or go on until that was the end.
+            while let Some(latest) = ear.hear(clock, recorder, &mut memory)?
+                && end.is_some_and(|end| latest < end)
+            {}
         }
     }
+    Ok(())
 }
 
 impl Ear {
-    /// Hands over a bounded lot, and says how many packets.
-    fn hear(&mut self, clock: Clock, recorder: &Recorder, memory: &mut [u8]) -> usize {
-        let moment = Moment::now(clock);
-        for count in 0..AT_ONCE {
+    /// Hands over a bounded lot; if there may be more, says when the last of it passed.
+    fn hear(
+        &mut self,
+        clock: Clock,
+        recorder: &Recorder,
+        memory: &mut [u8],
+    ) -> Result<Option<Instant>, String> {
+        let ahead = Ahead::of(clock);
+        let mut control = nix::cmsg_space!(TimeSpec, u32);
+        let mut latest = Instant::ZERO;
+        for _ in 0..AT_ONCE {
+            let socket = self.socket.as_raw_fd();
             let mut room = [IoSliceMut::new(memory)];
-            let mut control = nix::cmsg_space!(TimeSpec, u32);
-            let heard = recvmsg::<LinkAddr>(
-                self.socket.as_raw_fd(),
-                &mut room,
-                Some(&mut control),
-                MsgFlags::empty(),
-            );
-            let (length, from, stamp) = match heard {
-                Ok(heard) => {
-                    let mut stamp = None;
-                    for control in heard.cmsgs().into_iter().flatten() {
-                        match control {
-                            ControlMessageOwned::ScmTimestampns(at) => stamp = Some(at),
-                            ControlMessageOwned::RxqOvfl(missed) => self.missed = missed,
-                            _ => {}
-                        }
-                    }
-                    (heard.bytes, heard.address, stamp)
-                }
-                Err(error) => {
-                    self.gone = error != nix::errno::Errno::EAGAIN;
-                    return count;
-                }
+            let heard = match recvmsg::<LinkAddr>(socket, &mut room, Some(&mut control), MsgFlags::empty()) {
+                Ok(heard) => heard,
+                Err(nix::errno::Errno::EAGAIN) => return Ok(None),
+                Err(error) => return Err(format!("cannot capture `{}`: {}", self.name, error.desc())),
             };
-            let sent = from.is_some_and(|from| from.pkttype() == OUTGOING);
+            for control in heard.cmsgs().into_iter().flatten() {
+                match control {
+                    ControlMessageOwned::ScmTimestampns(stamp) => latest = ahead.instant(stamp),
+                    ControlMessageOwned::RxqOvfl(missed) => self.missed = missed,
+                    _ => {}
+                }
+            }
+            let sent = heard.address.is_some_and(|from| from.pkttype() == OUTGOING);
+            let length = heard.bytes;
             recorder.record(vec![Record {
-                at: stamp.map_or(moment.by_clock, |stamp| moment.at(stamp)),
+                at: latest,
                 interface: self.interface,
                 what: if sent { What::Sent } else { What::Received },
                 bytes: Buffer::copy_from(&memory[..length]),
             }]);
+            if self.missed > 0 {
+                return Err(format!(
+                    "{} packets of `{}` came faster than they were read",
+                    self.missed, self.name
+                ));
+            }
         }
-        AT_ONCE
+        Ok(Some(latest))
     }
 }
 
-/// One moment by the run's clock, and by that with which the kernel dates packets.
-struct Moment {
-    by_clock: Instant,
-    /// Nanoseconds since 1970.
-    by_kernel: i128,
-}
+/// By how much the clock with which the kernel dates packets, that of the day, is ahead of the run's, in nanoseconds.
+struct Ahead(i128);
 
-impl Moment {
-    fn now(clock: Clock) -> Self {
-        let time = clock_gettime(ClockId::Realtime);
-        Self { by_clock: clock.now(), by_kernel: nanos(time.tv_sec, time.tv_nsec) }
-    }
-
-    /// When that was by the run's clock.
-    fn at(&self, stamp: TimeSpec) -> Instant {
-        let before = self.by_kernel - nanos(stamp.tv_sec(), stamp.tv_nsec());
-        match u64::try_from(before) {
-            Ok(before) => Instant::from_nanos(self.by_clock.as_nanos().saturating_sub(before)),
-            // It has come since.
-            Err(_) => self.by_clock + Duration::from_nanos(u64::try_from(-before).unwrap_or(0)),
+impl Ahead {
+    /// By both clocks now, as good as at once.
+    fn of(clock: Clock) -> Self {
+        const AT_ONCE: i128 = 20_000;
+        const TRIES: usize = 8;
+        let now = |clock| {
+            let time = clock_gettime(clock);
+            i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
+        };
+        let tries = (0..TRIES).map(|_| {
+            let (before, day, after) =
+                (now(ClockId::Monotonic), now(ClockId::Realtime), now(ClockId::Monotonic));
+            (after - before, day - (before + after) / 2)
+        });
+        let (mut best, mut ahead) = (i128::MAX, 0);
+        for (apart, difference) in tries {
+            if apart < best {
+                (best, ahead) = (apart, difference);
+            }
+            if best < AT_ONCE {
+                break;
+            }
         }
+        Self(ahead + i128::from(clock.zero()))
     }
-}
 
-fn nanos(seconds: i64, nanos: i64) -> i128 {
-    i128::from(seconds) * 1_000_000_000 + i128::from(nanos)
+    /// When a packet passed; before the run begins the clock stands at zero.
+    fn instant(&self, stamp: TimeSpec) -> Instant {
+        let day = i128::from(stamp.tv_sec()) * 1_000_000_000 + i128::from(stamp.tv_nsec());
+        Instant::from_nanos(u64::try_from(day - self.0).unwrap_or(0))
+    }
 }

@@ -20,12 +20,15 @@ use crate::layout::Captured;
 const BACKLOG: usize = 256 << 20;
 
 /// So long it is held back, in case another thread has yet to hand over something older.
-const HELD: Duration = Duration::from_millis(500);
+const HELD: Duration = Duration::from_millis(100);
 
 /// A capture being written.
+///
+/// Dropping it writes what there is. Its recorders must be gone by then.
 pub struct Tape {
-    recorder: Recorder,
-    writer: JoinHandle<Result<(), String>>,
+    /// Until it is finished.
+    recorder: Option<Recorder>,
+    writer: Option<JoinHandle<Result<(), String>>>,
 }
 
 /// A thread's way to the capture.
@@ -86,22 +89,36 @@ impl Tape {
             .name("capture".to_owned())
             .spawn(move || write_all(into, &interfaces, &inbox, &read))
             .map_err(|error| format!("cannot start a thread: {error}"))?;
-        Ok(Self { recorder: Recorder { batches, waiting }, writer })
+        Ok(Self { recorder: Some(Recorder { batches, waiting }), writer: Some(writer) })
     }
 
     /// A way to it for one more thread.
+    ///
+    /// # Panics
+    /// Never: it is finished by value.
     pub fn recorder(&self) -> Recorder {
-        self.recorder.clone()
+        self.recorder.clone().expect("not finished yet")
     }
 
     /// Writes the rest, once all recorders are gone.
     ///
     /// # Errors
     /// One line, if not all of it could be written.
-    pub fn finish(self) -> Result<(), String> {
-        let Self { recorder, writer } = self;
-        drop(recorder);
-        writer.join().unwrap_or_else(|_| Err("the thread that writes the capture panicked".to_owned()))
+    pub fn finish(mut self) -> Result<(), String> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), String> {
+        drop(self.recorder.take());
+        let joined = self.writer.take().map_or(Ok(Ok(())), JoinHandle::join);
+        joined.unwrap_or_else(|_| Err("the thread that writes the capture panicked".to_owned()))
+    }
+}
+
+/// So that nothing is written any more where somebody else may write next.
+impl Drop for Tape {
+    fn drop(&mut self) {
+        let _ = self.end();
     }
 }
 
@@ -141,4 +158,61 @@ fn write_all(
         return Err("capture: it could not be written as fast as frames came, and ends early".to_owned());
     }
     Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Mutex;
+
+    use hopcast_twin::capture::Carries;
+    use pcap_file::pcapng::{Block, PcapNgReader};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct File(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for File {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_several_threads_saw_stands_in_the_order_of_its_time() {
+        let file = File::default();
+        let interface = |node| {
+            ("n".to_owned(), Captured { node, name: String::new(), carries: Carries::Frames, by_link: true })
+        };
+        let tape = Tape::start(Box::new(file.clone()), vec![interface(0), interface(1)]).unwrap();
+        let record = |micros: u64, interface: usize, what: What| Record {
+            at: Instant::ZERO + Duration::from_micros(micros),
+            interface,
+            what,
+            bytes: Buffer::copy_from(&micros.to_be_bytes()),
+        };
+        let (one, other) = (tape.recorder(), tape.recorder());
+        for step in 1..1000 {
+            let lost = || What::Dropped("lost".to_owned());
+            one.record(vec![record(step * 1000, 0, What::Sent), record(step * 1000, 0, lost())]);
+            // The other one is up to 50 ms behind, as it comes.
+            other.record(vec![record(step * 1000 - step % 50 * 1000 + 500, 1, What::Received)]);
+        }
+        drop((one, other));
+        tape.finish().unwrap();
+        let bytes = file.0.lock().unwrap().clone();
+        let mut reader = PcapNgReader::new(&bytes[..]).unwrap();
+        let (mut times, mut lost) = (Vec::new(), 0);
+        while let Some(block) = reader.next_block() {
+            let Block::EnhancedPacket(packet) = block.unwrap() else { continue };
+            times.push(packet.timestamp);
+            lost += usize::from(packet.options.len() == 2);
+        }
+        assert!(times.is_sorted());
+        assert_eq!((times.len(), lost), (2 * 999, 999), "a frame and why it was lost are one");
+    }
 }

@@ -206,32 +206,43 @@ pub(crate) fn remove<'a>(names: impl Iterator<Item = &'a str>) {
 
 type Furnished = (Vec<Node>, Vec<Vec<Tap>>);
 
-/// Gives all nodes their interfaces, addresses and routes, several nodes at a time.
-fn furnish(layout: &Layout, namespaces: &[Namespace]) -> Result<Furnished, String> {
+/// Does something for each number below `count`, several at a time; the results are in order.
+fn several_at_once<T: Send>(
+    count: usize,
+    work: impl Fn(usize) -> Result<T, String> + Sync,
+) -> Result<Vec<T>, String> {
     /// `ip` waits for the kernel's lock most of the time; more would only wait for each other.
     const AT_ONCE: usize = 4;
-    let (next, layouts) = (AtomicUsize::new(0), &layout.nodes);
-    let work = || {
+    let next = AtomicUsize::new(0);
+    let share = || {
         let mut done = Vec::new();
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let (Some(node), Some(namespace)) = (layouts.get(number), namespaces.get(number)) else {
+            if number >= count {
                 return Ok(done);
-            };
-            done.push((number, furnish_node(node, namespace)?));
+            }
+            done.push((number, work(number)?));
         }
     };
-    let mut done: Vec<(usize, Vec<Tap>)> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+    let mut done: Vec<(usize, T)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..AT_ONCE.min(count)).map(|_| scope.spawn(share)).collect();
         let joined = workers.into_iter().map(|worker| worker.join().expect("a worker does not panic"));
         joined.collect::<Result<Vec<_>, String>>().map(|parts| parts.into_iter().flatten().collect())
     })?;
     done.sort_unstable_by_key(|&(number, _)| number);
+    Ok(done.into_iter().map(|(_, done)| done).collect())
+}
 
+/// Gives all nodes their interfaces, addresses and routes.
+fn furnish(layout: &Layout, namespaces: &[Namespace]) -> Result<Furnished, String> {
+    // Links cannot be shared between threads.
+    let nodes = &layout.nodes;
+    let furnish_one = |number: usize| furnish_node(&nodes[number], &namespaces[number]);
+    let done = several_at_once(nodes.len(), furnish_one)?;
     let mut taps: Vec<Vec<Option<Tap>>> =
         layout.links.iter().map(|link| link.ends.iter().map(|_| None).collect()).collect();
     let mut nodes = Vec::with_capacity(done.len());
-    for ((node, namespace), (_, devices)) in layout.nodes.iter().zip(namespaces).zip(done) {
+    for ((node, namespace), devices) in layout.nodes.iter().zip(namespaces).zip(done) {
         for (interface, tap) in node.interfaces.iter().zip(devices) {
             taps[interface.link][interface.attachment] = Some(tap);
         }

@@ -1,6 +1,5 @@
 //! Routes that change on time.
 
-use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time;
@@ -8,7 +7,7 @@ use std::time;
 use hopcast_core::Duration;
 use hopcast_node::Clock;
 
-use super::{Lab, Node};
+use super::{Lab, several_at_once};
 use crate::layout::{Reroute, Scheduled};
 
 /// Changes the routes of nodes, each at its time, until it is finished.
@@ -32,17 +31,20 @@ impl Lab {
         let (stop, stopped) = mpsc::channel();
         let work = move || {
             let mut latest = Duration::ZERO;
-            for Scheduled { at, what: Reroute { node, routes } } in &reroutes {
-                let wait = time::Duration::from_nanos(clock.until(*at).as_nanos());
+            for moment in reroutes.chunk_by(|one, next| one.at == next.at) {
+                let at = moment[0].at;
+                let wait = time::Duration::from_nanos(clock.until(at).as_nanos());
                 // Told to stop, or nobody is there to tell us.
                 if stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
                     break;
                 }
-                let nodes: &Arc<[Node]> = &nodes;
-                nodes[*node]
-                    .reroute(routes)
+                let reroute = |number: usize| {
+                    let Reroute { node, routes } = &moment[number].what;
+                    nodes[*node].reroute(routes)
+                };
+                several_at_once(moment.len(), reroute)
                     .map_err(|error| format!("routes at {}: {error}", at.as_secs_f64()))?;
-                latest = latest.max(clock.now().since(*at));
+                latest = latest.max(clock.now().since(at));
             }
             Ok(latest)
         };

@@ -65,22 +65,12 @@ impl Frames {
         let interface = link(&config.interface)?;
         let ether_type = RawProtocol::new(config.ether_type.to_be().into());
         let ether_type = ether_type.ok_or("frames of type 0 are none of Ethernet's")?;
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let protocol = Some(Protocol::from_raw(ether_type));
-        let socket = rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, protocol)
-            .map_err(|error| failed(error.into()))?;
+        let socket = packet_socket(Protocol::from_raw(ether_type), RECEIVE_BUFFER).map_err(failed)?;
         // The address names no type, so the socket keeps the one that it was made for.
         nix::sys::socket::bind(socket.as_raw_fd(), &interface).map_err(|error| failed(error.into()))?;
-        if sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER).is_err() {
-            sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)
-                .map_err(|error| failed(error.into()))?;
-        }
-        // Each frame then says how many could not be kept so far.
-        setsockopt(&socket, nix_sockopt::RxqOvfl, &1).map_err(|error| failed(error.into()))?;
         let hears_all = config.promiscuous.then(|| HearsAll::on(&config.interface)).transpose()?;
-        let mut memory = vec![0; LONGEST];
         // What came from other interfaces before it was bound to this one.
-        while rustix::net::recv(&socket, &mut memory[..], RecvFlags::empty()).is_ok() {}
+        forget(&socket);
         let token = Token { plug, key: 0 };
         poller.add(&socket, token, EventFlags::IN).map_err(failed)?;
         Ok(Self {
@@ -90,7 +80,7 @@ impl Frames {
             poller: Rc::clone(poller),
             token,
             address: interface.addr().unwrap_or_default(),
-            memory,
+            memory: vec![0; LONGEST],
             control: nix::cmsg_space!(u32),
             allowed: 0,
             waiting: VecDeque::new(),
@@ -208,6 +198,26 @@ impl Socket for Frames {
     fn counters(&self) -> Counters {
         self.counters
     }
+}
+
+/// A packet socket (packet(7)) for what passes this network namespace's interfaces, for which the kernel may hold so many
+/// bytes. Each frame that is read from it says how many could not be kept so far (`SO_RXQ_OVFL`).
+///
+/// # Errors
+/// What the kernel says.
+pub fn packet_socket(protocol: Protocol, buffer: usize) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, Some(protocol))?;
+    if sockopt::set_socket_recv_buffer_size_force(&socket, buffer).is_err() {
+        sockopt::set_socket_recv_buffer_size(&socket, buffer)?;
+    }
+    setsockopt(&socket, nix_sockopt::RxqOvfl, &1)?;
+    Ok(socket)
+}
+
+/// Drops what waits at a packet socket: before it knew what it is for, it heard everything.
+pub fn forget(socket: &OwnedFd) {
+    while rustix::net::recv(socket, &mut [0; 1], RecvFlags::empty()).is_ok() {}
 }
 
 /// The packet-level address of an interface.

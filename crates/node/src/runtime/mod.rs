@@ -56,6 +56,7 @@ use self::poller::{Poller, Token};
 use crate::Clock;
 
 pub(crate) use self::claim::Claim;
+pub use self::frames::{forget, packet_socket};
 pub use self::stop::Stop;
 
 /// After so many items the machine is woken if it has fallen due.

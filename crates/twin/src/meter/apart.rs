@@ -99,18 +99,17 @@ impl Half {
     /// What one end knows by itself, a line each, for a person.
     pub(crate) fn lines(&self, measure: Measure) -> Vec<String> {
         let mut lines = Vec::new();
-        let window = measure.to.since(measure.from).as_secs_f64();
+        let (from, to) = (measure.from.as_secs_f64(), measure.to.as_secs_f64());
+        let window = format!("from {from} s to {to} s");
         if self.sent_units > 0 {
-            lines.push(format!("sent {} units", self.sent_units));
+            lines.push(format!("sent {} units {window}", self.sent_units));
         }
         if self.payload_bytes > 0 {
-            let bytes = self.payload_bytes;
-            let mbps = bytes as f64 * 8e-6 / window;
-            lines.push(format!("received {bytes} bytes: {mbps:.3} Mbit/s in {window} s"));
+            lines.push(format!("received {} bytes {window}", self.payload_bytes));
         }
         if let (Some(completed), Some(intact)) = (self.completed, self.hash_ok) {
             let state = if intact { "intact" } else { "damaged" };
-            lines.push(format!("complete after {:.3} s, {state}", completed as f64 / 1e9));
+            lines.push(format!("complete at {:.3} s, {state}", completed as f64 / 1e9));
         }
         for (name, of) in [("latency", &self.latency), ("round trip", &self.round_trip)] {
             if let Some(quantiles) = of.quantiles() {

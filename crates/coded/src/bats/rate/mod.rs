@@ -117,6 +117,11 @@ const GREATEST_TIMEOUT: Duration = Duration::from_millis(200);
 const BACKOFF: u32 = 10;
 const PROBE_SPACING: u64 = 10;
 const MOST_PROBE_PACKETS: f64 = 16.0;
+/// After probes of so many packets, and so many for each packet of a mean burst, it is no burst of losses: the link is gone, and others may
+/// need the air. Probes then come ever more seldom, so that a link that returns is found within this share of its absence.
+const GONE: f64 = 512.0;
+const GONE_BURSTS: f64 = 20.0;
+const GONE_SHARE: u64 = 64;
 
 /// The rate, the window and the timeouts of one hop's sender.
 #[derive(Clone, Debug)]
@@ -140,6 +145,10 @@ pub(crate) struct LinkRate {
     proven: bool,
     mean_burst: f64,
     backoff: u32,
+    /// The packets of probes since the last report, and when the first was sent.
+    probes: (u64, Instant),
+    /// For how long a link has been gone that is.
+    absence: Duration,
     /// What may be in flight because of a probe.
     probe_room: u64,
     /// What follows from the rest, and is asked for much more often than it changes: what may be in flight, and how long
@@ -196,6 +205,8 @@ impl LinkRate {
             proven: false,
             mean_burst: 1.0,
             backoff: 0,
+            probes: (0, Instant::ZERO),
+            absence: Duration::ZERO,
             probe_room: 0,
             window: first_window,
             timeout: FIRST_TIMEOUT,
@@ -232,7 +243,8 @@ impl LinkRate {
         let known = (report.hold < LONGEST_HOLD).then(|| away.saturating_sub(report.hold));
         let rtt = known.or(self.delay.smoothed()).unwrap_or(FIRST_TIMEOUT);
         self.flight.pass(report.highest);
-        (self.backoff, self.probe_room) = (0, 0);
+        (self.backoff, self.probes.0, self.probe_room) = (0, 0, 0);
+        self.absence = Duration::ZERO;
         self.mean_burst = if report.mean_burst >= 1.0 { report.mean_burst.min(1e3) } else { 1.0 };
         let packet_time = self.packet_time();
         if let Some(rtt) = known {
@@ -435,15 +447,21 @@ impl LinkRate {
         };
         let greatest = match self.best.get() {
             0.0 => GREATEST_TIMEOUT,
-            _ => (self.packet_time() * (PROBE_SPACING * self.probe_packets())).min(GREATEST_TIMEOUT),
+            _ => self.packet_time() * (PROBE_SPACING * self.probe_packets()),
         };
+        let greatest = greatest.max(self.absence / GONE_SHARE).min(GREATEST_TIMEOUT);
         (first * (1 << self.backoff)).min(greatest.max(first))
     }
 
     /// Notes that the probe timeout has gone off: a few packets may leave whatever the window says, as many as a burst
-    /// of losses would take and then some, and the next timeout is twice as long; until a report comes.
-    pub(crate) fn on_probe(&mut self) {
+    /// of losses would take and then some, and the next timeout is twice as long, and longer where the link is gone; until a
+    /// report comes.
+    pub(crate) fn on_probe(&mut self, now: Instant) {
         self.backoff = (self.backoff + 1).min(BACKOFF);
+        let (probes, since) = self.probes;
+        self.probes = (probes + self.probe_packets(), if probes == 0 { now } else { since });
+        let gone = self.probes.0 as f64 > GONE + GONE_BURSTS * self.mean_burst.min(MOST_PROBE_PACKETS);
+        self.absence = if gone { now.since(self.probes.1) } else { Duration::ZERO };
         self.probe_room = self.in_flight().saturating_add(self.probe_packets() * PACKET);
         self.reckon();
     }

@@ -284,7 +284,7 @@ impl Sender {
 
     /// The probe timeout has gone off, and a probe is sent, if only to ask.
     pub(super) fn probed(&mut self, now: Instant) {
-        self.rate.on_probe();
+        self.rate.on_probe(now);
         (self.asked, self.asking) = (false, true);
         self.probe = Some(now + self.rate.probe_timeout());
     }

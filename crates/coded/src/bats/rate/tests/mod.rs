@@ -109,6 +109,37 @@ fn the_rate_follows_the_link_within_two_seconds() {
 }
 
 #[test]
+fn a_link_that_is_gone_is_asked_ever_more_seldom_and_found_soon_after_it_returns() {
+    // One after the other, on one link: that it was gone is no burst of losses.
+    let mut net = Net::new(5, 1, link(50, ms(1), 64));
+    for absence in [200, 20, 2] {
+        net.run_for(ms(1000));
+        net.change(&Change::Loss(Loss::Independent(Fraction::ONE)));
+        net.run_for(ms(100));
+        let before = net.link_counters().2;
+        net.run_for(Duration::from_secs(absence));
+        let probes = net.link_counters().2 - before;
+        // Until it is gone, then 64 probes in each multiple by e of the time until then, and five a second in the end; each of
+        // as many packets as the last burst was long, 16 at most.
+        assert!(probes < 512 + 20 * 16 + 16 * (64 * 3 + 5 * absence), "{probes} probes in {absence} s");
+        net.change(&Change::Loss(Loss::None));
+        let carried = net.goodputs(ms(300))[0];
+        assert!(carried > 10.0, "{carried} Mbit/s in the 300 ms after {absence} s");
+    }
+}
+
+#[test]
+fn a_burst_of_losses_is_probed_through_however_many_packets_it_takes() {
+    let mut net = Net::new(5, 1, short());
+    net.run_for(ms(1000));
+    net.change(&Change::Loss(Loss::Independent(Fraction::ONE)));
+    let before = net.link_counters().2;
+    net.run_for(ms(500));
+    let probes = net.link_counters().2 - before;
+    assert!(probes > 500, "{probes} packets in 500 ms");
+}
+
+#[test]
 fn a_trickle_is_neither_taken_for_the_link_nor_held_back() {
     let mut net = Net::new(6, 1, jittery());
     net.flows[0].load = Load::Every(ms(10));

@@ -353,7 +353,7 @@ impl Flow {
         }
         let probe = self.probe_at.is_some_and(|at| at <= now);
         if probe {
-            self.rate.on_probe();
+            self.rate.on_probe(now);
             self.probe_at = Some(now + self.rate.probe_timeout());
         }
         if !self.rate.may_send(now) {
