@@ -98,9 +98,9 @@ fn converse(
     say(output, &format!("report {report}"))
 }
 
-/// Runs a node's part of a scenario on this host, from the time that `begin` says by its clock until the run's end or until `stop` is pulled;
-/// says what it counted, as text. This host must have the node's addresses, and its clock the time of the others': what
-/// would arrive before it was sent is not believed.
+/// Runs a node's part of a scenario on this host, from the time that `begin` says by its clock until the run's end or until
+/// `stop` is pulled; says what it measured and counted, as text. This host must have the node's addresses, and its clock
+/// the time of the others': what would arrive before it was sent is not believed.
 ///
 /// # Errors
 /// What could not be built or opened, or a time that has gone by; one line.

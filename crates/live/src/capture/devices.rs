@@ -2,27 +2,25 @@
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use hopcast_core::{Buffer, Instant};
 use hopcast_node::Clock;
-use hopcast_node::runtime::{forget, packet_socket};
+use hopcast_node::runtime::{Stop, forget, packet_socket};
 use nix::sys::socket::{ControlMessageOwned, LinkAddr, MsgFlags, recvmsg, setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::eth;
 use rustix::time::{ClockId, clock_gettime};
 use socket2::{SockFilter, SockRef};
 
 use super::{Record, Recorder, What};
+use crate::emulator::LONGEST;
 use crate::lab::Lab;
 use crate::layout::Captured;
 
 /// What the kernel may hold for us to read of one device, in bytes.
 const RECEIVE_BUFFER: usize = 16 << 20;
-/// The longest frame: the longest packet, after Ethernet's header.
-const LONGEST: usize = 65_535 + 14;
 /// The most packets of one device that are read before the others get their turn.
 const AT_ONCE: usize = 64;
 /// What the host itself sends (`PACKET_OUTGOING` of packet(7)).
@@ -32,7 +30,7 @@ const OUTGOING: u8 = 4;
 pub struct Devices {
     /// None if there is nothing to listen at.
     thread: Option<JoinHandle<Result<(), String>>>,
-    stop: Arc<OwnedFd>,
+    stop: Stop,
 }
 
 impl Devices {
@@ -51,15 +49,14 @@ impl Devices {
             let Captured { node, name, .. } = captured;
             let socket = lab.enter(*node, || open(name))?;
             let socket = socket.map_err(|error| format!("cannot capture `{name}`: {error}"))?;
-            ears.push(Ear { socket, interface, name: name.clone(), missed: 0 });
+            ears.push(Ear { socket, interface, name: name.clone() });
         }
         let failed = |error: std::io::Error| format!("cannot capture: {error}");
-        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?);
-        let mut devices = Self { thread: None, stop };
+        let mut devices = Self { thread: None, stop: Stop::new().map_err(failed)? };
         if !ears.is_empty() {
             let stop = devices.stop.clone();
             let thread = std::thread::Builder::new().name("devices".to_owned());
-            let thread = thread.spawn(move || hear(&mut ears, &stop, clock, &recorder)).map_err(failed)?;
+            let thread = thread.spawn(move || hear(&ears, &stop, clock, &recorder)).map_err(failed)?;
             devices.thread = Some(thread);
         }
         Ok(devices)
@@ -75,8 +72,7 @@ impl Devices {
     }
 
     fn end(&mut self) -> Result<(), String> {
-        // It counts up from zero: this cannot block.
-        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
+        self.stop.pull();
         let joined = self.thread.take().map_or(Ok(Ok(())), JoinHandle::join);
         joined.unwrap_or_else(|_| Err("the thread that listens at devices panicked".to_owned()))
     }
@@ -93,8 +89,6 @@ struct Ear {
     socket: OwnedFd,
     interface: usize,
     name: String,
-    /// Packets for which the kernel had no room.
-    missed: u32,
 }
 
 /// A packet socket for what passes `device`. A TUN device has no address of its own, and there is no other to bind the
@@ -123,18 +117,18 @@ fn passes(index: u32) -> [SockFilter; 4] {
     ]
 }
 
-/// Hands over what `ears` hear until `stop` can be read, and then what they have heard by then.
-fn hear(ears: &mut [Ear], stop: &OwnedFd, clock: Clock, recorder: &Recorder) -> Result<(), String> {
+/// Hands over what `ears` hear until `stop` is pulled, and then what they have heard by then.
+fn hear(ears: &[Ear], stop: &Stop, clock: Clock, recorder: &Recorder) -> Result<(), String> {
     let mut memory = vec![0; LONGEST];
     let mut end = None;
     while end.is_none() {
+        let stopped = stop.as_fd();
         let mut ready: Vec<_> = ears.iter().map(|ear| PollFd::new(&ear.socket, PollFlags::IN)).collect();
-        ready.push(PollFd::new(stop, PollFlags::IN));
+        ready.push(PollFd::new(&stopped, PollFlags::IN));
         // Whatever ends it, all of them are looked at.
         let _ = poll(&mut ready, None);
-        let stopped = ready.last().is_some_and(|stop| stop.revents().contains(PollFlags::IN));
-        end = stopped.then(|| clock.now());
-        for ear in ears.iter_mut() {
+        end = stop.is_pulled().then(|| clock.now());
+        for ear in ears {
             // Those that are full again before they are empty wait for the next round, or go on until that was the end.
             while let Some(latest) = ear.hear(clock, recorder, &mut memory)?
                 && end.is_some_and(|end| latest < end)
@@ -146,12 +140,7 @@ fn hear(ears: &mut [Ear], stop: &OwnedFd, clock: Clock, recorder: &Recorder) -> 
 
 impl Ear {
     /// Hands over a bounded lot; if there may be more, says when the last of it passed.
-    fn hear(
-        &mut self,
-        clock: Clock,
-        recorder: &Recorder,
-        memory: &mut [u8],
-    ) -> Result<Option<Instant>, String> {
+    fn hear(&self, clock: Clock, recorder: &Recorder, memory: &mut [u8]) -> Result<Option<Instant>, String> {
         let ahead = Ahead::of(clock);
         let mut control = nix::cmsg_space!(TimeSpec, u32);
         let mut latest = Instant::ZERO;
@@ -163,10 +152,12 @@ impl Ear {
                 Err(nix::errno::Errno::EAGAIN) => return Ok(None),
                 Err(error) => return Err(format!("cannot capture `{}`: {}", self.name, error.desc())),
             };
+            // For so many the kernel has had no room.
+            let mut missed = 0;
             for control in heard.cmsgs().into_iter().flatten() {
                 match control {
                     ControlMessageOwned::ScmTimestampns(stamp) => latest = ahead.instant(stamp),
-                    ControlMessageOwned::RxqOvfl(missed) => self.missed = missed,
+                    ControlMessageOwned::RxqOvfl(count) => missed = count,
                     _ => {}
                 }
             }
@@ -178,11 +169,8 @@ impl Ear {
                 what: if sent { What::Sent } else { What::Received },
                 bytes: Buffer::copy_from(&memory[..length]),
             }]);
-            if self.missed > 0 {
-                return Err(format!(
-                    "{} packets of `{}` came faster than they were read",
-                    self.missed, self.name
-                ));
+            if missed > 0 {
+                return Err(format!("{missed} packets of `{}` came faster than they were read", self.name));
             }
         }
         Ok(Some(latest))

@@ -10,13 +10,12 @@ mod wired;
 mod worker;
 
 use std::num::NonZeroUsize;
-use std::os::fd::OwnedFd;
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 use hopcast_core::Duration;
 use hopcast_node::Clock;
-use rustix::event::{EventfdFlags, eventfd};
+use hopcast_node::runtime::Stop;
 
 pub use figures::{DirectionReport, EmulatorReport, LATE, Truth};
 pub use wired::Readings;
@@ -26,7 +25,8 @@ use crate::lab::{KernelDrops, Lab};
 use crate::layout::{LinkChange, LinkLayout, Scheduled};
 use crate::punctual::{Awake, be_punctual};
 use figures::Tally;
-use wired::{Changes, LONGEST, Wired};
+pub(crate) use wired::LONGEST;
+use wired::{Changes, Wired};
 use worker::{Left, Worker};
 
 /// How to run links.
@@ -43,7 +43,7 @@ pub struct Options {
 /// Links in motion.
 pub struct Emulator {
     threads: Vec<JoinHandle<Result<Left, String>>>,
-    stop: Arc<OwnedFd>,
+    stop: Stop,
     before: Vec<KernelDrops>,
     _awake: Awake,
 }
@@ -66,7 +66,7 @@ impl Emulator {
             return Err(format!("the lab has interfaces for {} links, not for {}", taps.len(), links.len()));
         }
         let before = lab.kernel_drops()?;
-        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| format!("eventfd: {error}"))?);
+        let stop = Stop::new().map_err(|error| format!("cannot start the links: {error}"))?;
         let mut emulator = Self { threads: Vec::new(), stop, before, _awake: Awake::keep() };
 
         let mut of_link: Vec<Changes> = links.iter().map(|_| Vec::new()).collect();
@@ -134,8 +134,7 @@ impl Emulator {
     }
 
     fn stop(&mut self) -> Result<Vec<Left>, String> {
-        // It counts up from zero: this cannot block.
-        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
+        self.stop.pull();
         let threads = std::mem::take(&mut self.threads);
         let left: Vec<_> = threads.into_iter().map(JoinHandle::join).collect();
         left.into_iter()

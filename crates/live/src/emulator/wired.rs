@@ -13,7 +13,7 @@ use crate::lab::Tap;
 use crate::layout::{LinkLayout, Scheduled};
 
 /// The longest frame that a TAP hands over: the longest IP packet, and Ethernet's header.
-pub(super) const LONGEST: usize = 65_535 + 14;
+pub(crate) const LONGEST: usize = 65_535 + 14;
 
 /// When the figures of links are read.
 #[derive(Clone, Copy, Debug, Default)]

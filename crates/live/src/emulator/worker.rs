@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use hopcast_core::{Duration, Instant};
 use hopcast_link::Attachment;
 use hopcast_node::Clock;
+use hopcast_node::runtime::Stop;
 use rustix::event::{Timespec, epoll};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -26,7 +27,7 @@ const PAUSE: Duration = Duration::from_micros(140);
 const SAVED: Duration = Duration::from_nanos(PAUSE.as_nanos() * 32);
 
 /// Of the descriptors that a thread waits for, the one that tells it to stop.
-const STOP: u64 = u64::MAX;
+const STOP_EVENT: u64 = u64::MAX;
 
 /// Some of the links, and the thread's way of waiting for all of them.
 pub(super) struct Worker {
@@ -49,10 +50,10 @@ pub(super) struct Left {
 }
 
 impl Worker {
-    /// Takes care of `links` until `stop` can be read.
-    pub(super) fn new(links: Vec<Wired>, stop: &OwnedFd, clock: Clock) -> io::Result<Self> {
+    /// Takes care of `links` until `stop` is pulled.
+    pub(super) fn new(links: Vec<Wired>, stop: &Stop, clock: Clock) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN)?;
+        epoll::add(&epoll, stop.as_fd(), epoll::EventData::new_u64(STOP_EVENT), epoll::EventFlags::IN)?;
         let mut ports = Vec::new();
         for (number, link) in links.iter().enumerate() {
             for (attachment, tap) in link.taps().iter().enumerate() {
@@ -82,7 +83,7 @@ impl Worker {
             let came = self.came(rested, looked);
             for event in ready.drain(..) {
                 match event.data.u64() {
-                    STOP => return Ok(self.leave()),
+                    STOP_EVENT => return Ok(self.leave()),
                     port => self.fetch(port as usize, came, &mut buffer),
                 }
             }
