@@ -87,12 +87,11 @@ impl Timers for Segment {
         &mut self.now
     }
 
-    fn due(&self) -> impl Iterator<Item = (Instant, usize)> {
-        self.stations.iter().zip(0..).filter_map(|(station, number)| Some((station.deadline()?, number)))
+    fn machine(&mut self, which: usize) -> Option<&mut dyn Machine> {
+        Some(&mut **self.stations.get_mut(which)?)
     }
 
-    fn go_off(&mut self, which: usize) {
-        self.stations[which].wake(self.now);
+    fn woken(&mut self, which: usize) {
         self.drain(which);
     }
 }

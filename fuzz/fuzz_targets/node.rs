@@ -104,12 +104,11 @@ impl Timers for Net {
         &mut self.now
     }
 
-    fn due(&self) -> impl Iterator<Item = (Instant, usize)> {
-        self.nodes.iter().zip(0..).filter_map(|(node, number)| Some((node.deadline()?, number)))
+    fn machine(&mut self, which: usize) -> Option<&mut dyn Machine> {
+        Some(&mut **self.nodes.get_mut(which)?)
     }
 
-    fn go_off(&mut self, which: usize) {
-        self.nodes[which].wake(self.now);
+    fn woken(&mut self, which: usize) {
         self.drain(which);
     }
 }

@@ -104,12 +104,11 @@ impl Timers for Path {
         &mut self.now
     }
 
-    fn due(&self) -> impl Iterator<Item = (Instant, usize)> {
-        self.ends.iter().zip(0..).filter_map(|(end, number)| Some((end.deadline()?, number)))
+    fn machine(&mut self, which: usize) -> Option<&mut dyn Machine> {
+        self.ends.get_mut(which).map(|machine| machine as &mut dyn Machine)
     }
 
-    fn go_off(&mut self, which: usize) {
-        self.ends[which].wake(self.now);
+    fn woken(&mut self, which: usize) {
         self.drain([Client, Server][which]);
     }
 }

@@ -1,6 +1,6 @@
 //! Time that passes for several machines at once.
 
-use hopcast_core::{Duration, Instant};
+use hopcast_core::{Duration, Instant, Machine};
 
 /// Far more than one event may cause.
 pub const MANY: usize = 20_000;
@@ -9,10 +9,10 @@ pub const MANY: usize = 20_000;
 pub trait Timers {
     /// The time it is.
     fn now(&mut self) -> &mut Instant;
-    /// When each of them is due, of those that are due at all.
-    fn due(&self) -> impl Iterator<Item = (Instant, usize)>;
-    /// One of them is due now.
-    fn go_off(&mut self, which: usize);
+    /// Each of them, by its number from 0.
+    fn machine(&mut self, which: usize) -> Option<&mut dyn Machine>;
+    /// One of them was woken, and may have something to hand over.
+    fn woken(&mut self, which: usize);
 
     /// Time passes, and what falls due goes off.
     ///
@@ -21,12 +21,14 @@ pub trait Timers {
     fn wait(&mut self, span: Duration) {
         let until = *self.now() + span;
         for _ in 0..MANY {
-            let next = self.due().min();
-            match next {
+            match self.next() {
                 Some((at, which)) if at <= until => {
-                    let now = self.now();
-                    *now = at.max(*now);
-                    self.go_off(which);
+                    let now = at.max(*self.now());
+                    *self.now() = now;
+                    if let Some(machine) = self.machine(which) {
+                        machine.wake(now);
+                    }
+                    self.woken(which);
                 }
                 _ => {
                     *self.now() = until;
@@ -35,5 +37,11 @@ pub trait Timers {
             }
         }
         panic!("timers go off without end");
+    }
+
+    /// When something falls due, and which it is.
+    fn next(&mut self) -> Option<(Instant, usize)> {
+        let deadlines = (0..).map_while(|which| Some((self.machine(which)?.deadline(), which)));
+        deadlines.filter_map(|(at, which)| Some((at?, which))).min()
     }
 }
