@@ -3,7 +3,7 @@
 CARGO ?= cargo
 PURE := hopcast-core hopcast-code hopcast-wire hopcast-link hopcast-coded hopcast-host hopcast-peers
 
-.PHONY: run test check lint unit docs purity deny fuzz miri bench bench-codes clean
+.PHONY: run test check lint unit docs purity deny arm fuzz miri bench bench-codes clean
 
 ## Send a real file over six lossy hops under each transport; print the table, write the report.
 run:
@@ -15,7 +15,7 @@ run:
 ## Set up and pass every test.
 test:
 	@scripts/setup test
-	@scripts/require $(MAKE) --no-print-directory lint docs unit purity deny fuzz
+	@scripts/require $(MAKE) --no-print-directory lint docs unit purity deny arm fuzz
 	@echo "make test: all passed"
 
 ## Format, clippy and the fast tests, in under three minutes.
@@ -39,6 +39,10 @@ purity:
 deny:
 	@scripts/deny
 
+## Everything compiles for 64-bit and 32-bit Arm, and the codes' tests pass there, under QEMU.
+arm:
+	@scripts/arm
+
 ## A few seconds of each fuzz target, with the same seed each time. For longer: scripts/fuzz SECONDS [TARGET ...]
 fuzz:
 	@scripts/fuzz --smoke
@@ -52,8 +56,10 @@ bench:
 	$(CARGO) run --release --quiet --package hopcast-bench --bin packet-hops
 
 ## The codes beside memcpy, XOR, ISA-L and the crates that one would pick instead; a few minutes. See bench/README.md.
+## With another kernel than the machine's best: make bench-codes KERNEL=AVX2
 bench-codes:
-	$(CARGO) run --release --quiet --locked --manifest-path bench/codes/Cargo.toml --target-dir target/bench-codes
+	$(CARGO) run --release --quiet --locked --manifest-path bench/codes/Cargo.toml --target-dir target/bench-codes -- \
+		$(if $(KERNEL),--kernel "$(KERNEL)")
 
 clean:
 	$(CARGO) clean

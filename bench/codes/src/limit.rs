@@ -16,6 +16,8 @@ pub(crate) fn contender() -> Option<Contender<'static>> {
         // SAFETY: these are the kernels' instructions, and there is a kernel of that name only where they exist.
         "AVX2" => return Some(Contender::new(NAME, BYTES, || unsafe { x86::avx2(BYTES) })),
         // SAFETY: likewise.
+        "AVX-512" => return Some(Contender::new(NAME, BYTES, || unsafe { x86::avx512(BYTES) })),
+        // SAFETY: likewise.
         "GFNI + AVX-512" => return Some(Contender::new(NAME, BYTES, || unsafe { x86::gfni_avx512(BYTES) })),
         _ => {}
     }
@@ -60,6 +62,47 @@ mod x86 {
         for sum in sums.as_flattened() {
             // SAFETY: it does nothing; the sums are wanted.
             unsafe { asm!("/* {0} */", in(ymm_reg) *sum, options(nomem, nostack, preserves_flags)) };
+        }
+    }
+
+    /// One source after the other, four vectors of it for four destinations: nibbles, shuffles, a ternary sum.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(super) fn avx512(bytes: usize) {
+        let low = _mm512_set1_epi8(15);
+        let mut sums = [[_mm512_setzero_si512(); 4]; 4];
+        let mut x = [_mm512_setzero_si512(); 4];
+        let mut factor = [low; 2];
+        for _ in 0..bytes / (4 * 4 * 64) {
+            let mut nibbles = [[low; 2]; 4];
+            for w in 0..4 {
+                // SAFETY: it does nothing; the compiler just no longer knows what is in the register.
+                unsafe {
+                    asm!("/* {0} */", inout(zmm_reg) x[w], options(pure, nomem, nostack, preserves_flags));
+                };
+                nibbles[w] =
+                    [_mm512_and_si512(x[w], low), _mm512_and_si512(_mm512_srli_epi64::<4>(x[w]), low)];
+            }
+            for sums in &mut sums {
+                for half in &mut factor {
+                    // SAFETY: likewise.
+                    unsafe {
+                        asm!(
+                            "/* {0} */",
+                            inout(zmm_reg) * half,
+                            options(pure, nomem, nostack, preserves_flags)
+                        );
+                    };
+                }
+                for w in 0..4 {
+                    let first = _mm512_shuffle_epi8(factor[0], nibbles[w][0]);
+                    let second = _mm512_shuffle_epi8(factor[1], nibbles[w][1]);
+                    sums[w] = _mm512_ternarylogic_epi64::<0x96>(sums[w], first, second);
+                }
+            }
+        }
+        for sum in sums.as_flattened() {
+            // SAFETY: it does nothing; the sums are wanted.
+            unsafe { asm!("/* {0} */", in(zmm_reg) *sum, options(nomem, nostack, preserves_flags)) };
         }
     }
 

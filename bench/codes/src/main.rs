@@ -30,6 +30,10 @@ struct Arguments {
     /// How to print the results.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
+    /// What hopcast runs on, by the kernel's name: "AVX-512", "AVX2", .. By default the best that the machine has. Its
+    /// rivals choose for themselves; see bench/README.md for how rlnc-simdx is kept from GFNI.
+    #[arg(long, value_parser = kernel)]
+    kernel: Option<Kernel>,
     /// Only the operations whose name contains this.
     #[arg(long, default_value = "")]
     only: String,
@@ -58,6 +62,7 @@ const STUDIES: &[(&str, Measure)] = &[
 
 fn main() {
     let arguments = Arguments::parse();
+    arguments.kernel.inspect(|kernel| kernel.prefer());
     let pace = if arguments.quick {
         Pace { rounds: 11, turn: Duration::from_micros(500) }
     } else {
@@ -101,6 +106,14 @@ fn main() {
              rate x {BLOCKED_THERE:.0} / the blocked kernel's rate here; \"measured\" is the rate itself."
         );
     }
+}
+
+/// The kernel of that name.
+fn kernel(name: &str) -> Result<Kernel, String> {
+    Kernel::all().find(|kernel| kernel.name().eq_ignore_ascii_case(name)).ok_or_else(|| {
+        let names: Vec<&str> = Kernel::all().map(Kernel::name).collect();
+        format!("this machine has {}", names.join(", "))
+    })
 }
 
 /// What was measured on, and with what.

@@ -6,6 +6,20 @@
 //!
 //! [`Kernel`] is the set of instructions that does the work, chosen once at run time.
 //!
+//! # Which processor uses which kernel
+//!
+//! | kernel | processors | a product |
+//! |---|---|---|
+//! | GFNI + AVX-512 | Xeons from Ice Lake on, Zen 4 and later | an affine instruction for 64 bytes |
+//! | GFNI + AVX2 | Alder Lake and what followed without AVX-512 | an affine instruction for 32 bytes |
+//! | AVX-512 | Xeons from Skylake to Cascade Lake | two shuffles for 64 bytes |
+//! | AVX2 | Haswell and later, Zen 1 to 3 | two shuffles for 32 bytes |
+//! | SSSE3 | Core 2 and later | two shuffles for 16 bytes |
+//! | NEON | all 64-bit Arm | two table lookups for 16 bytes |
+//! | plain | all others: 32-bit Arm, WebAssembly; and under Miri | two table lookups for a byte |
+//!
+//! [`Kernel::prefer`] puts another one in the place of the best, so that a machine can measure and test them all.
+//!
 //! # One table for every field
 //!
 //! Multiplying by a constant is linear over GF(2), so for every field here it is an 8 x 8 bit matrix on a byte (two

@@ -6,7 +6,7 @@ use core::mem::MaybeUninit;
 use super::neon;
 use super::{Kernel, Set, plain};
 #[cfg(target_arch = "x86_64")]
-use super::{avx2, gfni_avx2, gfni_avx512, ssse3};
+use super::{avx2, avx512, gfni_avx2, gfni_avx512, ssse3};
 use crate::field::Tables;
 
 /// Symbols of one length that lie in one buffer.
@@ -86,6 +86,8 @@ macro_rules! on {
                 Set::Ssse3 => ssse3::$($call)*,
                 #[cfg(target_arch = "x86_64")]
                 Set::Avx2 => avx2::$($call)*,
+                #[cfg(target_arch = "x86_64")]
+                Set::Avx512 => avx512::$($call)*,
                 #[cfg(target_arch = "x86_64")]
                 Set::GfniAvx2 => gfni_avx2::$($call)*,
                 #[cfg(target_arch = "x86_64")]
@@ -211,15 +213,31 @@ impl<const D: usize> Terms<D> {
     /// Takes the terms of up to [`SOURCES`] sources, from the one of this number on, except those that are 0.
     #[inline]
     fn fill(&mut self, x: &Symbols<'_, &[u8]>, first: usize, lines: [&[u8]; D]) {
-        let (base, count) = (x.bytes.as_ptr(), lines[0].len());
-        let lines = lines.map(|line| &line[..count]);
-        for i in 0..count {
-            self.sources[self.count].write(base.wrapping_add(x.places.at(first + i)));
-            // SAFETY: every line is `count` long.
-            let coefficients: [u8; D] = core::array::from_fn(|d| unsafe { *lines[d].get_unchecked(i) });
-            self.coefficients[self.count].write(coefficients);
-            self.count += usize::from(coefficients != [0; D]);
+        let base = x.bytes.as_ptr();
+        match x.places {
+            Places::Listed(at) => self.fill_from(at[first..].iter().map(|&at| base.wrapping_add(at)), lines),
+            Places::Spaced { first: start, stride, .. } => {
+                let start = base.wrapping_add(start + first * stride);
+                self.fill_from((0..SOURCES).map(|i| start.wrapping_add(i * stride)), lines);
+            }
         }
+    }
+
+    /// As [`fill`](Self::fill), for sources of which there are at least as many as coefficients in a line.
+    #[inline]
+    fn fill_from(&mut self, sources: impl Iterator<Item = *const u8>, lines: [&[u8]; D]) {
+        let terms = lines[0].len();
+        let lines = lines.map(|line| &line[..terms]);
+        // Not in `self`: there each term would wait for the store of the one before.
+        let mut count = self.count;
+        for (i, source) in (0..terms).zip(sources) {
+            self.sources[count].write(source);
+            // SAFETY: every line is `terms` long.
+            let coefficients: [u8; D] = core::array::from_fn(|d| unsafe { *lines[d].get_unchecked(i) });
+            self.coefficients[count].write(coefficients);
+            count += usize::from(coefficients != [0; D]);
+        }
+        self.count = count;
     }
 
     /// Takes a term, unless it is 0; says whether there is no room for more.

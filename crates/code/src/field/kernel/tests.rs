@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use super::{Extensions, Set};
 use super::{Kernel, Symbols};
 use crate::field::{Field, Gf2, Gf16, Gf256, Tables};
 
@@ -35,6 +37,33 @@ fn agree_on_single_rows(tables: &Tables, a: u8, len: usize, y_skew: usize, x_ske
     let x = bytes(len + x_skew, 2);
     same(len, y_skew, |kernel, y| kernel.axpy(tables, y, a, &x[x_skew..]));
     same(len, y_skew, |kernel, y| kernel.scale(tables, y, a));
+}
+
+#[test]
+fn the_best_kernel_is_the_last_of_all() {
+    assert_eq!(Kernel::all().last(), Some(Kernel::best()));
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn the_machine_says_which_kernel_is_the_best() {
+    let best = |machine| Set::all_of(machine).next_back().expect("the plain one is everywhere");
+    let core_2 = Extensions { ssse3: true, ..Extensions::default() };
+    let haswell = Extensions { avx2: true, ..core_2 };
+    let skylake_xeon = Extensions { avx512: true, ..haswell };
+    assert_eq!(best(Extensions::default()), Set::Plain);
+    assert_eq!(best(core_2), Set::Ssse3);
+    assert_eq!(best(haswell), Set::Avx2);
+    assert_eq!(best(skylake_xeon), Set::Avx512, "AVX-512 and no GFNI: Skylake to Cascade Lake");
+    assert_eq!(best(Extensions { gfni: true, ..haswell }), Set::GfniAvx2, "Alder Lake");
+    assert_eq!(best(Extensions { gfni: true, ..skylake_xeon }), Set::GfniAvx512, "Ice Lake, Zen 4");
+}
+
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+#[test]
+fn a_64_bit_arm_machine_uses_neon() {
+    assert_eq!(Set::all_of(Extensions::of_this_machine()).next_back(), Some(Set::Neon));
+    assert_eq!(Kernel::best(), Kernel(Set::Neon));
 }
 
 #[test]
