@@ -34,7 +34,7 @@ pub mod yaml;
 
 pub use capacity::{Capacities, capacity};
 pub use decode::did_you_mean;
-pub use describe::describe;
+pub use describe::{describe, notes};
 pub use diagnostic::Diagnostic;
 pub use exchange::{to_graphml, to_mermaid};
 pub use plan::{Overrides, load, load_text};
