@@ -165,7 +165,7 @@ fn a_run_says_what_a_check_notes() {
     let dir = tempfile::tempdir().unwrap();
     let noted = SMALL.replace("app: bulk", "app: { bulk: { stop: 1 h } }");
     fs::write(dir.path().join("small.yaml"), noted).unwrap();
-    let note = "note: flow flow stops at 3600 s, after the end of the run at 2 s";
+    let note = "note: flow flow stops at 3600s, after the end of the run at 2s";
     let check = text(&hopcast(dir.path(), &["check", "small.yaml"]).stdout);
     assert!(check.contains(note), "{check}");
     let run = ran(dir.path(), &["run", "small.yaml", "--format", "json", "--out", "out"]);

@@ -350,7 +350,8 @@ fn two_links_written_as_two_directions_are_noted() {
 
 #[test]
 fn the_program_has_the_studies_and_all_they_name() {
-    let own: Vec<_> = scenario::studies().collect();
+    let mut own: Vec<_> = scenario::studies().collect();
+    own.sort();
     let mut names: Vec<String> = fs::read_dir(scenarios().join("studies"))
         .unwrap()
         .filter_map(|entry| Some(entry.unwrap().file_name().to_str()?.strip_suffix(".yaml")?.to_owned()))

@@ -10,7 +10,7 @@ include!(concat!(env!("OUT_DIR"), "/studies.rs"));
 /// Where they are read.
 const DIR: &str = "hopcast:studies";
 
-/// Each study by name, in order, with the path that it is loaded from.
+/// Each study by name, with the path that it is loaded from.
 pub fn studies() -> impl Iterator<Item = (&'static str, PathBuf)> {
     FILES.iter().filter_map(|(file, _)| Some((file.strip_suffix(".yaml")?, Path::new(DIR).join(file))))
 }
