@@ -55,7 +55,9 @@ pub(crate) struct Owner {
 impl Owner {
     /// The scenario in `file`.
     pub(crate) fn new(file: &Path, title: &str) -> Self {
-        Self { path: fs::canonicalize(file).ok(), ..Self::named(file, title) }
+        // A study of the program's own is nowhere else.
+        let path = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+        Self { path: Some(path), ..Self::named(file, title) }
     }
 
     /// The scenario that a run's manifest and document tell of, wherever its file was.
