@@ -1,6 +1,7 @@
 //! `hopcast`: describe a network in one file, run real protocol code over it, and see what happened and why.
 
 mod command;
+mod directory;
 mod interrupt;
 mod manifest;
 mod output;

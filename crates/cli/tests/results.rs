@@ -27,6 +27,8 @@ fn two_runs_of_one_seed_print_and_write_the_same_bytes() {
         "summary.json",
         "topology.json",
         "flows.csv",
+        "receivers.csv",
+        "counters.csv",
         "links.csv",
         "timeseries.csv",
         "latency.csv",
@@ -38,7 +40,7 @@ fn two_runs_of_one_seed_print_and_write_the_same_bytes() {
         assert!(read("one") == read("two"), "{name} differs");
         compared += 1;
     }
-    assert_eq!(compared, 7);
+    assert_eq!(compared, 9);
 }
 
 #[test]

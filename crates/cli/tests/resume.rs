@@ -12,7 +12,15 @@ use common::{SMALL, command, hopcast, text};
 use serde_json::Value;
 
 /// What does not depend on the machine or the hour.
-const SAME: [&str; 5] = ["summary.json", "flows.csv", "links.csv", "timeseries.csv", "latency.csv"];
+const SAME: [&str; 7] = [
+    "summary.json",
+    "flows.csv",
+    "receivers.csv",
+    "counters.csv",
+    "links.csv",
+    "timeseries.csv",
+    "latency.csv",
+];
 
 fn ran(dir: &Path, arguments: &[&str]) -> Output {
     let output = hopcast(dir, arguments);

@@ -191,7 +191,7 @@ impl Kind {
         if unit.is_empty() {
             let Self { name, .. } = self;
             let suggestions: Vec<_> =
-                self.usual_units.iter().map(|unit| format!("`{number} {unit}`")).collect();
+                self.readings(number, value).into_iter().map(|reading| format!("`{reading}`")).collect();
             return Err(QuantityError {
                 message: format!(
                     "expected {name} with its unit, found the bare number `{text}`: write {} ({})",
@@ -201,6 +201,14 @@ impl Kind {
             });
         }
         let Some(&(_, factor)) = self.units.iter().find(|(name, _)| *name == unit) else {
+            if let Some(bytes) = self.bytes_per_second(unit).filter(|_| value >= 0.0) {
+                let bits = |count: f64| Rate::from_bits_per_sec((count * bytes * 8.0).round() as u64);
+                return Err(self.error(format_args!(
+                    "found the unit `{unit}`: 1 {unit} is {}, write `{}`",
+                    bits(1.0),
+                    bits(value)
+                )));
+            }
             return Err(match self.nearest_unit(unit) {
                 Some(nearest) => {
                     self.error(format_args!("found the unit `{unit}`: did you mean `{nearest}`?"))
@@ -213,6 +221,25 @@ impl Kind {
             return Err(self.error(format_args!("found `{text}`, which is negative")));
         }
         Ok(value)
+    }
+
+    /// The quantities that a bare number may stand for. A share of at most 1 is a fraction in some tools and a percentage
+    /// in others.
+    fn readings(&self, number: &str, value: f64) -> Vec<String> {
+        let as_fraction = Fraction::new(value).filter(|_| self.usual_units == ["%"] && value > 0.0);
+        let as_written = self.usual_units.iter().map(|unit| format!("{number} {unit}"));
+        as_fraction.map(|share| share.to_string()).into_iter().chain(as_written).collect()
+    }
+
+    /// The bytes of a unit such as `MB/s`, if this is a rate; `Mb/s` is a usual spelling of `Mbit/s`.
+    fn bytes_per_second(&self, unit: &str) -> Option<f64> {
+        let of_bytes = ["B/s", "Byte/s", "Bytes/s", "byte/s", "bytes/s", "Bps"];
+        let prefix = of_bytes
+            .iter()
+            .find_map(|suffix| unit.strip_suffix(suffix))
+            .filter(|_| self.name == RATE.name)?;
+        let unit = if prefix == "K" { "kB".to_owned() } else { format!("{prefix}B") };
+        BYTES.units.iter().find(|(name, _)| *name == unit).map(|&(_, bytes)| bytes)
     }
 
     fn error(&self, found: fmt::Arguments<'_>) -> QuantityError {
@@ -337,6 +364,33 @@ mod tests {
     fn a_bare_number_is_told_what_to_write() {
         let error = "5".parse::<Fraction>().unwrap_err().to_string();
         assert!(error.contains("bare number `5`") && error.contains("write `5 %`"), "{error}");
+    }
+
+    #[test]
+    fn a_bare_share_of_at_most_one_is_offered_in_both_readings() {
+        let told = |text: &str| text.parse::<Fraction>().unwrap_err().to_string();
+        assert!(told("0.05").contains("write `5 %` or `0.05 %` ("), "{}", told("0.05"));
+        assert!(told("1").contains("write `100 %` or `1 %` ("), "{}", told("1"));
+        assert!(told("0").contains("write `0 %` ("), "{}", told("0"));
+        assert!(told("1.5").contains("write `1.5 %` ("), "{}", told("1.5"));
+        assert!(!"0.5".parse::<Duration>().unwrap_err().to_string().contains('%'));
+    }
+
+    #[test]
+    fn bytes_a_second_are_converted_to_bits() {
+        let told = |text: &str| text.parse::<Rate>().unwrap_err().to_string();
+        for (text, expected) in [
+            ("10 MB/s", "the unit `MB/s`: 1 MB/s is 8 Mbit/s, write `80 Mbit/s`"),
+            ("1.5 KB/s", "1 KB/s is 8 kbit/s, write `12 kbit/s`"),
+            ("2 MiB/s", "1 MiB/s is 8.388608 Mbit/s, write `16.777216 Mbit/s`"),
+            ("1 GBps", "1 GBps is 8 Gbit/s, write `8 Gbit/s`"),
+            ("500 B/s", "1 B/s is 8 bit/s, write `4 kbit/s`"),
+            ("10 Mb/s", "did you mean `Mbit/s`?"),
+            ("10 mb/s", "did you mean `Mbit/s`?"),
+        ] {
+            assert!(told(text).ends_with(expected), "{}", told(text));
+        }
+        assert!(!"10 MB/s".parse::<Bytes>().unwrap_err().to_string().contains("bit"));
     }
 
     #[test]

@@ -32,6 +32,20 @@ fn the_doctor_finds_what_is_there_and_says_what_to_do_about_the_rest() {
     assert!(table(&findings).lines().count() >= findings.len());
 }
 
+#[test]
+fn every_version_of_nft_reads_what_the_doctor_tries() {
+    if !networks_can_be_set_up() || !require(&["unshare", "nft"].map(Need::Program)) {
+        return;
+    }
+    let findings = examine();
+    let tried: Vec<_> = findings.iter().filter(|finding| finding.what.starts_with("nft ")).collect();
+    assert_eq!(tried.len(), 2);
+    for finding in tried {
+        // Whether the kernel can do it is the machine's business; that it is no mistake of writing is ours.
+        assert!(!finding.detail.contains("syntax error"), "{finding:?}");
+    }
+}
+
 /// Runs the test below as nobody, with a /dev/net/tun of `mode`, and gives what it said.
 fn as_nobody(mode: &str) -> Option<String> {
     if !networks_can_be_set_up() || !require(&["unshare", "mknod"].map(Need::Program)) {

@@ -1,6 +1,8 @@
 //! The CSV files of a run directory.
 //!
-//! Each row begins with `run`, the run's place in `summary.json`, its `repeat`, and a column for each swept path.
+//! Each row begins with `run`, the run's place in `summary.json`, its `repeat`, and a column for each swept path: a number
+//! with its unit in the column's name where all values have one (`swept`). The other columns of a file are the same for
+//! every scenario.
 
 use std::io;
 use std::path::Path;
@@ -8,38 +10,56 @@ use std::path::Path;
 use csv::{Reader, StringRecord, Writer};
 use hopcast_twin::results::{Document, Figures, LatencyCurve, Quantiles, Run, Series, Video};
 
-use crate::study::{distinct, value};
+use crate::study::distinct;
+use crate::swept::Swept;
 
 type Rows = Writer<Vec<u8>>;
 type Field<'r> = dyn Fn(usize) -> &'r str + 'r;
 
-/// `flows.csv`: one row for each run and flow, with the protocol's counters as `counters.*`, and `video.*` where there is
-/// a video.
+/// `flows.csv`: one row for each run and flow; `video.*` is empty unless it is a video.
 pub fn flows(document: &Document) -> io::Result<Vec<u8>> {
-    let flows = || document.runs.iter().flat_map(|run| &run.flows);
-    let counters = flows().flat_map(|flow| flow.counters.keys());
-    let mut counters = distinct(counters.cloned());
-    counters.sort();
-    let mut own: Vec<String> = FLOW_COLUMNS.map(String::from).into();
-    for kind in ["latency_ms", "round_trip_ms"] {
-        own.extend(QUANTILES.map(|name| format!("{kind}.{name}")));
-    }
-    let videos = flows().any(|flow| flow.figures.video.is_some());
-    if videos {
-        own.extend(VIDEO_COLUMNS.map(|name| format!("video.{name}")));
-    }
-    own.extend(counters.iter().map(|name| format!("counters.{name}")));
-    let (mut rows, paths) = begin(document, &own)?;
+    let own = ["flow", "protocol", "from", "to"].into_iter().map(String::from).chain(figure_columns());
+    let (mut rows, swept) = begin(document, &own.collect::<Vec<_>>())?;
     for (index, run) in document.runs.iter().enumerate() {
         for flow in &run.flows {
-            let mut row = lead(index, run, &paths);
+            let mut row = lead(index, run, &swept);
             row.extend([&flow.name, &flow.protocol, &flow.from, &flow.to].map(String::clone));
             row.extend(figures(&flow.figures));
-            if videos {
-                row.extend(frames(flow.figures.video.as_ref()));
-            }
-            row.extend(counters.iter().map(|name| optional(flow.counters.get(name))));
             rows.write_record(&row)?;
+        }
+    }
+    finish(rows)
+}
+
+/// `receivers.csv`: one row for each run, flow and receiver, with the figures of `flows.csv` at that receiver.
+pub(crate) fn receivers(document: &Document) -> io::Result<Vec<u8>> {
+    let own = ["flow", "protocol", "from", "node"].into_iter().map(String::from).chain(figure_columns());
+    let (mut rows, swept) = begin(document, &own.collect::<Vec<_>>())?;
+    for (index, run) in document.runs.iter().enumerate() {
+        for (flow, receiver) in
+            run.flows.iter().flat_map(|flow| flow.receivers.iter().map(move |at| (flow, at)))
+        {
+            let mut row = lead(index, run, &swept);
+            row.extend([&flow.name, &flow.protocol, &flow.from, &receiver.node].map(String::clone));
+            row.extend(figures(&receiver.figures));
+            rows.write_record(&row)?;
+        }
+    }
+    finish(rows)
+}
+
+/// `counters.csv`: one row for each run, flow and counter of its protocols, summed over both ends; what the hosts did, summed
+/// over the network, has no flow.
+pub(crate) fn counters(document: &Document) -> io::Result<Vec<u8>> {
+    let (mut rows, swept) = begin(document, &COUNTER_COLUMNS.map(String::from))?;
+    for (index, run) in document.runs.iter().enumerate() {
+        let lead = lead(index, run, &swept);
+        let of_flows = run.flows.iter().map(|flow| (flow.name.as_str(), &flow.counters));
+        for (flow, counters) in of_flows.chain([("", &run.hosts)]) {
+            for (counter, count) in counters {
+                let own = [flow.to_owned(), counter.clone(), count.to_string()];
+                rows.write_record(lead.iter().cloned().chain(own))?;
+            }
         }
     }
     finish(rows)
@@ -51,7 +71,7 @@ pub(crate) fn links(document: &Document) -> io::Result<Vec<u8>> {
     for (index, run) in document.runs.iter().enumerate() {
         for link in &run.links {
             let mut row = lead(index, run, &paths);
-            row.extend([link.from.clone(), link.to.clone()]);
+            row.extend([&link.name, &link.from, &link.to].map(String::clone));
             let counts = [
                 link.sent_bytes,
                 link.sent_packets,
@@ -73,11 +93,13 @@ pub(crate) fn timeseries(document: &Document) -> io::Result<Vec<u8>> {
     for (index, run) in document.runs.iter().enumerate() {
         let lead = lead(index, run, &paths);
         let step = run.series.step_s;
+        // A multiple of a fraction that is none in binary would have digits of its own.
+        let step_ns = (step * 1e9).round() as u64;
         let mut write = |kind: &str, name: &str, at: usize, mbps: f64, lost: Option<&f64>| {
             let own = [
                 kind.into(),
                 name.into(),
-                (at as f64 * step).to_string(),
+                ((at as u64 * step_ns) as f64 / 1e9).to_string(),
                 step.to_string(),
                 mbps.to_string(),
             ];
@@ -156,11 +178,7 @@ pub(crate) fn read_latency(path: &Path, document: &mut Document) -> Result<(), S
 }
 
 const QUANTILES: [&str; 6] = ["mean", "p50", "p95", "p99", "p99_9", "max"];
-const FLOW_COLUMNS: [&str; 13] = [
-    "flow",
-    "protocol",
-    "from",
-    "to",
+const FIGURE_COLUMNS: [&str; 9] = [
     "goodput_mbps",
     "sent_units",
     "delivered_units",
@@ -180,7 +198,9 @@ const VIDEO_COLUMNS: [&str; 7] = [
     "in_time_ratio",
     "decodable_frame_ratio",
 ];
-const LINK_COLUMNS: [&str; 8] = [
+const COUNTER_COLUMNS: [&str; 3] = ["flow", "counter", "value"];
+const LINK_COLUMNS: [&str; 9] = [
+    "link",
     "from",
     "to",
     "sent_bytes",
@@ -193,20 +213,32 @@ const LINK_COLUMNS: [&str; 8] = [
 const SERIES_COLUMNS: [&str; 6] = ["kind", "name", "time_s", "step_s", "mbps", "lost_share"];
 const LATENCY_COLUMNS: [&str; 4] = ["flow", "kind", "ms", "share"];
 
-/// The heading; also gives the swept paths.
-fn begin(document: &Document, own: &[String]) -> io::Result<(Rows, Vec<String>)> {
-    let paths = distinct(document.runs.iter().flat_map(|run| run.parameters.keys().cloned()));
-    let mut rows = Writer::from_writer(Vec::new());
-    // A swept path may be called like one of the columns.
-    let taken = |path: &String| own.contains(path) || path == "run" || path == "repeat";
-    let heading = |path: &String| if taken(path) { format!("parameter.{path}") } else { path.clone() };
-    let lead = ["run".to_owned(), "repeat".to_owned()];
-    rows.write_record(lead.into_iter().chain(paths.iter().map(heading)).chain(own.iter().cloned()))?;
-    Ok((rows, paths))
+/// The columns of [`figures`].
+fn figure_columns() -> impl Iterator<Item = String> {
+    let quantiles = |kind: &'static str| QUANTILES.iter().map(move |name| format!("{kind}.{name}"));
+    let figures = FIGURE_COLUMNS.into_iter().map(String::from);
+    let videos = VIDEO_COLUMNS.iter().map(|name| format!("video.{name}"));
+    figures.chain(quantiles("latency_ms")).chain(quantiles("round_trip_ms")).chain(videos)
 }
 
-fn lead(index: usize, run: &Run, paths: &[String]) -> Vec<String> {
-    let parameters = paths.iter().map(|path| value(&run.parameters, path));
+/// The heading; also gives the swept paths.
+fn begin(document: &Document, own: &[String]) -> io::Result<(Rows, Vec<Swept>)> {
+    let paths = distinct(document.runs.iter().flat_map(|run| run.parameters.keys().cloned()));
+    let swept: Vec<Swept> = paths.into_iter().map(|path| Swept::new(document, path)).collect();
+    let mut rows = Writer::from_writer(Vec::new());
+    // A swept path may be called like one of the columns.
+    let taken = |name: &String| own.contains(name) || name == "run" || name == "repeat";
+    let heading = |swept: &Swept| match swept.heading() {
+        name if taken(&name) => format!("parameter.{name}"),
+        name => name,
+    };
+    let lead = ["run".to_owned(), "repeat".to_owned()];
+    rows.write_record(lead.into_iter().chain(swept.iter().map(heading)).chain(own.iter().cloned()))?;
+    Ok((rows, swept))
+}
+
+fn lead(index: usize, run: &Run, swept: &[Swept]) -> Vec<String> {
+    let parameters = swept.iter().map(|swept| swept.cell(run));
     [index.to_string(), run.repeat.to_string()].into_iter().chain(parameters).collect()
 }
 
@@ -231,6 +263,7 @@ fn figures(figures: &Figures) -> Vec<String> {
     for of in [&figures.latency_ms, &figures.round_trip_ms] {
         row.extend(of.as_ref().map_or(QUANTILES.map(|_| String::new()), quantiles));
     }
+    row.extend(frames(figures.video.as_ref()));
     row
 }
 

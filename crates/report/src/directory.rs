@@ -20,9 +20,9 @@ pub struct RunDirectory {
     pub manifest: Value,
 }
 
-/// Writes a run's files: `manifest.json`, `summary.json`, `topology.json`, `flows.csv`, `links.csv`,
-/// `timeseries.csv`, `latency.csv`, `report.html` and `plots/*.svg`; with the feature `parquet`, `flows.parquet`,
-/// `links.parquet` and `timeseries.parquet` too.
+/// Writes a run's files: `manifest.json`, `summary.json`, `topology.json`, `flows.csv`, `receivers.csv`, `counters.csv`,
+/// `links.csv`, `timeseries.csv`, `latency.csv`, `report.html` and `plots/*.svg`; with the feature `parquet`, each of the CSV
+/// files but `latency.csv` as Parquet too.
 ///
 /// Makes the directory if need be, and writes over files of these names.
 ///
@@ -44,6 +44,8 @@ pub fn write_run_directory(
     write(dir, "summary.json", &json(document)?)?;
     write(dir, "topology.json", &json(topology)?)?;
     write_rows(dir, "flows", &csv_files::flows(document)?)?;
+    write_rows(dir, "receivers", &csv_files::receivers(document)?)?;
+    write_rows(dir, "counters", &csv_files::counters(document)?)?;
     write_rows(dir, "links", &csv_files::links(document)?)?;
     write_rows(dir, "timeseries", &csv_files::timeseries(document)?)?;
     write(dir, "latency.csv", &csv_files::latency(document)?)?;

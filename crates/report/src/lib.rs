@@ -34,6 +34,7 @@ mod plot;
 mod rivals;
 mod shard;
 mod study;
+mod swept;
 pub mod table;
 mod topology;
 mod welch;

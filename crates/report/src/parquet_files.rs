@@ -1,7 +1,7 @@
 //! The CSV files again as Parquet, for who reads thousands of runs at once.
 //!
-//! The columns are those of the CSV files: one that holds numbers alone is DOUBLE, any other UTF-8 text, and an empty cell is
-//! null. Values are stored plainly, uncompressed, in one row group.
+//! The columns are those of the CSV files: one that holds numbers alone is DOUBLE, any other UTF-8 text, and so are names,
+//! whatever they are; an empty cell is null. Values are stored plainly, uncompressed, in one row group.
 
 use std::io;
 use std::sync::Arc;
@@ -14,6 +14,10 @@ use parquet::file::properties::{WriterProperties, WriterVersion};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
+/// Columns of text, even where there is none or it looks like numbers.
+const TEXTS: [&str; 10] =
+    ["flow", "protocol", "from", "to", "node", "link", "counter", "kind", "name", "hash_ok"];
+
 /// The Parquet file of what this CSV file holds.
 pub(crate) fn of_csv(csv: &[u8]) -> io::Result<Vec<u8>> {
     let mut reader = Reader::from_reader(csv);
@@ -24,7 +28,8 @@ pub(crate) fn of_csv(csv: &[u8]) -> io::Result<Vec<u8>> {
             column.push((!cell.is_empty()).then(|| cell.to_owned()));
         }
     }
-    let columns: Vec<Column> = columns.into_iter().map(Column::of).collect();
+    let columns = columns.into_iter().zip(&names).map(|(cells, name)| Column::of(cells, name));
+    let columns: Vec<Column> = columns.collect();
     written(&names, &columns).map_err(io::Error::other)
 }
 
@@ -41,10 +46,10 @@ struct Column {
 }
 
 impl Column {
-    fn of(cells: Vec<Option<String>>) -> Self {
+    fn of(cells: Vec<Option<String>>, name: &str) -> Self {
         let there = cells.iter().map(|cell| i16::from(cell.is_some())).collect();
         let numbers: Option<Vec<f64>> = cells.iter().flatten().map(|cell| cell.parse().ok()).collect();
-        let values = match numbers {
+        let values = match numbers.filter(|_| !TEXTS.contains(&name)) {
             Some(numbers) => Values::Numbers(numbers),
             None => Values::Texts(cells.into_iter().flatten().map(|cell| cell.into_bytes().into()).collect()),
         };
@@ -105,6 +110,16 @@ mod tests {
         assert_eq!((rows[0].get_double(3).unwrap(), rows[1].get_double(3).unwrap()), (1.5, 0.1));
         assert!(rows[0].get_double(4).is_err(), "an empty cell is null");
         assert_eq!(rows[1].get_double(4).unwrap(), 0.25);
+    }
+
+    #[test]
+    fn a_name_is_text_though_it_looks_like_a_number() {
+        let file = bytes::Bytes::from(of_csv(b"run,flow,hash_ok\n0,7,\n").unwrap());
+        let reader = SerializedFileReader::new(file).unwrap();
+        let row = reader.get_row_iter(None).unwrap().next().unwrap().unwrap();
+        assert_eq!(row.get_string(1).unwrap(), "7");
+        let hash_ok = reader.metadata().file_metadata().schema_descr().column(2).physical_type();
+        assert_eq!(hash_ok, Physical::BYTE_ARRAY, "of a run without files too");
     }
 
     #[test]

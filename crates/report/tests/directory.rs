@@ -5,6 +5,7 @@ mod fixture;
 use std::fs;
 
 use hopcast_report::{Topology, TopologyLink, html, read_run_directory, write_run_directory};
+use hopcast_twin::results::{Document, Figures, Receiver, Video};
 use serde_json::json;
 
 #[test]
@@ -32,8 +33,12 @@ fn the_same_document_is_the_same_bytes() {
     for dir in &dirs {
         write_run_directory(dir.path(), &document, &topology, json!({})).unwrap();
     }
-    let names = ["flows.csv", "links.csv", "timeseries.csv", "latency.csv", "summary.json", "topology.json"];
-    for name in names.into_iter().chain(["report.html", "plots/001-throughput-bulk.svg"]) {
+    let tables = ["flows", "receivers", "counters", "links", "timeseries", "latency"];
+    let names = tables.map(|name| format!("{name}.csv"));
+    let others = ["summary.json", "topology.json"];
+    for name in
+        names.iter().map(String::as_str).chain(others).chain(["report.html", "plots/001-throughput-bulk.svg"])
+    {
         let [one, two] = dirs.each_ref().map(|dir| fs::read(dir.path().join(name)).unwrap());
         assert!(one == two, "{name}");
     }
@@ -47,11 +52,86 @@ fn flows_have_a_row_for_each_run_with_the_swept_values() {
     let flows = fs::read_to_string(dir.path().join("flows.csv")).unwrap();
     assert_eq!(flows.lines().count(), 1 + document.runs.len());
     let heading = flows.lines().next().unwrap();
-    assert!(
-        heading.starts_with("run,repeat,events.loss.loss,flows.bulk.over,flow,protocol,from,to,goodput_mbps")
-    );
-    assert!(heading.ends_with("round_trip_ms.max,counters.retransmissions"));
-    assert!(flows.lines().nth(1).unwrap().starts_with("0,0,0 %,udp,bulk,udp,n0,n6,"));
+    assert!(heading.starts_with(
+        "run,repeat,events.loss.loss_percent,flows.bulk.over,flow,protocol,from,to,goodput_mbps"
+    ));
+    assert!(flows.lines().nth(1).unwrap().starts_with("0,0,0,udp,bulk,udp,n0,n6,"));
+}
+
+/// The heading and the rows of a file.
+fn table(document: &Document, topology: &Topology, name: &str) -> (Vec<String>, Vec<Vec<String>>) {
+    let dir = tempfile::tempdir().unwrap();
+    write_run_directory(dir.path(), document, topology, json!({})).unwrap();
+    let text = fs::read_to_string(dir.path().join(name)).unwrap();
+    let mut rows = text.lines().map(|line| line.split(',').map(str::to_owned).collect());
+    (rows.next().unwrap(), rows.collect())
+}
+
+#[test]
+fn the_columns_of_flows_do_not_depend_on_what_was_run() {
+    let (document, topology) = fixture::mesh();
+    let plain = table(&document, &topology, "flows.csv").0;
+    let mut other = document.clone();
+    let flow = &mut other.runs[0].flows[0];
+    flow.counters.insert("repairs".into(), 7);
+    flow.figures.video = Some(Video { frames_sent: 25, in_time_ratio: Some(0.5), ..Video::default() });
+    let (columns, rows) = table(&other, &topology, "flows.csv");
+    assert_eq!(columns, plain);
+    let cell = |column: &str| &*rows[0][columns.iter().position(|name| name == column).unwrap()];
+    assert_eq!((cell("video.frames_sent"), cell("video.in_time_ratio")), ("25", "0.5"));
+    let (columns, rows) = table(&other, &topology, "counters.csv");
+    assert_eq!(columns, ["run", "repeat", "flow", "counter", "value"]);
+    let name = other.runs[0].flows[0].name.clone();
+    assert!(rows.iter().any(|row| row[2..] == [name.as_str(), "repairs", "7"]), "{rows:?}");
+}
+
+#[test]
+fn what_hosts_did_is_counted_without_a_flow() {
+    let (mut document, topology) = fixture::mesh();
+    document.runs[0].hosts.insert("no_route".into(), 3);
+    let (_, rows) = table(&document, &topology, "counters.csv");
+    assert_eq!(rows.last().unwrap()[..], ["0", "0", "", "no_route", "3"]);
+}
+
+#[test]
+fn each_receiver_of_a_flow_has_a_row() {
+    let (mut document, topology) = fixture::mesh();
+    let flow = &mut document.runs[0].flows[0];
+    flow.receivers = ["n1", "n2"]
+        .map(|node| Receiver {
+            node: node.into(),
+            figures: Figures { delivered_units: 9, ..Figures::default() },
+        })
+        .to_vec();
+    let name = flow.name.clone();
+    let (columns, rows) = table(&document, &topology, "receivers.csv");
+    assert_eq!(columns[2..6], ["flow", "protocol", "from", "node"]);
+    let of_flow: Vec<_> = rows.iter().filter(|row| row[2] == name).collect();
+    let delivered = columns.iter().position(|name| name == "delivered_units").unwrap();
+    let nodes: Vec<_> = of_flow.iter().map(|row| (row[5].as_str(), row[delivered].as_str())).collect();
+    assert_eq!(nodes, [("n1", "9"), ("n2", "9")]);
+}
+
+#[test]
+fn a_direction_of_a_link_has_the_links_name() {
+    let (document, topology) = fixture::six_hops();
+    let (columns, rows) = table(&document, &topology, "links.csv");
+    assert_eq!(columns[4..7], ["link", "from", "to"]);
+    assert_eq!(rows[0][4..7], ["n0-n1", "n0", "n1"]);
+    assert_eq!(rows[1][4..7], ["n0-n1", "n1", "n0"]);
+}
+
+#[test]
+fn times_have_the_digits_of_their_step() {
+    let (mut document, topology) = fixture::six_hops();
+    for run in &mut document.runs {
+        run.series.step_s = 0.1;
+    }
+    let (columns, rows) = table(&document, &topology, "timeseries.csv");
+    let time = columns.iter().position(|name| name == "time_s").unwrap();
+    let times: Vec<&str> = rows.iter().take(13).map(|row| &*row[time]).collect();
+    let expected = ["0", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", "1", "1.1", "1.2"];
+    assert_eq!(times, expected);
 }
 
 #[test]

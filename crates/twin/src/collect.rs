@@ -296,6 +296,7 @@ fn links(scenario: &Scenario, observed: &Observed) -> Vec<Link> {
         for &((from, to), counters) in &link.window {
             let rate = spec.direction(from).rate;
             links.push(Link {
+                name: spec.name.clone(),
                 from: scenario.nodes[spec.ends[from]].name.clone(),
                 to: scenario.nodes[spec.ends[to]].name.clone(),
                 sent_bytes: counters.sent_bytes,
@@ -313,7 +314,9 @@ fn links(scenario: &Scenario, observed: &Observed) -> Vec<Link> {
 fn series(scenario: &Scenario, observed: &Observed) -> Series {
     let step_s = scenario.measure.interval.as_secs_f64();
     let steps = (scenario.duration.as_nanos() / scenario.measure.interval.as_nanos().max(1)) as usize;
-    let mbps = |bytes: u64| bytes as f64 * 8.0 / step_s / 1e6;
+    // One division of whole numbers, so that nothing is rounded twice.
+    let step_ns = scenario.measure.interval.as_nanos() as f64;
+    let mbps = |bytes: u64| (bytes * 8_000) as f64 / step_ns;
     let flows = scenario.flows.iter().zip(&observed.flows).map(|(spec, flow)| {
         // The mean over the receivers.
         let bytes = |step: usize| -> u64 {

@@ -82,6 +82,16 @@ impl Journal {
         self.appending().damaged
     }
 
+    /// How many runs it holds, of whatever plan.
+    pub fn len(&self) -> usize {
+        self.found.len()
+    }
+
+    /// Whether it holds no run at all.
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
     /// How many of the runs of `plan` it holds, as far as can be told without reading them.
     pub fn holds(&self, plan: &Plan) -> usize {
         if self.found.is_empty() {

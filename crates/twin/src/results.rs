@@ -216,6 +216,9 @@ pub struct Quantiles {
 /// What one direction of a link carried in the measurement window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Link {
+    /// The link's name, which both its directions have.
+    #[serde(default)]
+    pub name: String,
     /// The sending node.
     pub from: String,
     /// The receiving node.

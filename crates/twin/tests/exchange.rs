@@ -6,23 +6,27 @@ use std::fs;
 use std::path::Path;
 
 use hopcast_twin::scenario::model::{LinkModel, Scenario};
-use hopcast_twin::scenario::{Overrides, load, to_graphml, to_mermaid};
+use hopcast_twin::scenario::{Overrides, load, notes, to_graphml, to_mermaid};
 
 const FLOW: &str = "duration: 1s\nflows: [{ from: a, to: b, over: udp, app: { cbr: { rate: 1 Mbit/s } } }]\n";
 
 /// The scenario of a topology, with the files beside it, or its error.
 fn loaded(topology: &str, files: &[(&str, &str)]) -> Result<Scenario, String> {
+    loaded_with_notes(topology, files).map(|(scenario, _)| scenario)
+}
+
+/// The same, with the notes.
+fn loaded_with_notes(topology: &str, files: &[(&str, &str)]) -> Result<(Scenario, Vec<String>), String> {
     let dir = tempfile::tempdir().unwrap();
     for (name, contents) in files {
         fs::write(dir.path().join(name), contents).unwrap();
     }
     let file = dir.path().join("scenario.yaml");
     fs::write(&file, format!("{FLOW}topology:\n{topology}\n")).unwrap();
-    let plan = load(&file, &Overrides::default()).map_err(|error| {
-        let folder = format!("{}/", dir.path().display());
-        error.to_string().replace(&folder, "")
-    })?;
-    Ok(Scenario::clone(&plan.cases[0].scenario))
+    let folder = format!("{}/", dir.path().display());
+    let plan = load(&file, &Overrides::default()).map_err(|error| error.to_string().replace(&folder, ""))?;
+    let notes = notes(&plan).into_iter().map(|note| note.replace(&folder, "")).collect();
+    Ok((Scenario::clone(&plan.cases[0].scenario), notes))
 }
 
 fn config(scenario: &Scenario, link: usize) -> &hopcast_link::Config {
@@ -182,6 +186,27 @@ fn a_directed_graph_has_defaults_comments_and_both_directions_of_a_link() {
     let nested = "<graphml><graph><node id=\"a\"><graph/></node></graph></graphml>";
     let error = loaded("  graphml: g.graphml", &[("g.graphml", nested)]).unwrap_err();
     assert!(error.starts_with("g.graphml:1:30: expected one `<graph>`"), "{error}");
+}
+
+#[test]
+fn an_edge_from_a_node_to_itself_is_left_out_with_a_note() {
+    for graph in ["undirected", "directed"] {
+        let graph = format!(
+            "<graphml><graph edgedefault=\"{graph}\"><node id=\"a\"/><node id=\"b\"/>\n\
+             <edge source=\"a\" target=\"a\"/><edge source=\"a\" target=\"b\"/>\n\
+             <edge source=\"b\" target=\"b\"/></graph></graphml>"
+        );
+        let (scenario, notes) = loaded_with_notes("  graphml: g.graphml", &[("g.graphml", &graph)]).unwrap();
+        let links: Vec<&str> = scenario.links.iter().map(|link| link.name.as_str()).collect();
+        assert_eq!(links, ["a-b"]);
+        let left_out = ["2:1: an edge from `a`", "3:1: an edge from `b`"];
+        assert_eq!(notes, left_out.map(|what| format!("g.graphml:{what} to itself is left out")));
+    }
+    let lab = "topology:\n  nodes: { a: {}, b: {} }\n  links:\n    - endpoints: [\"a:e1\", \"b:e1\"]\n    \
+               - endpoints: [\"a:e2\", \"a:e3\"]";
+    let (scenario, notes) = loaded_with_notes("  containerlab: lab.yml", &[("lab.yml", lab)]).unwrap();
+    assert_eq!((scenario.links.len(), notes.len()), (1, 1), "{notes:?}");
+    assert!(notes[0].starts_with("lab.yml:5:7: an edge from `a` to itself"), "{notes:?}");
 }
 
 #[test]

@@ -52,6 +52,26 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "bad.yaml:6:48: `loss`: expected a share with its unit, found the bare number `5`: write `5 %` (units: %, ppm)",
     ),
     (
+        "loss: 1 %",
+        "loss: 0.05",
+        "bad.yaml:6:48: `loss`: expected a share with its unit, found the bare number `0.05`: write `5 %` or `0.05 %` (units: %, ppm)",
+    ),
+    (
+        "10 Mbit/s",
+        "10 MB/s",
+        "bad.yaml:6:19: `rate`: expected a rate such as `300 Mbit/s` (units: bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s), found the unit `MB/s`: 1 MB/s is 8 Mbit/s, write `80 Mbit/s`",
+    ),
+    (
+        "over: tcp-cubic",
+        "over: tcp",
+        "bad.yaml:10:43: there is no transport `tcp`: did you mean `tcp-cubic`, `tcp-bbr`, `tcp-reno` or `tcp-vegas`? (transports: udp, tcp-cubic, tcp-bbr, tcp-reno, tcp-vegas, split-bbr, kcp, kcp-fec, kcptun, quic, quic-bbr, hop-arq, btp, brtp, bats-proxy, franc, tunnel)",
+    ),
+    (
+        "over: tcp-cubic",
+        "over: bbr",
+        "bad.yaml:10:43: there is no transport `bbr`: did you mean `tcp-bbr`, `split-bbr` or `quic-bbr`? (transports: udp, tcp-cubic, tcp-bbr, tcp-reno, tcp-vegas, split-bbr, kcp, kcp-fec, kcptun, quic, quic-bbr, hop-arq, btp, brtp, bats-proxy, franc, tunnel)",
+    ),
+    (
         "duration: 10s",
         "duration: 10",
         "bad.yaml:1:11: `duration`: expected a duration with its unit, found the bare number `10`: write `10 ms` or `10 s` (units: ns, us, ms, s, min, h)",
@@ -310,6 +330,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "app: { bulk: { start: 5s, stop: 5s } }",
         "bad.yaml:10:86: `stop`: expected a time after `start`, found `5s`",
     ),
+    ("links: all", "links: n1-n0", "bad.yaml:8:34: `links`: there is no link `n1-n0`: did you mean `n0-n1`?"),
+    ("links: all", "links: n2-n1", "bad.yaml:8:34: `links`: there is no link `n2-n1`: did you mean `n1-n2`?"),
     ("links: all", "links: n0-n3", "bad.yaml:8:34: `links`: there is no link `n0-n3`: did you mean `n0-n1`?"),
     (
         "links: all",
@@ -533,6 +555,24 @@ fn a_wrong_set_is_told_by_its_own_text() {
     let overrides = Overrides { repeats: Some(0), ..Overrides::default() };
     let expected = "--repeats 0: `repeats`: expected a whole number from 1 to 100000, found `0`";
     assert_eq!(error_of(GOOD, &overrides), expected);
+}
+
+#[test]
+fn a_link_is_offered_by_its_ends_whatever_it_is_called() {
+    let named = GOOD.replacen(
+        "  chain:",
+        "  nodes: [ship-a, b]\n  links: [{ name: uplink, between: [ship-a, b], rate: 1 Gbit/s }]\n  chain:",
+        1,
+    );
+    let error = error_of(&named.replacen("links: all", "links: b-ship-a", 1), &Overrides::default());
+    assert!(error.ends_with("there is no link `b-ship-a`: did you mean `uplink`?"), "{error}");
+    let linked = named.replacen("name: uplink, ", "", 1);
+    let sets = vec!["topology.links.b-ship-a.loss=5 %".to_owned()];
+    let error = error_of(&linked, &Overrides { sets, ..Overrides::default() });
+    assert!(
+        error.contains("has no element `b-ship-a`: did you mean `ship-a-b`? (its elements: ship-a-b)"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -303,6 +303,79 @@ fn a_value_can_be_set_wherever_a_path_leads() {
 }
 
 #[test]
+fn a_link_without_a_name_goes_by_its_ends_in_paths_too() {
+    let text = "\
+duration: 1s
+topology:
+  nodes: [a, b, c]
+  links:
+    - { between: [a, b], rate: 10 Mbit/s }
+    - { name: b-c, between: [c, b], rate: 10 Mbit/s }
+    - { medium: [a, c], rate: 10 Mbit/s, name: air }
+flows: [{ from: a, to: c, over: udp, app: { cbr: { rate: 1 Mbit/s } } }]
+events: [{ at: 0s, links: a-b, loss: 5 % }]
+sweep: { topology.links.a-b.rate: [20 Mbit/s, 30 Mbit/s] }
+";
+    let plan = plan_with(text, &["topology.links.b-c.rate=40 Mbit/s"]).unwrap();
+    let rate = |case: usize, link: usize| plan.cases[case].scenario.links[link].direction(0).rate.unwrap();
+    let rates = [rate(0, 0), rate(1, 0), rate(1, 1), rate(1, 2)];
+    assert_eq!(rates.map(Rate::as_mbit), [20.0, 30.0, 40.0, 10.0]);
+    // One path, however it is written.
+    let twice = text.replace("sweep: {", "sweep: { topology.links.0.rate: [1 Mbit/s],");
+    let error = plan_with(&twice, &[]).unwrap_err().to_string();
+    assert!(error.contains("is swept twice, also as `topology.links.0.rate`"), "{error}");
+    let plan = plan_with(text, &["topology.links.a-b.rate=50 Mbit/s"]).unwrap();
+    assert_eq!(plan.cases.len(), 1, "the sweep is pinned");
+}
+
+#[test]
+fn two_links_written_as_two_directions_are_noted() {
+    let text = |links: &str| {
+        format!(
+            "duration: 1s\ntopology:\n  nodes: [a, b]\n  links: [{links}]\n\
+             flows: [{{ from: a, to: b, over: udp, app: {{ cbr: {{ rate: 1 Mbit/s }} }} }}]\n"
+        )
+    };
+    let notes = |links: &str| scenario::notes(&plan(&text(links)));
+    let both = notes("{ between: [a, b], rate: 1 Mbit/s }, { between: [b, a], rate: 2 Mbit/s }");
+    assert_eq!(both.len(), 1, "{both:?}");
+    assert!(
+        both[0].starts_with("links a-b and b-a join the same two nodes, one written each way"),
+        "{both:?}"
+    );
+    assert!(both[0].contains("`forward` and `backward`"), "{both:?}");
+    // Parallel links are told apart by name, and so are meant.
+    assert!(notes("{ between: [a, b] }, { between: [a, b], name: second }").is_empty());
+}
+
+#[test]
+fn the_program_has_the_studies_and_all_they_name() {
+    let mut own: Vec<_> = scenario::studies().collect();
+    own.sort();
+    let mut names: Vec<String> = fs::read_dir(scenarios().join("studies"))
+        .unwrap()
+        .filter_map(|entry| Some(entry.unwrap().file_name().to_str()?.strip_suffix(".yaml")?.to_owned()))
+        .collect();
+    names.sort();
+    assert_eq!(own.iter().map(|(name, _)| *name).collect::<Vec<_>>(), names);
+    for (name, path) in own {
+        let file = scenarios().join(format!("studies/{name}.yaml"));
+        let load = |path: &Path| {
+            scenario::load(path, &Overrides::default()).unwrap_or_else(|error| panic!("{error}"))
+        };
+        let plans = [load(&path), load(&file)];
+        assert_eq!(scenario::describe(&plans[0]), scenario::describe(&plans[1]));
+        assert_eq!(plans[0].published, plans[1].published);
+        assert_eq!(scenario::read_scenario(&path).unwrap(), fs::read(&file).unwrap());
+    }
+    let error = scenario::load(Path::new("hopcast:studies/none.yaml"), &Overrides::default()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "hopcast:studies/none.yaml: cannot read this file: the program has no such file"
+    );
+}
+
+#[test]
 fn setting_a_swept_path_pins_it() {
     let text = with("sweep: { events.loss.loss: [0 %, 5 %], flows.bulk.over: [udp, tcp-cubic] }");
     let values = |sets: &[&str]| {

@@ -7,7 +7,8 @@ use hopcast_report::comparison::{self, Comparison};
 use hopcast_report::{RunDirectory as Read, join, read_run_directory, write_run_directory};
 use hopcast_twin::results::Frame;
 
-use crate::output::{self, RunDirectory};
+use crate::directory::{JOURNAL, Others, Owner, RunDirectory};
+use crate::output;
 use crate::{Choice, Failure, Format};
 
 pub(crate) fn report(
@@ -21,7 +22,14 @@ pub(crate) fn report(
     let names: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
     match <[Read; 1]>::try_from(runs) {
         Ok([run]) => {
-            let dir = RunDirectory::take(Some(out.unwrap_or(&dirs[0])), "")?;
+            let dir = match out.filter(|out| **out != *dirs[0]) {
+                None => RunDirectory::again(&dirs[0], &owner(&run))?,
+                Some(out) => {
+                    let dir = RunDirectory::take(Some(out), "", &owner(&run), Others::KeepAlways)?;
+                    dir.say_what_is_replaced();
+                    dir
+                }
+            };
             bring_pictures(dirs, &run, dir.path())?;
             show(&run, dir.path(), format, choice)
         }
@@ -29,7 +37,8 @@ pub(crate) fn report(
             let joined = join(runs, &names).map_err(Failure::input)?;
             let file = joined.manifest["scenario_file"].as_str().map(Path::new);
             let name = file.and_then(Path::file_stem).and_then(|stem| stem.to_str()).unwrap_or("joined");
-            let dir = RunDirectory::take(out, name)?;
+            let dir = RunDirectory::take(out, name, &owner(&joined), Others::KeepAlways)?;
+            dir.say_what_is_replaced();
             join_journals(dirs, &dir)?;
             bring_pictures(dirs, &joined, dir.path())?;
             show(&joined, dir.path(), format, choice)
@@ -39,6 +48,11 @@ pub(crate) fn report(
             Err(runs) => Err(Failure::input(several(&runs, &names))),
         },
     }
+}
+
+/// Whose the run is.
+fn owner(run: &Read) -> Owner {
+    Owner::of_run(&run.manifest, &run.document.scenario)
 }
 
 fn show(run: &Read, dir: &Path, format: Format, choice: &Choice) -> Result<(), Failure> {
@@ -58,7 +72,7 @@ fn join_journals(dirs: &[PathBuf], into: &RunDirectory) -> Result<(), Failure> {
     let mut journal = Vec::new();
     for dir in dirs {
         // A shard of captures has none.
-        journal.extend(fs::read(dir.join(output::JOURNAL)).unwrap_or_default());
+        journal.extend(fs::read(dir.join(JOURNAL)).unwrap_or_default());
     }
     fs::write(&path, journal).map_err(failed)
 }

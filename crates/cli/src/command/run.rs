@@ -15,8 +15,9 @@ use hopcast_twin::scenario;
 use hopcast_twin::scenario::model::{self, Plan, World};
 use hopcast_twin::{Identities, Jobs, Journal, Monitor, Part, Stage, VirtualTime, run_jobs_on};
 
+use crate::directory::{JOURNAL, Others, Owner, RunDirectory, VIRTUAL};
 use crate::manifest::{self, VERSION};
-use crate::output::{self, RunDirectory};
+use crate::output;
 use crate::{Failure, RunOptions, interrupt, progress};
 
 pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
@@ -29,7 +30,8 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
         overrides.sets.push(format!("capture={nodes}"));
     }
     let plan = scenario::load(file, &overrides).map_err(Failure::input)?;
-    let text = fs::read(file).map_err(|error| Failure::input(format!("{}: {error}", file.display())))?;
+    let text = scenario::read_scenario(file)
+        .map_err(|why| Failure::input(format!("{}: cannot read this file: {why}", file.display())))?;
     let part = options.shard.unwrap_or(Part::ALL);
     let runs = part.runs(plan.cases.len() as u64 * plan.repeats);
     check(&plan, runs, options)?;
@@ -49,10 +51,15 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
             "--shard: a scenario in both worlds is run whole; with --live it can be run in parts",
         ));
     }
-    let dir = RunDirectory::take(options.out.as_deref(), name)?;
+    let owner = Owner::new(file, &plan.title);
+    let others = if options.fresh { Others::Replace } else { Others::Keep };
+    let dir = RunDirectory::take(options.out.as_deref(), name, &owner, others)?;
+    for note in scenario::notes(&plan) {
+        eprintln!("note: {note}");
+    }
 
     let monitor = Arc::new(Monitor::default());
-    let jobs = Execution { file, overrides: &overrides, options, part, monitor: &monitor };
+    let jobs = Execution { file, owner, overrides: &overrides, options, part, monitor: &monitor };
     match world {
         World::Virtual => interrupt::cancels(&monitor),
         World::Live | World::Both => interrupt::cancels_live(&monitor),
@@ -120,6 +127,7 @@ fn programs_went_well(document: &Document) -> Result<(), Failure> {
 /// What is common to a scenario's runs, in whichever world.
 struct Execution<'e> {
     file: &'e Path,
+    owner: Owner,
     overrides: &'e scenario::Overrides,
     options: &'e RunOptions,
     part: Part,
@@ -141,8 +149,18 @@ impl Execution<'_> {
         let captures = if plan.cases.iter().any(captured) { Some(dir.captures()?) } else { None };
         // What is captured is run: a capture is no part of what the journal keeps.
         let journal = match captures {
-            Some(_) => None,
-            None => Some(open_journal(&dir.journal(), plan, &version(live), self.options.fresh)?),
+            Some(_) => {
+                dir.say_what_is_replaced();
+                None
+            }
+            None => {
+                let journal = open_journal(&dir.journal(), plan, &version(live), self.options.fresh)?;
+                // Somebody has deleted it since, and only the results are left.
+                if journal.is_empty() && !self.options.fresh {
+                    dir.say_what_is_replaced();
+                }
+                Some(journal)
+            }
         };
         let jobs =
             Jobs { threads, part: self.part, captures: captures.as_deref(), journal: journal.as_ref() };
@@ -159,7 +177,8 @@ impl Execution<'_> {
 
     /// All runs in virtual time, whose directory is in this one, and then live: those figures, with the others beside them.
     fn both(&self, plan: &Plan, dir: &RunDirectory, text: &[u8]) -> Result<Document, Failure> {
-        let inner = RunDirectory::take(Some(&dir.path().join("virtual")), "virtual")?;
+        let others = if self.options.fresh { Others::Replace } else { Others::Keep };
+        let inner = RunDirectory::take(Some(&dir.path().join(VIRTUAL)), VIRTUAL, &self.owner, others)?;
         let cases = plan.cases.iter().filter(|case| scenario::needs_live(&case.scenario).is_none());
         let twin = Plan { cases: cases.cloned().collect(), ..plan.clone() };
         let left_out = plan.cases.iter().find_map(|case| scenario::needs_live(&case.scenario));
@@ -239,14 +258,21 @@ fn open_journal(path: &Path, plan: &Plan, version: &str, fresh: bool) -> Result<
     if held > 0 {
         eprintln!("{held} of {all} runs are finished already (--fresh runs them again)");
     }
+    if let Some(other) = journal.len().checked_sub(held).filter(|other| *other > 0) {
+        let dir = path.parent().unwrap_or(path).display();
+        let runs = if other == 1 { "a finished run".to_owned() } else { format!("{other} finished runs") };
+        eprintln!(
+            "{dir}: replaces {runs} of other settings or of another version of hopcast, once all is run"
+        );
+    }
     Ok(journal)
 }
 
 fn close_journal(journal: Journal, plan: &Plan, interrupted: bool) -> Result<(), Failure> {
     match journal.damaged() {
         0 => {}
-        1 => eprintln!("{}: a damaged line is ignored", output::JOURNAL),
-        lines => eprintln!("{}: {lines} damaged lines are ignored", output::JOURNAL),
+        1 => eprintln!("{JOURNAL}: a damaged line is ignored"),
+        lines => eprintln!("{JOURNAL}: {lines} damaged lines are ignored"),
     }
     if interrupted { Ok(()) } else { journal.tidy(plan).map_err(Failure::run) }
 }

@@ -1,5 +1,6 @@
 //! `hopcast study`: a published experiment, side by side; `hopcast studies`: which there are.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -11,12 +12,12 @@ pub(crate) fn study(name: &str, options: &RunOptions) -> Result<(), Failure> {
     let studies = studies()?;
     // What a machine of usual size can keep up with live is a study of its own.
     let live = format!("{name}-live");
-    let has_live = options.live && studies.iter().any(|(study, _)| *study == live);
+    let has_live = options.live && studies.contains_key(&live);
     let name = if has_live { &*live } else { name };
-    match studies.iter().find(|(study, _)| study == name) {
-        Some((_, file)) => command::run::run(file, options),
+    match studies.get(name) {
+        Some(file) => command::run::run(file, options),
         None => {
-            let names: Vec<&str> = studies.iter().map(|(study, _)| study.as_str()).collect();
+            let names: Vec<&str> = studies.keys().map(String::as_str).collect();
             let hint = scenario::did_you_mean(name, names.iter().copied());
             let message = format!("no study is named `{name}`{hint} (studies: {})", names.join(", "));
             Err(Failure::input(message))
@@ -26,7 +27,7 @@ pub(crate) fn study(name: &str, options: &RunOptions) -> Result<(), Failure> {
 
 pub(crate) fn list() -> Result<(), Failure> {
     let studies = studies()?;
-    let width = studies.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let width = studies.keys().map(String::len).max().unwrap_or(0);
     let mut text = String::new();
     for (name, file) in studies {
         let plan = scenario::load(&file, &scenario::Overrides::default()).map_err(Failure::input)?;
@@ -35,14 +36,15 @@ pub(crate) fn list() -> Result<(), Failure> {
     output::write(text)
 }
 
-/// The studies by name, in order: the files of the nearest `scenarios/studies`, looked for upwards from here and
-/// then from the program.
-fn studies() -> Result<Vec<(String, PathBuf)>, Failure> {
+/// The studies by name: the program's own, and the files of the nearest `scenarios/studies`, looked for upwards from here,
+/// which take the place of those of their names.
+fn studies() -> Result<BTreeMap<String, PathBuf>, Failure> {
+    let mut studies: BTreeMap<String, PathBuf> =
+        scenario::studies().map(|(name, path)| (name.to_owned(), path)).collect();
     let here = std::env::current_dir().ok();
-    let program = std::env::current_exe().ok();
-    let upwards = here.iter().chain(&program).flat_map(|start| start.ancestors());
+    let upwards = here.iter().flat_map(|start| start.ancestors());
     let dir = upwards.map(|dir| dir.join("scenarios/studies")).find(|dir| dir.is_dir());
-    let dir = dir.ok_or_else(|| Failure::input("no directory scenarios/studies here or above"))?;
+    let Some(dir) = dir else { return Ok(studies) };
     let entries =
         fs::read_dir(&dir).map_err(|error| Failure::input(format!("{}: {error}", dir.display())))?;
     let named = |path: PathBuf| {
@@ -50,8 +52,7 @@ fn studies() -> Result<Vec<(String, PathBuf)>, Failure> {
         let name = path.file_stem().filter(|_| is_scenario)?.to_str()?.to_owned();
         Some((name, shortened(&path, here.as_deref())))
     };
-    let mut studies: Vec<_> = entries.filter_map(|entry| named(entry.ok()?.path())).collect();
-    studies.sort();
+    studies.extend(entries.filter_map(|entry| named(entry.ok()?.path())));
     Ok(studies)
 }
 

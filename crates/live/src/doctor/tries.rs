@@ -13,16 +13,26 @@ use super::{Finding, Health};
 use crate::punctual::{Awake, be_punctual};
 use crate::{emulator, privileges};
 
-/// What takes connections for a proxy out of those that programs open, and out of transit.
+/// What takes connections for a proxy out of those that programs open, and out of transit. A statement a line: some
+/// versions of nft, 1.0.6 for one, refuse a `}` that follows another on its line.
 const RULES: [(&str, &str); 2] = [
     (
         "nft redirect",
-        "table inet hopcast { chain out { type nat hook output priority -100; tcp dport 80 redirect to :8080; } }",
+        "table inet hopcast {
+            chain out {
+                type nat hook output priority -100;
+                tcp dport 80 redirect to :8080
+            }
+        }",
     ),
     (
         "nft tproxy",
-        "table inet hopcast { chain in { type filter hook prerouting priority mangle; \
-         meta l4proto tcp tproxy ip to :8080 meta mark set 1 accept; } }",
+        "table inet hopcast {
+            chain in {
+                type filter hook prerouting priority mangle;
+                meta l4proto tcp tproxy ip to :8080 meta mark set 1 accept
+            }
+        }",
     ),
 ];
 

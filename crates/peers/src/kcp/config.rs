@@ -23,8 +23,10 @@ pub struct Config {
     pub resend: u32,
     /// KCP's own congestion window, in the manner of Reno. Default: off (`nc 1`), so that only the windows limit it.
     pub congestion_control: bool,
-    /// Segments in flight. Default: 128, as kcptun's client has it; its server has 1024. The rate is at most so many
-    /// segments in a round trip, and without a congestion window nothing else holds it back.
+    /// Segments in flight. Default: 1024, as kcptun's server has it, which is the end that sends in a download, and as the
+    /// scenario language sets a real kcptun at both ends; kcptun's client has 128. The rate is at most this many segments
+    /// in a round trip, so fewer leave a long path idle; without a congestion window nothing else holds it back, so more
+    /// than the path holds fill its queue and are repeated there.
     pub send_window: u16,
     /// Segments that wait for the application or for one before them; KCP makes it at least 128. Default: 1024, as
     /// kcptun's server has it; its client has 512.
@@ -48,7 +50,7 @@ impl Config {
         interval: Duration::from_millis(10),
         resend: 2,
         congestion_control: false,
-        send_window: 128,
+        send_window: 1024,
         receive_window: 1024,
         mtu: 1350,
         eager: true,

@@ -6,6 +6,7 @@ use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Port};
 use sha2::{Digest, Sha256};
 
 use super::pace::{Clock, Pace};
+use super::stream::equal_bytes;
 use super::{Ends, STAMP, Schedule, read_stamp, write_stamp};
 use crate::meter::{Meters, SharedMeter};
 
@@ -126,7 +127,9 @@ impl Machine for FileReceiver {
         self.received[start..end].copy_from_slice(data);
         self.missing[number] = false;
         self.missing_count -= 1;
-        meter.payload(now, data.len());
+        let intact = equal_bytes(data, &self.contents[start..end]);
+        meter.damaged_units += u64::from(intact < data.len());
+        meter.payload(now, intact);
         meter.latency(sent, now);
         meter.arrival(sent, now);
         if self.missing_count == 0 {
@@ -148,5 +151,37 @@ impl Machine for FileReceiver {
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         report("file_pieces", self.missing.len() as u64);
         report("file_pieces_missing", self.missing_count as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use hopcast_core::Duration;
+
+    use super::*;
+    use crate::meter::Meter;
+    use crate::scenario::model::Measure;
+
+    #[test]
+    fn a_damaged_byte_of_a_piece_is_no_goodput() {
+        let to = Instant::from_nanos(1_000);
+        let measure = Measure { from: Instant::ZERO, to, interval: Duration::from_nanos(1_000) };
+        let meter = Rc::new(RefCell::new(Meter::new(measure, to.since(Instant::ZERO))));
+        let contents: Arc<[u8]> = b"hello, world".to_vec().into();
+        let mut receiver = FileReceiver::new(contents.clone(), 8, meter.clone());
+        let address = std::net::SocketAddr::from(([10, 0, 0, 1], 1));
+        for (number, data) in contents.chunks(8).enumerate() {
+            let mut payload = Buffer::zeroed(STAMP + data.len());
+            write_stamp(&mut payload, number as u64, Instant::ZERO);
+            payload[STAMP..].copy_from_slice(data);
+            payload[STAMP] ^= 1;
+            let datagram = Datagram { local: address, remote: address, payload };
+            receiver.handle(Instant::from_nanos(5), Port::Below(0), Item::Datagram(datagram));
+        }
+        let meter = meter.borrow();
+        assert_eq!((meter.payload_bytes, meter.damaged_units, meter.hash_ok), (10, 2, Some(false)));
     }
 }

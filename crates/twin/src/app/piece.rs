@@ -132,6 +132,11 @@ impl UnitReader {
         }
     }
 
+    /// Whether something other arrived than was sent.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.damaged
+    }
+
     /// Whether no unit is cut short here.
     pub(crate) fn is_between_units(&self) -> bool {
         self.unit.is_none() && self.header.is_empty() && !self.damaged

@@ -200,11 +200,13 @@ impl Machine for ShortFlowSink {
         match item {
             StreamItem::Data(data) => {
                 let granted = stream.reader.received(data.len());
-                meter.payload(now, data.len());
                 let intact = stream.unit.take(now, &data, |flow| {
                     meter.unit_delivered(flow.sent);
                     meter.latency(flow.sent, now);
                 });
+                if !stream.unit.is_damaged() {
+                    meter.payload(now, data.len());
+                }
                 meter.damaged_units += u64::from(!(granted && intact));
                 self.out.extend(stream.reader.consumed(data.len()).map(|item| (id, item)));
             }

@@ -49,20 +49,21 @@ impl Contents {
     }
 
     /// Whether `data` is what stands at `offset`.
-    pub(super) fn matches(&self, mut offset: u64, mut data: &[u8]) -> bool {
-        while !data.is_empty() {
-            if self.len.is_some_and(|len| offset >= len) {
-                return false;
-            }
+    pub(super) fn matches(&self, offset: u64, data: &[u8]) -> bool {
+        self.intact_bytes(offset, data) == data.len()
+    }
+
+    /// How many bytes of `data` are what stands at `offset`, each in its place.
+    pub(super) fn intact_bytes(&self, mut offset: u64, mut data: &[u8]) -> usize {
+        let mut intact = 0;
+        while !data.is_empty() && self.len.is_none_or(|len| offset < len) {
             let expected = self.at(offset);
             let n = expected.len().min(data.len());
-            if expected[..n] != data[..n] {
-                return false;
-            }
+            intact += equal_bytes(&expected[..n], &data[..n]);
             offset += n as u64;
             data = &data[n..];
         }
-        true
+        intact
     }
 
     /// The end of the block that holds `offset`: where latency is sampled.
@@ -70,6 +71,12 @@ impl Contents {
         let end = (offset / BLOCK as u64 + 1) * BLOCK as u64;
         self.len.map_or(end, |len| end.min(len))
     }
+}
+
+/// How many bytes of two equally long slices are the same in both.
+pub(super) fn equal_bytes(one: &[u8], other: &[u8]) -> usize {
+    // Mostly all are.
+    if one == other { one.len() } else { one.iter().zip(other).filter(|(one, other)| one == other).count() }
 }
 
 /// What is written at a time where there is a rate: a segment of TCP.
@@ -253,7 +260,8 @@ impl StreamSink {
 
     fn data(&mut self, now: Instant, data: &[u8]) {
         let mut meter = self.meter.borrow_mut();
-        if !self.damaged && !self.contents.matches(self.received, data) {
+        let intact = self.contents.intact_bytes(self.received, data);
+        if !self.damaged && intact < data.len() {
             self.damaged = true;
             meter.damaged_units += 1;
         }
@@ -261,7 +269,7 @@ impl StreamSink {
             self.hash.update(data);
         }
         self.received += data.len() as u64;
-        meter.payload(now, data.len());
+        meter.payload(now, intact);
         let all = self.contents.len == Some(self.received);
         meter.stream_received(now, self.received, !self.contents.is_file, all);
         drop(meter);
@@ -315,5 +323,45 @@ impl Machine for StreamSink {
 
     fn deadline(&self) -> Option<Instant> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use hopcast_core::Duration;
+
+    use super::*;
+    use crate::meter::Meter;
+    use crate::scenario::model::Measure;
+
+    fn meter() -> SharedMeter {
+        let to = Instant::from_nanos(1_000);
+        let measure = Measure { from: Instant::ZERO, to, interval: Duration::from_nanos(1_000) };
+        Rc::new(RefCell::new(Meter::new(measure, to.since(Instant::ZERO))))
+    }
+
+    #[test]
+    fn a_damaged_byte_of_a_stream_is_no_goodput() {
+        let meter = meter();
+        let contents = Contents::pattern(None);
+        let mut sent = vec![0; 3000];
+        contents.copy(0, &mut sent);
+        for place in [0, 1500, 1501] {
+            sent[place] ^= 0x80;
+        }
+        let mut sink = StreamSink::new(contents, meter.clone());
+        sent.chunks(1000).for_each(|data| sink.data(Instant::from_nanos(5), data));
+        assert_eq!((meter.borrow().payload_bytes, meter.borrow().damaged_units), (2997, 1));
+    }
+
+    #[test]
+    fn what_arrives_beyond_the_end_is_no_goodput() {
+        let meter = meter();
+        let mut sink = StreamSink::new(Contents::file(b"hello".to_vec().into()), meter.clone());
+        sink.data(Instant::from_nanos(5), b"hello, world");
+        assert_eq!((meter.borrow().payload_bytes, meter.borrow().damaged_units), (5, 1));
     }
 }

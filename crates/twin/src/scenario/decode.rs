@@ -12,6 +12,8 @@ use super::yaml::{Entry, Kind, Node, Span};
 pub const LONGEST: Duration = Duration::from_secs(1000 * 3600);
 /// The longest name of a node, link, flow or variant.
 const LONGEST_NAME: usize = 64;
+/// How many names a hint offers at most.
+const MOST_OFFERED: usize = 6;
 
 /// The keys of a map, all of which are known.
 #[derive(Clone, Copy)]
@@ -275,6 +277,29 @@ pub fn did_you_mean<'a>(found: &str, candidates: impl IntoIterator<Item = &'a st
         Some(nearest) => format!(": did you mean `{nearest}`?"),
         None => String::new(),
     }
+}
+
+/// The same among names of several words parted by `-`: of those that begin or end with the words found all are offered,
+/// since `tcp` is as near to one TCP as to any other.
+pub fn did_you_mean_one_of<'a>(found: &str, candidates: &[&'a str]) -> String {
+    let with_words = |fits: &dyn Fn(&str) -> bool| -> Vec<&'a str> {
+        candidates.iter().copied().filter(|candidate| !found.is_empty() && fits(candidate)).collect()
+    };
+    let found_in_lower_case = found.to_lowercase();
+    let begins = with_words(&|name| name.starts_with(&format!("{found_in_lower_case}-")));
+    let ends = with_words(&|name| name.ends_with(&format!("-{found_in_lower_case}")));
+    let mut offered = if begins.is_empty() { ends } else { begins };
+    offered.truncate(MOST_OFFERED);
+    match offered.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().as_slice() {
+        [] => did_you_mean(found, candidates.iter().copied()),
+        [name] => format!(": did you mean {name}?"),
+        [names @ .., last] => format!(": did you mean {} or {last}?", names.join(", ")),
+    }
+}
+
+/// The two names that `found` may be made of, if it is the name of a link: wherever a `-` can part them.
+pub fn ends_of_link(found: &str) -> impl Iterator<Item = (&str, &str)> {
+    found.match_indices('-').map(|(at, _)| (&found[..at], &found[at + 1..]))
 }
 
 /// The candidate that a slip of spelling most likely meant; the first of equals.

@@ -474,36 +474,40 @@ fn write_sweep(out: &mut String, cases: &[Case]) -> fmt::Result {
     Ok(())
 }
 
-/// What is allowed and most likely not meant, of any case.
 fn write_notes(out: &mut String, plan: &Plan) -> fmt::Result {
+    let notes = notes(plan);
+    if !notes.is_empty() {
+        writeln!(out)?;
+    }
+    notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
+}
+
+/// What is allowed and most likely not meant, of any case, a line each; of very many the first.
+pub fn notes(plan: &Plan) -> Vec<String> {
     let mut notes: Vec<(String, usize)> = Vec::new();
     let mut places = BTreeMap::new();
-    for note in plan.cases.iter().flat_map(|case| notes_of(&case.scenario)) {
+    for note in plan.cases.iter().flat_map(notes_of) {
         let place = *places.entry(note).or_insert_with_key(|note| {
             notes.push((note.clone(), 0));
             notes.len() - 1
         });
         notes[place].1 += 1;
     }
-    if !notes.is_empty() {
-        writeln!(out)?;
-    }
-    for (note, cases) in notes.iter().take(MOST_LISTED) {
-        match plan.cases.len() {
-            all if all == *cases => writeln!(out, "note: {note}")?,
-            all => writeln!(out, "note: {note} (in {cases} of {all} cases)")?,
-        }
-    }
-    match notes.len().saturating_sub(MOST_LISTED) {
-        0 => Ok(()),
-        more => writeln!(out, "note: and {more} more"),
-    }
+    let more = notes.len().saturating_sub(MOST_LISTED);
+    let told = |(note, cases): (String, usize)| match plan.cases.len() {
+        all if all == cases => note,
+        all => format!("{note} (in {cases} of {all} cases)"),
+    };
+    let shown = notes.into_iter().take(MOST_LISTED).map(told);
+    shown.chain((more > 0).then(|| format!("and {more} more"))).collect()
 }
 
 /// Each once.
-fn notes_of(scenario: &Scenario) -> BTreeSet<String> {
+fn notes_of(case: &Case) -> BTreeSet<String> {
+    let scenario = &*case.scenario;
     let end = Instant::ZERO + scenario.duration;
-    let mut notes = BTreeSet::new();
+    let mut notes: BTreeSet<String> = case.left_out.iter().cloned().collect();
+    notes.extend(written_both_ways(scenario));
     let mut starts: BTreeMap<FlowId, Instant> = BTreeMap::new();
     for Event { at, action } in &scenario.events {
         let Action::Start(flow) = action else { continue };
@@ -539,6 +543,29 @@ fn notes_of(scenario: &Scenario) -> BTreeSet<String> {
         }
     }
     notes
+}
+
+/// Two links between one pair of nodes, the second from the other end, which most likely are meant to be the two
+/// directions of one link.
+fn written_both_ways(scenario: &Scenario) -> Option<String> {
+    let mut first: BTreeMap<[NodeId; 2], &str> = BTreeMap::new();
+    let mut pairs = Vec::new();
+    for link in &scenario.links {
+        let (LinkModel::PointToPoint(_), &[from, to]) = (&link.model, link.ends.as_slice()) else { continue };
+        match first.get(&[to, from]) {
+            Some(other) => pairs.push((*other, link.name.as_str())),
+            None => _ = first.entry([from, to]).or_insert(&link.name),
+        }
+    }
+    let (one, other) = pairs.first()?;
+    let more = match pairs.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {})", counted(more, "other pair")),
+    };
+    Some(format!(
+        "links {one} and {other}{more} join the same two nodes, one written each way: they are two links, and each carries \
+         both ways; for one link whose directions differ write `forward` and `backward`"
+    ))
 }
 
 fn names_of(scenario: &Scenario, nodes: &[NodeId]) -> String {

@@ -10,6 +10,7 @@ use hopcast_link::Loss;
 
 use super::decode::{one_or_list, text};
 use super::diagnostic::Diagnostic;
+use super::studies;
 use super::video_trace::VideoTrace;
 use super::yaml::{Entry, Kind, Node, Source, Span, parse};
 
@@ -103,8 +104,19 @@ fn path(node: &Node, key: &str) -> Result<PathBuf, Diagnostic> {
     Ok(node.span.source.dir.join(text(node, key)?))
 }
 
-/// The whole of a regular file, or why not.
+/// The bytes of the scenario file at `path`, which may be a study of the program's own.
+///
+/// # Errors
+/// Why it cannot be read.
+pub fn read_scenario(path: &Path) -> Result<Vec<u8>, String> {
+    read(path, LARGEST_SCENARIO)
+}
+
+/// The whole of a regular file or of one in the program, or why not.
 fn read(path: &Path, largest: u64) -> Result<Vec<u8>, String> {
+    if let Some(contents) = studies::read(path) {
+        return contents.map(<[u8]>::to_vec);
+    }
     // Asked before opening: to open a pipe may wait for ever.
     let metadata = fs::metadata(path).map_err(|error| reason(&error))?;
     if !metadata.is_file() {

@@ -25,6 +25,7 @@ pub mod programs;
 mod published;
 mod schema;
 mod set;
+mod studies;
 mod sweep;
 mod topology;
 mod transports;
@@ -34,12 +35,14 @@ pub mod yaml;
 
 pub use capacity::{Capacities, capacity};
 pub use decode::did_you_mean;
-pub use describe::describe;
+pub use describe::{describe, notes};
 pub use diagnostic::Diagnostic;
 pub use exchange::{to_graphml, to_mermaid};
+pub use files::read_scenario;
 pub use plan::{Overrides, load, load_text};
 pub use programs::needs_live;
 pub use schema::SCHEMA;
+pub use studies::studies;
 pub use transports::{Port, Protocol, layer, needs_virtual_time, protocols};
 
 pub(crate) use plan::TOP;

@@ -60,6 +60,8 @@ pub struct Case {
     pub parameters: Vec<(String, String)>,
     /// What to run.
     pub scenario: Arc<Scenario>,
+    /// What of its network's file is left out, a line each.
+    pub left_out: Vec<String>,
 }
 
 /// Published figures of one case: shown beside ours where the parameters and the flow agree.

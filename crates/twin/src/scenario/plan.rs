@@ -97,7 +97,7 @@ fn plan(mut root: Node, path: &Path, overrides: &Overrides) -> Result<Plan, Diag
             set::assign(&mut case, setting.path, setting.at, setting.value.clone())?;
             parameters.push((setting.path.to_owned(), setting.written()));
         }
-        let scenario = scenario(&case, &mut contents)?;
+        let (scenario, left_out) = scenario(&case, &mut contents)?;
         elements +=
             scenario.nodes.len() + scenario.links.len() + scenario.events.len() + scenario.flows.len();
         if elements > MOST_ELEMENTS {
@@ -106,7 +106,7 @@ fn plan(mut root: Node, path: &Path, overrides: &Overrides) -> Result<Plan, Diag
                 number + 1
             )));
         }
-        cases.push(Case { parameters, scenario: Arc::new(scenario) });
+        cases.push(Case { parameters, scenario: Arc::new(scenario), left_out });
     }
     let published = published::published(published.as_ref(), &sweep, &cases)?;
     let fields = Fields::of(&root, "a scenario", &TOP)?;
@@ -168,8 +168,8 @@ fn command_line(name: String) -> Arc<Source> {
     Arc::new(Source { name, dir: PathBuf::new(), lines: false })
 }
 
-/// One case.
-fn scenario(root: &Node, contents: &mut Contents) -> Result<Scenario, Diagnostic> {
+/// One case, and what of its network's file is left out.
+fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<String>), Diagnostic> {
     let fields = Fields::of(root, "a scenario", &TOP)?;
     let seed = fields.read("seed", |node, key| whole(node, key, 0..=u64::MAX))?.unwrap_or(1);
     let duration = some_duration(fields.need("duration", "duration: 60s")?, "duration")?;
@@ -190,9 +190,11 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<Scenario, Diagnostic
     };
     let (execs, live) = execs(fields.get("exec"), &topology)?;
     let live_only = LiveOnly::first(vec![flows.live, live]);
-    let Topology { nodes, links, .. } = topology;
+    let Topology { nodes, links, notes, .. } = topology;
     let flows = flows.flows;
-    Ok(Scenario { seed, duration, measure, nodes, links, events, flows, roles, capture, execs, live_only })
+    let scenario =
+        Scenario { seed, duration, measure, nodes, links, events, flows, roles, capture, execs, live_only };
+    Ok((scenario, notes))
 }
 
 fn measure(node: Option<&Node>, duration: Duration) -> Result<Measure, Diagnostic> {

@@ -1,6 +1,8 @@
 //! Paths such as `flows.bulk.over`, and putting values where they lead: `--set`, `quick:` and each case of a sweep.
 
-use super::decode::{did_you_mean, one_or_list};
+use std::borrow::Cow;
+
+use super::decode::{did_you_mean, ends_of_link, one_or_list};
 use super::diagnostic::Diagnostic;
 use super::sweep::keep_distinct_rows;
 use super::yaml::{Entry, Kind, Node, Span};
@@ -12,7 +14,7 @@ const CHOICES: [&str; 5] = ["app", "over", "loss", "jitter", "queue"];
 
 /// Puts `value` where `path` leads from `root`; `at` is where the path is written.
 ///
-/// An element of a list is named by its `name` or its index. A key that is not there yet is made, so that a key left
+/// An element of a list is named by its `name`, by the name that a link has from its ends, or by its index. A key that is not there yet is made, so that a key left
 /// at its default can be set; a misspelt one is then found as unknown, at the place of the path.
 pub(crate) fn assign(root: &mut Node, path: &str, at: &Span, value: Node) -> Result<(), Diagnostic> {
     let mut node = root;
@@ -78,7 +80,12 @@ fn step<'a>(node: &'a mut Node, element: &str, before: &str, at: &Span) -> Resul
             Some(place) => Ok(&mut items[place]),
             None => {
                 let names: Vec<_> = items.iter().filter_map(name_of).collect();
-                let hint = did_you_mean(element, names.iter().copied());
+                let names: Vec<_> = names.iter().map(AsRef::as_ref).collect();
+                let turned = ends_of_link(element).map(|(one, other)| format!("{other}-{one}"));
+                let hint = match turned.into_iter().find(|name| names.contains(&name.as_str())) {
+                    Some(name) => format!(": did you mean `{name}`?"),
+                    None => did_you_mean(element, names.iter().copied()),
+                };
                 let known = match items.len() {
                     0 => "it is empty".to_owned(),
                     count if names.is_empty() => format!("its elements: 0 to {}", count - 1),
@@ -97,14 +104,22 @@ fn empty_entry(key: &str, span: &Span) -> Entry {
 }
 
 fn place(items: &[Node], element: &str) -> Option<usize> {
-    let named = items.iter().position(|item| name_of(item) == Some(element));
+    let named = items.iter().position(|item| name_of(item).is_some_and(|name| name == element));
     named.or_else(|| element.parse().ok().filter(|index| *index < items.len()))
 }
 
-fn name_of(item: &Node) -> Option<&str> {
+/// An element's `name`; of a link that has none, the names of its ends joined by `-`, which is what it is called.
+fn name_of(item: &Node) -> Option<Cow<'_, str>> {
     match item.get("name") {
-        Some(Node { kind: Kind::Scalar(name), .. }) => Some(name),
-        _ => None,
+        Some(Node { kind: Kind::Scalar(name), .. }) => Some(Cow::Borrowed(name)),
+        Some(_) => None,
+        None => {
+            let Kind::List(ends) = &item.get("between").or_else(|| item.get("medium"))?.kind else {
+                return None;
+            };
+            let end = |end: &Node| matches!(end.kind, Kind::Scalar(_)).then(|| end.written());
+            Some(Cow::Owned(ends.iter().map(end).collect::<Option<Vec<_>>>()?.join("-")))
+        }
     }
 }
 

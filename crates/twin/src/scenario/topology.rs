@@ -24,6 +24,8 @@ const MOST_STATIONS: usize = 256;
 pub(crate) struct Topology {
     pub(crate) nodes: Vec<Host>,
     pub(crate) links: Vec<Link>,
+    /// What of other programs' files is left out.
+    pub(crate) notes: Vec<String>,
     node_names: BTreeMap<String, NodeId>,
     link_names: BTreeMap<String, LinkId>,
 }
@@ -39,9 +41,10 @@ impl Topology {
                 "nodes" => topology.add_nodes(part)?,
                 "links" => {}
                 format if exchange::FORMATS.contains(&format) => {
-                    let [nodes, links] = exchange::read(format, part, contents)?;
-                    topology.add_nodes(&nodes)?;
-                    for item in list(&links, "links")? {
+                    let network = exchange::read(format, part, contents)?;
+                    topology.add_nodes(&network.nodes)?;
+                    topology.notes.extend(network.notes);
+                    for item in list(&network.links, "links")? {
                         topology.add_written_link(item, contents)?;
                     }
                 }
@@ -89,8 +92,20 @@ impl Topology {
     pub(crate) fn link(&self, node: &Node, key: &str) -> Result<LinkId, Diagnostic> {
         let found = text(node, key)?;
         self.link_names.get(found).copied().ok_or_else(|| {
-            let hint = did_you_mean(found, self.link_names.keys().map(String::as_str));
+            let hint = match self.link_between(found) {
+                Some(link) => format!(": did you mean `{}`?", link.name),
+                None => did_you_mean(found, self.link_names.keys().map(String::as_str)),
+            };
             node.error(format!("`{key}`: there is no link `{found}`{hint}"))
+        })
+    }
+
+    /// The first link between the two nodes that `found` names, in either order and whatever it is called.
+    fn link_between(&self, found: &str) -> Option<&Link> {
+        let node = |name: &str| self.node_names.get(name).copied();
+        let mut pairs = decode::ends_of_link(found).filter_map(|(one, other)| node(one).zip(node(other)));
+        pairs.find_map(|(one, other)| {
+            self.links.iter().find(|link| *link.ends == [one, other] || *link.ends == [other, one])
         })
     }
 

@@ -54,7 +54,8 @@ fn a_lost_segment_comes_again_before_its_timeout() {
 
 #[test]
 fn a_reader_that_grants_nothing_holds_the_writer_back() {
-    let mut pair = Pair::new(1, &Config { receive_window: 128, ..Config::FAST3 }, &[Hop::default()]);
+    let config = Config { send_window: 128, receive_window: 128, ..Config::FAST3 };
+    let mut pair = Pair::new(1, &config, &[Hop::default()]);
     pair.accept_reading = false;
     pair.open(2_000_000, true);
     pair.run(ms(5000));

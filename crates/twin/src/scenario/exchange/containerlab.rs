@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{LinkNames, Names, entry, list, scalar};
+use super::{LinkNames, Names, Network, entry, list, scalar, to_itself};
 use crate::scenario::decode::{self, entries, text};
 use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::files::TextFile;
@@ -16,7 +16,7 @@ use crate::scenario::yaml::{Kind, Node};
 const OUTSIDE: [&str; 4] = ["host", "mgmt-net", "macvlan", "dummy"];
 
 /// The nodes and links of a parsed file.
-pub(super) fn read(file: &TextFile) -> Result<[Node; 2], Diagnostic> {
+pub(super) fn read(file: &TextFile) -> Result<Network, Diagnostic> {
     let root = file.yaml()?;
     let topology = root
         .get("topology")
@@ -30,7 +30,7 @@ pub(super) fn read(file: &TextFile) -> Result<[Node; 2], Diagnostic> {
         known.push(scalar(name, &node.key_span));
     }
     let mut link_names = LinkNames::default();
-    let mut links = Vec::new();
+    let (mut links, mut notes) = (Vec::new(), Vec::new());
     for link in
         topology.get("links").map(|links| decode::list(links, "links")).transpose()?.unwrap_or_default()
     {
@@ -43,13 +43,17 @@ pub(super) fn read(file: &TextFile) -> Result<[Node; 2], Diagnostic> {
             })?;
             joined.push(scalar(found.clone(), &at.span));
         }
+        if joined[0].written() == joined[1].written() {
+            notes.push(to_itself(&joined[0].written(), &link.span));
+            continue;
+        }
         let name = link_names.name(None, &joined);
         let mut written = vec![entry("between", list(joined, &link.span))];
         written.extend(name.map(|name| entry("name", scalar(name, &link.span))));
         written.extend(link.get("mtu").map(|mtu| entry("mtu", mtu.clone())));
         links.push(Node { span: link.span.clone(), kind: Kind::Map(written) });
     }
-    Ok([list(known, &nodes.span), list(links, &topology.span)])
+    Ok(Network { nodes: list(known, &nodes.span), links: list(links, &topology.span), notes })
 }
 
 /// The names of the two nodes that a link joins, each with where it stands; none if it leaves the lab.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use roxmltree::{Document, Node as Element, ParsingOptions};
 
-use super::{LinkNames, Names, entry, list, scalar, values};
+use super::{LinkNames, Names, Network, entry, list, scalar, to_itself, values};
 use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::files::TextFile;
 use crate::scenario::link;
@@ -22,7 +22,7 @@ use crate::scenario::yaml::{Entry, Kind, Node, Source, Span, parse};
 const MOST_XML: u32 = 20_000_000;
 
 /// The nodes and links of a GraphML file.
-pub(super) fn read(file: &TextFile) -> Result<[Node; 2], Diagnostic> {
+pub(super) fn read(file: &TextFile) -> Result<Network, Diagnostic> {
     let options = ParsingOptions { nodes_limit: MOST_XML, ..ParsingOptions::default() };
     let document = Document::parse_with_options(&file.text, options).map_err(|error| {
         let place = error.pos();
@@ -46,9 +46,9 @@ pub(super) fn read(file: &TextFile) -> Result<[Node; 2], Diagnostic> {
     }
     let reader = Reader { keys: keys(root, &places), places: &places };
     let (nodes, names) = reader.nodes(graph)?;
-    let links = reader.links(graph, &names)?;
+    let (links, notes) = reader.links(graph, &names)?;
     let span = places.at(graph);
-    Ok([list(nodes, &span), list(links, &span)])
+    Ok(Network { nodes: list(nodes, &span), links: list(links, &span), notes })
 }
 
 fn children<'a, 'i>(parent: Element<'a, 'i>, name: &'static str) -> impl Iterator<Item = Element<'a, 'i>> {
@@ -125,14 +125,15 @@ impl<'a> Reader<'a> {
         Ok((nodes, by_id))
     }
 
+    /// The links, and notes of the edges that are none.
     fn links(
         &self,
         graph: Element<'a, 'a>,
         names: &BTreeMap<&'a str, String>,
-    ) -> Result<Vec<Node>, Diagnostic> {
+    ) -> Result<(Vec<Node>, Vec<String>), Diagnostic> {
         let directed = graph.attribute("edgedefault") == Some("directed");
         let mut names_of_links = LinkNames::default();
-        let mut links: Vec<Node> = Vec::new();
+        let (mut links, mut notes): (Vec<Node>, Vec<String>) = (Vec::new(), Vec::new());
         // Of a directed graph, the links that are one way only so far.
         let mut one_way: BTreeMap<(String, String), usize> = BTreeMap::new();
         for element in graph.children().filter(Element::is_element) {
@@ -157,6 +158,12 @@ impl<'a> Reader<'a> {
             } else {
                 vec![end(element, "source")?, end(element, "target")?]
             };
+            if let (false, [from, to]) = (medium, ends.as_slice())
+                && from.written() == to.written()
+            {
+                notes.push(to_itself(&from.written(), &span));
+                continue;
+            }
             if directed && let [from, to] = ends.as_slice() {
                 let (from, to) = (from.written(), to.written());
                 if let Some(there) = one_way.remove(&(to.clone(), from.clone())) {
@@ -179,7 +186,7 @@ impl<'a> Reader<'a> {
             })?);
             links.push(Node { span, kind: Kind::Map(written) });
         }
-        Ok(links)
+        Ok((links, notes))
     }
 }
 

@@ -21,9 +21,19 @@ use super::yaml::{Entry, Kind, Node, Span};
 /// Where a network can come from, as keys of `topology`.
 pub(crate) const FORMATS: [&str; 2] = ["graphml", "containerlab"];
 
-/// The nodes and links of the file that `node` names, as lists of a scenario. It is the file's name, or a map of that as
+/// A network from another program's file.
+pub(crate) struct Network {
+    /// The nodes, as the list of a scenario.
+    pub(crate) nodes: Node,
+    /// The links, as the list of a scenario.
+    pub(crate) links: Node,
+    /// What of the file is left out, and where it stands.
+    pub(crate) notes: Vec<String>,
+}
+
+/// The network of the file that `node` names. It is the file's name, or a map of that as
 /// `file` and of what all its links have as `link`.
-pub(crate) fn read(format: &str, node: &Node, contents: &mut Contents) -> Result<[Node; 2], Diagnostic> {
+pub(crate) fn read(format: &str, node: &Node, contents: &mut Contents) -> Result<Network, Diagnostic> {
     let what = format!("`{format}`");
     let (file, template) = match &node.kind {
         Kind::Map(_) => {
@@ -34,18 +44,23 @@ pub(crate) fn read(format: &str, node: &Node, contents: &mut Contents) -> Result
     };
     text(file, format)?;
     let file = contents.scenario_sized(file, format)?;
-    let [nodes, mut links] = match format {
+    let mut network = match format {
         "graphml" => graphml::read(&file)?,
         _ => containerlab::read(&file)?,
     };
-    if let (Some(template), Kind::List(links)) = (template, &mut links.kind) {
+    if let (Some(template), Kind::List(links)) = (template, &mut network.links.kind) {
         for link in links {
             let own = std::mem::replace(link, Node::empty_map(&template.span));
             let span = own.span.clone();
             *link = Node { span, ..overlay(template.clone(), own) };
         }
     }
-    Ok([nodes, links])
+    Ok(network)
+}
+
+/// The note of an edge from a node to itself, which carries nothing: a host does not send to itself over a link.
+fn to_itself(node: &str, at: &Span) -> String {
+    at.error(format!("an edge from `{node}` to itself is left out")).to_string()
 }
 
 fn entry(key: &str, value: Node) -> Entry {

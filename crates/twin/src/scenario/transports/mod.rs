@@ -5,7 +5,7 @@ mod options;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::decode::{check_name, did_you_mean, entries, one_or_list};
+use super::decode::{check_name, did_you_mean_one_of, entries, one_or_list};
 use super::diagnostic::Diagnostic;
 use super::model::Layer;
 use super::programs::{kcptun_layer, sends_packets};
@@ -320,7 +320,7 @@ impl Variants {
         let Some(protocol) = PROTOCOLS.iter().find(|protocol| protocol.name == name) else {
             let names = PROTOCOLS.iter().map(|protocol| protocol.name);
             let all: Vec<&str> = names.chain(self.0.keys().map(String::as_str)).collect();
-            let hint = did_you_mean(name, all.iter().copied());
+            let hint = did_you_mean_one_of(name, &all);
             return Err(
                 span.error(format!("there is no transport `{name}`{hint} (transports: {})", all.join(", ")))
             );

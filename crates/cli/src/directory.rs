@@ -1,0 +1,322 @@
+//! The run directory: whose it is, and that one process at a time writes into it.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Failure, manifest};
+
+/// The file of a run directory that holds its finished runs.
+pub(crate) const JOURNAL: &str = "runs.journal";
+/// The file that says whose the directory is. It is locked for as long as a process writes into the directory; the kernel
+/// takes the lock away with the process.
+const OWNER: &str = "owner.json";
+/// The directory of the runs in virtual time in that of a scenario in both worlds.
+pub(crate) const VIRTUAL: &str = "virtual";
+/// What a run writes, but for its directories and the captures.
+const RESULTS: [&str; 16] = [
+    "manifest.json",
+    "summary.json",
+    "report.html",
+    "comparison.html",
+    "topology.json",
+    "flows.csv",
+    "receivers.csv",
+    "counters.csv",
+    "links.csv",
+    "timeseries.csv",
+    "latency.csv",
+    "flows.parquet",
+    "receivers.parquet",
+    "counters.parquet",
+    "links.parquet",
+    "timeseries.parquet",
+];
+
+/// Whose results a directory holds.
+///
+/// Two are the same if they name one file, whatever that says by now, or if the name of the file and the title are the same,
+/// as in a copy of the repository.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Owner {
+    /// The name of the scenario's file.
+    scenario: String,
+    /// Its title.
+    title: String,
+    /// Where the file was.
+    #[serde(default)]
+    path: Option<PathBuf>,
+}
+
+impl Owner {
+    /// The scenario in `file`.
+    pub(crate) fn new(file: &Path, title: &str) -> Self {
+        // A study of the program's own is nowhere else.
+        let path = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+        Self { path: Some(path), ..Self::named(file, title) }
+    }
+
+    /// The scenario that a run's manifest and document tell of, wherever its file was.
+    pub(crate) fn of_run(manifest: &Value, title: &str) -> Self {
+        Self::named(Path::new(manifest["scenario_file"].as_str().unwrap_or_default()), title)
+    }
+
+    fn named(file: &Path, title: &str) -> Self {
+        let name = file.file_name().unwrap_or_default();
+        Self { scenario: name.to_string_lossy().into_owned(), title: title.to_owned(), path: None }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        let one_file = self.path.is_some() && self.path == other.path;
+        one_file || (&self.scenario, &self.title) == (&other.scenario, &other.title)
+    }
+
+    /// The owner that `file` names, or else the results of a program that wrote no such file.
+    fn of_directory(mut file: &File, dir: &Path) -> Option<Self> {
+        let mut text = String::new();
+        let _ = file.read_to_string(&mut text);
+        serde_json::from_str(&text).ok().or_else(|| {
+            let read = |name: &str| fs::read(dir.join(name)).ok();
+            let json = |name: &str| serde_json::from_slice::<Value>(&read(name)?).ok();
+            Some(Self::of_run(&json("manifest.json")?, json("summary.json")?["scenario"].as_str()?))
+        })
+    }
+}
+
+/// What to do about the results of another scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Others {
+    /// Leave them, and say how `--fresh` would replace them.
+    Keep,
+    /// Leave them, where there is no such option.
+    KeepAlways,
+    /// Remove them.
+    Replace,
+}
+
+/// The directory that a run is written to: made before the run, so that what cannot be written is known at once and no
+/// other run takes the same.
+pub(crate) struct RunDirectory {
+    path: PathBuf,
+    made: bool,
+    /// Holds the lock.
+    _owner: File,
+}
+
+impl RunDirectory {
+    /// Takes `wanted`, or the next free `runs/NAME-NNN`, for a scenario. A directory that holds something else than a run,
+    /// the results of another scenario, or that a process is writing into, is left alone.
+    pub(crate) fn take(
+        wanted: Option<&Path>,
+        name: &str,
+        owner: &Owner,
+        others: Others,
+    ) -> Result<Self, Failure> {
+        let failure = |path: &Path, error| Failure::input(format!("{}: {error}", path.display()));
+        let Some(path) = wanted else {
+            fs::create_dir_all("runs").map_err(|error| failure(Path::new("runs"), error))?;
+            for number in 1..=u32::MAX {
+                let path = Path::new("runs").join(format!("{name}-{number:03}"));
+                match fs::create_dir(&path) {
+                    Ok(()) => return Self::own(path, true, owner, others),
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    Err(error) => return Err(failure(&path, error)),
+                }
+            }
+            return Err(Failure::input("runs: no free name is left"));
+        };
+        let made = !path.exists();
+        fs::create_dir_all(path).map_err(|error| failure(path, error))?;
+        let entries = fs::read_dir(path).map_err(|error| failure(path, error))?;
+        // What a run that was cut short leaves, too; of one in both worlds, that is in a directory of its own at first.
+        let here = |path: &Path| {
+            ["manifest.json", "summary.json", JOURNAL, OWNER].iter().any(|file| path.join(file).is_file())
+        };
+        let run = here(path) || here(&path.join(VIRTUAL));
+        let empty = entries.flatten().all(|entry| entry.file_name() == "captures");
+        if !empty && !run {
+            let message = format!(
+                "--out {}: expected a new or empty directory or an earlier run's, found something else",
+                path.display()
+            );
+            return Err(Failure::input(message));
+        }
+        Self::own(path.to_owned(), made, owner, others)
+    }
+
+    /// Takes the directory that a run was read from, to write its report again: it is that run's, whoever that is of.
+    pub(crate) fn again(path: &Path, owner: &Owner) -> Result<Self, Failure> {
+        let file = locked(path)?;
+        let known = Owner::of_directory(&file, path);
+        write_owner(&file, path, known.as_ref().unwrap_or(owner))?;
+        Ok(Self { path: path.to_owned(), made: false, _owner: file })
+    }
+
+    /// Locks the directory, and makes it the owner's unless it is another's.
+    fn own(path: PathBuf, made: bool, owner: &Owner, others: Others) -> Result<Self, Failure> {
+        let file = locked(&path)?;
+        let known = Owner::of_directory(&file, &path);
+        let is_ours = known.as_ref().is_some_and(|known| known.is_same(owner));
+        if let Some(found) = held_by(&path, known.as_ref()).filter(|_| !is_ours) {
+            if others != Others::Replace {
+                if file.metadata().is_ok_and(|file| file.len() == 0) {
+                    let _ = fs::remove_file(path.join(OWNER));
+                }
+                let fresh = if others == Others::Keep { ", or --fresh to replace them" } else { "" };
+                return Err(Failure::input(format!(
+                    "--out {}: holds {found}, not of `{}`: choose another --out{fresh}",
+                    path.display(),
+                    owner.scenario
+                )));
+            }
+            clear(&path).map_err(|error| Failure::run(format!("{}: {error}", path.display())))?;
+            eprintln!("{}: {found} are replaced (--fresh)", path.display());
+        }
+        // A report does not know where the file was.
+        let place = known.filter(|_| is_ours && owner.path.is_none()).and_then(|known| known.path);
+        let owner = Owner { path: owner.path.clone().or(place), ..owner.clone() };
+        write_owner(&file, &path, &owner)?;
+        Ok(Self { path, made, _owner: file })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the finished runs are.
+    pub(crate) fn journal(&self) -> PathBuf {
+        self.path.join(JOURNAL)
+    }
+
+    /// Says that results are replaced, if a run has been written here to its end.
+    pub(crate) fn say_what_is_replaced(&self) {
+        if self.path.join("manifest.json").is_file() {
+            eprintln!("{}: the results of an earlier run are replaced", self.path.display());
+        }
+    }
+
+    /// Where captures go, without those of an earlier run.
+    pub(crate) fn captures(&self) -> Result<PathBuf, Failure> {
+        let captures = self.path.join("captures");
+        let failure = |error| Failure::run(format!("{}: {error}", captures.display()));
+        fs::create_dir_all(&captures).map_err(failure)?;
+        self.drop_captures()?;
+        Ok(captures)
+    }
+
+    /// Takes away the captures of an earlier run, which would not be this one's.
+    pub(crate) fn drop_captures(&self) -> Result<(), Failure> {
+        drop_captures(&self.path).map_err(Failure::run)
+    }
+
+    /// Gives the directory up, when there is nothing to write: it is gone again if it was new and no run in it is finished.
+    /// If one is, the command that goes on.
+    pub(crate) fn give_up(self) -> Option<String> {
+        if has_journal(&self.path) {
+            return Some(format!(
+                "what is finished is kept; to go on:\n  {}",
+                manifest::resuming(&self.path)
+            ));
+        }
+        if self.made {
+            // What is not empty stays; then it is not ours alone.
+            let _ = clear(&self.path);
+            let _ = fs::remove_dir(self.path.join("captures"));
+            let _ = fs::remove_file(self.path.join(OWNER));
+            let _ = fs::remove_dir(&self.path);
+        }
+        None
+    }
+}
+
+/// Whether a run of it is finished.
+fn has_journal(dir: &Path) -> bool {
+    let holds = |path: PathBuf| fs::metadata(path).is_ok_and(|file| file.len() > 0);
+    holds(dir.join(JOURNAL)) || holds(dir.join(VIRTUAL).join(JOURNAL))
+}
+
+/// The file that says whose `dir` is, locked.
+fn locked(dir: &Path) -> Result<File, Failure> {
+    let path = dir.join(OWNER);
+    let failed = |error: io::Error| Failure::input(format!("{}: {error}", path.display()));
+    loop {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let file = file.map_err(failed)?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                return Err(Failure::input(format!(
+                    "--out {}: another hopcast is writing into this directory",
+                    dir.display()
+                )));
+            }
+            // Some file systems have no locks.
+            Err(TryLockError::Error(error)) if error.kind() != io::ErrorKind::Unsupported => {
+                return Err(failed(error));
+            }
+            Err(TryLockError::Error(_)) => return Ok(file),
+            Ok(()) => {}
+        }
+        // Whoever gave the directory up has removed the file that was locked here.
+        let (ours, there) = (file.metadata().map_err(failed)?, fs::metadata(&path));
+        if there.is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
+            return Ok(file);
+        }
+        fs::create_dir_all(dir).map_err(failed)?;
+    }
+}
+
+/// What of a run `dir` holds and whose it is, as one says it.
+fn held_by(dir: &Path, owner: Option<&Owner>) -> Option<String> {
+    let what = match (dir.join("summary.json").is_file(), has_journal(dir)) {
+        (true, _) => "the results",
+        (false, true) => "finished runs",
+        (false, false) => return None,
+    };
+    Some(match owner {
+        Some(Owner { scenario, title, .. }) => format!("{what} of `{scenario}` ({title})"),
+        None => format!("{what} of an unknown scenario"),
+    })
+}
+
+/// Writes whose `dir` is into its locked file.
+fn write_owner(mut file: &File, dir: &Path, owner: &Owner) -> Result<(), Failure> {
+    let mut text = serde_json::to_vec_pretty(owner).map_err(Failure::run)?;
+    text.push(b'\n');
+    let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(&text));
+    written.map_err(|error| Failure::input(format!("{}: {error}", dir.join(OWNER).display())))
+}
+
+/// Removes all that a run leaves in its directory, but for the file that says whose it is.
+fn clear(dir: &Path) -> io::Result<()> {
+    let there = |result: io::Result<()>| match result {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Err(_) | Ok(()) => Ok(()),
+    };
+    RESULTS.into_iter().chain([JOURNAL]).map(|name| fs::remove_file(dir.join(name))).try_for_each(there)?;
+    drop_captures(dir)?;
+    // Made by a run in both worlds, by the plots, and by programs of live runs.
+    for name in [VIRTUAL, "plots"] {
+        there(fs::remove_dir_all(dir.join(name)))?;
+    }
+    for entry in fs::read_dir(dir)?.flatten() {
+        if entry.file_name().to_string_lossy().starts_with("case-") {
+            there(fs::remove_dir_all(entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
+fn drop_captures(dir: &Path) -> io::Result<()> {
+    let Ok(entries) = fs::read_dir(dir.join("captures")) else { return Ok(()) };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.extension().is_some_and(|extension| extension == "pcapng") {
+            fs::remove_file(&path)
+                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+        }
+    }
+    Ok(())
+}
