@@ -239,6 +239,16 @@ impl Flow {
         matches!(self.over.last(), Some(Layer::Franc(_)))
     }
 
+    /// The nodes that may repeat what they overhear of this flow on a medium.
+    pub fn helpers<'s>(&self, scenario: &'s Scenario) -> &'s [NodeId] {
+        match self.over.last() {
+            Some(Layer::Franc(config)) if config.helper => {
+                scenario.roles.get("helper").map_or(&[], Vec::as_slice)
+            }
+            _ => &[],
+        }
+    }
+
     /// What the layers from number `from` on down, and Ethernet, put before the payload, in bytes a full frame.
     pub fn overhead(&self, from: usize) -> u64 {
         // What a proxy ends goes no further.
