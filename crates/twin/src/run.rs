@@ -8,8 +8,9 @@ use std::sync::{Mutex, OnceLock};
 
 use hopcast_core::{Duration, Instant};
 
+use crate::bounds::Bounds;
 use crate::capture::Capture;
-use crate::collect::{Bounds, collect};
+use crate::collect::collect;
 use crate::identity::Identity;
 use crate::journal::Journal;
 use crate::monitor::Monitor;

@@ -224,6 +224,11 @@ impl Flow {
         offered && self.to.len() == 1 && !matches!(self.app, App::Cbr { .. })
     }
 
+    /// Whether its transports hold back what has arrived until what comes before it has, or is decoded.
+    pub fn holds_back(&self) -> bool {
+        self.over.iter().any(|layer| !matches!(layer, Layer::Udp | Layer::Tunnel))
+    }
+
     /// Whether a proxy ends its connections and carries them on.
     pub fn takes_connections_over(&self) -> bool {
         matches!(self.over.as_slice(), [Layer::Tcp(_), Layer::Proxy(_), ..])
