@@ -203,8 +203,8 @@ pub fn run_jobs_on(
     let done: Vec<Run> = results.into_iter().map(|(_, result)| result).collect::<Result<_, _>>()?;
     let interrupted = (done.len() as u64) < runs;
     let summary = summarise(&done, &plan.published);
-    let (scenario, notes) = (plan.title.clone(), plan.notes.clone());
-    Ok(Document { scenario, runs: done, summary, interrupted, notes, beside: None })
+    let (scenario, notes, remarks) = (plan.title.clone(), plan.notes.clone(), plan.remarks.clone());
+    Ok(Document { scenario, runs: done, summary, interrupted, notes, remarks, beside: None })
 }
 
 impl Stage for VirtualTime {

@@ -39,6 +39,8 @@ pub struct Plan {
     pub world: World,
     /// What there is to be said of a transport, by its name in tables.
     pub notes: BTreeMap<String, String>,
+    /// What is to be said of the comparison with published figures: a line each.
+    pub remarks: Vec<String>,
 }
 
 /// Where a scenario is run.
