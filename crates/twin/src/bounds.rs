@@ -49,7 +49,8 @@ impl Bounds {
     ///
     /// In-order delivery releases bursts, and the first of a span may hold bytes that had crossed the network before it.
     /// From the start of the span to any later moment no more bytes than the bound can have crossed: those beyond had
-    /// crossed before, and do not count.
+    /// crossed before, and do not count. Likewise bytes that are released behind the end of the span, and cannot all have
+    /// crossed since, had crossed in it: those count, or each window would lack what is held back at its end.
     pub(crate) fn counted(
         &self,
         scenario: &Scenario,
@@ -60,9 +61,34 @@ impl Bounds {
     ) -> f64 {
         let delivered = |at| if at < span.1 { meter.delivered_by(at) } else { meter.payload_bytes } as f64;
         let before = |(at, bound): (Instant, f64)| delivered(at) - bound * share / 8.0;
-        let excess =
-            self.crossed(scenario, number, receiver, span).into_iter().map(before).fold(0.0, f64::max);
-        (delivered(span.1) - excess).max(0.0)
+        let crossed = self.crossed(scenario, number, receiver, span);
+        let most = crossed.last().map_or(f64::INFINITY, |(_, bound)| bound * share / 8.0);
+        let before = crossed.into_iter().map(before).fold(0.0, f64::max);
+        let held_back = self.held_back(scenario, (number, receiver), span, share, meter);
+        (delivered(span.1) - before + held_back).clamp(0.0, most)
+    }
+
+    /// Payload bytes that had crossed the network towards a receiver by the end of a span, and were released later. None are
+    /// known where links change behind the start of the span, or if it ends before the measurement window.
+    fn held_back(
+        &self,
+        scenario: &Scenario,
+        (number, receiver): (FlowId, usize),
+        span: (Instant, Instant),
+        share: f64,
+        meter: &Meter,
+    ) -> f64 {
+        let Measure { from, to, .. } = scenario.measure;
+        if span.1 != to || changes(scenario, span.0, Instant::from_nanos(u64::MAX)) {
+            return 0.0;
+        }
+        let Some(rate) = self.over(scenario, number, span)[receiver] else { return 0.0 };
+        let released = (SLICES + 1..=2 * SLICES).map(|slice| {
+            let at = from + share_of(to.since(from), slice, SLICES);
+            let crossed = rate * share / 8.0 * at.since(to).as_secs_f64();
+            (meter.delivered_by(at) - meter.payload_bytes) as f64 - crossed
+        });
+        released.fold(0.0, f64::max)
     }
 
     /// Bits that can have crossed the network towards a receiver between the start of a span and each of some moments in
@@ -82,10 +108,7 @@ impl Bounds {
             ends.dedup();
             ends.into_iter()
         };
-        let changes = scenario.events.iter().any(|event| {
-            matches!(event.action, Action::Link { .. }) && event.at > span.0 && event.at < span.1
-        });
-        if !changes {
+        if !changes(scenario, span.0, span.1) {
             let Some(rate) = self.over(scenario, number, span)[receiver] else { return Vec::new() };
             return ends(SLICES).map(|at| (at, rate * since_start(at))).collect();
         }
@@ -97,6 +120,12 @@ impl Bounds {
         let cut = |(at, cuts): (Instant, &Cuts)| Some((at, cuts[number][receiver]? * since_start(at)));
         ends(PARTS).zip(parts).filter_map(cut).collect()
     }
+}
+
+/// Whether links change between two moments.
+fn changes(scenario: &Scenario, from: Instant, to: Instant) -> bool {
+    let of_links = scenario.events.iter().filter(|event| matches!(event.action, Action::Link { .. }));
+    of_links.map(|event| event.at).any(|at| at > from && at < to)
 }
 
 /// Length of the first `part` of `parts` equal parts of a duration.

