@@ -109,7 +109,7 @@ fn leaf(mean: f64, ci95: f64) -> serde_json::Value {
 /// Whether the figure of this text, the last but its interval, is marked as the best.
 fn is_best(table: &str, text: &str) -> bool {
     let row = line(table, &[&format!(" {text} ")]);
-    row[row.find(text).unwrap()..].contains('*')
+    row.split_once(text).is_some_and(|(_, rest)| rest.contains('*'))
 }
 
 #[test]

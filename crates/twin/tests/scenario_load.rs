@@ -79,7 +79,8 @@ fn the_study_of_six_hops_has_its_published_figures() {
 fn compared(sets: &[&str], quick: bool) -> (usize, Vec<String>) {
     let path = scenarios().join("studies/bats-six-hop.yaml");
     let sets = sets.iter().map(|set| (*set).to_owned()).collect();
-    let plan = scenario::load(&path, &Overrides { sets, quick, ..Overrides::default() }).unwrap();
+    let plan = scenario::load(&path, &Overrides { sets, quick, ..Overrides::default() });
+    let plan = plan.unwrap_or_else(|error| panic!("{error}"));
     (plan.published.len(), plan.remarks)
 }
 
