@@ -62,7 +62,8 @@ impl Bounds {
         let delivered = |at| if at < span.1 { meter.delivered_by(at) } else { meter.payload_bytes } as f64;
         let before = |(at, bound): (Instant, f64)| delivered(at) - bound * share / 8.0;
         let crossed = self.crossed(scenario, number, receiver, span);
-        let most = crossed.last().map_or(f64::INFINITY, |(_, bound)| bound * share / 8.0);
+        let whole = crossed.last().filter(|(at, _)| *at == span.1);
+        let most = whole.map_or(f64::INFINITY, |(_, bound)| bound * share / 8.0);
         let before = crossed.into_iter().map(before).fold(0.0, f64::max);
         let held_back = self.held_back(scenario, (number, receiver), span, share, meter);
         (delivered(span.1) - before + held_back).clamp(0.0, most)
@@ -86,7 +87,7 @@ impl Bounds {
         let released = (SLICES + 1..=2 * SLICES).map(|slice| {
             let at = from + share_of(to.since(from), slice, SLICES);
             let crossed = rate * share / 8.0 * at.since(to).as_secs_f64();
-            (meter.delivered_by(at) - meter.payload_bytes) as f64 - crossed
+            meter.delivered_by(at).saturating_sub(meter.payload_bytes) as f64 - crossed
         });
         released.fold(0.0, f64::max)
     }
