@@ -42,7 +42,7 @@ pub(crate) fn align(cells: &[&Cell], intervals: bool, marks: bool, padding: Padd
         whole => format!(" ± {}{}", "0".repeat(whole), cis.widest_fraction()),
     };
     let interval_of = |cell: &Cell| cell.ci95.clone().filter(|_| intervals);
-    let mark_of = |cell: &Cell| mark(cell, marks, intervals);
+    let mark_of = |cell: &Cell| mark(cell, marks);
     let longest = |with_interval: bool| {
         let cells = cells.iter().filter(|cell| interval_of(cell).is_some() == with_interval);
         cells.map(|cell| mark_of(cell)).max_by_key(|mark| mark.chars().count()).unwrap_or_default()
@@ -74,8 +74,8 @@ pub(crate) fn align(cells: &[&Cell], intervals: bool, marks: bool, padding: Padd
 
 /// The marks of a cell with a space before them, if it has any. On a page those that stand in the place of an interval
 /// take no room of their own.
-pub(crate) fn mark(cell: &Cell, best: bool, intervals: bool) -> String {
-    let marks = [(cell.best && best, '*'), (cell.partial, '†'), (cell.unsure && intervals, '‡')];
+pub(crate) fn mark(cell: &Cell, best: bool) -> String {
+    let marks = [(cell.best && best, '*'), (cell.partial, '†')];
     let marks: String = marks.into_iter().filter(|(holds, _)| *holds).map(|(_, mark)| mark).collect();
     if marks.is_empty() { marks } else { format!(" {marks}") }
 }

@@ -16,9 +16,9 @@ const CASES: usize = 6;
 const GROUPS: usize = 2;
 
 /// One sentence for each group of flows that has a goodput, for the first few groups; none if flows with tasks of their
-/// own stand side by side.
+/// own stand side by side, or share what there is: then the highest goodput is nobody's merit.
 pub(crate) fn citations(study: &Study<'_>, manifest: &Value) -> Vec<String> {
-    if study.compares_flows() {
+    if study.compares_flows() || study.rows.iter().any(|row| study.is_crowded(row.summary)) {
         return Vec::new();
     }
     (0..study.groups.len()).filter_map(|group| citation(study, group, manifest)).take(GROUPS).collect()

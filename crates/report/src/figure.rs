@@ -16,11 +16,15 @@ pub fn figure(summary: &Summary, name: &str) -> Option<Mean> {
     mean.is_finite().then_some(Mean { mean, ci95, n })
 }
 
-/// Half the width of the interval, if it says anything: a handful of repeats can make it wider than all that is
-/// possible (`bounded` figures are shares), or than three times the mean.
-pub(crate) fn telling_interval(mean: Mean, bounded: bool) -> Option<f64> {
-    let most = if bounded { 1.0f64.min(3.0 * mean.mean.abs()) } else { 3.0 * mean.mean.abs() };
-    mean.ci95.filter(|ci95| mean.n > 1 && (*ci95 == 0.0 || *ci95 < most))
+/// Half the width of the interval over repeats; `None` if there is one repeat, or if all agree: then nothing in the case is
+/// random, and there is no confidence to speak of.
+pub(crate) fn interval(mean: Mean) -> Option<f64> {
+    mean.ci95.filter(|ci95| mean.n > 1 && *ci95 > 0.0)
+}
+
+/// Whether there are several repeats, and all gave the same.
+pub(crate) fn agrees(mean: Mean) -> bool {
+    mean.n > 1 && mean.ci95 == Some(0.0)
 }
 
 /// How many repeats the row stands for, as far as its figures say.
@@ -116,13 +120,12 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_wider_than_what_is_possible_tells_nothing() {
-        let mean = |mean, ci95| Mean { mean, ci95: Some(ci95), n: 2 };
-        assert_eq!(telling_interval(mean(0.917, 1.059), true), None);
-        assert_eq!(telling_interval(mean(0.917, 0.4), true), Some(0.4));
-        assert_eq!(telling_interval(mean(2590.0, 14995.0), false), None);
-        assert_eq!(telling_interval(mean(3.48, 3.5), false), Some(3.5));
-        assert_eq!(telling_interval(mean(0.0, 0.0), false), Some(0.0));
+    fn an_interval_is_told_however_wide_and_not_where_nothing_is_random() {
+        let mean = |mean, ci95, n| Mean { mean, ci95: Some(ci95), n };
+        assert_eq!(interval(mean(0.917, 1.059, 2)), Some(1.059));
+        assert_eq!(interval(mean(2590.0, 14995.0, 2)), Some(14995.0));
+        assert_eq!(interval(mean(13.4, 0.0, 10)), None);
+        assert!(agrees(mean(13.4, 0.0, 10)) && !agrees(mean(13.4, 0.1, 10)) && !agrees(mean(13.4, 0.0, 1)));
     }
 
     #[test]

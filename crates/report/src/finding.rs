@@ -2,7 +2,7 @@
 
 use hopcast_twin::results::{Mean, Summary};
 
-use crate::figure::{figure, telling_interval};
+use crate::figure::{figure, interval};
 use crate::grid::whose;
 use crate::live;
 use crate::number::{number, plain};
@@ -23,6 +23,7 @@ pub(crate) fn findings(study: &Study<'_>) -> Vec<String> {
     if study.document.runs.iter().any(|run| run.live.is_some()) {
         findings.extend(rivals_ahead(study));
     }
+    findings.extend(study.document.remarks.iter().cloned().map(sentence));
     findings.extend(live::machine(study.document).into_iter().map(sentence));
     findings.extend(live::reasons(study).into_iter().map(sentence));
     findings
@@ -56,6 +57,20 @@ fn finding(study: &Study<'_>, group: usize) -> Option<String> {
     let at = |case: &[String]| study.case_label(case);
     let (best, goodput, row) = last[0];
     let sentence = match last.get(1) {
+        Some(_) if !study.compares_flows() && cases.iter().any(|(_, ranked)| crowded(study, ranked)) => {
+            let rows =
+                || cases.iter().flat_map(|(case, ranked)| ranked.iter().map(move |rank| (*case, rank)));
+            let told = |(case, (line, goodput, _)): (&Vec<String>, &Rank<'_>)| {
+                let case = at(case);
+                let case = if case.is_empty() { case } else { format!(" at {case}") };
+                format!("{} Mbit/s ({line}{case})", with_interval(*goodput))
+            };
+            let by = |a: &(&Vec<String>, &Rank<'_>), b: &(&Vec<String>, &Rank<'_>)| {
+                a.1.1.mean.total_cmp(&b.1.1.mean)
+            };
+            let (least, most) = (rows().min_by(by)?, rows().max_by(by)?);
+            format!("{of}beside other flows, from {} to {}.", told(least), told(most))
+        }
         Some(second) if cases.len() > 1 && !study.compares_flows() => {
             let led = cases.iter().filter(|(_, ranked)| ranked[0].0 == best).count();
             let led = if led == cases.len() { "all".into() } else { format!("{led} of {}", cases.len()) };
@@ -92,6 +107,11 @@ fn finding(study: &Study<'_>, group: usize) -> Option<String> {
     Some(sentence + &against_published(study, group))
 }
 
+/// Whether other flows are in the same runs: whoever carries most may have taken it from them.
+fn crowded(study: &Study<'_>, ranked: &[Rank<'_>]) -> bool {
+    ranked.iter().any(|(_, _, row)| study.is_crowded(row))
+}
+
 fn top(ranked: &[Rank<'_>]) -> f64 {
     ranked.first().map_or(0.0, |(_, goodput, _)| goodput.mean)
 }
@@ -123,7 +143,7 @@ fn comparison(best: &str, goodput: Mean, second: &Rank<'_>) -> String {
 
 pub(crate) fn with_interval(mean: Mean) -> String {
     let text = number(mean.mean);
-    match telling_interval(mean, false).filter(|ci95| *ci95 > 0.0) {
+    match interval(mean) {
         Some(ci95) => format!("{text} ± {}", crate::number::interval(&text, ci95)),
         None => text,
     }

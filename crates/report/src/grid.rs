@@ -2,9 +2,9 @@
 
 use hopcast_twin::results::{Document, Mean, Summary};
 
-use crate::figure::{Better, MEASURES, Measure, figure, measure_of, repeats, telling_interval};
+use crate::figure::{Better, MEASURES, Measure, agrees, figure, interval, measure_of, repeats};
 use crate::number;
-use crate::study::{Order, Study, distinct, value};
+use crate::study::{CARRIED, Order, Study, distinct, value};
 
 /// One row for each case and flow.
 #[derive(Clone, Debug)]
@@ -44,8 +44,8 @@ pub(crate) struct Cell {
     pub(crate) best: bool,
     /// Whether some repeats do not have this figure.
     pub(crate) partial: bool,
-    /// Whether it has an interval that is too wide to say anything.
-    pub(crate) unsure: bool,
+    /// Whether it is the mean of several repeats that all gave the same.
+    pub(crate) agreed: bool,
     value: Option<f64>,
 }
 
@@ -77,13 +77,15 @@ impl Grid {
         }
         let mut published = published_names(summary);
         let all: Vec<u64> = summary.iter().map(repeats).collect();
+        let contest = Contest::of(study, &groups);
         for measure in MEASURES {
             let mut cells: Vec<Cell> =
                 summary.iter().map(|row| Cell::figure(measure, figure(row, measure.name))).collect();
             for ((cell, row), all) in cells.iter_mut().zip(summary).zip(&all) {
                 cell.partial = figure(row, measure.name).is_some_and(|mean| mean.n < *all);
             }
-            mark_best(&mut cells, &groups, measure.better);
+            let eligible: Vec<bool> = (0..summary.len()).map(|row| contest.admits(row, measure)).collect();
+            mark_best(&mut cells, &groups, &eligible, measure.better);
             add(Column::number(measure.title, measure.title.into(), measure.unit, measure.rank), cells);
             if let Some(at) = published.iter().position(|name| name == measure.name) {
                 beside_published(study.document, &published.remove(at), &mut add);
@@ -112,9 +114,9 @@ impl Grid {
         self.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.partial)
     }
 
-    /// Whether anything has an interval that is not worth showing.
-    pub(crate) fn unsure(&self) -> bool {
-        self.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.unsure)
+    /// Whether anything has no interval because all repeats gave the same.
+    pub(crate) fn agreed(&self) -> bool {
+        self.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.agreed)
     }
 
     /// Whether anything has an interval.
@@ -160,9 +162,8 @@ impl Cell {
             return Self::name(intact(mean));
         }
         let mut cell = Self::number(measure.unit, Some(mean.mean * measure.scale));
-        let ci95 = telling_interval(mean, measure.unit == "%");
-        cell.unsure = ci95.is_none() && mean.n > 1 && mean.ci95.is_some();
-        if let (Some(text), Some(ci95)) = (&cell.text, ci95) {
+        cell.agreed = agrees(mean);
+        if let (Some(text), Some(ci95)) = (&cell.text, interval(mean)) {
             cell.ci95 = Some(number::interval(text, ci95 * measure.scale));
         }
         cell
@@ -226,8 +227,53 @@ fn groups(study: &Study<'_>) -> Vec<usize> {
     study.rows.iter().map(|row| order.insert((row.case, row.summary.flow.as_str()))).collect()
 }
 
-/// Marks the best of each group, and its equals as shown; none where all are equal.
-fn mark_best(cells: &mut [Cell], groups: &[usize], better: Better) {
+/// Which rows can be the best of what they are compared with.
+struct Contest<'d> {
+    rows: Vec<&'d Summary>,
+    /// For each row, the highest goodput and reliability of those it is compared with.
+    best: Vec<[f64; 2]>,
+    /// For each row, whether its case has other flows.
+    crowded: Vec<bool>,
+}
+
+impl<'d> Contest<'d> {
+    fn of(study: &Study<'d>, groups: &[usize]) -> Self {
+        let rows: Vec<&Summary> = study.rows.iter().map(|row| row.summary).collect();
+        let mut highest = vec![[0.0f64; 2]; groups.iter().max().map_or(0, |last| last + 1)];
+        for (row, group) in rows.iter().zip(groups) {
+            for (place, highest) in highest[*group].iter_mut().enumerate() {
+                *highest = highest.max(delivered(row)[place].unwrap_or(0.0));
+            }
+        }
+        Self {
+            best: groups.iter().map(|group| highest[*group]).collect(),
+            crowded: rows.iter().map(|row| study.is_crowded(row)).collect(),
+            rows,
+        }
+    }
+
+    /// Whether a row can be the best by this figure. Where a case has several flows none is the best by what it carried: it
+    /// may have taken that from the others. And little time says nothing of what carried hardly anything: the best latency
+    /// is that of a row with at least half the goodput and half the reliability of the highest it is compared with.
+    fn admits(&self, row: usize, measure: &Measure) -> bool {
+        match measure.better {
+            Better::High => !(self.crowded[row] && CARRIED.contains(&measure.name)),
+            Better::Low => {
+                let enough = |(own, best): (Option<f64>, f64)| own.is_none_or(|own| own >= best / 2.0);
+                delivered(self.rows[row]).into_iter().zip(self.best[row]).all(enough)
+            }
+            Better::Neither => false,
+        }
+    }
+}
+
+/// A row's goodput and reliability.
+fn delivered(row: &Summary) -> [Option<f64>; 2] {
+    ["goodput_mbps", "reliability"].map(|name| figure(row, name).map(|mean| mean.mean))
+}
+
+/// Marks the best of each group among those that can be, and its equals as shown; none where all are equal.
+fn mark_best(cells: &mut [Cell], groups: &[usize], eligible: &[bool], better: Better) {
     let worst_first = |a: f64, b: f64| match better {
         Better::Low => b.total_cmp(&a),
         Better::High | Better::Neither => a.total_cmp(&b),
@@ -242,13 +288,14 @@ fn mark_best(cells: &mut [Cell], groups: &[usize], better: Better) {
     }
     for rows in members {
         let value = |row: &usize| cells[*row].value.unwrap_or(0.0);
-        let Some(best) = rows.iter().max_by(|a, b| worst_first(value(a), value(b))) else { continue };
+        let can_be = rows.iter().filter(|row| eligible[**row]);
+        let Some(best) = can_be.max_by(|a, b| worst_first(value(a), value(b))) else { continue };
         let text = cells[*best].text.clone();
         if rows.iter().all(|row| cells[*row].text == text) {
             continue;
         }
         for row in rows {
-            cells[row].best = cells[row].text == text;
+            cells[row].best = eligible[row] && cells[row].text == text;
         }
     }
 }

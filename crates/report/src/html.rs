@@ -260,8 +260,8 @@ fn table(study: &Study<'_>) -> String {
     if grid.partial() {
         notes.push("†: the mean of the repeats that have this figure; not all do.".into());
     }
-    if grid.unsure() {
-        notes.push("‡: too few repeats for an interval.".into());
+    if grid.agreed() {
+        notes.push("Without ±: all repeats gave the same.".into());
     }
     if rows.len() < grid.rows.len() {
         notes.push(format!(
@@ -285,7 +285,7 @@ fn table_row<'t>(out: &mut String, grid: &Grid, row: &Row, aligned: impl Fn(usiz
             Some((mean, interval)) if cell.ci95.is_some() => {
                 format!("{}<span class=\"ci\"> ±{}</span>", escape(mean), escape(interval))
             }
-            _ => match mark(cell, false, true) {
+            _ => match mark(cell, false) {
                 mark if mark.is_empty() => escape(text),
                 mark => escape(text).replacen(&mark, &format!("<b>{mark}</b>"), 1),
             },

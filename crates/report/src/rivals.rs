@@ -4,7 +4,7 @@ use hopcast_twin::results::Summary;
 
 use crate::figure::{Better, Measure, figure, measure_of};
 use crate::number::percent;
-use crate::study::Study;
+use crate::study::{CARRIED, Study};
 
 /// What transports are compared by.
 const BY: [&str; 4] = ["goodput_mbps", "round_trip_ms.p50", "round_trip_ms.p99", "video.in_time_ratio"];
@@ -26,6 +26,10 @@ fn ahead_in(study: &Study<'_>, measure: &Measure) -> Option<String> {
     for group in 0..study.groups.len() {
         for (case, rows) in study.group_members(group) {
             let rows: Vec<&Summary> = rows.map(|row| row.summary).collect();
+            // What one of several flows carries, it may have taken from the others.
+            if CARRIED.contains(&measure.name) && rows.iter().any(|row| study.is_crowded(row)) {
+                continue;
+            }
             let (Some((theirs, rival)), ours) = (best(&rows, measure, false), best(&rows, measure, true))
             else {
                 continue;

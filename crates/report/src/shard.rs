@@ -97,7 +97,8 @@ fn joined(shards: Vec<RunDirectory>) -> RunDirectory {
             entries.insert("command".into(), without_shard(command).into());
         }
     }
-    let (scenario, topology) = (shards[0].document.scenario.clone(), shards[0].topology.clone());
+    let (first, topology) = (&shards[0].document, shards[0].topology.clone());
+    let (scenario, notes, remarks) = (first.scenario.clone(), first.notes.clone(), first.remarks.clone());
     let published: Vec<Summary> = shards.iter().flat_map(|shard| shard.document.summary.clone()).collect();
     let mut dealt: Vec<_> = shards.into_iter().map(|shard| shard.document.runs.into_iter()).collect();
     let mut runs: Vec<Run> = Vec::new();
@@ -117,7 +118,7 @@ fn joined(shards: Vec<RunDirectory>) -> RunDirectory {
     for row in &mut summary {
         row.published = figures.get(&key(row)).map(|figures| (*figures).clone()).unwrap_or_default();
     }
-    let document = Document { scenario, runs, summary, ..Document::default() };
+    let document = Document { scenario, runs, summary, notes, remarks, ..Document::default() };
     RunDirectory { document, topology, manifest }
 }
 

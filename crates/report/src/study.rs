@@ -1,6 +1,6 @@
 //! Reading a sweep: what varies, what chooses the protocol, and what an axis can be made of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hopcast_twin::results::{Document, Parameters, Run, Summary};
 use serde_json::Value;
@@ -41,6 +41,8 @@ pub(crate) struct Study<'d> {
     flow_places: Order<String>,
     /// The places of rows, by group and case.
     members: BTreeMap<(usize, usize), Vec<usize>>,
+    /// The settings whose runs have several flows.
+    crowded: BTreeSet<Setting>,
     runs: BTreeMap<Setting, Vec<&'d Run>>,
 }
 
@@ -77,6 +79,7 @@ impl<'d> Study<'d> {
             case_places: Order::of([]),
             flow_places,
             members: BTreeMap::new(),
+            crowded: BTreeSet::new(),
             runs: BTreeMap::new(),
         };
         study.groups = if study.compares_flows() { vec!["all flows".into()] } else { study.flows.clone() };
@@ -86,6 +89,10 @@ impl<'d> Study<'d> {
             axis_values(&values).map(|axis| (path.clone(), axis))
         });
         study.axis = axis;
+        let of_setting =
+            grouped(summary.iter().map(|row| (study.setting(&row.parameters), row.flow.as_str())));
+        let several = of_setting.into_iter().filter(|(_, flows)| distinct(flows.iter()).len() > 1);
+        study.crowded = several.map(|(setting, _)| setting).collect();
         for run in &document.runs {
             study.runs.entry(study.setting(&run.parameters)).or_default().push(run);
         }
@@ -188,11 +195,19 @@ impl<'d> Study<'d> {
         of_group.map(|((_, case), rows)| (*case, rows.iter().map(|row| &self.rows[*row])))
     }
 
+    /// Whether other flows are in the same runs: what one carries, it may have taken from them.
+    pub(crate) fn is_crowded(&self, row: &Summary) -> bool {
+        self.crowded.contains(&self.setting(&row.parameters))
+    }
+
     /// Whether the lines of a picture are flows, each with a task of its own, rather than protocols for one task.
     pub(crate) fn compares_flows(&self) -> bool {
         self.flows.len() > 1 && self.choosing.is_empty() && self.flows.len() <= 10
     }
 }
+
+/// The figures by which a flow is the better the more it carries, whatever that leaves others.
+pub(crate) const CARRIED: [&str; 3] = ["goodput_mbps", "min_cut_fraction", "payload_bound_fraction"];
 
 /// A parameter's value as the file has it.
 pub(crate) fn value(parameters: &Parameters, path: &str) -> String {

@@ -206,10 +206,10 @@ fn notes(document: &Document, grid: &Grid, shown: &Shown) -> Vec<String> {
     if grid.partial() {
         legend.push("† mean of the repeats that have this figure".into());
     }
-    let unsure = |column: usize| grid.rows.iter().any(|row| row.cells[column].unsure);
+    let agreed = |column: usize| grid.rows.iter().any(|row| row.cells[column].agreed);
     let with_intervals = |column: &usize| shown.columns[*column] && shown.has_intervals(grid, *column);
-    if (0..grid.columns.len()).filter(with_intervals).any(unsure) {
-        legend.push("‡ too few repeats for an interval".into());
+    if (0..grid.columns.len()).filter(with_intervals).any(agreed) {
+        legend.push("without ±: all repeats gave the same".into());
     }
     if !legend.is_empty() {
         notes.push(legend.join("; "));
@@ -230,6 +230,7 @@ fn notes(document: &Document, grid: &Grid, shown: &Shown) -> Vec<String> {
     if !left_out.is_empty() {
         notes.push(format!("left out for want of width: {}", left_out.join(", ")));
     }
+    notes.extend(document.remarks.iter().cloned());
     notes.extend(host_drops(document));
     if document.interrupted {
         notes.push("interrupted: not all that was asked for was run".into());

@@ -205,6 +205,26 @@ fn a_sentence_to_cite_says_what_was_compared_over_what_and_by_how_much() {
 }
 
 #[test]
+fn what_was_taken_from_another_flow_is_not_cited_as_the_highest_goodput() {
+    let (mut document, topology) = fixture::six_hops();
+    let others: Vec<_> =
+        document.summary.iter().cloned().map(|row| Summary { flow: "other".into(), ..row }).collect();
+    document.summary.extend(others);
+    let page = html::render(&document, &topology, &Value::Null).replace('\u{a0}', " ");
+    assert!(!page.contains("aria-label=\"Citation\"") && !page.contains("highest goodput"));
+    let carries = "bulk: beside other flows, from 0.001 ± &lt;0.001 Mbit/s (tcp-cubic at loss 20 %) to 291";
+    assert!(page.contains(carries), "{:?}", page.find("beside").map(|at| &page[at - 20..at + 200]));
+}
+
+#[test]
+fn what_the_command_line_changed_is_said_among_the_findings() {
+    let (mut document, topology) = fixture::six_hops();
+    document.remarks = vec!["published figures are left out: the command line set `duration`".into()];
+    let page = html::render(&document, &topology, &Value::Null).replace('\u{a0}', " ");
+    assert!(page.contains("Published figures are left out: the command line set `duration`."));
+}
+
+#[test]
 fn every_case_has_its_flows_links_and_counters_in_tables_that_sort() {
     let (mut document, topology) = fixture::six_hops();
     let names = [

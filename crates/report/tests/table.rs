@@ -3,7 +3,7 @@
 mod fixture;
 
 use hopcast_report::table::{TableOptions, render};
-use hopcast_twin::results::Document;
+use hopcast_twin::results::{Document, Summary};
 
 fn plain(width: Option<u16>) -> TableOptions {
     TableOptions { width, color: false }
@@ -73,21 +73,88 @@ fn published_reliability_stands_behind_ours_where_there_is_room_for_it() {
 }
 
 #[test]
-fn an_interval_that_says_nothing_is_a_mark_instead() {
+fn an_interval_is_shown_however_wide_it_is() {
     let mut document = fixture::six_hops().0;
-    let leaf = |mean: f64, ci95: f64| serde_json::json!({ "mean": mean, "ci95": ci95, "n": 2 });
     let figures = &mut document.summary[0].figures;
     figures.insert("goodput_mbps".into(), leaf(2590.0, 14995.0));
     figures.insert("reliability".into(), leaf(0.917, 1.059));
     let table = render(&document, plain(None));
     let row = line(&table, &["2,590"]);
-    assert!(row.contains("91.7") && !row.contains("105.9") && !row.contains("14,995"), "{table}");
-    assert_eq!(row.matches('‡').count(), 2, "{table}");
-    assert!(table.contains("‡ too few repeats for an interval"));
-    let narrow = render(&document, plain(Some(80)));
-    assert_eq!(line(&narrow, &["2,590"]).matches('‡').count(), 1, "no mark where no interval would stand");
-    document.summary[0].figures.insert("goodput_mbps".into(), leaf(2590.0, 1.0));
-    assert!(!render(&document, plain(Some(80))).contains('‡'));
+    assert!(row.contains("± 14,995") && row.contains("91.7 ± 105.9"), "{table}");
+    assert!(!table.contains("too few repeats"));
+}
+
+#[test]
+fn where_nothing_is_random_there_is_no_interval() {
+    let mut document = fixture::six_hops().0;
+    document.summary[0].figures.insert("goodput_mbps".into(), leaf(287.25, 0.0));
+    let table = render(&document, plain(None));
+    let row = line(&table, &["287.2"]);
+    let words: Vec<&str> = row.split_whitespace().skip_while(|word| !word.starts_with("287.2")).collect();
+    assert_ne!(words[1], "±", "{table}");
+    assert!(!row.contains("± 0 ") && table.contains("without ±: all repeats gave the same"), "{table}");
+    for row in &mut document.summary {
+        row.figures.clear();
+        row.figures.insert("goodput_mbps".into(), leaf(287.25, 0.0));
+    }
+    let table = render(&document, plain(None));
+    assert_eq!(table.matches('±').count(), 1, "{table}");
+    assert!(table.contains("without ±: all repeats gave the same"), "{table}");
+}
+
+fn leaf(mean: f64, ci95: f64) -> serde_json::Value {
+    serde_json::json!({ "mean": mean, "ci95": ci95, "n": 5 })
+}
+
+/// Whether the figure of this text, the last but its interval, is marked as the best.
+fn is_best(table: &str, text: &str) -> bool {
+    let row = line(table, &[&format!(" {text} ")]);
+    row.split_once(text).is_some_and(|(_, rest)| rest.contains('*'))
+}
+
+#[test]
+fn the_best_latency_is_of_who_carries_something() {
+    let mut document = fixture::six_hops().0;
+    document.summary.truncate(3);
+    // Of the first case: one that carries next to nothing at once, one that carries half of the most, one that is slow.
+    for (row, (goodput, reliability, latency)) in
+        document.summary.iter_mut().zip([(0.01, 1.0, 1.25), (51.0, 1.0, 7.5), (100.0, 1.0, 33.5)])
+    {
+        row.figures.insert("goodput_mbps".into(), leaf(goodput, 0.001));
+        row.figures.insert("reliability".into(), leaf(reliability, 0.0));
+        row.figures.insert("latency_ms".into(), serde_json::json!({ "p99": leaf(latency, 0.001) }));
+    }
+    let table = render(&document, plain(None));
+    assert!(!is_best(&table, "1.25") && is_best(&table, "7.50") && !is_best(&table, "33.5"), "{table}");
+    // Nor is it of who delivers less than half of what it was given.
+    document.summary[1].figures.insert("reliability".into(), leaf(0.4, 0.001));
+    let table = render(&document, plain(None));
+    assert!(!is_best(&table, "1.25") && !is_best(&table, "7.50") && is_best(&table, "33.5"), "{table}");
+}
+
+#[test]
+fn nobody_is_the_best_by_what_it_took_from_another_flow() {
+    let (mut document, _) = fixture::six_hops();
+    let alone = render(&document, plain(None));
+    assert!(alone.contains('*') && alone.contains("* best"));
+    // Beside each flow another one in the same run.
+    let others: Vec<_> =
+        document.summary.iter().cloned().map(|row| Summary { flow: "other".into(), ..row }).collect();
+    document.summary.extend(others);
+    for row in &mut document.summary {
+        row.figures.retain(|name, _| {
+            ["goodput_mbps", "min_cut_fraction", "payload_bound_fraction"].contains(&&**name)
+        });
+    }
+    let crowded = render(&document, plain(None));
+    assert!(crowded.contains("other") && !crowded.contains('*'), "{crowded}");
+}
+
+#[test]
+fn what_is_said_of_published_figures_stands_below_the_table() {
+    let mut document = fixture::six_hops().0;
+    document.remarks = vec!["published figures are left out: the command line set `duration`".into()];
+    assert!(render(&document, plain(None)).contains("left out: the command line set `duration`\n"));
 }
 
 #[test]

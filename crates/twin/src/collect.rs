@@ -1,16 +1,15 @@
 //! From what a run has left to be read to its part of the document.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 
 use hopcast_core::Instant;
 use hopcast_link::{Attachment, Counters};
 use serde_json::Value;
 
 use crate::app::FrameLog;
+use crate::bounds::Bounds;
 use crate::meter::{Half, Meter};
 use crate::results::{Figures, Flow, LatencyCurve, Link, Live, Parameters, Receiver, Run, Series};
-use crate::scenario::Capacities;
 use crate::scenario::model::{self, Case, Scenario};
 use crate::world::SiteReport;
 
@@ -84,7 +83,9 @@ impl Gathered {
         let mut run = Run { live: Some(live), ..collect(case, repeat, bounds, observed) };
         for ProgramFound { flow: number, mut figures, series, latency, counters } in programs {
             let bound = bounds.of_flow(scenario, number).first().copied().flatten();
-            let share = |goodput: f64| bound.filter(|&bound| bound > 0.0).map(|bound| goodput * 1e6 / bound);
+            let share = |goodput: f64| {
+                bound.filter(|&bound| bound > 0.0).map(|bound| (goodput * 1e6 / bound).min(1.0))
+            };
             figures.min_cut_fraction = figures.goodput_mbps.and_then(share);
             let flow = &mut run.flows[number];
             flow.receivers = vec![Receiver { node: flow.to.clone(), figures: figures.clone() }];
@@ -119,25 +120,6 @@ fn joined(scenario: &Scenario, number: usize, sites: &[SiteReport]) -> ObservedF
         counters,
         frame: sites.first().map_or(0, |site| site.frame),
     }
-}
-
-/// What each flow of a case can have at the most; the same for every repeat, and worked out once.
-#[derive(Default)]
-pub struct Bounds(OnceLock<Vec<Vec<Option<f64>>>>);
-
-impl Bounds {
-    /// For each of its receivers.
-    fn of_flow(&self, scenario: &Scenario, number: usize) -> &[Option<f64>] {
-        let all = self.0.get_or_init(|| {
-            let capacities = Capacities::of(scenario);
-            scenario.flows.iter().map(|flow| towards_all(&capacities, flow)).collect()
-        });
-        &all[number]
-    }
-}
-
-fn towards_all(capacities: &Capacities, flow: &model::Flow) -> Vec<Option<f64>> {
-    flow.to.iter().map(|&to| capacities.between(flow.from, to)).collect()
 }
 
 /// What a run found.
@@ -175,25 +157,6 @@ fn window(scenario: &Scenario, spec: &model::Flow, meter: &Meter) -> Option<(Ins
     if bounded { meter.lasted() } else { Some((scenario.measure.from, scenario.measure.to)) }
 }
 
-/// The min-cut towards each receiver over a span, in bit/s.
-fn min_cuts(
-    scenario: &Scenario,
-    number: usize,
-    window: Option<(Instant, Instant)>,
-    bounds: &Bounds,
-) -> Vec<Option<f64>> {
-    let flow = &scenario.flows[number];
-    let Some((from, to)) = window else { return vec![None; flow.to.len()] };
-    let whole = (from, to) == (scenario.measure.from, scenario.measure.to);
-    let changes = scenario.events.iter().any(|event| matches!(event.action, model::Action::Link { .. }));
-    let rates = if whole || !changes {
-        bounds.of_flow(scenario, number).to_vec()
-    } else {
-        towards_all(&Capacities::over(scenario, from, to), flow)
-    };
-    rates.into_iter().map(|rate| rate.filter(|&rate| rate > 0.0)).collect()
-}
-
 fn flow(
     scenario: &Scenario,
     number: usize,
@@ -202,17 +165,29 @@ fn flow(
     latency: &mut Vec<LatencyCurve>,
 ) -> Flow {
     let spec = &scenario.flows[number];
+    let share = payload_share(spec, observed.frame);
     let mut receivers = Vec::new();
     let mut all: Option<Meter> = None;
+    // What counts at each receiver, in bytes.
+    let mut counted = Vec::new();
     // Mostly all windows are the same one.
     let mut cuts = BTreeMap::new();
-    let mut cuts_over = |window| -> Vec<Option<f64>> {
-        cuts.entry(window).or_insert_with(|| min_cuts(scenario, number, window, bounds)).clone()
+    let mut cuts_over = |window: Option<(Instant, Instant)>| -> Vec<Option<f64>> {
+        let none = || vec![None; spec.to.len()];
+        let over = || window.map_or_else(none, |window| bounds.over(scenario, number, window));
+        cuts.entry(window).or_insert_with(over).clone()
     };
     for (place, (&node, meter)) in spec.to.iter().zip(&observed.meters).enumerate() {
         let window = window(scenario, spec, meter);
-        let min_cut = cuts_over(window)[place];
-        let figures = figures(spec, observed.frame, meter, 1, window, min_cut);
+        let bytes = match window {
+            Some(window) if spec.holds_back() => {
+                bounds.counted(scenario, (number, place), window, share, meter)
+            }
+            _ => meter.payload_bytes as f64,
+        };
+        counted.push(bytes);
+        let bound = Bound { min_cut: cuts_over(window)[place], share };
+        let figures = figures(spec, meter, &[bytes], window, bound);
         receivers.push(Receiver { node: scenario.nodes[node].name.clone(), figures });
         match &mut all {
             Some(all) => all.add(meter),
@@ -227,8 +202,8 @@ fn flow(
         latency.extend(curves(&spec.name, &all));
         let window = window(scenario, spec, &all);
         // What all can have is what the worst placed can.
-        let least = cuts_over(window).into_iter().flatten().min_by(f64::total_cmp);
-        total = figures(spec, observed.frame, &all, spec.to.len(), window, least);
+        let min_cut = cuts_over(window).into_iter().flatten().min_by(f64::total_cmp);
+        total = figures(spec, &all, &counted, window, Bound { min_cut, share });
         counters.insert("damaged_units".to_owned(), all.damaged_units);
         counters.insert("duplicate_units".to_owned(), all.duplicate_units);
         counters.insert("too_old_units".to_owned(), all.too_old_units);
@@ -245,25 +220,40 @@ fn flow(
     }
 }
 
-/// What was measured at one receiver, or at several together.
+/// What bounds a flow.
+struct Bound {
+    /// In bit/s.
+    min_cut: Option<f64>,
+    /// How much of it can be payload.
+    share: f64,
+}
+
+/// What was measured at one receiver, or at several together, at each of which so many bytes count.
 fn figures(
     spec: &model::Flow,
-    frame: u64,
     meter: &Meter,
-    receivers: usize,
+    counted: &[f64],
     window: Option<(Instant, Instant)>,
-    min_cut: Option<f64>,
+    bound: Bound,
 ) -> Figures {
-    let bits = meter.payload_bytes as f64 * 8.0 / receivers as f64;
-    let goodput = window.map(|(from, to)| bits / to.since(from).as_secs_f64());
-    let share = |bound: f64| goodput.map(|goodput| goodput / bound);
+    // The mean over the receivers, each with no more than `most` bit/s.
+    let rate = |most: f64| {
+        let seconds = window.map(|(from, to)| to.since(from).as_secs_f64())?;
+        let sum: f64 = counted.iter().map(|bytes| (bytes * 8.0 / seconds).min(most)).sum();
+        Some(sum / counted.len() as f64)
+    };
+    let goodput = rate(f64::INFINITY);
+    // Where chance takes less than the mean loss, a little more than the bound arrives.
+    let share = |bound: f64| rate(bound).map(|rate| (rate / bound).min(1.0));
+    let min_cut = bound.min_cut.filter(|&rate| rate > 0.0);
+    let sent_units = meter.sent_units + meter.never_sent();
     Figures {
         goodput_mbps: goodput.map(|goodput| goodput / 1e6),
-        sent_units: meter.sent_units,
+        sent_units,
         delivered_units: meter.delivered_units,
-        reliability: (meter.sent_units > 0).then(|| meter.delivered_units as f64 / meter.sent_units as f64),
+        reliability: (sent_units > 0).then(|| meter.delivered_units as f64 / sent_units as f64),
         min_cut_fraction: min_cut.and_then(share),
-        payload_bound_fraction: min_cut.and_then(|rate| share(rate * payload_share(spec, frame))),
+        payload_bound_fraction: min_cut.and_then(|rate| share(rate * bound.share)),
         completed_s: meter.completed.zip(meter.started).map(|(end, start)| end.since(start).as_secs_f64()),
         hash_ok: matches!(spec.app, model::App::File { .. }).then(|| meter.hash_ok == Some(true)),
         latency_ms: meter.latency.quantiles(),

@@ -10,6 +10,7 @@
 //! | [`world`] | the deterministic event engine, the hosts, the routes |
 //! | `app` | the workloads, as machines: `cbr`, `bulk`, `file`, `messages`, `video`, `short-flows` |
 //! | `meter` | what is measured of a flow |
+//! | [`bounds`] | the bounds of flows, and how much of what was delivered counts as goodput |
 //! | `capture` | pcapng |
 //! | [`collect`](mod@collect) | from what a run has left to be read to its part of the document |
 //! | [`monitor`] | how far runs have come |
@@ -20,6 +21,7 @@
 //! | [`results`] | the document |
 
 mod app;
+pub mod bounds;
 pub mod capture;
 pub mod collect;
 pub mod identity;

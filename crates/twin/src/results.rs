@@ -26,6 +26,10 @@ pub struct Document {
     /// What there is to be said of a transport, by its name in tables: why its figures are what they are.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub notes: BTreeMap<String, String>,
+    /// What is to be said of the comparison with published figures: that they are left out because the command line changed
+    /// what they are of, or that `--quick` did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
 }
 
 /// Each swept path with its value as it is written in the file, in the order of the sweep.

@@ -8,8 +8,9 @@ use std::sync::{Mutex, OnceLock};
 
 use hopcast_core::{Duration, Instant};
 
+use crate::bounds::Bounds;
 use crate::capture::Capture;
-use crate::collect::{Bounds, collect};
+use crate::collect::collect;
 use crate::identity::Identity;
 use crate::journal::Journal;
 use crate::monitor::Monitor;
@@ -202,8 +203,8 @@ pub fn run_jobs_on(
     let done: Vec<Run> = results.into_iter().map(|(_, result)| result).collect::<Result<_, _>>()?;
     let interrupted = (done.len() as u64) < runs;
     let summary = summarise(&done, &plan.published);
-    let (scenario, notes) = (plan.title.clone(), plan.notes.clone());
-    Ok(Document { scenario, runs: done, summary, interrupted, notes, beside: None })
+    let (scenario, notes, remarks) = (plan.title.clone(), plan.notes.clone(), plan.remarks.clone());
+    Ok(Document { scenario, runs: done, summary, interrupted, notes, remarks, beside: None })
 }
 
 impl Stage for VirtualTime {

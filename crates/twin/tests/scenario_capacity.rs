@@ -77,6 +77,73 @@ fn a_medium_carries_one_transmission_at_a_time() {
     assert_eq!(min_cut(medium, "{ at: 0s, links: air, from: a, loss: 50 % }"), Some(9.0));
 }
 
+/// The min-cut in Mbit/s of a flow over a medium of 12 Mbit/s with a station between its ends, which lose `e1` on the way to
+/// it, `e2` from it, and `e3` directly.
+fn with_helper(over: &str, mac: &str, [e1, e2, e3]: [&str; 3], events: &str) -> f64 {
+    let plan = plan(&format!(
+        "duration: 10s\nmeasure: {{ from: 2s }}\ntopology: {{ nodes: [s, h, d], links: [{{ name: air, medium: [s, h, d], \
+         rate: 12 Mbit/s, mac: {mac}, pairs: [{{ from: s, to: h, loss: {e1} }}, {{ from: h, to: d, loss: {e2} }}, \
+         {{ from: s, to: d, loss: {e3} }}] }}] }}\nroles: {{ helper: [h] }}\nevents: [{events}]\n\
+         flows: [{{ from: s, to: d, over: {over}, app: bulk }}]"
+    ));
+    let scenario: &Scenario = &plan.cases[0].scenario;
+    Capacities::of(scenario).of_flow(&scenario.flows[0], 2).map_or(f64::INFINITY, |bits| bits / 1e6)
+}
+
+const HELPED: &str = "[udp, { franc: { helper: on } }]";
+
+#[track_caller]
+fn near(found: f64, expected: f64) {
+    assert!((found / expected - 1.0).abs() < 1e-6, "{found} for {expected}");
+}
+
+#[test]
+fn what_is_lost_between_two_stations_of_a_medium_bounds_what_they_carry() {
+    for over in ["udp", "tcp-cubic", "[udp, franc]"] {
+        near(with_helper(over, "perfect", ["20 %", "20 %", "40 %"], ""), 7.2);
+    }
+    // What an event changes for one pair, and what the air loses below the acknowledgements.
+    let event = "{ at: 6s, links: air, from: s, to: d, loss: 90 % }, { at: 6s, links: air, from: d, to: s, loss: 99 % }";
+    near(with_helper("udp", "perfect", ["0 %", "0 %", "40 %"], event), 12.0 * (0.6 + 0.1) / 2.0);
+    near(with_helper("udp", "{ csma: { channel-loss: 25 % } }", ["0 %", "0 %", "40 %"], ""), 5.4);
+}
+
+#[test]
+fn a_helper_on_a_medium_is_bounded_by_the_least_airtime_for_a_frame() {
+    // 110.7 transmissions for 64 frames: 1 / 0.95 by the source, and (1 - 0.5 / 0.95) / 0.7 by the helper.
+    let airtime: f64 = 1.0 / 0.95 + (1.0 - 0.5 / 0.95) / 0.7;
+    assert!((airtime * 64.0 - 110.7).abs() < 0.05);
+    let losses = ["10 %", "30 %", "50 %"];
+    near(with_helper(HELPED, "perfect", losses, ""), 12.0 / airtime);
+    near(with_helper("udp", "perfect", losses, ""), 6.0);
+    near(with_helper("[udp, franc]", "perfect", losses, ""), 6.0);
+    // A helper that is no nearer than the source is none.
+    near(with_helper(HELPED, "perfect", ["10 %", "50 %", "50 %"], ""), 6.0);
+    // Half of the window as above, and half without any way but by the helper: each frame is sent twice there.
+    let event = "{ at: 6s, links: air, from: s, to: d, loss: 100 % }, { at: 6s, links: air, from: s, to: h, loss: 0 % }, \
+                 { at: 6s, links: air, from: h, to: d, loss: 0 % }";
+    let found = with_helper(HELPED, "perfect", losses, event);
+    // More than each half alone, for what the helper has heard in the one half it may send in the other. The mean of both
+    // cuts is at most (11.4 + 6) / 2 in the first half, with the source sending, and 12 / 2 in the second, whoever sends.
+    assert!(found > 12.0 * (1.0 / airtime + 0.5) / 2.0, "{found}");
+    near(found, (8.7 + 6.0) / 2.0);
+}
+
+#[test]
+fn a_medium_in_the_middle_of_a_way_is_crossed_by_those_who_are_on_it() {
+    let links = "nodes: [a, s, h, d, z, far], links: [{ between: [a, s], rate: 100 Mbit/s }, { between: [d, z], rate: 8 Mbit/s },
+        { name: air, medium: [s, h, d, far], rate: 10 Mbit/s, loss: 5 %, pairs: [{ from: s, to: d, loss: 30 % }] }]";
+    let cut = |from, to| {
+        let text = format!(
+            "duration: 1s\ntopology: {{ {links} }}\nflows: [{{ from: a, to: z, over: udp, app: bulk }}]"
+        );
+        capacity(&plan(&text).cases[0].scenario, from, to).map(|bits| bits / 1e6)
+    };
+    // What h or the far station would get across is of no use: nothing comes to them but over the air.
+    assert_eq!(cut(0, 4), Some(7.0));
+    assert_eq!((cut(0, 2), cut(0, 5), cut(4, 0)), (Some(9.5), Some(9.5), Some(8.0)));
+}
+
 #[test]
 fn a_long_chain_is_no_trouble() {
     let plan = plan(

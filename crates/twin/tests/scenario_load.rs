@@ -75,6 +75,66 @@ fn the_study_of_six_hops_has_its_published_figures() {
     assert_eq!((quick.cases[0].scenario.duration, quick.repeats), (Duration::from_secs(10), 2));
 }
 
+/// The number of published figures of the study of six hops, and what is said of them, with these on the command line.
+fn compared(sets: &[&str], quick: bool) -> (usize, Vec<String>) {
+    let path = scenarios().join("studies/bats-six-hop.yaml");
+    let sets = sets.iter().map(|set| (*set).to_owned()).collect();
+    let plan = scenario::load(&path, &Overrides { sets, quick, ..Overrides::default() });
+    let plan = plan.unwrap_or_else(|error| panic!("{error}"));
+    (plan.published.len(), plan.remarks)
+}
+
+#[test]
+fn figures_of_a_changed_experiment_are_not_held_against_published_ones() {
+    for set in [
+        "duration=10s",
+        "measure.to=8s",
+        "measure={from: 7s}",
+        "topology.chain.link.rate=100 Mbit/s",
+        "flows.bulk.app.bulk.rate=1 Mbit/s",
+        "flows.0.app.bulk.start=2s",
+        "sweep.topology.chain.hops=[6, 7]",
+    ] {
+        let (path, _) = set.split_once('=').unwrap();
+        let remark = format!("published figures are left out: the command line set `{path}`");
+        assert_eq!(compared(&[set], false), (0, vec![remark.clone()]), "{set}");
+        assert_eq!(compared(&[set], true), (0, vec![remark]), "{set}");
+    }
+    let (_, remarks) = compared(&["duration=10s", "repeats=1", "measure.from=7s"], false);
+    assert_eq!(remarks, ["published figures are left out: the command line set `duration`, `measure.from`"]);
+}
+
+#[test]
+fn a_part_of_a_sweep_is_held_against_published_figures() {
+    let (all, none) = compared(&[], false);
+    assert!(all > 0 && none.is_empty());
+    for set in [
+        "sweep.events.loss.loss=[0 %, 10 %]",
+        "events.loss.loss=5%",
+        "sweep.events.loss.loss=[7 %, 10 %]",
+        "flows.bulk.over=udp",
+        "flows.0.over=brtp",
+        "repeats=3",
+        "seed=7",
+        "measure.interval=100ms",
+        "capture=all",
+        "duration=60s",
+        "duration=60 s",
+        "topology.chain.link={rate: 300 Mbit/s, delay: 20us, queue: 64 packets}",
+    ] {
+        assert_eq!(compared(&[set], false), (all, Vec::new()), "{set}");
+    }
+}
+
+#[test]
+fn what_quick_makes_shorter_is_said_beside_published_figures() {
+    let (all, _) = compared(&[], false);
+    let remark = "published figures stand beside shorter runs: --quick has duration 10s, repeats 2";
+    assert_eq!(compared(&[], true), (all, vec![remark.to_owned()]));
+    assert_eq!(compared(&["events.loss.loss=5 %"], true), (all, vec![remark.to_owned()]));
+    assert_eq!(compared(&["duration=60s"], true).0, all);
+}
+
 #[test]
 fn ten_thousand_nodes_resolve_and_their_min_cut_is_found() {
     let plan = scenario::load(&scenarios().join("large-grid.yaml"), &Overrides::default()).unwrap();

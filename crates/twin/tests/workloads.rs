@@ -280,3 +280,43 @@ fn flows_under_way_at_the_end_may_finish_and_sizes_follow_their_law() {
         assert!((figures.sent_units as f64 - 2000.0).abs() < 135.0, "{}", figures.sent_units);
     }
 }
+
+/// A bounded flow over one hop of 1 Mbit/s for ten seconds.
+fn bounded(over: &str, app: &str) -> Flow {
+    flow(&format!(
+        "
+title: A transfer
+duration: 10s
+topology: {{ chain: {{ hops: 1, link: {{ rate: 1 Mbit/s, delay: 5ms }} }} }}
+flows:
+  - {{ name: flow, from: n0, to: n1, over: {over}, app: {app} }}
+"
+    ))
+}
+
+#[test]
+fn a_transfer_that_does_not_end_is_not_reliable() {
+    // Some 1.2 MB of 50 MB; of streams what is written goes on for a minute after the end, and counts neither way.
+    for (over, app) in [
+        ("tcp-cubic", "{ bulk: { bytes: 50 MB } }"),
+        ("brtp", "{ bulk: { bytes: 50 MB } }"),
+        ("udp", "{ bulk: { bytes: 50 MB, rate: 900 kbit/s } }"),
+        ("udp", "{ bulk: { bytes: 50 MB, rate: 4 Mbit/s, stop: 2s } }"),
+    ] {
+        let figures = bounded(over, app).figures;
+        let reliability = figures.reliability.unwrap();
+        assert!(
+            figures.completed_s.is_none() && (0.015..0.045).contains(&reliability),
+            "{over}: {figures:?}"
+        );
+        let units =
+            if over == "udp" { 50_000_000u64.div_ceil(1472) } else { 50_000_000u64.div_ceil(64 * 1024) };
+        let least = if over == "udp" { units } else { units * 8 / 10 };
+        assert!((least..=units).contains(&figures.sent_units), "{over}: {figures:?}");
+    }
+    for over in ["tcp-cubic", "brtp"] {
+        let figures = bounded(over, "{ bulk: { bytes: 500 kB } }").figures;
+        assert_eq!((figures.reliability, figures.sent_units), (Some(1.0), 8), "{over}");
+        assert!(figures.completed_s.is_some());
+    }
+}

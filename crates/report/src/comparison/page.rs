@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::{Case, Compared, Comparison, Leading};
-use crate::figure::{Better, Measure};
+use crate::figure::{Better, Measure, interval};
 use crate::html::{fill, style};
 use crate::number;
 use crate::plot::canvas::escape;
@@ -66,7 +66,8 @@ fn table(comparison: &Comparison) -> String {
         let _ = write!(out, "<td>{}{unit}</td>", measure.title);
         for mean in [compared.a, compared.b] {
             let text = number::number(mean.mean * measure.scale);
-            let ci95 = mean.ci95.map(|ci95| format!(" ± {}", number::interval(&text, ci95 * measure.scale)));
+            let ci95 =
+                interval(mean).map(|ci95| format!(" ± {}", number::interval(&text, ci95 * measure.scale)));
             let ci95 = ci95.map_or_else(String::new, |ci95| format!("<span class=\"ci\">{ci95}</span>"));
             let _ = write!(out, "<td class=\"number\">{text}{ci95}</td>");
         }
@@ -94,8 +95,11 @@ pub(super) fn with_interval(compared: &Compared, measure: &Measure) -> String {
     let difference = compared.difference.difference * measure.scale;
     let text = number::number(difference);
     let sign = if difference > 0.0 { "+" } else { "" };
-    let ci95 =
-        compared.difference.ci95.map(|ci95| format!(" ± {}", number::interval(&text, ci95 * measure.scale)));
+    let ci95 = compared
+        .difference
+        .ci95
+        .filter(|ci95| *ci95 > 0.0)
+        .map(|ci95| format!(" ± {}", number::interval(&text, ci95 * measure.scale)));
     format!("{sign}{text}{}", ci95.unwrap_or_default())
 }
 

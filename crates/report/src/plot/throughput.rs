@@ -7,7 +7,7 @@ use hopcast_twin::results::Summary;
 use super::canvas::{Canvas, Ink};
 use super::chart::{Axis, Entry, Frame, Key, chart, thinned};
 use super::{Plot, SECTION_PLOTS, Section, Size, describe, drawn};
-use crate::figure::{Better, MEASURES, Measure, figure, telling_interval};
+use crate::figure::{Better, MEASURES, Measure, figure, interval};
 use crate::number::plain;
 use crate::study::{Order, Placed, Study, distinct, grouped, value};
 
@@ -134,7 +134,7 @@ struct Mark {
 impl Mark {
     fn new(summary: &Summary, measure: &Measure, line: usize, x: f64) -> Self {
         let found = figure(summary, measure.name);
-        let ci95 = found.and_then(|found| telling_interval(found, measure.unit == "%"));
+        let ci95 = found.and_then(interval);
         let published = summary.published.get(measure.name);
         Self {
             line,
@@ -210,7 +210,7 @@ fn draw_line(canvas: &mut Canvas<'_>, frame: &Frame<'_>, style: usize, marks: &[
     let marks: Vec<&Mark> = marks.iter().step_by(marks.len().div_ceil(MARKS).max(1)).copied().collect();
     let bar = |mark: &&Mark| Some((mark.x, mark.ours?, mark.ci95?));
     for (x, mean, ci95) in marks.iter().filter_map(bar) {
-        let (low, high) = (frame.place(x, mean - ci95), frame.place(x, mean + ci95));
+        let (low, high) = (frame.place(x, (mean - ci95).max(0.0)), frame.place(x, mean + ci95));
         canvas.path(&[low, high], Ink::Line(style), 1.4);
         for (x, y) in [low, high] {
             canvas.path(&[(x - 4.0, y), (x + 4.0, y)], Ink::Line(style), 1.4);

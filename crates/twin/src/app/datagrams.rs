@@ -15,6 +15,8 @@ pub(crate) struct DatagramSource {
     size: usize,
     /// How many bytes more to send; for ever if `None`.
     left: Option<u64>,
+    /// How many datagrams that takes; none if for ever.
+    units: u64,
     meters: Meters,
     number: u64,
     bytes: u64,
@@ -34,11 +36,13 @@ impl DatagramSource {
         meters: Meters,
     ) -> Self {
         let clock = Clock::new(schedule, pace);
+        let units = bytes.map_or(0, |bytes| Self::count(bytes, size));
         Self {
             ends,
             clock,
             size,
             left: bytes,
+            units,
             meters,
             number: 0,
             bytes: 0,
@@ -75,8 +79,9 @@ impl Machine for DatagramSource {
         write_stamp(&mut payload, self.number, now);
         self.number += 1;
         self.bytes += size as u64;
+        let units = self.units;
         self.meters.each(|meter| {
-            meter.start(now);
+            meter.start_of(now, units);
             meter.unit_sent(now);
         });
         if self.left == Some(0) {

@@ -213,9 +213,11 @@ impl Machine for StreamSource {
             self.state = State::Connected;
             self.began = (now, 0);
             let mut meter = self.meter.borrow_mut();
-            meter.start(now);
             if self.contents.is_file {
+                meter.start(now);
                 meter.unit_sent(now);
+            } else {
+                meter.start_of(now, self.contents.len.map_or(0, |len| len.div_ceil(BLOCK as u64)));
             }
             self.out.push_back(StreamItem::Open { local: self.ends.local, remote: self.ends.remote });
         }

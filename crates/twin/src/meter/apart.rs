@@ -54,8 +54,11 @@ impl Notes {
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Half {
     payload_bytes: u64,
+    slice_bytes: Vec<u64>,
     step_bytes: Vec<u64>,
     sent_units: u64,
+    ever_sent_units: u64,
+    to_send_units: u64,
     delivered_units: u64,
     latency: Distribution,
     round_trip: Distribution,
@@ -76,8 +79,11 @@ impl From<&Meter> for Half {
         let nanos = |at: Option<Instant>| at.map(Instant::as_nanos);
         Self {
             payload_bytes: meter.payload_bytes,
+            slice_bytes: meter.slice_bytes.clone(),
             step_bytes: meter.step_bytes.clone(),
             sent_units: meter.sent_units,
+            ever_sent_units: meter.ever_sent_units,
+            to_send_units: meter.to_send_units,
             delivered_units: meter.delivered_units,
             latency: meter.latency.clone(),
             round_trip: meter.round_trip.clone(),
@@ -128,6 +134,8 @@ impl Meter {
         for half in [sender, receiver] {
             whole.payload_bytes += half.payload_bytes;
             whole.sent_units += half.sent_units;
+            whole.ever_sent_units += half.ever_sent_units;
+            whole.to_send_units += half.to_send_units;
             whole.delivered_units += half.delivered_units;
             whole.latency.add(&half.latency);
             whole.round_trip.add(&half.round_trip);
@@ -135,6 +143,7 @@ impl Meter {
             whole.damaged_units += half.damaged_units;
             whole.duplicate_units += half.duplicate_units;
             whole.too_old_units += half.too_old_units;
+            whole.add_slices(&half.slice_bytes);
             whole.add_steps(&half.step_bytes);
         }
         whole.started = at(sender.started, receiver.started);

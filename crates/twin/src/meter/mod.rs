@@ -48,6 +48,10 @@ impl Meters {
     }
 }
 
+/// Number of equal parts of the measurement window at whose ends a meter knows how much was delivered. It goes on for as
+/// many behind the window.
+pub(crate) const SLICES: usize = 256;
+
 /// The figures of one flow at one receiver.
 ///
 /// Goodput counts payload by the time of its delivery; units, and the latencies of those units, count by the time
@@ -57,9 +61,16 @@ pub(crate) struct Meter {
     measure: Measure,
     /// Payload bytes delivered for the first time, in the window.
     pub(crate) payload_bytes: u64,
+    /// The same in each of [`SLICES`] equal parts of the window and as many behind it, up to the last that has any.
+    slice_bytes: Vec<u64>,
     /// The same in each step of the time series, from time 0.
     pub(crate) step_bytes: Vec<u64>,
+    /// Units that were sent in the window.
     pub(crate) sent_units: u64,
+    /// Units that were sent at any time.
+    ever_sent_units: u64,
+    /// Units that there are to send, of a bounded flow that has begun.
+    to_send_units: u64,
     pub(crate) delivered_units: u64,
     pub(crate) latency: Distribution,
     pub(crate) round_trip: Distribution,
@@ -93,8 +104,11 @@ impl Meter {
         Self {
             measure,
             payload_bytes: 0,
+            slice_bytes: Vec::new(),
             step_bytes: Vec::new(),
             sent_units: 0,
+            ever_sent_units: 0,
+            to_send_units: 0,
             delivered_units: 0,
             latency: Distribution::default(),
             round_trip: Distribution::default(),
@@ -128,6 +142,8 @@ impl Meter {
         let latest = |one: Option<Instant>, other: Option<Instant>| Some(one?.max(other?));
         self.payload_bytes += other.payload_bytes;
         self.sent_units += other.sent_units;
+        self.ever_sent_units += other.ever_sent_units;
+        self.to_send_units += other.to_send_units;
         self.delivered_units += other.delivered_units;
         self.latency.add(&other.latency);
         self.round_trip.add(&other.round_trip);
@@ -142,13 +158,16 @@ impl Meter {
         self.damaged_units += other.damaged_units;
         self.duplicate_units += other.duplicate_units;
         self.too_old_units += other.too_old_units;
+        self.add_slices(&other.slice_bytes);
         self.add_steps(&other.step_bytes);
     }
 
+    fn add_slices(&mut self, other: &[u64]) {
+        add(&mut self.slice_bytes, other);
+    }
+
     fn add_steps(&mut self, other: &[u64]) {
-        let steps = self.step_bytes.len().max(other.len());
-        self.step_bytes.resize(steps, 0);
-        self.step_bytes.iter_mut().zip(other).for_each(|(sum, bytes)| *sum += bytes);
+        add(&mut self.step_bytes, other);
     }
 
     /// The application begins; only the first time counts.
@@ -161,8 +180,24 @@ impl Meter {
         self.ended.get_or_insert(now);
     }
 
+    /// A flow of `units` begins, that are to be sent in all; only the first time counts.
+    pub(crate) fn start_of(&mut self, now: Instant, units: u64) {
+        if self.started.is_none() {
+            self.to_send_units = units;
+        }
+        self.start(now);
+    }
+
+    /// Units of a bounded flow that the sender never came to send, unless it began after the window. They count as sent,
+    /// and as not delivered.
+    pub(crate) fn never_sent(&self) -> u64 {
+        let in_time = self.started.is_some_and(|started| started < self.measure.to);
+        if in_time { self.to_send_units.saturating_sub(self.ever_sent_units) } else { 0 }
+    }
+
     /// A unit was sent at `at`.
     pub(crate) fn unit_sent(&mut self, at: Instant) {
+        self.ever_sent_units += 1;
         self.sent_units += u64::from(self.counts(at));
     }
 
@@ -264,14 +299,39 @@ impl Meter {
         if self.counts(now) {
             self.payload_bytes += bytes;
         }
+        let Measure { from, to, .. } = self.measure;
+        if now >= from {
+            let since = u128::from(now.since(from).as_nanos());
+            let slice = since * SLICES as u128 / u128::from(to.since(from).as_nanos()).max(1);
+            if slice < 2 * SLICES as u128 {
+                add_at(&mut self.slice_bytes, slice as usize, bytes);
+            }
+        }
         self.last_payload = Some(now);
         let step = (now.as_nanos() / self.measure.interval.as_nanos().max(1)) as usize;
-        if step >= self.steps {
-            return;
+        if step < self.steps {
+            add_at(&mut self.step_bytes, step, bytes);
         }
-        if step >= self.step_bytes.len() {
-            self.step_bytes.resize(step + 1, 0);
-        }
-        self.step_bytes[step] += bytes;
     }
+
+    /// Payload bytes delivered from the start of the window to the end of the last slice that has ended by `at`.
+    pub(crate) fn delivered_by(&self, at: Instant) -> u64 {
+        let Measure { from, to, .. } = self.measure;
+        // Number of slices that have ended: the inverse of the lengths at which they end.
+        let window = u128::from(to.since(from).as_nanos());
+        let slices = ((u128::from(at.since(from).as_nanos()) + 1) * SLICES as u128 - 1) / window.max(1);
+        self.slice_bytes.iter().take(slices as usize).sum()
+    }
+}
+
+/// Adds the numbers of one list to those of another, which grows as needed.
+fn add(sums: &mut Vec<u64>, other: &[u64]) {
+    other.iter().enumerate().for_each(|(place, number)| add_at(sums, place, *number));
+}
+
+fn add_at(sums: &mut Vec<u64>, place: usize, number: u64) {
+    if place >= sums.len() {
+        sums.resize(place + 1, 0);
+    }
+    sums[place] += number;
 }

@@ -252,7 +252,7 @@ fn write_flows(out: &mut String, scenario: &Scenario) -> fmt::Result {
     for flow in scenario.flows.iter().take(MOST_LISTED) {
         let Flow { name, from, to, protocol, app, ipv6, .. } = flow;
         // Of several receivers the farthest, and the one that can have the least.
-        let cuts = to.iter().filter_map(|&to| capacities.between(*from, to));
+        let cuts = to.iter().filter_map(|&to| capacities.of_flow(flow, to));
         let cut = match cuts.min_by(f64::total_cmp) {
             None => "unbounded".to_owned(),
             Some(bits) => Rate::from_bits_per_sec(bits.round() as u64).to_string(),

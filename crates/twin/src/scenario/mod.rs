@@ -8,6 +8,7 @@
 
 mod apps;
 mod capacity;
+mod comparable;
 pub mod decode;
 mod describe;
 mod diagnostic;

@@ -39,6 +39,8 @@ pub struct Plan {
     pub world: World,
     /// What there is to be said of a transport, by its name in tables.
     pub notes: BTreeMap<String, String>,
+    /// What is to be said of the comparison with published figures: a line each.
+    pub remarks: Vec<String>,
 }
 
 /// Where a scenario is run.
@@ -226,6 +228,11 @@ impl Flow {
         offered && self.to.len() == 1 && !matches!(self.app, App::Cbr { .. })
     }
 
+    /// Whether its transports hold back what has arrived until what comes before it has, or is decoded.
+    pub fn holds_back(&self) -> bool {
+        self.over.iter().any(|layer| !matches!(layer, Layer::Udp | Layer::Tunnel))
+    }
+
     /// Whether a proxy ends its connections and carries them on.
     pub fn takes_connections_over(&self) -> bool {
         matches!(self.over.as_slice(), [Layer::Tcp(_), Layer::Proxy(_), ..])
@@ -239,6 +246,16 @@ impl Flow {
     /// Whether it stands on FRANC.
     pub fn is_franc(&self) -> bool {
         matches!(self.over.last(), Some(Layer::Franc(_)))
+    }
+
+    /// The nodes that may repeat what they overhear of this flow on a medium.
+    pub fn helpers<'s>(&self, scenario: &'s Scenario) -> &'s [NodeId] {
+        match self.over.last() {
+            Some(Layer::Franc(config)) if config.helper => {
+                scenario.roles.get("helper").map_or(&[], Vec::as_slice)
+            }
+            _ => &[],
+        }
     }
 
     /// What the layers from number `from` on down, and Ethernet, put before the payload, in bytes a full frame.

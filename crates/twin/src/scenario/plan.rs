@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use hopcast_core::{Duration, Instant};
 
+use super::comparable::Changes;
 use super::decode::{self, Fields, entries, some_duration, whole};
 use super::diagnostic::Diagnostic;
 use super::events::events;
@@ -76,7 +77,8 @@ pub fn load_text(path: &Path, text: &str, overrides: &Overrides) -> Result<Plan,
 
 fn plan(mut root: Node, path: &Path, overrides: &Overrides) -> Result<Plan, Diagnostic> {
     Fields::of(&root, "a scenario", &TOP)?;
-    apply(&mut root, overrides)?;
+    let mut changes = Changes::of(&root);
+    apply(&mut root, overrides, &mut changes)?;
     let fields = Fields::of(&root, "a scenario", &TOP)?;
     let title = match fields.get("title") {
         Some(node) => decode::text(node, "title")?.to_owned(),
@@ -84,6 +86,7 @@ fn plan(mut root: Node, path: &Path, overrides: &Overrides) -> Result<Plan, Diag
     };
     let repeats = fields.read("repeats", |node, key| whole(node, key, 1..=MOST_REPEATS))?.unwrap_or(1);
 
+    let (comparable, remarks) = changes.remarks(&root);
     let sweep = root.take("sweep");
     let published = root.take("published");
     let sweep = Sweep::of(sweep.as_ref(), &root)?;
@@ -109,10 +112,11 @@ fn plan(mut root: Node, path: &Path, overrides: &Overrides) -> Result<Plan, Diag
         cases.push(Case { parameters, scenario: Arc::new(scenario), left_out });
     }
     let published = published::published(published.as_ref(), &sweep, &cases)?;
+    let published = if comparable { published } else { Vec::new() };
     let fields = Fields::of(&root, "a scenario", &TOP)?;
     let world = fields.read("world", world)?.unwrap_or_default();
     let notes = notes(fields.get("notes"))?;
-    Ok(Plan { title, repeats, cases, published, world, notes })
+    Ok(Plan { title, repeats, cases, published, world, notes, remarks })
 }
 
 fn world(node: &Node, key: &str) -> Result<World, Diagnostic> {
@@ -133,10 +137,11 @@ fn notes(node: Option<&Node>) -> Result<BTreeMap<String, String>, Diagnostic> {
 }
 
 /// `quick:`, then the command line.
-fn apply(root: &mut Node, overrides: &Overrides) -> Result<(), Diagnostic> {
+fn apply(root: &mut Node, overrides: &Overrides, changes: &mut Changes) -> Result<(), Diagnostic> {
     if let Some(quick) = root.take("quick") {
         for entry in entries(&quick, "`quick`")? {
             if overrides.quick {
+                changes.quick(&entry.key);
                 set::override_value(root, &entry.key, &entry.key_span, entry.value.clone())?;
             }
         }
@@ -151,6 +156,7 @@ fn apply(root: &mut Node, overrides: &Overrides) -> Result<(), Diagnostic> {
             "" => Node { span: span.clone(), kind: Kind::Scalar(String::new()) },
             value => parse(value, &source)?,
         };
+        changes.set(path.trim());
         set::override_value(root, path.trim(), &span, value)?;
     }
     for (key, value) in [("seed", overrides.seed), ("repeats", overrides.repeats)] {

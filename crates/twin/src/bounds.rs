@@ -1,0 +1,145 @@
+//! The bounds of flows, and how much of what was delivered counts as goodput.
+
+use std::sync::OnceLock;
+
+use hopcast_core::{Duration, Instant};
+
+use crate::meter::{Meter, SLICES};
+use crate::scenario::Capacities;
+use crate::scenario::model::{Action, FlowId, Measure, Scenario};
+
+/// Number of moments in a window at which the bound is computed, where links change within it. Each costs a min-cut of all
+/// flows; fewer let a burst count that is shorter than the time between two.
+const PARTS: usize = 16;
+
+/// The min-cut towards each receiver of each flow, in bit/s.
+type Cuts = Vec<Vec<Option<f64>>>;
+
+/// The min-cut of each flow of a case, computed once for all repeats.
+#[derive(Default)]
+pub struct Bounds {
+    whole: OnceLock<Cuts>,
+    /// From the window's start to the end of each of its parts.
+    parts: OnceLock<Vec<Cuts>>,
+}
+
+impl Bounds {
+    /// The min-cut towards each receiver of a flow over the measurement window, in bit/s.
+    pub(crate) fn of_flow(&self, scenario: &Scenario, number: FlowId) -> &[Option<f64>] {
+        let Measure { from, to, .. } = scenario.measure;
+        &self.whole.get_or_init(|| all(scenario, from, to))[number]
+    }
+
+    /// The same over a span.
+    pub(crate) fn over(
+        &self,
+        scenario: &Scenario,
+        number: FlowId,
+        (from, to): (Instant, Instant),
+    ) -> Vec<Option<f64>> {
+        let whole = (from, to) == (scenario.measure.from, scenario.measure.to);
+        let changes = scenario.events.iter().any(|event| matches!(event.action, Action::Link { .. }));
+        if whole || !changes {
+            return self.of_flow(scenario, number).to_vec();
+        }
+        of_flow(&Capacities::over(scenario, from, to), scenario, number)
+    }
+
+    /// Payload bytes of a span that count as goodput, if `share` of the min-cut towards this receiver can be payload.
+    ///
+    /// In-order delivery releases bursts, and the first of a span may hold bytes that had crossed the network before it.
+    /// From the start of the span to any later moment no more bytes than the bound can have crossed: those beyond had
+    /// crossed before, and do not count. Likewise bytes that are released behind the end of the span, and cannot all have
+    /// crossed since, had crossed in it: those count, or each window would lack what is held back at its end.
+    pub(crate) fn counted(
+        &self,
+        scenario: &Scenario,
+        (number, receiver): (FlowId, usize),
+        span: (Instant, Instant),
+        share: f64,
+        meter: &Meter,
+    ) -> f64 {
+        let delivered = |at| if at < span.1 { meter.delivered_by(at) } else { meter.payload_bytes } as f64;
+        let before = |(at, bound): (Instant, f64)| delivered(at) - bound * share / 8.0;
+        let crossed = self.crossed(scenario, number, receiver, span);
+        let whole = crossed.last().filter(|(at, _)| *at == span.1);
+        let most = whole.map_or(f64::INFINITY, |(_, bound)| bound * share / 8.0);
+        let before = crossed.into_iter().map(before).fold(0.0, f64::max);
+        let held_back = self.held_back(scenario, (number, receiver), span, share, meter);
+        (delivered(span.1) - before + held_back).clamp(0.0, most)
+    }
+
+    /// Payload bytes that had crossed the network towards a receiver by the end of a span, and were released later. None are
+    /// known where links change behind the start of the span, or if it ends before the measurement window.
+    fn held_back(
+        &self,
+        scenario: &Scenario,
+        (number, receiver): (FlowId, usize),
+        span: (Instant, Instant),
+        share: f64,
+        meter: &Meter,
+    ) -> f64 {
+        let Measure { from, to, .. } = scenario.measure;
+        if span.1 != to || changes(scenario, span.0, Instant::from_nanos(u64::MAX)) {
+            return 0.0;
+        }
+        let Some(rate) = self.over(scenario, number, span)[receiver] else { return 0.0 };
+        let released = (SLICES + 1..=2 * SLICES).map(|slice| {
+            let at = from + share_of(to.since(from), slice, SLICES);
+            let crossed = rate * share / 8.0 * at.since(to).as_secs_f64();
+            meter.delivered_by(at).saturating_sub(meter.payload_bytes) as f64 - crossed
+        });
+        released.fold(0.0, f64::max)
+    }
+
+    /// Bits that can have crossed the network towards a receiver between the start of a span and each of some moments in
+    /// it; none where the min-cut is unbounded.
+    fn crossed(
+        &self,
+        scenario: &Scenario,
+        number: FlowId,
+        receiver: usize,
+        span: (Instant, Instant),
+    ) -> Vec<(Instant, f64)> {
+        let Measure { from, to, .. } = scenario.measure;
+        let since_start = |at: Instant| at.since(span.0).as_secs_f64();
+        let ends = |parts: usize| {
+            let end = |part| (from + share_of(to.since(from), part, parts)).min(span.1);
+            let mut ends: Vec<Instant> = (1..=parts).map(end).filter(|at| *at > span.0).collect();
+            ends.dedup();
+            ends.into_iter()
+        };
+        if !changes(scenario, span.0, span.1) {
+            let Some(rate) = self.over(scenario, number, span)[receiver] else { return Vec::new() };
+            return ends(SLICES).map(|at| (at, rate * since_start(at))).collect();
+        }
+        if span != (from, to) {
+            let cut = |at| Some((at, self.over(scenario, number, (span.0, at))[receiver]? * since_start(at)));
+            return ends(PARTS).filter_map(cut).collect();
+        }
+        let parts = self.parts.get_or_init(|| ends(PARTS).map(|at| all(scenario, from, at)).collect());
+        let cut = |(at, cuts): (Instant, &Cuts)| Some((at, cuts[number][receiver]? * since_start(at)));
+        ends(PARTS).zip(parts).filter_map(cut).collect()
+    }
+}
+
+/// Whether links change between two moments.
+fn changes(scenario: &Scenario, from: Instant, to: Instant) -> bool {
+    let of_links = scenario.events.iter().filter(|event| matches!(event.action, Action::Link { .. }));
+    of_links.map(|event| event.at).any(|at| at > from && at < to)
+}
+
+/// Length of the first `part` of `parts` equal parts of a duration.
+fn share_of(duration: Duration, part: usize, parts: usize) -> Duration {
+    Duration::from_nanos((u128::from(duration.as_nanos()) * part as u128 / parts as u128) as u64)
+}
+
+fn all(scenario: &Scenario, from: Instant, to: Instant) -> Cuts {
+    let capacities = Capacities::over(scenario, from, to);
+    (0..scenario.flows.len()).map(|number| of_flow(&capacities, scenario, number)).collect()
+}
+
+fn of_flow(capacities: &Capacities<'_>, scenario: &Scenario, number: FlowId) -> Vec<Option<f64>> {
+    let flow = &scenario.flows[number];
+    flow.to.iter().map(|&to| capacities.of_flow(flow, to)).collect()
+}

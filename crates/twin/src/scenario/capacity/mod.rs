@@ -1,0 +1,101 @@
+//! The min-cut: how much any protocol could deliver at most, over all paths together.
+
+mod medium;
+mod timeline;
+
+use hopcast_core::Instant;
+use hopcast_link::Loss;
+use petgraph::algo::dinics;
+use petgraph::graph::{DiGraph, NodeIndex};
+
+use self::medium::Air;
+use self::timeline::{Sender, Timeline};
+use super::model::{Flow, LinkModel, NodeId, Scenario};
+
+/// The max-flow from one node to another over rate x (1 - mean loss), averaged over the measurement window with all
+/// that is scheduled, in bit/s, without helpers. `None` if it is unbounded, because links without a rate lead all the way.
+///
+/// For many flows of one scenario, make [`Capacities`] once.
+pub fn capacity(scenario: &Scenario, from: NodeId, to: NodeId) -> Option<f64> {
+    Capacities::of(scenario).between(from, to)
+}
+
+/// What each direction of each link carries on the average, as a graph.
+///
+/// A direction without a rate is unbounded if it is up at any time of the window. On a medium one station at a time
+/// sends, directly to another: between two stations it carries rate x (1 - the mean loss of that pair), or with a helper
+/// the inverse of the minimum airtime for a frame that the destination can use. A station that is no helper does not repeat
+/// on a medium what it has heard there; no route leads that way.
+#[derive(Debug)]
+pub struct Capacities<'s> {
+    scenario: &'s Scenario,
+    timeline: Timeline<'s>,
+    /// The point-to-point links. Weights are thousandths of a bit per second, so that the flow is found exactly.
+    wired: DiGraph<(), u128>,
+}
+
+/// More than all links of any network with rates, and far from the end of `u128`.
+const UNBOUNDED: u128 = 1 << 100;
+
+impl<'s> Capacities<'s> {
+    /// Of a scenario, in its measurement window.
+    pub fn of(scenario: &'s Scenario) -> Self {
+        Self::over(scenario, scenario.measure.from, scenario.measure.to)
+    }
+
+    /// Of a scenario, in another window; an empty one (`from` not before `to`) sees the links as they are at `from`.
+    pub fn over(scenario: &'s Scenario, from: Instant, to: Instant) -> Self {
+        let timeline = Timeline::new(scenario, from, to);
+        let mut wired = DiGraph::with_capacity(scenario.nodes.len(), scenario.links.len() * 2);
+        for _ in &scenario.nodes {
+            wired.add_node(());
+        }
+        for (number, link) in scenario.links.iter().enumerate() {
+            let LinkModel::PointToPoint(_) = link.model else { continue };
+            for (from, to) in [(0, 1), (1, 0)] {
+                let mean = timeline.mean(number, Sender::new(link, from, to));
+                wired.add_edge(NodeIndex::new(link.ends[from]), NodeIndex::new(link.ends[to]), weight(mean));
+            }
+        }
+        Self { scenario, timeline, wired }
+    }
+
+    /// The max-flow in bit/s, without helpers; `None` if it is unbounded.
+    pub fn between(&self, from: NodeId, to: NodeId) -> Option<f64> {
+        self.with_helpers(from, to, &[])
+    }
+
+    /// The max-flow in bit/s from the source of a flow to one of its receivers, with the helpers that the flow has.
+    pub fn of_flow(&self, flow: &Flow, to: NodeId) -> Option<f64> {
+        self.with_helpers(flow.from, to, flow.helpers(self.scenario))
+    }
+
+    /// The max-flow in bit/s where the first station of a medium that is one of `helpers`, and neither sends nor receives
+    /// there itself, may repeat what it overhears.
+    fn with_helpers(&self, from: NodeId, to: NodeId, helpers: &[NodeId]) -> Option<f64> {
+        if from == to {
+            return None;
+        }
+        let (from, to) = (NodeIndex::new(from), NodeIndex::new(to));
+        let media = Air::all(self.scenario, &self.wired, from, to);
+        let flow = if media.is_empty() {
+            dinics(&self.wired, from, to).0
+        } else {
+            let mut graph = self.wired.clone();
+            media.iter().for_each(|air| air.add_to(&mut graph, &self.timeline, helpers));
+            dinics(&graph, from, to).0
+        };
+        (flow < UNBOUNDED).then_some(flow as f64 / 1e3)
+    }
+}
+
+/// The share of frames that a loss model takes in the long run.
+pub(crate) fn mean_loss(loss: &Loss) -> f64 {
+    loss.stationary().get()
+}
+
+/// A rate in bit/s as the weight of an edge.
+fn weight(rate: f64) -> u128 {
+    // `as` saturates; an unlimited rate is the unbounded one.
+    ((rate * 1e3).round() as u128).min(UNBOUNDED)
+}

@@ -1,0 +1,124 @@
+//! Scheduled changes of links, and the mean rates of delivery that result.
+
+use hopcast_core::{Instant, Rate};
+use hopcast_link::{Attachment, Change, Mac};
+
+use super::mean_loss;
+use crate::scenario::model::{Action, Link, LinkId, LinkModel, Scenario};
+
+/// A rate of a link that has none, in bit/s: finite, so that it can be multiplied by zero.
+const UNLIMITED: f64 = 1e33;
+
+/// A window with the changes of each link up to its end.
+#[derive(Debug)]
+pub(super) struct Timeline<'s> {
+    from: Instant,
+    to: Instant,
+    /// For each link, when which of its attachments changes how, in the order of time.
+    changes: Vec<Vec<(Instant, Option<Attachment>, &'s Change)>>,
+}
+
+impl<'s> Timeline<'s> {
+    pub(super) fn new(scenario: &'s Scenario, from: Instant, to: Instant) -> Self {
+        let mut changes = vec![Vec::new(); scenario.links.len()];
+        // What happens at the very end of a window has no time to count; at its very start, it has.
+        for event in scenario.events.iter().take_while(|event| event.at <= from.max(to)) {
+            if let Action::Link { link, from, change } = &event.action {
+                changes[*link].push((event.at, *from, change));
+            }
+        }
+        Self { from, to, changes }
+    }
+
+    /// The mean rate at which `sender` gets frames across, in bit/s.
+    pub(super) fn mean(&self, link: LinkId, sender: Sender) -> f64 {
+        let mut mean = 0.0;
+        self.phases(link, [sender], |share, [sender]| mean += share * sender.rate() * sender.pass());
+        mean
+    }
+
+    /// Calls `phase` for each part of the window in which nothing changes, with its share of the window and the senders
+    /// as they are then.
+    pub(super) fn phases<const N: usize>(
+        &self,
+        link: LinkId,
+        mut senders: [Sender; N],
+        mut phase: impl FnMut(f64, &[Sender; N]),
+    ) {
+        let window = self.to.since(self.from).as_secs_f64();
+        let mut since = self.from;
+        for &(at, from, change) in &self.changes[link] {
+            if at > since {
+                phase(at.since(since).as_secs_f64() / window, &senders);
+                since = at;
+            }
+            senders.iter_mut().for_each(|sender| sender.change(from, change));
+        }
+        if self.from >= self.to {
+            phase(1.0, &senders);
+        } else if self.to > since {
+            phase(self.to.since(since).as_secs_f64() / window, &senders);
+        }
+    }
+}
+
+/// A station that sends to another, at some instant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sender {
+    from: Attachment,
+    to: Attachment,
+    rate: Option<Rate>,
+    /// Share of frames that are lost, above the acknowledgements of a medium.
+    loss: f64,
+    /// Share of attempts that fail below the acknowledgements of a medium.
+    channel_loss: f64,
+    up: bool,
+}
+
+impl Sender {
+    /// As the file has it, before anything happens.
+    pub(super) fn new(link: &Link, from: Attachment, to: Attachment) -> Self {
+        let direction = link.direction(from);
+        let (mut loss, mut channel_loss) = (&direction.loss, 0.0);
+        if let LinkModel::Medium(config) = &link.model {
+            let pair = config.pairs.iter().rev().find(|pair| (pair.from, pair.to) == (from, to));
+            loss = pair.map_or(loss, |pair| &pair.loss);
+            if let Mac::Csma(csma) = &config.mac {
+                channel_loss = mean_loss(&csma.channel);
+            }
+        }
+        Self { from, to, rate: direction.rate, loss: mean_loss(loss), channel_loss, up: true }
+    }
+
+    /// Rate of transmission, in bit/s.
+    pub(super) fn rate(&self) -> f64 {
+        match self.rate {
+            _ if !self.up => 0.0,
+            Some(rate) => rate.bits_per_sec() as f64,
+            None => UNLIMITED,
+        }
+    }
+
+    /// Share of frames that arrive.
+    pub(super) fn pass(&self) -> f64 {
+        (1.0 - self.loss) * (1.0 - self.channel_loss)
+    }
+
+    fn change(&mut self, from: Option<Attachment>, change: &Change) {
+        if from.is_some_and(|from| from != self.from) {
+            return;
+        }
+        match change {
+            Change::Rate(rate) => self.rate = *rate,
+            Change::Loss(loss) => self.loss = mean_loss(loss),
+            Change::LossTo(to, loss) if *to == self.to => self.loss = mean_loss(loss),
+            Change::Down => self.up = false,
+            Change::Up => self.up = true,
+            Change::LossTo(..)
+            | Change::Delay(_)
+            | Change::Jitter(_)
+            | Change::Corrupt(_)
+            | Change::Duplicate(_) => {}
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Whether published figures are still of what is run, after the command line has changed it.
+
+use super::decode::{entries, one_or_list};
+use super::set::canonical;
+use super::sweep::plain;
+use super::yaml::{Entry, Kind, Node};
+
+/// What may be set without a figure meaning anything else.
+const HARMLESS: [&str; 8] =
+    ["seed", "repeats", "title", "description", "capture", "notes", "published", "world"];
+
+/// What was set over a file.
+pub(crate) struct Changes {
+    /// The file as it was.
+    original: Node,
+    /// Paths that the command line set, as they were written.
+    set: Vec<String>,
+    /// Paths that `quick:` set.
+    quick: Vec<String>,
+}
+
+impl Changes {
+    /// Nothing yet, over the file `root`.
+    pub(crate) fn of(root: &Node) -> Self {
+        Self { original: root.clone(), set: Vec::new(), quick: Vec::new() }
+    }
+
+    /// Notes that `--set` has set a path.
+    pub(crate) fn set(&mut self, path: &str) {
+        self.set.push(path.to_owned());
+    }
+
+    /// Notes that the file's `quick:` has set a path.
+    pub(crate) fn quick(&mut self, path: &str) {
+        self.quick.push(path.to_owned());
+    }
+
+    /// What is to be said of published figures beside what is run, and whether they can stand there: not if the command
+    /// line set anything but which of the swept values are run. What the file's own `quick:` sets, its author has allowed.
+    pub(crate) fn remarks(&self, root: &Node) -> (bool, Vec<String>) {
+        if self.original.get("published").is_none() {
+            return (true, Vec::new());
+        }
+        let mut changed: Vec<String> =
+            self.set.iter().filter(|path| self.changes(root, path)).map(|path| format!("`{path}`")).collect();
+        changed.dedup();
+        if !changed.is_empty() {
+            let remark =
+                format!("published figures are left out: the command line set {}", changed.join(", "));
+            return (false, vec![remark]);
+        }
+        let values = self.quick.iter().filter(|path| !self.set.contains(path) && !path.starts_with("sweep."));
+        let values: Vec<String> = values
+            .map(|path| {
+                format!("{path} {}", at(root, &canonical(root, path)).map(Node::written).unwrap_or_default())
+            })
+            .collect();
+        if values.is_empty() {
+            return (true, Vec::new());
+        }
+        let remark =
+            format!("published figures stand beside shorter runs: --quick has {}", values.join(", "));
+        (true, vec![remark])
+    }
+
+    /// Whether what `path` leads to is other than the file has it, in a way that counts.
+    fn changes(&self, root: &Node, path: &str) -> bool {
+        let path = path.strip_prefix("sweep.").unwrap_or(path);
+        let wanted = canonical(&self.original, path);
+        if HARMLESS.contains(&wanted[0].as_str()) || wanted == ["measure", "interval"] {
+            return false;
+        }
+        let written = |node: &Node| plain(&node.written());
+        if let Some(now) = swept(root, &wanted) {
+            // A row that is matched by this path is only found where the value is the published one.
+            let known = |value| {
+                let before = swept(&self.original, &wanted).map(one_or_list).unwrap_or_default();
+                before.iter().any(|before| written(before) == written(value))
+            };
+            return !self.is_matched(&wanted) && !one_or_list(now).iter().all(known);
+        }
+        at(root, &wanted).map(written) != at(&self.original, &wanted).map(written)
+    }
+
+    /// Whether published figures are found by the value of a path.
+    fn is_matched(&self, wanted: &[String]) -> bool {
+        let tables = self.original.get("published").map(one_or_list).unwrap_or_default();
+        let mut paths = tables.iter().filter_map(|table| table.get("match")).flat_map(map_of);
+        paths.any(|entry| canonical(&self.original, &entry.value.written()) == wanted)
+    }
+}
+
+/// The values that the sweep gives to a path.
+fn swept<'n>(root: &'n Node, wanted: &[String]) -> Option<&'n Node> {
+    let axes = map_of(root.get("sweep")?);
+    let mut paths = axes.iter().flat_map(|axis| match axis.key.as_str() {
+        "zip" => one_or_list(&axis.value).iter().flat_map(map_of).collect(),
+        _ => vec![axis],
+    });
+    paths.find(|path| canonical(root, &path.key) == wanted).map(|path| &path.value)
+}
+
+fn map_of(node: &Node) -> &[Entry] {
+    entries(node, "").unwrap_or_default()
+}
+
+/// What a path in its one spelling leads to.
+fn at<'n>(root: &'n Node, path: &[String]) -> Option<&'n Node> {
+    path.iter().try_fold(root, |node, element| match &node.kind {
+        Kind::List(items) => items.get(element.parse::<usize>().ok()?),
+        Kind::Map(_) | Kind::Scalar(_) => node.get(element),
+    })
+}
