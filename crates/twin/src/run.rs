@@ -202,8 +202,9 @@ pub fn run_jobs_on(
     let done: Vec<Run> = results.into_iter().map(|(_, result)| result).collect::<Result<_, _>>()?;
     let interrupted = (done.len() as u64) < runs;
     let summary = summarise(&done, &plan.published);
-    let (scenario, notes) = (plan.title.clone(), plan.notes.clone());
-    Ok(Document { scenario, runs: done, summary, interrupted, notes, beside: None })
+    let (scenario, notes, source) = (plan.title.clone(), plan.notes.clone(), plan.source.clone());
+    let beside = plan.measured.then(|| "measured".to_owned());
+    Ok(Document { scenario, runs: done, summary, interrupted, notes, beside, source })
 }
 
 impl Stage for VirtualTime {
