@@ -94,7 +94,7 @@ mod tests {
     fn a_link_that_was_down_does_not_say_that_it_lost_nothing() {
         let load = |lost, down_s| Load { utilisation: Some(0.0), lost, down_s, ..Load::default() };
         assert_eq!(words(&load(None, 60.0)), (String::new(), "down".to_owned()));
-        assert_eq!(words(&load(Some(0.0), 10.0)).1, "lost 0 %, down 10 s");
+        assert_eq!(words(&load(Some(0.0), 10.0)).1, "lost 0 %, down 10.0 s");
         assert_eq!(words(&load(Some(0.051), 0.0)).1, "lost 5.1 %");
     }
 }
