@@ -275,7 +275,11 @@ fn table(study: &Study<'_>) -> String {
         ));
     }
     if grid.intervals() {
-        notes.push("±: 95 % confidence interval of the mean over repeats (Student t).".into());
+        notes.push(
+            "±: 95 % confidence interval of the mean over repeats (Student t).\
+             <span class=\"intervals\"> A wider window shows the intervals.</span>"
+                .into(),
+        );
     }
     if grid.partial() {
         notes.push("†: the mean of the repeats that have this figure; not all do.".into());
