@@ -153,8 +153,9 @@ impl Lead<'_> {
             }
             (Some((second, other)), None) => {
                 let other = with_interval(other);
+                let at = if at.is_empty() { at } else { format!(",{at}") };
                 format!(
-                    "shared by {} ({goodput} Mbit/s{arrived}) and {second} ({other}), not told apart,{at}",
+                    "shared by {} ({goodput} Mbit/s{arrived}) and {second} ({other}), not told apart{at}",
                     self.best
                 )
             }

@@ -215,7 +215,8 @@ fn beside_published(document: &Document, name: &str, add: &mut impl FnMut(Column
 
 /// Whose figures stand beside ours, and what ours are called there.
 pub(crate) fn whose(document: &Document) -> (&str, &'static str) {
-    document.beside.as_deref().map_or(("published", "ours"), |beside| (beside, "live"))
+    let live = document.runs.iter().any(|run| run.live.is_some());
+    (document.beside.as_deref().unwrap_or("published"), if live { "live" } else { "ours" })
 }
 
 /// The rank of published figures other than goodput.

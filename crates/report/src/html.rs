@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::Topology;
 use crate::align::{HIDDEN, Padding, SHOWN, align, mark};
+use crate::bibliography::{bibtex, reference};
 use crate::citation::citations;
 use crate::finding::findings;
 use crate::grid::{Cell, Column, Grid, Row};
@@ -48,14 +49,7 @@ pub(crate) fn page(document: &Document, pictures: &Pictures, manifest: &Value, d
             let _ = writeln!(out, "<p>{}</p>", escape(&finding.replace(" %", "\u{a0}%")));
             out
         }),
-        "citation" => citations(&study, manifest).iter().fold(String::new(), |mut out, citation| {
-            let _ = writeln!(
-                out,
-                "<figure class=\"cite on\"><blockquote class=\"copy\" aria-label=\"Citation\">{}</blockquote></figure>",
-                escape(&citation.replace(" %", "\u{a0}%"))
-            );
-            out
-        }),
+        "citation" => citation(&study, manifest),
         "cases" => cases::cases(&study),
         "throughput" => {
             let several = pictures.plots.iter().any(|plot| plot.keys.iter().any(|(name, _)| *name == "figure"));
@@ -71,6 +65,32 @@ pub(crate) fn page(document: &Document, pictures: &Pictures, manifest: &Value, d
         _ => String::new(),
     }
     })
+}
+
+/// The sentences to cite, what the scenario repeats, and both as BibTeX.
+fn citation(study: &Study<'_>, manifest: &Value) -> String {
+    let citations = citations(study, manifest);
+    let mut out = String::new();
+    for citation in &citations {
+        let _ = writeln!(
+            out,
+            "<figure class=\"cite on\"><blockquote class=\"copy\" aria-label=\"Citation\">{}</blockquote></figure>",
+            escape(&citation.replace(" %", "\u{a0}%"))
+        );
+    }
+    let source = study.document.source.as_ref();
+    if let Some(source) = source {
+        let _ = writeln!(out, "<p class=\"source\">After {}</p>", escape(&reference(source)));
+    }
+    if source.is_some() || !citations.is_empty() {
+        let _ = writeln!(
+            out,
+            "<details class=\"bibtex\"><summary>BibTeX</summary>\n\
+             <pre class=\"copy\" tabindex=\"0\" role=\"region\" aria-label=\"BibTeX\"><code>{}</code></pre>\n</details>",
+            bibtex(study.document, manifest).lines().map(escape).collect::<Vec<_>>().join("\n")
+        );
+    }
+    out
 }
 
 /// The style of a page.
@@ -255,7 +275,11 @@ fn table(study: &Study<'_>) -> String {
         ));
     }
     if grid.intervals() {
-        notes.push("±: 95 % confidence interval of the mean over repeats (Student t).".into());
+        notes.push(
+            "±: 95 % confidence interval of the mean over repeats (Student t).\
+             <span class=\"intervals\"> A wider window shows the intervals.</span>"
+                .into(),
+        );
     }
     if grid.partial() {
         notes.push("†: the mean of the repeats that have this figure; not all do.".into());

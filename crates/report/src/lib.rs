@@ -17,6 +17,7 @@
 //! the repeats of a case (latency and the time series), which say so in their captions.
 
 mod align;
+mod bibliography;
 mod citation;
 pub mod comparison;
 mod csv_files;

@@ -3,7 +3,7 @@
 mod fixture;
 
 use hopcast_report::{Plot, Topology, TopologyNode, html, plots};
-use hopcast_twin::results::{Document, Link, Live, Run, Summary};
+use hopcast_twin::results::{Document, Link, Live, Run, ScheduledEvent, Source, Summary};
 use serde_json::{Value, json};
 
 const EVIL: &str = "</text><script>alert(1)</script>\"'&{{manifest}}";
@@ -272,4 +272,77 @@ fn other_published_figures_have_a_plot_of_their_own() {
     assert!(plot.caption.starts_with("Latency p99 of bulk over loss"), "{}", plot.caption);
     assert!(plot.caption.contains("hollow marks: published figures"));
     assert!(plot.standalone().contains("latency p99 [ms]"));
+}
+
+#[test]
+fn what_the_scenario_schedules_is_marked_in_the_pictures_over_time() {
+    let (mut document, topology) = fixture::six_hops();
+    let series = |document: &Document| {
+        let plots = plots(document, &topology);
+        let plot = plots.into_iter().find(|plot| plot.file_stem.contains("series")).expect("there is one");
+        (plot.caption.clone(), plot.standalone())
+    };
+    let (caption, _) = series(&document);
+    assert!(!caption.contains("scheduled events"), "{caption}");
+    for run in &mut document.runs {
+        run.events = vec![ScheduledEvent { at_s: 6.0, what: "down on n2-n3".into() }];
+    }
+    let (caption, picture) = series(&document);
+    assert!(caption.ends_with("; vertical lines: scheduled events."), "{caption}");
+    assert!(picture.contains("down on n2-n3"));
+}
+
+#[test]
+fn latency_and_time_plots_have_a_mark_for_each_line_in_the_legend_too() {
+    let (document, topology) = fixture::six_hops();
+    for kind in ["latency", "series"] {
+        let plots = plots(&document, &topology);
+        let picture =
+            plots.iter().find(|plot| plot.file_stem.contains(kind)).expect("there is one").standalone();
+        // The second line's mark is a square, the third's a triangle: one in the legend and six on the line.
+        for line in ["f-s1", "f-s2"] {
+            let marks = picture.matches(&format!("<polygon class=\"{line}\"")).count();
+            assert!(marks >= 7, "{kind}: {marks} marks of {line}");
+        }
+    }
+}
+
+#[test]
+fn a_page_names_the_publication_that_it_repeats_and_has_it_as_bibtex() {
+    let (mut document, topology) = fixture::six_hops();
+    document.source = Some(Source {
+        authors: vec!["Ann <Author>".into()],
+        title: "Lossy hops".into(),
+        year: 2024,
+        section: Some("section 9".into()),
+        ..Source::default()
+    });
+    let page = html::render(&document, &topology, &Value::Null);
+    assert!(page.contains("After Ann &lt;Author&gt;, “Lossy hops”, 2024, section 9."), "the reference");
+    assert!(page.contains("@misc{author2024,\n  author = {Ann &lt;Author&gt;},"), "the entry");
+    assert!(page.contains("@software{hopcast,"));
+}
+
+#[test]
+fn figures_that_nobody_published_are_called_measured() {
+    let (mut document, topology) = fixture::six_hops();
+    let page = html::render(&document, &topology, &Value::Null);
+    assert!(page.contains(">published<") && !page.contains(">measured<"));
+    document.beside = Some("measured".into());
+    let page = html::render(&document, &topology, &Value::Null);
+    assert!(page.contains(">measured<") && !page.contains(">published<"));
+}
+
+#[test]
+fn what_is_not_told_apart_ends_its_sentence_with_one_full_stop() {
+    let (mut document, topology) = fixture::six_hops();
+    document
+        .runs
+        .retain(|run| run.parameters["events.loss.loss"] == "0 %" && run.flows[0].protocol != "tcp-bbr");
+    document.summary.retain(|row| row.parameters["events.loss.loss"] == "0 %" && row.protocol != "tcp-bbr");
+    for row in &mut document.summary {
+        row.figures["goodput_mbps"] = json!({ "mean": 100.0, "ci95": 10.0, "n": 5 });
+    }
+    let page = html::render(&document, &topology, &Value::Null).replace('\u{a0}', " ");
+    assert!(page.contains("), not told apart. ±: 95 % confidence interval."), "{page}");
 }

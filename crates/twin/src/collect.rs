@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use hopcast_core::Instant;
-use hopcast_link::{Attachment, Counters};
+use hopcast_core::{Duration, Instant};
+use hopcast_link::{Attachment, Change, Counters};
 use serde_json::Value;
 
 use crate::app::FrameLog;
 use crate::bounds::Bounds;
 use crate::meter::{Half, Meter};
-use crate::results::{Figures, Flow, LatencyCurve, Link, Live, Parameters, Receiver, Run, Series};
-use crate::scenario::model::{self, Case, Scenario};
+use crate::results::{
+    Figures, Flow, LatencyCurve, Link, Live, Parameters, Receiver, Run, ScheduledEvent, Series,
+};
+use crate::scenario::model::{self, Action, Case, LinkId, Measure, Scenario};
 use crate::world::SiteReport;
 
 /// Points of a latency curve: enough for a smooth line.
@@ -138,6 +140,7 @@ pub(crate) fn collect(case: &Case, repeat: u64, bounds: &Bounds, observed: Obser
         seed: scenario.seed,
         flows,
         links: links(scenario, &observed),
+        events: events(scenario),
         live: None,
         series: series(scenario, &observed),
         hosts: observed.hosts,
@@ -279,10 +282,17 @@ fn payload_share(flow: &model::Flow, frame: u64) -> f64 {
     payload as f64 / (payload + overhead - flow.repair_overhead()) as f64
 }
 
+fn events(scenario: &Scenario) -> Vec<ScheduledEvent> {
+    let event =
+        |(at, what): &(Instant, String)| ScheduledEvent { at_s: at.as_secs_f64(), what: what.clone() };
+    scenario.schedule.iter().map(event).collect()
+}
+
 fn links(scenario: &Scenario, observed: &Observed) -> Vec<Link> {
     let window = scenario.measure.to.since(scenario.measure.from).as_secs_f64();
+    let down = down(scenario);
     let mut links = Vec::new();
-    for (spec, link) in scenario.links.iter().zip(&observed.links) {
+    for (number, (spec, link)) in scenario.links.iter().zip(&observed.links).enumerate() {
         for &((from, to), counters) in &link.window {
             let rate = spec.direction(from).rate;
             links.push(Link {
@@ -295,10 +305,45 @@ fn links(scenario: &Scenario, observed: &Observed) -> Vec<Link> {
                 lost_packets: counters.lost_packets,
                 queue_dropped_packets: counters.queue_dropped_packets,
                 utilisation: rate.map(|_| counters.busy.as_secs_f64() / window),
+                down_s: down.get(&(number, from)).map_or(0.0, |down| down.as_secs_f64()),
             });
         }
     }
     links
+}
+
+/// How long each link's attachments were kept from sending in the measurement window, where they were.
+fn down(scenario: &Scenario) -> BTreeMap<(LinkId, usize), Duration> {
+    let Measure { from, to, .. } = scenario.measure;
+    let mut since: BTreeMap<(LinkId, usize), Instant> = BTreeMap::new();
+    let mut down: BTreeMap<(LinkId, usize), Duration> = BTreeMap::new();
+    let mut add = |which, since: Instant, until: Instant| {
+        let span = until.min(to).since(since.max(from));
+        if span > Duration::ZERO {
+            *down.entry(which).or_insert(Duration::ZERO) += span;
+        }
+    };
+    for event in &scenario.events {
+        let Action::Link { link, from, change } = &event.action else { continue };
+        let ends = from.map_or(0..scenario.links[*link].ends.len(), |from| from..from + 1);
+        for end in ends {
+            match change {
+                Change::Down => {
+                    since.entry((*link, end)).or_insert(event.at);
+                }
+                Change::Up => {
+                    if let Some(since) = since.remove(&(*link, end)) {
+                        add((*link, end), since, event.at);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    for (which, since) in since {
+        add(which, since, to);
+    }
+    down
 }
 
 fn series(scenario: &Scenario, observed: &Observed) -> Series {

@@ -20,7 +20,8 @@ pub struct Document {
     /// True if the runs were cut short; what is here is whole, but not all that was asked for.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
-    /// Whose figures stand in `published`, if they are not published ones: `virtual time`, beside those of live runs.
+    /// Whose figures stand in `published`, if nobody published them: `measured`, or `virtual time` beside those of live
+    /// runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<String>,
     /// What there is to be said of a transport, by its name in tables: why its figures are what they are.
@@ -30,6 +31,38 @@ pub struct Document {
     /// what they are of, or that `--quick` did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
+    /// The publication whose experiment the scenario repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+}
+
+/// A publication.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// Its authors, in its order; an organisation is one.
+    pub authors: Vec<String>,
+    /// Its title.
+    pub title: String,
+    /// The year in which it was published.
+    pub year: u16,
+    /// The section, figure or table that describes the experiment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub section: Option<String>,
+    /// The journal, proceedings or institution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub venue: Option<String>,
+    /// Where to read it: a URL or a DOI.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+/// Something that the scenario schedules.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScheduledEvent {
+    /// When, in seconds after the start of the run.
+    pub at_s: f64,
+    /// What happens, in a few words.
+    pub what: String,
 }
 
 /// Each swept path with its value as it is written in the file, in the order of the sweep.
@@ -51,6 +84,9 @@ pub struct Run {
     /// What the hosts did, summed over all of them and over the whole run; only what is not zero.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<String, u64>,
+    /// What the scenario schedules, in the order of time: the first hundred.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<ScheduledEvent>,
     /// How the machine kept up, of a live run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<Live>,
@@ -239,6 +275,9 @@ pub struct Link {
     pub queue_dropped_packets: u64,
     /// Time spent serialising, over the window; null if the link has no rate.
     pub utilisation: Option<f64>,
+    /// How long it was down by schedule, in seconds of the window.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub down_s: f64,
 }
 
 /// One flow of one case, over its repeats.

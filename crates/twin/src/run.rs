@@ -203,8 +203,17 @@ pub fn run_jobs_on(
     let done: Vec<Run> = results.into_iter().map(|(_, result)| result).collect::<Result<_, _>>()?;
     let interrupted = (done.len() as u64) < runs;
     let summary = summarise(&done, &plan.published);
-    let (scenario, notes, remarks) = (plan.title.clone(), plan.notes.clone(), plan.remarks.clone());
-    Ok(Document { scenario, runs: done, summary, interrupted, notes, remarks, beside: None })
+    let beside = plan.measured.then(|| "measured".to_owned());
+    Ok(Document {
+        scenario: plan.title.clone(),
+        runs: done,
+        summary,
+        interrupted,
+        beside,
+        notes: plan.notes.clone(),
+        remarks: plan.remarks.clone(),
+        source: plan.source.clone(),
+    })
 }
 
 impl Stage for VirtualTime {

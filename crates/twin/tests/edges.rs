@@ -49,6 +49,37 @@ flows:
 }
 
 #[test]
+fn a_link_says_for_how_long_it_was_down_in_the_window_and_events_are_told_in_words() {
+    let document = document(
+        "
+title: Down and up
+seed: 1
+duration: 10 s
+measure: { from: 2 s, to: 8 s }
+topology:
+  nodes: [a, b]
+  links: [{ between: [a, b], rate: 10 Mbit/s }]
+events:
+  - { at: 9 s, links: all, up: true }
+  - { at: 1 s, links: all, down: true }
+  - { at: 3 s, links: [a-b], up: true, loss: 5 % }
+  - { at: 7 s, links: all, from: b, down: true }
+  - { at: 4 s, stop: flow }
+flows:
+  - { name: flow, from: a, to: b, over: udp, app: { cbr: { rate: 1 Mbit/s, size: 500 B } } }
+",
+    );
+    let run = &document.runs[0];
+    // Forth: 1 to 3 s; back: 1 to 3 s and 7 to 9 s; the window is 2 to 8 s.
+    let down: Vec<f64> = run.links.iter().map(|link| link.down_s).collect();
+    assert_eq!(down, [1.0, 2.0]);
+    let events: Vec<(f64, &str)> = run.events.iter().map(|event| (event.at_s, event.what.as_str())).collect();
+    let expected =
+        [(1.0, "down"), (3.0, "up, loss 5 % on a-b"), (4.0, "stop flow"), (7.0, "down"), (9.0, "up")];
+    assert_eq!(events, expected);
+}
+
+#[test]
 fn an_empty_file_arrives_whole() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("empty"), "").unwrap();

@@ -34,7 +34,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "duration",
         "durration",
-        "bad.yaml:1:1: unknown key `durration` in a scenario: did you mean `duration`? (allowed here: title, seed, duration, measure, topology, events, flows, exec, variants, roles, capture, sweep, repeats, published, quick, include, description, world, notes)",
+        "bad.yaml:1:1: unknown key `durration` in a scenario: did you mean `duration`? (allowed here: title, seed, duration, measure, topology, events, flows, exec, variants, roles, capture, sweep, repeats, published, measured, source, quick, include, description, world, notes)",
     ),
     (
         "name: bulk,",
@@ -471,7 +471,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "duration: 10s",
         "duration: 10s\n<<: {}",
-        "bad.yaml:2:1: unknown key `<<` in a scenario: YAML's merge key is not part of YAML 1.2; use an alias or `include` (allowed here: title, seed, duration, measure, topology, events, flows, exec, variants, roles, capture, sweep, repeats, published, quick, include, description, world, notes)",
+        "bad.yaml:2:1: unknown key `<<` in a scenario: YAML's merge key is not part of YAML 1.2; use an alias or `include` (allowed here: title, seed, duration, measure, topology, events, flows, exec, variants, roles, capture, sweep, repeats, published, measured, source, quick, include, description, world, notes)",
     ),
     ("duration: 10s", "--- 1\n--- 2", "bad.yaml:2:1: expected one document, found a second one"),
     (
@@ -853,6 +853,11 @@ fn files_that_cannot_be_read_give_the_reason_of_the_system() {
     assert!(found.file.ends_with("table.csv"), "{found}");
     assert_eq!((found.line, found.column), (3, 6));
     assert_eq!(found.message, "`figure`: expected a number, found `much`");
+    let both = format!("{GOOD}{table}measured: {{ file: table.csv, figures: {{ figure: goodput_mbps }} }}\n");
+    assert_eq!(
+        error(&write("both.yaml", both.as_bytes())).message,
+        "a scenario has `published` figures or `measured` ones beside ours, not both"
+    );
     let found =
         error(&write("column.yaml", format!("{GOOD}{table}").replace("{ figure:", "{ figures:").as_bytes()));
     assert!(

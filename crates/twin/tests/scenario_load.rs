@@ -71,6 +71,11 @@ fn the_study_of_six_hops_has_its_published_figures() {
     assert_eq!(published.flow.as_deref(), Some("bulk"));
     assert_eq!(published.figures["goodput_mbps"], 0.05);
     assert_eq!(published.figures["reliability"], 1.0);
+    let source = plan.source.as_ref().unwrap();
+    assert_eq!(
+        (source.authors.as_slice(), source.year),
+        (&["n-hop technologies Limited".to_owned()][..], 2024)
+    );
     let quick = scenario::load(&path, &Overrides { quick: true, ..Overrides::default() }).unwrap();
     assert_eq!((quick.cases[0].scenario.duration, quick.repeats), (Duration::from_secs(10), 2));
 }

@@ -124,7 +124,7 @@ fn shown(value: f64, unit: &str) -> String {
     }
 }
 
-const LINK_FIGURES: [(&str, &str, Of<Link>); 7] = [
+const LINK_FIGURES: [(&str, &str, Of<Link>); 8] = [
     ("sent", "MB", |of| Some(of.sent_bytes as f64 / 1e6)),
     ("sent", "packets", |of| Some(of.sent_packets as f64)),
     ("delivered", "packets", |of| Some(of.delivered_packets as f64)),
@@ -134,6 +134,7 @@ const LINK_FIGURES: [(&str, &str, Of<Link>); 7] = [
     }),
     ("dropped by the queue", "packets", |of| Some(of.queue_dropped_packets as f64)),
     ("utilisation", "%", |of| Some(of.utilisation? * 100.0)),
+    ("down", "s", |of| (of.down_s > 0.0).then_some(of.down_s)),
 ];
 
 fn links(runs: &[&Run]) -> Sheet {
@@ -143,7 +144,7 @@ fn links(runs: &[&Run]) -> Sheet {
     let mut rows = Vec::new();
     for (place, link) in runs[0].links.iter().enumerate() {
         let here: Vec<&Link> = runs.iter().filter_map(|run| run.links.get(place)).collect();
-        if here.iter().all(|link| link.sent_packets + link.queue_dropped_packets == 0) {
+        if here.iter().all(|link| link.sent_packets + link.queue_dropped_packets == 0 && link.down_s <= 0.0) {
             continue;
         }
         let one = |(_, unit, of): &(&str, &str, Of<Link>)| {

@@ -21,6 +21,12 @@ document.addEventListener("DOMContentLoaded", () => {
   }
   show();
   for (const table of document.querySelectorAll("table.sortable")) sortable(table);
+  const summary = document.querySelector("#summary .scroll");
+  const fit = () => {
+    summary.classList.remove("tight");
+    summary.classList.toggle("tight", summary.scrollWidth > summary.clientWidth);
+  };
+  if (summary) { fit(); addEventListener("resize", fit); }
   for (const text of document.querySelectorAll(".copy")) copyable(text);
   // What is folded on a screen is not on paper.
   let folded = [];

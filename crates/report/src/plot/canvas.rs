@@ -40,6 +40,8 @@ pub(crate) enum Anchor {
 
 /// Coordinates a canvas has for each pixel.
 const FINE: f64 = 10.0;
+/// Shapes of marks.
+const SHAPES: usize = 6;
 /// Around a picture that stands alone, in pixels.
 const MARGIN: f64 = 16.0;
 
@@ -92,7 +94,7 @@ impl Canvas<'_> {
     /// The mark of a line: another shape for each, filled or hollow.
     pub(crate) fn mark(&mut self, centre: Point, line: usize, size: f64, hollow: bool) {
         let ink = Ink::Line(line);
-        let corners: &[Point] = match line % 6 {
+        let corners: &[Point] = match line % SHAPES {
             0 => return self.circle(centre, size, ink, hollow.then_some(1.6)),
             1 => &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
             2 => &[(0.0, -1.2), (1.1, 0.8), (-1.1, 0.8)],
@@ -192,8 +194,11 @@ fn placeholder(ink: Ink) -> RGBAColor {
         Ink::Muted => (0, 1),
         Ink::Grid => (0, 2),
         Ink::Surface => (0, 3),
-        Ink::Line(line) => (1, line % theme::LINES),
-        Ink::Dashed(line) => (2, line % theme::LINES),
+        Ink::Line(line) => (1, theme::look(line).0),
+        Ink::Dashed(line) => {
+            let (colour, dashes) = theme::look(line);
+            (2, colour * theme::DASHES + dashes)
+        }
         Ink::Load(step) => (3, step.min(theme::LOADS - 1)),
     };
     RGBColor(1, kind, index as u8).to_rgba()

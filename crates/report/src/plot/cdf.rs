@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hopcast_twin::results::LatencyCurve;
 
 use super::canvas::{Ink, Point};
-use super::chart::{Axis, Entry, Key, chart, thinned};
+use super::chart::{Axis, Entry, Key, chart, mark_places, thinned};
 use super::{Plot, SECTION_PLOTS, Section, Size, describe, drawn, keys, lines};
 use crate::study::Study;
 
@@ -79,17 +79,21 @@ fn picture(study: &Study<'_>, group: usize, case: usize, (kind, title): (&str, &
     let legend = || {
         let entry = |(line, _): &(usize, Vec<Point>)| Entry {
             text: study.lines[*line].clone(),
-            key: Key::Line(*line),
+            key: Key::Marked(*line),
         };
         curves.iter().map(entry).collect::<Vec<_>>()
     };
     let paint = |size: Size| {
         chart(size, &caption, (&x, &y), &legend(), |canvas, frame| {
-            for (line, points) in &curves {
+            for (turn, (line, points)) in curves.iter().enumerate() {
                 let mut places: Vec<Point> = Vec::with_capacity(points.len() + 1);
                 places.extend(points.first().map(|(ms, _)| frame.place(*ms, 0.0)));
                 places.extend(points.iter().map(|(ms, share)| frame.place(*ms, share * 100.0)));
-                canvas.path(&thinned(&places, POINTS), Ink::Dashed(*line), 2.2);
+                let places = thinned(&places, POINTS);
+                canvas.path(&places, Ink::Dashed(*line), 2.2);
+                for place in mark_places(&places, turn, curves.len()) {
+                    canvas.mark(place, *line, 4.0, false);
+                }
             }
         })
     };

@@ -85,8 +85,6 @@ pub(crate) struct Entry {
 pub(crate) enum Key {
     /// A line and its mark.
     Marked(usize),
-    /// A line.
-    Line(usize),
     /// A hollow mark.
     Hollow,
 }
@@ -189,7 +187,6 @@ fn draw_entry(canvas: &mut Canvas<'_>, entry: &Entry, (x, y): Point) {
             canvas.path(&[(x, y), (x + KEY, y)], Ink::Dashed(line), 2.0);
             canvas.mark(middle, line, 4.0, false);
         }
-        Key::Line(line) => canvas.path(&[(x, y), (x + KEY, y)], Ink::Dashed(line), 2.4),
         Key::Hollow => canvas.circle(middle, 6.0, Ink::Muted, Some(1.6)),
     }
     let room = canvas.width - x - KEY - 6.0;
@@ -208,6 +205,52 @@ fn round_step(least: f64) -> f64 {
     let step =
         [1.0, 2.0, 5.0, 10.0].into_iter().find(|factor| factor * power >= least * 0.999).unwrap_or(10.0);
     step * power
+}
+
+/// Marks of a line that has too many points for one each.
+const MARKS_OF_A_LINE: usize = 6;
+
+/// Places of the marks of the line with this `turn` among `lines` lines: evenly along its length in the picture. Each
+/// line's are shifted against the others', so that marks of lines that coincide do not hide one another.
+pub(crate) fn mark_places(points: &[Point], turn: usize, lines: usize) -> Vec<Point> {
+    let length = |pair: &[Point]| (pair[1].0 - pair[0].0).hypot(pair[1].1 - pair[0].1);
+    let whole: f64 = points.windows(2).map(length).sum();
+    if whole <= 0.0 {
+        return points.first().copied().into_iter().collect();
+    }
+    let shift = (turn as f64 + 0.5) / lines.max(1) as f64;
+    let mut wanted =
+        (0..MARKS_OF_A_LINE).map(|mark| (mark as f64 + shift) * whole / MARKS_OF_A_LINE as f64).peekable();
+    let mut places = Vec::with_capacity(MARKS_OF_A_LINE);
+    let mut before = 0.0;
+    for pair in points.windows(2) {
+        let own = length(pair);
+        while let Some(at) = wanted.next_if(|at| *at <= before + own) {
+            let share = if own > 0.0 { (at - before) / own } else { 0.0 };
+            let between = |a: f64, b: f64| a + (b - a) * share;
+            places.push((between(pair[0].0, pair[1].0), between(pair[0].1, pair[1].1)));
+        }
+        before += own;
+    }
+    places
+}
+
+/// Draws what happened at a time as a vertical line with its name, where there is room for that.
+pub(crate) fn draw_events(canvas: &mut Canvas<'_>, frame: &Frame<'_>, events: &[(f64, String)]) {
+    let font = canvas.font - 1.5;
+    let (top, bottom, right) = (frame.top, frame.top + frame.height, frame.left + frame.width);
+    let mut free = f64::MIN;
+    for (at, name) in events {
+        let x = frame.place(*at, frame.y.low).0;
+        canvas.path(&[(x, top), (x, bottom)], Ink::Muted, 0.8);
+        let width = text_width(name, font);
+        // Beside its line, on the left where the right has no room.
+        let left = if x + 4.0 + width <= right { x + 4.0 } else { x - 4.0 - width };
+        if left > free && left >= frame.left {
+            canvas.text(name, (left, top + font * 0.5), Anchor::Start, Ink::Muted, font);
+            free = left + width + 4.0;
+        }
+    }
 }
 
 /// Leaves out points that the eye cannot see, and thins what is left to about this many.
@@ -242,6 +285,16 @@ mod tests {
         let thin = thinned(&points, 500);
         assert!(thin.len() <= 501);
         assert_eq!((thin.first(), thin.last()), (points.first(), points.last()));
+    }
+
+    #[test]
+    fn marks_are_even_along_a_line_and_those_of_coinciding_lines_are_apart() {
+        let line: Vec<Point> = (0..=60).map(|x| (f64::from(x), 0.0)).collect();
+        let places = |turn| mark_places(&line, turn, 2).into_iter().map(|(x, _)| x).collect::<Vec<_>>();
+        assert_eq!(places(0), [2.5, 12.5, 22.5, 32.5, 42.5, 52.5]);
+        assert_eq!(places(1), [7.5, 17.5, 27.5, 37.5, 47.5, 57.5]);
+        assert_eq!(mark_places(&[(3.0, 4.0)], 0, 1), [(3.0, 4.0)]);
+        assert_eq!(mark_places(&[], 0, 1), []);
     }
 
     #[test]

@@ -36,7 +36,7 @@ impl Arrow<'_> {
     }
 }
 
-/// `97 %` and `lost 5.0 %`; the first is empty where the link has no rate.
+/// `97 %` and `lost 5.0 %`, or how long it was down; the first is empty where the link has no rate or sent nothing.
 pub(crate) fn words(load: &Load) -> (String, String) {
     let busy = load.utilisation.map(|share| share * 100.0).map(|busy| match busy {
         busy if busy >= 9.95 => format!("{busy:.0} %"),
@@ -44,12 +44,15 @@ pub(crate) fn words(load: &Load) -> (String, String) {
         0.0 => "0 %".into(),
         _ => "<0.1 %".into(),
     });
-    let lost = match load.lost * 100.0 {
+    let Some(lost) = load.lost else { return (String::new(), "down".into()) };
+    let lost = match lost * 100.0 {
         0.0 => "0".into(),
         lost if (1.0..99.0).contains(&lost) => format!("{lost:.1}"),
         lost => number::percent(lost),
     };
-    (busy.unwrap_or_default(), format!("lost {lost} %"))
+    let down =
+        if load.down_s > 0.0 { format!(", down {} s", number::number(load.down_s)) } else { String::new() };
+    (busy.unwrap_or_default(), format!("lost {lost} %{down}"))
 }
 
 pub(crate) fn middle(points: &[Point]) -> Point {
@@ -80,5 +83,18 @@ impl Area {
             && other.left < self.right
             && self.top < other.bottom
             && other.top < self.bottom
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_that_was_down_does_not_say_that_it_lost_nothing() {
+        let load = |lost, down_s| Load { utilisation: Some(0.0), lost, down_s, ..Load::default() };
+        assert_eq!(words(&load(None, 60.0)), (String::new(), "down".to_owned()));
+        assert_eq!(words(&load(Some(0.0), 10.0)).1, "lost 0 %, down 10.0 s");
+        assert_eq!(words(&load(Some(0.051), 0.0)).1, "lost 5.1 %");
     }
 }

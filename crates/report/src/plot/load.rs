@@ -11,11 +11,14 @@ pub(crate) struct Load {
     pub(crate) to: String,
     /// The mean over repeats, of the busiest of parallel links; `None` if no link has a rate.
     pub(crate) utilisation: Option<f64>,
-    /// Frames lost over frames sent, of all repeats.
-    pub(crate) lost: f64,
+    /// Frames lost over frames sent, of all repeats; `None` if none was sent.
+    pub(crate) lost: Option<f64>,
+    /// Seconds of the measurement window for which it was down: the mean over repeats, of the parallel link that was so
+    /// longest.
+    pub(crate) down_s: f64,
 }
 
-/// The directions that carried something in these runs, in the order in which they first appear.
+/// The directions that carried something in these runs or were down, in the order in which they first appear.
 pub(crate) fn loads<'r>(runs: impl Iterator<Item = &'r Run>) -> Vec<Load> {
     #[derive(Default)]
     struct Sum {
@@ -23,16 +26,20 @@ pub(crate) fn loads<'r>(runs: impl Iterator<Item = &'r Run>) -> Vec<Load> {
         sent: u64,
         lost: u64,
         utilisation: Vec<f64>,
+        down_s: Vec<f64>,
     }
     let mut sums: BTreeMap<(&str, &str), Sum> = BTreeMap::new();
     for run in runs {
         let mut busiest: BTreeMap<(&str, &str), f64> = BTreeMap::new();
+        let mut down: BTreeMap<(&str, &str), f64> = BTreeMap::new();
         for link in &run.links {
             let ends = (link.from.as_str(), link.to.as_str());
             let order = sums.len();
             let sum = sums.entry(ends).or_insert_with(|| Sum { order, ..Sum::default() });
             sum.sent += link.sent_packets;
             sum.lost += link.lost_packets;
+            let longest = down.entry(ends).or_default();
+            *longest = longest.max(link.down_s);
             if let Some(utilisation) = link.utilisation {
                 let most = busiest.entry(ends).or_default();
                 *most = most.max(utilisation);
@@ -41,14 +48,19 @@ pub(crate) fn loads<'r>(runs: impl Iterator<Item = &'r Run>) -> Vec<Load> {
         for (ends, utilisation) in busiest {
             sums.entry(ends).or_default().utilisation.push(utilisation);
         }
+        for (ends, down_s) in down {
+            sums.entry(ends).or_default().down_s.push(down_s);
+        }
     }
-    let mut carried: Vec<_> = sums.into_iter().filter(|(_, sum)| sum.sent > 0).collect();
+    let was_down = |sum: &Sum| sum.down_s.iter().any(|down_s| *down_s > 0.0);
+    let mut carried: Vec<_> = sums.into_iter().filter(|(_, sum)| sum.sent > 0 || was_down(sum)).collect();
     carried.sort_by_key(|(_, sum)| sum.order);
     let load = |((from, to), sum): ((&str, &str), Sum)| Load {
         from: from.to_owned(),
         to: to.to_owned(),
         utilisation: mean(&sum.utilisation),
-        lost: sum.lost as f64 / sum.sent as f64,
+        lost: (sum.sent > 0).then(|| sum.lost as f64 / sum.sent as f64),
+        down_s: mean(&sum.down_s).unwrap_or(0.0),
     };
     carried.into_iter().map(load).collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::canvas::{Ink, Point};
-use super::chart::{Axis, Entry, Key, chart};
+use super::chart::{Axis, Entry, Key, chart, draw_events, mark_places};
 use super::{Plot, SECTION_PLOTS, Section, Size, describe, drawn, keys, lines};
 use crate::study::Study;
 
@@ -62,10 +62,14 @@ fn picture(study: &Study<'_>, group: usize, case: usize) -> Option<Plot> {
     let bands = drawn.iter().any(|line| line.repeats > 1);
     let note =
         if bands { "; line: mean over repeats, band: from the lowest to the highest repeat" } else { "" };
-    let caption =
-        format!("Goodput over time: {of}. Steps of {} s{note}.", crate::number::plain(drawn[0].step_s));
+    let events = events(study, case);
+    let marked = if events.is_empty() { "" } else { "; vertical lines: scheduled events" };
+    let caption = format!(
+        "Goodput over time: {of}. Steps of {} s{note}{marked}.",
+        crate::number::plain(drawn[0].step_s)
+    );
     let legend = || {
-        let entry = |line: &Line| Entry { text: study.lines[line.line].clone(), key: Key::Line(line.line) };
+        let entry = |line: &Line| Entry { text: study.lines[line.line].clone(), key: Key::Marked(line.line) };
         drawn.iter().map(entry).collect::<Vec<_>>()
     };
     let paint = |size: Size| {
@@ -78,10 +82,14 @@ fn picture(study: &Study<'_>, group: usize, case: usize) -> Option<Plot> {
                 let high = steps().rev().map(|(step, (_, _, high))| at(line, step, *high));
                 canvas.area(&low.chain(high).collect::<Vec<Point>>(), Ink::Line(line.line), 0.18);
             }
-            for line in &drawn {
+            draw_events(canvas, frame, &events);
+            for (turn, line) in drawn.iter().enumerate() {
                 let steps = line.steps.iter().enumerate();
                 let points: Vec<Point> = steps.map(|(step, (_, mean, _))| at(line, step, *mean)).collect();
                 canvas.path(&points, Ink::Dashed(line.line), 2.0);
+                for place in mark_places(&points, turn, drawn.len()) {
+                    canvas.mark(place, line.line, 4.0, false);
+                }
             }
         })
     };
@@ -92,6 +100,13 @@ fn picture(study: &Study<'_>, group: usize, case: usize) -> Option<Plot> {
         keys,
         paint,
     ))
+}
+
+/// What the scenario schedules in a case: seconds with what happens then; of the first run, since repeats have the same.
+fn events(study: &Study<'_>, case: usize) -> Vec<(f64, String)> {
+    let run = study.document.runs.iter().find(|run| study.case_of(&run.parameters) == Some(case));
+    let events = run.into_iter().flat_map(|run| &run.events);
+    events.map(|event| (event.at_s, event.what.clone())).collect()
 }
 
 fn over_repeats(repeats: &[&[f64]]) -> Vec<(f64, f64, f64)> {

@@ -5,8 +5,10 @@
 
 use std::fmt::Write as _;
 
-/// How many lines look different.
-pub(crate) const LINES: usize = 8;
+/// Colours of lines. Eight lines differ in colour; the next eight have the same colours with other dashes.
+pub(crate) const COLOURS: usize = 8;
+/// Dash patterns of lines.
+pub(crate) const DASHES: usize = 4;
 /// How many steps of utilisation look different.
 pub(crate) const LOADS: usize = 5;
 
@@ -15,7 +17,7 @@ struct Theme {
     muted: &'static str,
     grid: &'static str,
     surface: &'static str,
-    lines: [&'static str; LINES],
+    lines: [&'static str; COLOURS],
     loads: [&'static str; LOADS],
 }
 
@@ -37,8 +39,13 @@ const DARK: Theme = Theme {
     loads: ["#46505c", "#3f6585", "#3f86b8", "#62aee4", "#a8d8ff"],
 };
 
-const DASHES: [&str; LINES] =
-    ["none", "70 40", "20 35", "110 35 20 35", "none", "70 40", "20 35", "110 35 20 35"];
+const DASH_ARRAYS: [&str; DASHES] = ["none", "70 40", "20 35", "110 35 20 35"];
+
+/// The colour and the dash pattern of a line: no two of the first [`COLOURS`] x [`DASHES`] lines share both.
+pub(crate) const fn look(line: usize) -> (usize, usize) {
+    let colour = line % COLOURS;
+    (colour, (line + line / COLOURS) % DASHES)
+}
 
 /// The style of the plots, for inside a page or a file of its own.
 pub(crate) fn style() -> String {
@@ -47,8 +54,10 @@ pub(crate) fn style() -> String {
          font-variant-numeric:tabular-nums;paint-order:stroke;stroke-width:35;stroke-linejoin:round}\
          .plot polyline{stroke-linejoin:round;stroke-linecap:butt}\n",
     );
-    for (line, dashes) in DASHES.iter().enumerate() {
-        let _ = write!(css, ".l-d{line}{{stroke-dasharray:{dashes}}}");
+    for colour in 0..COLOURS {
+        for (pattern, dashes) in DASH_ARRAYS.iter().enumerate() {
+            let _ = write!(css, ".l-d{}{{stroke-dasharray:{dashes}}}", colour * DASHES + pattern);
+        }
     }
     css.push('\n');
     css.push_str(&rules(&LIGHT));
@@ -65,11 +74,28 @@ fn rules(theme: &Theme) -> String {
         let _ = write!(css, ".l-{role}{{stroke:{colour}}}.f-{role}{{fill:{colour}}}");
     }
     for (line, colour) in theme.lines.iter().enumerate() {
-        let _ = write!(css, ".l-s{line},.l-d{line}{{stroke:{colour}}}.f-s{line}{{fill:{colour}}}");
+        let dashed: String = (0..DASHES).fold(String::new(), |mut all, pattern| {
+            let _ = write!(all, ",.l-d{}", line * DASHES + pattern);
+            all
+        });
+        let _ = write!(css, ".l-s{line}{dashed}{{stroke:{colour}}}.f-s{line}{{fill:{colour}}}");
     }
     for (step, colour) in theme.loads.iter().enumerate() {
         let _ = write!(css, ".l-u{step}{{stroke:{colour}}}.f-u{step}{{fill:{colour}}}");
     }
     css.push('\n');
     css
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn thirty_two_lines_look_different() {
+        let looks: BTreeSet<_> = (0..COLOURS * DASHES).map(look).collect();
+        assert_eq!(looks.len(), 32);
+    }
 }

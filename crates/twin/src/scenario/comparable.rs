@@ -6,8 +6,18 @@ use super::sweep::plain;
 use super::yaml::{Entry, Kind, Node};
 
 /// What may be set without a figure meaning anything else.
-const HARMLESS: [&str; 8] =
-    ["seed", "repeats", "title", "description", "capture", "notes", "published", "world"];
+const HARMLESS: [&str; 10] = [
+    "seed",
+    "repeats",
+    "title",
+    "description",
+    "capture",
+    "notes",
+    "published",
+    "measured",
+    "source",
+    "world",
+];
 
 /// What was set over a file.
 pub(crate) struct Changes {
@@ -38,15 +48,12 @@ impl Changes {
     /// What is to be said of published figures beside what is run, and whether they can stand there: not if the command
     /// line set anything but which of the swept values are run. What the file's own `quick:` sets, its author has allowed.
     pub(crate) fn remarks(&self, root: &Node) -> (bool, Vec<String>) {
-        if self.original.get("published").is_none() {
-            return (true, Vec::new());
-        }
+        let Some((whose, _)) = tables(&self.original) else { return (true, Vec::new()) };
         let mut changed: Vec<String> =
             self.set.iter().filter(|path| self.changes(root, path)).map(|path| format!("`{path}`")).collect();
         changed.dedup();
         if !changed.is_empty() {
-            let remark =
-                format!("published figures are left out: the command line set {}", changed.join(", "));
+            let remark = format!("{whose} figures are left out: the command line set {}", changed.join(", "));
             return (false, vec![remark]);
         }
         let values = self.quick.iter().filter(|path| !self.set.contains(path) && !path.starts_with("sweep."));
@@ -58,8 +65,7 @@ impl Changes {
         if values.is_empty() {
             return (true, Vec::new());
         }
-        let remark =
-            format!("published figures stand beside shorter runs: --quick has {}", values.join(", "));
+        let remark = format!("{whose} figures stand beside shorter runs: --quick has {}", values.join(", "));
         (true, vec![remark])
     }
 
@@ -84,10 +90,15 @@ impl Changes {
 
     /// Whether published figures are found by the value of a path.
     fn is_matched(&self, wanted: &[String]) -> bool {
-        let tables = self.original.get("published").map(one_or_list).unwrap_or_default();
+        let tables = tables(&self.original).map(|(_, node)| one_or_list(node)).unwrap_or_default();
         let mut paths = tables.iter().filter_map(|table| table.get("match")).flat_map(map_of);
         paths.any(|entry| canonical(&self.original, &entry.value.written()) == wanted)
     }
+}
+
+/// The figures beside ours, and what they are called.
+fn tables(root: &Node) -> Option<(&'static str, &Node)> {
+    ["published", "measured"].into_iter().find_map(|key| Some((key, root.get(key)?)))
 }
 
 /// The values that the sweep gives to a path.

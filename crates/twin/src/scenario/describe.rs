@@ -53,7 +53,8 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     write_execs(out, scenario)?;
     write_sweep(out, &plan.cases)?;
     if !plan.published.is_empty() {
-        writeln!(out, "\nPublished figures: {}", counted(plan.published.len(), "row"))?;
+        let whose = if plan.measured { "Measured" } else { "Published" };
+        writeln!(out, "\n{whose} figures: {}", counted(plan.published.len(), "row"))?;
     }
     write_notes(out, plan)
 }

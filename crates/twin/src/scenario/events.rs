@@ -30,6 +30,8 @@ const ALLOWED: [&str; 15] = [
     "start",
     "stop",
 ];
+/// Entries of the schedule in words: a picture has no room for more.
+const MOST_WORDS: usize = 100;
 /// How many changes of single links all events may come to.
 const MOST: usize = 10_000_000;
 
@@ -96,6 +98,51 @@ pub(crate) fn events(
     }
     events.sort_by_key(|event| event.at);
     Ok(events)
+}
+
+/// The events in words, in the order of time: `loss 5 %`, or `down on a-b` where not all links are meant. What cannot be
+/// read is left to [`events`], which says so.
+pub(crate) fn schedule(node: Option<&Node>) -> Vec<(Instant, String)> {
+    let items = node.and_then(|node| list(node, "events").ok()).unwrap_or_default();
+    let mut schedule: Vec<(Instant, String)> = items.iter().filter_map(in_words).collect();
+    schedule.sort_by_key(|(at, _)| *at);
+    schedule.truncate(MOST_WORDS);
+    schedule
+}
+
+fn in_words(item: &Node) -> Option<(Instant, String)> {
+    let fields = Fields::of(item, "an event", &ALLOWED).ok()?;
+    let at = Instant::ZERO + duration(fields.get("at")?, "at").ok()?;
+    let scalar = |node: &Node| match &node.kind {
+        Kind::Scalar(text) => Some(text.clone()),
+        Kind::List(_) | Kind::Map(_) => None,
+    };
+    let names = |node: &Node| one_or_list(node).iter().filter_map(scalar).collect::<Vec<_>>();
+    let mut parts = Vec::new();
+    for key in fields.keys() {
+        let Some(node) = fields.get(key) else { continue };
+        match key {
+            "down" | "up" => {
+                let stays = flag(node, key).ok()?;
+                parts.push(if stays == (key == "down") { "down" } else { "up" }.to_owned());
+            }
+            "start" | "stop" => parts.push(format!("{key} {}", names(node).join(", "))),
+            change if CHANGES.contains(&change) => {
+                parts.push(
+                    scalar(node).map_or_else(|| change.to_owned(), |value| format!("{change} {value}")),
+                );
+            }
+            _ => {}
+        }
+    }
+    let links = fields.get("links").map(names).unwrap_or_default();
+    let whose = match links.as_slice() {
+        [] => String::new(),
+        [all] if all == "all" => String::new(),
+        [link] => format!(" on {link}"),
+        links => format!(" on {} links", links.len()),
+    };
+    Some((at, parts.join(", ") + &whose))
 }
 
 fn changes(fields: Fields<'_>, contents: &mut Contents) -> Result<Vec<Change>, Diagnostic> {

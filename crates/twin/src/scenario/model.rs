@@ -8,6 +8,8 @@ use hopcast_core::{Duration, Instant};
 use hopcast_link as link;
 use hopcast_peers::{hop_arq, kcp, quic, tcp};
 
+use crate::results::Source;
+
 pub use super::programs::{
     Copy, CopyProgram, Crypt, Exec, Kcptun, LiveOnly, Load, Mode, Picture as TestPicture, Ping, Program,
     Signal, Socket,
@@ -33,8 +35,12 @@ pub struct Plan {
     pub repeats: u64,
     /// The cases, in the order of the sweep; one without parameters if there is no sweep.
     pub cases: Vec<Case>,
-    /// Published figures to show beside ours.
+    /// Published figures to show beside ours, or measured ones.
     pub published: Vec<Published>,
+    /// Whether the figures in `published` are measurements that nobody published.
+    pub measured: bool,
+    /// The publication whose experiment this repeats.
+    pub source: Option<Source>,
     /// Where to run it unless the command line says otherwise.
     pub world: World,
     /// What there is to be said of a transport, by its name in tables.
@@ -92,6 +98,8 @@ pub struct Scenario {
     pub links: Vec<Link>,
     /// What happens when, in the order of time and then of the file.
     pub events: Vec<Event>,
+    /// The same in words, an entry for each event of the file, in the order of time: the first hundred.
+    pub schedule: Vec<(Instant, String)>,
     /// The flows, in the order of the file; names are unique.
     pub flows: Vec<Flow>,
     /// Who does what, of `helper` and `relay`; protocols that relay read it, and without it every node on the path relays.

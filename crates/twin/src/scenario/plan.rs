@@ -7,9 +7,9 @@ use std::sync::Arc;
 use hopcast_core::{Duration, Instant};
 
 use super::comparable::Changes;
-use super::decode::{self, Fields, entries, some_duration, whole};
+use super::decode::{self, Fields, entries, one_or_list, some_duration, whole};
 use super::diagnostic::Diagnostic;
-use super::events::events;
+use super::events::{events, schedule};
 use super::files::{self, Contents};
 use super::flows::Flows;
 use super::model::{Capture, Case, Measure, NodeId, Plan, Scenario, World};
@@ -19,10 +19,11 @@ use super::set;
 use super::sweep::Sweep;
 use super::topology::Topology;
 use super::transports::Variants;
-use super::yaml::{Entry, Kind, Node, Source, Span, parse};
+use super::yaml::{self, Entry, Kind, Node, Span, parse};
+use crate::results::Source;
 
 /// The keys of a scenario.
-pub(crate) const TOP: [&str; 19] = [
+pub(crate) const TOP: [&str; 21] = [
     "title",
     "seed",
     "duration",
@@ -37,6 +38,8 @@ pub(crate) const TOP: [&str; 19] = [
     "sweep",
     "repeats",
     "published",
+    "measured",
+    "source",
     "quick",
     "include",
     "description",
@@ -89,6 +92,10 @@ fn plan(mut root: Node, path: &Path, overrides: &Overrides) -> Result<Plan, Diag
     let (comparable, remarks) = changes.remarks(&root);
     let sweep = root.take("sweep");
     let published = root.take("published");
+    let measured = root.take("measured");
+    if let (Some(_), Some(node)) = (&published, &measured) {
+        return Err(node.error("a scenario has `published` figures or `measured` ones beside ours, not both"));
+    }
     let sweep = Sweep::of(sweep.as_ref(), &root)?;
     let mut contents = Contents::default();
     let mut cases = Vec::new();
@@ -111,12 +118,16 @@ fn plan(mut root: Node, path: &Path, overrides: &Overrides) -> Result<Plan, Diag
         }
         cases.push(Case { parameters, scenario: Arc::new(scenario), left_out });
     }
-    let published = published::published(published.as_ref(), &sweep, &cases)?;
+    let tables = published.as_ref().map(|node| ("`published`", node));
+    let tables = tables.or_else(|| measured.as_ref().map(|node| ("`measured`", node)));
+    let published = published::published(tables, &sweep, &cases)?;
     let published = if comparable { published } else { Vec::new() };
+    let measured = measured.is_some();
     let fields = Fields::of(&root, "a scenario", &TOP)?;
     let world = fields.read("world", world)?.unwrap_or_default();
     let notes = notes(fields.get("notes"))?;
-    Ok(Plan { title, repeats, cases, published, world, notes, remarks })
+    let source = fields.read("source", source)?;
+    Ok(Plan { title, repeats, cases, published, measured, source, world, notes, remarks })
 }
 
 fn world(node: &Node, key: &str) -> Result<World, Diagnostic> {
@@ -126,6 +137,21 @@ fn world(node: &Node, key: &str) -> Result<World, Diagnostic> {
     place.map(|place| worlds[place]).ok_or_else(|| {
         let hint = decode::did_you_mean(text, WORLDS);
         node.error(format!("`{key}`: expected one of {}, found `{text}`{hint}", decode::listed(&WORLDS)))
+    })
+}
+
+/// The publication whose experiment this repeats.
+fn source(node: &Node, _: &str) -> Result<Source, Diagnostic> {
+    let fields = Fields::of(node, "`source`", &["authors", "title", "year", "section", "venue", "url"])?;
+    let text = |node: &Node, key: &str| decode::text(node, key).map(str::to_owned);
+    let authors = one_or_list(fields.need("authors", "authors: [A. Author, B. Author]")?);
+    Ok(Source {
+        authors: authors.iter().map(|node| text(node, "authors")).collect::<Result<_, _>>()?,
+        title: text(fields.need("title", "title: What was published")?, "title")?,
+        year: whole(fields.need("year", "year: 2024")?, "year", 1900..=2200)? as u16,
+        section: fields.read("section", text)?,
+        venue: fields.read("venue", text)?,
+        url: fields.read("url", text)?,
     })
 }
 
@@ -170,8 +196,8 @@ fn apply(root: &mut Node, overrides: &Overrides, changes: &mut Changes) -> Resul
 }
 
 /// The command line's relative paths are relative to where it was typed.
-fn command_line(name: String) -> Arc<Source> {
-    Arc::new(Source { name, dir: PathBuf::new(), lines: false })
+fn command_line(name: String) -> Arc<yaml::Source> {
+    Arc::new(yaml::Source { name, dir: PathBuf::new(), lines: false })
 }
 
 /// One case, and what of its network's file is left out.
@@ -185,6 +211,7 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     let flows = fields.need("flows", "flows: [{ from: n0, to: n6, over: udp, app: bulk }]")?;
     let flows = Flows::of(flows, &topology, &variants, contents)?;
     let events = events(fields.get("events"), &topology, &flows, contents)?;
+    let schedule = schedule(fields.get("events"));
     let roles = roles(fields.get("roles"), &topology)?;
     let capture = match fields.get("capture") {
         None => Capture::Nothing,
@@ -198,8 +225,20 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     let live_only = LiveOnly::first(vec![flows.live, live]);
     let Topology { nodes, links, notes, .. } = topology;
     let flows = flows.flows;
-    let scenario =
-        Scenario { seed, duration, measure, nodes, links, events, flows, roles, capture, execs, live_only };
+    let scenario = Scenario {
+        seed,
+        duration,
+        measure,
+        nodes,
+        links,
+        events,
+        schedule,
+        flows,
+        roles,
+        capture,
+        execs,
+        live_only,
+    };
     Ok((scenario, notes))
 }
 

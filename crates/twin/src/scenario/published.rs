@@ -1,4 +1,4 @@
-//! Published figures to show beside ours, from a CSV with a header.
+//! Figures to show beside ours, published ones or measured ones, from a CSV with a header.
 //!
 //! ```yaml
 //! published:
@@ -31,15 +31,17 @@ const FIGURES: [&str; 8] = [
 const DISTRIBUTIONS: [&str; 2] = ["latency_ms", "round_trip_ms"];
 const OF_A_DISTRIBUTION: [&str; 6] = ["mean", "p50", "p95", "p99", "p99_9", "max"];
 
-/// Every row of every table that the scenario names.
+/// Every row of every table that the scenario names under a key, which comes with it as messages quote it.
 pub(crate) fn published(
-    node: Option<&Node>,
+    tables: Option<(&str, &Node)>,
     sweep: &Sweep<'_>,
     cases: &[Case],
 ) -> Result<Vec<Published>, Diagnostic> {
     let mut all = Vec::new();
-    for table in node.map(one_or_list).unwrap_or_default() {
-        all.extend(Table::of(table, sweep, cases)?.rows()?);
+    if let Some((what, node)) = tables {
+        for table in one_or_list(node) {
+            all.extend(Table::of(what, table, sweep, cases)?.rows()?);
+        }
     }
     Ok(all)
 }
@@ -54,8 +56,8 @@ struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    fn of(node: &'a Node, sweep: &Sweep<'a>, cases: &[Case]) -> Result<Self, Diagnostic> {
-        let fields = Fields::of(node, "`published`", &["file", "flow", "match", "figures"])?;
+    fn of(what: &'a str, node: &'a Node, sweep: &Sweep<'a>, cases: &[Case]) -> Result<Self, Diagnostic> {
+        let fields = Fields::of(node, what, &["file", "flow", "match", "figures"])?;
         let file = fields.need("file", "file: table.csv")?;
         let flow = match fields.get("flow") {
             None => None,

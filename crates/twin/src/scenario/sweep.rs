@@ -10,7 +10,8 @@ use super::yaml::{Entry, Kind, Node, Span};
 /// How many cases a sweep may have.
 const MOST_CASES: usize = 100_000;
 /// What a path may not lead to: it is the plan's, not a case's.
-const NOT_SWEPT: [&str; 6] = ["sweep", "quick", "include", "repeats", "title", "published"];
+const NOT_SWEPT: [&str; 8] =
+    ["sweep", "quick", "include", "repeats", "title", "published", "measured", "source"];
 
 /// What moves together.
 struct Axis<'a> {
