@@ -20,6 +20,8 @@ const FADING: f64 = 1.0 / 4096.0;
 const PROBE_SPACING: u64 = 10;
 /// And at most so many leave in a round trip, once the first has had time to be answered.
 const PROBES_A_ROUND: u64 = 4;
+/// However fast the link seems, they are not closer together than this: a neighbour may be as good as at no distance.
+const LEAST_SPACING: Duration = Duration::from_micros(100);
 /// They are not further apart for that than this: a slow link is found again soon enough.
 const LONGEST_SPACING: Duration = Duration::from_millis(500);
 /// How far they are apart before anything has been heard at all: a long path gets a handful of small packets in vain.
@@ -80,7 +82,7 @@ impl Silence {
             return first;
         }
         let rare = if self.probes >= GONE { now.since(self.since) / GONE_SHARE } else { Duration::ZERO };
-        let spaced = (packet_time * PROBE_SPACING).min(LONGEST_SPACING);
+        let spaced = (packet_time * PROBE_SPACING).clamp(LEAST_SPACING, LONGEST_SPACING);
         let next = if self.probes == 1 { round_trip * 2 } else { round_trip / PROBES_A_ROUND };
         first.min(next).max(spaced).max(rare)
     }
@@ -119,6 +121,13 @@ mod tests {
         assert_eq!(timeout(2, MS(120)), MS(500), "a slow link is probed twice a second");
         let unknown = |probes| silent_for(probes, 0).timeout(at(0), FIRST, quick, None);
         assert_eq!([0, 1, 9].map(unknown), [FIRST, MS(40), MS(40)]);
+    }
+
+    #[test]
+    fn a_neighbour_at_no_distance_is_not_probed_without_end() {
+        let silence = silent_for(9, 0);
+        let none = Duration::ZERO;
+        assert_eq!(silence.timeout(at(0), FIRST, none, Some(none)), Duration::from_micros(100));
     }
 
     #[test]
