@@ -324,3 +324,29 @@ fn what_waits_at_a_rate_of_zero_is_sent_when_the_rate_returns() {
     assert_eq!(delivered(&said), [(0, 1, 0)]);
     assert!(said[0].0 > millis(10) && said[0].0 < millis(11), "{:?}", said[0].0);
 }
+
+#[test]
+fn after_a_collision_all_wait_as_long_as_an_acknowledgement_would_take() {
+    // Without a choice of slots everything has its time.
+    let csma = Csma { cw_min: 0, cw_max: 0, ..Csma::default() };
+    let air = csma.overhead + Rate::from_mbit(12).time_for(LEN as u64);
+    let begins_after = |collides: bool| {
+        let mut link = Medium::new(config(3, csma.clone()), |a, b| stream(&format!("{a}-{b}")));
+        let mut offers = vec![(micros(4_990), Action::Offer(0, frame(0, LEN)))];
+        if collides {
+            offers.push((micros(4_995), Action::Offer(1, frame(1, LEN))));
+        }
+        offers.push((micros(5_100), Action::Offer(2, frame(2, LEN))));
+        let said = run(&mut link, &offers, END);
+        let heard = said.iter().filter(|(_, event)| matches!(event, Event::Delivered { from: 2, .. }));
+        let heard = heard.map(|&(at, _)| at).max().unwrap();
+        assert_eq!(station(&mut link, 0).collisions, u64::from(collides));
+        // The slot after the offers begins at 5 ms.
+        heard.since(micros(5_000)).saturating_sub(air * 2)
+    };
+    let near =
+        |found: Duration, expected| assert!(found.abs_diff(expected) < Duration::from_nanos(10), "{found:?}");
+    near(begins_after(false), csma.difs);
+    // EIFS: IEEE 802.11-2020, section 10.3.2.3.7.
+    near(begins_after(true), csma.sifs + csma.ack + csma.difs);
+}

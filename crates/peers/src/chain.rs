@@ -25,6 +25,8 @@ pub(crate) struct Hop {
     /// Packets that wait.
     pub queue: usize,
     pub loss: f64,
+    /// Packets that are lost in a row, on the average (Gilbert-Elliott); at 1 each is lost on its own.
+    pub burst: f64,
     pub duplicate: f64,
     pub delay: Duration,
     /// The delay is up to so much more or less, uniformly.
@@ -39,6 +41,7 @@ impl Default for Hop {
             rate: Rate::from_mbit(100),
             queue: 1000,
             loss: 0.0,
+            burst: 1.0,
             duplicate: 0.0,
             delay: ms(10),
             jitter: Duration::ZERO,
@@ -50,6 +53,8 @@ impl Default for Hop {
 struct Line {
     hop: Hop,
     random: Stream,
+    /// Within a burst of losses.
+    bad: bool,
     /// When the packets that wait have left.
     leaving: VecDeque<Instant>,
     last: Instant,
@@ -65,7 +70,7 @@ impl Line {
         let begins = self.leaving.back().map_or(now, |&at| at);
         let left = begins + self.hop.rate.time_for(len as u64 + OVERHEAD);
         self.leaving.push_back(left);
-        let lost = self.random.chance(self.hop.loss);
+        let lost = self.lost();
         let twice = self.random.chance(self.hop.duplicate);
         let jitter = self.random.below(2 * self.hop.jitter.as_nanos() + 1);
         if lost {
@@ -78,6 +83,17 @@ impl Line {
             self.last = at;
         }
         vec![at; 1 + usize::from(twice)]
+    }
+
+    fn lost(&mut self) -> bool {
+        let Hop { loss, burst, .. } = self.hop;
+        if burst <= 1.0 {
+            return self.random.chance(loss);
+        }
+        let ends = 1.0 / burst;
+        let changes = if self.bad { ends } else { ends * loss / (1.0 - loss) };
+        self.bad ^= self.random.chance(changes);
+        self.bad
     }
 }
 
@@ -166,6 +182,7 @@ impl<M: Machine + core::fmt::Debug> Chain<M> {
         let line = |number: usize, end: u64, hop: &Hop| Line {
             hop: hop.clone(),
             random: seed.stream(&["line", &number.to_string()], end),
+            bad: false,
             leaving: VecDeque::new(),
             last: Instant::ZERO,
         };

@@ -20,7 +20,8 @@ pub struct Config {
     /// Bytes of a stream that its receiver keeps until they are in order, or until the application takes them.
     /// Default: 16 MiB.
     pub receive_buffer: Bytes,
-    /// How long a neighbour may owe an acknowledgement before its streams are reset. Default: 60 s.
+    /// How long a neighbour may owe an acknowledgement before its streams are reset. Default: 120 s. Less gives up links that
+    /// come back, more keeps applications waiting that could try another way.
     pub silence: Duration,
     /// How late a node may come to send without its hop losing rate. Default: zero, for virtual time.
     pub slack: Duration,
@@ -32,7 +33,7 @@ impl Default for Config {
             datagram: 1472,
             send_buffer: Bytes::new(4 << 20),
             receive_buffer: Bytes::new(16 << 20),
-            silence: Duration::from_secs(60),
+            silence: Duration::from_secs(120),
             slack: Duration::ZERO,
         }
     }

@@ -96,7 +96,7 @@ impl Hop {
     /// Sees to what is due.
     pub(super) fn wake(&mut self, now: Instant, config: &Config, counters: &mut Counters) -> Event<'static> {
         self.outgoing.wake(now, counters);
-        if self.gives_up(config).is_some_and(|at| at <= now) {
+        if self.outgoing.gives_up(config.silence).is_some_and(|at| at <= now) {
             self.begin_anew(now, counters);
             return Event::Lost;
         }
@@ -108,10 +108,6 @@ impl Hop {
         self.outgoing.restart(now);
         self.incoming = self.incoming.anew();
         counters.sessions_lost += 1;
-    }
-
-    fn gives_up(&self, config: &Config) -> Option<Instant> {
-        self.outgoing.owed_since().map(|since| since + config.silence)
     }
 
     /// Asks the neighbour to send nothing new, or to go on.
@@ -141,7 +137,7 @@ impl Hop {
 
     /// When something is due; with `more`, there is more to send than has been given.
     pub(super) fn deadline(&self, config: &Config, more: bool) -> Option<Instant> {
-        let due = earliest(self.incoming.due(), self.gives_up(config));
+        let due = earliest(self.incoming.due(), self.outgoing.gives_up(config.silence));
         earliest(due, self.outgoing.deadline(more))
     }
 }

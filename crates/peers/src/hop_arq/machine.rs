@@ -122,7 +122,7 @@ impl HopArq {
         if self.edge.is_none() {
             for (from, to) in [(0, 1), (1, 0)] {
                 let onward = &self.hops[to].outgoing;
-                let most = (2 * onward.window() + BACKLOG).min(MAX_AHEAD as usize / 2);
+                let most = (2 * onward.limit() + BACKLOG).min(MAX_AHEAD as usize / 2);
                 let full = onward.backlog() > if self.hops[from].is_pausing() { most / 2 } else { most };
                 self.hops[from].pause(now, full, &mut self.counters);
                 if let Some(datagram) = self.hops[from].pop(now, &mut self.counters) {

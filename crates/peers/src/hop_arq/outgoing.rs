@@ -6,6 +6,7 @@ use hopcast_core::{Duration, Instant, Stream, earliest};
 
 use super::config::MAX_AHEAD;
 use super::counters::Counters;
+use super::silence::Silence;
 use super::wire::{Acknowledgement, Malformed, Message, Packet, near};
 use crate::tcp::{Acked, BlindBbr, Snapshot};
 
@@ -47,7 +48,10 @@ pub(super) struct Outgoing {
     /// Whether an acknowledgement has come in this session, and how many packets the newest one knew of.
     acknowledged: Option<u32>,
     paused: bool,
-    /// Whether one packet may leave in spite of that, to hear whether it still holds.
+    /// Transmissions found lost since the last acknowledgement.
+    found_lost: u32,
+    silence: Silence,
+    /// Whether one packet may leave whatever pause and window say, to be answered at once.
     probing: bool,
     timeout: Option<Instant>,
     /// Since when the neighbour owes an acknowledgement.
@@ -74,6 +78,8 @@ impl Outgoing {
             reordering: Duration::ZERO,
             acknowledged: None,
             paused: false,
+            found_lost: 0,
+            silence: Silence::default(),
             probing: false,
             timeout: None,
             owed_since: None,
@@ -98,8 +104,7 @@ impl Outgoing {
         self.fresh.len()
     }
 
-    /// How many packets the path to the neighbour is given.
-    pub(super) fn window(&self) -> usize {
+    fn window(&self) -> usize {
         self.control.window() as usize
     }
 
@@ -114,9 +119,9 @@ impl Outgoing {
         }
     }
 
-    /// Since when the neighbour owes an acknowledgement and says nothing.
-    pub(super) fn owed_since(&self) -> Option<Instant> {
-        self.owed_since
+    /// When the neighbour is given up, if it owes an acknowledgement and says nothing for `silence`.
+    pub(super) fn gives_up(&self, silence: Duration) -> Option<Instant> {
+        self.owed_since.filter(|_| self.silence.may_give_up()).map(|since| since + silence)
     }
 
     fn is_owed(&self) -> bool {
@@ -128,13 +133,18 @@ impl Outgoing {
         self.departure(more).is_some_and(|at| at <= now)
     }
 
-    /// When the next packet may leave, if there is one and the window has room.
+    /// When the next packet may leave, if there is one and the window has room, or it is a probe.
     fn departure(&self, more: bool) -> Option<Instant> {
-        let room = self.flight.len() < self.window();
-        let new = (more || !self.fresh.is_empty())
-            && (!self.paused || self.probing)
-            && (self.kept.len() as u64) < MAX_AHEAD;
-        (room && (new || !self.lost.is_empty())).then(|| self.control.departure())
+        let room = self.flight.len() < self.limit();
+        let more = more || !self.fresh.is_empty();
+        let new = more && !self.paused && (self.kept.len() as u64) < MAX_AHEAD;
+        let probe = self.probing && (more || !self.kept.is_empty());
+        (probe || room && (new || !self.lost.is_empty())).then(|| self.control.departure())
+    }
+
+    /// How many packets may be in flight: the window, and room for a neighbour's silence.
+    pub(super) fn limit(&self) -> usize {
+        self.window() + if self.control.is_emptying() { 0 } else { self.silence.room() }
     }
 
     /// When [`wake`](Self::wake) has something to do, or a packet may leave.
@@ -154,24 +164,15 @@ impl Outgoing {
         if !self.may_send(now, false) {
             return None;
         }
-        let index = match self.lost.pop_first() {
-            Some(index) => {
-                counters.retransmits += 1;
-                index
-            }
-            None => {
-                self.kept.push_back(Some(self.fresh.pop_front()?));
-                self.base + self.kept.len() as u64 - 1
-            }
-        };
-        self.probing = false;
+        let index = self.next_index(counters)?;
+        let probe = core::mem::take(&mut self.probing);
         let in_flight = self.flight.len() as u32;
-        let last = self.fresh.is_empty() && self.lost.is_empty() || self.flight.len() + 1 >= self.window();
+        let last = self.fresh.is_empty() && self.lost.is_empty() || self.flight.len() + 1 >= self.limit();
         let chunk = self.kept.get((index - self.base) as usize)?.as_ref()?;
         let packet = Packet {
             session: self.session,
             first: self.acknowledged.is_none().then_some(knows),
-            urgent: last,
+            urgent: last || probe,
             number: self.next_number as u32,
             index: index as u32,
             chunk,
@@ -180,15 +181,37 @@ impl Outgoing {
         let snapshot = self.control.sent(now, in_flight, bytes.len() as u32);
         self.flight.insert(self.next_number, Flight { index, sent_at: now, snapshot });
         self.next_number += 1;
-        self.timeout.get_or_insert(now + self.control.timeout());
+        self.timeout.get_or_insert(now + self.patience(now));
         self.owed_since.get_or_insert(now);
         counters.packets_sent += 1;
         Some(bytes)
     }
 
+    /// Which chunk is sent next: what is lost, what is new, and as a probe what has been sent already, of which more
+    /// copies than one are then under way.
+    fn next_index(&mut self, counters: &mut Counters) -> Option<u64> {
+        if let Some(index) = self.lost.pop_first() {
+            counters.retransmits += 1;
+            return Some(index);
+        }
+        let held = self.paused || self.kept.len() as u64 >= MAX_AHEAD || self.fresh.is_empty();
+        if held && !self.kept.is_empty() {
+            counters.retransmits += 1;
+            return Some(self.base);
+        }
+        self.kept.push_back(Some(self.fresh.pop_front()?));
+        Some(self.base + self.kept.len() as u64 - 1)
+    }
+
+    /// How long to wait for an acknowledgement.
+    fn patience(&self, now: Instant) -> Duration {
+        let control = &self.control;
+        self.silence.timeout(now, control.timeout(), control.packet_time(), control.round_trip())
+    }
+
     /// Notes that there was nothing to send although the path would have taken it.
     pub(super) fn note_empty(&mut self) {
-        if self.flight.len() < self.window() && self.lost.is_empty() && self.fresh.is_empty() {
+        if self.flight.len() < self.limit() && self.lost.is_empty() && self.fresh.is_empty() {
             self.control.limited_by_application(self.flight.len() as u32);
         }
     }
@@ -214,6 +237,7 @@ impl Outgoing {
             self.paused = ack.pause;
         }
         let mut acked = Acked { before: self.flight.len() as u32, ..Acked::default() };
+        let before = self.newest.map_or(0, |(newest, _)| newest);
         let mut from = highest + 1;
         for (place, &run) in ack.runs.iter().enumerate() {
             let upto = from;
@@ -232,10 +256,12 @@ impl Outgoing {
         }
         self.find_lost(now);
         self.owed_since = self.is_owed().then_some(now);
+        self.silence.heard((highest > before).then(|| highest - before));
         if acked.packets > 0 {
+            acked.lost = core::mem::take(&mut self.found_lost);
             acked.after = self.flight.len() as u32;
             self.control.acknowledged(now, acked);
-            self.timeout = (!self.flight.is_empty()).then(|| now + self.control.timeout());
+            self.timeout = (!self.flight.is_empty()).then(|| now + self.patience(now));
         }
         Ok(())
     }
@@ -301,6 +327,7 @@ impl Outgoing {
 
     fn give_up_oldest(&mut self) {
         let Some((number, flight)) = self.flight.pop_first() else { return };
+        self.found_lost = self.found_lost.saturating_add(1);
         self.given_up.insert(number, (flight.index, flight.sent_at));
         if self.given_up.len() > MOST_GIVEN_UP {
             self.given_up.pop_first();
@@ -317,19 +344,20 @@ impl Outgoing {
             return;
         }
         counters.timeouts += 1;
-        self.control.back_off();
-        self.give_up_oldest();
-        self.probing = true;
-        // What was sent again in vain may be all that was under way.
+        self.silence.probe(now);
+        if self.kept.is_empty() {
+            // A copy that nobody needs was lost.
+            self.flight.clear();
+        }
         self.owed_since = self.owed_since.filter(|_| self.is_owed());
-        let waits = self.is_owed() || !self.fresh.is_empty();
-        self.timeout = waits.then(|| now + self.control.timeout());
+        self.probing = self.is_owed() || !self.fresh.is_empty() || self.paused;
+        self.timeout = (self.is_owed() || !self.fresh.is_empty()).then(|| now + self.patience(now));
     }
 
     /// Makes sure that a pause is asked about, as the word of its end may be lost.
     pub(super) fn watch_pause(&mut self, now: Instant, more: bool) {
         if self.paused && (more || !self.fresh.is_empty()) && self.timeout.is_none() {
-            self.timeout = Some(now + self.control.timeout());
+            self.timeout = Some(now + self.patience(now));
         }
     }
 }

@@ -98,6 +98,8 @@ pub(super) struct Bbr {
     probe_rtt_round: bool,
     long_term: LongTerm,
     aggregation: Aggregation,
+    /// Whether packets leave one by one, and the window needs no room for bursts.
+    single: bool,
 }
 
 impl Bbr {
@@ -127,7 +129,18 @@ impl Bbr {
             probe_rtt_round: false,
             long_term: LongTerm::default(),
             aggregation: Aggregation::new(now),
+            single: false,
         }
+    }
+
+    /// For a sender that never sends bursts.
+    pub(super) fn without_bursts(self) -> Self {
+        Self { single: true, ..self }
+    }
+
+    /// Whether the path is being emptied to see its length.
+    pub(super) const fn is_probing_rtt(&self) -> bool {
+        matches!(self.mode, Mode::ProbeRtt)
     }
 
     /// The bandwidth to send at.
@@ -362,6 +375,9 @@ impl Bbr {
 
     /// How many segments leave at once: what the pacing rate sends in about a millisecond.
     fn burst(&self, mss: u32) -> u32 {
+        if self.single {
+            return 1;
+        }
         let bytes = (self.pacing_rate >> BURST_SHIFT).min(LARGEST_BURST);
         let least = if self.pacing_rate < SINGLE_RATE / 8 { 1 } else { 2 };
         ((bytes / u64::from(mss.max(1))) as u32).clamp(least, 127)

@@ -1,20 +1,26 @@
-//! BBR for a sender that repairs losses by itself, and does not want them read as anything: one hop of a path.
+//! BBR for a sender that repairs losses by itself: one hop of a path.
+//!
+//! BBR measures what arrives. Where a link loses a share p, its probes of a quarter more show no growth from p = 20 % on, and
+//! the rate falls without end. So what the link itself loses counts as delivered ([`OwnLoss`]), and what BBR measures is what
+//! the link passes.
 
 use hopcast_core::{Duration, Instant, Pacer, Rate, Stream};
 
 use super::bbr::Bbr;
 use super::congestion::{CongestionControl, Path, Phase, Sample};
+use super::own_loss::OwnLoss;
 use super::rate::{DeliveryRate, Newest, Snapshot};
 use super::rtt::Rtt;
 use super::window::Window;
 
 /// The window before there is a round trip: RFC 6928.
 const INITIAL_WINDOW: u32 = 10;
-/// The timeout before there is a round trip is this share of TCP's: 100 ms, and longer each time.
-const FIRST_SHARE: u64 = 10;
+/// The timeout before there is a round trip is this share of TCP's, 20 ms: a hop is mostly short, and its first packets are
+/// small.
+const FIRST_SHARE: u64 = 50;
 /// The least time beside the round trip in a timeout: there is no delayed acknowledgement to wait for.
 const LEAST_TIMEOUT: Duration = Duration::from_millis(1);
-/// Repair must not stand still for longer than this after a path has come back.
+/// However the round trip varies, the timeout is not longer than this, or twice the round trip.
 const LONGEST_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How fast a hop sends. Packets are numbered in the order of sending, each transmission anew.
@@ -24,6 +30,7 @@ pub(crate) struct BlindBbr {
     window: Window,
     rate: DeliveryRate,
     rtt: Rtt,
+    own_loss: OwnLoss,
     pacer: Pacer,
     /// Bytes of a full packet.
     full: u32,
@@ -33,8 +40,9 @@ pub(crate) struct BlindBbr {
 /// What one acknowledgement said.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Acked {
-    /// Packets newly known to have arrived.
+    /// Packets newly known to have arrived, and to be lost.
     pub packets: u32,
+    pub lost: u32,
     /// Which of them was sent last.
     pub newest: Newest,
     /// How long ago that was, if it is the newest of all that have arrived.
@@ -48,10 +56,11 @@ impl BlindBbr {
     /// For packets of at most `full` bytes.
     pub(crate) fn new(now: Instant, full: u32, random: Stream) -> Self {
         Self {
-            bbr: Bbr::new(now, random),
+            bbr: Bbr::new(now, random).without_bursts(),
             window: Window::new(INITIAL_WINDOW),
             rate: DeliveryRate::default(),
             rtt: Rtt::new(LEAST_TIMEOUT),
+            own_loss: OwnLoss::default(),
             pacer: Pacer::default(),
             full,
             sent: 0,
@@ -66,6 +75,11 @@ impl BlindBbr {
     /// How many packets may be in flight.
     pub(crate) fn window(&self) -> u32 {
         self.window.size
+    }
+
+    /// Whether no more than that may be, since the path is being emptied to see its length.
+    pub(crate) fn is_emptying(&self) -> bool {
+        self.bbr.is_probing_rtt()
     }
 
     /// When the next packet may leave.
@@ -86,15 +100,19 @@ impl BlindBbr {
         }
     }
 
+    /// How long a full packet takes at the pace.
+    pub(crate) fn packet_time(&self) -> Duration {
+        self.pace().max(Rate::from_bits_per_sec(1)).time_for(self.full.into())
+    }
+
+    fn pace(&self) -> Rate {
+        self.bbr.pacing(self.full).map_or(Rate::from_bits_per_sec(0), |(rate, _)| rate)
+    }
+
     /// Notes the round trip of a packet that was taken for lost and was not.
     pub(crate) fn late(&mut self, now: Instant, rtt: Duration) {
         self.rtt.sample(rtt, self.rate.delivered, self.sent);
         self.rtt.note_least(now, rtt);
-    }
-
-    /// Doubles the timeout until an acknowledgement comes.
-    pub(crate) fn back_off(&mut self) {
-        self.rtt.back_off();
     }
 
     /// Notes that a packet leaves, with so many in flight before it.
@@ -106,7 +124,7 @@ impl BlindBbr {
             self.with(now, in_flight, |bbr, path| bbr.on_restart(path));
         }
         self.sent += 1;
-        let rate = self.bbr.pacing(self.full).map_or(Rate::from_bits_per_sec(0), |(rate, _)| rate);
+        let rate = self.pace();
         if rate.bits_per_sec() > 0 {
             self.pacer.sent(now, rate, bytes.into());
         }
@@ -123,10 +141,13 @@ impl BlindBbr {
         if let Some(rtt) = acked.rtt {
             self.rtt.sample(rtt, self.rate.delivered + u64::from(acked.packets), self.sent);
             self.rtt.note_least(now, rtt);
+            self.own_loss.on_round_trip(now, rtt);
         }
-        let rate = self.rate.sample(now, acked.packets, acked.newest, self.rtt.least());
+        let packet_time = self.packet_time();
+        let passed = acked.packets + self.own_loss.passed(acked.packets, acked.lost, packet_time);
+        let rate = self.rate.sample(now, passed, acked.newest, self.rtt.least());
         let sample = Sample {
-            delivered: acked.packets,
+            delivered: passed,
             prior_in_flight: acked.before,
             rate,
             rtt: acked.rtt,

@@ -87,6 +87,7 @@ pub(crate) mod lent;
 mod long_term;
 mod minmax;
 mod output;
+mod own_loss;
 mod pacer;
 mod prr;
 mod rack;

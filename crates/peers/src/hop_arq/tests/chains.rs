@@ -2,12 +2,15 @@
 
 use hopcast_core::{Bytes, Duration, Rate, StreamId};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 use super::path;
 use crate::chain::{CLIENT, Hop, SERVER, ms};
-use crate::hop_arq::Config;
+use crate::hop_arq::{Config, HopArq};
 
 const MINUTE: Duration = Duration::from_secs(60);
+/// Paths on which nothing may be given up.
+const SEEDS: u64 = 36;
 
 fn hop(loss: f64) -> Hop {
     Hop { rate: Rate::from_mbit(300), queue: 64, delay: Duration::from_micros(20), loss, ..Hop::default() }
@@ -15,9 +18,14 @@ fn hop(loss: f64) -> Hop {
 
 /// Mbit/s of payload over a second in which the path is full.
 fn goodput(hops: usize, each: &Hop) -> f64 {
+    goodput_after(ms(500), hops, each)
+}
+
+/// The same, where it takes so long until the path is full.
+fn goodput_after(start: Duration, hops: usize, each: &Hop) -> f64 {
     let mut path = path(1, &Config::default(), hops, each);
     path.open(u64::MAX, false);
-    path.run(ms(500));
+    path.run(start);
     let before = path.server().read;
     path.run(ms(1000));
     (path.server().read - before) as f64 * 8.0 / 1e6
@@ -29,6 +37,70 @@ fn six_lossy_hops_carry_what_their_min_cut_leaves_for_payload() {
         let found = goodput(6, &hop(loss));
         let bound = 300.0 * (1.0 - loss) * 1450.0 / 1514.0;
         assert!(found > 0.98 * bound && found <= bound * 1.01, "{found} of {bound} Mbit/s at {loss}");
+    }
+}
+
+#[test]
+fn a_hop_that_loses_half_each_way_carries_the_other_half() {
+    for (hops, loss) in [(1, 0.5), (4, 0.5), (2, 0.6)] {
+        let found = goodput_after(ms(1500), hops, &hop(loss));
+        let bound = 300.0 * (1.0 - loss) * 1450.0 / 1514.0;
+        assert!(found > 0.93 * bound && found <= bound * 1.05, "{found} of {bound} Mbit/s at {loss}");
+    }
+}
+
+#[test]
+fn losses_in_bursts_cost_no_more_than_what_they_lose() {
+    for delay in [20, 1000] {
+        let each = Hop { burst: 8.0, delay: Duration::from_micros(delay), ..hop(0.1) };
+        let found = goodput_after(ms(1000), 4, &each);
+        let bound = 300.0 * 0.9 * 1450.0 / 1514.0;
+        // The share that is lost in a second has a standard deviation of 0.8 %, what is in order at its end a larger one.
+        assert!(found > 0.88 * bound && found <= bound * 1.1, "{found} of {bound} Mbit/s at {delay} us");
+    }
+}
+
+#[test]
+fn no_stream_is_given_up_where_half_is_lost_each_way() {
+    for loss in [0.4, 0.5, 0.6] {
+        (0..SEEDS).for_each(|seed| carries(seed, loss));
+    }
+}
+
+/// Carries a little over one to six hops, and much of it over the slow beginning, on a path with this seed.
+fn carries(seed: u64, loss: f64) {
+    let burst = [1.0, 8.0][seed as usize / 6 % 2];
+    let delay = [20, 5_000, 300_000][seed as usize / 12 % 3];
+    let rate = Rate::from_mbit([300, 30, 1][seed as usize % 3]);
+    let each = Hop { rate, burst, delay: Duration::from_micros(delay), ..hop(loss) };
+    let mut path = path(seed, &Config::default(), 1 + seed as usize % 6, &each);
+    path.accept = (20_000, true);
+    path.open(50_000, true);
+    path.run_until(MINUTE * 10, |path| {
+        path.apps.iter().all(|apps| apps.len() == 1 && apps.values().all(|app| app.peer_finished))
+    });
+    assert_eq!((path.server().read, path.client().read), (50_000, 20_000), "seed {seed} at {loss}");
+    path.run_until(MINUTE * 3, |path| !path.is_busy());
+    assert_eq!(path.machines.iter().map(HopArq::streams).sum::<usize>(), 0, "seed {seed} at {loss}");
+}
+
+#[test]
+fn a_link_that_becomes_ten_times_slower_or_faster_is_filled_and_not_flooded() {
+    for loss in [0.0, 0.3] {
+        let mut path = path(1, &Config::default(), 1, &hop(loss));
+        path.open(u64::MAX, false);
+        path.run(ms(500));
+        for (mbit, settles) in [(30, 500), (300, 3000)] {
+            path.slow(0, Rate::from_mbit(mbit));
+            path.run(ms(settles));
+            let (read, sent) = (path.server().read, path.counter(CLIENT, "packets_sent"));
+            path.run(ms(1000));
+            let found = (path.server().read - read) as f64 * 8.0 / 1e6;
+            let offered = (path.counter(CLIENT, "packets_sent") - sent) as f64 * 1514.0 * 8.0 / 1e6;
+            let bound = mbit as f64 * (1.0 - loss) * 1450.0 / 1514.0;
+            assert!(found > 0.9 * bound, "{found} of {bound} Mbit/s at {mbit} and {loss}");
+            assert!(offered < 1.1 * mbit as f64, "{offered} Mbit/s into {mbit} at {loss}");
+        }
     }
 }
 
@@ -111,12 +183,32 @@ fn a_path_that_is_gone_for_ten_seconds_goes_on_when_it_is_back() {
 }
 
 #[test]
-fn a_neighbour_that_is_silent_for_a_minute_is_given_up() {
+fn a_link_that_is_gone_for_a_minute_costs_little_and_is_found_again_within_a_second() {
+    for loss in [0.0, 0.5] {
+        let mut path = path(1, &Config::default(), 2, &hop(loss));
+        path.open(u64::MAX, false);
+        path.run(ms(2000));
+        path.lose = Some(Box::new(|_, _| true));
+        let sent = path.counter(CLIENT, "packets_sent");
+        path.run(MINUTE);
+        let probes = path.counter(CLIENT, "packets_sent") - sent;
+        assert!(probes < 1200, "{probes} packets in a minute, of 1.5 million that the link takes");
+        let before = path.server().read;
+        path.lose = None;
+        // Where half is lost each way, a probe in four is answered.
+        path.run(ms(if loss > 0.0 { 15_000 } else { 2000 }));
+        assert!(path.server().read > before + 1_000_000, "{} bytes", path.server().read - before);
+        assert!(!path.client().reset);
+    }
+}
+
+#[test]
+fn a_neighbour_that_is_silent_for_two_minutes_is_given_up() {
     let mut path = path(1, &Config::default(), 3, &hop(0.0));
     path.open(u64::MAX, false);
     path.run(ms(500));
     path.lose = Some(Box::new(|place, _| place == 3));
-    path.run(ms(59_000));
+    path.run(ms(119_000));
     assert!(!path.client().reset);
     path.run(ms(3000));
     assert!(path.client().reset, "the relay before it says so");
@@ -206,13 +298,14 @@ fn the_same_seed_gives_the_same_datagrams() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig { cases: 48, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_the_path_does_all_arrives_in_order(
         seed in any::<u64>(),
         hops in 1_usize..5,
         loss in 0.0..0.5,
+        burst in 1.0..10.0,
         duplicate in 0.0..0.1,
         jitter_us in 0_u64..5_000,
         reorder in any::<bool>(),
@@ -224,6 +317,7 @@ proptest! {
             rate: Rate::from_mbit(mbit),
             queue,
             loss,
+            burst,
             duplicate,
             delay: ms(5),
             jitter: Duration::from_micros(jitter_us),

@@ -1,0 +1,169 @@
+//! What a link itself loses, told apart from what a full queue before it drops.
+//!
+//! A noisy link loses whatever is sent, and each loss takes the link's time as an arrival does: it says nothing against the
+//! rate. A queue drops because too much is sent, and is full when it does: the packets beside those that it drops have
+//! waited. So a loss beside a packet that has met no queue counts as passed by the link. Beside one that has, only as many
+//! count as the link was seen to lose while there was none.
+
+use hopcast_core::{Duration, Instant};
+
+use super::minmax::Minmax;
+
+/// The least round trip is sought over as long as BBR does.
+const LEAST_WINDOW: Duration = Duration::from_secs(10);
+/// A round trip above the least by no more packet times than this met no queue: less is how packets and acknowledgements
+/// fall together, more lets a short queue overflow unseen.
+const QUEUE_PACKETS: u64 = 2;
+/// The same in standard deviations of the path's jitter.
+const JITTERS: f64 = 2.0;
+/// The share of losses fades as so many packets follow.
+const WEIGHT: f64 = 128.0;
+/// At the beginning as many packets count as arrived, so that the first few losses are not taken for all.
+const PRIOR: f64 = 16.0;
+/// The greatest share that is taken for the link's own. Where a queue is too short to show, it bounds the overload: at most
+/// ten times what arrives is sent.
+const GREATEST: f64 = 0.9;
+
+/// The estimator of one path.
+#[derive(Clone, Debug)]
+pub(super) struct OwnLoss {
+    least: Option<Minmax>,
+    /// The last two round trips, the latest first.
+    last: [Option<Duration>; 2],
+    /// The standard deviation of what differs from one round trip to the next, in nanoseconds.
+    jitter: f64,
+    /// How far the last round trip was above the least.
+    queue: Duration,
+    /// Packets and losses while there was no queue, both fading.
+    packets: f64,
+    lost: f64,
+    /// Parts of a packet that have passed and are not told yet.
+    part: f64,
+}
+
+impl Default for OwnLoss {
+    fn default() -> Self {
+        Self {
+            least: None,
+            last: [None; 2],
+            jitter: 0.0,
+            queue: Duration::ZERO,
+            packets: PRIOR,
+            lost: 0.0,
+            part: 0.0,
+        }
+    }
+}
+
+impl OwnLoss {
+    /// Takes a round trip.
+    pub(super) fn on_round_trip(&mut self, now: Instant, rtt: Duration) {
+        let (at, value) = (now.as_nanos(), rtt.as_nanos());
+        let filter = self.least.get_or_insert(Minmax::new(at, value));
+        let least = filter.update_min(LEAST_WINDOW.as_nanos(), at, value);
+        self.queue = rtt.saturating_sub(Duration::from_nanos(least));
+        if let [Some(one), Some(two)] = self.last {
+            // The second difference shows jitter, with six times its variance, and no queue that grows or drains
+            // steadily. The mean of a normal deviation is 0.8 of its standard deviation.
+            let bend = (value + two.as_nanos()) as f64 - 2.0 * one.as_nanos() as f64;
+            self.jitter += (bend.abs() / 1.95 - self.jitter) / 16.0;
+        }
+        self.last = [Some(rtt), self.last[0]];
+    }
+
+    /// How many of `lost` packets have passed the link although they are lost, where `arrived` beside them did arrive and
+    /// a packet takes `packet_time` on the link.
+    pub(super) fn passed(&mut self, arrived: u32, lost: u32, packet_time: Duration) -> u32 {
+        let most = f64::from(arrived) * GREATEST / (1.0 - GREATEST);
+        let lost = f64::from(lost);
+        let patience = packet_time * QUEUE_PACKETS + Duration::from_nanos((JITTERS * self.jitter) as u64);
+        let own = if self.queue <= patience {
+            let packets = f64::from(arrived) + lost;
+            let keep = (1.0 - packets / WEIGHT).max(0.0);
+            let take = (WEIGHT / packets.max(1.0)).min(1.0);
+            self.packets = self.packets * keep + packets * take;
+            self.lost = self.lost * keep + lost * take;
+            lost
+        } else {
+            let share = self.share();
+            lost.min(f64::from(arrived) * share / (1.0 - share))
+        };
+        self.part += own.min(most);
+        let whole = self.part.floor();
+        self.part -= whole;
+        whole as u32
+    }
+
+    /// The share of packets that the link loses itself.
+    pub(super) fn share(&self) -> f64 {
+        (self.lost / self.packets.max(1.0)).min(GREATEST)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::Seed;
+
+    use super::*;
+
+    const PACKET: Duration = Duration::from_micros(40);
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    /// One who has seen a round trip of 10 ms, and half of the packets lost at it.
+    fn lossy() -> OwnLoss {
+        let mut own = OwnLoss::default();
+        for number in 0..1000 {
+            own.on_round_trip(at(number), Duration::from_millis(10));
+            assert_eq!(own.passed(1, 1, PACKET), 1);
+        }
+        assert!((own.share() - 0.5).abs() < 0.01, "{}", own.share());
+        own
+    }
+
+    #[test]
+    fn losses_beside_a_packet_that_met_no_queue_have_passed_the_link() {
+        let mut own = lossy();
+        own.on_round_trip(at(1000), Duration::from_millis(10) + PACKET * QUEUE_PACKETS);
+        assert_eq!(own.passed(3, 7, PACKET), 7);
+    }
+
+    #[test]
+    fn what_a_full_queue_drops_has_not_passed_but_for_the_links_own_share() {
+        let mut own = lossy();
+        for number in 0..100 {
+            own.on_round_trip(at(1000 + number), Duration::from_millis(13));
+        }
+        let passed: u32 = (0..100).map(|_| own.passed(1, 9, PACKET)).sum();
+        assert!((98..=102).contains(&passed), "{passed}: as many as arrive, at a share of a half");
+        assert!((own.share() - 0.5).abs() < 0.01, "nor does it tell of the link: {}", own.share());
+        let mut clean = OwnLoss::default();
+        clean.on_round_trip(at(0), Duration::from_millis(10));
+        clean.on_round_trip(at(1), Duration::from_millis(13));
+        assert_eq!(clean.passed(1, 9, PACKET), 0);
+    }
+
+    #[test]
+    fn jitter_is_no_queue() {
+        let mut own = OwnLoss::default();
+        let mut random = Seed::new(1, 0).stream(&["jitter"], 0);
+        let mut passed = 0;
+        for number in 0..1000 {
+            own.on_round_trip(at(number), Duration::from_micros(10_000 + random.below(2000)));
+            passed += own.passed(1, 1, PACKET);
+        }
+        assert!(passed > 950, "{passed}");
+    }
+
+    #[test]
+    fn not_more_than_nine_in_ten_is_the_links_own() {
+        let mut own = lossy();
+        for _ in 0..100 {
+            assert_eq!(own.passed(1, 99, PACKET), 9);
+        }
+        assert!(own.share() <= 0.9);
+        assert_eq!(own.passed(0, 5, PACKET), 0, "nothing arrives");
+    }
+}
