@@ -57,10 +57,11 @@ fn printed_by(typed: &str) -> Option<String> {
         None if typed == "make run" => words("run scenarios/six-hops.yaml"),
         _ => return None,
     };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().expect("a directory for a run");
     arguments.extend(["--out".to_owned(), dir.path().join("run").display().to_string()]);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let output = command(&repository("."), &arguments).env("COLUMNS", COLUMNS).output().unwrap();
+    let output =
+        command(&repository("."), &arguments).env("COLUMNS", COLUMNS).output().expect("hopcast starts");
     assert!(output.status.success(), "{}", text(&output.stderr));
     let printed = text(&output.stdout);
     let (table, report) = printed.split_once("report: ").expect("a run says where its report is");
