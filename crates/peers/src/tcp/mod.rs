@@ -79,6 +79,7 @@ mod congestion;
 mod connection;
 mod counters;
 mod cubic;
+mod deferral;
 mod handshake;
 mod hystart;
 mod input;
@@ -110,6 +111,7 @@ mod timeouts;
 mod timer;
 mod timestamps;
 mod vegas;
+mod wheel;
 mod window;
 mod wire;
 
