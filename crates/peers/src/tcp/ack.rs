@@ -16,8 +16,10 @@ const UNCOMPRESSED: u32 = 3;
 const COMPRESSED: u32 = 44;
 /// over at most this time: Linux `tcp_comp_sack_delay_ns`,
 const COMPRESSION: Duration = Duration::from_millis(1);
-/// and at most this part of a round trip.
+/// and at most this part of a round trip,
 const COMPRESSION_RTT_PART: u64 = 20;
+/// and this much longer, which spares a host that is idle an interrupt: Linux `tcp_comp_sack_slack_ns`.
+const COMPRESSION_SLACK: Duration = Duration::from_micros(100);
 
 /// What to do about a segment that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,8 +112,7 @@ impl AckPolicy {
         }
         self.compressed += 1;
         let Some(rtt) = standing.rtt else { return When::Now };
-        // Never at once: a deadline lies ahead, even on a path that takes no time.
-        When::Together(COMPRESSION.min(rtt / COMPRESSION_RTT_PART).max(Duration::from_nanos(1)))
+        When::Together(COMPRESSION.min(rtt / COMPRESSION_RTT_PART) + COMPRESSION_SLACK)
     }
 
     /// Whether acknowledgements wait to be sent together.
@@ -202,16 +203,16 @@ mod tests {
             policy.sent(true);
         }
         assert!(!policy.is_compressing());
-        assert_eq!(arrive(&mut policy, &gap), When::Together(Duration::from_micros(500)));
+        assert_eq!(arrive(&mut policy, &gap), When::Together(Duration::from_micros(600)));
         assert!(policy.is_compressing());
         let long = Standing { rtt: Some(Duration::from_millis(30)), ..gap };
         assert_eq!(
             arrive(&mut policy, &long),
-            When::Together(Duration::from_millis(1)),
+            When::Together(Duration::from_micros(1_100)),
             "a millisecond at most"
         );
         let none = Standing { rtt: Some(Duration::ZERO), ..gap };
-        assert_eq!(arrive(&mut policy, &none), When::Together(Duration::from_nanos(1)));
+        assert_eq!(arrive(&mut policy, &none), When::Together(Duration::from_micros(100)));
         assert_eq!(arrive(&mut policy, &Standing { rtt: None, ..gap }), When::Now);
         assert_eq!(arrive(&mut policy, &Standing { sack: false, ..gap }), When::Now);
         for _ in 4..44 {

@@ -6,8 +6,8 @@ use crate::tcp::{Config, Congestion};
 use hopcast_core::{Duration, Rate};
 
 /// Mean goodput in Mbit/s over 20 s of each of `runs` runs, the loss beginning at 4.5 s and the measurement at 5 s.
-fn goodput(congestion: Congestion, rate: u64, delay: u64, loss: f64, runs: u64) -> f64 {
-    let direction = Direction { rate: Some(Rate::from_mbit(rate)), delay: ms(delay), ..Direction::default() };
+fn goodput(congestion: Congestion, rate: u64, delay: Duration, loss: f64, runs: u64) -> f64 {
+    let direction = Direction { rate: Some(Rate::from_mbit(rate)), delay, ..Direction::default() };
     let run = |seed| {
         let mut pair = Pair::new(seed, Config { congestion, ..Config::default() }, direction.clone());
         pair.open(u64::MAX, false);
@@ -23,33 +23,33 @@ fn goodput(congestion: Congestion, rate: u64, delay: u64, loss: f64, runs: u64) 
     mean
 }
 
-/// Holds the goodput over 300 Mbit/s and 3 ms against the kernel's.
+/// Holds the goodput over 300 Mbit/s and 3 ms against the kernel's, whose hosts take some time too: a ping is 6.17 ms.
 fn hold(congestion: Congestion, loss: f64, runs: u64, kernel: f64, within: f64) {
-    let ratio = goodput(congestion, 300, 3, loss, runs) / kernel;
+    let ratio = goodput(congestion, 300, Duration::from_micros(3_085), loss, runs) / kernel;
     assert!((1.0 / within..=within).contains(&ratio), "{congestion:?}, {loss}: {ratio:.3} of the kernel's");
 }
 
 #[test]
 fn cubic_is_within_ten_percent_of_the_kernel_at_light_loss() {
-    hold(Congestion::Cubic, 0.01, 6, 18.8, 1.1);
-    hold(Congestion::Cubic, 0.02, 6, 11.5, 1.1);
+    hold(Congestion::Cubic, 0.01, 4, 18.4, 1.1);
+    hold(Congestion::Cubic, 0.02, 4, 11.5, 1.1);
     hold(Congestion::Cubic, 0.0585, 16, 3.7, 1.1);
 }
 
 #[test]
 fn reno_is_within_ten_percent_of_the_kernel_at_light_loss() {
-    hold(Congestion::Reno, 0.01, 6, 21.3, 1.1);
-    hold(Congestion::Reno, 0.02, 6, 13.6, 1.1);
+    hold(Congestion::Reno, 0.01, 4, 21.1, 1.1);
+    hold(Congestion::Reno, 0.02, 4, 13.6, 1.1);
     hold(Congestion::Reno, 0.0585, 16, 4.9, 1.1);
 }
 
 #[test]
 fn cubic_and_reno_are_within_a_factor_of_two_of_the_kernel_at_heavy_loss() {
     for (congestion, loss, kernel) in [
-        (Congestion::Cubic, 0.1142, 0.97),
-        (Congestion::Cubic, 0.167, 0.23),
-        (Congestion::Reno, 0.1142, 1.23),
-        (Congestion::Reno, 0.167, 0.39),
+        (Congestion::Cubic, 0.1142, 0.95),
+        (Congestion::Cubic, 0.167, 0.2),
+        (Congestion::Reno, 0.1142, 1.17),
+        (Congestion::Reno, 0.167, 0.33),
     ] {
         hold(congestion, loss, 16, kernel, 2.0);
     }
@@ -60,7 +60,7 @@ fn bbr_bears_the_losses_that_the_kernels_bears() {
     // 100 Mbit/s and 10 ms. At 15 % its rate is a random walk, in the kernel too: whether the next interval loses a
     // little more than a fifth of what it delivers decides whether the path is taken for a policed one.
     for (loss, kernel, runs, within) in [(0.1, 76.4, 1, 1.1), (0.15, 37.5, 4, 1.6), (0.18, 15.7, 2, 1.35)] {
-        let ratio = goodput(Congestion::Bbr, 100, 10, loss, runs) / kernel;
+        let ratio = goodput(Congestion::Bbr, 100, ms(10), loss, runs) / kernel;
         assert!((1.0 / within..=within).contains(&ratio), "{loss}: {ratio:.3} of the kernel's");
     }
 }
