@@ -523,6 +523,20 @@ mod tests {
     }
 
     #[test]
+    fn probing_begins_with_any_phase_but_the_draining_one() {
+        let (mut bbr, mut window, mut rate) = (bbr(), Window::new(10), DeliveryRate::default());
+        let path = path_of(Instant::ZERO, &mut window, &mut rate, RTT);
+        let mut seen = [0; 8];
+        for _ in 0..700 {
+            bbr.probe_bandwidth(&path);
+            let Mode::ProbeBandwidth(phase) = bbr.mode else { unreachable!() };
+            seen[phase] += 1;
+        }
+        assert_eq!(seen[1], 0);
+        assert!(seen.iter().filter(|&&count| count > 50).count() == 7, "{seen:?}");
+    }
+
+    #[test]
     fn the_path_is_full_after_three_round_trips_that_grow_by_less_than_a_quarter() {
         let mut bbr = bbr();
         let mut round = |bandwidth, app_limited| {

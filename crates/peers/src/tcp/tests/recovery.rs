@@ -96,6 +96,17 @@ fn a_silent_path_is_tried_ever_more_rarely_and_at_last_given_up() {
 }
 
 #[test]
+fn a_timeout_leaves_a_window_of_one_segment() {
+    let mut pair = Pair::new(9, Config::default(), Direction::default());
+    pair.open(u64::MAX, false);
+    pair.run_for(ms(100));
+    pair.lose = Some(Box::new(|_, _, _| true));
+    pair.run_while(Duration::from_secs(5), |pair| pair.counter(CLIENT, "rto_timeouts") == 0);
+    let sender = &pair.tcp[CLIENT].connection(hopcast_core::StreamId(0)).unwrap().sender;
+    assert_eq!((sender.window.size, sender.board.in_flight()), (1, 1));
+}
+
+#[test]
 fn a_delay_that_looks_like_a_loss_is_undone() {
     let mut pair = Pair::new(5, Config::default(), Direction::default());
     pair.open(u64::MAX, false);
