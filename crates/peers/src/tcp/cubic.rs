@@ -12,7 +12,7 @@
 //! which on short paths is several round trips. So the window lags behind the estimate, and where RFC 9438 is as
 //! quick as Reno, Linux is slower.
 
-use hopcast_core::{Duration, Instant};
+use hopcast_core::Duration;
 
 use super::congestion::{CongestionControl, Path, Sample};
 use super::hystart::HyStart;
@@ -190,6 +190,8 @@ pub(super) fn slow_start(window: &mut Window, by: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use hopcast_core::Instant;
+
     use super::*;
     use crate::tcp::congestion::testing::path_of;
     use crate::tcp::rate::DeliveryRate;

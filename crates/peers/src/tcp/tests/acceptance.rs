@@ -10,8 +10,8 @@
 //! | 0 | 0 | 286.8 | 286.9 | 280.3 | 281.1 |
 //! | 1 % | 5.9 % | 3.60 | 3.85 | 259.4 | 269.2 |
 //! | 2 % | 11.4 % | 0.95 | 1.00 | 227.4 | 236.3 |
-//! | 3 % | 16.7 % | 0.20 | 0.24 | 37.7 | |
-//! | 5 % | 26.5 % | 0.03 | 0.03 | 5.2 | 3.0 |
+//! | 3 % | 16.7 % | 0.20 | 0.24 | 37.7 | 36.1 |
+//! | 5 % | 26.5 % | 0.03 | 0.03 | 5.2 | 5.3 |
 //!
 //! BBR's probes of 5/4 find nothing where more than a fifth is lost, and its long-term estimate takes such a path for a
 //! policed one: on a path of this length its rate falls until noise holds it up. On short paths without a rate limit
