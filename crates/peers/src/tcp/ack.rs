@@ -16,8 +16,10 @@ const UNCOMPRESSED: u32 = 3;
 const COMPRESSED: u32 = 44;
 /// over at most this time: Linux `tcp_comp_sack_delay_ns`,
 const COMPRESSION: Duration = Duration::from_millis(1);
-/// and at most this part of a round trip.
+/// and at most this part of a round trip,
 const COMPRESSION_RTT_PART: u64 = 20;
+/// and this much longer, which spares a host that is idle an interrupt: Linux `tcp_comp_sack_slack_ns`.
+const COMPRESSION_SLACK: Duration = Duration::from_micros(100);
 
 /// What to do about a segment that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,8 +112,7 @@ impl AckPolicy {
         }
         self.compressed += 1;
         let Some(rtt) = standing.rtt else { return When::Now };
-        // Never at once: a deadline lies ahead, even on a path that takes no time.
-        When::Together(COMPRESSION.min(rtt / COMPRESSION_RTT_PART).max(Duration::from_nanos(1)))
+        When::Together(COMPRESSION.min(rtt / COMPRESSION_RTT_PART) + COMPRESSION_SLACK)
     }
 
     /// Whether acknowledgements wait to be sent together.
@@ -125,5 +126,103 @@ impl AckPolicy {
         if due {
             self.quick = self.quick.saturating_sub(1);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IN_ORDER: Arrival = Arrival::InOrder { gap_filled: false };
+
+    fn standing(unacknowledged: u64, gap: bool) -> Standing {
+        Standing {
+            next: 0,
+            unacknowledged,
+            full_segment: 1448,
+            gap,
+            sack: true,
+            rtt: Some(Duration::from_millis(10)),
+            rto: Duration::from_millis(210),
+        }
+    }
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    /// A policy whose quick acknowledgements are used up.
+    fn settled() -> AckPolicy {
+        let mut policy = AckPolicy::default();
+        for _ in 0..16 {
+            assert_eq!(policy.on_arrival(at(0), IN_ORDER, false, &standing(1448, false)), When::Now);
+            policy.sent(true);
+        }
+        policy
+    }
+
+    #[test]
+    fn every_second_segment_is_acknowledged_once_the_first_sixteen_have_been() {
+        let mut policy = settled();
+        for _ in 0..10 {
+            assert_eq!(policy.on_arrival(at(1), IN_ORDER, false, &standing(1448, false)), When::Delayed);
+            assert_eq!(policy.on_arrival(at(1), IN_ORDER, false, &standing(1449, false)), When::Now);
+            assert_eq!(policy.on_arrival(at(1), IN_ORDER, false, &standing(2896, false)), When::Now);
+            policy.sent(true);
+        }
+        assert_eq!(policy.on_arrival(at(1), Arrival::Nothing, false, &standing(0, false)), When::Never);
+        assert_eq!(policy.on_arrival(at(1), IN_ORDER, true, &standing(100, false)), When::Now, "a FIN");
+        let filled = Arrival::InOrder { gap_filled: true };
+        assert_eq!(policy.on_arrival(at(1), filled, false, &standing(100, false)), When::Now);
+    }
+
+    #[test]
+    fn a_silence_or_a_duplicate_brings_the_quick_acknowledgements_back() {
+        let mut policy = settled();
+        assert_eq!(policy.on_arrival(at(210), IN_ORDER, false, &standing(100, false)), When::Delayed);
+        assert_eq!(policy.on_arrival(at(421), IN_ORDER, false, &standing(100, false)), When::Now);
+        let mut policy = settled();
+        policy.on_arrival(at(1), Arrival::Duplicate, false, &standing(0, false));
+        for _ in 0..16 {
+            assert_eq!(policy.on_arrival(at(1), IN_ORDER, false, &standing(100, false)), When::Now);
+            policy.sent(false);
+            policy.sent(true);
+        }
+        assert_eq!(policy.on_arrival(at(1), IN_ORDER, false, &standing(100, false)), When::Delayed);
+    }
+
+    #[test]
+    fn after_three_acknowledgements_for_a_gap_those_of_a_twentieth_of_a_round_trip_share_one() {
+        let mut policy = settled();
+        let arrive = |policy: &mut AckPolicy, standing: &Standing| {
+            policy.on_arrival(at(1), Arrival::OutOfOrder, false, standing)
+        };
+        let gap = standing(0, true);
+        for _ in 0..3 {
+            assert_eq!(arrive(&mut policy, &gap), When::Now);
+            policy.sent(true);
+        }
+        assert!(!policy.is_compressing());
+        assert_eq!(arrive(&mut policy, &gap), When::Together(Duration::from_micros(600)));
+        assert!(policy.is_compressing());
+        let long = Standing { rtt: Some(Duration::from_millis(30)), ..gap };
+        assert_eq!(
+            arrive(&mut policy, &long),
+            When::Together(Duration::from_micros(1_100)),
+            "a millisecond at most"
+        );
+        let none = Standing { rtt: Some(Duration::ZERO), ..gap };
+        assert_eq!(arrive(&mut policy, &none), When::Together(Duration::from_micros(100)));
+        assert_eq!(arrive(&mut policy, &Standing { rtt: None, ..gap }), When::Now);
+        assert_eq!(arrive(&mut policy, &Standing { sack: false, ..gap }), When::Now);
+        for _ in 4..44 {
+            assert_ne!(arrive(&mut policy, &gap), When::Now);
+        }
+        assert_eq!(arrive(&mut policy, &gap), When::Now, "44 are enough");
+        policy.sent(true);
+        assert_ne!(arrive(&mut policy, &gap), When::Now);
+        assert_eq!(arrive(&mut policy, &Standing { next: 5, ..gap }), When::Now, "another gap");
+        let pruned = policy.on_arrival(at(1), Arrival::Pruned, false, &standing(0, false));
+        assert_ne!(pruned, When::Delayed);
     }
 }

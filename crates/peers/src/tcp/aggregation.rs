@@ -77,3 +77,46 @@ impl Aggregation {
 fn expected(bandwidth: Bandwidth, micros: u64) -> u64 {
     u64::try_from(u128::from(bandwidth) * u128::from(micros) / u128::from(BANDWIDTH_UNIT)).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::Duration;
+
+    use super::*;
+    use crate::tcp::congestion::testing::path_of;
+    use crate::tcp::rate::{DeliveryRate, RateSample};
+    use crate::tcp::window::Window;
+
+    /// A segment a millisecond.
+    const BANDWIDTH: Bandwidth = BANDWIDTH_UNIT / 1000 + 1;
+
+    fn deliver(aggregation: &mut Aggregation, ms: u64, delivered: u32, round_start: bool) -> u32 {
+        let (mut window, mut rate) = (Window::new(50), DeliveryRate::default());
+        rate.delivered_at = Instant::ZERO + Duration::from_millis(ms);
+        let path = path_of(rate.delivered_at, &mut window, &mut rate, Duration::from_millis(20));
+        let delivery = Some((u64::from(delivered), Duration::from_millis(20)));
+        let sample =
+            Sample { delivered, rate: RateSample { delivery, ..RateSample::default() }, ..Sample::default() };
+        aggregation.update(&path, &sample, BANDWIDTH, round_start);
+        aggregation.allowance(BANDWIDTH)
+    }
+
+    #[test]
+    fn what_arrives_beyond_the_bandwidth_is_allowed_for_five_to_ten_round_trips() {
+        let mut aggregation = Aggregation::new(Instant::ZERO);
+        assert_eq!(deliver(&mut aggregation, 10, 8, false), 8, "an epoch begins with what arrives");
+        // 8 in 10 ms are less than the bandwidth, so that an epoch begins; then 20 in 1 ms are 19 too many.
+        assert_eq!(deliver(&mut aggregation, 20, 10, false), 10);
+        assert_eq!(deliver(&mut aggregation, 21, 10, false), 19);
+        assert_eq!(deliver(&mut aggregation, 21, 0, false), 19, "nothing is delivered");
+        // Behind the bandwidth another epoch begins.
+        assert_eq!(deliver(&mut aggregation, 200, 1, false), 19);
+        assert_eq!((aggregation.epoch_delivered, aggregation.epoch.as_nanos()), (1, 200_000_000));
+        for round in 1..=9 {
+            assert_eq!(deliver(&mut aggregation, 200 + 20 * round, 1, true), 19, "round {round}");
+        }
+        assert_eq!(deliver(&mut aggregation, 400, 1, true), 1);
+        assert_eq!(deliver(&mut aggregation, 401, 90, false), 50, "at most the window");
+        assert_eq!(aggregation.allowance(BANDWIDTH / 5), 19, "and what comes in 100 ms");
+    }
+}

@@ -477,3 +477,141 @@ fn initial_rate(window: u32, rtt: Duration, mss: u32) -> u64 {
     let bandwidth = u64::from(window) * BANDWIDTH_UNIT / rtt.as_micros().max(1);
     rate_of(bandwidth, mss, HIGH_GAIN)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::congestion::testing::path_of;
+    use crate::tcp::rate::{DeliveryRate, RateSample};
+    use crate::tcp::window::Window;
+    use hopcast_core::Seed;
+
+    const RTT: Duration = Duration::from_millis(20);
+
+    fn bbr() -> Bbr {
+        let mut bbr = Bbr::new(Instant::ZERO, Seed::new(1, 0).stream(&["bbr"], 0));
+        bbr.min_rtt = Some(RTT);
+        bbr
+    }
+
+    /// A bandwidth of `count` segments a round trip.
+    fn a_round_trip(count: u64) -> Bandwidth {
+        count * BANDWIDTH_UNIT / RTT.as_micros()
+    }
+
+    #[test]
+    fn gains_are_those_of_the_mode() {
+        let mut bbr = bbr();
+        let mut gains = |mode| {
+            bbr.mode = mode;
+            bbr.update_gains();
+            (bbr.pacing_gain, bbr.window_gain)
+        };
+        // In 256ths: 2/ln 2 = 2.885, and its inverse.
+        assert_eq!(gains(Mode::Startup), (739, 739));
+        assert_eq!(gains(Mode::Drain), (88, 739));
+        assert_eq!(gains(Mode::ProbeBandwidth(0)), (320, 512));
+        assert_eq!(gains(Mode::ProbeBandwidth(1)), (192, 512));
+        for phase in 2..8 {
+            assert_eq!(gains(Mode::ProbeBandwidth(phase)), (256, 512));
+        }
+        assert_eq!(gains(Mode::ProbeRtt), (256, 256));
+    }
+
+    #[test]
+    fn what_startup_has_queued_is_drained_before_it_probes() {
+        let (mut bbr, mut window, mut rate) = (bbr(), Window::new(10), DeliveryRate::default());
+        bbr.bandwidth.update_max(10, 0, a_round_trip(100));
+        bbr.full = true;
+        let mut path = path_of(Instant::ZERO, &mut window, &mut rate, RTT);
+        path.in_flight = 300;
+        bbr.check_drain(&mut path);
+        assert_eq!(bbr.mode, Mode::Drain);
+        bbr.update_gains();
+        // A product of 100 segments, rounded up, and three bursts of one; even.
+        assert_eq!(path.window.threshold, 104);
+        path.in_flight = 105;
+        bbr.check_drain(&mut path);
+        assert_eq!(bbr.mode, Mode::Drain);
+        path.in_flight = 104;
+        bbr.check_drain(&mut path);
+        assert!(matches!(bbr.mode, Mode::ProbeBandwidth(_)));
+    }
+
+    #[test]
+    fn probing_begins_with_any_phase_but_the_draining_one() {
+        let (mut bbr, mut window, mut rate) = (bbr(), Window::new(10), DeliveryRate::default());
+        let path = path_of(Instant::ZERO, &mut window, &mut rate, RTT);
+        let mut seen = [0; 8];
+        for _ in 0..700 {
+            bbr.probe_bandwidth(&path);
+            let Mode::ProbeBandwidth(phase) = bbr.mode else { unreachable!() };
+            seen[phase] += 1;
+        }
+        assert_eq!(seen[1], 0);
+        assert!(seen.iter().filter(|&&count| count > 50).count() == 7, "{seen:?}");
+    }
+
+    #[test]
+    fn the_path_is_full_after_three_round_trips_that_grow_by_less_than_a_quarter() {
+        let mut bbr = bbr();
+        let mut round = |bandwidth, app_limited| {
+            bbr.rounds += 1;
+            bbr.bandwidth.update_max(10, bbr.rounds, a_round_trip(bandwidth));
+            bbr.round_start = true;
+            bbr.check_full(&Sample {
+                rate: RateSample { app_limited, ..RateSample::default() },
+                ..Sample::default()
+            });
+            (bbr.full_rounds, bbr.full)
+        };
+        assert_eq!(round(100, false), (0, false));
+        assert_eq!(round(124, false), (1, false));
+        assert_eq!(round(126, false), (0, false));
+        assert_eq!(round(150, false), (1, false));
+        assert_eq!(round(150, true), (1, false), "what the application held back says nothing");
+        assert_eq!(round(150, false), (2, false));
+        assert_eq!(round(157, false), (3, true));
+    }
+
+    #[test]
+    fn products_and_rates_follow_the_bandwidth() {
+        let (mut bbr, mut window, mut rate) = (bbr(), Window::new(10), DeliveryRate::default());
+        assert_eq!(bbr.product(a_round_trip(100), UNIT), 100);
+        assert_eq!(bbr.product(a_round_trip(100), WINDOW_GAIN), 200);
+        bbr.min_rtt = None;
+        assert_eq!(bbr.product(a_round_trip(100), UNIT), 10, "the first window");
+        // 5,000 segments of 1,448 bytes a second, less one in a hundred.
+        let found = rate_of(a_round_trip(100), 1448, UNIT);
+        assert!((7_167_000..=7_167_600).contains(&found), "{found}");
+        assert_eq!(initial_rate(100, RTT, 1448), rate_of(a_round_trip(100), 1448, HIGH_GAIN));
+        bbr.pacing_rate = 1448 << 14;
+        assert_eq!(bbr.burst(1448), 16, "what is sent in 2^-10 s");
+        bbr.pacing_rate = 150_000;
+        assert_eq!(bbr.burst(1448), 2);
+        bbr.pacing_rate = 149_999;
+        assert_eq!(bbr.burst(1448), 1, "below 1.2 Mbit/s one by one");
+        let path = path_of(Instant::ZERO, &mut window, &mut rate, RTT);
+        assert_eq!(bbr.with_quanta(&path, 100), 104);
+        bbr.mode = Mode::ProbeBandwidth(0);
+        assert_eq!(bbr.with_quanta(&path, 100), 106);
+    }
+
+    #[test]
+    fn the_first_round_trip_of_a_recovery_sends_what_is_delivered_and_its_end_restores_the_window() {
+        let (mut bbr, mut window, mut rate) = (bbr(), Window::new(200), DeliveryRate::default());
+        let mut path = path_of(Instant::ZERO, &mut window, &mut rate, RTT);
+        bbr.threshold(&mut path);
+        path.phase = Phase::Recovery;
+        path.in_flight = 90;
+        let sample = Sample { delivered: 3, lost: 5, ..Sample::default() };
+        assert_eq!(bbr.recover_or_restore(&path, &sample), (93, true));
+        path.window.size = 93;
+        path.in_flight = 95;
+        assert_eq!(bbr.recover_or_restore(&path, &sample), (98, true), "never less than in flight");
+        bbr.conserving = false;
+        assert_eq!(bbr.recover_or_restore(&path, &sample), (88, false), "less what is lost");
+        path.phase = Phase::Open;
+        assert_eq!(bbr.recover_or_restore(&path, &sample), (200, false));
+    }
+}

@@ -53,7 +53,7 @@ impl Default for Config {
 /// A congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Congestion {
-    /// CUBIC (RFC 9438) with HyStart++ (RFC 9406).
+    /// CUBIC as Linux 6.x has it, with HyStart++ (RFC 9406).
     Cubic,
     /// BBR version 1, as Linux 6.x has it, with pacing.
     Bbr,

@@ -105,3 +105,30 @@ pub(super) fn control(choice: Congestion, now: Instant, random: Stream) -> Box<d
         Congestion::Vegas => Box::new(Vegas::default()),
     }
 }
+
+#[cfg(test)]
+pub(super) mod testing {
+    use super::*;
+
+    /// A path of round trip `rtt` on which nothing is in flight.
+    pub(in crate::tcp) fn path_of<'a>(
+        now: Instant,
+        window: &'a mut Window,
+        rate: &'a mut DeliveryRate,
+        rtt: Duration,
+    ) -> Path<'a> {
+        Path {
+            now,
+            window,
+            rate,
+            phase: Phase::Open,
+            in_flight: 0,
+            una: 0,
+            nxt: 0,
+            mss: 1448,
+            smoothed_rtt: Some(rtt),
+            min_rtt: Some(rtt),
+            departure: now,
+        }
+    }
+}

@@ -16,6 +16,7 @@ use super::seq;
 use super::timeouts::Verdict;
 use super::timer::{Deadlines, Timer};
 use super::timestamps::Clock;
+use super::wheel;
 use super::wire::{self, ACK, FIN, Header, Options, PSH, RST};
 
 /// What a connection works with besides itself.
@@ -334,7 +335,7 @@ impl Connection {
             When::Delayed if ctx.config.delayed_ack.is_zero() => self.ack_now = true,
             When::Delayed => {
                 if self.timers.get(Timer::DelayedAck).is_none() {
-                    self.timers.set(Timer::DelayedAck, ctx.now + ctx.config.delayed_ack);
+                    self.timers.set(Timer::DelayedAck, wheel::expiry(ctx.now, ctx.config.delayed_ack));
                 }
             }
             When::Together(wait) => {

@@ -1,4 +1,4 @@
-//! CUBIC: the window grows as a cubic function of the time since the last loss (RFC 9438).
+//! CUBIC: the window grows as a cubic function of the time since the last loss (RFC 9438), with the arithmetic of Linux.
 //!
 //! ```text
 //! W_cubic(t) = C (t - K)^3 + W_max        K = cbrt((W_max - W_epoch) / C)
@@ -6,77 +6,129 @@
 //!
 //! It rises steeply back towards the window at which the last loss came, stays near it, and then searches beyond. Where
 //! Reno would be quicker (short round trips, small windows) it follows Reno's estimate.
+//!
+//! Windows are whole segments, as in Linux `tcp_cubic.c`. Of the curve and of the estimate follows a *step*, the number of
+//! segments to be acknowledged for the window to grow by one. While the window does not grow the step is kept for 1/32 s,
+//! which on short paths is several round trips. So the window lags behind the estimate, and where RFC 9438 is as
+//! quick as Reno, Linux is slower.
 
-use hopcast_core::{Duration, Instant};
+use hopcast_core::Duration;
 
 use super::congestion::{CongestionControl, Path, Sample};
 use super::hystart::HyStart;
+use super::reno::Credit;
+use super::wheel::{TICKS_PER_SECOND, ticks, ticks_of};
 use super::window::{NO_THRESHOLD, Window};
 
-/// RFC 9438 section 5: how aggressive, in segments per second cubed.
+/// RFC 9438 section 5: how aggressive, in segments per second cubed. (Linux: 410/1024.)
 const C: f64 = 0.4;
-/// RFC 9438 section 4.6: what is left of the window after a loss. (Linux: 717/1024.)
-const BETA: f64 = 0.7;
-/// RFC 9438 section 4.3: what makes the estimate of Reno's window as aggressive as Reno.
-const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
-/// The least window after a loss: RFC 5681.
+/// RFC 9438 section 4.6: what is left of the window after a loss, in 1024ths: 0.7.
+const BETA: u64 = 717;
+const BETA_UNIT: u64 = 1024;
+/// Segments to be acknowledged for one more in the estimate of Reno's window, for each 8 of the window: 8/alpha, where
+/// alpha = 3 (1 - beta) / (1 + beta) makes it as aggressive as Reno (RFC 9438 section 4.3). Rounded down, as in Linux: 15.
+const RENO_STEP: u64 = 8 * (BETA_UNIT + BETA) / 3 / (BETA_UNIT - BETA);
+/// For how many ticks a step is kept while the window stays: 1/32 s.
+const KEPT: u64 = TICKS_PER_SECOND / 32;
+/// The smallest step: at most half as large again after each round trip.
+const SMALLEST_STEP: u32 = 2;
+/// The step, for each segment of the window, where the curve is not above the window.
+const FLAT_STEP: u32 = 100;
+/// The largest step before the first loss, so that a window that slow start left too small is found out.
+const FIRST_STEP: u32 = 20;
+/// Minimum window after a loss, in segments: RFC 5681.
 const LEAST: u32 = 2;
 
 /// The state of CUBIC.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cubic {
     epoch: Option<Epoch>,
-    /// The window before the last reduction, or less by fast convergence.
-    window_max: f64,
-    /// The window before the last reduction.
-    window_prior: f64,
+    /// The window before the last reduction, or less by fast convergence; 0 before the first.
+    window_max: u32,
+    /// Segments acknowledged that the estimate of Reno's window has not counted yet.
+    uncounted: u64,
+    /// Segments to be acknowledged for the window to grow by one.
+    step: u32,
+    /// When that was found, in ticks, and for which window.
+    found_at: u64,
+    found_for: u32,
+    credit: Credit,
     hystart: HyStart,
-    /// What has been saved up towards the next segment of window.
-    fraction: f64,
 }
 
 /// A stage of congestion avoidance, from a reduction to the next.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Epoch {
-    start: Instant,
+    /// When it began, in ticks.
+    start: u64,
+    /// K, in seconds.
     k: f64,
-    origin: f64,
-    reno: f64,
+    origin: u32,
+    /// The estimate of Reno's window.
+    reno: u32,
 }
 
 impl Epoch {
     /// Begins with `window`, after a window of `window_max` was too much.
-    pub(super) fn new(start: Instant, window: f64, window_max: f64) -> Self {
-        let k = ((window_max - window).max(0.0) / C).cbrt();
+    pub(super) fn new(start: u64, window: u32, window_max: u32) -> Self {
+        let k = (f64::from(window_max.saturating_sub(window)) / C).cbrt();
         Self { start, k, origin: window_max.max(window), reno: window }
     }
 
-    /// W_cubic at `at`.
-    pub(super) fn window(&self, at: Instant) -> f64 {
-        let offset = at.since(self.start).as_secs_f64() - self.k;
-        C * offset * offset * offset + self.origin
+    /// W_cubic at the tick `at`.
+    pub(super) fn window(&self, at: u64) -> f64 {
+        let offset = at.saturating_sub(self.start) as f64 / TICKS_PER_SECOND as f64 - self.k;
+        // The curve's distance from its origin is cut to whole segments.
+        f64::from(self.origin) + (C * offset * offset * offset).trunc()
+    }
+
+    /// Counts `acked` segments towards Reno's estimate, for a window of `size`. Returns those that are left over.
+    fn estimate(&mut self, size: u32, acked: u64) -> u64 {
+        let step = (u64::from(size) * RENO_STEP / 8).max(1);
+        self.reno =
+            self.reno.saturating_add(u32::try_from((acked.saturating_sub(1)) / step).unwrap_or(u32::MAX));
+        acked - (acked.saturating_sub(1)) / step * step
     }
 }
 
 impl Cubic {
-    /// Congestion avoidance for `acked` segments: RFC 9438 sections 4.2 to 4.5.
+    /// Congestion avoidance for `acked` segments: RFC 9438 sections 4.2 to 4.5, Linux `bictcp_update`.
     fn avoid(&mut self, path: &mut Path<'_>, acked: u32) {
-        let size = f64::from(path.window.size);
+        self.find_step(path, acked);
+        self.credit.grow(path.window, self.step, acked);
+    }
+
+    fn find_step(&mut self, path: &Path<'_>, acked: u32) {
+        let (size, now) = (path.window.size, ticks(path.now));
+        self.uncounted += u64::from(acked);
+        if self.found_for == size && now - self.found_at <= KEPT {
+            return;
+        }
+        // The curve is looked at once a tick at most.
+        let known = self.epoch.is_some() && self.found_at == now;
         let window_max = self.window_max;
-        let epoch = self.epoch.get_or_insert_with(|| Epoch::new(path.now, size, window_max));
-        // Once it has caught up with the window before the reduction, Reno's estimate grows as Reno.
-        let alpha = if epoch.reno >= self.window_prior { 1.0 } else { ALPHA };
-        epoch.reno += alpha * f64::from(acked) / size;
-        let rtt = path.smoothed_rtt.unwrap_or(Duration::ZERO);
-        let growth = if epoch.window(path.now) < epoch.reno {
-            (epoch.reno - size).max(0.0)
-        } else {
-            let target = epoch.window(path.now + rtt).clamp(size, 1.5 * size);
-            (target - size) / size * f64::from(acked) + self.fraction
-        };
-        let whole = growth.floor();
-        self.fraction = if epoch.window(path.now) < epoch.reno { 0.0 } else { growth - whole };
-        path.window.size = path.window.size.saturating_add(whole as u32);
+        if self.epoch.is_none() {
+            self.uncounted = u64::from(acked);
+        }
+        let epoch = self.epoch.get_or_insert_with(|| Epoch::new(now, size, window_max));
+        if !known {
+            (self.found_at, self.found_for) = (now, size);
+            let ahead = ticks_of(path.min_rtt.unwrap_or(Duration::ZERO));
+            let target = epoch.window(now + ahead);
+            self.step = if target > f64::from(size) {
+                (f64::from(size) / (target - f64::from(size))) as u32
+            } else {
+                size.saturating_mul(FLAT_STEP)
+            };
+            if window_max == 0 {
+                self.step = self.step.min(FIRST_STEP);
+            }
+        }
+        self.uncounted = epoch.estimate(size, self.uncounted);
+        if epoch.reno > size {
+            self.step = self.step.min(size / (epoch.reno - size));
+        }
+        self.step = self.step.max(SMALLEST_STEP);
     }
 }
 
@@ -101,13 +153,13 @@ impl CongestionControl for Cubic {
     }
 
     fn threshold(&mut self, path: &mut Path<'_>) -> u32 {
-        let size = f64::from(path.window.size);
+        let size = path.window.size;
         self.epoch = None;
-        self.fraction = 0.0;
+        self.credit = Credit::default();
         // Fast convergence (section 4.7): a flow that lost earlier than the time before makes room for new ones.
-        self.window_max = if size < self.window_max { size * (1.0 + BETA) / 2.0 } else { size };
-        self.window_prior = size;
-        ((size * BETA) as u32).max(LEAST)
+        let kept = if size < self.window_max { BETA_UNIT + BETA } else { 2 * BETA_UNIT };
+        self.window_max = (u64::from(size) * kept / (2 * BETA_UNIT)) as u32;
+        ((u64::from(size) * BETA / BETA_UNIT) as u32).max(LEAST)
     }
 
     fn undo(&mut self, path: &mut Path<'_>, prior: u32) -> u32 {
@@ -121,8 +173,9 @@ impl CongestionControl for Cubic {
 
     fn on_restart(&mut self, path: &mut Path<'_>) {
         // The time without traffic is no time in which the window could have grown (section 5.8).
+        let now = ticks(path.now);
         if let Some(epoch) = &mut self.epoch {
-            epoch.start = (epoch.start + path.now.since(path.window.last_sent())).min(path.now);
+            epoch.start = (epoch.start + now - ticks(path.window.last_sent())).min(now);
         }
     }
 }
@@ -137,18 +190,20 @@ pub(super) fn slow_start(window: &mut Window, by: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use hopcast_core::Instant;
+
     use super::*;
-    use crate::tcp::congestion::Phase;
+    use crate::tcp::congestion::testing::path_of;
     use crate::tcp::rate::DeliveryRate;
 
     #[test]
     fn the_curve_passes_through_the_points_of_the_rfc() {
-        let at = |s: f64| Instant::ZERO + Duration::from_secs_f64(s);
-        let epoch = Epoch::new(Instant::ZERO, 700.0, 1000.0);
-        let k = (300.0f64 / 0.4).cbrt();
-        assert!((epoch.window(at(0.0)) - 700.0).abs() < 1e-6, "it begins where the reduction ended");
-        assert!((epoch.window(at(k)) - 1000.0).abs() < 1e-6, "K later it is where the loss was");
-        assert!((epoch.window(at(2.0 * k)) - 1300.0).abs() < 1e-6, "and as far beyond K later again");
+        let epoch = Epoch::new(0, 700, 1000);
+        let k = TICKS_PER_SECOND as f64 * (300.0f64 / 0.4).cbrt();
+        let at = |ticks: f64| epoch.window(ticks as u64);
+        assert!((at(0.0) - 700.0).abs() <= 1.0, "it begins where the reduction ended");
+        assert!((at(k) - 1000.0).abs() <= 1.0, "K later it is where the loss was");
+        assert!((at(2.0 * k) - 1300.0).abs() <= 1.0, "and as far beyond K later again");
     }
 
     #[test]
@@ -163,7 +218,7 @@ mod tests {
         window.size = window.threshold;
         assert_eq!(window.size, 700);
         let start = now;
-        let epoch = Epoch::new(start, 700.0, 1000.0);
+        let epoch = Epoch::new(ticks(start), 700, 1000);
         while now.since(start) < Duration::from_secs(15) {
             for _ in 0..window.size / 2 {
                 now += rtt / u64::from(window.size / 2);
@@ -171,30 +226,142 @@ mod tests {
                 let sample = Sample { delivered: 2, may_grow: true, ..Sample::default() };
                 cubic.on_ack(&mut path_of(now, &mut window, &mut rate, rtt), &sample);
             }
-            let wanted = epoch.window(now);
+            let wanted = epoch.window(ticks(now));
             let found = f64::from(window.size);
             assert!((found / wanted - 1.0).abs() < 0.03, "{now}: {found} instead of {wanted}");
         }
     }
 
-    fn path_of<'a>(
-        now: Instant,
-        window: &'a mut Window,
-        rate: &'a mut DeliveryRate,
-        rtt: Duration,
-    ) -> Path<'a> {
-        Path {
-            now,
-            window,
-            rate,
-            phase: Phase::Open,
-            in_flight: 0,
-            una: 0,
-            nxt: 0,
-            mss: 1448,
-            smoothed_rtt: Some(rtt),
-            min_rtt: Some(rtt),
-            departure: now,
+    /// A CUBIC that has lost at a window of `size`, and its window.
+    fn after_a_loss(sizes: &[u32]) -> (Cubic, Window) {
+        let mut cubic = Cubic::default();
+        let mut window = Window::new(0);
+        for &size in sizes {
+            window.size = size;
+            let (mut rate, rtt) = (DeliveryRate::default(), Duration::from_millis(6));
+            window.threshold = cubic.threshold(&mut path_of(Instant::ZERO, &mut window, &mut rate, rtt));
+            window.size = window.threshold;
         }
+        (cubic, window)
+    }
+
+    #[test]
+    fn a_loss_leaves_717_of_1024_parts_and_two_segments_at_least() {
+        for (size, left) in [(1024, 717), (100, 70), (10, 7), (3, 2), (1, 2)] {
+            assert_eq!(after_a_loss(&[size]).1.size, left);
+        }
+    }
+
+    #[test]
+    fn a_flow_that_loses_earlier_than_before_makes_room() {
+        assert_eq!(after_a_loss(&[100]).0.window_max, 100);
+        assert_eq!(after_a_loss(&[100, 100]).0.window_max, 100, "no earlier");
+        assert_eq!(after_a_loss(&[80, 100]).0.window_max, 100);
+        // 100 (1024 + 717) / 2048.
+        assert_eq!(after_a_loss(&[120, 100]).0.window_max, 85);
+    }
+
+    #[test]
+    fn the_estimate_of_renos_window_grows_by_alpha_a_round_trip() {
+        // 3 (1 - 0.7) / (1 + 0.7) is 0.529; 15/8, rounded down from 1.89, make it 0.533.
+        let mut epoch = Epoch::new(0, 80, 100);
+        let mut left = 0;
+        for _ in 0..15 {
+            // A round trip: forty acknowledgements of two segments.
+            for _ in 0..40 {
+                left = epoch.estimate(80, left + 2);
+            }
+        }
+        assert_eq!((epoch.reno, left), (80 + 7, 80 * 15 - 7 * 150));
+        assert_eq!(epoch.estimate(80, 150), 150, "more than a step is asked for");
+        assert_eq!((epoch.estimate(80, 151), epoch.reno), (1, 88));
+    }
+
+    /// The steps that are found when `acked` segments are acknowledged at each of `at` ms.
+    fn steps(cubic: &mut Cubic, window: &mut Window, acked: u32, at: &[u64]) -> Vec<u32> {
+        let mut rate = DeliveryRate::default();
+        let rtt = Duration::from_millis(6);
+        let mut step = |&ms: &u64| {
+            let now = Instant::ZERO + Duration::from_millis(ms);
+            cubic.find_step(&path_of(now, window, &mut rate, rtt), acked);
+            cubic.step
+        };
+        at.iter().map(&mut step).collect()
+    }
+
+    #[test]
+    fn a_step_is_kept_for_a_32nd_of_a_second_while_the_window_stays() {
+        let (mut cubic, mut window) = after_a_loss(&[29]);
+        assert_eq!(window.size, 20);
+        // The curve is below W_max - 1 at first, so that it asks for nothing: only Reno's estimate does.
+        let found = steps(&mut cubic, &mut window, 10, &[1000, 1008, 1016, 1024, 1028, 1031, 1032]);
+        assert_eq!(found[0], cubic_step(20, 1000, 29));
+        assert_eq!(found[..6], [found[0]; 6], "28 ms are 7 ticks");
+        // 70 segments acknowledged: one of 37 counts, so the estimate is 21, and the step the whole window.
+        assert_eq!(found[6], 20.min(found[0]));
+        assert_eq!(cubic.epoch.unwrap().reno, 21);
+        window.size = 21;
+        steps(&mut cubic, &mut window, 10, &[1036]);
+        assert_eq!(cubic.found_for, 21, "a window that has grown is looked at at once");
+    }
+
+    /// The step that the curve asks for right after a loss, one round trip of 6 ms, two ticks, ahead.
+    fn cubic_step(size: u32, ms: u64, window_max: u32) -> u32 {
+        let start = ms / 4;
+        let target = Epoch::new(start, size, window_max).window(start + 2);
+        if target > f64::from(size) {
+            (f64::from(size) / (target - f64::from(size))) as u32
+        } else {
+            100 * size
+        }
+    }
+
+    #[test]
+    fn a_step_is_two_at_least_and_five_percent_of_the_window_before_the_first_loss() {
+        let (mut cubic, mut window) = after_a_loss(&[1000]);
+        let found = steps(&mut cubic, &mut window, 2, &[0, 30_000]);
+        assert_eq!(found[1], 2, "far up the curve");
+        let mut cubic = Cubic::default();
+        let mut window = Window::new(100);
+        assert_eq!(steps(&mut cubic, &mut window, 2, &[1000]), [20]);
+        // After a loss, on top of the curve: 100 times the window.
+        let (mut cubic, mut window) = after_a_loss(&[10]);
+        window.size = 10;
+        assert_eq!(steps(&mut cubic, &mut window, 2, &[1000]), [1000]);
+    }
+
+    #[test]
+    fn the_window_grows_as_renos_estimate_where_round_trips_are_short() {
+        // 20 segments of 6 ms: a round trip's 20 acknowledged segments raise the estimate by 20/37.
+        let (mut cubic, mut window) = after_a_loss(&[29]);
+        let (mut rate, rtt) = (DeliveryRate::default(), Duration::from_millis(6));
+        let mut now = Instant::ZERO + Duration::from_secs(1);
+        for _ in 0..30 {
+            for _ in 0..10 {
+                now += rtt / 10;
+                window.validate(now, window.size, (0, 1), true, None);
+                let sample = Sample { delivered: 2, may_grow: true, ..Sample::default() };
+                cubic.on_ack(&mut path_of(now, &mut window, &mut rate, rtt), &sample);
+            }
+        }
+        // The estimate after 600 segments is some 11 ahead.
+        let reno = cubic.epoch.unwrap().reno;
+        assert!((29..=34).contains(&reno), "{reno}");
+        assert!((26..=reno).contains(&window.size), "{} of {reno}", window.size);
+    }
+
+    #[test]
+    fn a_timeout_forgets_and_a_silence_moves_the_epoch() {
+        let (mut cubic, mut window) = after_a_loss(&[29]);
+        steps(&mut cubic, &mut window, 2, &[1000]);
+        window.note_sent(Instant::ZERO + Duration::from_millis(1500));
+        let (mut rate, rtt) = (DeliveryRate::default(), Duration::from_millis(6));
+        let now = Instant::ZERO + Duration::from_millis(1900);
+        cubic.on_restart(&mut path_of(now, &mut window, &mut rate, rtt));
+        assert_eq!(cubic.epoch.unwrap().start, 250 + 100);
+        assert_eq!(cubic.undo(&mut path_of(now, &mut window, &mut rate, rtt), 29), 29);
+        assert_eq!(cubic.undo(&mut path_of(now, &mut window, &mut rate, rtt), 19), 20);
+        cubic.on_timeout(&mut path_of(now, &mut window, &mut rate, rtt));
+        assert!(cubic.epoch.is_none() && cubic.window_max == 0 && cubic.step == 0);
     }
 }

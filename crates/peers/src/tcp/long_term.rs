@@ -129,3 +129,90 @@ impl LongTerm {
         self.begin(path);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::{Duration, Instant};
+
+    use super::*;
+    use crate::tcp::congestion::testing::path_of;
+    use crate::tcp::rate::{DeliveryRate, RateSample};
+    use crate::tcp::window::Window;
+
+    /// A flow that delivers `per_round` segments in each round trip of 20 ms, and loses `lost` for it.
+    #[derive(Default)]
+    struct Flow {
+        long_term: LongTerm,
+        rate: DeliveryRate,
+    }
+
+    impl Flow {
+        fn round(&mut self, per_round: u64, lost: u32, app_limited: bool) -> bool {
+            self.rate.delivered += per_round;
+            self.rate.lost += u64::from(lost);
+            self.rate.delivered_at += Duration::from_millis(20);
+            let mut window = Window::new(50);
+            let now = self.rate.delivered_at;
+            let path = path_of(now, &mut window, &mut self.rate, Duration::from_millis(20));
+            let rate = RateSample { app_limited, ..RateSample::default() };
+            let sample = Sample { delivered: 1, lost, rate, ..Sample::default() };
+            self.long_term.sample(&path, &sample, true, true)
+        }
+
+        /// How many rounds it takes until the long-term bandwidth is used, of at most 40.
+        fn rounds(&mut self, per_round: u64, lost: u32) -> Option<usize> {
+            (1..=40).find(|_| {
+                self.round(per_round, lost, false);
+                self.long_term.bandwidth().is_some()
+            })
+        }
+    }
+
+    #[test]
+    fn two_intervals_of_four_round_trips_with_a_fifth_lost_are_a_policer() {
+        let mut flow = Flow::default();
+        // The first loss begins an interval; what its own round trip delivers is not in it.
+        assert_eq!(flow.rounds(256, 50), Some(8));
+        // 256 segments in 20 ms.
+        assert_eq!(flow.long_term.bandwidth(), Some(256 * BANDWIDTH_UNIT / 20_000));
+        assert_eq!(Flow::default().rounds(256, 49), None, "just below a fifth");
+        assert_eq!(Flow::default().rounds(256, 0), None);
+    }
+
+    #[test]
+    fn intervals_that_deliver_more_than_an_eighth_apart_are_not_alike() {
+        for (second, alike) in [(288, true), (290, false), (225, true), (223, false)] {
+            let mut flow = Flow::default();
+            for _ in 0..4 {
+                flow.round(256, 100, false);
+            }
+            for _ in 0..4 {
+                flow.round(second, 100, false);
+            }
+            assert_eq!(flow.long_term.bandwidth().is_some(), alike, "{second}");
+        }
+    }
+
+    #[test]
+    fn the_bandwidth_is_used_for_48_round_trips() {
+        let mut flow = Flow::default();
+        flow.rounds(256, 60);
+        for _ in 0..47 {
+            assert!(!flow.round(256, 60, false));
+            assert!(flow.long_term.bandwidth().is_some());
+        }
+        assert!(flow.round(256, 60, false));
+        assert!(flow.long_term.bandwidth().is_none());
+    }
+
+    #[test]
+    fn what_the_application_held_back_begins_anew() {
+        let mut flow = Flow::default();
+        for _ in 0..6 {
+            flow.round(256, 60, false);
+        }
+        flow.round(256, 60, true);
+        assert_eq!(flow.rounds(256, 60), Some(8));
+        assert_eq!(flow.rate.delivered_at, Instant::ZERO + Duration::from_millis(15 * 20));
+    }
+}

@@ -31,6 +31,7 @@ impl Sender {
         let reducing = matches!(self.recovery.phase, Phase::Reduced | Phase::Recovery);
         let (mut sent_new, mut limited) = (false, false);
         let mut burst = Burst::default();
+        let mut lump = 0;
         loop {
             let next = self.next();
             let pacing = self.congestion.pacing(self.mss);
@@ -52,6 +53,16 @@ impl Sender {
                     timers.set(Timer::Pacing, self.pacer.departure());
                     break;
                 }
+            }
+            if pacing.is_none() && matches!(next, Next::New(..)) {
+                if lump == 0 {
+                    let Some(size) = self.lump(now) else {
+                        limited = true;
+                        break;
+                    };
+                    lump = size;
+                }
+                lump -= 1;
             }
             match next {
                 Next::Lost(id) => {

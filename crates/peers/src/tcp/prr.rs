@@ -76,4 +76,39 @@ mod tests {
         }
         assert_eq!((sent, in_flight), (10, 10));
     }
+
+    #[test]
+    fn below_the_target_as_much_is_sent_as_is_delivered_and_one_more_if_no_loss_is_new() {
+        let mut prr = Prr::default();
+        prr.begin(20);
+        prr.sent(4);
+        assert_eq!(prr.window(10, 4, 2, false), Some(4 + 2));
+        assert_eq!(prr.window(10, 4, 2, true), Some(4 + 2 + 1));
+        // What was delivered and not made up for: 3 + 4 - 4 of them.
+        assert_eq!(prr.window(10, 4, 3, false), Some(4 + 3));
+        assert_eq!(prr.window(10, 9, 3, true), Some(10), "not beyond the target");
+        assert_eq!(prr.window(10, 9, 0, true), None, "nothing is delivered");
+        assert_eq!(Prr::default().window(10, 9, 1, true), None, "no reduction is under way");
+    }
+
+    #[test]
+    fn above_the_target_what_is_sent_is_in_proportion_to_what_is_delivered_rounded_up() {
+        let mut prr = Prr::default();
+        prr.begin(20);
+        prr.sent(1);
+        // 7/20 of 3, rounded up, is 2, of which one was sent.
+        assert_eq!(prr.window(7, 15, 3, true), Some(15 + 1));
+        prr.sent(1);
+        assert_eq!(prr.window(7, 14, 1, true), Some(14));
+    }
+
+    #[test]
+    fn the_first_retransmission_is_sent_whatever_the_window_is() {
+        let mut prr = Prr::default();
+        prr.begin(20);
+        assert_eq!(prr.window(1, 15, 1, false), Some(16));
+        assert_eq!(prr.window(10, 10, 1, false), Some(11));
+        prr.sent(1);
+        assert_eq!(prr.window(10, 10, 1, false), Some(10));
+    }
 }

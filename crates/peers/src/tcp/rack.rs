@@ -76,6 +76,11 @@ impl Rack {
         self.reordering_seen = true;
     }
 
+    #[cfg(test)]
+    pub(super) const fn is_reordering_seen(&self) -> bool {
+        self.reordering_seen
+    }
+
     /// Looks for losses again with the next acknowledgement, whether or not it delivers anything.
     pub(super) fn look_again(&mut self) {
         self.advanced = true;
@@ -152,5 +157,102 @@ impl Rack {
             next = following.and_then(|id| board.get(id).map(|segment| (id, segment)));
         }
         (lost, wait)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + MS(ms)
+    }
+
+    fn board(sent: &[u64]) -> Scoreboard {
+        let mut board = Scoreboard::default();
+        for (i, &ms) in sent.iter().enumerate() {
+            board.push(10 * i as u64, 10 * i as u64 + 10, false, at(ms), Default::default());
+        }
+        board
+    }
+
+    fn circumstances() -> Circumstances {
+        Circumstances {
+            min_rtt: Some(MS(20)),
+            smoothed_rtt: Some(MS(40)),
+            recovering: false,
+            sacked: 1,
+            reordering: 3,
+        }
+    }
+
+    #[test]
+    fn a_segment_is_lost_a_quarter_of_the_least_round_trip_after_a_later_one_was_delivered() {
+        let mut board = board(&[0, 1]);
+        let mut rack = Rack::default();
+        let delivered = board.get(1).unwrap().clone();
+        // Sent at 1 ms and delivered at 21: the round trip is 20 ms, and 5 ms are allowed on top.
+        rack.deliver(at(21), &delivered, Some(MS(20)));
+        assert_eq!(rack.detect(at(21), &mut board, &circumstances()), (0, Some(MS(4))));
+        assert_eq!(rack.detect(Instant::from_nanos(24_999_999), &mut board, &circumstances()).0, 0);
+        assert_eq!(rack.detect(at(25), &mut board, &circumstances()), (1, None));
+    }
+
+    #[test]
+    fn the_window_is_nothing_in_recovery_or_after_three_duplicates_until_reordering_was_seen() {
+        let mut rack = Rack::default();
+        assert_eq!(rack.window(&circumstances()), MS(5));
+        for circumstances in [
+            Circumstances { recovering: true, ..circumstances() },
+            Circumstances { sacked: 3, ..circumstances() },
+            Circumstances { min_rtt: None, ..circumstances() },
+        ] {
+            assert_eq!(rack.window(&circumstances), Duration::ZERO);
+        }
+        rack.note_reordering();
+        assert_eq!(rack.window(&Circumstances { recovering: true, ..circumstances() }), MS(5));
+    }
+
+    #[test]
+    fn the_window_grows_by_a_quarter_with_each_needless_retransmission_and_shrinks_after_16_recoveries() {
+        let mut rack = Rack::default();
+        rack.note_dsack();
+        rack.adapt(Some(10), 20);
+        assert_eq!(rack.window(&circumstances()), MS(10));
+        // Once a round trip: what was sent before 20 packets had been delivered is of the same one.
+        rack.note_dsack();
+        rack.adapt(Some(19), 21);
+        assert_eq!(rack.window(&circumstances()), MS(10));
+        rack.note_dsack();
+        rack.adapt(Some(20), 30);
+        assert_eq!(rack.window(&circumstances()), MS(15));
+        for round in 0..30 {
+            rack.note_dsack();
+            rack.adapt(Some(30 + round), 31 + round);
+        }
+        assert_eq!(rack.window(&circumstances()), MS(40), "at most the smoothed round trip");
+        for _ in 0..15 {
+            rack.recovered();
+        }
+        rack.adapt(Some(100), 101);
+        assert_eq!(rack.window(&circumstances()), MS(40));
+        rack.recovered();
+        rack.adapt(Some(100), 101);
+        assert_eq!(rack.window(&circumstances()), MS(5));
+    }
+
+    #[test]
+    fn what_comes_sooner_than_a_round_trip_after_its_retransmission_was_the_original() {
+        let mut board = board(&[0, 1]);
+        let mut rack = Rack::default();
+        board.retransmit(1, at(30), Default::default());
+        let again = board.get(1).unwrap().clone();
+        rack.deliver(at(49), &again, Some(MS(20)));
+        assert!(!rack.has_advanced());
+        rack.deliver(at(50), &again, Some(MS(20)));
+        assert!(rack.has_advanced() && !rack.has_advanced());
+        assert_eq!(rack.detect(at(50), &mut board, &circumstances()).0, 1, "the other was sent 50 ms ago");
     }
 }

@@ -280,7 +280,7 @@ impl Sender {
         counters.lost += u64::from(lost);
         if let Some(wait) = wait {
             let wait = (wait + TIMEOUT_SLACK).min(self.rtt.timeout());
-            wait_for_ack(timers, Timer::Reordering, now + wait);
+            wait_for_ack(timers, Timer::Reordering, now, wait);
         }
         lost > 0
     }

@@ -10,8 +10,26 @@ const LEAST: u32 = 2;
 /// The state of Reno.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reno {
-    /// Segments acknowledged towards the next segment of window.
-    acked: u32,
+    credit: Credit,
+}
+
+/// Segments acknowledged towards the next segment of window: Linux `tcp_cong_avoid_ai`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Credit(u32);
+
+impl Credit {
+    /// Grows the window by a segment for each `step` of `acked` segments.
+    pub(super) fn grow(&mut self, window: &mut Window, step: u32, acked: u32) {
+        let step = step.max(1);
+        // What was saved up for a larger step buys one segment and no more.
+        if self.0 >= step {
+            self.0 = 0;
+            window.size = window.size.saturating_add(1);
+        }
+        self.0 += acked;
+        window.size = window.size.saturating_add(self.0 / step);
+        self.0 %= step;
+    }
 }
 
 impl Reno {
@@ -20,10 +38,7 @@ impl Reno {
         if window.in_slow_start() {
             acked -= slow_start(window, acked).min(acked);
         }
-        self.acked += acked;
-        let whole = self.acked / window.size.max(1);
-        self.acked -= whole * window.size;
-        window.size = window.size.saturating_add(whole);
+        self.credit.grow(window, window.size, acked);
     }
 
     /// The threshold after a loss.
@@ -40,7 +55,7 @@ impl CongestionControl for Reno {
     }
 
     fn threshold(&mut self, path: &mut Path<'_>) -> u32 {
-        self.acked = 0;
+        self.credit = Credit::default();
         Self::halved(path.window)
     }
 
@@ -70,5 +85,28 @@ mod tests {
         window.threshold = 24;
         reno.grow(&mut window, 20);
         assert_eq!(window.size, 24, "slow start ends at the threshold");
+    }
+
+    #[test]
+    fn credit_buys_a_segment_for_each_step_and_for_a_smaller_step_one() {
+        let mut credit = Credit::default();
+        let mut window = Window::new(10);
+        credit.grow(&mut window, 4, 3);
+        assert_eq!(window.size, 10);
+        credit.grow(&mut window, 4, 6);
+        assert_eq!(window.size, 12, "nine for two steps of four");
+        credit.grow(&mut window, 20, 14);
+        assert_eq!(window.size, 12);
+        // Fifteen were saved up for a step of 20.
+        credit.grow(&mut window, 5, 4);
+        assert_eq!(window.size, 13);
+        credit.grow(&mut window, 0, 1);
+        assert_eq!(window.size, 13 + 1 + 1, "a step has at least one: what was saved, and this");
+    }
+
+    #[test]
+    fn a_window_after_a_loss_has_two_segments_at_least() {
+        assert_eq!(Reno::halved(&Window::new(3)), 2);
+        assert_eq!(Reno::halved(&Window::new(7)), 3);
     }
 }

@@ -149,4 +149,50 @@ mod tests {
         rtt.sample(MS(100), 2, 3);
         assert!(rtt.timeout() <= base);
     }
+
+    #[test]
+    fn the_round_trip_is_smoothed_by_an_eighth_and_its_deviation_by_a_quarter() {
+        let mut rtt = Rtt::new(MS(1));
+        rtt.sample(MS(800), 0, 10);
+        // RFC 6298 (2.2): the deviation is half of the first sample, and four times that is in the timeout.
+        assert_eq!((rtt.smoothed(), rtt.timeout()), (Some(MS(800)), MS(2400)));
+        rtt.sample(MS(1600), 1, 10);
+        // 7/8 of 800 and 1/8 of 1600; 3/4 of 400 and 1/4 of 800.
+        assert_eq!((rtt.smoothed(), rtt.timeout()), (Some(MS(900)), MS(900 + 4 * 500)));
+        // A shorter round trip adds a 32nd of what it is off by more than before.
+        rtt.sample(MS(80), 2, 10);
+        assert_eq!(rtt.smoothed(), Some(Duration::from_micros(797_500)));
+        assert_eq!(rtt.deviation, MS(500).as_nanos() + MS(320).as_nanos() / 32);
+    }
+
+    #[test]
+    fn the_variance_rises_at_once_and_falls_by_a_quarter_each_round_trip() {
+        let mut rtt = Rtt::new(MS(200));
+        rtt.sample(MS(100), 0, 10);
+        assert_eq!(rtt.timeout(), MS(300));
+        rtt.sample(MS(1700), 1, 10);
+        // Deviation: 50 + (1600 - 50) / 4.
+        let swing = 4 * (MS(50).as_nanos() + MS(1550).as_nanos() / 4);
+        assert_eq!(rtt.variance, swing);
+        let smoothed = rtt.smoothed().unwrap();
+        rtt.sample(smoothed, 11, 20);
+        assert_eq!(rtt.variance, swing, "the largest of the round trip before");
+        rtt.sample(smoothed, 21, 30);
+        assert_eq!(rtt.variance, swing - (swing - 4 * rtt.deviation) / 4);
+    }
+
+    #[test]
+    fn the_least_round_trip_is_that_of_five_minutes() {
+        let mut rtt = Rtt::new(MS(200));
+        let at = |s: u64| Instant::ZERO + Duration::from_secs(s);
+        rtt.note_least(at(0), MS(20));
+        rtt.note_least(at(1), MS(30));
+        assert_eq!(rtt.least(), Some(MS(20)));
+        rtt.note_least(at(299), MS(30));
+        assert_eq!(rtt.least(), Some(MS(20)));
+        rtt.note_least(at(301), MS(30));
+        assert_eq!(rtt.least(), Some(MS(30)));
+        rtt.note_least(at(302), Duration::from_nanos(1));
+        assert_eq!(rtt.least(), Some(Duration::from_micros(1)), "at least a microsecond");
+    }
 }

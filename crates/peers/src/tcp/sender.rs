@@ -17,6 +17,7 @@ use super::rtt::Rtt;
 use super::scoreboard::{Scoreboard, Segment};
 use super::send_buffer::SendBuffer;
 use super::timer::{Deadlines, Timer, stop_waiting};
+use super::wheel;
 use super::window::Window;
 
 /// The sending half of a connection.
@@ -270,7 +271,11 @@ impl Sender {
         }
         let min_rtt = self.rtt.least();
         let recovery_end = self.recovery.end;
-        for &(start, end) in blocks {
+        // The option begins with the newest block. In order of sequence, so that a block that is reported for the first
+        // time together with a higher one is not taken for one that came late (Linux `tcp_sacktag_write_queue`).
+        let mut blocks = blocks.to_vec();
+        blocks.sort_unstable();
+        for (start, end) in blocks {
             // Forged or stale blocks outside what is outstanding say nothing.
             if start >= end || end > self.nxt || end <= self.una {
                 continue;
@@ -443,7 +448,7 @@ impl Sender {
             return;
         }
         if timers.get(Timer::Persist).is_none() {
-            timers.set(Timer::Persist, now + self.persist_interval());
+            timers.set(Timer::Persist, wheel::expiry(now, self.persist_interval()));
         }
     }
 }

@@ -8,6 +8,7 @@ use super::recovery::TIMEOUT_SLACK;
 use super::rtt::{INITIAL_RTO, MAX_RTO};
 use super::sender::{News, Outgoing, Sender};
 use super::timer::{Deadlines, Timer, stop_waiting, wait_for_ack};
+use super::wheel;
 
 /// After so long without an answer a connection is given up: what Linux makes of `tcp_retries2` = 15.
 const GIVE_UP: Duration = Duration::from_millis(924_600);
@@ -134,7 +135,7 @@ impl Sender {
         } else {
             // A sequence number that was acknowledged already makes the peer say where it is and what it takes.
             self.outbox.push(Outgoing { seq: self.una - 1, len: 0, fin: false });
-            timers.set(Timer::Persist, now + self.persist_interval());
+            timers.set(Timer::Persist, wheel::expiry(now, self.persist_interval()));
         }
         Verdict::Alive
     }
@@ -173,7 +174,7 @@ impl Sender {
         if !left.is_zero() {
             wait = wait.min(left);
         }
-        wait_for_ack(timers, Timer::LossProbe, now + wait);
+        wait_for_ack(timers, Timer::LossProbe, now, wait);
         true
     }
 
@@ -182,7 +183,7 @@ impl Sender {
         if self.board.is_empty() {
             stop_waiting(timers);
         } else {
-            wait_for_ack(timers, Timer::Retransmission, now + self.rtt.timeout());
+            wait_for_ack(timers, Timer::Retransmission, now, self.rtt.timeout());
         }
     }
 
@@ -191,8 +192,8 @@ impl Sender {
         let other = timers.get(Timer::LossProbe).is_some() || timers.get(Timer::Reordering).is_some();
         match self.board.head() {
             Some((_, head)) if other => {
-                let at = (head.sent_at + self.rtt.timeout()).max(now + Duration::from_micros(1));
-                wait_for_ack(timers, Timer::Retransmission, at);
+                let left = (head.sent_at + self.rtt.timeout()).since(now);
+                wait_for_ack(timers, Timer::Retransmission, now, left.max(Duration::from_micros(1)));
             }
             _ => self.restart_timeout(now, timers),
         }

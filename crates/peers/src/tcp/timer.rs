@@ -1,6 +1,8 @@
 //! A connection's timers.
 
-use hopcast_core::{Instant, Timers};
+use hopcast_core::{Duration, Instant, Timers};
+
+use super::wheel;
 
 /// What a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,9 +48,9 @@ pub(super) type Deadlines = Timers<Timer, 8>;
 const WAITING: [Timer; 4] = [Timer::Retransmission, Timer::LossProbe, Timer::Reordering, Timer::Persist];
 
 /// Sets one of the four timers that wait for an acknowledgement, and stops the other three.
-pub(super) fn wait_for_ack(timers: &mut Deadlines, timer: Timer, at: Instant) {
+pub(super) fn wait_for_ack(timers: &mut Deadlines, timer: Timer, now: Instant, wait: Duration) {
     stop_waiting(timers);
-    timers.set(timer, at);
+    timers.set(timer, wheel::expiry(now, wait));
 }
 
 /// Stops the timers that wait for an acknowledgement.

@@ -111,3 +111,61 @@ impl Window {
         self.threshold.max((self.size >> 1) + (self.size >> 2))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn a_window_that_is_half_used_limits_in_slow_start_and_not_after_it() {
+        let mut window = Window::new(10);
+        window.validate(at(0), 5, (0, 10), false, None);
+        assert!(!window.is_limiting(), "twice five are not more than ten");
+        window.validate(at(0), 6, (0, 10), false, None);
+        assert!(window.is_limiting());
+        window.threshold = 10;
+        assert!(!window.is_limiting());
+        window.validate(at(0), 6, (0, 10), true, None);
+        assert!(window.is_limiting());
+        window.validate(at(0), 3, (5, 20), false, None);
+        assert!(window.is_limiting(), "for the rest of the round trip");
+        window.validate(at(0), 3, (10, 20), false, None);
+        assert!(!window.is_limiting());
+    }
+
+    #[test]
+    fn an_unused_window_comes_halfway_down_to_what_was_used() {
+        let mut window = Window::new(10);
+        (window.size, window.threshold) = (100, 50);
+        let after = Some(Duration::from_millis(200));
+        window.validate(at(100), 100, (0, 1), true, after);
+        window.validate(at(299), 20, (1, 2), false, after);
+        assert_eq!(window.size, 100);
+        window.validate(at(300), 30, (2, 3), false, after);
+        assert_eq!((window.size, window.threshold), (65, 75));
+        window.validate(at(499), 2, (3, 4), false, after);
+        assert_eq!(window.size, 65);
+        window.validate(at(500), 2, (4, 5), false, after);
+        assert_eq!(window.size, 37, "down to the initial window");
+        window.validate(at(900), 2, (5, 6), false, None);
+        assert_eq!(window.size, 37);
+    }
+
+    #[test]
+    fn silence_halves_the_window_for_each_timeout_down_to_the_initial_one() {
+        let timeout = Duration::from_millis(200);
+        for (idle, size) in [(200, 100), (201, 50), (400, 50), (401, 25), (601, 12), (10_000, 10)] {
+            let mut window = Window::new(10);
+            window.size = 100;
+            window.threshold = 60;
+            window.note_sent(at(1000));
+            window.restart(at(1000 + idle), timeout);
+            assert_eq!(window.size, size, "{idle} ms");
+            assert_eq!(window.threshold, if size < 100 { 75 } else { 60 });
+        }
+    }
+}

@@ -1,17 +1,17 @@
 //! The figures that kernels show (`hopcast study kernel-tcp` prints them beside ours): six hops of 300 Mbit/s and 0.5 ms
 //! each way, drop-tail of 1,000 packets.
 //!
-//! Held against Linux 6.18 between two network namespaces, over a user-space link of the same rate, delay, queue and
-//! loss, the latter in both directions. Goodput in Mbit/s over 20 s, the loss beginning a second or two before; one run
-//! of the kernel, the mean of three here:
+//! Held against Linux 6.18 between two network namespaces, over a link of the same rate, delay, queue and loss, the
+//! latter in both directions. Goodput in Mbit/s over 20 s, the loss beginning half a second before; means of five to eight
+//! runs of the kernel, one run here, of CUBIC five to sixteen:
 //!
 //! | loss on each hop | end to end | CUBIC, kernel | CUBIC, here | BBR, kernel | BBR, here |
 //! |---|---|---|---|---|---|
-//! | 0 | 0 | 286.9 | 286.9 | 280.3 | 281.1 |
-//! | 1 % | 5.9 % | 3.29 | 5.87 | 250.2 | 269.5 |
-//! | 2 % | 11.4 % | 0.87 | 1.46 | 221.8 | 236.4 |
-//! | 3 % | 16.7 % | 0.26 | 0.36 | 24.0 | 29.7 |
-//! | 5 % | 26.5 % | 0.06 | 0.06 | 3.1 | 3.1 |
+//! | 0 | 0 | 286.8 | 286.9 | 280.3 | 281.1 |
+//! | 1 % | 5.9 % | 3.60 | 3.85 | 259.4 | 269.2 |
+//! | 2 % | 11.4 % | 0.95 | 1.00 | 227.4 | 236.3 |
+//! | 3 % | 16.7 % | 0.20 | 0.24 | 37.7 | 36.1 |
+//! | 5 % | 26.5 % | 0.03 | 0.03 | 5.2 | 5.3 |
 //!
 //! BBR's probes of 5/4 find nothing where more than a fifth is lost, and its long-term estimate takes such a path for a
 //! policed one: on a path of this length its rate falls until noise holds it up. On short paths without a rate limit

@@ -5,6 +5,7 @@ mod closing;
 mod congestion;
 mod handshake;
 mod hostile;
+mod kernel;
 mod pair;
 mod random;
 mod recovery;

@@ -24,7 +24,7 @@ fn transfer(seed: u64, config: Config, direction: Direction, bytes: u64, limit: 
 #[test]
 fn megabytes_cross_a_clean_path() {
     for config in both() {
-        let mut pair = transfer(1, config, Direction::default(), 20_000_000, 10);
+        let mut pair = transfer(1, config, Direction { queue: 5000, ..Direction::default() }, 20_000_000, 10);
         assert_eq!(pair.counter(CLIENT, "retransmits"), 0);
         assert_eq!(pair.counter(CLIENT, "connections_opened"), 1);
         assert_eq!(pair.counter(SERVER, "connections_accepted"), 1);
