@@ -294,7 +294,8 @@ impl Streams {
         if let Chunk::Meet(met) = *chunk {
             match self.meeting.hear(met) {
                 Gone::None => {}
-                Gone::Ours => self.forget_own(up, counters),
+                Gone::Ours => self.reset_opened(0, up, counters),
+                Gone::Theirs => self.reset_opened(1, up, counters),
                 Gone::All => self.lose(Cause::DamageThere, up, counters),
             }
             return;
@@ -423,10 +424,10 @@ impl Streams {
         }
     }
 
-    /// The other edge was started anew before it said anything, and knows none of the streams that were opened here.
-    fn forget_own(&mut self, up: &mut VecDeque<Up>, counters: &mut Counters) {
-        let own = self.streams.iter().filter(|(id, stream)| id.is_multiple_of(2) && stream.open.is_none());
-        for id in own.map(|(&id, _)| id).collect::<Vec<_>>() {
+    /// Resets the streams that were opened here (0) or there (1), since an edge was started anew after that.
+    fn reset_opened(&mut self, by: u64, up: &mut VecDeque<Up>, counters: &mut Counters) {
+        let opened = self.streams.iter().filter(|(id, stream)| **id % 2 == by && stream.open.is_none());
+        for id in opened.map(|(&id, _)| id).collect::<Vec<_>>() {
             counters.streams_restarted += 1;
             self.reset(id, up);
         }

@@ -56,6 +56,8 @@ pub(in super::super) enum Gone {
     None,
     /// Those that were opened here.
     Ours,
+    /// Those that were opened there: they were for the edge that was here before.
+    Theirs,
     All,
 }
 
@@ -109,7 +111,7 @@ impl Meeting {
         if met.session != self.own {
             self.is_stranger = true;
             self.tells |= !self.told;
-            return Gone::None;
+            return Gone::Theirs;
         }
         self.is_stranger = met.heard != self.losses;
         // Those that it has opened itself since it was started are all right.

@@ -639,3 +639,23 @@ fn losses_at_both_edges_at_once_are_settled() {
     b.handle_stream(at(0), StreamId(6), open(1));
     assert_eq!((cross(&mut a, &mut b).len(), cross(&mut b, &mut a).len()), (1, 1));
 }
+
+#[test]
+fn a_stream_that_was_for_the_edge_before_is_reset_where_its_beginning_comes_again() {
+    let mut a = Framing::new(&Config::default());
+    a.begin(1);
+    a.handle_stream(at(0), StreamId(0), open(1));
+    let opening = symbol(&mut a);
+    a.meet(5, true);
+    a.handle_stream(at(0), StreamId(0), StreamItem::Credit(10));
+    let credit = symbol(&mut a);
+    // Another edge receives both, since nobody had told that they were delivered.
+    let mut b = Framing::new(&Config::default());
+    b.begin(7);
+    b.meet(1, true);
+    take(&mut b, &opening);
+    assert!(matches!(b.poll(), Some(Up::Stream(StreamId(1), StreamItem::Open { .. }))));
+    take(&mut b, &credit);
+    assert_eq!(b.poll(), Some(stream(1, StreamItem::Reset)));
+    assert_eq!(b.streams.held().1, 0);
+}
