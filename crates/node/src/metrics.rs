@@ -32,7 +32,7 @@ const PEER: [PeerMetric; 11] = [
 ];
 
 /// What is told of each carrier: name, the machines' counter, help.
-const CARRIER: [(&str, &str, &str); 18] = [
+const CARRIER: [(&str, &str, &str); 25] = [
     ("packets_sent", "units_sent", "Packets of the host that were taken to be carried."),
     ("packets_received", "units_received", "Packets that were given to the host."),
     ("packets_refused", "units_refused", "Packets of the host that were dropped since too much was waiting."),
@@ -40,6 +40,33 @@ const CARRIER: [(&str, &str, &str); 18] = [
     ("connections_taken", "connections_taken", "TCP connections that were taken over."),
     ("connections_reached", "connections_reached", "TCP connections that went on from here."),
     ("connections_refused", "connections_refused", "TCP connections whose destination is not in `reach`."),
+    (
+        "connections_reset_damaged",
+        "streams_damaged",
+        "TCP connections that were reset because something of what they carry came damaged or not at all.",
+    ),
+    (
+        "connections_reset_damaged_there",
+        "streams_damaged_there",
+        "TCP connections that were reset because something was damaged on the way to the far site.",
+    ),
+    (
+        "connections_reset_broken",
+        "streams_broken",
+        "TCP connections that were reset because a site broke the protocol.",
+    ),
+    (
+        "connections_reset_restarted",
+        "streams_restarted",
+        "TCP connections that were reset because the far site was started anew.",
+    ),
+    (
+        "connections_reset_timed_out",
+        "streams_timed_out",
+        "TCP connections that were reset because nothing came from the far site for too long.",
+    ),
+    ("symbols_damaged", "symbols_damaged", "Symbols that were dropped because of a wrong checksum."),
+    ("symbols_malformed", "symbols_malformed", "Symbols that were dropped because they made no sense."),
     ("coded_first", "packets_first", "Coded packets sent for the first time."),
     ("coded_repair", "packets_repair", "Coded packets sent to make up for losses."),
     ("coded_ahead", "packets_idle_repair", "Coded packets sent ahead of need while the hop was nearly idle."),

@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods)] // these tests run in real time
 
 mod carry;
+mod cut_short;
 mod howto;
 mod lab;
 mod mistakes;

@@ -168,7 +168,7 @@ fn garbage_at_line_rate_stops_nobody() {
         lab.inside("island", move || {
             let socket = UdpSocket::bind("192.0.2.2:0").unwrap();
             let starts: [&[u8]; 6] =
-                [b"hop\x01\x06island", b"hop\x01\x07harbour", b"\x80\xB1", b"\xC0\xB1", b"", b"hop\xFF"];
+                [b"hop\x01\x06island", b"hop\x01\x07harbour", b"\x80\xB2", b"\xC0\xB2", b"", b"hop\xFF"];
             let mut sent = 0_u64;
             while !over.load(Ordering::Relaxed) {
                 let mut garbage = starts[sent as usize % starts.len()].to_vec();

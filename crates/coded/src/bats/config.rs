@@ -2,6 +2,8 @@
 
 use hopcast_core::Duration;
 
+use super::framing::{CHUNK_HEADER, SEAL};
+
 /// The settings of an edge or a relay. Edges settle the shape, which relays learn; the rest is each node's own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -34,6 +36,12 @@ pub struct Config {
     pub unit_delay: Duration,
     /// At an edge, where delivery is reliable: how many streams there are at a time. Default: 1024.
     pub streams: u16,
+    /// At an edge, where delivery is reliable: all streams are reset when nothing has come of the other edge for so long,
+    /// though it was asked every second. Default: 2 minutes.
+    ///
+    /// Too short, and an outage ends streams that would have gone on; too long, and the streams of an edge that does not
+    /// come back hang.
+    pub stream_timeout: Duration,
     /// At an edge with several neighbours: whether each batch goes to one of them only. Default: no, each goes to all.
     ///
     /// Over disjoint paths to the same sink, it adds up their rates; a tree to several sinks would fall apart.
@@ -146,6 +154,7 @@ impl Default for Config {
             feedback: Feedback::Ranks,
             unit_delay: Duration::from_millis(50),
             streams: 1024,
+            stream_timeout: Duration::from_secs(120),
             split: false,
             congestion_control: true,
             idle_repair: true,
@@ -161,9 +170,10 @@ impl Config {
         Self { batch: BatchSize::M32, block: 1024, window: 256, feedback: Feedback::None, ..Self::default() }
     }
 
-    /// What a full datagram carries beside a unit, in bytes: headers, a vector, and the mark before the unit.
+    /// What a full datagram carries beside a unit, in bytes: headers, a vector, the symbol's checksum, and the mark before
+    /// the unit.
     pub const fn overhead(&self) -> usize {
         let datagram = self.datagram as usize;
-        datagram - super::wire::symbol_len(datagram, self.batch) + 2
+        datagram - super::wire::symbol_len(datagram, self.batch) + SEAL + CHUNK_HEADER
     }
 }

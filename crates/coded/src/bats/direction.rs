@@ -82,12 +82,12 @@ impl Direction {
     }
 
     /// Makes the next symbol of what `fill` writes; its batch.
-    pub(super) fn make(&mut self, now: Instant, fill: impl FnOnce(&mut [u8]) -> usize) -> Option<u64> {
+    pub(super) fn make(&mut self, now: Instant, fill: impl FnOnce(u64, &mut [u8]) -> usize) -> Option<u64> {
         let Role::Source(next) = &mut self.role else { return None };
         let shape = self.store.shape();
         let (number, index) = (*next / shape.symbols(), *next % shape.symbols());
         let mut symbol = Buffer::zeroed(usize::from(shape.symbol));
-        let len = fill(&mut symbol);
+        let len = fill(*next, &mut symbol);
         if len == 0 {
             return None;
         }

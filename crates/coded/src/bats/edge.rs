@@ -7,6 +7,15 @@ use hopcast_core::{Datagram, Instant, Item, Port};
 use super::config::Config;
 use super::framing::{self, Framing, Up};
 
+/// A symbol that a sink delivers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Delivered<'a> {
+    pub(super) number: u64,
+    /// So many symbols are missing before it.
+    pub(super) missing: u64,
+    pub(super) bytes: &'a [u8],
+}
+
 /// What the application gave and gets.
 pub(super) struct Edge {
     /// The addresses of units handed up: this end and the other.
@@ -20,6 +29,7 @@ impl Edge {
             unit_delay: config.unit_delay,
             // A stream cannot miss anything.
             streams: if config.delivery.is_reliable() { usize::from(config.streams) } else { 0 },
+            stream_timeout: config.stream_timeout,
             ..framing::Config::default()
         };
         Self { ends, framing: Framing::new(&bounds) }
@@ -31,16 +41,16 @@ impl Edge {
             Item::Datagram(Datagram { payload, .. }) => {
                 self.framing.push_unit(now, payload);
             }
-            Item::Stream(id, item) => self.framing.handle_stream(id, item),
+            Item::Stream(id, item) => self.framing.handle_stream(now, id, item),
             Item::Frame(_) | Item::Packet(_) | Item::Transit(_) | Item::Message(_) => return false,
         }
         true
     }
 
-    /// Takes the next symbol, before which some are missing.
-    pub(super) fn take(&mut self, missing: u64, symbol: &[u8]) {
-        self.framing.skip(missing);
-        self.framing.take(symbol);
+    /// Takes the next symbol.
+    pub(super) fn take(&mut self, now: Instant, symbol: &Delivered<'_>) {
+        self.framing.skip(symbol.missing);
+        self.framing.take(now, symbol.number, symbol.bytes);
     }
 
     /// What the application gets next.
@@ -62,10 +72,15 @@ impl Edge {
             ("units_refused", figures.units_refused),
             ("units_received", figures.units_received),
             ("units_broken", figures.units_broken),
+            ("symbols_damaged", figures.symbols_damaged),
             ("symbols_malformed", figures.symbols_malformed),
             ("chunks_stray", figures.chunks_stray),
             ("streams_refused", figures.streams_refused),
             ("streams_broken", figures.streams_broken),
+            ("streams_damaged", figures.streams_damaged),
+            ("streams_damaged_there", figures.streams_damaged_there),
+            ("streams_restarted", figures.streams_restarted),
+            ("streams_timed_out", figures.streams_timed_out),
         ];
         figures.into_iter().for_each(|(name, figure)| report(name, figure));
     }

@@ -59,7 +59,11 @@
 //! so its parents send everything again from the floor; what is from an old epoch does not count. Until all that it has
 //! passed on is delivered, a node asks a silent child now and then whether it is still the same. So relays may vanish and
 //! return, and hops may be cut for any time. An edge that is started anew has a new session, and the other edge resets
-//! its streams. What is stale, foreign, repeated, reflected or malformed is counted and dropped, and no datagram costs more
+//! its streams: it hears of it, as it asks every second while it has streams and nothing comes (`streams`). If nothing comes
+//! for [`Config::stream_timeout`], it resets them too.
+//!
+//! Each symbol has a checksum, which the sink checks (`framing`): what was damaged on the way, be it in a relay, is dropped
+//! and counted, and all streams are reset at both edges. What is stale, foreign, repeated, reflected or malformed is counted and dropped, and no datagram costs more
 //! memory than the window of batches that is there anyway.
 //!
 //! In a reliable tree, a branch that gets nowhere for 30 s while others do is given up, and the others go on (`branch`). If
@@ -93,8 +97,8 @@
 //! - GF(2) is not used. Its vectors are shorter, but 1.6 packets in each batch are wasted.
 //! - A source takes one sink's word for what is delivered, in a tree all sinks'. In a tree only the source should send: a
 //!   relay knows one session each way.
-//! - Nothing is encrypted or signed. Who can read the datagrams can forge them: put an encryption above and a
-//!   trusted network, or another tunnel, below.
+//! - Nothing is encrypted or signed; checksums are for accidents. Who can read the datagrams can forge them: put an
+//!   encryption above and a trusted network, or another tunnel, below.
 
 mod batch;
 mod branch;

@@ -69,7 +69,8 @@ impl<M: Mode> Node<M> {
     ) -> Self {
         let edge = Edge::new(ends, &config);
         let mut node = Self::new(config, local, Some(edge), (&[], neighbours), &mut random);
-        let session = Session { mark: random.bits() as u32, number };
+        // 0 is no session.
+        let session = Session { mark: (random.bits() as u32).max(1), number };
         node.edge.iter_mut().for_each(|edge| edge.framing.begin(session.mark));
         node.ways[OUT] = M::source(&node.config, session);
         node.begin(OUT);
@@ -273,6 +274,9 @@ impl<M: Mode> Machine for Node<M> {
     }
 
     fn poll(&mut self, now: Instant) -> Option<(Port, Item)> {
+        if let Some(edge) = &mut self.edge {
+            edge.framing.wake(now);
+        }
         M::pass(self, now);
         if let Some(item) = self.edge.as_mut().and_then(Edge::poll) {
             return Some(item);
@@ -291,7 +295,8 @@ impl<M: Mode> Machine for Node<M> {
         let neighbours = self.neighbours.iter().enumerate();
         let neighbours = neighbours.map(|(i, it)| earliest(M::next_send(self, i), it.receiver.due()));
         let ways = self.ways.iter().flatten().map(M::next_event);
-        neighbours.chain(ways).flatten().min()
+        let streams = self.edge.as_ref().map(|edge| edge.framing.deadline());
+        neighbours.chain(ways).chain(streams).flatten().min()
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {

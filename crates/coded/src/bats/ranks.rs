@@ -216,10 +216,10 @@ impl Node {
         let Some(Direction { role: Role::Sink(sink), .. }) = &mut self.ways[into] else { return };
         let Some(edge) = &mut self.edge else { return };
         let counters = &mut self.counters;
-        sink.deliver(|missing, symbol| {
+        sink.deliver(|symbol| {
             counters.delivered += 1;
-            counters.lost += missing;
-            edge.take(missing, symbol);
+            counters.lost += symbol.missing;
+            edge.take(now, symbol);
         });
         let next = sink.next();
         self.advance(now, into, next);

@@ -3,6 +3,7 @@
 use hopcast_code::rlnc::{self, Coding, Decoder, Outcome, Packet};
 use hopcast_core::{Duration, Instant};
 
+use super::edge::Delivered;
 use super::span::Vector;
 use super::store::{Shape, Store};
 
@@ -94,16 +95,17 @@ impl Sink {
         }
     }
 
-    /// Delivers what is next, as long as it is known, each with the number of symbols that are missing before it.
-    pub(super) fn deliver(&mut self, mut symbol: impl FnMut(u64, &[u8])) {
+    /// Delivers what is next, as long as it is known.
+    pub(super) fn deliver(&mut self, mut symbol: impl FnMut(&Delivered<'_>)) {
         let symbols = self.shape.symbols() as u64;
         loop {
             let (number, mut index) = (self.next / symbols, self.next % symbols);
             let at = number % self.decoders.len() as u64;
             let Some(decoder) = &mut self.decoders[at as usize] else { return };
             while decoder.poll().is_some() {}
-            while let Some(known) = decoder.symbol(index as usize) {
-                symbol(core::mem::take(&mut self.lost), known);
+            while let Some(bytes) = decoder.symbol(index as usize) {
+                let missing = core::mem::take(&mut self.lost);
+                symbol(&Delivered { number: number * symbols + index, missing, bytes });
                 index += 1;
             }
             self.next = number * symbols + index;

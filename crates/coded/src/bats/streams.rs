@@ -5,16 +5,41 @@
 //! opens it, with an even number; the other end sees the next odd one. It stands, for its opener, once anything comes
 //! back on it. It is over when both directions have finished, or one end has reset it; what still arrives on it then is
 //! counted as stray and let go.
+//!
+//! # What resets all streams
+//!
+//! - The other edge was started anew, and knows none of them.
+//! - Something of the other's session is missing or damaged: it may have been of any stream. Both edges reset all, since
+//!   the one that misses something does not know what ([`Meeting`]).
+//! - While there are streams and nothing has come of the other edge for [`ASK`], it is asked to say something, and again
+//!   as often. So an edge that only waits hears of a restart too, within that time and two round trips. If nothing has come
+//!   for the timeout, the other edge is taken for gone.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
-use hopcast_core::{Buffer, StreamId, StreamItem};
+use hopcast_core::{Buffer, Duration, Instant, StreamId, StreamItem, earliest};
 
-use super::framing::{Chunk, Counters, Filler, GREATEST, Meeting, Up};
+use super::framing::{Chunk, Counters, Filler, GREATEST, Gone, Meeting, Up};
 
 /// Writes are merged up to so many bytes.
 const MERGED: usize = 2048;
+/// While there are streams, the other edge is asked to say something after so much silence. Less costs a datagram each way as
+/// often on a path where nothing happens; more, and whoever waits hears later that the other edge was started anew.
+const ASK: Duration = Duration::from_secs(1);
+
+/// Why all streams are reset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// Something that the other edge has sent is missing or damaged.
+    Damage,
+    /// The other edge says so of what was sent from here.
+    DamageThere,
+    /// The other edge was started anew.
+    Restart,
+    /// Nothing has come of the other edge for too long.
+    Silence,
+}
 
 /// The streams of an edge.
 #[derive(Debug)]
@@ -22,6 +47,8 @@ pub(super) struct Streams {
     /// Streams at a time, and bytes queued for each.
     most: usize,
     room: u64,
+    /// How long to wait for an edge from which nothing comes.
+    timeout: Duration,
     streams: BTreeMap<u64, Stream>,
     /// Streams that have data or an end to send, in the order of their turns.
     turns: VecDeque<u64>,
@@ -30,6 +57,11 @@ pub(super) struct Streams {
     /// Streams that are gone here, of which the other end has yet to be told.
     resets: BTreeSet<u64>,
     pub(super) meeting: Meeting,
+    /// Whether there was ever a stream, here or there.
+    used: bool,
+    /// When something of the other edge came last, or the first stream was opened, and when it was asked last.
+    heard: Instant,
+    asked: Instant,
 }
 
 /// One stream. Counts are of bytes since it began.
@@ -68,28 +100,59 @@ struct Receiving {
 }
 
 impl Streams {
-    pub(super) fn new(most: usize, room: u64) -> Self {
+    pub(super) fn new(most: usize, room: u64, timeout: Duration) -> Self {
         Self {
             most,
             room,
+            timeout,
             streams: BTreeMap::new(),
             turns: VecDeque::new(),
             control: BTreeSet::new(),
             resets: BTreeSet::new(),
             meeting: Meeting::default(),
+            used: false,
+            heard: Instant::ZERO,
+            asked: Instant::ZERO,
         }
+    }
+
+    /// Something has come of the other edge.
+    pub(super) const fn heard(&mut self, now: Instant) {
+        self.heard = now;
+    }
+
+    /// Asks a silent edge to say something, and gives up one that has been silent for too long.
+    pub(super) fn wake(&mut self, now: Instant, up: &mut VecDeque<Up>, counters: &mut Counters) {
+        if self.deadline().is_none_or(|at| at > now) {
+            return;
+        }
+        if self.heard + self.timeout <= now {
+            self.lose(Cause::Silence, up, counters);
+        } else {
+            self.asked = now;
+            self.meeting.ask();
+        }
+    }
+
+    /// When the other edge has been silent for too long.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        if self.streams.is_empty() {
+            return None;
+        }
+        earliest(Some(self.heard + self.timeout), Some(self.heard.max(self.asked) + ASK))
     }
 
     /// The application hands over an item.
     pub(super) fn handle(
         &mut self,
+        now: Instant,
         StreamId(id): StreamId,
         item: StreamItem,
         up: &mut VecDeque<Up>,
         counters: &mut Counters,
     ) {
         if let StreamItem::Open { local, remote } = item {
-            self.open(id, local, remote, up, counters);
+            self.open(now, id, (local, remote), up, counters);
             return;
         }
         let Some(stream) = self.streams.get_mut(&id) else {
@@ -127,9 +190,9 @@ impl Streams {
 
     fn open(
         &mut self,
+        now: Instant,
         id: u64,
-        local: SocketAddr,
-        remote: SocketAddr,
+        ends: (SocketAddr, SocketAddr),
         up: &mut VecDeque<Up>,
         counters: &mut Counters,
     ) {
@@ -141,8 +204,17 @@ impl Streams {
             }
             return;
         }
-        self.streams.insert(id, Stream { open: Some((local, remote)), ..Stream::default() });
+        self.add(now, id, Stream { open: Some(ends), ..Stream::default() });
         self.control.insert(id);
+    }
+
+    fn add(&mut self, now: Instant, id: u64, stream: Stream) {
+        if self.streams.is_empty() {
+            // Before, there was nothing to be said.
+            self.heard = now;
+        }
+        self.used = true;
+        self.streams.insert(id, stream);
     }
 
     fn is_full(&self) -> bool {
@@ -207,9 +279,25 @@ impl Streams {
     }
 
     /// Takes what the other end has sent.
-    pub(super) fn take(&mut self, chunk: &Chunk<'_>, up: &mut VecDeque<Up>, counters: &mut Counters) {
-        if let Chunk::Meet { session } = *chunk {
-            self.meeting.hear(session);
+    pub(super) fn take(
+        &mut self,
+        now: Instant,
+        chunk: &Chunk<'_>,
+        up: &mut VecDeque<Up>,
+        counters: &mut Counters,
+    ) {
+        if self.most == 0 {
+            counters.chunks_stray += 1;
+            return;
+        }
+        self.used = true;
+        if let Chunk::Meet(met) = *chunk {
+            match self.meeting.hear(met) {
+                Gone::None => {}
+                Gone::Ours => self.reset_opened(0, up, counters),
+                Gone::Theirs => self.reset_opened(1, up, counters),
+                Gone::All => self.lose(Cause::DamageThere, up, counters),
+            }
             return;
         }
         if !self.meeting.is_for_us() {
@@ -218,15 +306,15 @@ impl Streams {
         }
         let id = match *chunk {
             Chunk::Open { stream, local, remote } => {
-                self.accept(stream, local, remote, up, counters);
+                self.accept(now, stream, (local, remote), up, counters);
                 return;
             }
             Chunk::Data { stream, .. }
             | Chunk::Opened { stream }
             | Chunk::Credit { stream, .. }
-            | Chunk::Finish { stream }
+            | Chunk::Finish { stream, .. }
             | Chunk::Reset { stream } => stream,
-            Chunk::Unit { .. } | Chunk::Meet { .. } => return,
+            Chunk::Unit { .. } | Chunk::Meet(_) | Chunk::Jump { .. } => return,
         };
         let Some(stream) = self.streams.get_mut(&id) else {
             counters.chunks_stray += 1;
@@ -254,7 +342,7 @@ impl Streams {
                 stream.out.allowed = stream.out.allowed.saturating_add(bytes);
                 stream.out.grant(id, self.room, up);
             }
-            Chunk::Finish { .. } if stream.into.finished => {
+            Chunk::Finish { bytes, .. } if stream.into.finished || bytes != stream.into.received => {
                 counters.streams_broken += 1;
                 self.reset(id, up);
             }
@@ -267,15 +355,19 @@ impl Streams {
                 self.remove(id);
                 up.push_back(Up::Stream(StreamId(id), StreamItem::Reset));
             }
-            Chunk::Opened { .. } | Chunk::Open { .. } | Chunk::Unit { .. } | Chunk::Meet { .. } => {}
+            Chunk::Opened { .. }
+            | Chunk::Open { .. }
+            | Chunk::Unit { .. }
+            | Chunk::Meet(_)
+            | Chunk::Jump { .. } => {}
         }
     }
 
     fn accept(
         &mut self,
+        now: Instant,
         id: u64,
-        local: SocketAddr,
-        remote: SocketAddr,
+        (local, remote): (SocketAddr, SocketAddr),
         up: &mut VecDeque<Up>,
         counters: &mut Counters,
     ) {
@@ -292,18 +384,53 @@ impl Streams {
             }
             return;
         }
-        self.streams.insert(id, Stream::default());
+        self.add(now, id, Stream::default());
         // What the opener calls local is remote from here.
         up.push_back(Up::Stream(StreamId(id), StreamItem::Open { local: remote, remote: local }));
     }
 
-    /// The other edge knows of no stream any more.
-    pub(super) fn restart(&mut self, up: &mut VecDeque<Up>) {
-        for &id in self.streams.keys() {
-            up.push_back(Up::Stream(StreamId(id), StreamItem::Reset));
+    /// Resets all streams of which the other edge has been told, and sees to it that it does the same.
+    pub(super) fn lose(&mut self, cause: Cause, up: &mut VecDeque<Up>, counters: &mut Counters) {
+        if self.most == 0 {
+            return;
         }
-        let meeting = core::mem::take(&mut self.meeting);
-        *self = Self { meeting, ..Self::new(self.most, self.room) };
+        // Those that it has yet to hear of are none of what is lost. If it is silent, they have waited long enough.
+        let is_over = |stream: &Stream| stream.open.is_none() || cause == Cause::Silence;
+        let over = self.streams.iter().filter(|(_, stream)| is_over(stream));
+        let over: Vec<(u64, bool)> = over.map(|(&id, stream)| (id, stream.open.is_none())).collect();
+        self.resets.clear();
+        // Who was started anew, or has never said anything, may have those that were opened here: who has not said that it
+        // joined this session may have received it from the beginning.
+        let names_them = cause == Cause::Restart || self.meeting.other().is_none();
+        let count = over.len() as u64;
+        for (id, is_told) in over {
+            self.remove(id);
+            up.push_back(Up::Stream(StreamId(id), StreamItem::Reset));
+            if names_them && is_told && id.is_multiple_of(2) {
+                self.resets.insert(id);
+            }
+        }
+        match cause {
+            Cause::Damage => {
+                counters.streams_damaged += count;
+                self.meeting.lose(self.used);
+            }
+            Cause::Silence => {
+                counters.streams_timed_out += count;
+                self.meeting.lose(self.used);
+            }
+            Cause::DamageThere => counters.streams_damaged_there += count,
+            Cause::Restart => counters.streams_restarted += count,
+        }
+    }
+
+    /// Resets the streams that were opened here (0) or there (1), since an edge was started anew after that.
+    fn reset_opened(&mut self, by: u64, up: &mut VecDeque<Up>, counters: &mut Counters) {
+        let opened = self.streams.iter().filter(|(id, stream)| **id % 2 == by && stream.open.is_none());
+        for id in opened.map(|(&id, _)| id).collect::<Vec<_>>() {
+            counters.streams_restarted += 1;
+            self.reset(id, up);
+        }
     }
 
     /// Resets a stream from here, and tells the application.
@@ -412,7 +539,7 @@ impl Sending {
             self.sent += len as u64;
         }
         if self.finish && !self.finished {
-            self.finished = filler.put(&Chunk::Finish { stream });
+            self.finished = filler.put(&Chunk::Finish { stream, bytes: self.sent });
         }
     }
 

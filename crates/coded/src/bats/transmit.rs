@@ -82,7 +82,7 @@ impl Node {
         let out = self.neighbours[to].out;
         let (way, edge) = (self.ways[out].as_mut()?, self.edge.as_mut()?);
         let begins = way.next()?.is_multiple_of(way.store.shape().symbols());
-        let number = way.make(now, |symbol| edge.framing.fill(symbol))?;
+        let number = way.make(now, |number, symbol| edge.framing.fill(number, symbol))?;
         self.counters.symbols += 1;
         if begins {
             self.mode.owner = to;

@@ -33,6 +33,13 @@
 //! shorter, and the rest of the symbol is zeros. Either way its length is known, so a datagram cut short is noticed. A: the
 //! sender asks for a report now. The session is its [mark](Session::mark).
 //!
+//! # What is protected
+//!
+//! A symbol begins with a [checksum](super::framing) of its own, which relays combine with the rest and the sink checks. So
+//! what is damaged on the way or in a relay's memory is not delivered, whether it was the payload, the vector or the header
+//! that says which symbol it is. The frames themselves have no checksum but UDP's: a REPORT or INFO that is damaged behind
+//! that may stop a hop. None of this stops a forger, who can compute it all; keys are yet to come.
+//!
 //! # INFO
 //!
 //! What a sender tells its receiver about the session; without it no DATA is taken.
@@ -110,7 +117,7 @@ use super::strict::Account;
 pub(super) use bytes::{Malformed, Reader, Writer, complete, is_news};
 
 /// The first byte of every datagram: the protocol, and in the lower half its version.
-pub(super) const MAGIC: u8 = 0xB1;
+pub(super) const MAGIC: u8 = 0xB2;
 
 const DATA: u8 = 1;
 const INFO: u8 = 2;

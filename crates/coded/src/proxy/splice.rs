@@ -44,6 +44,16 @@ impl Splice {
         Self { onwards: Some((local, remote)), ..Self::default() }
     }
 
+    /// Resets all streams: whoever runs this is about to end.
+    pub fn reset(&mut self) {
+        for side in 0..2 {
+            let ids: Vec<_> = self.pairs[side].keys().copied().collect();
+            self.resets += ids.len() as u64 * u64::from(side == 0);
+            ids.into_iter().for_each(|id| self.give(side, id, StreamItem::Reset));
+        }
+        self.pairs = Default::default();
+    }
+
     /// How many pairs of streams there are.
     pub fn pairs(&self) -> usize {
         self.pairs[0].len()
@@ -111,7 +121,8 @@ impl Machine for Splice {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        None
+        // What was put there from outside of a turn goes at once.
+        (!self.out.is_empty()).then_some(Instant::ZERO)
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
@@ -186,6 +197,19 @@ mod tests {
     fn a_reset_passes_and_ends_both() {
         let mut splice = spliced();
         assert_eq!(pass(&mut splice, 1, 0, StreamItem::Reset), Some((0, 1, StreamItem::Reset)));
+        assert_eq!(splice.pairs(), 0);
+    }
+
+    #[test]
+    fn all_are_reset_on_both_sides_when_it_ends() {
+        let mut splice = spliced();
+        splice.reset();
+        let resets: Vec<_> = core::iter::from_fn(|| splice.poll(NOW)).collect();
+        let expected = [(0, 1), (1, 0)];
+        assert_eq!(
+            resets,
+            expected.map(|(side, id)| (Port::Below(side), Item::Stream(StreamId(id), StreamItem::Reset)))
+        );
         assert_eq!(splice.pairs(), 0);
     }
 

@@ -56,7 +56,7 @@ use crate::status::{Board, answer};
 const SLICE: Duration = Duration::from_millis(100);
 /// For so long connections may come to their end after a signal.
 const GRACE: Duration = Duration::from_secs(2);
-/// For so long the last hellos may take to leave.
+/// For so long the last resets may take to leave, and then the last hellos.
 const FAREWELL: Duration = Duration::from_millis(20);
 
 /// Runs a node until SIGINT or SIGTERM. An error is one line; whatever was made of the host's network is gone then too.
@@ -107,6 +107,9 @@ pub fn run(config: &Config) -> Result<(), String> {
     while report.connections() > 0 && clock.now() < end && !stops.at_once.is_pulled() {
         runtime.run(Some((clock.now() + SLICE).min(end)), &stops.at_once)?;
     }
+    // The far sites hear of those that are cut short, before this one is down to its neighbours.
+    report.reset_connections();
+    runtime.run(Some(clock.now() + FAREWELL), &stops.at_once)?;
     site.get_mut().hub.say_bye(clock.now());
     runtime.run(Some(clock.now() + FAREWELL), &stops.at_once)
 }

@@ -171,7 +171,7 @@ fn nothing_is_taken_from_a_stranger_nor_from_a_peer_that_is_not_up() {
     let mut net = Net::new(0.0, &ROW);
     for remote in ["192.0.2.9:7400", "192.0.2.2:7400"] {
         let (local, remote) = (net.nodes[0].at, remote.parse().unwrap());
-        let payload = Buffer::copy_from(&[0x80, 0xB1, 0]);
+        let payload = Buffer::copy_from(&[0x80, 0xB2, 0]);
         net.give(0, 0, Item::Datagram(Datagram { local, remote, payload }));
     }
     let dropped = net.nodes[0].site.get().hub.dropped;
@@ -189,7 +189,7 @@ proptest! {
         let mut net = Net::new(0.0, &ROW);
         net.run(Duration::from_secs(2));
         for (from, start, bytes) in strange {
-            let starts: [&[u8]; 4] = [b"", b"hop\x01\x04hill", b"\x80\xB1", b"\xC0\xB1"];
+            let starts: [&[u8]; 4] = [b"", b"hop\x01\x04hill", b"\x80\xB2", b"\xC0\xB2"];
             let payload = Buffer::copy_from(&[starts[start], &bytes].concat());
             let remote = SocketAddr::from(([192, 0, 2, from], 7400));
             let local = net.nodes[0].at;

@@ -347,6 +347,8 @@ fn bats_layer(name: &str, config: &bats::Config) -> String {
     let control = config.congestion_control;
     described.option("congestion-control", !control, &on_off(control));
     described.option("idle-repair", config.idle_repair != usual.idle_repair, &on_off(config.idle_repair));
+    let timeout = config.stream_timeout;
+    described.option("stream-timeout", timeout != usual.stream_timeout, &timeout);
     if let (
         bats::Delivery::Deadline { after, rounds },
         bats::Delivery::Deadline { after: usual_after, rounds: usual_rounds },

@@ -1,4 +1,4 @@
-//! What a symbol holds: chunks, one behind another.
+//! What a symbol holds behind its [checksum](super::seal): chunks, one behind another.
 //!
 //! ```text
 //!  0                   1
@@ -11,20 +11,26 @@
 //! | kind | | F, L | body |
 //! |---|---|---|---|
 //! | 0 | end | zero, and the length too | nothing; the rest of the symbol is not looked at |
-//! | 0 | meet | zero, the length four | mark of the session that the receiver sends |
+//! | 0 | meet | zero | mark of the session that the receiver sends, 32 bits; a byte, `000000JA`; the receiver's losses, the sender's losses |
+//! | 0 | jump | one, zero | number of the symbol that was made before this one |
 //! | 1 | unit | the unit's first, last piece | bytes of a unit |
 //! | 2 | data | zero | stream, then bytes |
 //! | 3 | open | zero | stream, local address, remote address, as the opener has them |
 //! | 4 | opened | zero | stream |
 //! | 5 | credit | zero | stream, bytes granted more than before |
-//! | 6 | finish | zero | stream |
+//! | 6 | finish | zero | stream, bytes of it in all |
 //! | 7 | reset | zero | stream |
 //!
 //! Numbers are variable-length integers (RFC 9000, section 16). A stream's number is even if the sender of the chunk has
-//! opened it, odd if its receiver has. An address is `4` or `6`, two bytes of port, and 4 or 16 of IP address.
+//! opened it, odd if its receiver has. An address is `4` or `6`, two bytes of port, and 4 or 16 of IP address. The mark in a
+//! meet is 0 where the sender knows of no session. A: it wants an answer; J: it has joined the session after its beginning;
+//! [`Meeting`](super::meeting) says what losses are. A jump is the first chunk of a symbol whose number is not the next
+//! after the one before.
 
 use core::fmt;
 use std::net::{IpAddr, SocketAddr};
+
+use super::meeting::Met;
 
 /// A chunk's header.
 pub(in super::super) const HEADER: usize = 2;
@@ -37,12 +43,13 @@ pub(in super::super) const GREATEST: u64 = (1 << 62) - 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Chunk<'a> {
     Unit { first: bool, last: bool, bytes: &'a [u8] },
-    Meet { session: u32 },
+    Meet(Met),
+    Jump { before: u64 },
     Data { stream: u64, bytes: &'a [u8] },
     Open { stream: u64, local: SocketAddr, remote: SocketAddr },
     Opened { stream: u64 },
     Credit { stream: u64, bytes: u64 },
-    Finish { stream: u64 },
+    Finish { stream: u64, bytes: u64 },
     Reset { stream: u64 },
 }
 
@@ -109,12 +116,12 @@ fn parse(header: u16, body: &[u8]) -> Result<Chunk<'_>, ChunkError> {
     if kind == 1 {
         return Ok(Chunk::Unit { first, last, bytes: body });
     }
-    if first || last {
+    if first && kind != 0 || last {
         return Err(ChunkError::Flags);
     }
     if kind == 0 {
-        let session = body.try_into().map_err(|_| ChunkError::Trailing)?;
-        return Ok(Chunk::Meet { session: u32::from_be_bytes(session) });
+        let (chunk, rest) = if first { jump(body)? } else { meet(body)? };
+        return if rest.is_empty() { Ok(chunk) } else { Err(ChunkError::Trailing) };
     }
     let (stream, rest) = number(body)?;
     // Even and odd change places between the ends.
@@ -131,10 +138,27 @@ fn parse(header: u16, body: &[u8]) -> Result<Chunk<'_>, ChunkError> {
             let (bytes, rest) = number(rest)?;
             (Chunk::Credit { stream, bytes }, rest)
         }
-        6 => (Chunk::Finish { stream }, rest),
+        6 => {
+            let (bytes, rest) = number(rest)?;
+            (Chunk::Finish { stream, bytes }, rest)
+        }
         _ => (Chunk::Reset { stream }, rest),
     };
     if rest.is_empty() { Ok(chunk) } else { Err(ChunkError::Trailing) }
+}
+
+fn meet(body: &[u8]) -> Result<(Chunk<'_>, &[u8]), ChunkError> {
+    let (&[a, b, c, d, flags], rest) = body.split_first_chunk().ok_or(ChunkError::Number)?;
+    let (heard, rest) = number(rest)?;
+    let (lost, rest) = number(rest)?;
+    let session = u32::from_be_bytes([a, b, c, d]);
+    let (asks, joined) = (flags & 1 != 0, flags & 2 != 0);
+    Ok((Chunk::Meet(Met { session, heard: heard as u32, lost: lost as u32, joined, asks }), rest))
+}
+
+fn jump(body: &[u8]) -> Result<(Chunk<'_>, &[u8]), ChunkError> {
+    let (before, rest) = number(body)?;
+    Ok((Chunk::Jump { before }, rest))
 }
 
 fn number(bytes: &[u8]) -> Result<(u64, &[u8]), ChunkError> {
@@ -187,21 +211,23 @@ impl<'a> Filler<'a> {
     pub(in super::super) fn put(&mut self, chunk: &Chunk<'_>) -> bool {
         let (kind, first, last, stream) = match *chunk {
             Chunk::Unit { first, last, .. } => (1, first, last, None),
-            Chunk::Meet { .. } => (0, false, false, None),
+            Chunk::Meet(_) => (0, false, false, None),
+            Chunk::Jump { .. } => (0, true, false, None),
             Chunk::Data { stream, .. } => (2, false, false, Some(stream)),
             Chunk::Open { stream, .. } => (3, false, false, Some(stream)),
             Chunk::Opened { stream } => (4, false, false, Some(stream)),
             Chunk::Credit { stream, .. } => (5, false, false, Some(stream)),
-            Chunk::Finish { stream } => (6, false, false, Some(stream)),
+            Chunk::Finish { stream, .. } => (6, false, false, Some(stream)),
             Chunk::Reset { stream } => (7, false, false, Some(stream)),
         };
         let body = stream.map_or(0, number_len)
             + match chunk {
                 Chunk::Unit { bytes, .. } | Chunk::Data { bytes, .. } => bytes.len(),
                 Chunk::Open { local, remote, .. } => address_len(local) + address_len(remote),
-                Chunk::Credit { bytes, .. } => number_len(*bytes),
-                Chunk::Meet { .. } => 4,
-                Chunk::Opened { .. } | Chunk::Finish { .. } | Chunk::Reset { .. } => 0,
+                Chunk::Credit { bytes, .. } | Chunk::Finish { bytes, .. } => number_len(*bytes),
+                Chunk::Jump { before } => number_len(*before),
+                Chunk::Meet(met) => 5 + number_len(met.heard.into()) + number_len(met.lost.into()),
+                Chunk::Opened { .. } | Chunk::Reset { .. } => 0,
             };
         if self.room().is_none_or(|room| body > room) {
             return false;
@@ -217,9 +243,15 @@ impl<'a> Filler<'a> {
                 self.address(local);
                 self.address(remote);
             }
-            Chunk::Credit { bytes, .. } => self.number(*bytes),
-            Chunk::Meet { session } => self.bytes(&session.to_be_bytes()),
-            Chunk::Opened { .. } | Chunk::Finish { .. } | Chunk::Reset { .. } => {}
+            Chunk::Credit { bytes, .. } | Chunk::Finish { bytes, .. } => self.number(*bytes),
+            Chunk::Jump { before } => self.number(*before),
+            Chunk::Meet(met) => {
+                self.bytes(&met.session.to_be_bytes());
+                self.bytes(&[u8::from(met.joined) << 1 | u8::from(met.asks)]);
+                self.number(met.heard.into());
+                self.number(met.lost.into());
+            }
+            Chunk::Opened { .. } | Chunk::Reset { .. } => {}
         }
         true
     }
@@ -285,14 +317,17 @@ mod tests {
         fn first(symbol: &[u8]) -> Option<Result<Chunk<'_>, ChunkError>> {
             chunks(symbol).last()
         }
-        assert_eq!(first(&[0x10, 0]), Some(Err(ChunkError::Flags)));
         assert_eq!(first(&[0x50, 1, 0]), Some(Err(ChunkError::Flags)));
-        assert_eq!(first(&[0, 3, 1, 2, 3]), Some(Err(ChunkError::Trailing)));
+        assert_eq!(first(&[0, 3, 1, 2, 3]), Some(Err(ChunkError::Number)));
+        assert_eq!(first(&[0, 8, 1, 2, 3, 4, 0, 0, 0, 0]), Some(Err(ChunkError::Trailing)));
+        assert_eq!(first(&[0x10, 0]), Some(Err(ChunkError::Number)));
+        assert_eq!(first(&[0x18, 1, 0]), Some(Err(ChunkError::Flags)));
         assert_eq!(first(&[0x20, 3, 1, 2]), Some(Err(ChunkError::Length)));
         assert_eq!(first(&[0x40, 0]), Some(Err(ChunkError::Number)));
         assert_eq!(first(&[0x40, 1, 0x40]), Some(Err(ChunkError::Number)));
         assert_eq!(first(&[0x60, 4, 0, 5, 0, 0]), Some(Err(ChunkError::Address)));
-        assert_eq!(first(&[0xc0, 2, 0, 0]), Some(Err(ChunkError::Trailing)));
+        assert_eq!(first(&[0xc0, 3, 0, 0, 0]), Some(Err(ChunkError::Trailing)));
+        assert_eq!(first(&[0xe0, 2, 0, 0]), Some(Err(ChunkError::Trailing)));
         assert_eq!(first(&[0]), None);
         assert_eq!(first(&[]), None);
     }
@@ -317,16 +352,17 @@ mod tests {
             data in proptest::collection::vec(any::<u8>(), 0..300),
             (local, remote) in (any_address(), any_address()),
             (first, last) in any::<(bool, bool)>(),
-            session: u32,
+            (session, heard, lost) in any::<(u32, u32, u32)>(),
         ) {
             let sent = |stream| [
                 Chunk::Unit { first, last, bytes: &data },
-                Chunk::Meet { session },
+                Chunk::Meet(Met { session, heard, lost, joined: last, asks: first }),
+                Chunk::Jump { before: bytes },
                 Chunk::Data { stream, bytes: &data },
                 Chunk::Open { stream, local, remote },
                 Chunk::Opened { stream },
                 Chunk::Credit { stream, bytes },
-                Chunk::Finish { stream },
+                Chunk::Finish { stream, bytes },
                 Chunk::Reset { stream },
             ];
             let mut symbol = [0; 1000];

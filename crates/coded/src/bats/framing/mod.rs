@@ -5,12 +5,17 @@
 //! theirs among them. At the far end symbols come in order: all of them where delivery is reliable, so that a stream's
 //! data needs no offsets, or with some missing ([`Framing::skip`]), so that at worst units are incomplete.
 //!
+//! A symbol whose [checksum](seal) or format is wrong counts as missing. Whatever is missing may have been of any stream, so
+//! all streams are reset, at both edges. The end of a stream tells how many bytes it had: no stream ends well that lacks
+//! some.
+//!
 //! *Bounds*: [`Config`] says how many streams there are and how much is queued for each, and for the units. A stream's
 //! data is handed up as it arrives, since the far application has granted credit for it; one unit is put together at a
 //! time.
 
 mod chunk;
 mod meeting;
+mod seal;
 mod units;
 
 #[cfg(test)]
@@ -20,13 +25,14 @@ use std::collections::VecDeque;
 
 use hopcast_core::{Buffer, Duration, Instant, StreamId, StreamItem};
 
-use super::streams::Streams;
-pub(super) use chunk::{Chunk, Filler, GREATEST};
-pub(super) use meeting::Meeting;
+use super::streams::{Cause, Streams};
+pub(super) use chunk::{Chunk, Filler, GREATEST, HEADER as CHUNK_HEADER};
+pub(super) use meeting::{Gone, Meeting};
+pub(super) use seal::SEAL;
 use units::{Reassembly, UnitQueue};
 
 /// The least symbol: the longest chunk that is not cut into pieces fits.
-pub(super) const LEAST_SYMBOL: usize = 64;
+pub(super) const LEAST_SYMBOL: usize = SEAL + 64;
 
 /// The bounds of an edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +48,8 @@ pub(super) struct Config {
     /// Bytes of a stream that may be queued. Default: 256 KiB. Too few, and an application that is slow to write on
     /// leaves symbols unsent.
     pub stream_bytes: u64,
+    /// All streams are reset when nothing has come of the other edge for so long, though it was asked. Default: 2 minutes.
+    pub stream_timeout: Duration,
 }
 
 impl Default for Config {
@@ -51,6 +59,7 @@ impl Default for Config {
             unit_delay: Duration::from_millis(50),
             streams: 1024,
             stream_bytes: 256 << 10,
+            stream_timeout: Duration::from_secs(120),
         }
     }
 }
@@ -71,14 +80,22 @@ pub(super) struct Counters {
     /// Units given to the application, and those of which only a part arrived, at least.
     pub units_received: u64,
     pub units_broken: u64,
-    /// Symbols that did not parse to their end.
+    /// Symbols whose checksum is wrong, and such that did not parse to their end.
+    pub symbols_damaged: u64,
     pub symbols_malformed: u64,
     /// Chunks of streams that are not there (any more).
     pub chunks_stray: u64,
     /// Streams refused because there were too many or they had no business here.
     pub streams_refused: u64,
-    /// Streams that were reset because an end broke the contract: data past the credit or the finish.
+    /// Streams that were reset because an end broke the contract: data past the credit or the finish, or less than the
+    /// finish says.
     pub streams_broken: u64,
+    /// Streams that were reset because symbols were missing or damaged here, the other edge said the same of what it
+    /// received, it was started anew, or nothing came of it for too long.
+    pub streams_damaged: u64,
+    pub streams_damaged_there: u64,
+    pub streams_restarted: u64,
+    pub streams_timed_out: u64,
 }
 
 /// Both directions of an edge.
@@ -89,6 +106,9 @@ pub(super) struct Framing {
     streams: Streams,
     /// Whether units go first into the next symbol.
     units_first: bool,
+    /// The numbers of the last symbols that were filled and taken.
+    filled: Option<u64>,
+    taken: Option<u64>,
     up: VecDeque<Up>,
     counters: Counters,
 }
@@ -98,8 +118,10 @@ impl Framing {
         Self {
             units: UnitQueue::new(config.unit_bytes, config.unit_delay),
             reassembly: Reassembly::default(),
-            streams: Streams::new(config.streams, config.stream_bytes),
+            streams: Streams::new(config.streams, config.stream_bytes, config.stream_timeout),
             units_first: true,
+            filled: None,
+            taken: None,
             up: VecDeque::new(),
             counters: Counters::default(),
         }
@@ -114,8 +136,18 @@ impl Framing {
     }
 
     /// The application hands over an item of a stream.
-    pub(super) fn handle_stream(&mut self, id: StreamId, item: StreamItem) {
-        self.streams.handle(id, item, &mut self.up, &mut self.counters);
+    pub(super) fn handle_stream(&mut self, now: Instant, id: StreamId, item: StreamItem) {
+        self.streams.handle(now, id, item, &mut self.up, &mut self.counters);
+    }
+
+    /// Does what is due.
+    pub(super) fn wake(&mut self, now: Instant) {
+        self.streams.wake(now, &mut self.up, &mut self.counters);
+    }
+
+    /// When something is due.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.streams.deadline()
     }
 
     /// Whether a symbol would hold anything.
@@ -123,10 +155,14 @@ impl Framing {
         !self.units.is_empty() || self.streams.has_data()
     }
 
-    /// Fills a symbol of at least [`LEAST_SYMBOL`] bytes with what is queued; how many bytes it took. The rest is left
-    /// as it is, and should be zero.
-    pub(super) fn fill(&mut self, symbol: &mut [u8]) -> usize {
-        let mut filler = Filler::new(symbol);
+    /// Fills a symbol of this number, which has at least [`LEAST_SYMBOL`] bytes, with what is queued; how many bytes it
+    /// took. The rest is left as it is, and must be zero.
+    pub(super) fn fill(&mut self, number: u64, symbol: &mut [u8]) -> usize {
+        let mut filler = Filler::new(&mut symbol[SEAL..]);
+        if let Some(before) = self.filled.filter(|before| before + 1 != number) {
+            filler.put(&Chunk::Jump { before });
+        }
+        let empty = filler.used();
         self.streams.fill_control(&mut filler);
         let both = !self.units.is_empty() && self.streams.has_data();
         if self.units_first {
@@ -137,12 +173,32 @@ impl Framing {
             self.units.fill(&mut filler);
         }
         self.units_first ^= both;
-        filler.used()
+        let used = filler.used();
+        if used == empty {
+            return 0;
+        }
+        self.filled = Some(number);
+        seal::seal(self.streams.meeting.own(), number, symbol);
+        SEAL + used
     }
 
-    /// Takes the next symbol.
-    pub(super) fn take(&mut self, symbol: &[u8]) {
-        for chunk in chunk::chunks(symbol) {
+    /// Takes the next symbol, which has this number.
+    pub(super) fn take(&mut self, now: Instant, number: u64, symbol: &[u8]) {
+        let opened = self.streams.meeting.other().and_then(|session| seal::open(session, number, symbol));
+        let Some(body) = opened else {
+            self.counters.symbols_damaged += 1;
+            self.skip(1);
+            return;
+        };
+        self.streams.heard(now);
+        let mut chunks = chunk::chunks(body).peekable();
+        // What is given up is known to be missing. A block may be shorter than it could be, which is not.
+        let before = self.taken.replace(number).filter(|before| before + 1 != number);
+        let jump = chunks.next_if(|chunk| matches!(chunk, Ok(Chunk::Jump { .. })));
+        if before.is_some_and(|before| jump != Some(Ok(Chunk::Jump { before }))) {
+            self.skip(1);
+        }
+        for chunk in chunks {
             match chunk {
                 Ok(Chunk::Unit { first, last, bytes }) => {
                     if let Some(unit) = self.reassembly.take(first, last, bytes) {
@@ -150,8 +206,11 @@ impl Framing {
                         self.up.push_back(Up::Unit(unit));
                     }
                 }
-                Ok(chunk) => self.streams.take(&chunk, &mut self.up, &mut self.counters),
-                Err(_) => self.counters.symbols_malformed += 1,
+                Ok(chunk) => self.streams.take(now, &chunk, &mut self.up, &mut self.counters),
+                Err(_) => {
+                    self.counters.symbols_malformed += 1;
+                    self.skip(1);
+                }
             }
         }
     }
@@ -159,8 +218,9 @@ impl Framing {
     /// The next `symbols` symbols are missing: a unit that was begun stays incomplete, and no stream survives.
     pub(super) fn skip(&mut self, symbols: u64) {
         if symbols > 0 {
+            self.taken = None;
             self.reassembly.skip();
-            self.streams.restart(&mut self.up);
+            self.streams.lose(Cause::Damage, &mut self.up, &mut self.counters);
         }
     }
 
@@ -173,8 +233,9 @@ impl Framing {
     /// before, it knows of no stream any more.
     pub(super) fn meet(&mut self, session: u32, whole: bool) {
         if self.streams.meeting.meet(session, whole) {
+            self.taken = None;
             self.reassembly.skip();
-            self.streams.restart(&mut self.up);
+            self.streams.lose(Cause::Restart, &mut self.up, &mut self.counters);
         }
     }
 

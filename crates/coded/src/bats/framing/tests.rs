@@ -5,29 +5,55 @@ use proptest::prelude::*;
 
 use super::*;
 
-const SYMBOL: usize = 200;
+const SYMBOL: usize = SEAL + 200;
 
 fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
 
-fn symbol(framing: &mut Framing) -> Vec<u8> {
+/// The next symbol that an edge sends, and its number.
+fn symbol(framing: &mut Framing) -> (u64, Vec<u8>) {
     let mut symbol = vec![0; SYMBOL];
-    let used = framing.fill(&mut symbol);
+    let number = framing.filled.map_or(0, |last| last + 1);
+    let used = framing.fill(number, &mut symbol);
     assert!(used > 0 && used <= SYMBOL, "there is something to send");
-    symbol
+    (number, symbol)
+}
+
+fn take(framing: &mut Framing, (number, symbol): &(u64, Vec<u8>)) {
+    framing.take(at(0), *number, symbol);
+}
+
+/// A symbol that the other edge of a [`pair`] may have made, with this behind its checksum.
+fn made_up(framing: &Framing, body: &[u8]) -> (u64, Vec<u8>) {
+    let number = framing.taken.map_or(0, |last| last + 1);
+    let mut symbol = [&[0; SEAL], body].concat();
+    seal::seal(framing.streams.meeting.other().unwrap(), number, &mut symbol);
+    (number, symbol)
 }
 
 /// Moves all that there is to say from one edge to the other, and gives what comes up there.
 fn cross(from: &mut Framing, to: &mut Framing) -> Vec<Up> {
     while from.has_data() {
-        to.take(&symbol(from));
+        take(to, &symbol(from));
     }
     core::iter::from_fn(|| to.poll()).collect()
 }
 
 fn pair() -> [Framing; 2] {
-    [Framing::new(&Config::default()), Framing::new(&Config::default())]
+    acquainted([&Config::default(), &Config::default()])
+}
+
+/// Two edges that have met.
+fn acquainted(configs: [&Config; 2]) -> [Framing; 2] {
+    let mut edges = configs.map(Framing::new);
+    for (i, edge) in edges.iter_mut().enumerate() {
+        edge.begin(1 + i as u32);
+        edge.meet(2 - i as u32, true);
+        // They need not say so.
+        edge.streams.meeting.is_told();
+    }
+    edges
 }
 
 fn open(n: u16) -> StreamItem {
@@ -66,7 +92,7 @@ fn a_unit_with_a_missing_symbol_is_dropped_and_counted_and_the_next_arrives() {
                 break;
             }
             let symbol = symbol(&mut a);
-            if i == missing { b.skip(1) } else { b.take(&symbol) }
+            if i == missing { b.skip(1) } else { take(&mut b, &symbol) }
         }
         let arrived: Vec<_> = core::iter::from_fn(|| b.poll()).collect();
         // The third symbol holds the end of the one and the beginning of the other.
@@ -96,26 +122,26 @@ fn units_are_refused_when_the_first_has_waited_too_long_or_too_much_waits() {
 #[test]
 fn a_stream_opens_carries_both_ways_and_ends_each_way() {
     let [mut a, mut b] = pair();
-    a.handle_stream(StreamId(4), open(9));
-    a.handle_stream(StreamId(4), StreamItem::Credit(3));
+    a.handle_stream(at(0), StreamId(4), open(9));
+    a.handle_stream(at(0), StreamId(4), StreamItem::Credit(3));
     let arrived = cross(&mut a, &mut b);
     let StreamItem::Open { local, remote } = open(9) else { unreachable!() };
     let opened = StreamItem::Open { local: remote, remote: local };
     assert_eq!(arrived, [stream(5, opened), stream(5, StreamItem::Credit(3))]);
 
-    b.handle_stream(StreamId(5), StreamItem::Credit(1000));
-    b.handle_stream(StreamId(5), data(b"abc"));
+    b.handle_stream(at(0), StreamId(5), StreamItem::Credit(1000));
+    b.handle_stream(at(0), StreamId(5), data(b"abc"));
     let arrived = cross(&mut b, &mut a);
     let expected = [StreamItem::Opened, StreamItem::Credit(1000), data(b"abc")];
     assert_eq!(arrived, expected.map(|item| stream(4, item)));
     assert_eq!(b.poll(), Some(stream(5, StreamItem::Transmitted(3))));
 
-    a.handle_stream(StreamId(4), data(&[7; 400]));
-    a.handle_stream(StreamId(4), StreamItem::Finish);
+    a.handle_stream(at(0), StreamId(4), data(&[7; 400]));
+    a.handle_stream(at(0), StreamId(4), StreamItem::Finish);
     let arrived = cross(&mut a, &mut b);
     assert_eq!(arrived.last(), Some(&stream(5, StreamItem::Finish)));
     assert_eq!(bytes(&arrived, 5), [7; 400]);
-    b.handle_stream(StreamId(5), StreamItem::Finish);
+    b.handle_stream(at(0), StreamId(5), StreamItem::Finish);
     assert_eq!(cross(&mut b, &mut a).last(), Some(&stream(4, StreamItem::Finish)));
     assert_eq!((a.streams.held(), b.streams.held()), ((0, 0, 0), (0, 0, 0)), "nothing is left of it");
 }
@@ -135,13 +161,13 @@ fn bytes(up: &[Up], id: u64) -> Vec<u8> {
 #[test]
 fn credit_from_the_far_end_is_granted_as_far_as_there_is_room_to_queue() {
     let config = Config { stream_bytes: 1000, ..Config::default() };
-    let (mut a, mut b) = (Framing::new(&config), Framing::new(&config));
-    a.handle_stream(StreamId(0), open(1));
+    let [mut a, mut b] = acquainted([&config, &config]);
+    a.handle_stream(at(0), StreamId(0), open(1));
     cross(&mut a, &mut b);
-    b.handle_stream(StreamId(1), StreamItem::Credit(5000));
+    b.handle_stream(at(0), StreamId(1), StreamItem::Credit(5000));
     let granted = cross(&mut b, &mut a);
     assert_eq!(granted, [StreamItem::Opened, StreamItem::Credit(1000)].map(|item| stream(0, item)));
-    a.handle_stream(StreamId(0), data(&[1; 1000]));
+    a.handle_stream(at(0), StreamId(0), data(&[1; 1000]));
     assert!(a.poll().is_none(), "the queue is full");
     symbol(&mut a);
     symbol(&mut a);
@@ -152,21 +178,21 @@ fn credit_from_the_far_end_is_granted_as_far_as_there_is_room_to_queue() {
 #[test]
 fn a_reset_ends_it_at_both_ends_and_what_was_under_way_is_stray() {
     let [mut a, mut b] = pair();
-    a.handle_stream(StreamId(0), open(1));
+    a.handle_stream(at(0), StreamId(0), open(1));
     cross(&mut a, &mut b);
-    b.handle_stream(StreamId(1), StreamItem::Credit(1000));
+    b.handle_stream(at(0), StreamId(1), StreamItem::Credit(1000));
     cross(&mut b, &mut a);
-    a.handle_stream(StreamId(0), data(&[1; 500]));
-    b.handle_stream(StreamId(1), StreamItem::Reset);
+    a.handle_stream(at(0), StreamId(0), data(&[1; 500]));
+    b.handle_stream(at(0), StreamId(1), StreamItem::Reset);
     assert_eq!(cross(&mut a, &mut b), []);
     assert_eq!(b.counters().chunks_stray, 3);
     let up = cross(&mut b, &mut a);
     assert_eq!(up.last(), Some(&stream(0, StreamItem::Reset)));
-    a.handle_stream(StreamId(0), data(b"too late"));
+    a.handle_stream(at(0), StreamId(0), data(b"too late"));
     assert_eq!((a.streams.held(), b.streams.held()), ((0, 0, 0), (0, 0, 0)));
     // Reset before the other end has heard of it: it never will.
-    a.handle_stream(StreamId(2), open(2));
-    a.handle_stream(StreamId(2), StreamItem::Reset);
+    a.handle_stream(at(0), StreamId(2), open(2));
+    a.handle_stream(at(0), StreamId(2), StreamItem::Reset);
     assert!(!a.has_data());
 }
 
@@ -174,26 +200,27 @@ fn a_reset_ends_it_at_both_ends_and_what_was_under_way_is_stray() {
 fn more_than_was_granted_or_after_the_end_breaks_the_stream_from_either_side() {
     let [mut a, mut b] = pair();
     for id in [0, 2, 4, 6] {
-        a.handle_stream(StreamId(id), open(1));
+        a.handle_stream(at(0), StreamId(id), open(1));
     }
     cross(&mut a, &mut b);
     for id in [1, 3, 5, 7] {
-        b.handle_stream(StreamId(id), StreamItem::Credit(10));
+        b.handle_stream(at(0), StreamId(id), StreamItem::Credit(10));
     }
     cross(&mut b, &mut a);
-    a.handle_stream(StreamId(0), data(&[0; 11]));
-    a.handle_stream(StreamId(2), StreamItem::Finish);
-    a.handle_stream(StreamId(2), data(b"x"));
+    a.handle_stream(at(0), StreamId(0), data(&[0; 11]));
+    a.handle_stream(at(0), StreamId(2), StreamItem::Finish);
+    a.handle_stream(at(0), StreamId(2), data(b"x"));
     assert_eq!(a.counters().streams_broken, 2);
     let resets = cross(&mut a, &mut b);
     assert_eq!(resets, [1, 3].map(|id| stream(id, StreamItem::Reset)));
     // The far end lies.
-    let mut symbol = [0; SYMBOL];
-    let mut filler = Filler::new(&mut symbol);
+    let mut body = [0; SYMBOL];
+    let mut filler = Filler::new(&mut body);
     filler.put(&Chunk::Data { stream: 4, bytes: &[0; 11] });
-    filler.put(&Chunk::Finish { stream: 6 });
+    filler.put(&Chunk::Finish { stream: 6, bytes: 0 });
     filler.put(&Chunk::Data { stream: 6, bytes: b"x" });
-    b.take(&symbol);
+    let lies = made_up(&b, &body);
+    take(&mut b, &lies);
     assert_eq!(b.counters().streams_broken, 2);
     let up: Vec<_> = core::iter::from_fn(|| b.poll()).collect();
     let expected = [(5, StreamItem::Reset), (7, StreamItem::Finish), (7, StreamItem::Reset)];
@@ -203,15 +230,15 @@ fn more_than_was_granted_or_after_the_end_breaks_the_stream_from_either_side() {
 #[test]
 fn too_many_streams_are_reset() {
     let config = Config { streams: 2, ..Config::default() };
-    let (mut a, mut b) = (Framing::new(&Config::default()), Framing::new(&config));
+    let [mut a, mut b] = acquainted([&Config::default(), &config]);
     for id in 0..9 {
-        a.handle_stream(StreamId(2 * id), open(1));
+        a.handle_stream(at(0), StreamId(2 * id), open(1));
     }
     let up = cross(&mut a, &mut b);
     assert_eq!(up.len(), 2);
     let resets = cross(&mut b, &mut a);
     assert_eq!(resets, [4, 6, 8, 10].map(|id| stream(id, StreamItem::Reset)), "as many as one remembers");
-    b.handle_stream(StreamId(0), open(1));
+    b.handle_stream(at(0), StreamId(0), open(1));
     assert_eq!(b.poll(), Some(stream(0, StreamItem::Reset)), "nor does it open more itself");
     assert_eq!(b.counters().streams_refused, 8);
 }
@@ -220,21 +247,21 @@ fn too_many_streams_are_reset() {
 fn streams_and_units_share_the_symbols_alike() {
     let [mut a, mut b] = pair();
     for id in [0, 2, 4] {
-        a.handle_stream(StreamId(id), open(1));
+        a.handle_stream(at(0), StreamId(id), open(1));
     }
     cross(&mut a, &mut b);
     for id in [1, 3, 5] {
-        b.handle_stream(StreamId(id), StreamItem::Credit(1 << 20));
+        b.handle_stream(at(0), StreamId(id), StreamItem::Credit(1 << 20));
     }
     cross(&mut b, &mut a);
     for id in [0, 2, 4] {
-        a.handle_stream(StreamId(id), data(&[0; 100_000]));
+        a.handle_stream(at(0), StreamId(id), data(&[0; 100_000]));
     }
     for _ in 0..100 {
         a.push_unit(at(0), Buffer::zeroed(1000));
     }
     for _ in 0..240 {
-        b.take(&symbol(&mut a));
+        take(&mut b, &symbol(&mut a));
     }
     let up: Vec<_> = core::iter::from_fn(|| b.poll()).collect();
     let streams = [1, 3, 5].map(|id| bytes(&up, id).len());
@@ -246,29 +273,38 @@ fn streams_and_units_share_the_symbols_alike() {
 #[test]
 fn the_other_edge_begins_anew_and_all_streams_are_reset() {
     let [mut a, mut b] = pair();
-    a.handle_stream(StreamId(0), open(1));
-    a.handle_stream(StreamId(2), open(1));
+    a.handle_stream(at(0), StreamId(0), open(1));
+    a.handle_stream(at(0), StreamId(2), open(1));
     cross(&mut a, &mut b);
-    // It has met another edge before.
-    a.meet(1, true);
-    a.meet(0, true);
+    a.meet(3, true);
     let up: Vec<_> = core::iter::from_fn(|| a.poll()).collect();
     assert_eq!(up, [0, 2].map(|id| stream(id, StreamItem::Reset)));
-    assert!(!a.has_data());
+    assert_eq!(a.counters().streams_restarted, 2);
+    // Those that it may have received from the beginning it is told of.
+    let mut anew = Framing::new(&Config::default());
+    anew.begin(3);
+    anew.meet(1, true);
+    a.handle_stream(at(0), StreamId(4), open(1));
+    let up = cross(&mut a, &mut anew);
+    assert!(matches!(up[..], [Up::Stream(StreamId(5), StreamItem::Open { .. })]), "{up:?}");
+    assert_eq!(anew.counters().chunks_stray, 2, "resets of what it does not know");
 }
 
 proptest! {
     #[test]
     fn garbage_does_no_harm(symbols in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..80), 0..60)) {
-        let mut edge = Framing::new(&Config { streams: 8, ..Config::default() });
+        let config = Config { streams: 8, ..Config::default() };
+        let [mut edge, _] = acquainted([&config, &config]);
         for id in 0..4 {
-            edge.handle_stream(StreamId(2 * id), open(1));
+            edge.handle_stream(at(0), StreamId(2 * id), open(1));
         }
         while edge.has_data() {
             symbol(&mut edge);
         }
-        for symbol in &symbols {
-            edge.take(symbol);
+        for body in &symbols {
+            edge.take(at(0), 0, body);
+            let symbol = made_up(&edge, body);
+            take(&mut edge, &symbol);
         }
         prop_assert!(edge.streams.held().1 <= 8);
         while edge.has_data() {
@@ -290,7 +326,7 @@ proptest! {
 struct World {
     random: Stream,
     edges: [Framing; 2],
-    under_way: [VecDeque<Vec<u8>>; 2],
+    under_way: [VecDeque<(u64, Vec<u8>)>; 2],
     apps: [BTreeMap<u64, App>; 2],
     opened: [u64; 2],
     /// Bytes written to each stream that was not reset, by its opener's name: from the opener and back.
@@ -318,7 +354,7 @@ impl World {
         let config = Config { streams: 16, stream_bytes: 700, ..Config::default() };
         Self {
             random: Seed::new(seed, 0).stream(&["world"], 0),
-            edges: [Framing::new(&config), Framing::new(&config)],
+            edges: acquainted([&config, &config]),
             under_way: Default::default(),
             apps: Default::default(),
             opened: [0; 2],
@@ -352,8 +388,8 @@ impl World {
         app.credit = 0;
         let grant = app.reader.first_grant();
         self.apps[edge].insert(id, app);
-        self.edges[edge].handle_stream(StreamId(id), open(1));
-        self.edges[edge].handle_stream(StreamId(id), grant);
+        self.edges[edge].handle_stream(at(0), StreamId(id), open(1));
+        self.edges[edge].handle_stream(at(0), StreamId(id), grant);
     }
 
     fn send(&mut self, edge: usize) {
@@ -365,7 +401,7 @@ impl World {
 
     fn arrive(&mut self, edge: usize) {
         if let Some(symbol) = self.under_way[1 - edge].pop_front() {
-            self.edges[edge].take(&symbol);
+            take(&mut self.edges[edge], &symbol);
         }
     }
 
@@ -379,7 +415,7 @@ impl World {
         match dice {
             0 => {
                 self.apps[edge].remove(&id);
-                self.edges[edge].handle_stream(StreamId(id), StreamItem::Reset);
+                self.edges[edge].handle_stream(at(0), StreamId(id), StreamItem::Reset);
             }
             1..=3 => self.finish(edge, id),
             _ => self.write(edge, id, len),
@@ -395,13 +431,13 @@ impl World {
         let from = (id % 2) as usize;
         let bytes: Vec<u8> = (app.written..app.written + len).map(|at| pattern(id & !1, from, at)).collect();
         (app.written, app.credit) = (app.written + len, app.credit - len);
-        self.edges[edge].handle_stream(StreamId(id), data(&bytes));
+        self.edges[edge].handle_stream(at(0), StreamId(id), data(&bytes));
     }
 
     fn finish(&mut self, edge: usize, id: u64) {
         let app = self.apps[edge].get_mut(&id).unwrap();
         if !core::mem::replace(&mut app.finished, true) {
-            self.edges[edge].handle_stream(StreamId(id), StreamItem::Finish);
+            self.edges[edge].handle_stream(at(0), StreamId(id), StreamItem::Finish);
         }
         self.close(edge, id);
     }
@@ -433,7 +469,7 @@ impl World {
             let app = App::new(self.below(1500) as u64 + 1);
             let grant = app.reader.first_grant();
             assert!(self.apps[edge].insert(id, app).is_none());
-            self.edges[edge].handle_stream(StreamId(id), grant);
+            self.edges[edge].handle_stream(at(0), StreamId(id), grant);
             return;
         }
         let Some(app) = self.apps[edge].get_mut(&id) else {
@@ -451,7 +487,7 @@ impl World {
                     app.read += 1;
                 }
                 if let Some(grant) = app.reader.consumed(bytes.len()) {
-                    self.edges[edge].handle_stream(StreamId(id), grant);
+                    self.edges[edge].handle_stream(at(0), StreamId(id), grant);
                 }
             }
             StreamItem::Finish => {
@@ -507,4 +543,119 @@ impl App {
             transmitted: 0,
         }
     }
+}
+
+/// Three streams that are open at both edges, with bytes to send from the first.
+fn with_streams() -> [Framing; 2] {
+    let [mut a, mut b] = pair();
+    for id in [0, 2, 4] {
+        a.handle_stream(at(0), StreamId(id), open(1));
+    }
+    cross(&mut a, &mut b);
+    for id in [1, 3, 5] {
+        b.handle_stream(at(0), StreamId(id), StreamItem::Credit(1 << 20));
+    }
+    cross(&mut b, &mut a);
+    for id in [0, 2, 4] {
+        a.handle_stream(at(0), StreamId(id), data(&[0; 1000]));
+        a.handle_stream(at(0), StreamId(id), StreamItem::Finish);
+    }
+    [a, b]
+}
+
+/// The edges tell each other all that there is to say, and have nothing left of any stream.
+fn assert_all_reset(a: &mut Framing, b: &mut Framing) {
+    let resets = |up: &[Up]| up.iter().filter(|up| matches!(up, Up::Stream(_, StreamItem::Reset))).count();
+    let up: Vec<_> = core::iter::from_fn(|| b.poll()).collect();
+    assert!(!up.iter().any(|up| matches!(up, Up::Stream(_, StreamItem::Finish))), "{up:?}");
+    assert_eq!(resets(&up), 3);
+    assert_eq!(resets(&cross(b, a)), 3);
+    while a.has_data() || b.has_data() {
+        assert_eq!((cross(a, b), cross(b, a)), (vec![], vec![]));
+    }
+    assert_eq!((a.streams.held(), b.streams.held()), ((0, 0, 0), (0, 0, 0)));
+    a.handle_stream(at(0), StreamId(6), open(1));
+    assert_eq!(cross(a, b).len(), 1, "what is opened later is not lost");
+}
+
+#[test]
+fn a_symbol_that_makes_no_sense_resets_all_streams_at_both_edges() {
+    let [mut a, mut b] = with_streams();
+    take(&mut b, &symbol(&mut a));
+    let nonsense = made_up(&b, &[0xFF, 0xFF]);
+    symbol(&mut a);
+    take(&mut b, &nonsense);
+    assert_eq!((b.counters().symbols_malformed, b.counters().streams_damaged), (1, 3));
+    assert_all_reset(&mut a, &mut b);
+    assert_eq!(a.counters().streams_damaged_there, 3);
+}
+
+#[test]
+fn symbols_that_are_missing_at_the_end_of_a_block_are_noticed() {
+    let [mut a, mut b] = with_streams();
+    take(&mut b, &symbol(&mut a));
+    // Blocks of which not all numbers are used are nothing special, ...
+    let begin = a.filled.unwrap() + 10;
+    let mut first = vec![0; SYMBOL];
+    a.fill(begin, &mut first);
+    take(&mut b, &(begin, first));
+    assert_eq!(b.counters().streams_damaged, 0);
+    // ... unless one was, and has not come.
+    symbol(&mut a);
+    let begin = begin + 10;
+    let mut first = vec![0; SYMBOL];
+    a.fill(begin, &mut first);
+    take(&mut b, &(begin, first));
+    assert_eq!(b.counters().streams_damaged, 3);
+    assert_all_reset(&mut a, &mut b);
+}
+
+#[test]
+fn an_end_before_its_bytes_resets_the_stream() {
+    let [mut a, mut b] = with_streams();
+    take(&mut b, &symbol(&mut a));
+    let mut body = [0; SYMBOL];
+    Filler::new(&mut body).put(&Chunk::Finish { stream: 0, bytes: 1000 });
+    let early = made_up(&b, &body);
+    take(&mut b, &early);
+    let up: Vec<_> = core::iter::from_fn(|| b.poll()).collect();
+    assert_eq!(up.last(), Some(&stream(1, StreamItem::Reset)));
+    assert_eq!(b.counters().streams_broken, 1);
+}
+
+#[test]
+fn losses_at_both_edges_at_once_are_settled() {
+    let [mut a, mut b] = with_streams();
+    take(&mut b, &symbol(&mut a));
+    for _ in 0..2 {
+        a.skip(1);
+        b.skip(1);
+    }
+    while a.has_data() || b.has_data() {
+        cross(&mut a, &mut b);
+        cross(&mut b, &mut a);
+    }
+    a.handle_stream(at(0), StreamId(6), open(1));
+    b.handle_stream(at(0), StreamId(6), open(1));
+    assert_eq!((cross(&mut a, &mut b).len(), cross(&mut b, &mut a).len()), (1, 1));
+}
+
+#[test]
+fn a_stream_that_was_for_the_edge_before_is_reset_where_its_beginning_comes_again() {
+    let mut a = Framing::new(&Config::default());
+    a.begin(1);
+    a.handle_stream(at(0), StreamId(0), open(1));
+    let opening = symbol(&mut a);
+    a.meet(5, true);
+    a.handle_stream(at(0), StreamId(0), StreamItem::Credit(10));
+    let credit = symbol(&mut a);
+    // Another edge receives both, since nobody had told that they were delivered.
+    let mut b = Framing::new(&Config::default());
+    b.begin(7);
+    b.meet(1, true);
+    take(&mut b, &opening);
+    assert!(matches!(b.poll(), Some(Up::Stream(StreamId(1), StreamItem::Open { .. }))));
+    take(&mut b, &credit);
+    assert_eq!(b.poll(), Some(stream(1, StreamItem::Reset)));
+    assert_eq!(b.streams.held().1, 0);
 }

@@ -2,24 +2,25 @@
 
 use hopcast_core::Instant;
 
+use super::super::edge::Delivered;
 use super::node::{NEWS, Node};
 use super::sink::{Arrived, Sink, Taken};
 use super::way::{Packet, REACH, Role, Way};
 
 impl Node {
-    /// The sink of a way, if it ends here, acts, with a place for what it delivers: symbols, and how many are missing
-    /// before each.
+    /// The sink of a way, if it ends here, acts, with a place for the symbols that it delivers.
     fn at_sink<T>(
         &mut self,
+        now: Instant,
         into: usize,
-        act: impl FnOnce(&mut Sink, &mut dyn FnMut(u64, &[u8])) -> T,
+        act: impl FnOnce(&mut Sink, &mut dyn FnMut(&Delivered<'_>)) -> T,
     ) -> Option<T> {
         let Some(Way { role: Role::Sink(sink), .. }) = &mut self.ways[into] else { return None };
         let (edge, counters) = (self.edge.as_mut()?, &mut self.counters);
-        let mut deliver = |missing: u64, symbol: &[u8]| {
+        let mut deliver = |symbol: &Delivered<'_>| {
             counters.delivered += 1;
-            counters.lost += missing;
-            edge.take(missing, symbol);
+            counters.lost += symbol.missing;
+            edge.take(now, symbol);
         };
         Some(act(sink, &mut deliver))
     }
@@ -29,7 +30,7 @@ impl Node {
         let may_give_up = self.ways[into].as_ref().is_some_and(|way| way.deadline.is_some());
         let &Packet { block, header, depth, index, ref vector } = packet;
         let arrived = Arrived { block, header, depth, index, vector, payload };
-        let outcome = self.at_sink(into, |sink, deliver| {
+        let outcome = self.at_sink(now, into, |sink, deliver| {
             if may_give_up {
                 // What is too old for a place is too old to wait for.
                 for _ in 0..sink.crowded(block).min(REACH) {
@@ -56,8 +57,8 @@ impl Node {
     }
 
     /// The sink goes on with a block.
-    pub(super) fn skip_blocks(&mut self, into: usize, block: u64) {
-        let skipped = self.at_sink(into, |sink, deliver| {
+    pub(super) fn skip_blocks(&mut self, now: Instant, into: usize, block: u64) {
+        let skipped = self.at_sink(now, into, |sink, deliver| {
             let skipped = sink.skip_to(block, &mut *deliver);
             if skipped > 0 {
                 sink.deliver(deliver);
@@ -77,7 +78,7 @@ impl Node {
             }
         }
         let Some(after) = deadline else { return };
-        let given_up = self.at_sink(out, |sink, deliver| {
+        let given_up = self.at_sink(now, out, |sink, deliver| {
             let mut given_up = 0;
             while sink.gives_up(after).is_some_and(|at| at <= now) {
                 sink.give_up(&mut *deliver);

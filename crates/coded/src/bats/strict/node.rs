@@ -74,13 +74,13 @@ impl Mode for Strict {
         way.budget = info.budget.map_or(0.0, |budget| f64::from(budget) * BUDGET_UNIT);
     }
 
-    fn skip_to(node: &mut Node, _now: Instant, into: usize, floor: u64) {
+    fn skip_to(node: &mut Node, now: Instant, into: usize, floor: u64) {
         let Some(way) = &mut node.ways[into] else { return };
         let first = floor / u64::from(way.shape.block);
         if let Role::Relay = way.role {
             way.gone = way.gone.max(first);
         }
-        node.skip_blocks(into, first);
+        node.skip_blocks(now, into, first);
     }
 
     fn reached(way: &Way, _report: &Report<'_>, account: Option<&Account>, before: u64) -> Option<u64> {

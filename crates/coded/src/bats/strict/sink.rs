@@ -6,6 +6,7 @@ use hopcast_code::bats::{Decoder, Parameters};
 use hopcast_code::rlnc::Outcome;
 use hopcast_core::{Duration, Instant};
 
+use super::super::edge::Delivered;
 use super::super::span::{MOST, Vector};
 use super::super::store::Shape;
 use super::super::wire;
@@ -56,6 +57,13 @@ struct Block {
     heard: u16,
     /// When it was last heard of something new.
     grown: Instant,
+}
+
+impl Block {
+    /// Forgets all that has come of it; gives its decoder back.
+    fn forget(&mut self) -> Option<Decoder> {
+        core::mem::replace(self, Self { grown: self.grown, ..Self::default() }).decoder
+    }
 }
 
 /// A packet that is to be decoded.
@@ -182,7 +190,12 @@ impl Sink {
         let of = if systematic { at.checked_sub(1) } else { Some(at) };
         let Some(block) = of.and_then(|of| self.blocks.get_mut(of)) else { return true };
         match block.count {
-            Some(known) if known != count => return false,
+            Some(known) if known != count => {
+                // One of them was damaged on the way, and nobody knows which: the block is begun anew, and repaired.
+                let decoder = block.forget();
+                self.spare.extend(decoder);
+                return false;
+            }
             Some(_) => return true,
             None => block.count = Some(count),
         }
@@ -232,9 +245,8 @@ impl Sink {
         }
     }
 
-    /// Delivers what is next, as long as it is known, each with the number of symbols that are missing before it.
-    /// Whether any block is over.
-    pub(super) fn deliver(&mut self, mut symbol: impl FnMut(u64, &[u8])) -> bool {
+    /// Delivers what is next, as long as it is known. Whether any block is over.
+    pub(super) fn deliver(&mut self, mut symbol: impl FnMut(&Delivered<'_>)) -> bool {
         let before = self.first;
         while let Some(block) = self.blocks.front_mut() {
             let size = block.count.unwrap_or(self.shape.block);
@@ -242,9 +254,10 @@ impl Sink {
             if let Some(decoder) = &mut block.decoder {
                 while decoder.poll().is_some() {}
                 while self.next < usize::from(size)
-                    && let Some(known) = decoder.symbol(order.symbol(self.next))
+                    && let Some(bytes) = decoder.symbol(order.symbol(self.next))
                 {
-                    symbol(core::mem::take(&mut self.lost), known);
+                    let number = self.first * u64::from(self.shape.block) + self.next as u64;
+                    symbol(&Delivered { number, missing: core::mem::take(&mut self.lost), bytes });
                     self.next += 1;
                 }
             }
@@ -272,7 +285,7 @@ impl Sink {
     }
 
     /// Gives up what the first block lacks: its symbols that are known are delivered, the others are missing.
-    pub(super) fn give_up(&mut self, mut symbol: impl FnMut(u64, &[u8])) {
+    pub(super) fn give_up(&mut self, mut symbol: impl FnMut(&Delivered<'_>)) {
         let others = self.blocks.len() > 1;
         let Some(block) = self.blocks.front_mut() else {
             self.lost += 1;
@@ -286,9 +299,13 @@ impl Sink {
         // Where the end is not known, it is after the last symbol that is.
         let last = (self.next..usize::from(self.shape.block)).rfind(|&position| known(position).is_some());
         let end = block.count.map_or_else(|| last.map_or(self.next, |last| last + 1), usize::from);
+        let begin = self.first * u64::from(self.shape.block);
         for position in self.next..end {
             match known(position) {
-                Some(known) => symbol(core::mem::take(&mut self.lost), known),
+                Some(bytes) => {
+                    let missing = core::mem::take(&mut self.lost);
+                    symbol(&Delivered { number: begin + position as u64, missing, bytes });
+                }
                 None => self.lost += 1,
             }
         }
@@ -304,7 +321,7 @@ impl Sink {
 
     /// Goes on with a block; how many before it are given up. Those of which something is known are delivered as far as
     /// that goes.
-    pub(super) fn skip_to(&mut self, block: u64, mut symbol: impl FnMut(u64, &[u8])) -> u64 {
+    pub(super) fn skip_to(&mut self, block: u64, mut symbol: impl FnMut(&Delivered<'_>)) -> u64 {
         let skipped = block.saturating_sub(self.first);
         while self.first < block && !self.blocks.is_empty() {
             let before = self.first;

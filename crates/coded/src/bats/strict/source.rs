@@ -93,11 +93,13 @@ impl Source {
         &mut self,
         now: Instant,
         ring: &mut Ring,
-        fill: impl FnOnce(&mut [u8]) -> usize,
+        fill: impl FnOnce(u64, &mut [u8]) -> usize,
     ) -> Option<core::ops::Range<u64>> {
         let len = usize::from(self.shape.symbol);
         let mut symbol = Buffer::zeroed(len);
-        let used = fill(&mut symbol);
+        let open = self.blocks.back().filter(|block| block.closed.is_none());
+        let (block, position) = open.map_or((self.next, 0), |block| (block.number, block.made));
+        let used = fill(block * u64::from(self.shape.block) + u64::from(position), &mut symbol);
         if used == 0 {
             return None;
         }

@@ -28,7 +28,7 @@ fn old_block(symbols: usize) -> (Source, Ring, Instant) {
     _ = account.hops.push(Hop::new(LOSS, 1.0));
     source.on_account(now, &account, Hop::new(LOSS, 1.0));
     for _ in 0..symbols {
-        source.make(now, &mut ring, |symbol| symbol.len());
+        source.make(now, &mut ring, |_, symbol| symbol.len());
     }
     now += Duration::from_millis(60);
     source.wake(now, &mut ring, false);
@@ -104,7 +104,7 @@ fn a_block_that_only_waits_for_those_before_it_is_complete() {
         let payload = vec![7; usize::from(shape.symbol)];
         let packet = Arrived { block, header, depth: 0, index, vector: &[0; MOST], payload: &payload };
         assert_eq!(sink.push(Instant::ZERO, &packet), Taken::Innovative);
-        sink.deliver(|_, _| {});
+        sink.deliver(|_| {});
     };
     (0..shape.block - 1).for_each(|position| symbol(0, position));
     (0..shape.block).for_each(|position| symbol(1, position));
@@ -114,7 +114,7 @@ fn a_block_that_only_waits_for_those_before_it_is_complete() {
 
     let (mut source, mut ring) = (Source::new(shape, 1, 256, None).unwrap(), Ring::new(256, 0));
     for _ in 0..2 * shape.block {
-        source.make(Instant::ZERO, &mut ring, |symbol| symbol.len());
+        source.make(Instant::ZERO, &mut ring, |_, symbol| symbol.len());
     }
     source.on_account(Instant::ZERO, &Account { quiet: true, ..account }, Hop::default());
     assert_eq!(source.owes(true).map(|(block, _)| block), Some(0));

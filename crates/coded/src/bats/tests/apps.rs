@@ -90,6 +90,11 @@ impl Apps {
         }
     }
 
+    /// The applications of an edge, and what they have open, are gone with it.
+    pub(super) fn forget(&mut self, edge: usize) {
+        self.ends[edge].clear();
+    }
+
     pub(super) fn open_streams(&self) -> usize {
         self.ends.iter().map(BTreeMap::len).sum()
     }

@@ -21,6 +21,9 @@ pub(super) enum Place {
     Relay(Vec<usize>, Vec<usize>),
 }
 
+/// Changes a datagram of a node.
+pub(super) type Tamper = Box<dyn FnMut(usize, &mut [u8])>;
+
 pub(super) struct Chain {
     pub(super) now: Instant,
     pub(super) nodes: Vec<Node>,
@@ -37,6 +40,8 @@ pub(super) struct Chain {
     pub(super) streamed: Vec<(usize, StreamId, StreamItem)>,
     /// Datagrams that were sent, with who sent them, until somebody takes them.
     pub(super) sent: VecDeque<(usize, Buffer)>,
+    /// What becomes of a datagram in the memory of the node that sends it, behind all checksums of lower layers.
+    pub(super) tamper: Option<Tamper>,
     node_deadlines: Vec<Option<Instant>>,
     link_deadlines: Vec<Option<Instant>>,
 }
@@ -82,6 +87,7 @@ impl Chain {
             arrived: Vec::new(),
             streamed: Vec::new(),
             sent: VecDeque::new(),
+            tamper: None,
             node_deadlines: vec![None; places.len()],
         };
         for i in 0..places.len() {
@@ -105,6 +111,17 @@ impl Chain {
                 Node::relay(config, address(i), &addresses(left), &addresses(right), random)
             }
         }
+    }
+
+    /// Changes a byte of the symbol in the next full datagram of a node.
+    pub(super) fn damage(&mut self, node: usize) {
+        let mut is_done = false;
+        self.tamper = Some(Box::new(move |from, datagram| {
+            if from == node && datagram.len() > 1400 && !core::mem::replace(&mut is_done, true) {
+                let at = datagram.len() - 700;
+                datagram[at] ^= 0x10;
+            }
+        }));
     }
 
     /// Replaces a node by a fresh one.
@@ -158,6 +175,9 @@ impl Chain {
             self.sent.push_back((i, payload.clone()));
             if self.sent.len() > REMEMBERED {
                 self.sent.pop_front();
+            }
+            if let Some(tamper) = &mut self.tamper {
+                tamper(i, &mut payload);
             }
             let sum = checksum(&payload);
             payload.prepend(HEADERS)[..8].copy_from_slice(&sum);

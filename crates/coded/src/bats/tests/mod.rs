@@ -4,6 +4,7 @@ mod anything;
 mod apps;
 mod branches;
 mod chain;
+mod damage;
 mod graphs;
 mod measure;
 mod regressions;

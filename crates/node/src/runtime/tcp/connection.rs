@@ -138,6 +138,11 @@ impl Connection {
         let _ = self.socket.set_linger(Some(Duration::ZERO));
     }
 
+    /// Lets the kernel send what it has still to send once this is dropped.
+    pub(super) fn release(&self) {
+        let _ = self.socket.set_linger(None);
+    }
+
     /// Whether it is to stand in line to be read from, and did not yet.
     pub(super) fn joins_readers(&mut self) -> bool {
         let wanted = self.credit > 0 || (self.hung_up && !self.held);

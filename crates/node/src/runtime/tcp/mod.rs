@@ -225,7 +225,10 @@ impl Tcp {
     fn after(&mut self, token: u64, going: Going) {
         match going {
             Going::On => self.line_up(token),
-            Going::Over => self.forget(token),
+            Going::Over => {
+                self.connections.get(&token).into_iter().for_each(Connection::release);
+                self.forget(token);
+            }
             Going::Failed => self.fail(token, true),
         }
     }

@@ -50,6 +50,9 @@ impl Options {
         socket.set_nonblocking(true)?;
         socket.set_tcp_nodelay(true)?;
         socket.set_tcp_notsent_lowat(UNSENT)?;
+        // Should the program be killed, its connections end with a reset: what was cut short must not pass for a stream that
+        // has come to its end. Sockets that are accepted have it from the one that listens.
+        socket.set_linger(Some(Duration::ZERO))?;
         watch_over(&socket)?;
         if self.marked {
             // Only root may, and has to where connections are redirected.

@@ -10,8 +10,8 @@ use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::model::{Layer, Scenario};
 use crate::scenario::yaml::Node;
 
-const BATS_OPTIONS: [&str; 6] =
-    ["feedback", "batch-size", "block", "window", "congestion-control", "idle-repair"];
+const BRTP_OPTIONS: [&str; 7] =
+    ["feedback", "batch-size", "block", "window", "congestion-control", "idle-repair", "stream-timeout"];
 const BTP_OPTIONS: [&str; 8] =
     ["feedback", "batch-size", "block", "window", "congestion-control", "idle-repair", "deadline", "rounds"];
 const FRANC_OPTIONS: [&str; 8] =
@@ -53,7 +53,10 @@ pub(super) fn bats_proxy(name: &'static str, options: Option<&Node>) -> Result<L
 fn reliable(name: &'static str, options: Option<&Node>) -> Result<bats::Config, Diagnostic> {
     let Some(options) = options else { return Ok(bats::Config::default()) };
     let what = format!("`{name}`");
-    bats_config(&Fields::of(options, &what, &BATS_OPTIONS)?)
+    let fields = Fields::of(options, &what, &BRTP_OPTIONS)?;
+    let mut config = bats_config(&fields)?;
+    config.stream_timeout = fields.read("stream-timeout", some_duration)?.unwrap_or(config.stream_timeout);
+    Ok(config)
 }
 
 pub(super) fn btp(name: &'static str, options: Option<&Node>) -> Result<Layer, Diagnostic> {
