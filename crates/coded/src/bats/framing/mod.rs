@@ -68,6 +68,8 @@ pub(super) struct Counters {
     /// Units taken from the application, and refused because too much was queued.
     pub units_sent: u64,
     pub units_refused: u64,
+    /// Units that have waited here for longer than the deadline.
+    pub units_expired: u64,
     /// Units given to the application, and those of which only a part arrived, at least.
     pub units_received: u64,
     pub units_broken: u64,
@@ -79,6 +81,14 @@ pub(super) struct Counters {
     pub streams_refused: u64,
     /// Streams that were reset because an end broke the contract: data past the credit or the finish.
     pub streams_broken: u64,
+}
+
+/// What of a symbol are beginnings of units, in their order.
+pub(super) fn beginnings(symbol: &[u8]) -> impl Iterator<Item = &[u8]> {
+    chunk::chunks(symbol).filter_map(|chunk| match chunk {
+        Ok(Chunk::Unit { first: true, bytes, .. }) => Some(bytes),
+        _ => None,
+    })
 }
 
 /// Both directions of an edge.
@@ -111,6 +121,11 @@ impl Framing {
         self.counters.units_sent += u64::from(taken);
         self.counters.units_refused += u64::from(!taken);
         taken
+    }
+
+    /// Drops the units that have waited for longer than this.
+    pub(super) fn expire(&mut self, now: Instant, after: Duration) {
+        self.counters.units_expired += self.units.expire(now, after);
     }
 
     /// The application hands over an item of a stream.

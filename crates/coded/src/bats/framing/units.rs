@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 
 use hopcast_core::{Buffer, Duration, Instant};
 
+use super::super::age::STAMP;
 use super::chunk::{Chunk, Filler};
 
-/// The largest unit: a UDP datagram's payload can be no longer.
-pub(in super::super) const LARGEST: usize = 65_535;
+/// The largest unit: a UDP datagram's payload can be no longer, and it may have a stamp.
+pub(in super::super) const LARGEST: usize = 65_535 + STAMP;
 /// So much may always wait, whatever the delay: a handshake's packets while nothing is known of the path.
 const ALWAYS: usize = 16 << 10;
 
@@ -38,6 +39,18 @@ impl UnitQueue {
         self.bytes = bytes;
         self.waiting.push_back((now, unit));
         true
+    }
+
+    /// Drops the units that have waited for longer than this, but for one that has been begun; how many.
+    pub(super) fn expire(&mut self, now: Instant, after: Duration) -> u64 {
+        let (mut expired, begun) = (0, usize::from(self.sent > 0));
+        while self.waiting.get(begun).is_some_and(|&(since, _)| since + after < now)
+            && let Some((_, unit)) = self.waiting.remove(begun)
+        {
+            self.bytes -= cost(&unit);
+            expired += 1;
+        }
+        expired
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -218,6 +218,7 @@ impl Parts<'_> {
 
     fn bats(&self, config: &Config, depth: usize) -> Config {
         let (datagram, split) = (self.room(depth), self.flow.paths > 1);
-        Config { datagram, split, slack: self.slack, ..config.clone() }
+        // Live, too, the nodes of a scenario are processes of one machine.
+        Config { datagram, split, slack: self.slack, one_clock: true, ..config.clone() }
     }
 }
