@@ -34,6 +34,12 @@ pub struct Config {
     ///
     /// Too short loses bursts that would have passed, too long delays all units behind a queue.
     pub unit_delay: Duration,
+    /// At an edge: whether the application is granted units ([`Item::Credit`](hopcast_core::Item::Credit)), of which none is
+    /// refused. Default: no, and `unit_delay` decides.
+    ///
+    /// It is for an application that can wait, as that of a file: it is then as fast as the slowest branch. One that does
+    /// not wait for grants is refused as without.
+    pub unit_credit: bool,
     /// At an edge, where delivery is reliable: how many streams there are at a time. Default: 1024.
     pub streams: u16,
     /// At an edge with several neighbours: whether each batch goes to one of them only. Default: no, each goes to all.
@@ -138,7 +144,6 @@ impl Delivery {
     pub(super) const fn is_reliable(self) -> bool {
         matches!(self, Self::Reliable)
     }
-
 }
 
 impl Default for Config {
@@ -151,6 +156,7 @@ impl Default for Config {
             delivery: Delivery::Reliable,
             feedback: Feedback::Ranks,
             unit_delay: Duration::from_millis(50),
+            unit_credit: false,
             streams: 1024,
             split: false,
             congestion_control: true,

@@ -21,6 +21,7 @@ impl Edge {
     pub(super) fn new(ends: (SocketAddr, SocketAddr), config: &Config) -> Self {
         let bounds = framing::Config {
             unit_delay: config.unit_delay,
+            unit_credit: config.unit_credit,
             // A stream cannot miss anything.
             streams: if config.delivery.is_reliable() { usize::from(config.streams) } else { 0 },
             ..framing::Config::default()
@@ -38,7 +39,9 @@ impl Edge {
                 self.framing.push_unit(now, payload);
             }
             Item::Stream(id, item) => self.framing.handle_stream(id, item),
-            Item::Frame(_) | Item::Packet(_) | Item::Transit(_) | Item::Message(_) => return false,
+            Item::Frame(_) | Item::Packet(_) | Item::Transit(_) | Item::Message(_) | Item::Credit(_) => {
+                return false;
+            }
         }
         true
     }
@@ -51,6 +54,9 @@ impl Edge {
 
     /// What the application gets next; `age`: that of what comes, where delivery has a deadline.
     pub(super) fn poll(&mut self, now: Instant, mut age: Option<&mut Age>) -> Option<(Port, Item)> {
+        if let Some(units) = self.framing.grant() {
+            return Some((Port::Above(0), Item::Credit(units)));
+        }
         loop {
             let item = match self.framing.poll()? {
                 Up::Unit(mut payload) => {

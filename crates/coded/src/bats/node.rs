@@ -303,7 +303,9 @@ impl<M: Mode> Machine for Node<M> {
         let neighbours = self.neighbours.iter().enumerate();
         let neighbours = neighbours.map(|(i, it)| earliest(M::next_send(self, i), it.receiver.due()));
         let ways = self.ways.iter().flatten().map(M::next_event);
-        neighbours.chain(ways).flatten().min()
+        // Before anything else the application is granted what it may hand over.
+        let grant = self.edge.as_ref().and_then(|edge| edge.framing.grant_due()).map(|_| Instant::ZERO);
+        neighbours.chain(ways).chain([grant]).flatten().min()
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {

@@ -122,7 +122,8 @@ impl Sink {
     /// late.
     pub(super) fn gives_up(&self, after: Duration) -> Option<Instant> {
         let heard = self.heard[(self.next % self.heard.len() as u64) as usize];
-        (self.next < self.heard_to).then(|| self.held_until.map_or(heard + after, |held| held.min(heard + after)))
+        (self.next < self.heard_to)
+            .then(|| self.held_until.map_or(heard + after, |held| held.min(heard + after)))
     }
 
     /// What `of` finds in the first symbol that is known after one that is missing.

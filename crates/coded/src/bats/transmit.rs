@@ -82,7 +82,7 @@ impl Node {
         let out = self.neighbours[to].out;
         let (way, edge) = (self.ways[out].as_mut()?, self.edge.as_mut()?);
         let begins = way.next()?.is_multiple_of(way.store.shape().symbols());
-        let number = way.make(now, |symbol| edge.framing.fill(symbol))?;
+        let number = way.make(now, |symbol| edge.framing.fill(now, symbol))?;
         self.counters.symbols += 1;
         if begins {
             self.mode.owner = to;
@@ -161,7 +161,8 @@ impl Node {
         let into = self.neighbours[to].into;
         let way = self.ways[into].as_ref()?;
         let (store, granted) = (&way.store, grant(&self.neighbours, to, way));
-        let room = usize::from(self.config.datagram).saturating_sub(1 + wire::REPORT_LEN + wire::LONGEST_INFO);
+        let room =
+            usize::from(self.config.datagram).saturating_sub(1 + wire::REPORT_LEN + wire::LONGEST_INFO);
         list.clear();
         let complete = store.list(list, room.max(1));
         let receiver = &mut self.neighbours[to].receiver;

@@ -10,6 +10,7 @@
 //! time.
 
 mod chunk;
+mod grants;
 mod meeting;
 mod units;
 
@@ -36,6 +37,8 @@ pub(super) struct Config {
     /// While the first unit has waited longer than this, no more are taken. Default: 50 ms. Too short loses bursts that
     /// would have passed, too long delays all units behind a queue.
     pub unit_delay: Duration,
+    /// Whether the application is granted units, of which none is refused. Default: no.
+    pub unit_credit: bool,
     /// Streams at a time, those included whose end the other side has yet to be told. Default: 1,024; zero where
     /// delivery is not reliable.
     pub streams: usize,
@@ -49,6 +52,7 @@ impl Default for Config {
         Self {
             unit_bytes: 4 << 20,
             unit_delay: Duration::from_millis(50),
+            unit_credit: false,
             streams: 1024,
             stream_bytes: 256 << 10,
         }
@@ -106,7 +110,7 @@ pub(super) struct Framing {
 impl Framing {
     pub(super) fn new(config: &Config) -> Self {
         Self {
-            units: UnitQueue::new(config.unit_bytes, config.unit_delay),
+            units: UnitQueue::new(config.unit_bytes, config.unit_delay, config.unit_credit),
             reassembly: Reassembly::default(),
             streams: Streams::new(config.streams, config.stream_bytes),
             units_first: true,
@@ -121,6 +125,18 @@ impl Framing {
         self.counters.units_sent += u64::from(taken);
         self.counters.units_refused += u64::from(!taken);
         taken
+    }
+
+    /// How many units more the application may hand over, if that is to be told.
+    pub(super) fn grant(&mut self) -> Option<u64> {
+        let due = self.grant_due()?;
+        self.units.granted(due);
+        Some(due)
+    }
+
+    /// The same, before it is told.
+    pub(super) fn grant_due(&self) -> Option<u64> {
+        self.units.grant_due()
     }
 
     /// Drops the units that have waited for longer than this.
@@ -140,16 +156,16 @@ impl Framing {
 
     /// Fills a symbol of at least [`LEAST_SYMBOL`] bytes with what is queued; how many bytes it took. The rest is left
     /// as it is, and should be zero.
-    pub(super) fn fill(&mut self, symbol: &mut [u8]) -> usize {
+    pub(super) fn fill(&mut self, now: Instant, symbol: &mut [u8]) -> usize {
         let mut filler = Filler::new(symbol);
         self.streams.fill_control(&mut filler);
         let both = !self.units.is_empty() && self.streams.has_data();
         if self.units_first {
-            self.units.fill(&mut filler);
+            self.units.fill(now, &mut filler);
             self.streams.fill(&mut filler, &mut self.up);
         } else {
             self.streams.fill(&mut filler, &mut self.up);
-            self.units.fill(&mut filler);
+            self.units.fill(now, &mut filler);
         }
         self.units_first ^= both;
         filler.used()

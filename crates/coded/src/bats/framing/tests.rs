@@ -13,7 +13,7 @@ fn at(millis: u64) -> Instant {
 
 fn symbol(framing: &mut Framing) -> Vec<u8> {
     let mut symbol = vec![0; SYMBOL];
-    let used = framing.fill(&mut symbol);
+    let used = framing.fill(Instant::ZERO, &mut symbol);
     assert!(used > 0 && used <= SYMBOL, "there is something to send");
     symbol
 }

@@ -77,7 +77,7 @@ impl Node {
             Some(owed) => source.repair(now, &mut way.ring, owed),
             None => {
                 self.counters.symbols += 1;
-                source.make(now, &mut way.ring, |symbol| edge.framing.fill(symbol))
+                source.make(now, &mut way.ring, |symbol| edge.framing.fill(now, symbol))
             }
         };
         way.touched = now;
