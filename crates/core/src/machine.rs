@@ -68,6 +68,9 @@ pub enum Item {
     Transit(Transit),
     /// Datagram port: a UDP datagram to or from a host or a group.
     Datagram(Datagram),
+    /// Datagram port, up: so many datagrams more may be handed over, and none of them is refused. Grants add up. Only a
+    /// machine that was set up to grants; any other takes or refuses each datagram as it comes.
+    Credit(u64),
     /// Stream port: bytes in order, with back-pressure; see [`StreamItem`].
     Stream(StreamId, StreamItem),
     /// Message port: a unit of the application.

@@ -185,3 +185,75 @@ flows:
     );
     assert_eq!(flow.figures.hash_ok, Some(true), "{:?}", flow.figures);
 }
+
+/// A file from `s` to receivers behind `r`, each behind a link of its own.
+fn to_group(over: &str, app: &str, branches: &[&str], events: &str) -> String {
+    let mut text = format!(
+        "title: A group\nseed: 1\nduration: 60 s\n{events}\ntopology:\n  nodes: [{{ name: s }}, {{ name: r }}"
+    );
+    let names: Vec<String> = (0..branches.len()).map(|branch| format!("x{branch}")).collect();
+    names.iter().for_each(|name| text += &format!(", {{ name: {name} }}"));
+    text += "]\n  links:\n    - { between: [s, r], rate: 100 Mbit/s, delay: 5 ms }\n";
+    for (name, branch) in names.iter().zip(branches) {
+        text += &format!("    - {{ between: [r, {name}], {branch} }}\n");
+    }
+    let to = names.join(", ");
+    text + &format!("flows:\n  - {{ name: data, from: s, to: [{to}], over: {over}, app: {app} }}\n")
+}
+
+const FILE: &str = "{ file: { path: ../../Cargo.lock } }";
+
+#[test]
+fn a_file_to_a_group_is_paced_by_its_slowest_branch_and_arrives_whole_at_all() {
+    let slow = ["rate: 10 Mbit/s, delay: 5 ms", "rate: 1 Mbit/s, delay: 5 ms"];
+    let lossy = ["rate: 10 Mbit/s, delay: 5 ms", "rate: 10 Mbit/s, delay: 5 ms, loss: 50 %"];
+    let far =
+        ["rate: 10 Mbit/s, delay: 5 ms", "rate: 10 Mbit/s, delay: 300 ms", "rate: 20 Mbit/s, delay: 1 ms"];
+    for branches in [&slow[..], &lossy, &far] {
+        for over in ["brtp", "{ brtp: { feedback: none } }"] {
+            let flow = flow(&to_group(over, FILE, branches, ""));
+            assert_eq!(flow.figures.hash_ok, Some(true), "{over}, {branches:?}: {:?}", flow.figures);
+            let refused: Vec<_> =
+                flow.counters.iter().filter(|(name, _)| name.contains("units_refused")).collect();
+            assert!(!refused.is_empty() && refused.iter().all(|(_, count)| **count == 0), "{refused:?}");
+        }
+    }
+}
+
+#[test]
+fn a_bulk_to_a_group_sends_no_more_than_all_take() {
+    let branches =
+        ["rate: 100 Mbit/s, delay: 5 ms", "rate: 10 Mbit/s, delay: 5 ms", "rate: 20 Mbit/s, delay: 5 ms"];
+    let flow = flow(&to_group("brtp", "{ bulk: { stop: 10 s } }", &branches, "measure: { to: 10 s }"));
+    assert_eq!(flow.figures.reliability, Some(1.0));
+    assert!(flow.figures.goodput_mbps.unwrap() > 9.3, "of 10: {:?}", flow.figures.goodput_mbps);
+}
+
+#[test]
+fn a_branch_that_vanishes_delays_a_file_to_the_others_and_does_not_end_it() {
+    let branches = ["rate: 2 Mbit/s, delay: 5 ms", "rate: 2 Mbit/s, delay: 5 ms"];
+    let gone = "events: [{ at: 200 ms, links: r-x1, down: true }]";
+    let flow = flow(&to_group("{ brtp: { window: 8 } }", FILE, &branches, gone));
+    let done: Vec<_> = flow.receivers.iter().map(|receiver| receiver.figures.hash_ok).collect();
+    assert_eq!(done, [Some(true), Some(false)], "{:?}", flow.receivers);
+}
+
+#[test]
+fn btp_hands_nothing_up_after_its_deadline() {
+    for (over, most) in [("{ btp: { deadline: 30 ms } }", 30.0), ("{ btp: { rounds: 0 } }", 200.0)] {
+        let text = format!(
+            "
+title: A deadline
+seed: 1
+duration: 5 s
+topology:
+  chain: {{ hops: 3, link: {{ rate: 20 Mbit/s, delay: 9 ms, loss: 5 % }} }}
+flows:
+  - {{ name: data, from: n0, to: n3, over: {over}, app: {{ cbr: {{ rate: 4 Mbit/s, size: 1000 B }} }} }}
+"
+        );
+        let figures = flow(&text).figures;
+        assert!(figures.latency_ms.as_ref().unwrap().max <= most, "{over}: {:?}", figures.latency_ms);
+        assert!(figures.reliability.unwrap() > 0.8, "{over}: {:?}", figures.reliability);
+    }
+}

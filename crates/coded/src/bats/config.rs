@@ -2,6 +2,7 @@
 
 use hopcast_core::Duration;
 
+use super::age::{Age, STAMP};
 use super::framing::{CHUNK_HEADER, SEAL};
 
 /// The settings of an edge or a relay. Edges settle the shape, which relays learn; the rest is each node's own.
@@ -34,6 +35,12 @@ pub struct Config {
     ///
     /// Too short loses bursts that would have passed, too long delays all units behind a queue.
     pub unit_delay: Duration,
+    /// At an edge: whether the application is granted units ([`Item::Credit`](hopcast_core::Item::Credit)), of which none is
+    /// refused. Default: no, and `unit_delay` decides.
+    ///
+    /// It is for an application that can wait, as that of a file: it is then as fast as the slowest branch. One that does
+    /// not wait for grants is refused as without.
+    pub unit_credit: bool,
     /// At an edge, where delivery is reliable: how many streams there are at a time. Default: 1024.
     pub streams: u16,
     /// At an edge, where delivery is reliable: all streams are reset when nothing has come of the other edge for so long,
@@ -61,6 +68,11 @@ pub struct Config {
     ///
     /// Too short, and a busy host sends less than the link carries; too long, and it sends bursts of that length.
     pub slack: Duration,
+    /// Whether all nodes read one clock, as in virtual time and on one machine. Default: no, and each finds out by how much
+    /// its clock differs from the source's.
+    ///
+    /// Where they do read one, the ages of units are exact. Said of clocks that differ, it makes everything too old.
+    pub one_clock: bool,
 }
 
 /// The number of symbols of a batch, M: those of RFC 9426, section 4.2, in the field of 256 elements.
@@ -108,12 +120,18 @@ pub enum Delivery {
     Reliable,
     /// BTP: what takes too long is given up.
     Deadline {
-        /// How long a node works for a batch that does not grow, and how long the sink holds later symbols back for an
-        /// earlier one. Default: 200 ms.
+        /// The greatest age of a unit that is handed up, from when the application gave it to the source, in whole
+        /// milliseconds up to 65 s. Default: 200 ms.
         ///
-        /// Too short for the round trips of the hops, and their repairs come to nothing; too long, and one loss that
-        /// cannot be repaired delays all that follows.
+        /// Too short for the round trips of the hops, and their repairs come to nothing, or for the path, and nothing
+        /// arrives; too long, and one loss that cannot be repaired delays all that follows.
         after: Duration,
+        /// Whether that holds over any path. Default: no, a path whose least delay is more than half of it has twice
+        /// that delay instead.
+        ///
+        /// Fixed, nothing arrives over a path that takes longer; not fixed, an application with a deadline of its own
+        /// gets what is too old for it.
+        fixed: bool,
         /// How many rounds of repair a hop may add to a batch. Default: [`Delivery::UNTIL_DEADLINE`], as many as there is
         /// time for.
         ///
@@ -126,20 +144,12 @@ pub enum Delivery {
 impl Delivery {
     /// BTP as it is by default.
     pub const DEADLINE: Self =
-        Self::Deadline { after: Duration::from_millis(200), rounds: Self::UNTIL_DEADLINE };
+        Self::Deadline { after: Duration::from_millis(200), fixed: false, rounds: Self::UNTIL_DEADLINE };
     /// Rounds of repair for as long as the deadline allows.
     pub const UNTIL_DEADLINE: u8 = u8::MAX;
 
     pub(super) const fn is_reliable(self) -> bool {
         matches!(self, Self::Reliable)
-    }
-
-    /// How long a node works for a batch, as a session is told of it.
-    pub(super) const fn deadline(self) -> Option<Duration> {
-        match self {
-            Self::Reliable => None,
-            Self::Deadline { after, .. } => Some(after),
-        }
     }
 }
 
@@ -153,12 +163,14 @@ impl Default for Config {
             delivery: Delivery::Reliable,
             feedback: Feedback::Ranks,
             unit_delay: Duration::from_millis(50),
+            unit_credit: false,
             streams: 1024,
             stream_timeout: Duration::from_secs(120),
             split: false,
             congestion_control: true,
             idle_repair: true,
             slack: Duration::ZERO,
+            one_clock: false,
         }
     }
 }
@@ -170,10 +182,18 @@ impl Config {
         Self { batch: BatchSize::M32, block: 1024, window: 256, feedback: Feedback::None, ..Self::default() }
     }
 
-    /// What a full datagram carries beside a unit, in bytes: headers, a vector, the symbol's checksum, and the mark before
-    /// the unit.
+    /// The ages of what a source sends; `None` where delivery is reliable.
+    pub(super) fn age(&self) -> Option<Age> {
+        let Delivery::Deadline { after, fixed, .. } = self.delivery else { return None };
+        // It stamps by its own clock.
+        Some(Age::source(after, fixed, self))
+    }
+
+    /// What a full datagram carries beside a unit, in bytes: headers, a vector, the symbol's checksum, the mark before the
+    /// unit, and where delivery has a deadline the unit's stamp.
     pub const fn overhead(&self) -> usize {
         let datagram = self.datagram as usize;
-        datagram - super::wire::symbol_len(datagram, self.batch) + SEAL + CHUNK_HEADER
+        let stamp = if self.delivery.is_reliable() { 0 } else { STAMP };
+        datagram - super::wire::symbol_len(datagram, self.batch) + SEAL + CHUNK_HEADER + stamp
     }
 }

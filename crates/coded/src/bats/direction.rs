@@ -1,9 +1,11 @@
 //! One way of a session through a node: its batches, and where they begin or end.
 
-use hopcast_core::{Buffer, Duration, Instant};
+use hopcast_core::{Buffer, Instant};
 
+use super::age::{self, Age};
 use super::config::Config;
 use super::counters::Counters;
+use super::framing;
 use super::sink::Sink;
 use super::span::{MOST, Vector};
 use super::store::{Shape, Store};
@@ -13,8 +15,8 @@ use super::wire::{self, BatchHeader, Coding, Session};
 pub(super) struct Direction {
     pub(super) session: Session,
     pub(super) store: Store,
-    /// How long to work for a batch; `None` for as long as it takes.
-    pub(super) deadline: Option<Duration>,
+    /// The ages of what comes; `None` where delivery is reliable.
+    pub(super) age: Option<Age>,
     pub(super) role: Role,
     /// What is before this symbol cannot be had any more, as a relay has heard.
     pub(super) gone: u64,
@@ -46,7 +48,7 @@ impl Direction {
     pub(super) fn source(config: &Config, session: Session) -> Self {
         let shape = Shape::begun(config, u16::MAX);
         let store = Store::new(shape, window(config, shape), 0);
-        Self { session, store, deadline: config.delivery.deadline(), role: Role::Source(0), gone: 0 }
+        Self { session, store, age: config.age(), role: Role::Source(0), gone: 0 }
     }
 
     /// A way that comes from elsewhere, as its sender describes it; `sink`: it ends here. `None` for a shape that no code
@@ -55,7 +57,7 @@ impl Direction {
         let shape = Shape::told(info);
         let store = Store::new(shape, window(config, shape), info.floor);
         let role = if sink { Role::Sink(Box::new(Sink::new(&store)?)) } else { Role::Relay };
-        Some(Self { session: info.session, store, deadline: info.deadline(), role, gone: 0 })
+        Some(Self { session: info.session, store, age: info.age(config), role, gone: 0 })
     }
 
     /// Takes a packet; `number` is its batch.
@@ -67,6 +69,8 @@ impl Direction {
             return Taken::Redundant;
         }
         let Some(slot) = self.store.admit(now, number) else { return Taken::Beyond };
+        let stamp = data.index.and_then(|_| framing::beginnings(&payload).last().and_then(age::read));
+        let made = self.age.as_mut().zip(stamp).and_then(|(age, stamp)| age.sent(now, stamp));
         let rank = match (&mut self.role, data.index) {
             (Role::Sink(sink), index) => sink.push(number, index, &data.vector, &payload),
             (_, Some(index)) => slot.batch.push_symbol(index, payload).then(|| slot.batch.rank()),
@@ -77,7 +81,7 @@ impl Direction {
             sink.hear(now, top);
         }
         let Some(rank) = rank else { return Taken::Redundant };
-        self.store.grown(now, number, rank, top);
+        self.store.grown(number, rank, top, made.unwrap_or(now));
         Taken::Innovative(number)
     }
 
@@ -96,7 +100,7 @@ impl Direction {
         slot.batch.push_symbol(index as u8, symbol);
         let rank = slot.batch.rank();
         *next += 1;
-        self.store.grown(now, number, rank, *next);
+        self.store.grown(number, rank, *next, now);
         Some(number)
     }
 
@@ -110,14 +114,14 @@ impl Direction {
 
     /// Up to which symbol everything has taken too long.
     pub(super) fn expired(&self, now: Instant) -> u64 {
-        self.deadline.map_or(self.store.floor(), |after| self.store.expired(now, after))
+        self.age.as_ref().map_or(self.store.floor(), |age| self.store.expired(now, age.bound()))
     }
 
     /// Up to which symbol everything must be given up to make place for a batch, where delivery has a deadline: what is
     /// too old for a place is too old to wait for.
     pub(super) fn crowded_out(&self, number: u64) -> Option<u64> {
         let first = (number + 1).saturating_sub(self.store.window());
-        (self.deadline.is_some() && first > self.store.first()).then(|| first * self.store.shape().symbols())
+        (self.age.is_some() && first > self.store.first()).then(|| first * self.store.shape().symbols())
     }
 
     /// Counts the ranks of the batches that will be over when the floor is at `floor`.
@@ -129,21 +133,26 @@ impl Direction {
         }
     }
 
-    /// Whether everything has been without growth for too long to work for it.
+    /// Whether everything has taken too long to work for it.
     pub(super) fn is_over(&self, now: Instant) -> bool {
-        let last = self.store.end().checked_sub(1).filter(|&last| self.store.holds(last));
-        match (self.deadline, last) {
-            (Some(after), Some(last)) => self.store.get(last).touched + after <= now,
-            _ => false,
-        }
+        self.age.as_ref().is_some_and(|age| self.store.is_over(now, age.bound()))
     }
 
     /// When a source or relay gives a batch up, or a sink a symbol.
     pub(super) fn gives_up(&self) -> Option<Instant> {
-        let after = self.deadline?;
+        let after = self.age.as_ref()?.bound();
         match &self.role {
             Role::Sink(sink) => sink.gives_up(after),
             Role::Source(_) | Role::Relay => self.store.expires(after),
+        }
+    }
+
+    /// A sink has delivered what it could: finds out how long it may hold back what is after a gap.
+    pub(super) fn hold(&mut self, now: Instant) {
+        if let (Some(age), Role::Sink(sink)) = (&mut self.age, &mut self.role) {
+            let stamp = |symbol: &[u8]| framing::beginnings(symbol).next().and_then(age::read);
+            let due = sink.first_held(stamp).and_then(|stamp| age.due(now, stamp));
+            sink.held_until = due;
         }
     }
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use hopcast_core::{Datagram, Instant, Item, Port};
 
+use super::age::{self, Age};
 use super::config::Config;
 use super::framing::{self, Framing, Up};
 
@@ -21,28 +22,36 @@ pub(super) struct Edge {
     /// The addresses of units handed up: this end and the other.
     ends: (SocketAddr, SocketAddr),
     pub(super) framing: Framing,
+    /// Units that came too late to be handed up.
+    late: u64,
 }
 
 impl Edge {
     pub(super) fn new(ends: (SocketAddr, SocketAddr), config: &Config) -> Self {
         let bounds = framing::Config {
             unit_delay: config.unit_delay,
+            unit_credit: config.unit_credit,
             // A stream cannot miss anything.
             streams: if config.delivery.is_reliable() { usize::from(config.streams) } else { 0 },
             stream_timeout: config.stream_timeout,
             ..framing::Config::default()
         };
-        Self { ends, framing: Framing::new(&bounds) }
+        Self { ends, framing: Framing::new(&bounds), late: 0 }
     }
 
-    /// Takes what the application hands over; false if that is nothing for this port.
-    pub(super) fn handle(&mut self, now: Instant, item: Item) -> bool {
+    /// Takes what the application hands over; false if that is nothing for this port. `stamps`: delivery has a deadline.
+    pub(super) fn handle(&mut self, now: Instant, item: Item, stamps: bool) -> bool {
         match item {
-            Item::Datagram(Datagram { payload, .. }) => {
+            Item::Datagram(Datagram { mut payload, .. }) => {
+                if stamps {
+                    age::stamp(now, &mut payload);
+                }
                 self.framing.push_unit(now, payload);
             }
             Item::Stream(id, item) => self.framing.handle_stream(now, id, item),
-            Item::Frame(_) | Item::Packet(_) | Item::Transit(_) | Item::Message(_) => return false,
+            Item::Frame(_) | Item::Packet(_) | Item::Transit(_) | Item::Message(_) | Item::Credit(_) => {
+                return false;
+            }
         }
         true
     }
@@ -53,16 +62,28 @@ impl Edge {
         self.framing.take(now, symbol.number, symbol.bytes);
     }
 
-    /// What the application gets next.
-    pub(super) fn poll(&mut self) -> Option<(Port, Item)> {
-        let item = match self.framing.poll()? {
-            Up::Unit(payload) => {
-                let (local, remote) = self.ends;
-                Item::Datagram(Datagram { local, remote, payload })
-            }
-            Up::Stream(id, item) => Item::Stream(id, item),
-        };
-        Some((Port::Above(0), item))
+    /// What the application gets next; `age`: that of what comes, where delivery has a deadline.
+    pub(super) fn poll(&mut self, now: Instant, mut age: Option<&mut Age>) -> Option<(Port, Item)> {
+        if let Some(units) = self.framing.grant() {
+            return Some((Port::Above(0), Item::Credit(units)));
+        }
+        loop {
+            let item = match self.framing.poll()? {
+                Up::Unit(mut payload) => {
+                    if let Some(age) = &mut age {
+                        if age::read(&payload).is_none_or(|stamp| age.is_late(now, stamp)) {
+                            self.late += 1;
+                            continue;
+                        }
+                        payload.advance(age::STAMP);
+                    }
+                    let (local, remote) = self.ends;
+                    Item::Datagram(Datagram { local, remote, payload })
+                }
+                Up::Stream(id, item) => Item::Stream(id, item),
+            };
+            return Some((Port::Above(0), item));
+        }
     }
 
     pub(super) fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
@@ -70,7 +91,9 @@ impl Edge {
         let figures = [
             ("units_sent", figures.units_sent),
             ("units_refused", figures.units_refused),
+            ("units_expired", figures.units_expired),
             ("units_received", figures.units_received),
+            ("units_late", self.late),
             ("units_broken", figures.units_broken),
             ("symbols_damaged", figures.symbols_damaged),
             ("symbols_malformed", figures.symbols_malformed),

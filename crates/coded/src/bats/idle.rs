@@ -113,3 +113,39 @@ impl Idle {
         if self.idle { (round_trip.unwrap_or_default() * 2).min(HELD) } else { Duration::ZERO }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::Seed;
+
+    use super::*;
+    use crate::bats::rate::{Config, HopReport};
+
+    #[test]
+    fn a_hop_is_nearly_idle_below_a_quarter_of_its_rate() {
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let mut rate = LinkRate::new(Config::default(), Seed::new(1, 0).stream(&["idle"], 0));
+        rate.on_sent(at(0), 0, 1000, true);
+        let report = HopReport {
+            highest: 0,
+            arrival_ns: 0,
+            hold: Duration::ZERO,
+            received_packets: 1,
+            received_bytes: 1000,
+            mean_burst: 1.0,
+        };
+        assert_eq!(rate.on_report(at(100), &report), Ok(()));
+        let capacity = (10.0 * 1514.0 * 8.0 / 0.1_f64).max(rate.rate().bits_per_sec() as f64);
+        // Bytes in 50 ms.
+        let quarter = capacity / 4.0 * 0.05 / 8.0;
+        for (share, is_idle) in [(0.9, true), (0.99, true), (1.01, false), (1.1, false)] {
+            let mut idle = Idle::default();
+            idle.on_sent(at(200), (quarter * share) as usize, 0, 1, true, &rate);
+            let patience = idle.patience(Some(Duration::from_millis(100)));
+            assert_eq!(patience > Duration::ZERO, is_idle, "{share} of a quarter");
+        }
+        let mut idle = Idle::default();
+        idle.on_sent(at(200), 1, 0, 1, false, &rate);
+        assert!(idle.patience(None).is_zero(), "more waits to follow");
+    }
+}

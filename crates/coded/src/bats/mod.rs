@@ -40,8 +40,9 @@
 //! 5. The sink decodes (`sink`), and reports how far it has delivered. As this floor moves up the path, everybody
 //!    forgets what is before it.
 //!
-//! Where delivery has a deadline, every node gives a batch up that has not grown for so long, and the sink goes on
-//! without the symbols that are missing. The number of rounds of repair may be bounded too: then the last one has a margin
+//! Where delivery has a deadline, nothing older is handed up (`age`): each unit bears a stamp. What waits longer at the source
+//! is dropped there, a node gives a batch up whose newest symbol is older, and the sink goes on without the symbols that are
+//! missing before what it holds would be late. The number of rounds of repair may be bounded too: then the last one has a margin
 //! for what may be lost of the repairs themselves (`margin`).
 //!
 //! A hop that is nearly idle and loses packets sends repairs ahead of need (`idle`), spaced so that one event does not
@@ -100,6 +101,7 @@
 //! - Nothing is encrypted or signed; checksums are for accidents. Who can read the datagrams can forge them: put an
 //!   encryption above and a trusted network, or another tunnel, below.
 
+mod age;
 mod batch;
 mod branch;
 mod bursts;

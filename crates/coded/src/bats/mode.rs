@@ -2,6 +2,7 @@
 
 use hopcast_core::{Buffer, Instant, Item, Stream};
 
+use super::age::Age;
 use super::child::Refused;
 use super::config::Config;
 use super::node::Node;
@@ -35,6 +36,9 @@ pub(super) trait Mode: Sized {
 
     /// The way's session, and the shape of that.
     fn session(way: &Self::Way) -> (Session, Shape);
+
+    /// The ages of what comes on a way; `None` where delivery is reliable.
+    fn age(way: &mut Self::Way) -> Option<&mut Age>;
 
     /// Makes sense of a DATA frame, if there is any in it.
     fn packet(data: &Data<'_>, way: &Self::Way) -> Option<Self::Packet>;

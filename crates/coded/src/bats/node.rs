@@ -229,6 +229,11 @@ impl<M: Mode> Node<M> {
             M::learn(way, info);
         }
         self.neighbours[from].receiver.on_info(now, info);
+        let parents = self.neighbours.iter().filter(|parent| parent.into == into);
+        let elapsed = parents.filter_map(|parent| parent.receiver.elapsed).min();
+        if let Some(age) = self.ways[into].as_mut().and_then(M::age) {
+            age.learn(elapsed);
+        }
         if info.deadline.is_none() {
             self.follow_parents(now, into);
         }
@@ -262,7 +267,8 @@ impl<M: Mode> Machine for Node<M> {
                 self.on_datagram(now, remote, payload);
             }
             (Port::Above(_), item) => {
-                let taken = self.edge.as_mut().is_some_and(|edge| edge.handle(now, item));
+                let age = self.ways[OUT].as_mut().and_then(M::age);
+                let taken = self.edge.as_mut().is_some_and(|edge| edge.handle(now, item, age.is_some()));
                 self.counters.foreign += u64::from(!taken);
             }
             _ => self.counters.foreign += 1,
@@ -278,8 +284,14 @@ impl<M: Mode> Machine for Node<M> {
             edge.framing.wake(now);
         }
         M::pass(self, now);
-        if let Some(item) = self.edge.as_mut().and_then(Edge::poll) {
-            return Some(item);
+        if let Some(edge) = &mut self.edge {
+            let [out, into] = &mut self.ways;
+            if let Some(age) = out.as_mut().and_then(M::age) {
+                edge.framing.expire(now, age.bound());
+            }
+            if let Some(item) = edge.poll(now, into.as_mut().and_then(M::age)) {
+                return Some(item);
+            }
         }
         // Whoever has something to send is served in turn.
         for _ in 0..self.neighbours.len() {
@@ -295,8 +307,10 @@ impl<M: Mode> Machine for Node<M> {
         let neighbours = self.neighbours.iter().enumerate();
         let neighbours = neighbours.map(|(i, it)| earliest(M::next_send(self, i), it.receiver.due()));
         let ways = self.ways.iter().flatten().map(M::next_event);
-        let streams = self.edge.as_ref().map(|edge| edge.framing.deadline());
-        neighbours.chain(ways).chain(streams).flatten().min()
+        let streams = self.edge.as_ref().and_then(|edge| edge.framing.deadline());
+        // Before anything else the application is granted what it may hand over.
+        let grant = self.edge.as_ref().and_then(|edge| edge.framing.grant_due()).map(|_| Instant::ZERO);
+        neighbours.chain(ways).chain([streams, grant]).flatten().min()
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {

@@ -2,6 +2,7 @@
 
 use hopcast_core::{Buffer, Duration, Instant, Item, Stream};
 
+use super::age::Age;
 use super::child::Refused;
 use super::config::{Config, Delivery};
 use super::direction::{Arrived, Direction, Role, Taken};
@@ -59,6 +60,10 @@ impl Mode for Ranks {
         (way.session, way.store.shape())
     }
 
+    fn age(way: &mut Direction) -> Option<&mut Age> {
+        way.age.as_mut()
+    }
+
     fn packet(data: &Data<'_>, way: &Direction) -> Option<Arrived> {
         Arrived::new(data, &way.store)
     }
@@ -67,7 +72,7 @@ impl Mode for Ranks {
         let Neighbour { out, sender, branch, .. } = &mut node.neighbours[child];
         let Some(direction) = &node.ways[*out] else { return };
         let rounds = match node.config.delivery {
-            Delivery::Deadline { rounds, .. } if direction.deadline.is_some() => rounds,
+            Delivery::Deadline { rounds, .. } if direction.age.is_some() => rounds,
             Delivery::Deadline { .. } | Delivery::Reliable => Delivery::UNTIL_DEADLINE,
         };
         let rounds = (rounds < Delivery::UNTIL_DEADLINE).then_some(rounds);
@@ -91,7 +96,7 @@ impl Mode for Ranks {
     }
 
     fn reached(way: &Direction, report: &Report<'_>, _account: Option<&Account>, before: u64) -> Option<u64> {
-        way.deadline.is_none().then(|| wire::complete(report.floor, 32, before).min(way.store.top()))
+        way.age.is_none().then(|| wire::complete(report.floor, 32, before).min(way.store.top()))
     }
 
     fn on_given_up(node: &mut Node, now: Instant, out: usize) {
@@ -223,6 +228,9 @@ impl Node {
         });
         let next = sink.next();
         self.advance(now, into, next);
+        if let Some(direction) = &mut self.ways[into] {
+            direction.hold(now);
+        }
     }
 
     /// How many batches it holds packets of, each way.

@@ -45,6 +45,8 @@ pub(super) struct Receiver {
     pub(super) granted: u64,
     /// The first symbol that can be had from it.
     pub(super) floor: u64,
+    /// The least time from the source to here by this way, if the parent knows it.
+    pub(super) elapsed: Option<Duration>,
 }
 
 /// Why a packet is not taken.
@@ -78,6 +80,7 @@ impl Receiver {
             due: None,
             granted: 0,
             floor: 0,
+            elapsed: None,
         }
     }
 
@@ -90,6 +93,7 @@ impl Receiver {
         }
         self.round_trip = Duration::from_micros(u64::from(info.round_trip));
         self.floor = self.floor.max(info.floor);
+        self.elapsed = (info.elapsed > 0).then(|| Duration::from_micros(u64::from(info.elapsed)));
         if info.ask {
             self.report_at(now);
         }

@@ -18,6 +18,8 @@ pub(super) struct Sink {
     heard: Vec<Instant>,
     /// The symbol up to which that is known.
     heard_to: u64,
+    /// Until when what is known after the next symbol can wait for it.
+    pub(super) held_until: Option<Instant>,
     /// A symbol with its zeros.
     padded: Vec<u8>,
     /// Symbols that were given up since anything was delivered.
@@ -37,6 +39,7 @@ impl Sink {
             next: store.floor(),
             heard: vec![Instant::ZERO; (store.window() * store.shape().symbols()) as usize],
             heard_to: store.floor(),
+            held_until: None,
             padded: vec![0; usize::from(symbol)],
             lost: 0,
         })
@@ -117,10 +120,27 @@ impl Sink {
         }
     }
 
-    /// When the symbol that is missing is given up, if there is any.
+    /// When the symbol that is missing is given up, if there is any: when it has been for `after`, or what is held would be
+    /// late.
     pub(super) fn gives_up(&self, after: Duration) -> Option<Instant> {
+        let heard = self.heard[(self.next % self.heard.len() as u64) as usize];
         (self.next < self.heard_to)
-            .then(|| self.heard[(self.next % self.heard.len() as u64) as usize] + after)
+            .then(|| self.held_until.map_or(heard + after, |held| held.min(heard + after)))
+    }
+
+    /// What `of` finds in the first symbol that is known after one that is missing.
+    pub(super) fn first_held<T>(&mut self, of: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
+        let symbols = self.shape.symbols() as u64;
+        for number in self.next / symbols..self.heard_to.div_ceil(symbols) {
+            let from = self.next.saturating_sub(number * symbols);
+            let Some(decoder) = self.decoder(number) else { continue };
+            while decoder.poll().is_some() {}
+            let mut known = (from..symbols).filter_map(|index| decoder.symbol(index as usize));
+            if let Some(found) = known.find_map(&of) {
+                return Some(found);
+            }
+        }
+        None
     }
 
     /// Gives the next symbol up.

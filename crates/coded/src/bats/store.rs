@@ -67,10 +67,10 @@ pub(super) struct Slot {
     pub(super) rank: u8,
     /// Complete, or given up.
     done: bool,
-    /// When it was first heard of.
-    pub(super) first: Instant,
-    /// When it grew last.
-    pub(super) touched: Instant,
+    /// After the last symbol that it holds something of, counted from the session's first.
+    top: u64,
+    /// When that symbol was made, or heard of here: nothing in the batch is newer.
+    newest: Instant,
 }
 
 impl Store {
@@ -145,17 +145,20 @@ impl Store {
             let end = self.end;
             let slot = self.slot(end);
             slot.batch.clear();
-            (slot.rank, slot.done, slot.first, slot.touched) = (0, false, now, now);
+            (slot.rank, slot.done, slot.top, slot.newest) = (0, false, 0, now);
             self.end += 1;
         }
         Some(self.slot(number))
     }
 
-    /// Notes that a batch has grown to a rank, and reaches up to a symbol.
-    pub(super) fn grown(&mut self, now: Instant, number: u64, rank: u8, top: u64) {
+    /// Notes that a batch has grown to a rank, and reaches up to a symbol, that was made at `made`.
+    pub(super) fn grown(&mut self, number: u64, rank: u8, top: u64, made: Instant) {
         let complete = u64::from(rank) == self.shape.symbols();
         let slot = self.slot(number);
-        (slot.rank, slot.touched) = (rank, now);
+        slot.rank = rank;
+        if top > slot.top {
+            (slot.top, slot.newest) = (top, made);
+        }
         slot.done |= complete;
         self.top = self.top.max(top);
         self.advance_base();
@@ -183,20 +186,19 @@ impl Store {
         true
     }
 
-    /// Up to which symbol everything has been without growth for so long that it is given up; the last batch never is,
-    /// as it may still be filled.
+    /// Up to which symbol everything is older than that; the last batch never is, as it may still be filled.
     pub(super) fn expired(&self, now: Instant, after: Duration) -> u64 {
         let mut number = self.first();
-        while number + 1 < self.end && self.get(number).touched + after <= now {
+        while number + 1 < self.end && self.get(number).newest + after <= now {
             number += 1;
         }
         if number == self.first() { self.floor } else { number * self.shape.symbols() }
     }
 
-    /// When the first batch is given up.
+    /// When the first batch is too old.
     pub(super) fn expires(&self, after: Duration) -> Option<Instant> {
         let first = self.first();
-        (first + 1 < self.end).then(|| self.get(first).touched + after)
+        (first + 1 < self.end).then(|| self.get(first).newest + after)
     }
 
     /// Writes the list of a report, of at most `most` bytes. Whether nothing is left out.
@@ -209,6 +211,12 @@ impl Store {
             }
         }
         true
+    }
+
+    /// Whether the last batch is too old as well.
+    pub(super) fn is_over(&self, now: Instant, after: Duration) -> bool {
+        let last = self.end.checked_sub(1).filter(|&last| self.holds(last));
+        last.is_some_and(|last| self.get(last).newest + after <= now)
     }
 
     fn advance_base(&mut self) {

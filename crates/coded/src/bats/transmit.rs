@@ -82,7 +82,7 @@ impl Node {
         let out = self.neighbours[to].out;
         let (way, edge) = (self.ways[out].as_mut()?, self.edge.as_mut()?);
         let begins = way.next()?.is_multiple_of(way.store.shape().symbols());
-        let number = way.make(now, |number, symbol| edge.framing.fill(number, symbol))?;
+        let number = way.make(now, |number, symbol| edge.framing.fill(now, number, symbol))?;
         self.counters.symbols += 1;
         if begins {
             self.mode.owner = to;
@@ -161,7 +161,8 @@ impl Node {
         let into = self.neighbours[to].into;
         let way = self.ways[into].as_ref()?;
         let (store, granted) = (&way.store, grant(&self.neighbours, to, way));
-        let room = usize::from(self.config.datagram).saturating_sub(1 + wire::REPORT_LEN + wire::INFO_LEN);
+        let room =
+            usize::from(self.config.datagram).saturating_sub(1 + wire::REPORT_LEN + wire::LONGEST_INFO);
         list.clear();
         let complete = store.list(list, room.max(1));
         let receiver = &mut self.neighbours[to].receiver;
@@ -185,7 +186,7 @@ impl Node {
         info: Option<&Info>,
         packet: Option<Packet>,
     ) -> Option<Buffer> {
-        let control = 1 + report.map_or(0, Report::len) + info.map_or(0, |_| wire::INFO_LEN);
+        let control = 1 + report.map_or(0, Report::len) + info.map_or(0, Info::len);
         let mut mix = Mix::default();
         let way = self.ways[self.neighbours[to].out].as_ref();
         if let (Some(way), Some(Packet { batch, content: Content::Mix(first), .. })) = (way, packet) {
@@ -213,7 +214,7 @@ impl Node {
         if let Some(info) = info {
             info.write(&mut writer);
             self.neighbours[to].sender.informed(now);
-            self.counters.info_bytes += wire::INFO_LEN as u64;
+            self.counters.info_bytes += info.len() as u64;
         }
         if let Some((way, packet, (data, payload))) = frame {
             data.write_header(payload, &mut writer);
@@ -268,18 +269,21 @@ fn grant(neighbours: &[Neighbour], parent: usize, way: &Direction) -> u64 {
 fn describe(way: &Direction, sender: &Sender, ask: bool) -> Info {
     let shape = way.store.shape();
     let round_trip = sender.rate.srtt().map_or(0, |srtt| srtt.as_micros().clamp(1, u64::from(u32::MAX)));
-    Info {
+    let info = Info {
         session: way.session,
         batch: shape.batch,
         block: shape.block,
         symbol: shape.symbol,
         epoch: sender.epoch(),
         round_trip: round_trip as u32,
-        deadline: way.deadline.map(|after| after.as_millis().min(u64::from(u16::MAX)) as u16),
+        deadline: None,
+        fixed: false,
+        elapsed: 0,
         budget: None,
         ask,
         floor: way.store.floor().max(way.gone),
-    }
+    };
+    info.timed(way.age.as_ref(), sender.rate.min_rtt())
 }
 
 /// The frame of a packet, and how long its payload is.

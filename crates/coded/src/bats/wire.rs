@@ -46,7 +46,7 @@
 //!
 //! ```text
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-//! |0 0 1 0|0|A|U|R|                    session                    |
+//! |0 0 1 0|S|A|U|R|                    session                    |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |  session      |            number of the session
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
@@ -61,10 +61,14 @@
 //! |           floor: the first symbol still of use (64 bits)
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! | if R: budget, in 16 bytes     |
-//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! | if U: least time from the source to here, in us               |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! The number says which session is the newer one. A: the sender asks for a report now. U: unreliable, with a deadline. R: no ranks are wanted. The epoch is drawn by
+//! The number says which session is the newer one. A: the sender asks for a report now. U: unreliable, with a deadline. S: the
+//! deadline holds however long the path is. R: no ranks are wanted. The least time is the sum over the hops of half of the
+//! least round trip, 0 while one of them is not known. The epoch is drawn by
 //! the sender when it starts; its lowest byte marks DATA, so that what it sent before it was restarted is not counted.
 //!
 //! # REPORT
@@ -112,7 +116,8 @@ mod tests;
 
 use hopcast_core::Duration;
 
-use super::config::BatchSize;
+use super::age::Age;
+use super::config::{BatchSize, Config};
 use super::strict::Account;
 pub(super) use bytes::{Malformed, Reader, Writer, complete, is_news};
 
@@ -126,7 +131,9 @@ pub(super) const ACCOUNT: u8 = 4;
 
 /// What is in front of the payload of a systematic packet that is as long as a symbol.
 const DATA_HEADER: usize = 1 + 4 + 1 + 3 + 3 + 4;
-pub(super) const INFO_LEN: usize = 1 + 4 + 4 + 1 + 2 + 2 + 4 + 4 + 2 + 8;
+const INFO_LEN: usize = 1 + 4 + 4 + 1 + 2 + 2 + 4 + 4 + 2 + 8;
+/// The longest INFO.
+pub(super) const LONGEST_INFO: usize = INFO_LEN + 2 + 4;
 /// A report without its list.
 pub(super) const REPORT_LEN: usize = 1 + 4 + 1 + 2 + 2 + 3 + 4 + 2 + 3 + 4 + 2 + 4 + 2 + 2 + 2;
 
@@ -215,6 +222,10 @@ pub(super) struct Info {
     pub(super) round_trip: u32,
     /// In milliseconds; `None` where delivery is reliable.
     pub(super) deadline: Option<u16>,
+    /// With a deadline: whether it holds however long the path is.
+    pub(super) fixed: bool,
+    /// With a deadline: the least time from the source to the receiver, in microseconds; 0 if it is not known.
+    pub(super) elapsed: u32,
     /// Where no ranks are wanted: the bytes to spend on a batch, in 16.
     pub(super) budget: Option<u16>,
     pub(super) ask: bool,
@@ -365,6 +376,8 @@ fn info(reader: &mut Reader<'_>, kind: u8) -> Result<Info, Malformed> {
     let deadline = reader.u16("info deadline")?;
     let floor = reader.u64("info floor")?;
     let budget = if kind & 1 != 0 { Some(reader.u16("info budget")?) } else { None };
+    let timed = kind & 2 != 0;
+    let elapsed = if timed { reader.u32("info elapsed")? } else { 0 };
     Ok(Info {
         session,
         batch,
@@ -372,7 +385,9 @@ fn info(reader: &mut Reader<'_>, kind: u8) -> Result<Info, Malformed> {
         symbol,
         epoch,
         round_trip,
-        deadline: (kind & 2 != 0).then_some(deadline),
+        deadline: timed.then_some(deadline),
+        fixed: timed && kind & 8 != 0,
+        elapsed,
         budget,
         ask: kind & 4 != 0,
         floor,
@@ -447,17 +462,31 @@ impl Report<'_> {
 }
 
 impl Info {
-    /// How long to work for a batch; `None` where delivery is reliable.
-    pub(super) fn deadline(&self) -> Option<Duration> {
-        self.deadline.map(|millis| Duration::from_millis(u64::from(millis)))
+    /// The ages of what comes; `None` where delivery is reliable.
+    pub(super) fn age(&self, config: &Config) -> Option<Age> {
+        self.deadline.map(|millis| Age::new(Duration::from_millis(u64::from(millis)), self.fixed, config))
+    }
+
+    /// The same INFO with what a session says of its deadline, where the hop takes this round trip at least.
+    pub(super) fn timed(self, age: Option<&Age>, least_round_trip: Option<Duration>) -> Self {
+        let Some(age) = age else { return self };
+        let (after, fixed) = age.told();
+        let elapsed = age.elapsed().zip(least_round_trip).map(|(elapsed, trip)| elapsed + trip / 2);
+        Self {
+            deadline: Some(after.as_millis().min(u64::from(u16::MAX)) as u16),
+            fixed,
+            elapsed: elapsed.map_or(0, |elapsed| elapsed.as_micros().clamp(1, u64::from(u32::MAX)) as u32),
+            ..self
+        }
     }
 
     pub(super) const fn len(&self) -> usize {
-        INFO_LEN + if self.budget.is_some() { 2 } else { 0 }
+        INFO_LEN + if self.budget.is_some() { 2 } else { 0 } + if self.deadline.is_some() { 4 } else { 0 }
     }
 
     pub(super) fn write(&self, out: &mut Writer<'_>) {
-        let flags = u8::from(self.ask) << 2
+        let flags = u8::from(self.fixed) << 3
+            | u8::from(self.ask) << 2
             | u8::from(self.deadline.is_some()) << 1
             | u8::from(self.budget.is_some());
         out.u8(INFO << 4 | flags);
@@ -472,6 +501,9 @@ impl Info {
         out.u64(self.floor);
         if let Some(budget) = self.budget {
             out.u16(budget);
+        }
+        if self.deadline.is_some() {
+            out.u32(self.elapsed);
         }
     }
 }

@@ -83,6 +83,16 @@ mod tests {
         assert_eq!(alone.source, 128.0);
     }
 
+    #[test]
+    fn credits_are_one_over_what_arrives() {
+        let losses = Losses { e1: 0.1, e2: 0.3, e3: 0.5 };
+        // At the helper nine of ten; at the helper or the destination all but one in twenty.
+        assert!((helper_credit(losses) - 10.0 / 9.0).abs() < 1e-12);
+        assert!((source_credit(losses) - 20.0 / 19.0).abs() < 1e-12);
+        let clean = Losses { e1: 0.0, ..losses };
+        assert_eq!((helper_credit(clean), source_credit(clean)), (1.0, 1.0));
+    }
+
     proptest! {
         #[test]
         fn budgets_are_finite_and_a_helper_never_costs_more_than_it_saves(

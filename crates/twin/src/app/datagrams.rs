@@ -2,6 +2,7 @@
 
 use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Port};
 
+use super::door::Door;
 use super::pace::{Clock, Pace};
 use super::seen::{Arrival, Seen};
 use super::{Ends, STAMP, Schedule, check_unit, unit, write_stamp};
@@ -18,6 +19,7 @@ pub(crate) struct DatagramSource {
     /// How many datagrams that takes; none if for ever.
     units: u64,
     meters: Meters,
+    door: Door,
     number: u64,
     bytes: u64,
     /// The payload of the datagram that is due now.
@@ -44,10 +46,29 @@ impl DatagramSource {
             left: bytes,
             units,
             meters,
+            door: Door::Open,
             number: 0,
             bytes: 0,
             ready: None,
             template: unit(size),
+        }
+    }
+
+    /// It waits until the transport grants it datagrams.
+    pub(crate) fn granted(self) -> Self {
+        Self { door: Door::Granted(0), ..self }
+    }
+
+    fn tick(&mut self, now: Instant) {
+        // The last one is as long as what is left, but for its stamp.
+        let size = self.left.map_or(self.size, |left| self.size.min((left as usize).max(STAMP)));
+        if self.ready.is_none() && self.door.is_open() && self.clock.tick(now, size) {
+            self.door.pass();
+            self.left = self.left.map(|left| left.saturating_sub(size as u64));
+            self.ready = Some(size);
+            if self.left == Some(0) {
+                self.clock.stop();
+            }
         }
     }
 
@@ -58,18 +79,15 @@ impl DatagramSource {
 }
 
 impl Machine for DatagramSource {
-    fn handle(&mut self, _now: Instant, _port: Port, _item: Item) {}
+    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
+        if self.door.take(&item) {
+            self.clock.resume(now);
+            self.tick(now);
+        }
+    }
 
     fn wake(&mut self, now: Instant) {
-        // The last one is as long as what is left, but for its stamp.
-        let size = self.left.map_or(self.size, |left| self.size.min((left as usize).max(STAMP)));
-        if self.clock.tick(now, size) {
-            self.left = self.left.map(|left| left.saturating_sub(size as u64));
-            self.ready = Some(size);
-            if self.left == Some(0) {
-                self.clock.stop();
-            }
-        }
+        self.tick(now);
     }
 
     fn poll(&mut self, now: Instant) -> Option<(Port, Item)> {
@@ -92,7 +110,7 @@ impl Machine for DatagramSource {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.clock.due()
+        self.clock.due().filter(|_| self.door.is_open())
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {

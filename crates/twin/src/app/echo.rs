@@ -95,7 +95,12 @@ impl Machine for MessageClient {
                     self.out.extend(self.link.used().map(|item| Item::Stream(STREAM, item)));
                 }
             }
-            Item::Stream(..) | Item::Frame(_) | Item::Packet(_) | Item::Transit(_) | Item::Message(_) => {}
+            Item::Stream(..)
+            | Item::Frame(_)
+            | Item::Packet(_)
+            | Item::Transit(_)
+            | Item::Message(_)
+            | Item::Credit(_) => {}
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Port};
 use sha2::{Digest, Sha256};
 
+use super::door::Door;
 use super::pace::{Clock, Pace};
 use super::stream::equal_bytes;
 use super::{Ends, STAMP, Schedule, read_stamp, write_stamp};
@@ -17,6 +18,7 @@ pub(crate) struct FileSender {
     contents: Arc<[u8]>,
     piece: usize,
     meters: Meters,
+    door: Door,
     /// The next piece.
     number: usize,
     ready: bool,
@@ -32,7 +34,20 @@ impl FileSender {
         meters: Meters,
     ) -> Self {
         let clock = Clock::new(schedule, pace);
-        Self { ends, clock, contents, piece, meters, number: 0, ready: false }
+        Self { ends, clock, contents, piece, meters, door: Door::Open, number: 0, ready: false }
+    }
+
+    /// It waits until the transport grants it datagrams.
+    pub(crate) fn granted(self) -> Self {
+        Self { door: Door::Granted(0), ..self }
+    }
+
+    fn tick(&mut self, now: Instant) {
+        let due = self.clock.due().is_some_and(|due| due <= now);
+        if due && self.door.is_open() && self.clock.tick(now, STAMP + self.next_piece().len()) {
+            self.door.pass();
+            self.ready = true;
+        }
     }
 
     /// What of the file is in the piece that is next.
@@ -43,10 +58,15 @@ impl FileSender {
 }
 
 impl Machine for FileSender {
-    fn handle(&mut self, _now: Instant, _port: Port, _item: Item) {}
+    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
+        if self.door.take(&item) {
+            self.clock.resume(now);
+            self.tick(now);
+        }
+    }
 
     fn wake(&mut self, now: Instant) {
-        self.ready = self.clock.tick(now, STAMP + self.next_piece().len());
+        self.tick(now);
     }
 
     fn poll(&mut self, now: Instant) -> Option<(Port, Item)> {
@@ -73,7 +93,7 @@ impl Machine for FileSender {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.clock.due()
+        self.clock.due().filter(|_| self.door.is_open())
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod accepted;
 mod datagrams;
+mod door;
 mod echo;
 mod file;
 mod pace;

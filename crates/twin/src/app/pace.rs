@@ -154,6 +154,11 @@ impl Clock {
         leaves
     }
 
+    /// What was due has had to wait until `now`; it is not made up for.
+    pub(crate) fn resume(&mut self, now: Instant) {
+        self.next = self.next.and_then(|next| self.schedule.next_active(next.max(now)));
+    }
+
     /// Ends the sending.
     pub(crate) fn stop(&mut self) {
         self.next = None;

@@ -13,6 +13,7 @@ pub(crate) struct Distribution {
     histogram: Option<Histogram<u64>>,
     /// Exact, beside the histogram's rounded values.
     sum_ns: u128,
+    max_ns: u64,
 }
 
 impl Distribution {
@@ -21,6 +22,7 @@ impl Distribution {
         // It grows as needed, so that the one error there is, a value out of range, needs 584 years of latency.
         let _ = histogram.record(value.as_nanos());
         self.sum_ns += u128::from(value.as_nanos());
+        self.max_ns = self.max_ns.max(value.as_nanos());
     }
 
     fn histogram(&mut self) -> &mut Histogram<u64> {
@@ -41,18 +43,19 @@ impl Distribution {
             None => self.histogram = Some(added.clone()),
         }
         self.sum_ns += other.sum_ns;
+        self.max_ns = self.max_ns.max(other.max_ns);
     }
 
     pub(crate) fn quantiles(&self) -> Option<Quantiles> {
         let histogram = self.histogram.as_ref()?;
-        let at = |quantile| histogram.value_at_quantile(quantile).min(histogram.max()) as f64 / 1e6;
+        let at = |quantile| histogram.value_at_quantile(quantile).min(self.max_ns) as f64 / 1e6;
         Some(Quantiles {
             mean: self.sum_ns as f64 / histogram.len() as f64 / 1e6,
             p50: at(0.50),
             p95: at(0.95),
             p99: at(0.99),
             p99_9: at(0.999),
-            max: histogram.max() as f64 / 1e6,
+            max: self.max_ns as f64 / 1e6,
         })
     }
 
@@ -65,31 +68,33 @@ impl Distribution {
         shares.sort_by(f64::total_cmp);
         let points = shares
             .into_iter()
-            .map(|share| (histogram.value_at_quantile(share).min(histogram.max()) as f64 / 1e6, share))
+            .map(|share| (histogram.value_at_quantile(share).min(self.max_ns) as f64 / 1e6, share))
             .collect();
         Some(LatencyCurve { flow: flow.to_owned(), kind: kind.to_owned(), points })
     }
 }
 
-/// What crosses from one process to another: each recorded value with its count, and the exact sum.
+/// What crosses from one process to another: each recorded value with its count, and the exact sum and maximum.
 #[derive(Serialize, Deserialize)]
 struct Recorded {
     counts: Vec<(u64, u64)>,
     sum_ns: u64,
+    max_ns: u64,
 }
 
 impl Serialize for Distribution {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let recorded = self.histogram.iter().flat_map(|histogram| histogram.iter_recorded());
         let counts = recorded.map(|value| (value.value_iterated_to(), value.count_at_value())).collect();
-        Recorded { counts, sum_ns: u64::try_from(self.sum_ns).unwrap_or(u64::MAX) }.serialize(serializer)
+        let sum_ns = u64::try_from(self.sum_ns).unwrap_or(u64::MAX);
+        Recorded { counts, sum_ns, max_ns: self.max_ns }.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Distribution {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Recorded { counts, sum_ns } = Recorded::deserialize(deserializer)?;
-        let mut distribution = Self { histogram: None, sum_ns: u128::from(sum_ns) };
+        let Recorded { counts, sum_ns, max_ns } = Recorded::deserialize(deserializer)?;
+        let mut distribution = Self { histogram: None, sum_ns: u128::from(sum_ns), max_ns };
         for (value, count) in counts {
             // As in `record`.
             let _ = distribution.histogram().record_n(value, count);
@@ -110,6 +115,7 @@ mod tests {
             distribution.record(Duration::from_micros(micros));
         }
         let quantiles = distribution.quantiles().unwrap();
+        assert_eq!(quantiles.max, 1.0, "the greatest is exact");
         assert!((quantiles.mean - 0.5005).abs() < 1e-9);
         for (found, expected) in
             [(quantiles.p50, 0.5), (quantiles.p95, 0.95), (quantiles.p99_9, 0.999), (quantiles.max, 1.0)]

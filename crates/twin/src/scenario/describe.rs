@@ -350,11 +350,11 @@ fn bats_layer(name: &str, config: &bats::Config) -> String {
     let timeout = config.stream_timeout;
     described.option("stream-timeout", timeout != usual.stream_timeout, &timeout);
     if let (
-        bats::Delivery::Deadline { after, rounds },
-        bats::Delivery::Deadline { after: usual_after, rounds: usual_rounds },
+        bats::Delivery::Deadline { after, fixed, rounds },
+        bats::Delivery::Deadline { rounds: usual_rounds, .. },
     ) = (config.delivery, bats::Delivery::DEADLINE)
     {
-        described.option("deadline", after != usual_after, &after);
+        described.option("deadline", fixed, &after);
         described.option("rounds", rounds != usual_rounds, &rounds);
     }
     described.text()

@@ -14,6 +14,7 @@
 //! time.
 
 mod chunk;
+mod grants;
 mod meeting;
 mod seal;
 mod units;
@@ -42,6 +43,8 @@ pub(super) struct Config {
     /// While the first unit has waited longer than this, no more are taken. Default: 50 ms. Too short loses bursts that
     /// would have passed, too long delays all units behind a queue.
     pub unit_delay: Duration,
+    /// Whether the application is granted units, of which none is refused. Default: no.
+    pub unit_credit: bool,
     /// Streams at a time, those included whose end the other side has yet to be told. Default: 1,024; zero where
     /// delivery is not reliable.
     pub streams: usize,
@@ -57,6 +60,7 @@ impl Default for Config {
         Self {
             unit_bytes: 4 << 20,
             unit_delay: Duration::from_millis(50),
+            unit_credit: false,
             streams: 1024,
             stream_bytes: 256 << 10,
             stream_timeout: Duration::from_secs(120),
@@ -77,6 +81,8 @@ pub(super) struct Counters {
     /// Units taken from the application, and refused because too much was queued.
     pub units_sent: u64,
     pub units_refused: u64,
+    /// Units that have waited here for longer than the deadline.
+    pub units_expired: u64,
     /// Units given to the application, and those of which only a part arrived, at least.
     pub units_received: u64,
     pub units_broken: u64,
@@ -98,6 +104,14 @@ pub(super) struct Counters {
     pub streams_timed_out: u64,
 }
 
+/// The beginnings of units in a symbol, in their order; its checksum is not looked at.
+pub(super) fn beginnings(symbol: &[u8]) -> impl Iterator<Item = &[u8]> {
+    chunk::chunks(symbol.get(SEAL..).unwrap_or_default()).filter_map(|chunk| match chunk {
+        Ok(Chunk::Unit { first: true, bytes, .. }) => Some(bytes),
+        _ => None,
+    })
+}
+
 /// Both directions of an edge.
 #[derive(Debug)]
 pub(super) struct Framing {
@@ -116,7 +130,7 @@ pub(super) struct Framing {
 impl Framing {
     pub(super) fn new(config: &Config) -> Self {
         Self {
-            units: UnitQueue::new(config.unit_bytes, config.unit_delay),
+            units: UnitQueue::new(config.unit_bytes, config.unit_delay, config.unit_credit),
             reassembly: Reassembly::default(),
             streams: Streams::new(config.streams, config.stream_bytes, config.stream_timeout),
             units_first: true,
@@ -133,6 +147,23 @@ impl Framing {
         self.counters.units_sent += u64::from(taken);
         self.counters.units_refused += u64::from(!taken);
         taken
+    }
+
+    /// How many units more the application may hand over, if that is to be told.
+    pub(super) fn grant(&mut self) -> Option<u64> {
+        let due = self.grant_due()?;
+        self.units.granted(due);
+        Some(due)
+    }
+
+    /// The same, before it is told.
+    pub(super) fn grant_due(&self) -> Option<u64> {
+        self.units.grant_due()
+    }
+
+    /// Drops the units that have waited for longer than this.
+    pub(super) fn expire(&mut self, now: Instant, after: Duration) {
+        self.counters.units_expired += self.units.expire(now, after);
     }
 
     /// The application hands over an item of a stream.
@@ -157,7 +188,7 @@ impl Framing {
 
     /// Fills a symbol of this number, which has at least [`LEAST_SYMBOL`] bytes, with what is queued; how many bytes it
     /// took. The rest is left as it is, and must be zero.
-    pub(super) fn fill(&mut self, number: u64, symbol: &mut [u8]) -> usize {
+    pub(super) fn fill(&mut self, now: Instant, number: u64, symbol: &mut [u8]) -> usize {
         let mut filler = Filler::new(&mut symbol[SEAL..]);
         if let Some(before) = self.filled.filter(|before| before + 1 != number) {
             filler.put(&Chunk::Jump { before });
@@ -166,11 +197,11 @@ impl Framing {
         self.streams.fill_control(&mut filler);
         let both = !self.units.is_empty() && self.streams.has_data();
         if self.units_first {
-            self.units.fill(&mut filler);
+            self.units.fill(now, &mut filler);
             self.streams.fill(&mut filler, &mut self.up);
         } else {
             self.streams.fill(&mut filler, &mut self.up);
-            self.units.fill(&mut filler);
+            self.units.fill(now, &mut filler);
         }
         self.units_first ^= both;
         let used = filler.used();

@@ -15,7 +15,7 @@ fn at(millis: u64) -> Instant {
 fn symbol(framing: &mut Framing) -> (u64, Vec<u8>) {
     let mut symbol = vec![0; SYMBOL];
     let number = framing.filled.map_or(0, |last| last + 1);
-    let used = framing.fill(number, &mut symbol);
+    let used = framing.fill(Instant::ZERO, number, &mut symbol);
     assert!(used > 0 && used <= SYMBOL, "there is something to send");
     (number, symbol)
 }
@@ -597,14 +597,14 @@ fn symbols_that_are_missing_at_the_end_of_a_block_are_noticed() {
     // Blocks of which not all numbers are used are nothing special, ...
     let begin = a.filled.unwrap() + 10;
     let mut first = vec![0; SYMBOL];
-    a.fill(begin, &mut first);
+    a.fill(at(0), begin, &mut first);
     take(&mut b, &(begin, first));
     assert_eq!(b.counters().streams_damaged, 0);
     // ... unless one was, and has not come.
     symbol(&mut a);
     let begin = begin + 10;
     let mut first = vec![0; SYMBOL];
-    a.fill(begin, &mut first);
+    a.fill(at(0), begin, &mut first);
     take(&mut b, &(begin, first));
     assert_eq!(b.counters().streams_damaged, 3);
     assert_all_reset(&mut a, &mut b);

@@ -4,10 +4,12 @@ use std::collections::VecDeque;
 
 use hopcast_core::{Buffer, Duration, Instant};
 
+use super::super::age::STAMP;
 use super::chunk::{Chunk, Filler};
+use super::grants::Grants;
 
-/// The largest unit: a UDP datagram's payload can be no longer.
-pub(in super::super) const LARGEST: usize = 65_535;
+/// The largest unit: a UDP datagram's payload can be no longer, and it may have a stamp.
+pub(in super::super) const LARGEST: usize = 65_535 + STAMP;
 /// So much may always wait, whatever the delay: a handshake's packets while nothing is known of the path.
 const ALWAYS: usize = 16 << 10;
 
@@ -16,6 +18,8 @@ const ALWAYS: usize = 16 << 10;
 pub(super) struct UnitQueue {
     limit: usize,
     delay: Duration,
+    /// Where the application is granted units.
+    grants: Option<Grants>,
     waiting: VecDeque<(Instant, Buffer)>,
     bytes: usize,
     /// How much of the first has been sent.
@@ -23,16 +27,20 @@ pub(super) struct UnitQueue {
 }
 
 impl UnitQueue {
-    /// A queue of at most `limit` bytes, which takes no more while its head has waited for `delay`.
-    pub(super) const fn new(limit: usize, delay: Duration) -> Self {
-        Self { limit, delay, waiting: VecDeque::new(), bytes: 0, sent: 0 }
+    /// A queue of at most `limit` bytes, which takes no more while its head has waited for `delay`; `credit`: it takes what
+    /// it has granted.
+    pub(super) fn new(limit: usize, delay: Duration, credit: bool) -> Self {
+        let grants = credit.then(Grants::new);
+        Self { limit, delay, grants, waiting: VecDeque::new(), bytes: 0, sent: 0 }
     }
 
     /// Takes a unit; false if it is refused.
     pub(super) fn push(&mut self, now: Instant, unit: Buffer) -> bool {
         let bytes = self.bytes + cost(&unit);
         let late = self.waiting.front().is_some_and(|&(since, _)| now.since(since) > self.delay);
-        if unit.len() > LARGEST || bytes > self.limit || (late && bytes > ALWAYS) {
+        let granted = self.grants.as_mut().is_some_and(Grants::take);
+        let crowded = bytes > self.limit || (late && bytes > ALWAYS);
+        if unit.len() > LARGEST || (crowded && !granted) {
             return false;
         }
         self.bytes = bytes;
@@ -40,13 +48,35 @@ impl UnitQueue {
         true
     }
 
+    /// Drops the units that have waited for longer than this, but for one that has been begun; how many.
+    pub(super) fn expire(&mut self, now: Instant, after: Duration) -> u64 {
+        let (mut expired, begun) = (0, usize::from(self.sent > 0));
+        while self.waiting.get(begun).is_some_and(|&(since, _)| since + after < now)
+            && let Some((_, unit)) = self.waiting.remove(begun)
+        {
+            self.bytes -= cost(&unit);
+            expired += 1;
+        }
+        expired
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
+    /// How many units more to grant.
+    pub(super) fn grant_due(&self) -> Option<u64> {
+        self.grants.as_ref()?.due(self.waiting.len() as u64)
+    }
+
+    /// So many more have been granted.
+    pub(super) fn granted(&mut self, units: u64) {
+        self.grants.iter_mut().for_each(|grants| grants.granted(units));
+    }
+
     /// Fills in as many pieces as fit.
-    pub(super) fn fill(&mut self, filler: &mut Filler<'_>) {
-        while let Some((_, unit)) = self.waiting.front() {
+    pub(super) fn fill(&mut self, now: Instant, filler: &mut Filler<'_>) {
+        while let Some((since, unit)) = self.waiting.front() {
             let Some(room) = filler.room() else { return };
             let rest = &unit[self.sent..];
             if room == 0 && !rest.is_empty() {
@@ -61,7 +91,11 @@ impl UnitQueue {
             if last {
                 self.bytes -= cost(unit);
                 self.sent = 0;
+                let waited = now.since(*since);
                 self.waiting.pop_front();
+                if let Some(grants) = &mut self.grants {
+                    grants.sent(waited, self.waiting.is_empty());
+                }
             }
         }
     }

@@ -161,4 +161,18 @@ mod tests {
         }
         assert_eq!(sender.flights.len(), MOST_FLIGHTS);
     }
+
+    #[test]
+    fn before_a_child_has_granted_anything_it_is_sent_128_symbols() {
+        let store = Store::new(Shape::begun(&Config::default(), u16::MAX), 64, 32);
+        let mut sender = Sender::new(hopcast_core::Duration::ZERO, Seed::new(1, 0).stream(&["sender"], 0));
+        sender.start(&store, None, false, false);
+        assert!(sender.is_granted(32 + 127) && !sender.is_granted(32 + 128), "from the floor on");
+        sender.grant = Grant::UpTo(1000);
+        sender.forgotten(&store);
+        assert!(sender.is_granted(32 + 127) && !sender.is_granted(32 + 128), "so when it is started anew");
+        // Of several paths each counts what it has in flight.
+        sender.start(&store, None, false, true);
+        assert_eq!(sender.granted(), Grant::InFlight(128));
+    }
 }

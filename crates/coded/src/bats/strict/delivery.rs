@@ -2,6 +2,7 @@
 
 use hopcast_core::Instant;
 
+use super::super::age::Age;
 use super::super::edge::Delivered;
 use super::node::{NEWS, Node};
 use super::sink::{Arrived, Sink, Taken};
@@ -27,7 +28,7 @@ impl Node {
 
     /// The sink takes a packet.
     pub(super) fn decode(&mut self, now: Instant, into: usize, packet: &Packet, payload: &[u8]) {
-        let may_give_up = self.ways[into].as_ref().is_some_and(|way| way.deadline.is_some());
+        let may_give_up = self.ways[into].as_ref().is_some_and(|way| way.age.is_some());
         let &Packet { block, header, depth, index, ref vector } = packet;
         let arrived = Arrived { block, header, depth, index, vector, payload };
         let outcome = self.at_sink(now, into, |sink, deliver| {
@@ -71,13 +72,13 @@ impl Node {
     /// Does what time has brought to the sink.
     pub(super) fn sink_passes(&mut self, now: Instant, out: usize) {
         let Some(way @ Way { role: Role::Sink(_), .. }) = &mut self.ways[out] else { return };
-        let deadline = way.deadline;
+        let after = way.age.as_ref().map(Age::bound);
         if way.is_quiet(now) {
             for parent in self.neighbours.iter_mut().filter(|neighbour| neighbour.into == out) {
                 parent.receiver.report_at(now);
             }
         }
-        let Some(after) = deadline else { return };
+        let Some(after) = after else { return };
         let given_up = self.at_sink(now, out, |sink, deliver| {
             let mut given_up = 0;
             while sink.gives_up(after).is_some_and(|at| at <= now) {

@@ -2,6 +2,7 @@
 
 use hopcast_core::{Buffer, Duration, Instant, Item, Stream};
 
+use super::super::age::Age;
 use super::super::child::Refused;
 use super::super::config::Config;
 use super::super::mode::Mode;
@@ -57,6 +58,10 @@ impl Mode for Strict {
         (way.session, way.shape)
     }
 
+    fn age(way: &mut Way) -> Option<&mut Age> {
+        way.age.as_mut()
+    }
+
     fn packet(data: &Data<'_>, way: &Way) -> Option<Packet> {
         Packet::new(data, way)
     }
@@ -85,7 +90,7 @@ impl Mode for Strict {
 
     fn reached(way: &Way, _report: &Report<'_>, account: Option<&Account>, before: u64) -> Option<u64> {
         let first = wire::complete(account?.first, 24, before);
-        way.deadline.is_none().then(|| first.min(way.ring.block() + 1))
+        way.age.is_none().then(|| first.min(way.ring.block() + 1))
     }
 
     fn on_given_up(node: &mut Node, now: Instant, out: usize) {

@@ -310,9 +310,6 @@ impl Source {
 
     /// Does what is due. `held`: packets wait to be sent, so there is no hurry. Whether blocks are over.
     pub(super) fn wake(&mut self, now: Instant, ring: &mut Ring, held: bool) -> bool {
-        if self.closes().is_some_and(|at| at <= now) {
-            self.close(now, ring);
-        }
         if self.patience.is_some_and(|at| at <= now) {
             self.patience = None;
             if !held {
@@ -324,6 +321,10 @@ impl Source {
         let before = self.first();
         while self.gives_up().is_some_and(|at| at <= now) {
             self.drop_before(self.first() + 1);
+        }
+        // With a block fewer, the last one may be closed by its age.
+        if self.closes().is_some_and(|at| at <= now) {
+            self.close(now, ring);
         }
         self.first() > before
     }

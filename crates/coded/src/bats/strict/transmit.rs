@@ -77,7 +77,7 @@ impl Node {
             Some(owed) => source.repair(now, &mut way.ring, owed),
             None => {
                 self.counters.symbols += 1;
-                source.make(now, &mut way.ring, |number, symbol| edge.framing.fill(number, symbol))
+                source.make(now, &mut way.ring, |number, symbol| edge.framing.fill(now, number, symbol))
             }
         };
         way.touched = now;
@@ -234,19 +234,22 @@ impl Node {
 /// INFO about a way.
 fn describe(way: &Way, sender: &Sender, ask: bool) -> Info {
     let round_trip = sender.rate.srtt().map_or(0, |srtt| srtt.as_micros().clamp(1, u64::from(u32::MAX)));
-    Info {
+    let info = Info {
         session: way.session,
         batch: way.shape.batch,
         block: way.shape.block,
         symbol: way.shape.symbol,
         epoch: sender.epoch(),
         round_trip: round_trip as u32,
-        deadline: way.deadline.map(|after| after.as_millis().min(u64::from(u16::MAX)) as u16),
+        deadline: None,
+        fixed: false,
+        elapsed: 0,
         // The cast saturates.
         budget: Some((way.budget / BUDGET_UNIT) as u16),
         ask,
         floor: way.floor().max(way.gone * u64::from(way.shape.block)),
-    }
+    };
+    info.timed(way.age.as_ref(), sender.rate.min_rtt())
 }
 
 /// The frame of a packet, and how long its payload is.

@@ -2,6 +2,7 @@
 
 use hopcast_core::{Duration, Instant, earliest};
 
+use super::super::age::Age;
 use super::super::config::Config;
 use super::super::span::{MOST, Vector};
 use super::super::store::Shape;
@@ -28,8 +29,8 @@ pub(in super::super) struct Way {
     pub(super) shape: Shape,
     pub(super) ring: Ring,
     pub(super) role: Role,
-    /// `None` where delivery is reliable.
-    pub(super) deadline: Option<Duration>,
+    /// The ages of what comes; `None` where delivery is reliable.
+    pub(super) age: Option<Age>,
     /// The bytes to spend on a whole batch, as the source has it, headers of lower layers included.
     pub(super) budget: f64,
     /// The first block that is not over, as far as a relay knows.
@@ -54,9 +55,9 @@ pub(super) enum Role {
 impl Way {
     /// The way that begins here; `None` for a shape that no code has.
     pub(super) fn source(config: &Config, session: Session) -> Option<Self> {
-        let (shape, deadline) = (Shape::begun(config, MOST_BLOCK_BATCHES), config.delivery.deadline());
-        let source = Source::new(shape, session.mark, config.window, deadline)?;
-        Some(Self::new(config, (session, shape), Role::Source(Box::new(source)), deadline, 0))
+        let (shape, age) = (Shape::begun(config, MOST_BLOCK_BATCHES), config.age());
+        let source = Source::new(shape, session.mark, config.window, age.as_ref().map(Age::bound))?;
+        Some(Self::new(config, (session, shape), Role::Source(Box::new(source)), age, 0))
     }
 
     /// A way that comes from elsewhere, as its sender describes it; `sink`: it ends here, at this instance. `None` for a
@@ -74,14 +75,14 @@ impl Way {
             None => Role::Relay,
         };
         let floor = info.floor / u64::from(info.block);
-        Some(Self::new(config, (info.session, shape), role, info.deadline(), floor))
+        Some(Self::new(config, (info.session, shape), role, info.age(config), floor))
     }
 
     fn new(
         config: &Config,
         (session, shape): (Session, Shape),
         role: Role,
-        deadline: Option<Duration>,
+        age: Option<Age>,
         floor: u64,
     ) -> Self {
         Self {
@@ -89,7 +90,7 @@ impl Way {
             shape,
             ring: Ring::new(usize::from(config.window).clamp(4, 4096), floor),
             role,
-            deadline,
+            age,
             budget: 0.0,
             floor,
             gone: 0,
@@ -166,7 +167,8 @@ impl Way {
             Role::Source(source) => source.deadline(),
             Role::Relay => None,
             Role::Sink(sink) => {
-                earliest(self.falls_quiet(), self.deadline.and_then(|after| sink.gives_up(after)))
+                let after = self.age.as_ref().map(Age::bound);
+                earliest(self.falls_quiet(), after.and_then(|after| sink.gives_up(after)))
             }
         };
         earliest(self.settles(), role)

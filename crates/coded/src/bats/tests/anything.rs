@@ -148,7 +148,7 @@ proptest! {
         after in 20_u64..300,
         seed: u64,
     ) {
-        let delivery = Delivery::Deadline { after: Duration::from_millis(after), rounds };
+        let delivery = Delivery::Deadline { after: Duration::from_millis(after), fixed: true, rounds };
         let mut chain = Chain::new(&Config { delivery, ..config }, &cables, seed);
         let (_, arrived) = send_units(&mut chain, &troubles, 3);
         prop_assert!(arrived.is_sorted_by(|one, other| one < other), "{arrived:?}");

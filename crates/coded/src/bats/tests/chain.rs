@@ -34,6 +34,8 @@ pub(super) struct Chain {
     config: Config,
     seed: Seed,
     starts: u64,
+    /// By how much each node's clock is ahead.
+    ahead: Vec<Duration>,
     /// What came out at the two edges.
     pub(super) arrived: Vec<(Instant, usize, Buffer)>,
     /// The same of streams.
@@ -84,6 +86,7 @@ impl Chain {
             config: config.clone(),
             seed,
             starts: 0,
+            ahead: vec![Duration::ZERO; places.len()],
             arrived: Vec::new(),
             streamed: Vec::new(),
             sent: VecDeque::new(),
@@ -124,6 +127,16 @@ impl Chain {
         }));
     }
 
+    /// Sets nodes' clocks ahead, by so much each, before anything happens.
+    pub(super) fn set_clocks(&mut self, ahead: &[Duration]) {
+        self.ahead.copy_from_slice(ahead);
+    }
+
+    /// What a node's clock shows.
+    fn clock(&self, node: usize) -> Instant {
+        self.now + self.ahead[node]
+    }
+
     /// Replaces a node by a fresh one.
     pub(super) fn restart(&mut self, i: usize) {
         self.nodes[i] = self.fresh(i);
@@ -138,19 +151,22 @@ impl Chain {
     pub(super) fn give(&mut self, edge: usize, unit: &[u8]) {
         let (local, remote) = (address(100), address(101));
         let datagram = Datagram { local, remote, payload: Buffer::copy_from(unit) };
-        self.nodes[edge].handle(self.now, Port::Above(0), Item::Datagram(datagram));
+        let now = self.clock(edge);
+        self.nodes[edge].handle(now, Port::Above(0), Item::Datagram(datagram));
         self.drain(edge);
     }
 
     /// An application gives an item of a stream to an edge.
     pub(super) fn give_stream(&mut self, edge: usize, id: StreamId, item: StreamItem) {
-        self.nodes[edge].handle(self.now, Port::Above(0), Item::Stream(id, item));
+        let now = self.clock(edge);
+        self.nodes[edge].handle(now, Port::Above(0), Item::Stream(id, item));
         self.drain(edge);
     }
 
     pub(super) fn inject(&mut self, node: usize, remote: SocketAddr, payload: Buffer) {
         let datagram = Datagram { local: address(node), remote, payload };
-        self.nodes[node].handle(self.now, Port::Below(0), Item::Datagram(datagram));
+        let now = self.clock(node);
+        self.nodes[node].handle(now, Port::Below(0), Item::Datagram(datagram));
         self.drain(node);
     }
 
@@ -160,7 +176,8 @@ impl Chain {
     }
 
     fn drain(&mut self, i: usize) {
-        while let Some((port, item)) = self.nodes[i].poll(self.now) {
+        let now = self.clock(i);
+        while let Some((port, item)) = self.nodes[i].poll(now) {
             if let Item::Stream(id, item) = item {
                 self.streamed.push((i, id, item));
                 continue;
@@ -187,7 +204,8 @@ impl Chain {
             self.links[link].offer(self.now, from, payload);
             self.drain_link(link);
         }
-        self.node_deadlines[i] = self.nodes[i].deadline();
+        let due = |at: Instant| Instant::ZERO + at.since(Instant::ZERO + self.ahead[i]);
+        self.node_deadlines[i] = self.nodes[i].deadline().map(due);
         assert!(
             self.node_deadlines[i].is_none_or(|at| at > self.now),
             "node {i} at {:?}: {}",
@@ -232,7 +250,8 @@ impl Chain {
             }
             for node in 0..self.nodes.len() {
                 if self.node_deadlines[node].is_some_and(|at| at <= self.now) {
-                    self.nodes[node].wake(self.now);
+                    let now = self.clock(node);
+                    self.nodes[node].wake(now);
                     self.drain(node);
                 }
             }

@@ -2,7 +2,8 @@
 
 use super::*;
 
-const UNIT: usize = 1437;
+/// A unit that fills a symbol, with the stamp that it has where delivery has a deadline.
+const UNIT: usize = 1433;
 
 fn six_hops(loss: &Loss) -> Vec<Cable> {
     vec![cable(300, Duration::from_micros(20), loss.clone(), 64); 6]

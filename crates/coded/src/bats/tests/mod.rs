@@ -5,6 +5,7 @@ mod apps;
 mod branches;
 mod chain;
 mod damage;
+mod deadlines;
 mod graphs;
 mod measure;
 mod regressions;
@@ -126,7 +127,7 @@ fn what_is_delivered_is_forgotten_and_what_is_held_is_bounded() {
 #[test]
 fn one_round_of_repair_with_a_margin_is_all_but_enough() {
     // One round of repair, in which a margin makes up for what may be lost of it.
-    let delivery = Delivery::Deadline { after: Duration::from_millis(200), rounds: 1 };
+    let delivery = Delivery::Deadline { after: Duration::from_millis(200), fixed: true, rounds: 1 };
     let cables = vec![cable(100, Duration::from_millis(1), independent(20.0), 64); 2];
     let mut chain = Chain::new(&Config { delivery, ..Config::default() }, &cables, 1);
     let (_, share) = saturate(&mut chain, 1000, 40.0, Duration::ZERO, Duration::from_secs(2));

@@ -29,13 +29,24 @@ fn some_report() -> impl Strategy<Value = (Report<'static>, Vec<u8>)> {
 
 fn some_info() -> impl Strategy<Value = Info> {
     let shape = (some_batch(), 1..8_u16, 1..=u16::MAX);
-    (shape, any::<(u32, u32, u32, u32)>(), any::<(Option<u16>, Option<u16>, bool, u64)>()).prop_map(
-        |((batch, batches, symbol), (mark, number, epoch, round_trip), (deadline, budget, ask, floor))| {
-            let block = batches * batch.symbols() as u16;
-            let session = Session { mark, number };
-            Info { session, batch, block, symbol, epoch, round_trip, deadline, budget, ask, floor }
-        },
-    )
+    let rest = (any::<(u32, u32, u32, u32)>(), any::<(Option<u16>, bool, u32, Option<u16>, bool, u64)>());
+    (shape, rest).prop_map(|((batch, batches, symbol), ((mark, number, epoch, round_trip), rest))| {
+        let (deadline, fixed, elapsed, budget, ask, floor) = rest;
+        Info {
+            session: Session { mark, number },
+            batch,
+            block: batches * batch.symbols() as u16,
+            symbol,
+            epoch,
+            round_trip,
+            deadline,
+            fixed: fixed && deadline.is_some(),
+            elapsed: deadline.map_or(0, |_| elapsed),
+            budget,
+            ask,
+            floor,
+        }
+    })
 }
 
 /// A datagram of any frames, and how long a symbol of its DATA is.

@@ -1,5 +1,7 @@
 //! What may be said about each transport beside its name.
 
+use std::ops::RangeInclusive;
+
 use hopcast_coded::bats::{self, BatchSize, Delivery};
 use hopcast_coded::franc;
 use hopcast_core::{Bytes, Duration, Fraction};
@@ -14,6 +16,8 @@ const BRTP_OPTIONS: [&str; 7] =
     ["feedback", "batch-size", "block", "window", "congestion-control", "idle-repair", "stream-timeout"];
 const BTP_OPTIONS: [&str; 8] =
     ["feedback", "batch-size", "block", "window", "congestion-control", "idle-repair", "deadline", "rounds"];
+/// The deadlines that BTP can tell its nodes, in whole milliseconds.
+const DEADLINES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(65);
 const FRANC_OPTIONS: [&str; 8] =
     ["plan", "overshoot", "field", "block", "window", "timeout", "losses", "helper"];
 /// What to send by expected deficit, or by the paper's budgets, with the paper's other parameters.
@@ -65,12 +69,20 @@ pub(super) fn btp(name: &'static str, options: Option<&Node>) -> Result<Layer, D
     let what = format!("`{name}`");
     let fields = Fields::of(options, &what, &BTP_OPTIONS)?;
     let mut config = bats_config(&fields)?;
-    let Delivery::Deadline { mut after, mut rounds } = usual.delivery else { return Ok(Layer::Bats(usual)) };
-    after = fields.read("deadline", some_duration)?.unwrap_or(after);
+    let Delivery::Deadline { mut after, mut fixed, mut rounds } = usual.delivery else {
+        return Ok(Layer::Bats(usual));
+    };
+    if let Some(node) = fields.get("deadline") {
+        (after, fixed) = (some_duration(node, "deadline")?, true);
+        if !DEADLINES.contains(&after) {
+            let found = node.found();
+            return Err(node.error(format!("`deadline`: expected 1 ms to 65 s, found {found}")));
+        }
+    }
     if let Some(found) = fields.read("rounds", |node, key| whole(node, key, 0..=100))? {
         rounds = found as u8;
     }
-    config.delivery = Delivery::Deadline { after, rounds };
+    config.delivery = Delivery::Deadline { after, fixed, rounds };
     Ok(Layer::Bats(config))
 }
 

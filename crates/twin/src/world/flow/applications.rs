@@ -46,6 +46,7 @@ impl Parts<'_> {
                 let schedule = self.schedule(span);
                 let count = bytes.map(|bytes| DatagramSource::count(bytes, full));
                 let sender = DatagramSource::new(source, schedule, pace, full, bytes, meters());
+                let sender = if self.is_granted() { sender.granted() } else { sender };
                 (Box::new(sender), self.receivers(|meter| DatagramSink::new(count, meter)))
             }
             App::File { contents, span } if on_stream => {
@@ -54,6 +55,7 @@ impl Parts<'_> {
             App::File { contents, span } => {
                 let (schedule, pace, piece) = (self.schedule(span), self.saturating()?, full - STAMP);
                 let sender = FileSender::new(source, schedule, pace, contents.clone(), piece, meters());
+                let sender = if self.is_granted() { sender.granted() } else { sender };
                 let receivers = self.receivers(|meter| FileReceiver::new(contents.clone(), piece, meter));
                 (Box::new(sender), receivers)
             }

@@ -10,7 +10,7 @@ use hopcast_core::Machine;
 use super::sites::Sites;
 use super::{Parts, address};
 use crate::app::Ends;
-use crate::scenario::model::{Flow, Layer, NodeId, Scenario};
+use crate::scenario::model::{App, Flow, Layer, NodeId, Scenario};
 use crate::world::cabling::Cabling;
 
 /// A node that carries a flow, with its place between the sender and the receivers.
@@ -144,8 +144,15 @@ impl Parts<'_> {
     /// The edge at one end of the flow.
     pub(super) fn edge(&self, config: &Config, depth: usize, node: NodeId, ends: Ends) -> Box<dyn Machine> {
         let neighbours = self.neighbours_of_end(depth, node, ends);
-        let (config, random) = (self.bats(config, depth), self.random(node, depth));
+        let random = self.random(node, depth);
+        let config = Config { unit_credit: depth == 0 && self.is_granted(), ..self.bats(config, depth) };
         Box::new(Node::edge(config, 1, ends.local, (ends.local, ends.remote), &neighbours, random))
+    }
+
+    /// Whether the application waits until the transport grants it datagrams.
+    pub(super) fn is_granted(&self) -> bool {
+        let can_wait = matches!(self.flow.app, App::File { .. } | App::Bulk { .. }) && !self.flow.on_stream();
+        can_wait && matches!(self.flow.over[0], Layer::Bats(_))
     }
 
     /// Whom the machine at an end of the flow speaks with: the other end, unless nodes between take part.
@@ -218,6 +225,7 @@ impl Parts<'_> {
 
     fn bats(&self, config: &Config, depth: usize) -> Config {
         let (datagram, split) = (self.room(depth), self.flow.paths > 1);
-        Config { datagram, split, slack: self.slack, ..config.clone() }
+        // Live, too, the nodes of a scenario are processes of one machine.
+        Config { datagram, split, slack: self.slack, one_clock: true, ..config.clone() }
     }
 }

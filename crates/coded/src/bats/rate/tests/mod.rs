@@ -193,3 +193,40 @@ fn a_tcp_keeps_at_least_what_a_bbr_would_leave_it() {
         }
     }
 }
+
+#[test]
+fn of_an_overflow_only_what_the_queue_dropped_counts_as_not_passed() {
+    let mut rate =
+        super::LinkRate::new(super::Config::default(), hopcast_core::Seed::new(1, 0).stream(&["rate"], 0));
+    // The link itself loses a tenth.
+    for _ in 0..100 {
+        let eased = super::Interval { packets: 100, lost: 10, eased: 1.0, pressed: 0.0 };
+        rate.random_loss.on_packets(&eased, 1.0);
+    }
+    let loss = rate.random_loss.get();
+    assert!((loss - 0.1).abs() < 0.005, "{loss}");
+    let sent = |packets: u64| super::Sent {
+        at: Instant::ZERO,
+        bytes: packets * 1042,
+        limited: 0,
+        eased: 0,
+        pressed: 0,
+    };
+    let report = |packets: u64, received: u64| super::HopReport {
+        highest: packets,
+        arrival_ns: 0,
+        hold: Duration::ZERO,
+        received_packets: received,
+        received_bytes: received * 1000,
+        mean_burst: 1.0,
+    };
+    rate.last = Some(super::Last { report: report(0, 0), sent: sent(0), passed: 0.0, received: 0 });
+    // What it explains has passed it, lost or not.
+    assert_eq!(rate.count(&report(100, 90), &sent(100), ms(10)), (100.0 * 1042.0, 90 * 1042));
+    // Half is lost: a queue drops, and what arrived is nine tenths of what has passed that.
+    let (passed, received) = rate.count(&report(100, 50), &sent(100), ms(10));
+    assert!(rate.random_loss.is_overflow(1.0));
+    assert_eq!(received, 50 * 1042);
+    let loss = rate.random_loss.get();
+    assert!((passed / (50.0 * 1042.0 / (1.0 - loss)) - 1.0).abs() < 1e-9 && loss > 0.09, "{passed}, {loss}");
+}

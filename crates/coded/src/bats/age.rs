@@ -1,0 +1,154 @@
+//! How old units are, where delivery has a deadline: what is too old is dropped and never handed up.
+//!
+//! A unit bears a stamp: when the application handed it over, by the source's clock, in 16 us. Whoever holds a symbol in the
+//! clear can read the stamps of the units that begin in it. What the stamp is by this node's clock follows in one of two ways:
+//!
+//! - *One clock*: all nodes read the same one, as in virtual time and in a live run on one machine. Ages are exact.
+//! - *Clocks apart*: the least of (arrival - stamp) over the last 10 to 20 s is that of a unit that waited for nothing, and
+//!   that unit took the least time from the source to here. INFO tells this time: the sum, over the hops, of half of the least
+//!   round trip. All other ages follow from their difference to it, so that queues, repairs and outages are measured exactly,
+//!   whatever the clocks' offset, and a drift of 100 ppm costs 2 ms at most. What stays unknown is by how much the two
+//!   directions of the hops differ: ages are wrong by half of that, as with NTP (RFC 5905, section 8). Until every hop has
+//!   measured a round trip no age is known, and nothing is dropped for its age here.
+
+use hopcast_core::{Buffer, Duration, Instant};
+
+use super::config::Config;
+use super::wire;
+
+/// The length of a stamp, in bytes.
+pub(super) const STAMP: usize = 4;
+/// A stamp counts 2^14 ns. It wraps after 19 hours, and tells ages below half of that.
+const UNIT_BITS: u32 = 14;
+/// Half of the time over which the least age is looked for. Shorter, and a standing queue is taken for the path; longer, and
+/// it takes longer until a route that has become slower, and clocks that drift, are followed.
+const HALF_SPAN: Duration = Duration::from_secs(10);
+
+/// The bound of a deadline that nobody has set, until the path is known: two satellites on the way, and some more. Shorter, and
+/// the first units over a long path are dropped; longer, and stale ones are handed up when a path opens.
+const UNKNOWN: Duration = Duration::from_secs(1);
+
+/// The deadline of a session, and what a node knows of the ages of its units.
+#[derive(Clone, Debug)]
+pub(super) struct Age {
+    /// The greatest age of what is handed up.
+    after: Duration,
+    /// Whether that holds over a long path too.
+    fixed: bool,
+    one_clock: bool,
+    /// How late this node may be woken.
+    slack: Duration,
+    /// The least time from the source to here, if it is known.
+    elapsed: Option<Duration>,
+    /// The least difference of this node's clock and a stamp, in units, in this half of the span and in the one before.
+    least: [Option<u32>; 2],
+    half: Instant,
+}
+
+impl Age {
+    /// A session with a deadline of `after`, as a node of this configuration follows it.
+    pub(super) const fn new(after: Duration, fixed: bool, config: &Config) -> Self {
+        Self {
+            after,
+            fixed,
+            one_clock: config.one_clock,
+            slack: config.slack,
+            elapsed: None,
+            least: [None; 2],
+            half: Instant::ZERO,
+        }
+    }
+
+    /// The deadline as the session tells it.
+    pub(super) const fn told(&self) -> (Duration, bool) {
+        (self.after, self.fixed)
+    }
+
+    /// At the source, whose clock it is.
+    pub(super) const fn source(after: Duration, fixed: bool, config: &Config) -> Self {
+        Self { one_clock: true, elapsed: Some(Duration::ZERO), ..Self::new(after, fixed, config) }
+    }
+
+    /// The least time from the source to here, if that is known.
+    pub(super) const fn elapsed(&self) -> Option<Duration> {
+        self.elapsed
+    }
+
+    /// A parent says how long it takes at least from the source to here, if it knows.
+    pub(super) const fn learn(&mut self, elapsed: Option<Duration>) {
+        self.elapsed = elapsed;
+    }
+
+    /// The greatest age of what is handed up. A deadline that nobody has set must not cut off who is far away: twice the
+    /// least time leaves room for one repair from the source itself.
+    pub(super) fn bound(&self) -> Duration {
+        let least = self.elapsed.map_or(UNKNOWN, |elapsed| elapsed * 2);
+        if self.fixed { self.after } else { self.after.max(least) }
+    }
+
+    /// Notes a unit's stamp, as it is read for the first time: what its age says of the clocks.
+    fn note(&mut self, now: Instant, stamp: u32) {
+        if self.one_clock {
+            return;
+        }
+        let since = now.since(self.half);
+        if since >= HALF_SPAN {
+            // What comes first after a pause may be stale, so that what was known before it still counts.
+            self.least = [None, self.least[0].or(self.least[1])];
+            self.half = now;
+        }
+        let difference = units(now).wrapping_sub(stamp);
+        let least = self.least[0].get_or_insert(difference);
+        if is_less(difference, *least) {
+            *least = difference;
+        }
+    }
+
+    /// When a unit of this stamp was handed over, by this node's clock, or shortly before. `None` if that is not known.
+    pub(super) fn sent(&mut self, now: Instant, stamp: u32) -> Option<Instant> {
+        if self.one_clock {
+            let sent = wire::complete(stamp, 32, now.as_nanos() >> UNIT_BITS) << UNIT_BITS;
+            return Some(Instant::from_nanos(sent));
+        }
+        self.note(now, stamp);
+        let [this, before] = self.least;
+        let least = match (this?, before) {
+            (this, Some(before)) if is_less(before, this) => before,
+            (this, _) => this,
+        };
+        let more = units(now).wrapping_sub(stamp).wrapping_sub(least);
+        let age = self.elapsed? + Duration::from_nanos(u64::from(more) << UNIT_BITS);
+        Some(Instant::from_nanos(now.as_nanos().saturating_sub(age.as_nanos())))
+    }
+
+    /// When to be woken to hand up a unit of this stamp in time. `None` if that is not known.
+    pub(super) fn due(&mut self, now: Instant, stamp: u32) -> Option<Instant> {
+        let wait = self.bound().saturating_sub(self.slack);
+        self.sent(now, stamp).map(|sent| sent + wait)
+    }
+
+    /// Whether a unit of this stamp must not be handed up any more.
+    pub(super) fn is_late(&mut self, now: Instant, stamp: u32) -> bool {
+        let bound = self.bound();
+        self.sent(now, stamp).is_some_and(|sent| sent + bound < now)
+    }
+}
+
+/// Puts the stamp of a unit before it.
+pub(super) fn stamp(now: Instant, unit: &mut Buffer) {
+    unit.prepend(STAMP).copy_from_slice(&units(now).to_be_bytes());
+}
+
+/// The stamp that a unit, or its first piece, begins with.
+pub(super) fn read(unit: &[u8]) -> Option<u32> {
+    unit.first_chunk().map(|&stamp| u32::from_be_bytes(stamp))
+}
+
+fn units(at: Instant) -> u32 {
+    (at.as_nanos() >> UNIT_BITS) as u32
+}
+
+/// Whether a difference is less than another; they wrap.
+const fn is_less(one: u32, other: u32) -> bool {
+    (one.wrapping_sub(other) as i32) < 0
+}

@@ -1,0 +1,178 @@
+//! Where delivery has a deadline nothing is handed up that is older, whatever the path does.
+
+use hopcast_core::Machine as _;
+use proptest::prelude::*;
+
+use super::chain::Chain;
+use super::*;
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn btp(after: Duration, rounds: u8) -> Config {
+    let delivery = Delivery::Deadline { after, fixed: true, rounds };
+    Config { delivery, one_clock: true, ..Config::default() }
+}
+
+/// Gives a unit of `size` bytes every `gap` for `span`, each with the time in it.
+fn offer(chain: &mut Chain, size: usize, gap: Duration, span: Duration) -> usize {
+    let (end, mut given) = (chain.now + span, 0);
+    let mut unit = vec![0; size];
+    while chain.now < end {
+        unit[..8].copy_from_slice(&chain.now.as_nanos().to_be_bytes());
+        chain.give(0, &unit);
+        given += 1;
+        let next = chain.now + gap;
+        chain.run(next);
+    }
+    given
+}
+
+/// The ages of what has come out at the far edge.
+fn ages(chain: &mut Chain) -> Vec<Duration> {
+    let age = |(at, _, unit): (Instant, usize, Buffer)| {
+        at.since(Instant::from_nanos(u64::from_be_bytes(unit[..8].try_into().unwrap())))
+    };
+    chain.arrived.drain(..).map(age).collect()
+}
+
+fn greatest(ages: &[Duration]) -> Duration {
+    ages.iter().copied().max().unwrap_or_default()
+}
+
+#[test]
+fn nothing_is_handed_up_later_than_its_deadline() {
+    for (after, rounds) in [(30, Delivery::UNTIL_DEADLINE), (30, 0), (200, 0), (60, 1)] {
+        let ranks = btp(millis(after), rounds);
+        // Without rank feedback a block of 50 ms must be over before it is repaired.
+        let none = Config { delivery: ranks.delivery, one_clock: true, ..Config::strict() };
+        for (config, share) in [(ranks, 0.8), (none, 0.0)] {
+            let cables = vec![cable(20, millis(9), independent(5.0), 64); 3];
+            let mut chain = Chain::new(&config, &cables, 1);
+            let given = offer(&mut chain, 1000, millis(2), Duration::from_secs(4));
+            chain.run_for(Duration::from_secs(2));
+            let ages = ages(&mut chain);
+            assert!(greatest(&ages) <= millis(after), "{after} ms, {rounds}: {:?}", greatest(&ages));
+            let arrived = ages.len() as f64 / given as f64;
+            println!("{after} ms, {rounds} rounds, {:?}: {arrived}", config.feedback);
+            assert!(arrived > share, "{after} ms, {rounds} rounds, {:?}: {arrived}", config.feedback);
+        }
+    }
+}
+
+#[test]
+fn what_waited_for_an_outage_is_dropped_and_what_is_new_arrives() {
+    for delivery in [Delivery::DEADLINE, btp(millis(200), 2).delivery] {
+        for one_clock in [true, false] {
+            let config = Config { delivery, one_clock, ..Config::default() };
+            let cables = vec![cable(20, millis(9), independent(5.0), 64); 3];
+            let mut chain = Chain::new(&config, &cables, 1);
+            offer(&mut chain, 100, Duration::from_secs(1), Duration::from_secs(5));
+            chain.run_for(millis(500));
+            chain.arrived.clear();
+            chain.change(1, None, &Change::Down);
+            offer(&mut chain, 100, Duration::from_secs(1), Duration::from_secs(60));
+            chain.change(1, None, &Change::Up);
+            chain.run_for(Duration::from_secs(2));
+            let back = offer(&mut chain, 100, Duration::from_secs(1), Duration::from_secs(20));
+            let ages = ages(&mut chain);
+            assert!(greatest(&ages) <= millis(200), "{:?}", greatest(&ages));
+            assert!(ages.len() + 2 >= back, "{} of {back} since", ages.len());
+        }
+    }
+}
+
+#[test]
+fn a_unit_that_waits_at_the_source_past_its_deadline_is_not_sent() {
+    let mut chain = Chain::new(&btp(millis(50), 3), &[cable(20, millis(1), Loss::None, 64)], 1);
+    offer(&mut chain, 1000, millis(10), millis(100));
+    chain.change(0, None, &Change::Down);
+    offer(&mut chain, 1000, millis(1), Duration::from_secs(2));
+    let expired = chain.counter(0, "units_expired");
+    assert!(expired > 10, "{expired}");
+}
+
+#[test]
+fn a_deadline_that_nobody_has_set_reaches_as_far_as_the_path() {
+    // 260 ms, as by satellite.
+    let cables = [cable(20, millis(260), Loss::None, 64)];
+    for one_clock in [true, false] {
+        let config = Config { delivery: Delivery::DEADLINE, one_clock, ..Config::default() };
+        let mut chain = Chain::new(&config, &cables, 1);
+        let given = offer(&mut chain, 100, millis(100), Duration::from_secs(10));
+        chain.run_for(Duration::from_secs(1));
+        let arrived = ages(&mut chain);
+        assert!(arrived.len() + 10 > given, "{} of {given}", arrived.len());
+        assert!(greatest(&arrived) <= millis(521 + 1), "{:?}", greatest(&arrived));
+    }
+    let mut chain = Chain::new(&btp(millis(200), 3), &cables, 1);
+    offer(&mut chain, 100, millis(100), Duration::from_secs(5));
+    chain.run_for(Duration::from_secs(1));
+    assert_eq!((chain.arrived.len(), chain.counter(1, "units_received") > 40), (0, true));
+    assert_eq!(chain.counter(1, "units_late"), chain.counter(1, "units_received"));
+}
+
+#[test]
+fn ages_are_known_although_clocks_differ() {
+    let hours = |hours: u64| Duration::from_secs(3600 * hours);
+    for ahead in [[hours(5), hours(0), hours(30)], [hours(0), hours(300), hours(1)]] {
+        for loss in [0.0, 10.0] {
+            let config = Config { one_clock: false, ..btp(millis(60), 3) };
+            let cables = vec![cable(20, millis(20), independent(loss), 64); 2];
+            let mut chain = Chain::new(&config, &cables, 1);
+            chain.set_clocks(&ahead);
+            // What a hop's round trip is takes one of each to find out.
+            offer(&mut chain, 1000, millis(5), millis(500));
+            chain.arrived.clear();
+            let given = offer(&mut chain, 1000, millis(5), Duration::from_secs(3));
+            // An overload for a while: all that is too old is dropped.
+            offer(&mut chain, 1000, Duration::from_micros(200), Duration::from_secs(1));
+            chain.run_for(millis(500));
+            let ages = ages(&mut chain);
+            // A hop's way there takes longer than its way back by some 0.4 ms, which half of the round trip does not tell.
+            assert!(greatest(&ages) <= millis(61), "{:?}", greatest(&ages));
+            assert!(ages.len() * 10 > given * 8, "{} of {given}", ages.len());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_deadline_is_missed_over_any_path(
+        after in 10_u64..500,
+        (delay, percent, hops, rate) in (1_u64..260, 0.0..50.0_f64, 1_usize..=6, 32.0_f64.ln()..300_000.0_f64.ln()),
+        rounds in prop::sample::select(vec![0, 1, 3, Delivery::UNTIL_DEADLINE]),
+        (size, load) in (8_usize..1433, 0.05..1.5_f64),
+        (ranks, outage, seed) in any::<(bool, bool, u64)>(),
+    ) {
+        let bits = rate.exp() * 1000.0;
+        let hop = Direction {
+            rate: Some(Rate::from_bits_per_sec(bits as u64)),
+            delay: millis(delay) / hops as u64,
+            loss: independent(percent),
+            queue: Queue::DropTail { limit: QueueLimit::Packets(64) },
+            ..Direction::default()
+        };
+        let cables = vec![Cable { forward: hop.clone(), backward: hop, ..Cable::default() }; hops];
+        let base = btp(millis(after), rounds);
+        let config = if ranks { base } else { Config { delivery: base.delivery, one_clock: true, ..Config::strict() } };
+        let mut chain = Chain::new(&config, &cables, seed);
+        let gap = Duration::from_secs_f64((size + 80) as f64 * 8.0 / (bits * load)).max(Duration::from_micros(200));
+        let span = (gap * 1000).min(Duration::from_secs(20));
+        offer(&mut chain, size, gap, span);
+        if outage {
+            chain.change(hops / 2, None, &Change::Down);
+            offer(&mut chain, size, gap, span.min(Duration::from_secs(3)));
+            chain.change(hops / 2, None, &Change::Up);
+        }
+        offer(&mut chain, size, gap, span / 2);
+        chain.run_for(Duration::from_secs(3));
+        let latest = greatest(&ages(&mut chain));
+        prop_assert!(latest <= millis(after), "{latest:?}");
+        chain.run_for(Duration::from_secs(30));
+        prop_assert!(chain.nodes.iter().all(|node| node.deadline().is_none()), "{}", chain.nodes[0].state());
+    }
+}
