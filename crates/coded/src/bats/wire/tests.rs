@@ -1,3 +1,5 @@
+use std::num::NonZeroU32;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -30,10 +32,10 @@ fn some_report() -> impl Strategy<Value = (Report<'static>, Vec<u8>)> {
 fn some_info() -> impl Strategy<Value = Info> {
     let shape = (some_batch(), 1..8_u16, 1..=u16::MAX);
     (shape, any::<(u32, u32, u32, u32)>(), any::<(Option<u16>, Option<u16>, bool, u64)>()).prop_map(
-        |((batch, batches, symbol), (mark, number, epoch, round_trip), (deadline, budget, ask, floor))| {
+        |((batch, batches, symbol), (mark, nonce, epoch, round_trip), (deadline, budget, ask, floor))| {
             let block = batches * batch.symbols() as u16;
-            let session = Session { mark, number };
-            Info { session, batch, block, symbol, epoch, round_trip, deadline, budget, ask, floor }
+            let (session, echo) = (Session { mark }, NonZeroU32::new(nonce));
+            Info { session, echo, batch, block, symbol, epoch, round_trip, deadline, budget, ask, floor }
         },
     )
 }

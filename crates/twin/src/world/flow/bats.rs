@@ -145,7 +145,7 @@ impl Parts<'_> {
     pub(super) fn edge(&self, config: &Config, depth: usize, node: NodeId, ends: Ends) -> Box<dyn Machine> {
         let neighbours = self.neighbours_of_end(depth, node, ends);
         let (config, random) = (self.bats(config, depth), self.random(node, depth));
-        Box::new(Node::edge(config, 1, ends.local, (ends.local, ends.remote), &neighbours, random))
+        Box::new(Node::edge(config, ends.local, (ends.local, ends.remote), &neighbours, random))
     }
 
     /// Whom the machine at an end of the flow speaks with: the other end, unless nodes between take part.
@@ -177,7 +177,7 @@ impl Parts<'_> {
             let name = &self.scenario.nodes[node].name;
             let (config, random) = (self.bats(config, 1), self.random(node, 1));
             let ends = (address, far.address);
-            let edge = Node::edge(config, 1, address, ends, &neighbours, random);
+            let edge = Node::edge(config, address, ends, &neighbours, random);
             let foot = sites.udp(node, address)?;
             let edge = sites.stand(name, node, Box::new(edge), foot);
             if sites.on_kernel(node) {
