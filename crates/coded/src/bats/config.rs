@@ -34,6 +34,11 @@ pub struct Config {
     pub unit_delay: Duration,
     /// At an edge, where delivery is reliable: how many streams there are at a time. Default: 1024.
     pub streams: u16,
+    /// At an edge, where delivery is reliable: bytes of streams that may be queued, of all together. Default: 256 MiB, at which
+    /// it bounds none of 1024 streams.
+    ///
+    /// The less is left of it, the less is queued of each stream, so that many of them are slower but none takes the memory of others.
+    pub queue: u64,
     /// At an edge with several neighbours: whether each batch goes to one of them only. Default: no, each goes to all.
     ///
     /// Over disjoint paths to the same sink, it adds up their rates; a tree to several sinks would fall apart.
@@ -146,6 +151,7 @@ impl Default for Config {
             feedback: Feedback::Ranks,
             unit_delay: Duration::from_millis(50),
             streams: 1024,
+            queue: 256 << 20,
             split: false,
             congestion_control: true,
             idle_repair: true,

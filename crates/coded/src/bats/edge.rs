@@ -19,6 +19,7 @@ impl Edge {
         let bounds = framing::Config {
             unit_delay: config.unit_delay,
             // A stream cannot miss anything.
+            queue: config.queue,
             streams: if config.delivery.is_reliable() { usize::from(config.streams) } else { 0 },
             ..framing::Config::default()
         };

@@ -13,6 +13,10 @@ use hopcast_core::{Buffer, StreamId, StreamItem};
 
 use super::framing::{Chunk, Counters, Filler, GREATEST, Meeting, Up};
 
+/// Bytes of a stream that may be queued however much is queued of others, so that each of them goes on.
+const LEAST_ROOM: u64 = 16 << 10;
+/// One stream may take such a part of what is left for all.
+const PART: u64 = 8;
 /// Writes are merged up to so many bytes.
 const MERGED: usize = 2048;
 
@@ -22,6 +26,9 @@ pub(super) struct Streams {
     /// Streams at a time, and bytes queued for each.
     most: usize,
     room: u64,
+    /// Bytes that may be queued of all of them, and that are or may be by what was granted.
+    queue: u64,
+    committed: u64,
     streams: BTreeMap<u64, Stream>,
     /// Streams that have data or an end to send, in the order of their turns.
     turns: VecDeque<u64>,
@@ -68,10 +75,12 @@ struct Receiving {
 }
 
 impl Streams {
-    pub(super) fn new(most: usize, room: u64) -> Self {
+    pub(super) fn new(most: usize, room: u64, queue: u64) -> Self {
         Self {
             most,
             room,
+            queue,
+            committed: 0,
             streams: BTreeMap::new(),
             turns: VecDeque::new(),
             control: BTreeSet::new(),
@@ -145,6 +154,11 @@ impl Streams {
         self.control.insert(id);
     }
 
+    /// What may be queued of a stream.
+    fn room(&self) -> u64 {
+        (self.queue.saturating_sub(self.committed) / PART).clamp(LEAST_ROOM.min(self.room), self.room)
+    }
+
     fn is_full(&self) -> bool {
         self.streams.len() + self.resets.len() >= self.most
     }
@@ -178,6 +192,7 @@ impl Streams {
     /// Fills in data of the streams whose turn it is.
     pub(super) fn fill(&mut self, filler: &mut Filler<'_>, up: &mut VecDeque<Up>) {
         while let Some(&id) = self.turns.front() {
+            let room = self.room();
             let Some(stream) = self.streams.get_mut(&id) else {
                 self.turns.pop_front();
                 continue;
@@ -190,7 +205,8 @@ impl Streams {
             stream.out.fill(id, filler);
             if stream.out.sent > before {
                 up.push_back(Up::Stream(StreamId(id), StreamItem::Transmitted(stream.out.sent)));
-                stream.out.grant(id, self.room, up);
+                self.committed -= stream.out.sent - before;
+                self.committed += stream.out.grant(id, room, up);
             }
             let more = stream.out.has_data();
             if more && stream.out.sent == before {
@@ -228,6 +244,7 @@ impl Streams {
             | Chunk::Reset { stream } => stream,
             Chunk::Unit { .. } | Chunk::Meet { .. } => return,
         };
+        let room = self.room();
         let Some(stream) = self.streams.get_mut(&id) else {
             counters.chunks_stray += 1;
             return;
@@ -252,7 +269,7 @@ impl Streams {
             }
             Chunk::Credit { bytes, .. } => {
                 stream.out.allowed = stream.out.allowed.saturating_add(bytes);
-                stream.out.grant(id, self.room, up);
+                self.committed += stream.out.grant(id, room, up);
             }
             Chunk::Finish { .. } if stream.into.finished => {
                 counters.streams_broken += 1;
@@ -303,7 +320,7 @@ impl Streams {
             up.push_back(Up::Stream(StreamId(id), StreamItem::Reset));
         }
         let meeting = core::mem::take(&mut self.meeting);
-        *self = Self { meeting, ..Self::new(self.most, self.room) };
+        *self = Self { meeting, ..Self::new(self.most, self.room, self.queue) };
     }
 
     /// Resets a stream from here, and tells the application.
@@ -322,6 +339,7 @@ impl Streams {
     fn remove(&mut self, id: u64) -> Option<Stream> {
         self.control.remove(&id);
         let stream = self.streams.remove(&id)?;
+        self.committed -= stream.out.granted - stream.out.sent;
         if stream.out.waits {
             self.turns.retain(|&turn| turn != id);
         }
@@ -417,14 +435,16 @@ impl Sending {
     }
 
     /// Grants the application what the other end allows and there is room for, once it is worth an item.
-    fn grant(&mut self, stream: u64, room: u64, up: &mut VecDeque<Up>) {
+    /// How much that is.
+    fn grant(&mut self, stream: u64, room: u64, up: &mut VecDeque<Up>) -> u64 {
         let most = self.allowed.min(self.sent.saturating_add(room));
         let more = most.saturating_sub(self.granted);
         if more == 0 || (most < self.allowed && more < room / 4) {
-            return;
+            return 0;
         }
         self.granted = most;
         up.push_back(Up::Stream(StreamId(stream), StreamItem::Credit(more)));
+        more
     }
 }
 

@@ -42,6 +42,8 @@ pub(super) struct Config {
     /// Bytes of a stream that may be queued. Default: 256 KiB. Too few, and an application that is slow to write on
     /// leaves symbols unsent.
     pub stream_bytes: u64,
+    /// Bytes of all streams that may be queued. Default: 256 MiB.
+    pub queue: u64,
 }
 
 impl Default for Config {
@@ -51,6 +53,7 @@ impl Default for Config {
             unit_delay: Duration::from_millis(50),
             streams: 1024,
             stream_bytes: 256 << 10,
+            queue: 256 << 20,
         }
     }
 }
@@ -98,7 +101,7 @@ impl Framing {
         Self {
             units: UnitQueue::new(config.unit_bytes, config.unit_delay),
             reassembly: Reassembly::default(),
-            streams: Streams::new(config.streams, config.stream_bytes),
+            streams: Streams::new(config.streams, config.stream_bytes, config.queue),
             units_first: true,
             up: VecDeque::new(),
             counters: Counters::default(),
