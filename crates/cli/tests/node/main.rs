@@ -8,6 +8,7 @@
 mod carry;
 mod howto;
 mod lab;
+mod limits;
 mod mistakes;
 mod scenario;
 mod trouble;
