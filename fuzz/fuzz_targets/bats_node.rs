@@ -154,7 +154,7 @@ impl Path {
         let ends = (address(100 + node), address(102 - node));
         match node {
             1 => Node::relay(config, address(1), &[address(0)], &[address(2)], random),
-            _ => Node::edge(config, self.started, address(node), ends, &[address(1)], random),
+            _ => Node::edge(config, address(node), ends, &[address(1)], random),
         }
     }
 

@@ -135,7 +135,7 @@ impl Net {
 
     fn fresh(&mut self, node: usize) -> Box<dyn Machine> {
         self.started += 1;
-        Box::new(daemon::machine(&self.configs[node], self.started.into(), self.started))
+        Box::new(daemon::machine(&self.configs[node], self.started.into()))
     }
 
     fn act(&mut self, step: &Step) {

@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
     match Config::parse(text, "node.yaml") {
-        Ok(config) => drop(daemon::machine(&config, 1, 1)),
+        Ok(config) => drop(daemon::machine(&config, 1)),
         Err(mistake) => assert!(mistake.to_string().starts_with("node.yaml"), "{mistake}"),
     }
 });

@@ -92,7 +92,7 @@ fn run(relay: bool, loss: f64, offered: Option<f64>) -> Result<Seen, String> {
             let (stop, config, delivered) = (stop.clone(), config.clone(), delivered.clone());
             scope.spawn(move || {
                 let (own, name) = if source { (0, "source") } else { (2, "sink") };
-                let node = Node::edge(config, 1, at(own), ends, &[at(1)], seed.stream(&[name], 0));
+                let node = Node::edge(config, at(own), ends, &[at(1)], seed.stream(&[name], 0));
                 let got = Rc::new(Cell::new(0));
                 let random = seed.stream(&["loss"], 0);
                 let loss = if source { loss } else { 0.0 };

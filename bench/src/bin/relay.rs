@@ -52,9 +52,9 @@ fn run(batch: BatchSize, percent: f64) -> (u64, u64, u64, f64) {
     let ends = (address(100), address(101));
     let random = |node| seed.stream(&["node"], node);
     let mut nodes = [
-        Node::edge(config.clone(), 1, address(0), ends, &[address(1)], random(0)),
+        Node::edge(config.clone(), address(0), ends, &[address(1)], random(0)),
         Node::relay(config.clone(), address(1), &[address(0)], &[address(2)], random(1)),
-        Node::edge(config, 1, address(2), ends, &[address(1)], random(2)),
+        Node::edge(config, address(2), ends, &[address(1)], random(2)),
     ];
     let loss = Fraction::from_percent(percent).map_or(Loss::None, Loss::Independent);
     let direction = Direction {

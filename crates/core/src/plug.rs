@@ -7,6 +7,8 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
+use crate::Duration;
+
 /// What one port towards the network is plugged into.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plug {
@@ -37,6 +39,8 @@ pub struct TcpPlug {
     /// Whether the connections that it opens are like any program's of the host, so that a proxy's [`Accept::FromHere`] may
     /// take them over. Those that a proxy opens itself must not be.
     pub like_any_program: bool,
+    /// How long a connection that it opens may take to stand before it is reset; `None` leaves it to the host.
+    pub connect_timeout: Option<Duration>,
 }
 
 /// Which connections a stream port accepts. The machine hears of a connection as from `remote` to `local`, where `local` is

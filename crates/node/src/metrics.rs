@@ -7,7 +7,7 @@ use crate::status::{CarrierStatus, PeerStatus, Status};
 /// What is told of each peer: name, kind, help, and the value if there is one.
 type PeerMetric = (&'static str, &'static str, &'static str, fn(&PeerStatus) -> Option<f64>);
 
-const PEER: [PeerMetric; 11] = [
+const PEER: [PeerMetric; 13] = [
     ("up", "gauge", "Whether the peer is up.", |peer| Some(f64::from(u8::from(peer.state == "up")))),
     ("round_trip_seconds", "gauge", "Round trip to the peer, smoothed.", |peer| {
         peer.round_trip_ms.map(|millis| millis / 1000.0)
@@ -29,10 +29,19 @@ const PEER: [PeerMetric; 11] = [
     ("sent_bytes_total", "counter", "Bytes of UDP payload to the peer.", |peer| Some(peer.bytes_out as f64)),
     ("restarts_total", "counter", "How often the peer was started anew.", |peer| Some(peer.restarts as f64)),
     ("moves_total", "counter", "How often the peer's address changed.", |peer| Some(peer.moves as f64)),
+    ("disbelieved_hellos_total", "counter", "Hellos in the peer's name that were not believed.", |peer| {
+        Some(peer.disbelieved as f64)
+    }),
+    (
+        "path_mtu_bytes",
+        "gauge",
+        "Longest IP packet that gets to the peer whole, where a full one does not.",
+        |peer| peer.path_mtu.map(f64::from),
+    ),
 ];
 
 /// What is told of each carrier: name, the machines' counter, help.
-const CARRIER: [(&str, &str, &str); 25] = [
+const CARRIER: [(&str, &str, &str); 33] = [
     ("packets_sent", "units_sent", "Packets of the host that were taken to be carried."),
     ("packets_received", "units_received", "Packets that were given to the host."),
     ("packets_refused", "units_refused", "Packets of the host that were dropped since too much was waiting."),
@@ -66,7 +75,35 @@ const CARRIER: [(&str, &str, &str); 25] = [
         "TCP connections that were reset because nothing came from the far site for too long.",
     ),
     ("symbols_damaged", "symbols_damaged", "Symbols that were dropped because of a wrong checksum."),
-    ("symbols_malformed", "symbols_malformed", "Symbols that were dropped because they made no sense."),
+    (
+        "connections_refused_source",
+        "connections_refused_source",
+        "TCP connections refused since their source had as many as `per-source` allows.",
+    ),
+    (
+        "connections_refused_unanswered",
+        "connections_refused_unanswered",
+        "TCP connections refused since too many waited for a server that did not answer.",
+    ),
+    (
+        "streams_refused",
+        "streams_refused",
+        "TCP connections refused since there were as many as `streams` allows.",
+    ),
+    (
+        "connections_spoofed",
+        "connections_spoofed",
+        "TCP connections of the far site refused since their client's address is not in `from`.",
+    ),
+    (
+        "packets_spoofed",
+        "packets_spoofed",
+        "Packets of the far site dropped since their source is neither in `routes` nor in `from`.",
+    ),
+    ("coded_stale", "received_stale", "Datagrams of the carrier of a session that is over, or of none."),
+    ("coded_foreign", "received_foreign", "Datagrams of the carrier from somebody who is no neighbour."),
+    ("challenges_sent", "challenges_sent", "Challenges sent before a session replaced another one."),
+    ("symbols_malformed", "symbols_malformed", "Symbols received that made no sense."),
     ("coded_first", "packets_first", "Coded packets sent for the first time."),
     ("coded_repair", "packets_repair", "Coded packets sent to make up for losses."),
     ("coded_ahead", "packets_idle_repair", "Coded packets sent ahead of need while the hop was nearly idle."),
@@ -113,6 +150,9 @@ pub(crate) fn text(status: &Status) -> String {
             }
         }
     }
+    let name = "hopcast_askers_turned_away_total";
+    page.family(name, "counter", "Who asked for metrics or the status while too many others did.");
+    page.value(name, &[("node", &status.node)], status.turned_away as f64);
     let name = "hopcast_dropped_datagrams_total";
     page.family(name, "counter", "Datagrams that were dropped, by cause.");
     for (cause, &count) in &status.dropped {

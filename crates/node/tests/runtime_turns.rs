@@ -152,7 +152,7 @@ fn a_flood_of_rubbish_leaves_an_edge_alive() {
     let edge = |own, far, name| {
         let units = Rc::<RefCell<Traffic>>::default();
         let random = Seed::new(1, 0).stream(&[name], 0);
-        let node = Node::edge(Config::default(), 1, own, (own, far), &[far], random);
+        let node = Node::edge(Config::default(), own, (own, far), &[far], random);
         let edge = Edge { node, units: Rc::clone(&units) };
         (bench.open(Box::new(edge), &[Plug::Udp(own)]), units)
     };

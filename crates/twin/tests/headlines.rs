@@ -49,7 +49,8 @@ fn carries(over: &str, asked: [f64; 2]) {
     let figures = figures(SIX_HOPS, over);
     assert_eq!(figures.len(), asked.len());
     for (figures, asked) in figures.iter().zip(asked) {
-        let (goodput, share) = (figures.goodput_mbps.unwrap(), figures.payload_bound_fraction.unwrap());
+        let goodput = figures.goodput_mbps.expect("a goodput");
+        let share = figures.payload_bound_fraction.expect("a bound");
         assert!(
             goodput >= asked && share <= 1.0,
             "{over}: {goodput} of {asked} Mbit/s, {share} of the bound"

@@ -63,8 +63,13 @@ impl Lab {
 
     /// Runs a line of words on a host.
     pub(crate) fn attempt(&self, name: &str, line: &str) -> Output {
+        self.command(name, &line.split_whitespace().collect::<Vec<_>>())
+    }
+
+    /// Runs words on a host that may have spaces in them.
+    pub(crate) fn command(&self, name: &str, words: &[&str]) -> Output {
         let space = self.space(name);
-        let words = ["netns", "exec", space.as_str()].into_iter().chain(line.split_whitespace());
+        let words = ["netns", "exec", space.as_str()].into_iter().chain(words.iter().copied());
         Command::new("ip").args(words).current_dir(&self.dir).output().unwrap()
     }
 
@@ -163,7 +168,13 @@ impl Node {
     }
 
     pub(crate) fn status(&self) -> Status {
-        ask::status(&self.socket).unwrap().1
+        let mut status = None;
+        // A busy machine may let the first who ask wait for too long.
+        within(Duration::from_secs(20), || {
+            status = self.try_status();
+            status.is_some()
+        });
+        status.unwrap_or_else(|| panic!("{:?}", ask::status(&self.socket)))
     }
 
     fn try_status(&self) -> Option<Status> {
@@ -184,6 +195,13 @@ impl Node {
         });
         assert!(ended, "it does not end:\n{}", self.log());
         status.unwrap().code()
+    }
+
+    /// Its memory, in bytes.
+    pub(crate) fn resident(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        1024 * line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap()
     }
 
     /// Kills it as nothing can be prepared for.

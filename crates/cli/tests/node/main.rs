@@ -9,6 +9,7 @@ mod carry;
 mod cut_short;
 mod howto;
 mod lab;
+mod limits;
 mod mistakes;
 mod scenario;
 mod trouble;

@@ -66,6 +66,107 @@ fn a_peer_that_is_killed_and_started_again_is_back_in_seconds() {
 }
 
 #[test]
+fn a_node_that_is_killed_starts_again_every_time() {
+    if !possible() {
+        return;
+    }
+    let metrics = format!("{HARBOUR}\nmetrics: 127.0.0.1:9400");
+    let (lab, mut harbour, island) = pair(&metrics, ISLAND);
+    for round in 0..5 {
+        // At once: the kernel is still busy with the one before.
+        harbour.signal("KILL");
+        let again = lab.node("harbour", &metrics);
+        drop(harbour);
+        harbour = again;
+        harbour.is_up();
+        // One for this host's own connections, and one for those in transit.
+        let rules = || lab.run("harbour", "nft list tables").matches("table inet hopcast_").count() == 2;
+        assert!(within(Duration::from_secs(15), rules), "{}", lab.run("harbour", "nft list tables"));
+        let server = serve(&lab, "island", "10.20.0.1:80", b"yes".to_vec());
+        let question = format!("round {round}").into_bytes();
+        assert_eq!(ask(&lab, "harbour", "10.20.0.1:80", question.clone()).join().unwrap(), b"yes");
+        assert_eq!(server.join().unwrap().1, question);
+    }
+    drop(island);
+}
+
+#[test]
+fn a_path_that_passes_less_than_full_datagrams_is_found_out_and_carries_them_in_fragments() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::row(&["harbour", "router", "island"]);
+    lab.run("router", "sysctl -q net.ipv4.ip_forward=1");
+    lab.default_route("harbour", "192.0.2.2");
+    lab.default_route("island", "192.0.3.1");
+    lab.run("router", "ip link set right mtu 1400");
+    lab.run("island", "ip link set left mtu 1400");
+    // Nobody is told.
+    lab.run("router", "nft add table ip mute");
+    lab.run("router", "nft add chain ip mute out { type filter hook output priority 0 ; }");
+    lab.run("router", "nft add rule ip mute out ip protocol icmp drop");
+    let started = Instant::now();
+    let harbour = lab.node(
+        "harbour",
+        "name: harbour
+listen: 192.0.2.1:7400
+peers: { island: 192.0.3.2:7400 }
+carry: { packets: { tun: hop0, address: 10.77.0.1/30 } }",
+    );
+    let island = lab.node(
+        "island",
+        "name: island
+listen: 192.0.3.2:7400
+peers: { harbour: 192.0.2.1:7400 }
+carry: { packets: { tun: hop0, address: 10.77.0.2/30 } }",
+    );
+    let line = "datagrams of 1472 bytes do not get to peer `island`, those of IP packets of 1400 do: they may be cut \
+                into fragments from now on; give every node of the way `mtu: 1400`";
+    harbour.logs(line);
+    eprintln!("said {:?} after the start", started.elapsed());
+    island.logs("give every node of the way `mtu: 1400`");
+    let full = || lab.attempt("harbour", "ping -q -c 1 -W 1 -s 1400 -M do 10.77.0.2").status.success();
+    assert!(within(Duration::from_secs(10), full));
+    assert!(within(Duration::from_secs(5), || harbour.status().peers[0].path_mtu == Some(1400)));
+}
+
+#[test]
+fn a_relay_for_packets_alone_has_no_errors_to_log() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::row(&["harbour", "hill", "island"]);
+    let harbour = lab.node(
+        "harbour",
+        "name: harbour
+listen: 192.0.2.1:7400
+peers: { hill: 192.0.2.2:7400 }
+carry: { to: island, packets: { tun: hop0, address: 10.77.0.1/30 } }",
+    );
+    let hill = lab.node(
+        "hill",
+        "name: hill
+listen: 0.0.0.0:7400
+peers: { harbour: 192.0.2.1:7400, island: 192.0.3.2:7400 }
+relay: [harbour, island]",
+    );
+    let island = lab.node(
+        "island",
+        "name: island
+listen: 192.0.3.2:7400
+peers: { hill: 192.0.3.1:7400 }
+carry: { to: harbour, packets: { tun: hop0, address: 10.77.0.2/30 } }",
+    );
+    let nodes = [harbour, hill, island];
+    nodes.iter().for_each(|node| node.is_up());
+    assert!(pings(&lab));
+    thread::sleep(Duration::from_secs(3));
+    for node in &nodes {
+        assert!(!node.log().contains("error: "), "{}", node.log());
+    }
+}
+
+#[test]
 fn a_peer_that_is_stopped_says_so() {
     if !possible() {
         return;
@@ -81,7 +182,8 @@ fn a_peer_whose_address_changes_is_followed() {
     if !possible() {
         return;
     }
-    let (lab, harbour, island) = pair(&HARBOUR.replace("192.0.2.1:7400", "0.0.0.0:7400"), ISLAND);
+    let roams = ISLAND.replace("192.0.2.1:7400", "{ address: 192.0.2.1:7400, roams: yes }");
+    let (lab, harbour, island) = pair(&HARBOUR.replace("192.0.2.1:7400", "0.0.0.0:7400"), &roams);
     lab.run("harbour", "ip address add 192.0.2.77/24 dev right");
     lab.run("harbour", "ip address del 192.0.2.1/24 dev right");
     // Without its first address a host may have lost the second one too.
@@ -145,7 +247,7 @@ fn a_peer_of_another_version_is_not_talked_to() {
         }
     });
     other.join().unwrap();
-    let line = "peer `island` speaks version 3, this node 1: not talking to it";
+    let line = "peer `island` speaks version 3, this node 2: not talking to it";
     harbour.logs(line);
     assert_eq!(harbour.log().matches(line).count(), 1);
     assert!(within(Duration::from_secs(5), || harbour.status().peers[0].state == "version"));
@@ -168,7 +270,7 @@ fn garbage_at_line_rate_stops_nobody() {
         lab.inside("island", move || {
             let socket = UdpSocket::bind("192.0.2.2:0").unwrap();
             let starts: [&[u8]; 6] =
-                [b"hop\x01\x06island", b"hop\x01\x07harbour", b"\x80\xB2", b"\xC0\xB2", b"", b"hop\xFF"];
+                [b"hop\x02\x06island", b"hop\x02\x07harbour", b"\x80\xB2", b"\xC0\xB2", b"", b"hop\xFF"];
             let mut sent = 0_u64;
             while !over.load(Ordering::Relaxed) {
                 let mut garbage = starts[sent as usize % starts.len()].to_vec();

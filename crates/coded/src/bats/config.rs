@@ -49,6 +49,11 @@ pub struct Config {
     /// Too short, and an outage ends streams that would have gone on; too long, and the streams of an edge that does not
     /// come back hang.
     pub stream_timeout: Duration,
+    /// At an edge, where delivery is reliable: bytes of streams that may be queued, of all together. Default: 256 MiB, at which
+    /// it bounds none of 1024 streams.
+    ///
+    /// The less is left of it, the less is queued of each stream, so that many of them are slower but none takes the memory of others.
+    pub queue: u64,
     /// At an edge with several neighbours: whether each batch goes to one of them only. Default: no, each goes to all.
     ///
     /// Over disjoint paths to the same sink, it adds up their rates; a tree to several sinks would fall apart.
@@ -166,6 +171,7 @@ impl Default for Config {
             unit_credit: false,
             streams: 1024,
             stream_timeout: Duration::from_secs(120),
+            queue: 256 << 20,
             split: false,
             congestion_control: true,
             idle_repair: true,

@@ -27,6 +27,8 @@ pub(super) struct Counters {
     /// Datagrams that have come back.
     pub(super) own: u64,
     pub(super) stale: u64,
+    /// Challenges to neighbours that told of another session.
+    pub(super) challenges: u64,
     /// Batches that were given up, and symbols that the sink gave up.
     pub(super) given_up: u64,
     /// Branches that were given up.
@@ -61,6 +63,7 @@ impl Default for Counters {
             foreign: 0,
             own: 0,
             stale: 0,
+            challenges: 0,
             given_up: 0,
             branches: 0,
             symbols: 0,
@@ -125,6 +128,9 @@ impl Counters {
         ];
         for (name, figure) in figures {
             report(name, figure);
+        }
+        if self.challenges > 0 {
+            report("challenges_sent", self.challenges);
         }
         let ranks = RANKS.iter().zip(&self.ranks);
         let sent_as = SENT_AS.iter().zip(&self.sent_as);

@@ -32,6 +32,7 @@ impl Edge {
             unit_delay: config.unit_delay,
             unit_credit: config.unit_credit,
             // A stream cannot miss anything.
+            queue: config.queue,
             streams: if config.delivery.is_reliable() { usize::from(config.streams) } else { 0 },
             stream_timeout: config.stream_timeout,
             ..framing::Config::default()

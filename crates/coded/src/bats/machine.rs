@@ -22,10 +22,9 @@ enum Kind {
 
 impl Node {
     /// The edge at `local`, whose application talks as `ends.0` to `ends.1`, with the neighbours that lead to the other
-    /// edge. `session` must be higher than that of any edge that was here before.
+    /// edge. What tells its session from those of others is drawn from `random`, of which no two edges may have the same.
     pub fn edge(
         config: Config,
-        session: u32,
         local: SocketAddr,
         ends: (SocketAddr, SocketAddr),
         neighbours: &[SocketAddr],
@@ -33,10 +32,10 @@ impl Node {
     ) -> Self {
         Self(match config.feedback {
             Feedback::Ranks => {
-                Kind::Ranks(Box::new(ranks::Node::edge(config, session, local, ends, neighbours, random)))
+                Kind::Ranks(Box::new(ranks::Node::edge(config, local, ends, neighbours, random)))
             }
             Feedback::None => {
-                Kind::Strict(Box::new(strict::Node::edge(config, session, local, ends, neighbours, random)))
+                Kind::Strict(Box::new(strict::Node::edge(config, local, ends, neighbours, random)))
             }
         })
     }

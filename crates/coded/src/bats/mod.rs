@@ -18,8 +18,8 @@
 //!
 //! # Words
 //!
-//! - A **session** is what a source sends, from its start to its end. Its number rises when an edge is started anew; by its
-//!   mark, drawn at random, everybody knows what belongs to it, and nobody takes what comes back for what comes.
+//! - A **session** is what a source sends, from its start to its end. By its mark, drawn at random, everybody knows what
+//!   belongs to it, and nobody takes what comes back for what comes.
 //! - A **symbol** is T bytes of what the application gave (`framing`: units and pieces of streams), numbered from 0. It
 //!   is filled in the moment that it may be sent. Shorter ones travel without the zeros at their end.
 //! - A **batch** is M symbols in a row, 16 by default. Relays combine packets of one batch and never of two: that bounds
@@ -59,13 +59,13 @@
 //! Each node draws an *instance* (as a receiver) and an *epoch* (as a sender) when it starts. A new instance has nothing,
 //! so its parents send everything again from the floor; what is from an old epoch does not count. Until all that it has
 //! passed on is delivered, a node asks a silent child now and then whether it is still the same. So relays may vanish and
-//! return, and hops may be cut for any time. An edge that is started anew has a new session, and the other edge resets
-//! its streams: it hears of it, as it asks every second while it has streams and nothing comes (`streams`). If nothing comes
-//! for [`Config::stream_timeout`], it resets them too.
+//! return, and hops may be cut for any time. An edge that is started anew has a new session, which replaces the one before
+//! once its source vouches for it (`vouch`), and the other edge resets its streams: it hears of it, as it asks every second
+//! while it has streams and nothing comes (`streams`). If nothing comes for [`Config::stream_timeout`], it resets them too.
 //!
 //! Each symbol has a checksum, which the sink checks (`framing`): what was damaged on the way, be it in a relay, is dropped
-//! and counted, and all streams are reset at both edges. What is stale, foreign, repeated, reflected or malformed is counted and dropped, and no datagram costs more
-//! memory than the window of batches that is there anyway.
+//! and counted, and all streams are reset at both edges. What is stale, foreign, repeated, reflected or malformed is counted
+//! and dropped, and no datagram costs more memory than the window of batches that is there anyway.
 //!
 //! In a reliable tree, a branch that gets nowhere for 30 s while others do is given up, and the others go on (`branch`). If
 //! it comes back it gets what is new from then on; what it has missed is gone, and so are its streams.
@@ -130,6 +130,7 @@ mod strict;
 #[cfg(test)]
 mod tests;
 mod transmit;
+mod vouch;
 mod wire;
 
 pub use config::{BatchSize, Config, Delivery, Feedback};

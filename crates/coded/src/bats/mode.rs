@@ -46,6 +46,9 @@ pub(super) trait Mode: Sized {
     /// A child begins to be sent what there is of its way.
     fn begin(node: &mut Node<Self>, child: usize);
 
+    /// INFO about a way, for a child of this sender.
+    fn describe(way: &Self::Way, sender: &Self::Sender) -> Info;
+
     /// INFO about a way has come.
     fn learn(_way: &mut Self::Way, _info: &Info) {}
 

@@ -14,6 +14,7 @@ use super::edge::Edge;
 use super::mode::Mode;
 use super::receiver::{self, Receiver};
 use super::strict::Account;
+use super::vouch::Vouch;
 use super::wire::{self, Data, Frames, Info, Report, Session};
 
 /// A node on the path of a session.
@@ -24,6 +25,10 @@ pub(super) struct Node<M: Mode> {
     pub(super) ways: [Option<M::Way>; 2],
     pub(super) neighbours: Vec<Neighbour<M::Sender>>,
     pub(super) fronts: [Front; 2],
+    /// When a parent of each way last vouched for its session.
+    pub(super) vouched: [Option<Instant>; 2],
+    /// Draws what is to be guessed by nobody.
+    pub(super) random: Stream,
     /// Whose turn it is to send.
     turn: usize,
     pub(super) coefficients: Coefficients,
@@ -41,6 +46,8 @@ pub(super) struct Neighbour<S> {
     pub(super) receiver: Receiver,
     /// What is behind it.
     pub(super) branch: Branch,
+    /// What it and this node ask each other before a session replaces another one.
+    pub(super) vouch: Vouch,
 }
 
 impl<S> Neighbour<S> {
@@ -61,16 +68,15 @@ impl<M: Mode> Node<M> {
     /// See [`Node::edge`](super::Node::edge).
     pub(super) fn edge(
         config: Config,
-        number: u32,
         local: SocketAddr,
         ends: (SocketAddr, SocketAddr),
         neighbours: &[SocketAddr],
-        mut random: Stream,
+        random: Stream,
     ) -> Self {
         let edge = Edge::new(ends, &config);
-        let mut node = Self::new(config, local, Some(edge), (&[], neighbours), &mut random);
+        let mut node = Self::new(config, local, Some(edge), (&[], neighbours), random);
         // 0 is no session.
-        let session = Session { mark: (random.bits() as u32).max(1), number };
+        let session = Session { mark: (node.random.bits() as u32).max(1) };
         node.edge.iter_mut().for_each(|edge| edge.framing.begin(session.mark));
         node.ways[OUT] = M::source(&node.config, session);
         node.begin(OUT);
@@ -83,9 +89,9 @@ impl<M: Mode> Node<M> {
         local: SocketAddr,
         left: &[SocketAddr],
         right: &[SocketAddr],
-        mut random: Stream,
+        random: Stream,
     ) -> Self {
-        Self::new(config, local, None, (left, right), &mut random)
+        Self::new(config, local, None, (left, right), random)
     }
 
     fn new(
@@ -93,7 +99,7 @@ impl<M: Mode> Node<M> {
         local: SocketAddr,
         edge: Option<Edge>,
         (left, right): (&[SocketAddr], &[SocketAddr]),
-        random: &mut Stream,
+        mut random: Stream,
     ) -> Self {
         let sides = left.iter().map(|left| (left, INTO)).chain(right.iter().map(|right| (right, OUT)));
         let neighbours = sides.map(|(&address, out)| Neighbour {
@@ -103,16 +109,19 @@ impl<M: Mode> Node<M> {
             receiver: Receiver::new(random.bits() as u16),
             sender: M::sender(&config, random.fork()),
             branch: Branch::default(),
+            vouch: Vouch::default(),
         });
         Self {
             neighbours: neighbours.collect(),
             coefficients: Coefficients::new(random.bits()),
-            mode: M::new(random),
+            mode: M::new(&mut random),
             config,
             local,
             edge,
             ways: [None, None],
             fronts: Default::default(),
+            vouched: [None; 2],
+            random,
             turn: 0,
             counters: Counters::default(),
         }
@@ -133,6 +142,9 @@ impl<M: Mode> Node<M> {
         if self.is_own(from, &frames) {
             self.counters.own += 1;
             return;
+        }
+        if let Some(nonce) = frames.challenge {
+            self.on_challenge(now, from, nonce);
         }
         if let Some(report) = &frames.report {
             self.on_report(now, from, report, frames.account.as_ref());
@@ -207,13 +219,16 @@ impl<M: Mode> Node<M> {
             self.counters.malformed += 1;
             return;
         }
+        let is_vouched_for = self.hear_vouch(now, from, info);
         match self.ways[into].as_ref().map(|way| M::session(way).0) {
             Some(session) if session == info.session => {}
-            Some(session) if !info.session.is_newer(&session) => {
+            Some(_) if !is_vouched_for => {
                 self.counters.stale += 1;
+                self.challenge(now, from);
                 return;
             }
-            _ => {
+            // The first one is taken at its word, and replaced by the first that is vouched for.
+            Some(_) | None => {
                 let Some(way) = self.mode.arriving(&self.config, info, self.edge.is_some()) else {
                     self.counters.malformed += 1;
                     return;
@@ -295,6 +310,9 @@ impl<M: Mode> Machine for Node<M> {
         }
         // Whoever has something to send is served in turn.
         for _ in 0..self.neighbours.len() {
+            if let Some(item) = self.next_vouch(now, self.turn) {
+                return Some((Port::Below(0), item));
+            }
             if let Some(item) = M::transmit(self, now, self.turn) {
                 return Some((Port::Below(0), item));
             }

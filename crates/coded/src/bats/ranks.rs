@@ -11,6 +11,7 @@ use super::node::{self, INTO, OUT};
 use super::sender::Sender;
 use super::store::Shape;
 use super::strict::Account;
+use super::transmit;
 use super::wire::{self, Data, Info, Report, Session};
 
 /// A node whose hops do.
@@ -81,6 +82,10 @@ impl Mode for Ranks {
         if !branch.given_up {
             (store.first()..store.end()).for_each(|number| sender.refresh(store, number));
         }
+    }
+
+    fn describe(way: &Direction, sender: &Sender) -> Info {
+        transmit::describe(way, sender, false)
     }
 
     fn skip_to(node: &mut Node, now: Instant, into: usize, floor: u64) {

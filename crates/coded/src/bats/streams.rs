@@ -22,6 +22,10 @@ use hopcast_core::{Buffer, Duration, Instant, StreamId, StreamItem, earliest};
 
 use super::framing::{Chunk, Counters, Filler, GREATEST, Gone, Meeting, Up};
 
+/// Bytes of a stream that may be queued however much is queued of others, so that each of them goes on.
+const LEAST_ROOM: u64 = 16 << 10;
+/// One stream may take such a part of what is left for all.
+const PART: u64 = 8;
 /// Writes are merged up to so many bytes.
 const MERGED: usize = 2048;
 /// While there are streams, the other edge is asked to say something after so much silence. Less costs a datagram each way as
@@ -49,6 +53,9 @@ pub(super) struct Streams {
     room: u64,
     /// How long to wait for an edge from which nothing comes.
     timeout: Duration,
+    /// Bytes that may be queued of all of them, and that are or may be by what was granted.
+    queue: u64,
+    committed: u64,
     streams: BTreeMap<u64, Stream>,
     /// Streams that have data or an end to send, in the order of their turns.
     turns: VecDeque<u64>,
@@ -100,11 +107,13 @@ struct Receiving {
 }
 
 impl Streams {
-    pub(super) fn new(most: usize, room: u64, timeout: Duration) -> Self {
+    pub(super) fn new(most: usize, room: u64, queue: u64, timeout: Duration) -> Self {
         Self {
             most,
             room,
             timeout,
+            queue,
+            committed: 0,
             streams: BTreeMap::new(),
             turns: VecDeque::new(),
             control: BTreeSet::new(),
@@ -208,6 +217,11 @@ impl Streams {
         self.control.insert(id);
     }
 
+    /// What may be queued of a stream.
+    fn room(&self) -> u64 {
+        (self.queue.saturating_sub(self.committed) / PART).clamp(LEAST_ROOM.min(self.room), self.room)
+    }
+
     fn add(&mut self, now: Instant, id: u64, stream: Stream) {
         if self.streams.is_empty() {
             // Before, there was nothing to be said.
@@ -250,6 +264,7 @@ impl Streams {
     /// Fills in data of the streams whose turn it is.
     pub(super) fn fill(&mut self, filler: &mut Filler<'_>, up: &mut VecDeque<Up>) {
         while let Some(&id) = self.turns.front() {
+            let room = self.room();
             let Some(stream) = self.streams.get_mut(&id) else {
                 self.turns.pop_front();
                 continue;
@@ -262,7 +277,8 @@ impl Streams {
             stream.out.fill(id, filler);
             if stream.out.sent > before {
                 up.push_back(Up::Stream(StreamId(id), StreamItem::Transmitted(stream.out.sent)));
-                stream.out.grant(id, self.room, up);
+                self.committed -= stream.out.sent - before;
+                self.committed += stream.out.grant(id, room, up);
             }
             let more = stream.out.has_data();
             if more && stream.out.sent == before {
@@ -316,6 +332,7 @@ impl Streams {
             | Chunk::Reset { stream } => stream,
             Chunk::Unit { .. } | Chunk::Meet(_) | Chunk::Jump { .. } => return,
         };
+        let room = self.room();
         let Some(stream) = self.streams.get_mut(&id) else {
             counters.chunks_stray += 1;
             return;
@@ -340,7 +357,7 @@ impl Streams {
             }
             Chunk::Credit { bytes, .. } => {
                 stream.out.allowed = stream.out.allowed.saturating_add(bytes);
-                stream.out.grant(id, self.room, up);
+                self.committed += stream.out.grant(id, room, up);
             }
             Chunk::Finish { bytes, .. } if stream.into.finished || bytes != stream.into.received => {
                 counters.streams_broken += 1;
@@ -449,6 +466,7 @@ impl Streams {
     fn remove(&mut self, id: u64) -> Option<Stream> {
         self.control.remove(&id);
         let stream = self.streams.remove(&id)?;
+        self.committed -= stream.out.granted - stream.out.sent;
         if stream.out.waits {
             self.turns.retain(|&turn| turn != id);
         }
@@ -544,14 +562,16 @@ impl Sending {
     }
 
     /// Grants the application what the other end allows and there is room for, once it is worth an item.
-    fn grant(&mut self, stream: u64, room: u64, up: &mut VecDeque<Up>) {
+    /// How much that is.
+    fn grant(&mut self, stream: u64, room: u64, up: &mut VecDeque<Up>) -> u64 {
         let most = self.allowed.min(self.sent.saturating_add(room));
         let more = most.saturating_sub(self.granted);
         if more == 0 || (most < self.allowed && more < room / 4) {
-            return;
+            return 0;
         }
         self.granted = most;
         up.push_back(Up::Stream(StreamId(stream), StreamItem::Credit(more)));
+        more
     }
 }
 

@@ -266,11 +266,12 @@ fn grant(neighbours: &[Neighbour], parent: usize, way: &Direction) -> u64 {
 }
 
 /// INFO about a way.
-fn describe(way: &Direction, sender: &Sender, ask: bool) -> Info {
+pub(super) fn describe(way: &Direction, sender: &Sender, ask: bool) -> Info {
     let shape = way.store.shape();
     let round_trip = sender.rate.srtt().map_or(0, |srtt| srtt.as_micros().clamp(1, u64::from(u32::MAX)));
     let info = Info {
         session: way.session,
+        echo: None,
         batch: shape.batch,
         block: shape.block,
         symbol: shape.symbol,

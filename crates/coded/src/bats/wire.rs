@@ -1,7 +1,7 @@
 //! What hops say to each other, in UDP datagrams.
 //!
-//! A datagram is a byte that names the protocol, then frames: at most one REPORT, one ACCOUNT, one INFO and one DATA, in
-//! this order.
+//! A datagram is a byte that names the protocol, then frames: at most one CHALLENGE, one REPORT, one ACCOUNT, one INFO and
+//! one DATA, in this order.
 //! Integers are in network byte order; those that count for a session's life are sent by their lowest bits, and the
 //! receiver completes them to the value nearest to the one it expects.
 //!
@@ -48,9 +48,9 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |0 0 1 0|S|A|U|R|                    session                    |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-//! |  session      |            number of the session
+//! |  session      |            echo of a challenge, 0 if there is none
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-//!  number         |  Mq |0 0 0 0 0|               K               |
+//!  echo           |  Mq |0 0 0 0 0|               K               |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |          symbol, T            |             epoch
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
@@ -66,10 +66,23 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! The number says which session is the newer one. A: the sender asks for a report now. U: unreliable, with a deadline. S: the
-//! deadline holds however long the path is. R: no ranks are wanted. The least time is the sum over the hops of half of the
-//! least round trip, 0 while one of them is not known. The epoch is drawn by
-//! the sender when it starts; its lowest byte marks DATA, so that what it sent before it was restarted is not counted.
+//! A: the sender asks for a report now. U: unreliable, with a deadline. S: the deadline holds however long the path is. R: no
+//! ranks are wanted. The least time is the sum over the hops of half of the least round trip, 0 while one of them is not
+//! known. The epoch is drawn by the sender when it starts; its lowest byte marks DATA, so that what it sent before it was
+//! restarted is not counted.
+//!
+//! # CHALLENGE
+//!
+//! A nonce of the receiver, never 0, which the sender echoes in an INFO: only then a session replaces another one
+//! ([`vouch`](super::vouch)).
+//!
+//! ```text
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |0 1 0 1|0 0 0 0|                     nonce                     |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |  nonce        |
+//! +-+-+-+-+-+-+-+-+
+//! ```
 //!
 //! # REPORT
 //!
@@ -114,6 +127,8 @@ mod bytes;
 #[cfg(test)]
 mod tests;
 
+use std::num::NonZeroU32;
+
 use hopcast_core::Duration;
 
 use super::age::Age;
@@ -128,12 +143,15 @@ const DATA: u8 = 1;
 const INFO: u8 = 2;
 const REPORT: u8 = 3;
 pub(super) const ACCOUNT: u8 = 4;
+const CHALLENGE: u8 = 5;
 
 /// What is in front of the payload of a systematic packet that is as long as a symbol.
 const DATA_HEADER: usize = 1 + 4 + 1 + 3 + 3 + 4;
 const INFO_LEN: usize = 1 + 4 + 4 + 1 + 2 + 2 + 4 + 4 + 2 + 8;
 /// The longest INFO.
 pub(super) const LONGEST_INFO: usize = INFO_LEN + 2 + 4;
+/// A CHALLENGE.
+pub(super) const CHALLENGE_LEN: usize = 1 + 4;
 /// A report without its list.
 pub(super) const REPORT_LEN: usize = 1 + 4 + 1 + 2 + 2 + 3 + 4 + 2 + 3 + 4 + 2 + 4 + 2 + 2 + 2;
 
@@ -145,6 +163,8 @@ pub(super) const fn symbol_len(datagram: usize, batch: BatchSize) -> usize {
 /// What a datagram holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Frames<'a> {
+    /// The nonce of a CHALLENGE.
+    pub(super) challenge: Option<NonZeroU32>,
     pub(super) report: Option<Report<'a>>,
     pub(super) account: Option<Account>,
     pub(super) info: Option<Info>,
@@ -199,21 +219,14 @@ pub(super) struct Session {
     /// Drawn when its edge starts. All frames of the session have it, so that nobody takes those of the other way, which have
     /// come back, for those of this one.
     pub(super) mark: u32,
-    /// It rises when its edge is started anew.
-    pub(super) number: u32,
-}
-
-impl Session {
-    /// Whether it begins after the other has ended.
-    pub(super) const fn is_newer(&self, other: &Self) -> bool {
-        self.number.wrapping_sub(other.number) as i32 > 0
-    }
 }
 
 /// An INFO frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Info {
     pub(super) session: Session,
+    /// The nonce of the receiver's challenge, if this answers one.
+    pub(super) echo: Option<NonZeroU32>,
     pub(super) batch: BatchSize,
     pub(super) block: u16,
     pub(super) symbol: u16,
@@ -316,7 +329,13 @@ pub(super) fn parse(datagram: &[u8], symbol: impl Fn(u32) -> Option<usize>) -> R
     while !reader.0.is_empty() {
         let kind = reader.u8("frame type")?;
         match kind >> 4 {
-            REPORT if frames == Frames::default() => frames.report = Some(report(&mut reader, kind)?),
+            CHALLENGE if frames == Frames::default() => {
+                let nonce = NonZeroU32::new(reader.u32("challenge nonce")?);
+                frames.challenge = Some(nonce.ok_or(Malformed { field: "challenge nonce" })?);
+            }
+            REPORT if frames.report.is_none() && frames.info.is_none() => {
+                frames.report = Some(report(&mut reader, kind)?);
+            }
             ACCOUNT if frames.report.is_some() && frames.account.is_none() && frames.info.is_none() => {
                 frames.account = Some(Account::read(&mut reader, kind)?);
             }
@@ -360,7 +379,8 @@ fn report<'a>(reader: &mut Reader<'a>, kind: u8) -> Result<Report<'a>, Malformed
 }
 
 fn info(reader: &mut Reader<'_>, kind: u8) -> Result<Info, Malformed> {
-    let session = Session { mark: reader.u32("info session")?, number: reader.u32("info number")? };
+    let session = Session { mark: reader.u32("info session")? };
+    let echo = NonZeroU32::new(reader.u32("info echo")?);
     let batch =
         batch_size(reader.u8("info batch size")? >> 5).ok_or(Malformed { field: "info batch size" })?;
     let block = reader.u16("info block")?;
@@ -380,6 +400,7 @@ fn info(reader: &mut Reader<'_>, kind: u8) -> Result<Info, Malformed> {
     let elapsed = if timed { reader.u32("info elapsed")? } else { 0 };
     Ok(Info {
         session,
+        echo,
         batch,
         block,
         symbol,
@@ -433,6 +454,12 @@ fn data<'a>(
     }
     let ask = kind & 8 != 0;
     Ok(Data { session, epoch, sequence, block, header, coding, ask, trimmed, payload })
+}
+
+/// Writes a CHALLENGE.
+pub(super) fn write_challenge(nonce: NonZeroU32, out: &mut Writer<'_>) {
+    out.u8(CHALLENGE << 4);
+    out.u32(nonce.get());
 }
 
 impl Report<'_> {
@@ -491,7 +518,7 @@ impl Info {
             | u8::from(self.budget.is_some());
         out.u8(INFO << 4 | flags);
         out.u32(self.session.mark);
-        out.u32(self.session.number);
+        out.u32(self.echo.map_or(0, NonZeroU32::get));
         out.u8(mq(self.batch) << 5);
         out.u16(self.block);
         out.u16(self.symbol);

@@ -120,6 +120,32 @@ fn whole_network(node: &Node, key: &str, address: IpAddr, prefix: u8) -> Result<
     )))
 }
 
+/// Whether an address is of a network.
+pub(crate) fn contains((network, prefix): (IpAddr, u8), address: IpAddr) -> bool {
+    network.is_ipv4() == address.is_ipv4() && masked(address, prefix) == network
+}
+
+/// The network of addresses that mean something else on each host, which this address is of, if any: this host, loopback,
+/// link-local, multicast and broadcast (RFC 6890, RFC 5771, RFC 4291).
+pub(crate) fn special(address: IpAddr) -> Option<(IpAddr, u8)> {
+    const V4: [([u8; 4], u8); 5] = [
+        ([0, 0, 0, 0], 8),
+        ([127, 0, 0, 0], 8),
+        ([169, 254, 0, 0], 16),
+        ([224, 0, 0, 0], 4),
+        ([255, 255, 255, 255], 32),
+    ];
+    const V6: [([u16; 8], u8); 4] = [
+        ([0, 0, 0, 0, 0, 0, 0, 0], 128),
+        ([0, 0, 0, 0, 0, 0, 0, 1], 128),
+        ([0xFE80, 0, 0, 0, 0, 0, 0, 0], 10),
+        ([0xFF00, 0, 0, 0, 0, 0, 0, 0], 8),
+    ];
+    let v4 = V4.into_iter().map(|(network, prefix)| (IpAddr::from(network), prefix));
+    let v6 = V6.into_iter().map(|(network, prefix)| (IpAddr::from(network), prefix));
+    v4.chain(v6).find(|&network| contains(network, address))
+}
+
 /// The first `prefix` bits of an address.
 pub(crate) fn masked(address: IpAddr, prefix: u8) -> IpAddr {
     match address {

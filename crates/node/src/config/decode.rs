@@ -8,7 +8,7 @@ use hopcast_coded::bats::{self, Delivery};
 use hopcast_core::plug::Destination;
 use hopcast_twin::scenario::Diagnostic;
 use hopcast_twin::scenario::decode::{
-    Fields, choice, did_you_mean, entries, name, one_or_list, some_duration, text, whole,
+    Fields, choice, did_you_mean, entries, flag, name, one_or_list, size, some_duration, text, whole,
 };
 use hopcast_twin::scenario::yaml::{Kind, Node};
 use hopcast_twin::scenario::{self};
@@ -16,19 +16,27 @@ use log::LevelFilter;
 
 use super::{Carrier, Config, Connections, Packets, Peer, Place, Relay, Timing, address};
 
-const KEYS: [&str; 9] = ["name", "listen", "peers", "carry", "relay", "mtu", "hello", "status", "metrics"];
+const KEYS: [&str; 11] =
+    ["name", "listen", "peers", "carry", "relay", "mtu", "hello", "memory", "status", "metrics", "log"];
 const LEVELS: [&str; 5] = ["off", "error", "warn", "info", "debug"];
 /// More neighbours are no node but a server; each costs a hello a second.
 const MOST_PEERS: usize = 64;
 /// Channels are six bits of the tag in front of each datagram.
 const MOST_CHANNEL: u64 = 63;
+/// Without `memory`, in bytes.
+const DEFAULT_MEMORY: u64 = 256 << 20;
+/// Less has no room for a window of batches and a few connections.
+const LEAST_MEMORY: u64 = 16 << 20;
+/// Without `streams`; of those of one source, so many.
+const DEFAULT_STREAMS: u16 = 1024;
+const SOURCES: u16 = 4;
+/// Without `connect-timeout`.
+const CONNECT_TIMEOUT: hopcast_core::Duration = hopcast_core::Duration::from_secs(10);
 /// The longest name of an interface, in bytes (IFNAMSIZ, less its zero).
 const LONGEST_INTERFACE: usize = 15;
 
 pub(super) fn config(root: &Node) -> Result<Config, Diagnostic> {
-    let mut keys = KEYS.to_vec();
-    keys.push("log");
-    let fields = Fields::of(root, "a node's configuration", &keys)?;
+    let fields = Fields::of(root, "a node's configuration", &KEYS)?;
     let own = name(fields.need("name", "name: harbour")?, "name")?.to_owned();
     let listen = fields.need("listen", "listen: 192.0.2.1:7400")?;
     let listen = address::local(listen, "listen", "192.0.2.1:7400")?;
@@ -54,6 +62,7 @@ pub(super) fn config(root: &Node) -> Result<Config, Diagnostic> {
         carriers,
         relays,
         mtu,
+        memory: fields.read("memory", memory)?.unwrap_or(DEFAULT_MEMORY),
         timing: fields.get("hello").map_or_else(|| Ok(Timing::default()), timing)?,
         metrics: fields.read("metrics", |node, key| address::local(node, key, "127.0.0.1:9400"))?,
         log: fields.read("log", level)?.unwrap_or(LevelFilter::Info),
@@ -73,15 +82,23 @@ fn peers(node: &Node, own: &str, listen: SocketAddr) -> Result<Vec<Peer>, Diagno
         if entry.key == own {
             return Err(entry.key_span.error(format!("`peers`: `{own}` is this node itself")));
         }
-        let place = address::place(&entry.value, &entry.key)?;
+        let (value, roams) = match entry.value.kind {
+            Kind::Map(_) => {
+                let fields = Fields::of(&entry.value, "a peer", &["address", "roams"])?;
+                let roams = fields.read("roams", flag)?.unwrap_or(false);
+                (fields.need("address", "address: 198.51.100.9:7400")?, roams)
+            }
+            Kind::Scalar(_) | Kind::List(_) => (&entry.value, false),
+        };
+        let place = address::place(value, &entry.key)?;
         let version = |v4: bool| if v4 { "IPv4" } else { "IPv6" };
         match place {
-            Place::Address(at) if at.is_ipv4() != listen.is_ipv4() => Err(entry.value.error(format!(
+            Place::Address(at) if at.is_ipv4() != listen.is_ipv4() => Err(value.error(format!(
                 "`{}`: expected an {} address, as `listen` is one, found `{at}`",
                 entry.key,
                 version(listen.is_ipv4())
             ))),
-            place => Ok(Peer { name: entry.key.clone(), place }),
+            place => Ok(Peer { name: entry.key.clone(), place, roams }),
         }
     };
     entries.iter().map(peer).collect()
@@ -144,7 +161,7 @@ fn channel(fields: &Fields<'_>) -> Result<u8, Diagnostic> {
 }
 
 fn packets(node: &Node) -> Result<Packets, Diagnostic> {
-    let fields = Fields::of(node, "`packets`", &["tun", "address", "routes", "over"])?;
+    let fields = Fields::of(node, "`packets`", &["tun", "address", "routes", "from", "over"])?;
     let tun = fields.need("tun", "tun: hop0")?;
     let device = text(tun, "tun")?;
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -156,10 +173,20 @@ fn packets(node: &Node) -> Result<Packets, Diagnostic> {
     let addresses = fields.need("address", "address: 10.77.0.1/30")?;
     let addresses = one_or_list(addresses).iter().map(|node| address::interface(node, "address"));
     let over = fields.get("over").map(|node| over(node, true)).transpose()?;
+    let addresses: Vec<_> = addresses.collect::<Result<_, _>>()?;
+    let routes = list_of(&fields, "routes", address::network)?;
+    let from = match fields.get("from") {
+        Some(_) => list_of(&fields, "from", address::network)?,
+        None => {
+            let on_device = addresses.iter().map(|&(at, prefix)| (address::masked(at, prefix), prefix));
+            on_device.chain(routes.iter().copied()).collect()
+        }
+    };
     Ok(Packets {
         tun: device.to_owned(),
-        addresses: addresses.collect::<Result<_, _>>()?,
-        routes: list_of(&fields, "routes", address::network)?,
+        addresses,
+        routes,
+        from,
         over: over
             .unwrap_or_else(|| bats::Config { delivery: Delivery::DEADLINE, ..bats::Config::default() }),
     })
@@ -180,6 +207,10 @@ fn connections(node: &Node) -> Result<Connections, Diagnostic> {
         take: Vec::new(),
         reach: Vec::new(),
         as_client: false,
+        from: None,
+        streams: DEFAULT_STREAMS,
+        per_source: DEFAULT_STREAMS / SOURCES,
+        connect_timeout: CONNECT_TIMEOUT,
         congestion: None,
         over: bats::Config::default(),
     };
@@ -188,7 +219,9 @@ fn connections(node: &Node) -> Result<Connections, Diagnostic> {
         found.take = take.collect::<Result<_, _>>()?;
         return Ok(found);
     }
-    let fields = Fields::of(node, "`tcp`", &["take", "reach", "source", "congestion", "over"])?;
+    const KEYS: [&str; 9] =
+        ["take", "reach", "source", "from", "streams", "per-source", "connect-timeout", "congestion", "over"];
+    let fields = Fields::of(node, "`tcp`", &KEYS)?;
     found.take = list_of(&fields, "take", address::destination)?;
     found.reach = list_of(&fields, "reach", address::destination)?;
     if found.take.is_empty() && found.reach.is_empty() {
@@ -197,6 +230,22 @@ fn connections(node: &Node) -> Result<Connections, Diagnostic> {
     circles(&fields, &found.take, &found.reach)?;
     let source = fields.read("source", |node, key| Ok(choice(node, key, &["host", "client"])?.0))?;
     found.as_client = source == Some("client");
+    if let Some(from) = fields.get("from") {
+        if !found.as_client {
+            return Err(
+                from.error("`from` is for `source: client`: otherwise servers see this host's address")
+            );
+        }
+        found.from = Some(list_of(&fields, "from", address::network)?);
+    }
+    if let Some(streams) = fields.read("streams", |node, key| whole(node, key, 1..=u64::from(u16::MAX)))? {
+        found.streams = streams as u16;
+        found.per_source = found.streams.div_ceil(SOURCES);
+    }
+    let most = u64::from(found.streams);
+    let per_source = fields.read("per-source", |node, key| whole(node, key, 1..=most))?;
+    found.per_source = per_source.map_or(found.per_source, |most| most as u16);
+    found.connect_timeout = fields.read("connect-timeout", some_duration)?.unwrap_or(CONNECT_TIMEOUT);
     found.congestion = fields.read("congestion", |node, key| Ok(name(node, key)?.to_owned()))?;
     if let Some(node) = fields.get("over") {
         found.over = over(node, false)?;
@@ -262,6 +311,10 @@ fn relay(node: &Node, peers: &[Peer]) -> Result<Relay, Diagnostic> {
         packets: packets.unwrap_or_default(),
         tcp: tcp.unwrap_or_default(),
     })
+}
+
+fn memory(node: &Node, key: &str) -> Result<u64, Diagnostic> {
+    Ok(size(node, key, LEAST_MEMORY..=1 << 40)?.get())
 }
 
 fn timing(node: &Node) -> Result<Timing, Diagnostic> {

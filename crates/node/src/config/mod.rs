@@ -21,7 +21,7 @@ use hopcast_twin::scenario::Diagnostic;
 use hopcast_twin::scenario::yaml::{self, Source};
 use log::LevelFilter;
 
-pub(crate) use address::masked;
+pub(crate) use address::{contains, special};
 
 /// What a node is, whom it knows and what it carries.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +41,10 @@ pub struct Config {
     pub mtu: u16,
     /// When peers hear from each other.
     pub timing: Timing,
+    /// Memory for what is carried, in bytes: half for batches, a quarter for what TCP connections have to send into the
+    /// coded streams, a quarter for what waits for their slow readers. Default: 256 MiB. Too small, and windows shrink below what a path
+    /// holds, so that it is not filled; too large, and readers that stall make a small host swap.
+    pub memory: u64,
     /// Where `hopcast node status` asks.
     pub status: PathBuf,
     /// Where counters are told in Prometheus' format, if anywhere.
@@ -56,6 +60,8 @@ pub struct Peer {
     pub name: String,
     /// Where it is to begin with.
     pub place: Place,
+    /// Whether it is followed to another address. Default: no, so that nobody takes its place by its name.
+    pub roams: bool,
 }
 
 /// Where a peer is.
@@ -108,6 +114,9 @@ pub struct Packets {
     pub addresses: Vec<(IpAddr, u8)>,
     /// What is routed into it.
     pub routes: Vec<(IpAddr, u8)>,
+    /// The networks that the far site's packets may come from. Default: those of `addresses` and `routes`, to which answers
+    /// go back.
+    pub from: Vec<(IpAddr, u8)>,
     /// What they go over. Default: `btp`, since a TCP inside had better lose a packet than wait for it.
     pub over: bats::Config,
 }
@@ -123,6 +132,16 @@ pub struct Connections {
     /// Whether servers see the client's address, and not this host's. Default: no; with it, the servers' answers must be
     /// routed back through this host.
     pub as_client: bool,
+    /// The networks that the far site's clients may have addresses of, where servers see them. Default: all but those of
+    /// [`address::special`], which no client elsewhere has.
+    pub from: Option<Vec<(IpAddr, u8)>>,
+    /// Connections at a time, each way together. Default: 1024.
+    pub streams: u16,
+    /// Connections at a time of one source address. Default: a quarter of `streams`, so that one host leaves room for others.
+    pub per_source: u16,
+    /// How long a server may take to answer. Default: 10 s. Too short, and servers far away are not reached; too long, and one
+    /// that is gone holds more connections.
+    pub connect_timeout: Duration,
     /// The congestion control of the host's side of the connections; `None` leaves the host's.
     pub congestion: Option<String>,
     /// What they go over: `brtp`.

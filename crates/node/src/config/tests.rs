@@ -32,6 +32,30 @@ fn a_site_says_what_it_carries_where_to_and_over_what() {
     let taken: Vec<_> = carrier.tcp.iter().flat_map(|tcp| &tcp.take).map(ToString::to_string).collect();
     assert_eq!(taken, ["10.20.0.0/16", "10.30.0.5/32 port 443"]);
     assert_eq!((config.mtu, config.log, config.timing), (1500, LevelFilter::Info, Timing::default()));
+    let network = |text: &str, prefix| (text.parse().unwrap(), prefix);
+    assert_eq!(packets.from, [network("10.77.0.0", 30), network("10.20.0.0", 16)]);
+    let tcp = carrier.tcp.as_ref().unwrap();
+    assert_eq!((tcp.streams, tcp.per_source, tcp.connect_timeout), (1024, 256, Duration::from_secs(10)));
+    assert_eq!((config.memory, config.peers[0].roams), (256 << 20, false));
+}
+
+#[test]
+fn a_peer_that_may_move_has_a_map_and_limits_have_keys() {
+    let map = "{ address: b.example.org:2, roams: yes }";
+    let config = read(&SITE.replace("198.51.100.9:7400", map)).unwrap();
+    let named = Place::Name { host: "b.example.org".to_owned(), port: 2 };
+    assert_eq!((&config.peers[0].place, config.peers[0].roams), (&named, true));
+    let tcp =
+        "{ reach: [10.20.0.0/16], source: client, from: [10.1.0.0/16], streams: 50, connect-timeout: 3 s }";
+    let text = SITE.replace("[10.20.0.0/16, 10.30.0.5 port 443]", tcp);
+    let config = read(&format!("memory: 64 MiB\n{text}")).unwrap();
+    let tcp = config.carriers[0].tcp.as_ref().unwrap();
+    assert_eq!((tcp.streams, tcp.per_source, tcp.connect_timeout), (50, 13, Duration::from_secs(3)));
+    assert_eq!(tcp.from.as_deref(), Some(&[("10.1.0.0".parse().unwrap(), 16)][..]));
+    assert_eq!(config.memory, 64 << 20);
+    let text = SITE.replace("routes: [10.20.0.0/16]", "routes: [10.20.0.0/16], from: [0.0.0.0/0]");
+    let config = read(&text).unwrap();
+    assert_eq!(config.carriers[0].packets.as_ref().unwrap().from, [("0.0.0.0".parse().unwrap(), 0)]);
 }
 
 #[test]
@@ -69,7 +93,7 @@ fn a_slip_is_one_line_that_says_what_to_write() {
             "listen:",
             "lisen:",
             "node.yaml:2:1: unknown key `lisen` in a node's configuration: did you mean `listen`? (allowed here: name, \
-             listen, peers, carry, relay, mtu, hello, status, metrics, log)",
+             listen, peers, carry, relay, mtu, hello, memory, status, metrics, log)",
         ),
         (
             "192.0.2.1:7400",
@@ -87,6 +111,42 @@ fn a_slip_is_one_line_that_says_what_to_write() {
             "198.51.100.9:7400",
             "'[2001:db8::9]:7400'",
             "node.yaml:3:16: `hill`: expected an IPv4 address, as `listen` is one, found `[2001:db8::9]:7400`",
+        ),
+        (
+            "{ hill: 198.51.100.9:7400 }",
+            "{ hill: { address: 198.51.100.9:7400, roam: yes } }",
+            "node.yaml:3:46: unknown key `roam` in a peer: did you mean `roams`? (allowed here: address, roams)",
+        ),
+        (
+            "{ hill: 198.51.100.9:7400 }",
+            "{ hill: { roams: yes } }",
+            "node.yaml:3:16: a peer needs `address`, for example `address: 198.51.100.9:7400`",
+        ),
+        (
+            "{ hill: 198.51.100.9:7400 }",
+            "{ hill: { address: anywhere, roams: maybe } }",
+            "node.yaml:3:44: `roams`: expected `true` or `false`, found `maybe`",
+        ),
+        (
+            "name: harbour",
+            "memory: 1 MiB\nname: harbour",
+            "node.yaml:1:9: `memory`: expected 16777216 B to 1099511627776 B, found `1 MiB`",
+        ),
+        (
+            "tcp: [10.20.0.0/16, 10.30.0.5 port 443]",
+            "tcp: { take: [10.20.0.0/16], per-sourc: 5 }",
+            "node.yaml:7:32: unknown key `per-sourc` in `tcp`: did you mean `per-source`? (allowed here: take, reach, \
+             source, from, streams, per-source, connect-timeout, congestion, over)",
+        ),
+        (
+            "tcp: [10.20.0.0/16, 10.30.0.5 port 443]",
+            "tcp: { take: [10.20.0.0/16], streams: 10, per-source: 11 }",
+            "node.yaml:7:57: `per-source`: expected a whole number from 1 to 10, found `11`",
+        ),
+        (
+            "tcp: [10.20.0.0/16, 10.30.0.5 port 443]",
+            "tcp: { take: [10.20.0.0/16], from: [10.0.0.0/8] }",
+            "node.yaml:7:38: `from` is for `source: client`: otherwise servers see this host's address",
         ),
         (
             "to: island",

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, SocketAddrV6};
 use hopcast_core::{Buffer, Datagram, Duration, Instant};
 
 use super::notice::Notices;
-use crate::hello::peer::{Myself, Peer, identity, neighbour_of};
+use crate::hello::peer::{Follow, Myself, Peer, identity, neighbour_of};
 use crate::hello::wire::{self, Heard, Tag};
 
 /// No lane.
@@ -22,6 +22,8 @@ pub(crate) struct Hub {
     lanes: Vec<[u16; 128]>,
     /// Each lane's tag.
     tags: Vec<Tag>,
+    /// What is passed on between two peers each: the tag, and the peers.
+    relayed: Vec<(Tag, Vec<usize>)>,
     out: VecDeque<Datagram>,
     pub(crate) dropped: Dropped,
 }
@@ -43,14 +45,16 @@ pub(crate) struct Dropped {
 pub(crate) struct Lane {
     pub(crate) tag: Tag,
     pub(crate) peers: Vec<usize>,
+    /// Whether it is only passed on, so that nothing is missing if nobody uses it.
+    pub(crate) relay: bool,
 }
 
 impl Hub {
-    /// Peers come by name, with their address as far as it is known.
+    /// Peers come by name, with their address as far as it is known, and where else they may be.
     pub(crate) fn new(
         listen: SocketAddr,
         mut myself: Myself,
-        peers: Vec<(String, Option<SocketAddr>)>,
+        peers: Vec<(String, Option<SocketAddr>, Follow)>,
         lanes: &[Lane],
     ) -> Self {
         let mut table = vec![[NONE; 128]; peers.len()];
@@ -59,9 +63,11 @@ impl Hub {
                 table[peer][usize::from(lane.tag.byte() & 0x7F)] = number as u16;
             }
         }
-        let peers = peers.into_iter().enumerate().map(|(place, (name, address))| {
+        let peers = peers.into_iter().enumerate().map(|(place, (name, address, follow))| {
             let shared = lanes.iter().filter(|lane| lane.peers.contains(&place));
-            Peer::new(name, address.map(of_peer), shared.map(|lane| lane.tag).collect(), &mut myself)
+            let needed = shared.clone().filter(|lane| !lane.relay).map(|lane| lane.tag).collect();
+            let offered = shared.map(|lane| lane.tag).collect();
+            Peer::new(name, (address.map(of_peer), follow), offered, needed, &mut myself)
         });
         Self {
             peers: peers.collect(),
@@ -69,6 +75,11 @@ impl Hub {
             myself,
             lanes: table,
             tags: lanes.iter().map(|lane| lane.tag).collect(),
+            relayed: lanes
+                .iter()
+                .filter(|lane| lane.relay)
+                .map(|lane| (lane.tag, lane.peers.clone()))
+                .collect(),
             out: VecDeque::new(),
             dropped: Dropped::default(),
         }
@@ -121,15 +132,35 @@ impl Hub {
             Heard::Hello(hello) => &hello.name,
             Heard::Other { name, .. } => name,
         };
-        let Some(peer) = self.peers.iter_mut().find(|peer| &peer.name == name) else {
+        let Some(place) = self.peers.iter().position(|peer| &peer.name == name) else {
             self.dropped.foreign += 1;
             return;
         };
+        let peer = &mut self.peers[place];
         match heard {
             Heard::Hello(hello) => peer.on_hello(now, from, &hello, payload.len(), &mut self.myself),
             Heard::Other { version, .. } => peer.on_other_version(now, from, version, &mut self.myself),
         }
+        self.offer();
         self.put_hellos();
+    }
+
+    /// What a relay tells one of two that it carries is what the other carries, once that is known.
+    fn offer(&mut self) {
+        for (tag, between) in &self.relayed {
+            for &place in between {
+                let others = between.iter().filter(|&&other| other != place);
+                let carried = others
+                    .map(|&other| self.peers[other].theirs.as_ref())
+                    .all(|theirs| theirs.is_none_or(|theirs| theirs.contains(tag)));
+                let offered = &mut self.peers[place].offered;
+                match offered.binary_search(tag) {
+                    Ok(at) if !carried => _ = offered.remove(at),
+                    Err(at) if carried => offered.insert(at, *tag),
+                    Ok(_) | Err(_) => {}
+                }
+            }
+        }
     }
 
     /// A lane's datagram, as it goes to where the peer is.
@@ -184,6 +215,11 @@ impl Hub {
     /// What is worth a line.
     pub(crate) const fn notices(&mut self) -> &mut Notices {
         &mut self.myself.notices
+    }
+
+    /// What is too long for a link may be cut into fragments from now on.
+    pub(crate) const fn allow_fragments(&mut self) {
+        self.myself.fragments = true;
     }
 
     /// How long a peer must be silent before its name is looked up again.

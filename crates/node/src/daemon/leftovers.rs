@@ -23,6 +23,22 @@ pub fn sweep() -> Vec<String> {
     done
 }
 
+/// Does that once more when the process before is gone for sure: as long as the kernel takes it apart, its rules seem to be
+/// somebody's.
+pub(super) fn sweep_later() -> Result<(), String> {
+    /// How long to wait before each attempt, in milliseconds.
+    const LATER: [u64; 5] = [200, 300, 500, 1000, 3000];
+    let work = || {
+        for pause in LATER {
+            #[allow(clippy::disallowed_methods)] // a thread that only cleans up
+            std::thread::sleep(std::time::Duration::from_millis(pause));
+            sweep().iter().for_each(|line| log::info!("{line}"));
+        }
+    };
+    let spawned = std::thread::Builder::new().name("leftovers".to_owned()).spawn(work);
+    spawned.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
+}
+
 /// The names of all nft tables that could be ours.
 fn tables() -> Vec<String> {
     let listed = run("nft", "list tables inet", "").unwrap_or_default();

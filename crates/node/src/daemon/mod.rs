@@ -5,8 +5,11 @@
 //! | `site` | the node as one machine, which a [`Runtime`] runs |
 //! | `hub` | its one UDP port: hellos, and what goes to and comes from the lanes |
 //! | `stack` | what stands on the lanes: BATS with a tunnel or a proxy on top, relays |
-//! | `doors` | where TCP connections come in and go out |
+//! | `doors` | where TCP connections come in and go out, and how many |
+//! | `gate` | which packets of the far site the host is given |
+//! | `memory` | what each part may take of the node's memory |
 //! | `report` | what is told of it |
+//! | `complaints` | what its counters say that a person should know |
 //! | `notice` | what is logged of it |
 //! | `leftovers` | rules of nodes that were killed |
 //! | `names` | peers' names, looked up while they are silent |
@@ -15,9 +18,12 @@
 //! One thread carries everything. It stops ten times a second for a moment, to log what happened and, twice a second, to put
 //! up its status; whoever asks for that is answered by other threads, which share nothing else with it.
 
+mod complaints;
 mod doors;
+mod gate;
 mod hub;
 mod leftovers;
+mod memory;
 mod names;
 pub(crate) mod notice;
 mod report;
@@ -30,7 +36,6 @@ mod tests;
 
 use std::io::Read;
 use std::thread;
-use std::time::SystemTime;
 
 use hopcast_core::plug::Plug;
 use hopcast_core::{Duration, Machine, Seed};
@@ -41,21 +46,26 @@ use signal_hook::iterator::Signals;
 
 use self::hub::Hub;
 pub use self::leftovers::sweep;
+use self::leftovers::sweep_later;
 use self::names::Names;
+use self::notice::Notice;
 use self::report::Report;
 use self::shared::Shared;
 use self::site::Site;
-use self::stack::{Stack, longest_datagram};
+use self::stack::{Stack, headers, longest_datagram};
 use crate::Clock;
 use crate::config::{Config, Place};
-use crate::hello::peer::Myself;
+use crate::hello::peer::{Follow, Myself};
 use crate::runtime::{Runtime, Stop};
+use crate::status::answer::Before;
 use crate::status::{Board, answer};
 
 /// How often the thread that carries data looks after the rest.
 const SLICE: Duration = Duration::from_millis(100);
 /// For so long connections may come to their end after a signal.
 const GRACE: Duration = Duration::from_secs(2);
+/// For so long the devices and sockets of a node that was killed may take to go, where the host is busy.
+const AFTERMATH: Duration = Duration::from_secs(5);
 /// For so long the last resets may take to leave, and then the last hellos.
 const FAREWELL: Duration = Duration::from_millis(20);
 
@@ -66,8 +76,11 @@ pub fn run(config: &Config) -> Result<(), String> {
     let mut random = [0; 8];
     let urandom = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut random));
     urandom.map_err(|error| format!("/dev/urandom: {error}"))?;
-    let (site, plugs, parts) = build(config, u64::from_ne_bytes(random), session());
-    free_devices(config)?;
+    let (site, plugs, parts) = build(config, u64::from_ne_bytes(random));
+    let was_killed = answer::before(&config.status) == Before::Killed;
+    if !was_killed {
+        free_devices(config)?;
+    }
 
     let board = Board::default();
     let clock = Clock::starting_now();
@@ -75,17 +88,30 @@ pub fn run(config: &Config) -> Result<(), String> {
     if config.carriers.iter().any(|carrier| carrier.tcp.is_some()) {
         sweep().iter().for_each(|line| info!("{line}"));
     }
-    let mut runtime = match Runtime::open(Box::new(site.clone()), &plugs, clock) {
-        Ok(runtime) => runtime,
-        // systemd stops the programs that set things up too; what they had made is gone.
-        Err(why) if stops.orderly.is_pulled() => {
-            info!("stopped at the start: {why}");
-            return Ok(());
-        }
-        Err(why) => return Err(why),
+    let open = || {
+        free_devices(config)?;
+        let runtime = Runtime::open_within(Box::new(site.clone()), &plugs, clock, memory::readers(config))?;
+        config.metrics.map_or(Ok(()), |address| answer::on_http(address, board.clone()))?;
+        Ok(runtime)
     };
-    if let Some(address) = config.metrics {
-        answer::on_http(address, board.clone())?;
+    let mut runtime = loop {
+        match open() {
+            Ok(runtime) => break runtime,
+            // systemd stops the programs that set things up too; what they had made is gone.
+            Err(why) if stops.orderly.is_pulled() => {
+                let why: String = why;
+                info!("stopped at the start: {why}");
+                return Ok(());
+            }
+            // The kernel may still be taking away what the process before had.
+            Err(_) if was_killed && clock.now() < hopcast_core::Instant::ZERO + AFTERMATH => {
+                stops.orderly.wait(SLICE);
+            }
+            Err(why) => return Err(why),
+        }
+    };
+    if was_killed {
+        sweep_later()?;
     }
     let mut names = Names::new(&config.peers, config.listen.is_ipv4())?;
     let mut report = Report::new(config, parts, board);
@@ -97,7 +123,7 @@ pub fn run(config: &Config) -> Result<(), String> {
         let now = clock.now();
         runtime.run(Some(now + SLICE), &stops.orderly)?;
         let now = clock.now();
-        look_after(&mut site.get_mut(), now, &mut names);
+        look_after(&mut site.get_mut(), now, &mut names, &mut runtime);
         report.put_up(now, &site.get(), &runtime);
     }
 
@@ -114,22 +140,23 @@ pub fn run(config: &Config) -> Result<(), String> {
     runtime.run(Some(clock.now() + FAREWELL), &stops.at_once)
 }
 
-/// A node without a host, for tests: `Below(0)` is its UDP port. `random` decides what it draws; at each start `session` is
-/// higher.
+/// A node without a host, for tests: `Below(0)` is its UDP port. `random` decides what it draws.
 #[doc(hidden)]
-pub fn machine(config: &Config, random: u64, session: u32) -> impl Machine + use<> {
-    build(config, random, session).0
+pub fn machine(config: &Config, random: u64) -> impl Machine + use<> {
+    build(config, random).0
 }
 
 /// The node's machine, what it is plugged into, and its parts for the report.
-fn build(config: &Config, random: u64, session: u32) -> (Shared<Site>, Vec<Plug>, Vec<stack::Part>) {
+fn build(config: &Config, random: u64) -> (Shared<Site>, Vec<Plug>, Vec<stack::Part>) {
     let mut random = Seed::new(random, 0).stream(&["node"], 0);
-    let mut stack = Stack::new(config, session, &mut random);
+    let mut stack = Stack::new(config, &mut random);
     let myself = Myself {
         name: config.name.clone(),
         instance: random.bits(),
         sequence: 0,
         datagram: longest_datagram(config),
+        headers: headers(config),
+        fragments: false,
         timing: config.timing,
         random,
         hellos: Vec::new(),
@@ -140,18 +167,16 @@ fn build(config: &Config, random: u64, session: u32) -> (Shared<Site>, Vec<Plug>
             Place::Address(address) => Some(address),
             Place::Name { .. } | Place::Anywhere => None,
         };
-        (peer.name.clone(), address)
+        let follow = match peer.place {
+            _ if peer.roams => Follow::Roams,
+            Place::Anywhere => Follow::UnlessUp,
+            Place::Address(_) | Place::Name { .. } => Follow::File,
+        };
+        (peer.name.clone(), address, follow)
     });
     let hub = Hub::new(config.listen, myself, peers.collect(), &stack.lanes);
     let (plugs, parts) = (std::mem::take(&mut stack.plugs), std::mem::take(&mut stack.parts));
     (Shared::new(Site::new(hub, stack)), plugs, parts)
-}
-
-/// A number that is higher at each start: tenths of a second, of which those of 6.8 years can be compared.
-#[allow(clippy::disallowed_methods)] // Only the wall clock goes on while nothing runs.
-fn session() -> u32 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    (since.as_millis() / 100) as u32
 }
 
 /// Whether the names of the TUN devices are free: an interface of somebody else is not to be touched.
@@ -185,10 +210,14 @@ fn greet(config: &Config) {
 }
 
 /// Says what happened, and looks up the names of peers that are silent.
-fn look_after(site: &mut Site, now: hopcast_core::Instant, names: &mut Names) {
+fn look_after(site: &mut Site, now: hopcast_core::Instant, names: &mut Names, runtime: &mut Runtime) {
     let hub = &mut site.hub;
     while let Some(notice) = hub.notices().pop() {
         log!(notice.level(), "{notice}");
+        if let Notice::Full { .. } = notice {
+            runtime.allow_fragments();
+            hub.allow_fragments();
+        }
     }
     match hub.notices().take_lost() {
         0 => {}

@@ -26,14 +26,15 @@ pub(crate) enum Notice {
     Moved { peer: String, from: SocketAddr, to: SocketAddr },
     /// A peer speaks another version.
     Version { peer: String, version: u8 },
-    /// Somebody else has a peer's name.
-    Rival { peer: String, address: SocketAddr },
+    /// Somebody else has a peer's name; whether the file says where the peer is.
+    Rival { peer: String, address: SocketAddr, fixed: bool },
     /// A peer does not carry what this node does.
     Lane { peer: String, tag: Tag },
     /// A peer's datagrams have another size.
     Datagram { peer: String, theirs: u16, ours: u16 },
-    /// What is as long as the longest datagrams does not get to a peer.
-    Full { peer: String, bytes: usize },
+    /// Datagrams as long as the longest do not get to a peer; the longest IP packet that does, and whether even fragments
+    /// do not.
+    Full { peer: String, bytes: u16, passes: Option<u16>, fragments: bool },
 }
 
 impl Notice {
@@ -71,15 +72,19 @@ impl fmt::Display for Notice {
             Self::Version { peer, version } => {
                 write!(f, "peer `{peer}` speaks version {version}, this node {VERSION}: not talking to it")
             }
-            Self::Rival { peer, address } => {
+            Self::Rival { peer, address, fixed: false } => {
                 write!(
                     f,
                     "{address} says it is peer `{peer}`, which is heard from elsewhere: not believing it"
                 )
             }
+            Self::Rival { peer, address, fixed: true } => write!(
+                f,
+                "{address} says it is peer `{peer}`, which is elsewhere: not believing it (a peer that may move has `roams: yes`)"
+            ),
             Self::Lane { peer, tag } => write!(
                 f,
-                "peer `{peer}` does not carry {} on channel {} with this node: look at `carry` and `relay` there",
+                "peer `{peer}` does not carry {} on channel {} with this node: look at `carry` and `relay` there and behind it",
                 tag.what(),
                 tag.channel()
             ),
@@ -87,10 +92,21 @@ impl fmt::Display for Notice {
                 f,
                 "peer `{peer}` sends datagrams of up to {theirs} bytes, this node {ours}: give both the same `mtu` and version of IP"
             ),
-            Self::Full { peer, bytes } => write!(
-                f,
-                "datagrams of {bytes} bytes do not get to peer `{peer}`, though short ones do: give every node of the way a smaller `mtu`"
-            ),
+            Self::Full { peer, bytes, passes, fragments } => {
+                write!(f, "datagrams of {bytes} bytes do not get to peer `{peer}`")?;
+                match passes {
+                    Some(mtu) => write!(f, ", those of IP packets of {mtu} do: ")?,
+                    None => write!(f, ", though short ones do: ")?,
+                }
+                match fragments {
+                    false => write!(f, "they may be cut into fragments from now on")?,
+                    true => write!(f, "not even in fragments")?,
+                }
+                match passes {
+                    Some(mtu) => write!(f, "; give every node of the way `mtu: {mtu}`"),
+                    None => write!(f, "; give every node of the way a smaller `mtu`"),
+                }
+            }
         }
     }
 }

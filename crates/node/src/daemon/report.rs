@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 use hopcast_core::{Duration, Instant};
 use log::warn;
 
+use super::complaints::Complaints;
 use super::site::Site;
-use super::stack::Part;
+use super::stack::{Part, headers};
 use crate::config::Config;
 use crate::hello::peer::{Peer, State};
 use crate::hello::wire::VERSION;
@@ -23,13 +24,13 @@ const COMPLAINTS: Duration = Duration::from_secs(60);
 pub(super) struct Report {
     node: String,
     listen: String,
+    headers: u16,
     parts: Vec<Part>,
     board: Board,
+    complaints: Complaints,
     next: Instant,
     /// Bytes from and to each peer, lately.
     before: VecDeque<(Instant, Vec<(u64, u64)>)>,
-    refused: u64,
-    complained: Option<Instant>,
     /// For each part, for each of [`MISHAPS`], how often it had happened by the last line, and when that was written.
     mishaps: Vec<[(u64, Option<Instant>); MISHAPS.len()]>,
 }
@@ -53,12 +54,12 @@ impl Report {
             node: config.name.clone(),
             listen: config.listen.to_string(),
             mishaps: vec![Default::default(); parts.len()],
+            headers: headers(config),
             parts,
             board,
+            complaints: Complaints::default(),
             next: Instant::ZERO,
             before: VecDeque::new(),
-            refused: 0,
-            complained: None,
         }
     }
 
@@ -82,7 +83,7 @@ impl Report {
         let bytes: Vec<_> =
             site.hub.peers.iter().map(|peer| (peer.received.bytes, peer.sent.bytes)).collect();
         let peers = site.hub.peers.iter().enumerate().map(|(place, peer)| {
-            let mut status = status_of(peer, now);
+            let mut status = status_of(peer, now, self.headers);
             if let Some((since, before)) = self.before.front() {
                 let rate = |now_bytes: u64, before: u64, span: Duration| {
                     (now_bytes - before) as f64 * 8e-6 / span.as_secs_f64().max(1e-3)
@@ -115,25 +116,18 @@ impl Report {
             peers: peers.collect(),
             carriers: self.parts.iter().map(|part| carrier(part, site)).collect(),
             dropped: dropped.into_iter().map(|(cause, count)| (cause.to_owned(), count)).collect(),
+            turned_away: self.board.count_turned_away(),
             sockets,
         };
         self.before.push_back((now, bytes));
         if self.before.len() > SPAN {
             self.before.pop_front();
         }
-        self.complain(now, &status);
+        let up = |part: &Part| part.peers.iter().any(|&peer| site.hub.peers[peer].is_up());
+        let up: Vec<bool> = self.parts.iter().map(up).collect();
+        self.complaints.look(now, &status, &up).iter().for_each(|line| warn!("{line}"));
         self.tell_mishaps(now, &status);
         self.board.put_up(status);
-    }
-
-    /// Says so when connections were turned away: it is either a slip in the file or somebody who tries doors.
-    fn complain(&mut self, now: Instant, status: &Status) {
-        let refused: u64 = status.carriers.iter().map(|carrier| carrier.count("connections_refused")).sum();
-        if refused > self.refused && self.complained.is_none_or(|at| now >= at + COMPLAINTS) {
-            let more = refused - self.refused;
-            warn!("{more} TCP connections from far sites were refused: their destination is not in `reach`");
-            (self.refused, self.complained) = (refused, Some(now));
-        }
     }
 
     /// Says what has happened to what is carried, of each kind at once, and then once a minute.
@@ -150,7 +144,7 @@ impl Report {
     }
 }
 
-fn status_of(peer: &Peer, now: Instant) -> PeerStatus {
+fn status_of(peer: &Peer, now: Instant, headers: u16) -> PeerStatus {
     let (state, since) = match peer.state {
         State::Up { since } => ("up", Some(since)),
         State::Down { since } => ("down", Some(since)),
@@ -174,6 +168,8 @@ fn status_of(peer: &Peer, now: Instant) -> PeerStatus {
         bytes_out: peer.sent.bytes,
         restarts: peer.restarts,
         moves: peer.moves,
+        disbelieved: peer.disbelieved,
+        path_mtu: peer.probe.passes.filter(|&bytes| bytes > 0).map(|bytes| bytes + headers),
     }
 }
 

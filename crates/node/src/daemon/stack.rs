@@ -7,8 +7,10 @@ use hopcast_coded::{Tunnel, bats};
 use hopcast_core::plug::{Accept, DevicePlug, Plug, TcpPlug};
 use hopcast_core::{Assembly, Machine, Pacer, Port, Slot, Stream};
 
-use super::doors::Doors;
+use super::doors::{Doors, Limits};
+use super::gate::Gate;
 use super::hub::Lane;
+use super::memory::Memory;
 use super::shared::Shared;
 use crate::config::{Carrier, Config, Connections, Packets, Relay};
 use crate::hello::peer::identity;
@@ -16,6 +18,8 @@ use crate::hello::wire::Tag;
 
 /// The assembly's port of the first lane; those of plugs are before it: of the most carriers that a file may name, three each.
 pub(crate) const LANES: u32 = 1 << 14;
+/// One server that does not answer may have such a part of the connections of a carrier.
+const SERVERS: u16 = 4;
 const UDP_HEADER: u16 = 8;
 const TAG: u16 = 1;
 
@@ -26,6 +30,7 @@ pub(crate) struct Stack {
     pub(crate) plugs: Vec<Plug>,
     pub(crate) lanes: Vec<Lane>,
     pub(crate) parts: Vec<Part>,
+    memory: Memory,
 }
 
 /// One thing that the node carries, one way there and back.
@@ -38,12 +43,22 @@ pub(crate) struct Part {
     pub(crate) relay: bool,
     pub(crate) slots: Vec<Slot>,
     pub(crate) splice: Option<Shared<Splice>>,
+    /// The peers through which it goes.
+    pub(crate) peers: Vec<usize>,
 }
 
 impl Part {
     /// Packets to a far site.
     fn new(name: &str, tag: Tag, slots: Vec<Slot>) -> Self {
-        Self { name: name.to_owned(), via: String::new(), tag, relay: false, slots, splice: None }
+        Self {
+            name: name.to_owned(),
+            via: String::new(),
+            tag,
+            relay: false,
+            slots,
+            splice: None,
+            peers: Vec::new(),
+        }
     }
 
     /// Connections that it carries now.
@@ -54,24 +69,27 @@ impl Part {
 
 impl Stack {
     /// `session` is higher than at any start of this node before.
-    pub(crate) fn new(config: &Config, session: u32, random: &mut Stream) -> Self {
+    pub(crate) fn new(config: &Config, random: &mut Stream) -> Self {
         let mut stack = Self {
             machines: Assembly::new(),
             plugs: vec![Plug::Udp(config.listen)],
             lanes: Vec::new(),
             parts: Vec::new(),
+            memory: Memory::of(config),
         };
         let datagram = longest_datagram(config);
         for carrier in &config.carriers {
             let before = stack.parts.len();
             if let Some(packets) = &carrier.packets {
-                stack.tunnel(carrier, packets, datagram, session, random);
+                stack.tunnel(carrier, packets, datagram, random);
             }
             if let Some(tcp) = &carrier.tcp {
-                stack.proxy(carrier, tcp, datagram, session, random);
+                stack.proxy(carrier, tcp, config.metrics, datagram, random);
             }
             let via: Vec<&str> = carrier.via.iter().map(|&peer| config.peers[peer].name.as_str()).collect();
-            stack.parts[before..].iter_mut().for_each(|part| part.via = via.join(", "));
+            for part in &mut stack.parts[before..] {
+                (part.via, part.peers) = (via.join(", "), carrier.via.clone());
+            }
         }
         for relay in &config.relays {
             let [one, other] = relay.between.map(|peer| config.peers[peer].name.as_str());
@@ -80,22 +98,17 @@ impl Stack {
         stack
     }
 
-    fn tunnel(
-        &mut self,
-        carrier: &Carrier,
-        packets: &Packets,
-        datagram: u16,
-        session: u32,
-        random: &mut Stream,
-    ) {
+    fn tunnel(&mut self, carrier: &Carrier, packets: &Packets, datagram: u16, random: &mut Stream) {
         let tag = Tag::packets(carrier.channel);
-        let edge = self.edge(carrier, &packets.over, tag, datagram, session, random);
+        let edge = self.edge(carrier, &packets.over, tag, datagram, random);
         let mtu = u32::from(datagram) - packets.over.overhead() as u32;
         let (local, remote) = ends(carrier, tag);
         let tunnel = self.machines.add(Box::new(Tunnel::new(local, remote, mtu)));
         self.machines.wire((tunnel, Port::Below(0)), (edge, Port::Above(0)));
+        let gate = self.machines.add(Box::new(Gate::new(packets.from.clone())));
+        self.machines.wire((gate, Port::Below(0)), (tunnel, Port::Above(0)));
         self.plug(
-            (tunnel, Port::Above(0)),
+            (gate, Port::Above(0)),
             Plug::Tun(DevicePlug {
                 name: packets.tun.clone(),
                 addresses: packets.addresses.clone(),
@@ -103,7 +116,7 @@ impl Stack {
                 mtu,
             }),
         );
-        let slots = vec![edge, tunnel];
+        let slots = vec![edge, tunnel, gate];
         self.parts.push(Part::new(&carrier.to, tag, slots));
     }
 
@@ -111,15 +124,23 @@ impl Stack {
         &mut self,
         carrier: &Carrier,
         tcp: &Connections,
+        metrics: Option<SocketAddr>,
         datagram: u16,
-        session: u32,
         random: &mut Stream,
     ) {
         let tag = Tag::tcp(carrier.channel);
-        let edge = self.edge(carrier, &tcp.over, tag, datagram, session, random);
+        let over = bats::Config { streams: tcp.streams, ..tcp.over.clone() };
+        let edge = self.edge(carrier, &over, tag, datagram, random);
         let splice = Shared::new(Splice::new());
         let spliced = self.machines.add(Box::new(splice.clone()));
-        let doors = self.machines.add(Box::new(Doors::new(tcp.reach.clone())));
+        let doors = self.machines.add(Box::new(Doors::new(Limits {
+            reach: tcp.reach.clone(),
+            own: metrics,
+            from: tcp.from.clone(),
+            as_client: tcp.as_client,
+            per_source: tcp.per_source,
+            unanswered: tcp.streams.div_ceil(SERVERS),
+        })));
         self.machines.wire((spliced, Port::Below(1)), (edge, Port::Above(0)));
         self.machines.wire((spliced, Port::Below(0)), (doors, Port::Above(0)));
         let to = tcp.take.clone();
@@ -132,6 +153,7 @@ impl Stack {
                 accept,
                 congestion: tcp.congestion.clone(),
                 spoof: tcp.as_client,
+                connect_timeout: Some(tcp.connect_timeout),
                 ..TcpPlug::default()
             };
             self.plug((doors, Port::Below(side as u32)), Plug::Tcp(plug));
@@ -146,26 +168,32 @@ impl Stack {
         over: &bats::Config,
         tag: Tag,
         datagram: u16,
-        session: u32,
         random: &mut Stream,
     ) -> Slot {
         let split = carrier.via.len() > 1;
-        let config = bats::Config { datagram, split, slack: Pacer::KERNEL_SLACK, ..over.clone() };
+        let memory = &self.memory;
+        let config =
+            bats::Config { datagram, split, slack: Pacer::KERNEL_SLACK, ..memory.fit(over, datagram) };
         let ends = ends(carrier, tag);
         let neighbours: Vec<_> = carrier.via.iter().map(|&peer| identity(Some(peer), tag)).collect();
-        let edge = bats::Node::edge(config, session, ends.0, ends, &neighbours, random.fork());
-        self.lane(Lane { tag, peers: carrier.via.clone() }, Box::new(edge))
+        let edge = bats::Node::edge(config, ends.0, ends, &neighbours, random.fork());
+        self.lane(Lane { tag, peers: carrier.via.clone(), relay: false }, Box::new(edge))
     }
 
     fn relay(&mut self, relay: &Relay, name: &str, datagram: u16, random: &mut Stream) {
         let both = [(Tag::packets(relay.channel), &relay.packets), (Tag::tcp(relay.channel), &relay.tcp)];
         for (tag, over) in both {
-            let config = bats::Config { datagram, slack: Pacer::KERNEL_SLACK, ..over.clone() };
+            let config =
+                bats::Config { datagram, slack: Pacer::KERNEL_SLACK, ..self.memory.fit(over, datagram) };
             let [one, other] = relay.between.map(|peer| identity(Some(peer), tag));
             let node = bats::Node::relay(config, identity(None, tag), &[one], &[other], random.fork());
-            let slot = self.lane(Lane { tag, peers: relay.between.to_vec() }, Box::new(node));
+            let slot = self.lane(Lane { tag, peers: relay.between.to_vec(), relay: true }, Box::new(node));
             let slots = vec![slot];
-            self.parts.push(Part { relay: true, ..Part::new(name, tag, slots) });
+            self.parts.push(Part {
+                relay: true,
+                peers: relay.between.to_vec(),
+                ..Part::new(name, tag, slots)
+            });
         }
     }
 
@@ -186,8 +214,13 @@ impl Stack {
 
 /// The longest datagram that lanes send, in bytes of UDP payload after the tag.
 pub(crate) fn longest_datagram(config: &Config) -> u16 {
+    config.mtu - headers(config) - TAG
+}
+
+/// The headers of IP and UDP around it.
+pub(crate) const fn headers(config: &Config) -> u16 {
     let ip = if config.listen.is_ipv4() { 20 } else { 40 };
-    config.mtu - ip - UDP_HEADER - TAG
+    ip + UDP_HEADER
 }
 
 /// This end and the other, as the machines call them: what the one sends goes to the other, whoever is between.

@@ -34,7 +34,7 @@ impl Net {
     fn new(loss: f64, configs: &[&str]) -> Self {
         let nodes = configs.iter().zip(1..).map(|(text, seed)| {
             let config = Config::parse(text, "node.yaml").unwrap();
-            let (site, plugs, _) = super::build(&config, seed, seed as u32);
+            let (site, plugs, _) = super::build(&config, seed);
             Node { site, plugs, at: config.listen, came: VecDeque::new() }
         });
         let random = Seed::new(9, 0).stream(&["net"], 0);
@@ -178,6 +178,105 @@ fn nothing_is_taken_from_a_stranger_nor_from_a_peer_that_is_not_up() {
     assert_eq!((dropped.foreign, dropped.unwanted), (1, 1));
 }
 
+/// INFO of a session that nobody has, for a lane: of `wire` in the crate of the coded transports.
+fn claim(tag: u8, mark: u32, deadline: bool) -> Buffer {
+    let mut bytes = vec![tag, 0xB1, 2 << 4 | u8::from(deadline) << 1];
+    bytes.extend_from_slice(&mark.to_be_bytes());
+    // What is echoed: the number of a session, far ahead, as it was once.
+    bytes.extend_from_slice(&0x7FFF_FFFF_u32.to_be_bytes());
+    // Batches of 16, blocks of 256, symbols of 1,000 bytes.
+    bytes.extend_from_slice(&[0b101 << 5, 1, 0, 3, 0xE8]);
+    bytes.extend_from_slice(&[0; 4 + 4 + 2 + 8]);
+    Buffer::copy_from(&bytes)
+}
+
+#[test]
+fn a_session_that_somebody_claims_in_a_peers_name_ends_no_carrier() {
+    let mut net = Net::new(0.0, &ROW);
+    net.run(Duration::from_secs(2));
+    let cross = |net: &mut Net| {
+        for node in [0, 2] {
+            net.nodes[2 - node].came.clear();
+            (0..10).for_each(|_| {
+                net.give(node, 1, Item::Packet(packet(1, 100)));
+                net.run(Duration::from_millis(20));
+            });
+            net.run(Duration::from_millis(200));
+            let came = net.nodes[2 - node].came.iter().filter(|(port, _)| *port == 1).count();
+            assert_eq!(came, 10, "from node {node}");
+        }
+    };
+    cross(&mut net);
+    for mark in 1..=100 {
+        for (node, peer) in [(0, 1), (1, 0), (1, 2), (2, 1)] {
+            for (tag, deadline) in [(0x80, true), (0xC0, false)] {
+                let (local, remote) = (net.nodes[node].at, net.nodes[peer].at);
+                let payload = claim(tag, mark, deadline);
+                net.give(node, 0, Item::Datagram(Datagram { local, remote, payload }));
+            }
+        }
+    }
+    cross(&mut net);
+    let mut challenges = 0;
+    let site = net.nodes[2].site.get();
+    site.machines.counters(&mut |name, count| challenges += count * u64::from(name == "challenges_sent"));
+    assert!(challenges > 0, "the claims have been heard");
+}
+
+#[test]
+fn packets_in_the_name_of_somebody_here_do_not_come_out_of_the_tunnel() {
+    let mut net = Net::new(0.0, &ROW);
+    net.run(Duration::from_secs(2));
+    let from = |source: [u8; 4]| {
+        let mut packet = packet(1, 100);
+        packet[12..16].copy_from_slice(&source);
+        packet[10..12].fill(0);
+        let sum =
+            packet[..20].chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum::<u32>();
+        let sum = !(((sum & 0xFFFF) + (sum >> 16)) as u16);
+        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        Item::Packet(packet)
+    };
+    for source in [[192, 0, 2, 3], [127, 0, 0, 1], [10, 77, 0, 1]] {
+        net.give(0, 1, from(source));
+        net.run(Duration::from_millis(100));
+    }
+    assert_eq!(net.nodes[2].came.iter().filter(|(port, _)| *port == 1).count(), 1);
+    let mut spoofed = 0;
+    let site = net.nodes[2].site.get();
+    site.machines.counters(&mut |name, count| spoofed += count * u64::from(name == "packets_spoofed"));
+    assert_eq!(spoofed, 2);
+}
+
+/// The lines that are in the log of each node.
+fn notices(net: &Net) -> Vec<Vec<String>> {
+    let lines = |node: &Node| {
+        let mut site = node.site.get_mut();
+        std::iter::from_fn(|| site.hub.notices().pop()).map(|it| it.to_string()).collect()
+    };
+    net.nodes.iter().map(lines).collect()
+}
+
+#[test]
+fn a_relay_misses_nothing_that_nobody_carries_and_a_site_what_the_other_does_not() {
+    let packets_only = |text: &str| {
+        let end = text.find(", tcp").unwrap();
+        format!("{} }}", &text[..end])
+    };
+    let (harbour, island) = (packets_only(ROW[0]), packets_only(ROW[2]));
+    let complaint = "does not carry tcp on channel 0";
+    let mut net = Net::new(0.0, &[&harbour, ROW[1], &island]);
+    net.run(Duration::from_secs(5));
+    let lines = notices(&net);
+    assert!(lines.iter().flatten().all(|line| line.contains("is up")), "{lines:?}");
+
+    let mut net = Net::new(0.0, &[ROW[0], ROW[1], &island]);
+    net.run(Duration::from_secs(5));
+    let lines = notices(&net);
+    let complains = |node: usize| lines[node].iter().filter(|line| line.contains(complaint)).count();
+    assert_eq!([complains(0), complains(1), complains(2)], [1, 0, 0], "{lines:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -189,7 +288,7 @@ proptest! {
         let mut net = Net::new(0.0, &ROW);
         net.run(Duration::from_secs(2));
         for (from, start, bytes) in strange {
-            let starts: [&[u8]; 4] = [b"", b"hop\x01\x04hill", b"\x80\xB2", b"\xC0\xB2"];
+            let starts: [&[u8]; 4] = [b"", b"hop\x02\x04hill", b"\x80\xB2", b"\xC0\xB2"];
             let payload = Buffer::copy_from(&[starts[start], &bytes].concat());
             let remote = SocketAddr::from(([192, 0, 2, from], 7400));
             let local = net.nodes[0].at;

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use hopcast_core::{Duration, Instant, Seed};
 use proptest::prelude::*;
 
-use super::peer::{Myself, Peer, State};
-use super::wire::{self, Counts, Heard, Hello, Stamp, Tag};
+use super::peer::{Follow, Myself, Peer, State};
+use super::wire::{self, Counts, Heard, Hello, Longest, Stamp, Tag};
 use crate::config::Timing;
 use crate::daemon::notice::{Notice, Notices};
 
@@ -44,13 +44,16 @@ fn end(name: &str, other: &str, at: u8, to: Option<u8>, instance: u64) -> End {
         instance,
         sequence: 0,
         datagram: 1471,
+        headers: 28,
+        fragments: false,
         timing: Timing::default(),
         random,
         hellos: Vec::new(),
         notices: Notices::default(),
     };
     let lanes = vec![Tag::packets(0)];
-    let peer = Peer::new(other.to_owned(), to.map(address), lanes, &mut myself);
+    let place = (to.map(address), Follow::Roams);
+    let peer = Peer::new(other.to_owned(), place, lanes.clone(), lanes, &mut myself);
     End { myself, peer, at: address(at) }
 }
 
@@ -258,6 +261,94 @@ fn another_version_is_said_once_and_a_farewell_is_believed() {
 }
 
 #[test]
+fn nothing_is_believed_of_the_version_of_a_peer_that_is_up() {
+    let mut pair = Pair::new();
+    pair.run(Duration::from_secs(2));
+    pair.notices(1);
+    for _ in 0..50 {
+        let now = pair.now;
+        for from in [address(1), address(9)] {
+            pair.ends[1].hear(now, from, b"hop\x07\x07harbour");
+        }
+        pair.run(Duration::from_millis(100));
+        assert!(pair.ends[1].peer.is_up());
+    }
+    assert_eq!(pair.notices(1), []);
+    assert_eq!(pair.ends[1].peer.disbelieved, 100);
+    // One that really speaks another version falls silent first.
+    pair.ends[0].at = address(1);
+    pair.up = false;
+    pair.run(Duration::from_secs(6));
+    let now = pair.now;
+    pair.ends[1].hear(now, address(1), b"hop\x07\x07harbour");
+    assert_eq!(pair.ends[1].peer.state, State::Version(7));
+}
+
+#[test]
+fn nobody_elsewhere_is_a_peer_whose_address_the_file_fixes() {
+    let mut pair = Pair::new();
+    let End { myself, .. } = &mut pair.ends[1];
+    let lanes = vec![Tag::packets(0)];
+    let place = (Some(address(1)), Follow::File);
+    pair.ends[1].peer = Peer::new("harbour".to_owned(), place, lanes.clone(), lanes, myself);
+    pair.run(Duration::from_secs(3));
+    pair.notices(1);
+    // The peer is gone, and somebody else has its name, and answers whatever he is sent.
+    pair.up = false;
+    let mut rival = end("harbour", "island", 9, Some(2), 33);
+    for _ in 0..400 {
+        let (now, at) = (pair.now, rival.at);
+        if rival.peer.deadline(&rival.myself.timing).is_some_and(|at| at <= now) {
+            rival.peer.wake(now, &mut rival.myself);
+        }
+        for (_, bytes) in std::mem::take(&mut rival.myself.hellos) {
+            let answers = pair.ends[1].hear(now, at, &bytes);
+            assert!(answers.iter().all(|(to, _)| *to != at), "he is told nothing");
+        }
+        pair.run(Duration::from_millis(100));
+    }
+    assert_eq!(pair.ends[1].peer.address(), Some(address(1)));
+    assert!(!pair.ends[1].peer.is_up());
+    let is_about = |it: &Notice| matches!(it, Notice::Rival { fixed: true, .. } | Notice::Down { .. });
+    let notices = pair.notices(1);
+    assert!(notices.len() == 2 && notices.iter().all(is_about), "{notices:?}");
+    pair.up = true;
+    pair.run(Duration::from_secs(3));
+    assert!(pair.ends[1].peer.is_up());
+}
+
+#[test]
+fn what_others_say_with_a_peers_address_does_not_make_it_silent() {
+    let mut pair = Pair::new();
+    pair.run(Duration::from_secs(2));
+    pair.notices(0);
+    pair.notices(1);
+    let mut forger = end("harbour", "island", 1, Some(2), 33);
+    for _ in 0..3000 {
+        let now = pair.now;
+        forger.peer.wake(now + Duration::from_secs(3600), &mut forger.myself);
+        for (_, bytes) in std::mem::take(&mut forger.myself.hellos) {
+            pair.ends[1].hear(now, address(1), &bytes);
+        }
+        pair.run(STEP);
+    }
+    assert_eq!((pair.notices(0), pair.notices(1)), (vec![], vec![]));
+    assert!(pair.ends.iter().all(|end| end.peer.is_up() && end.peer.restarts == 0));
+    // Nor does it keep one out that is started anew.
+    pair.ends[0] = end("harbour", "island", 1, Some(2), 44);
+    for _ in 0..300 {
+        let now = pair.now;
+        forger.peer.wake(now + Duration::from_secs(3600), &mut forger.myself);
+        for (_, bytes) in std::mem::take(&mut forger.myself.hellos) {
+            pair.ends[1].hear(now, address(1), &bytes);
+        }
+        pair.run(STEP);
+    }
+    assert!(pair.ends.iter().all(|end| end.peer.is_up()));
+    assert_eq!(pair.ends[1].peer.restarts, 1);
+}
+
+#[test]
 fn a_way_that_swallows_full_datagrams_is_said_and_a_lossy_one_is_not_taken_for_it() {
     let mut pair = Pair::new();
     pair.loss = 2;
@@ -266,9 +357,33 @@ fn a_way_that_swallows_full_datagrams_is_said_and_a_lossy_one_is_not_taken_for_i
     assert!(!pair.notices(0).iter().any(is_full));
     (pair.loss, pair.longest) = (1, 1471);
     pair.run(Duration::from_secs(120));
-    let full = Notice::Full { peer: "island".to_owned(), bytes: 1472 };
-    assert_eq!(pair.notices(0).into_iter().filter(is_full).collect::<Vec<_>>(), [full]);
+    let full = |passes, fragments| Notice::Full {
+        peer: "island".to_owned(),
+        bytes: 1472,
+        passes: Some(passes),
+        fragments,
+    };
+    assert_eq!(pair.notices(0).into_iter().filter(is_full).collect::<Vec<_>>(), [full(1492, false)]);
     assert!(pair.ends.iter().all(|end| end.peer.is_up()));
+
+    // A way that passes 1,400 bytes is found out within seconds of the start.
+    let mut pair = Pair::new();
+    pair.longest = 1400 - 28;
+    pair.run(Duration::from_secs(6));
+    let said = |pair: &mut Pair| pair.notices(0).into_iter().filter(is_full).collect::<Vec<_>>();
+    assert_eq!(said(&mut pair), [full(1400, false)]);
+    assert_eq!(pair.ends[0].peer.probe.passes, Some(1372));
+    // It is said once, and once more where fragments are of no use.
+    pair.run(Duration::from_secs(200));
+    assert_eq!(said(&mut pair), []);
+    pair.ends[0].myself.fragments = true;
+    pair.run(Duration::from_secs(200));
+    assert_eq!(said(&mut pair), [full(1400, true)]);
+    // One that gets wider is found out too.
+    pair.ends[0].myself.fragments = false;
+    pair.longest = usize::MAX;
+    pair.run(Duration::from_secs(70));
+    assert_eq!((said(&mut pair), pair.ends[0].peer.probe.passes), (vec![], None));
 }
 
 #[test]
@@ -277,7 +392,8 @@ fn what_only_one_end_carries_is_said() {
     let End { myself, .. } = &mut pair.ends[0];
     myself.datagram = 1451;
     let lanes = vec![Tag::packets(0), Tag::tcp(3)];
-    pair.ends[0].peer = Peer::new("island".to_owned(), Some(address(2)), lanes, myself);
+    let place = (Some(address(2)), Follow::File);
+    pair.ends[0].peer = Peer::new("island".to_owned(), place, lanes.clone(), lanes, myself);
     pair.run(Duration::from_secs(1));
     let notices = pair.notices(0);
     let peer = || "island".to_owned();
@@ -293,14 +409,16 @@ fn what_only_one_end_carries_is_said() {
 fn hello() -> impl Strategy<Value = Hello> {
     let words = any::<[u32; 9]>();
     let lanes = proptest::collection::vec((0..64u8, any::<bool>()), 0..8);
-    ("[a-zäø0-9_-]{1,32}", any::<([bool; 4], u64, u16)>(), words, lanes).prop_map(
-        |(name, ([ask, bye, full, got_full], instance, datagram), words, lanes)| Hello {
+    let probes = (0..9000_u16, any::<(u8, u8, u16)>());
+    ("[a-zäø0-9_-]{1,32}", any::<([bool; 2], u64, u16)>(), words, probes, lanes).prop_map(
+        |(name, ([ask, bye], instance, datagram), words, (padded, (round, heard, longest)), lanes)| Hello {
             name,
             ask,
             bye,
-            full,
-            got_full,
             instance,
+            round,
+            padded,
+            longest: Longest { round: heard, bytes: longest },
             sequence: words[0],
             stamp: Stamp { nonce: words[1], micros: words[2] },
             echo: Stamp { nonce: words[3], micros: words[4] },
@@ -333,7 +451,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_the_decoder_panic(start in 0..=5usize, bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let mut all = b"hop\x01\x05"[..start].to_vec();
+        let mut all = b"hop\x02\x05"[..start].to_vec();
         all.extend(bytes);
         if let Ok(Heard::Hello(hello)) = wire::parse(&all) {
             prop_assert_eq!(hello.emit(), all);

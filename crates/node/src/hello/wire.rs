@@ -7,8 +7,8 @@
 //! |     'h'       |     'o'       |     'p'       |    version    |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! | name's length | name, UTF-8 …
-//! +=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+  all the rest: of version 1
-//! |0 0 0 0|G|F|B|A|     lanes     |  longest datagram of a lane   |
+//! +=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+=+  all the rest: of version 2
+//! |0 0 0 0 0 0|B|A|     lanes     |  longest datagram of a lane   |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |                      instance (64 bits)                       |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
@@ -30,12 +30,17 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |        heard: how many datagrams of it had come by then       |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |     round     |  heard round  |    length of this datagram    |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! | longest of the heard round    |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! | for each lane: its tag        | …
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! Integers are in network byte order. A: the sender asks for a hello now. B: it is about to end. F: this hello is full: zeros
-//! make it as long as the longest datagram of a lane with its tag. G: a full one of the receiver came here lately.
+//! Integers are in network byte order. A: the sender asks for a hello now. B: it is about to end. A length that is not 0 makes
+//! the hello a probe of its round: zeros make it as long as that. The heard round is the receiver's last one of which a probe
+//! has come here, and with it the length of the longest.
 //!
 //! # Data
 //!
@@ -52,13 +57,11 @@ use std::str;
 
 const MAGIC: &[u8; 3] = b"hop";
 /// The version that this node speaks.
-pub(crate) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 2;
 const ASK: u8 = 1;
 const BYE: u8 = 2;
-const FULL: u8 = 4;
-const GOT_FULL: u8 = 8;
 /// What follows the name and precedes the lanes.
-const FIXED: usize = 1 + 1 + 2 + 8 + 9 * 4;
+const FIXED: usize = 1 + 1 + 2 + 8 + 9 * 4 + 1 + 1 + 2 + 2;
 /// The longest name, in bytes, as the configuration has it.
 const LONGEST_NAME: usize = 64;
 
@@ -111,14 +114,20 @@ pub(crate) struct Counts {
     pub(crate) received: u32,
 }
 
+/// What has come of a round of probes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Longest {
+    pub(crate) round: u8,
+    /// The length of the longest datagram, 0 if none has ever come.
+    pub(crate) bytes: u16,
+}
+
 /// A hello.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {
     pub(crate) name: String,
     pub(crate) ask: bool,
     pub(crate) bye: bool,
-    pub(crate) full: bool,
-    pub(crate) got_full: bool,
     pub(crate) instance: u64,
     pub(crate) sequence: u32,
     pub(crate) stamp: Stamp,
@@ -127,6 +136,10 @@ pub(crate) struct Hello {
     pub(crate) sent: u32,
     pub(crate) heard: Counts,
     pub(crate) datagram: u16,
+    /// The round of a probe, and how long that is; 0 for a hello that is none.
+    pub(crate) round: u8,
+    pub(crate) padded: u16,
+    pub(crate) longest: Longest,
     pub(crate) lanes: Vec<Tag>,
 }
 
@@ -168,7 +181,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Heard, Malformed> {
         return Ok(Heard::Other { name, version });
     }
     let flags = reader.u8("flags")?;
-    if flags & !(ASK | BYE | FULL | GOT_FULL) != 0 {
+    if flags & !(ASK | BYE) != 0 {
         return Err(Malformed("flags"));
     }
     let lanes = usize::from(reader.u8("lanes")?);
@@ -180,11 +193,14 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Heard, Malformed> {
     let held = reader.u32("echo")?;
     let sent = reader.u32("sent")?;
     let heard = Counts { sent: reader.u32("heard")?, received: reader.u32("heard")? };
+    let (round, heard_round) = (reader.u8("round")?, reader.u8("heard round")?);
+    let padded = reader.u16("length")?;
+    let longest = Longest { round: heard_round, bytes: reader.u16("longest")? };
     let lanes = reader.take(lanes, "lanes")?.iter().map(|&byte| Tag::of(byte).ok_or(Malformed("lanes")));
     let lanes = lanes.collect::<Result<_, _>>()?;
     let is = |flag: u8| flags & flag != 0;
-    let (ask, bye, full, got_full) = (is(ASK), is(BYE), is(FULL), is(GOT_FULL));
-    let padding = if full { full_length(datagram).saturating_sub(bytes.len() - reader.0.len()) } else { 0 };
+    let (ask, bye) = (is(ASK), is(BYE));
+    let padding = usize::from(padded).saturating_sub(bytes.len() - reader.0.len());
     if reader.0.len() != padding || reader.0.iter().any(|&byte| byte != 0) {
         return Err(Malformed("length"));
     }
@@ -192,8 +208,6 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Heard, Malformed> {
         name,
         ask,
         bye,
-        full,
-        got_full,
         instance,
         sequence,
         stamp,
@@ -202,6 +216,9 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Heard, Malformed> {
         sent,
         heard,
         datagram,
+        round,
+        padded,
+        longest,
         lanes,
     }))
 }
@@ -213,9 +230,7 @@ impl Hello {
         bytes.extend_from_slice(&[VERSION, self.name.len() as u8]);
         bytes.extend_from_slice(self.name.as_bytes());
         let flag = |is: bool, flag: u8| u8::from(is) * flag;
-        let flags = flag(self.ask, ASK) | flag(self.bye, BYE);
-        let flags = flags | flag(self.full, FULL) | flag(self.got_full, GOT_FULL);
-        bytes.extend_from_slice(&[flags, self.lanes.len() as u8]);
+        bytes.extend_from_slice(&[flag(self.ask, ASK) | flag(self.bye, BYE), self.lanes.len() as u8]);
         bytes.extend_from_slice(&self.datagram.to_be_bytes());
         bytes.extend_from_slice(&self.instance.to_be_bytes());
         let words = [
@@ -230,17 +245,13 @@ impl Hello {
             self.heard.received,
         ];
         words.iter().for_each(|word| bytes.extend_from_slice(&word.to_be_bytes()));
+        bytes.extend_from_slice(&[self.round, self.longest.round]);
+        bytes.extend_from_slice(&self.padded.to_be_bytes());
+        bytes.extend_from_slice(&self.longest.bytes.to_be_bytes());
         bytes.extend(self.lanes.iter().map(|lane| lane.byte()));
-        if self.full {
-            bytes.resize(full_length(self.datagram).max(bytes.len()), 0);
-        }
+        bytes.resize(usize::from(self.padded).max(bytes.len()), 0);
         bytes
     }
-}
-
-/// The length of a datagram of a lane with its tag.
-fn full_length(datagram: u16) -> usize {
-    usize::from(datagram) + 1
 }
 
 struct Reader<'a>(&'a [u8]);

@@ -27,6 +27,9 @@ pub(super) struct Counters {
     pub(super) streams_refused: u64,
     /// Streams that failed or that the machine broke the contract of.
     pub(super) streams_failed: u64,
+    /// Streams that did not stand in time, and those refused since the memory for streams was used up.
+    pub(super) streams_timed_out: u64,
+    pub(super) streams_without_memory: u64,
     pub(super) syscalls: u64,
 }
 
@@ -48,6 +51,8 @@ impl Counters {
         self.streams_accepted += other.streams_accepted;
         self.streams_refused += other.streams_refused;
         self.streams_failed += other.streams_failed;
+        self.streams_timed_out += other.streams_timed_out;
+        self.streams_without_memory += other.streams_without_memory;
         self.syscalls += other.syscalls;
     }
 
@@ -68,6 +73,8 @@ impl Counters {
             ("socket_streams_accepted", self.streams_accepted),
             ("socket_streams_refused", self.streams_refused),
             ("socket_streams_failed", self.streams_failed),
+            ("socket_streams_timed_out", self.streams_timed_out),
+            ("socket_streams_without_memory", self.streams_without_memory),
             ("syscalls", self.syscalls),
         ];
         figures.into_iter().for_each(|(name, figure)| report(name, figure));

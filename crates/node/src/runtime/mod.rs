@@ -48,11 +48,11 @@ use std::rc::Rc;
 use hopcast_core::plug::Plug;
 use hopcast_core::{Duration, Instant, Item, Machine, Port, earliest};
 use rustix::event::epoll::{Event, EventFlags};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::counters::Counters;
 use self::device::{Device, Kind};
 use self::poller::{Poller, Token};
+use self::tcp::Budget;
 use crate::Clock;
 
 pub(crate) use self::claim::Claim;
@@ -73,6 +73,7 @@ const WAKES_APART: Duration = Duration::from_micros(50);
 pub struct Runtime {
     machine: Box<dyn Machine>,
     sockets: Vec<Box<dyn Socket>>,
+    budget: Rc<Budget>,
     poller: Rc<Poller>,
     clock: Clock,
     events: Vec<Event>,
@@ -106,6 +107,14 @@ trait Socket {
         false
     }
 
+    /// When there is, if nothing happens before.
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Lets links cut what is too long for them into fragments.
+    fn allow_fragments(&mut self) {}
+
     /// What is gone, if it will never carry anything again.
     fn gone(&self) -> Option<String> {
         None
@@ -123,15 +132,27 @@ impl Runtime {
     /// Opens the sockets and devices; plug number i is the machine's port `Below(i)`. An error is one line that says what
     /// could not be opened, and why.
     pub fn open(machine: Box<dyn Machine>, plugs: &[Plug], clock: Clock) -> Result<Self, String> {
+        Self::open_within(machine, plugs, clock, u64::MAX)
+    }
+
+    /// The same, where so many bytes at most wait for the readers of all streams.
+    pub fn open_within(
+        machine: Box<dyn Machine>,
+        plugs: &[Plug],
+        clock: Clock,
+        memory: u64,
+    ) -> Result<Self, String> {
         let poller = Poller::new().map_err(|error| format!("cannot wait for events: {error}"))?;
         let poller = Rc::new(poller);
+        let budget = Budget::new(memory);
         let mut sockets: Vec<Box<dyn Socket>> = Vec::new();
         for plug in plugs {
-            sockets.push(open(&poller, sockets.len(), plug)?);
+            sockets.push(open(&poller, sockets.len(), plug, clock, &budget)?);
         }
         Ok(Self {
             machine,
             sockets,
+            budget,
             poller,
             clock,
             events: Vec::new(),
@@ -168,11 +189,17 @@ impl Runtime {
         self.sockets.get(plug)?.address()
     }
 
+    /// Lets links cut datagrams that are too long for them into fragments.
+    pub fn allow_fragments(&mut self) {
+        self.sockets.iter_mut().for_each(|socket| socket.allow_fragments());
+    }
+
     /// The sockets' own figures, summed over them, and how the machine was woken.
     pub fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         let mut sum = Counters { syscalls: self.turns, ..Counters::default() };
         self.sockets.iter().for_each(|socket| sum.add(&socket.counters()));
         sum.report(report);
+        report("streams_held_bytes", self.budget.held());
         report("wakes", self.wakes);
         report("latest_wake_ns", self.latest_wake);
         report("unconnected", self.unconnected);
@@ -188,6 +215,7 @@ impl Runtime {
             }
             let due = self.machine.deadline().map(|at| at.max(self.woken + WAKES_APART));
             let next = earliest(due, until);
+            let next = self.sockets.iter().map(|socket| socket.deadline()).fold(next, earliest);
             let next = if self.sockets.iter().any(|socket| socket.has_more()) { Some(now) } else { next };
             let timeout = next.map(|at| self.clock.until(at));
             self.turns += 1;
@@ -259,23 +287,25 @@ impl Runtime {
             if left == 0 || stop.is_pulled() {
                 return;
             }
-            let timeout =
-                Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as i64 };
-            let event = stop.as_fd();
-            // Whatever ends it, the time is looked at again.
-            let _ = poll(&mut [PollFd::new(&event, PollFlags::IN)], Some(&timeout));
+            stop.wait(Duration::from_nanos(left));
         }
     }
 }
 
-fn open(poller: &Rc<Poller>, place: usize, plug: &Plug) -> Result<Box<dyn Socket>, String> {
+fn open(
+    poller: &Rc<Poller>,
+    place: usize,
+    plug: &Plug,
+    clock: Clock,
+    budget: &Rc<Budget>,
+) -> Result<Box<dyn Socket>, String> {
     match plug {
         Plug::Udp(address) => {
             let socket = udp::Udp::open(poller, place, *address);
             Ok(Box::new(socket.map_err(|error| format!("cannot open UDP {address}: {error}"))?))
         }
         Plug::Tcp(config) => {
-            let socket = tcp::Tcp::open(poller, place, config);
+            let socket = tcp::Tcp::open(poller, place, config, clock, budget);
             Ok(Box::new(socket.map_err(|why| format!("cannot open TCP: {why}"))?))
         }
         Plug::Tun(config) => {

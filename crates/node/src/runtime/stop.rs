@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 /// Stops runtimes from another thread or a signal handler. Once pulled it stays so; its clones are the same one.
 #[derive(Clone, Debug)]
@@ -35,6 +35,16 @@ impl Stop {
     /// Whether it has been pulled.
     pub fn is_pulled(&self) -> bool {
         self.0.pulled.load(Ordering::Acquire)
+    }
+
+    /// Waits for so long, or until it has been pulled.
+    pub(crate) fn wait(&self, span: hopcast_core::Duration) {
+        let nanos = span.as_nanos();
+        let timeout =
+            Timespec { tv_sec: (nanos / 1_000_000_000) as i64, tv_nsec: (nanos % 1_000_000_000) as i64 };
+        let event = self.as_fd();
+        // Whatever ends it, who waits looks again.
+        let _ = poll(&mut [PollFd::new(&event, PollFlags::IN)], Some(&timeout));
     }
 
     /// A descriptor that is readable once it has been pulled.

@@ -9,6 +9,7 @@ use hopcast_core::{Buffer, Datagram, Item};
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
 use rustix::event::epoll::EventFlags;
 use rustix::net::sockopt;
+use rustix::net::sockopt::{Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 use socket2::{Domain, Protocol, Socket as Kernel, Type};
 
 use super::Socket;
@@ -240,6 +241,14 @@ impl Socket for Udp {
         if !self.blocked {
             self.send();
         }
+    }
+
+    fn allow_fragments(&mut self) {
+        // Where it cannot be had, too long ones vanish as before.
+        let _ = match self.local.is_ipv4() {
+            true => sockopt::set_ip_mtu_discover(&self.socket, Ipv4PathMtuDiscovery::DONT),
+            false => sockopt::set_ipv6_mtu_discover(&self.socket, Ipv6PathMtuDiscovery::DONT),
+        };
     }
 
     fn address(&self) -> Option<SocketAddr> {

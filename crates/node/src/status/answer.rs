@@ -1,11 +1,12 @@
-//! The node's side: a thread that answers on a Unix socket and, if the file says so, over HTTP.
+//! The node's side: who asks on a Unix socket or, if the file says so, over HTTP is answered, several at a time.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,10 @@ use crate::metrics;
 
 /// Whoever asks or listens more slowly than this gets no answer.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// So many are answered at a time; one more is turned away.
+const AT_ONCE: usize = 32;
+/// The stack of a thread that answers: it reads some hundred bytes and writes a page that is on the heap.
+const STACK: usize = 256 << 10;
 /// After a connection that could not be accepted.
 const PAUSE: Duration = Duration::from_millis(100);
 /// The longest request that is read; Prometheus' have a few hundred bytes.
@@ -28,43 +33,140 @@ impl Drop for Socket {
     }
 }
 
+/// Who was there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Before {
+    /// Nobody who has left anything.
+    Nobody,
+    /// A node that answers.
+    Running,
+    /// One that was killed: its socket is there, and nobody answers. What else it had may be there for another moment.
+    Killed,
+    /// Somebody whose file is no socket.
+    Other,
+}
+
+/// Who was at `path` before.
+pub(crate) fn before(path: &Path) -> Before {
+    match fs::symlink_metadata(path) {
+        Err(_) => return Before::Nobody,
+        Ok(found) if !found.file_type().is_socket() => return Before::Other,
+        Ok(_) => {}
+    }
+    let Ok(mut stream) = UnixStream::connect(path) else { return Before::Killed };
+    // The sockets of a process that is being killed take connections until they are closed.
+    let answered = stream.limit(PATIENCE).and_then(|()| stream.read(&mut [0; 1]));
+    if matches!(answered, Ok(1..)) { Before::Running } else { Before::Killed }
+}
+
 /// Answers on `path` from now on: whoever connects is told the status, as one JSON document.
 pub(crate) fn on_socket(path: &Path, board: Board) -> Result<Socket, String> {
     let failed = |error: std::io::Error| format!("cannot answer at {}: {error}", path.display());
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory).map_err(failed)?;
     }
-    match UnixStream::connect(path) {
-        Ok(_) => return Err(format!("a node is already running that answers at {}", path.display())),
-        // Left behind by one that was killed; a file of another kind is somebody's.
-        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-            let kind = fs::symlink_metadata(path).map_err(failed)?.file_type();
-            if !kind.is_socket() {
-                return Err(format!(
-                    "cannot answer at {}: there is something else than a socket",
-                    path.display()
-                ));
-            }
-            fs::remove_file(path).map_err(failed)?;
+    match before(path) {
+        Before::Nobody => {}
+        Before::Running => {
+            return Err(format!("a node is already running that answers at {}", path.display()));
         }
-        Err(_) => {}
+        Before::Killed => fs::remove_file(path).map_err(failed)?,
+        Before::Other => {
+            return Err(format!(
+                "cannot answer at {}: there is something else than a socket",
+                path.display()
+            ));
+        }
     }
     let listener = UnixListener::bind(path).map_err(failed)?;
     // Names and addresses of peers are for whoever may run the node.
     fs::set_permissions(path, fs::Permissions::from_mode(0o660)).map_err(failed)?;
     let socket = Socket(path.to_owned());
-    spawn("status", move || {
-        for stream in listener.incoming() {
-            let Some(mut stream) = accepted(stream) else { continue };
-            let _ = stream.set_write_timeout(Some(PATIENCE));
-            if let Ok(mut text) = serde_json::to_string(&*board.read()) {
-                text.push('\n');
-                // Whoever does not listen has not asked.
-                let _ = stream.write_all(text.as_bytes());
-            }
+    let tell = |stream: &mut UnixStream, board: &Board| {
+        if let Ok(mut text) = serde_json::to_string(&*board.read()) {
+            text.push('\n');
+            write(stream, text.as_bytes());
         }
-    })?;
+    };
+    spawn("status", move || answer(listener.incoming(), &board, tell, |_| {}))?;
     Ok(socket)
+}
+
+/// A connection whose reads and writes come to an end in time.
+trait Timed: Read + Write + Send + 'static {
+    fn limit(&self, left: Duration) -> std::io::Result<()>;
+}
+
+impl Timed for UnixStream {
+    fn limit(&self, left: Duration) -> std::io::Result<()> {
+        self.set_read_timeout(Some(left))?;
+        self.set_write_timeout(Some(left))
+    }
+}
+
+impl Timed for TcpStream {
+    fn limit(&self, left: Duration) -> std::io::Result<()> {
+        self.set_read_timeout(Some(left))?;
+        self.set_write_timeout(Some(left))
+    }
+}
+
+/// Answers each in a thread of its own, so that who is slow holds nobody up; those beyond [`AT_ONCE`] are turned away.
+fn answer<S: Timed>(
+    incoming: impl Iterator<Item = std::io::Result<S>>,
+    board: &Board,
+    tell: fn(&mut S, &Board),
+    turn_away: fn(&mut S),
+) {
+    let here = Arc::new(());
+    for stream in incoming {
+        let Some(mut stream) = accepted(stream) else { continue };
+        let mine = Arc::clone(&here);
+        // One is this thread's, one the new one's.
+        if Arc::strong_count(&here) > AT_ONCE + 1 {
+            board.turned_away();
+            turn_away(&mut stream);
+            continue;
+        }
+        let theirs = board.clone();
+        let work = move || {
+            tell(&mut stream, &theirs);
+            drop(mine);
+        };
+        if thread::Builder::new().name("answer".to_owned()).stack_size(STACK).spawn(work).is_err() {
+            board.turned_away();
+        }
+    }
+}
+
+/// Writes as much as is taken in time; whoever does not listen has not asked.
+fn write(stream: &mut impl Timed, mut bytes: &[u8]) {
+    let deadline = Deadline::new();
+    while !bytes.is_empty() {
+        let Some(left) = deadline.left() else { return };
+        if stream.limit(left).is_err() {
+            return;
+        }
+        match stream.write(bytes) {
+            Ok(written @ 1..) => bytes = &bytes[written..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Ok(0) | Err(_) => return,
+        }
+    }
+}
+
+/// Until when a stranger may keep a thread.
+struct Deadline(Instant);
+
+#[allow(clippy::disallowed_methods)] // How long a stranger keeps us waiting is no virtual time.
+impl Deadline {
+    fn new() -> Self {
+        Self(Instant::now() + PATIENCE)
+    }
+
+    fn left(&self) -> Option<Duration> {
+        self.0.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+    }
 }
 
 /// A connection, or after a pause none: where descriptors have run out, the next one comes at once and fails as well.
@@ -80,23 +182,23 @@ fn accepted<S>(stream: std::io::Result<S>) -> Option<S> {
 pub(crate) fn on_http(address: SocketAddr, board: Board) -> Result<(), String> {
     let failed = |error| format!("cannot serve metrics at {address}: {error}");
     let listener = TcpListener::bind(address).map_err(failed)?;
-    spawn("metrics", move || {
-        for stream in listener.incoming() {
-            let Some(mut stream) = accepted(stream) else { continue };
-            let _ = stream.set_write_timeout(Some(PATIENCE));
-            let Some(request) = request(&mut stream) else { continue };
-            let (status, body) = respond(&request, &board);
-            let head = format!(
-                "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-                body.len()
-            );
-            let head_only = request.starts_with(b"HEAD ");
-            let _ = stream.write_all(head.as_bytes());
-            if !head_only {
-                let _ = stream.write_all(body.as_bytes());
-            }
+    let tell = |stream: &mut TcpStream, board: &Board| {
+        let Some(request) = request(stream) else { return };
+        let (status, body) = respond(&request, board);
+        let mut answer = head(status, body.len());
+        if !request.starts_with(b"HEAD ") {
+            answer.push_str(&body);
         }
-    })
+        write(stream, answer.as_bytes());
+    };
+    let turn_away = |stream: &mut TcpStream| write(stream, head("503 Service Unavailable", 0).as_bytes());
+    spawn("metrics", move || answer(listener.incoming(), &board, tell, turn_away))
+}
+
+fn head(status: &str, length: usize) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    )
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), String> {
@@ -105,14 +207,12 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), String>
 }
 
 /// A request's head, if it comes in time and is not too long.
-#[allow(clippy::disallowed_methods)] // How long a stranger keeps us waiting is no virtual time.
-fn request(stream: &mut std::net::TcpStream) -> Option<Vec<u8>> {
-    let end = Instant::now() + PATIENCE;
+fn request(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    let deadline = Deadline::new();
     let mut request = Vec::new();
     let mut piece = [0; 1024];
     while !request.windows(4).any(|four| four == b"\r\n\r\n") {
-        let left = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?;
-        stream.set_read_timeout(Some(left)).ok()?;
+        stream.limit(deadline.left()?).ok()?;
         let length = stream.read(&mut piece).ok().filter(|&length| length > 0)?;
         request.extend_from_slice(&piece[..length]);
         if request.len() > LONGEST_REQUEST {
@@ -157,5 +257,30 @@ mod tests {
         {
             assert_eq!(status_of(garbage), "400 Bad Request", "{garbage:?}");
         }
+    }
+
+    #[test]
+    fn clients_that_say_nothing_hold_nobody_up_and_too_many_are_turned_away() {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let board = Board::default();
+        on_http(free, board.clone()).unwrap();
+        let ask = || {
+            let mut stream = TcpStream::connect(free).unwrap();
+            // One that is turned away may not get to hear what is written.
+            let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n");
+            let mut answer = String::new();
+            let _ = stream.read_to_string(&mut answer);
+            answer
+        };
+        let mute: Vec<_> = (0..AT_ONCE - 1).map(|_| TcpStream::connect(free).unwrap()).collect();
+        assert!(ask().starts_with("HTTP/1.1 200 OK"));
+        let more: Vec<_> = (0..AT_ONCE).map(|_| TcpStream::connect(free).unwrap()).collect();
+        let turned_away = || board.turned_away.load(std::sync::atomic::Ordering::Relaxed);
+        while turned_away() == 0 {
+            std::thread::yield_now();
+        }
+        drop((mute, more));
+        // All are done sooner or later.
+        while !ask().starts_with("HTTP/1.1 200 OK") {}
     }
 }

@@ -8,6 +8,7 @@ pub mod ask;
 pub mod table;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,9 @@ pub struct Status {
     pub carriers: Vec<CarrierStatus>,
     /// Datagrams that it dropped, by cause.
     pub dropped: BTreeMap<String, u64>,
+    /// How many asked for this while too many others did, and were turned away.
+    #[serde(default)]
+    pub turned_away: u64,
     /// What its sockets and devices did.
     pub sockets: BTreeMap<String, u64>,
 }
@@ -74,6 +78,12 @@ pub struct PeerStatus {
     pub restarts: u64,
     /// How often it has moved.
     pub moves: u64,
+    /// Hellos in its name that were not believed.
+    #[serde(default)]
+    pub disbelieved: u64,
+    /// The longest IP packet that was found to get there whole, where a full one does not.
+    #[serde(default)]
+    pub path_mtu: Option<u16>,
 }
 
 /// Something that is carried.
@@ -115,18 +125,32 @@ impl CarrierStatus {
 
 /// The last status, for who asks.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Board(Arc<Mutex<Arc<Status>>>);
+pub(crate) struct Board {
+    last: Arc<Mutex<Arc<Status>>>,
+    /// How many have asked while too many others did.
+    turned_away: Arc<AtomicU64>,
+}
 
 impl Board {
+    /// Somebody who asked was turned away.
+    fn turned_away(&self) {
+        self.turned_away.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many were.
+    pub(crate) fn count_turned_away(&self) -> u64 {
+        self.turned_away.load(Ordering::Relaxed)
+    }
+
     /// Puts a status up, unless somebody is just reading: then the next one will do.
     pub(crate) fn put_up(&self, status: Status) {
-        if let Ok(mut last) = self.0.try_lock() {
+        if let Ok(mut last) = self.last.try_lock() {
             *last = Arc::new(status);
         }
     }
 
     pub(crate) fn read(&self) -> Arc<Status> {
         // Nothing can be half written.
-        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.last.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -53,6 +53,8 @@ pub(super) struct Config {
     pub stream_bytes: u64,
     /// All streams are reset when nothing has come of the other edge for so long, though it was asked. Default: 2 minutes.
     pub stream_timeout: Duration,
+    /// Bytes of all streams that may be queued. Default: 256 MiB.
+    pub queue: u64,
 }
 
 impl Default for Config {
@@ -64,6 +66,7 @@ impl Default for Config {
             streams: 1024,
             stream_bytes: 256 << 10,
             stream_timeout: Duration::from_secs(120),
+            queue: 256 << 20,
         }
     }
 }
@@ -132,7 +135,7 @@ impl Framing {
         Self {
             units: UnitQueue::new(config.unit_bytes, config.unit_delay, config.unit_credit),
             reassembly: Reassembly::default(),
-            streams: Streams::new(config.streams, config.stream_bytes, config.stream_timeout),
+            streams: Streams::new(config.streams, config.stream_bytes, config.queue, config.stream_timeout),
             units_first: true,
             filled: None,
             taken: None,

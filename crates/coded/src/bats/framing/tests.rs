@@ -176,6 +176,54 @@ fn credit_from_the_far_end_is_granted_as_far_as_there_is_room_to_queue() {
 }
 
 #[test]
+fn many_streams_that_wait_share_what_may_be_queued_and_each_goes_on() {
+    let queue = 4 << 20;
+    let config = Config { queue, ..Config::default() };
+    let [mut a, mut b] = acquainted([&config, &Config::default()]);
+    let streams = 200_u64;
+    let granted = |up: &[Up], id: u64| {
+        let credit = |up: &Up| match up {
+            Up::Stream(StreamId(of), StreamItem::Credit(bytes)) if *of == id => *bytes,
+            _ => 0,
+        };
+        up.iter().map(credit).sum::<u64>()
+    };
+    for id in 0..streams {
+        a.handle_stream(at(0), StreamId(2 * id), open(id as u16));
+    }
+    cross(&mut a, &mut b);
+    for id in 0..streams {
+        b.handle_stream(at(0), StreamId(2 * id + 1), StreamItem::Opened);
+        b.handle_stream(at(0), StreamId(2 * id + 1), StreamItem::Credit(1 << 30));
+    }
+    let mut up = cross(&mut b, &mut a);
+    let mut may: Vec<u64> = (0..streams).map(|id| granted(&up, 2 * id)).collect();
+    assert_eq!(may[0], config.stream_bytes);
+    let all = may.iter().sum::<u64>();
+    assert!(all < queue + streams * (16 << 10), "{all} bytes are granted");
+    // Whoever writes is granted more, again and again.
+    for _ in 0..20 {
+        let last = streams - 1;
+        assert!(may[last as usize] > 0, "it is starved");
+        let bytes = vec![1; may[last as usize] as usize];
+        a.handle_stream(at(0), StreamId(2 * last), data(&bytes));
+        may[last as usize] = 0;
+        cross(&mut a, &mut b);
+        up = core::iter::from_fn(|| a.poll()).collect();
+        may[last as usize] += granted(&up, 2 * last);
+    }
+    // Those that are reset leave what they had to others.
+    for id in 0..streams {
+        a.handle_stream(at(0), StreamId(2 * id), StreamItem::Reset);
+    }
+    a.handle_stream(at(0), StreamId(1000), open(7));
+    cross(&mut a, &mut b);
+    b.handle_stream(at(0), StreamId(1001), StreamItem::Credit(1 << 30));
+    let up = cross(&mut b, &mut a);
+    assert_eq!(granted(&up, 1000), config.stream_bytes);
+}
+
+#[test]
 fn a_reset_ends_it_at_both_ends_and_what_was_under_way_is_stray() {
     let [mut a, mut b] = pair();
     a.handle_stream(at(0), StreamId(0), open(1));

@@ -11,6 +11,7 @@ use super::super::store::Shape;
 use super::super::wire::{self, Data, Info, Report, Session};
 use super::account::Account;
 use super::hop::Sender;
+use super::transmit;
 use super::way::{Packet, Role, Way};
 
 /// A node whose hops do not.
@@ -73,6 +74,10 @@ impl Mode for Strict {
         if !branch.given_up {
             sender.refresh(&way.ring, way.ring.first()..way.ring.end());
         }
+    }
+
+    fn describe(way: &Way, sender: &Sender) -> Info {
+        transmit::describe(way, sender, false)
     }
 
     fn learn(way: &mut Way, info: &Info) {

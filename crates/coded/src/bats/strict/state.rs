@@ -40,7 +40,7 @@ impl Node {
             _ = write!(
                 state,
                 "way {} floor {} budget {:.2} ring {}..{} next {:?}; ",
-                way.session.number,
+                way.session.mark,
                 way.floor(),
                 way.budget,
                 way.ring.first(),

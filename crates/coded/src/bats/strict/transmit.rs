@@ -232,10 +232,11 @@ impl Node {
 }
 
 /// INFO about a way.
-fn describe(way: &Way, sender: &Sender, ask: bool) -> Info {
+pub(super) fn describe(way: &Way, sender: &Sender, ask: bool) -> Info {
     let round_trip = sender.rate.srtt().map_or(0, |srtt| srtt.as_micros().clamp(1, u64::from(u32::MAX)));
     let info = Info {
         session: way.session,
+        echo: None,
         batch: way.shape.batch,
         block: way.shape.block,
         symbol: way.shape.symbol,

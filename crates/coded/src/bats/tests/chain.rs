@@ -104,12 +104,10 @@ impl Chain {
         self.starts += 1;
         let random = self.seed.stream(&["node"], self.starts);
         let ends = (address(100 + i), address(100 + self.places.len() - 1 - i));
-        let (session, config) = (self.starts as u32, self.config.clone());
+        let config = self.config.clone();
         let addresses = |nodes: &[usize]| nodes.iter().map(|&node| address(node)).collect::<Vec<_>>();
         match &self.places[i] {
-            Place::Edge(neighbours) => {
-                Node::edge(config, session, address(i), ends, &addresses(neighbours), random)
-            }
+            Place::Edge(neighbours) => Node::edge(config, address(i), ends, &addresses(neighbours), random),
             Place::Relay(left, right) => {
                 Node::relay(config, address(i), &addresses(left), &addresses(right), random)
             }

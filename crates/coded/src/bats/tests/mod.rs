@@ -10,6 +10,7 @@ mod graphs;
 mod measure;
 mod regressions;
 mod restarts;
+mod sessions;
 mod stalls;
 mod streams;
 mod strict;

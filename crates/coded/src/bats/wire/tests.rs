@@ -1,3 +1,5 @@
+use std::num::NonZeroU32;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -30,10 +32,11 @@ fn some_report() -> impl Strategy<Value = (Report<'static>, Vec<u8>)> {
 fn some_info() -> impl Strategy<Value = Info> {
     let shape = (some_batch(), 1..8_u16, 1..=u16::MAX);
     let rest = (any::<(u32, u32, u32, u32)>(), any::<(Option<u16>, bool, u32, Option<u16>, bool, u64)>());
-    (shape, rest).prop_map(|((batch, batches, symbol), ((mark, number, epoch, round_trip), rest))| {
+    (shape, rest).prop_map(|((batch, batches, symbol), ((mark, nonce, epoch, round_trip), rest))| {
         let (deadline, fixed, elapsed, budget, ask, floor) = rest;
         Info {
-            session: Session { mark, number },
+            session: Session { mark },
+            echo: NonZeroU32::new(nonce),
             batch,
             block: batches * batch.symbols() as u16,
             symbol,

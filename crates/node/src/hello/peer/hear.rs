@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 
 use hopcast_core::{Duration, Instant};
 
-use super::{LONGEST_ROUND_TRIP, Myself, Path, Peer, State};
+use super::{Follow, LONGEST_ROUND_TRIP, Myself, Path, Peer, State};
 use crate::daemon::notice::Notice;
-use crate::hello::wire::{Counts, Hello};
+use crate::hello::wire::{Counts, Hello, Longest};
 
 impl Peer {
     /// It has said hello, in a datagram of so many bytes.
@@ -22,6 +22,9 @@ impl Peer {
         if here.is_some() {
             self.received.count(bytes);
         }
+        if here.is_none() && !self.may_be_at(from) {
+            return self.disbelieve(now, from, myself);
+        }
         let is_known = self.instance == Some(hello.instance);
         if is_known && hello.sequence.wrapping_sub(self.sequence) as i32 <= 0 {
             return;
@@ -30,10 +33,10 @@ impl Peer {
         let stamp = (hello.stamp, now);
         if hello.echo.nonce != path.nonce {
             // It has yet to show that it gets what is sent there.
-            if here.is_some() {
+            if here.is_some() && !self.is_up() {
                 self.stamp = Some(stamp);
             }
-            return self.answer(now, path, stamp, myself);
+            return self.answer(now, path, stamp, false, myself);
         }
         if here.is_none() && !self.moves_to(now, path, myself) {
             return;
@@ -43,7 +46,7 @@ impl Peer {
         if hello.ask
             && let Some(path) = self.path
         {
-            self.answer(now, path, stamp, myself);
+            self.answer(now, path, stamp, true, myself);
         }
     }
 
@@ -55,8 +58,9 @@ impl Peer {
         version: u8,
         myself: &mut Myself,
     ) {
-        // From elsewhere it says nothing about the peer that is there.
-        if self.is_up() && self.address() != Some(from) {
+        // Of a peer that is up it says nothing: that speaks this version, or will fall silent.
+        if self.is_up() || !self.may_be_at(from) {
+            self.disbelieved += 1;
             return;
         }
         let before = core::mem::replace(&mut self.state, State::Version(version));
@@ -67,10 +71,8 @@ impl Peer {
 
     /// Whether it is no more where it was, and here instead.
     fn moves_to(&mut self, now: Instant, path: Path, myself: &mut Myself) -> bool {
-        if self.is_up() && !self.is_silent(now, &myself.timing) {
-            if self.may_complain(now) {
-                myself.notices.push(Notice::Rival { peer: self.name.clone(), address: path.address });
-            }
+        if self.is_up() && (self.follow != Follow::Roams || !self.is_silent(now, &myself.timing)) {
+            self.disbelieve(now, path.address, myself);
             return false;
         }
         let before = self.path.replace(path);
@@ -84,6 +86,15 @@ impl Peer {
             });
         }
         true
+    }
+
+    /// Somebody says hello in its name from where it is not.
+    fn disbelieve(&mut self, now: Instant, address: SocketAddr, myself: &mut Myself) {
+        self.disbelieved += 1;
+        if self.may_complain(now) {
+            let (peer, fixed) = (self.name.clone(), self.follow != Follow::Roams);
+            myself.notices.push(Notice::Rival { peer, address, fixed });
+        }
     }
 
     /// It is there, and it is itself as far as one can know.
@@ -122,11 +133,15 @@ impl Peer {
         if hello.heard.sent != 0 {
             self.loss_out.note(hello.heard);
         }
-        if hello.full {
-            self.full_heard = Some(now);
+        if hello.padded > 0 {
+            let before = Some(self.longest.bytes).filter(|_| self.longest.round == hello.round && !anew);
+            let bytes = before.unwrap_or(0).max(hello.padded);
+            self.longest = Longest { round: hello.round, bytes };
         }
-        if hello.got_full || !self.is_up() {
-            self.full_unheard = 0;
+        if anew || !self.is_up() {
+            self.probe.restart(now);
+        } else if self.probe.heard(hello.longest, myself.datagram + 1) && !myself.fragments {
+            (self.probe.passes, self.probe.told) = (None, None);
         }
         if !self.is_up() {
             self.state = State::Up { since: now };
@@ -137,16 +152,19 @@ impl Peer {
         }
         if anew {
             self.restarts += u64::from(before.is_some());
-            self.compare(hello, myself);
+        }
+        if anew || self.theirs.as_ref() != Some(&hello.lanes) {
+            self.compare(hello, anew, myself);
+            self.theirs = Some(hello.lanes.clone());
         }
     }
 
     /// Says what both ends do not agree on.
-    fn compare(&self, hello: &Hello, myself: &mut Myself) {
-        for &tag in self.lanes.iter().filter(|tag| !hello.lanes.contains(tag)) {
+    fn compare(&self, hello: &Hello, anew: bool, myself: &mut Myself) {
+        for &tag in self.needed.iter().filter(|tag| !hello.lanes.contains(tag)) {
             myself.notices.push(Notice::Lane { peer: self.name.clone(), tag });
         }
-        if hello.datagram != myself.datagram {
+        if anew && hello.datagram != myself.datagram {
             let (theirs, ours) = (hello.datagram, myself.datagram);
             myself.notices.push(Notice::Datagram { peer: self.name.clone(), theirs, ours });
         }

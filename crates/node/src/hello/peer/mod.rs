@@ -1,14 +1,16 @@
 //! One neighbour: where it is, whether it is there, and how the way to it is.
 
 mod hear;
+pub(crate) mod probe;
 mod say;
 
 use std::net::{Ipv6Addr, SocketAddr};
 
 use hopcast_core::{Duration, Instant, Seed, Stream, earliest};
 
+use self::probe::Probe;
 use super::loss::Loss;
-use super::wire::{Counts, Stamp, Tag};
+use super::wire::{Counts, Longest, Stamp, Tag};
 use crate::config::Timing;
 use crate::daemon::notice::{Notice, Notices};
 
@@ -18,12 +20,6 @@ const IMPATIENCE: f64 = 10.0;
 const ANSWERS: Duration = Duration::from_millis(10);
 /// Those who say hello from elsewhere share so many turns, by their address: one of them takes none of most others.
 const ELSEWHERE: usize = 16;
-/// How often a hello is as long as any datagram that is carried.
-const FULL_EVERY: Duration = Duration::from_secs(5);
-/// For so long it is said of one that it came.
-const FULL_NEWS: Duration = Duration::from_secs(20);
-/// So many of which none is said to have come are worth a line: with every second datagram lost, one time in 250.
-const FULL_UNHEARD: u32 = 8;
 /// What cannot be a round trip.
 const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(60);
 
@@ -52,6 +48,10 @@ pub(crate) struct Myself {
     pub(crate) sequence: u32,
     /// The longest datagram of its lanes.
     pub(crate) datagram: u16,
+    /// The length of the headers of IP and UDP around it.
+    pub(crate) headers: u16,
+    /// Whether what is too long for a link may be cut into fragments there.
+    pub(crate) fragments: bool,
     pub(crate) timing: Timing,
     /// For nonces.
     pub(crate) random: Stream,
@@ -87,6 +87,17 @@ struct Path {
     nonce: u32,
 }
 
+/// Where a peer may be besides where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Follow {
+    /// Where the file says, by address or by name.
+    File,
+    /// Anywhere, as long as it is not up: the file knows no address.
+    UnlessUp,
+    /// Anywhere.
+    Roams,
+}
+
 /// Datagrams and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Traffic {
@@ -106,6 +117,7 @@ pub(crate) struct Peer {
     pub(crate) name: String,
     /// Where the file says it is, or what its name stands for now.
     configured: Option<SocketAddr>,
+    follow: Follow,
     path: Option<Path>,
     /// What the nonces come from that are sent to where it might be instead, and how often they have changed: so nothing is
     /// kept of those who say hello in its name, however many they are.
@@ -128,16 +140,18 @@ pub(crate) struct Peer {
     /// How often it was started anew, and has moved.
     pub(crate) restarts: u64,
     pub(crate) moves: u64,
-    /// What is carried between it and this node.
-    lanes: Vec<Tag>,
+    /// What this node carries with it, of what it is told, and what it says that it carries, if it has.
+    needed: Vec<Tag>,
+    pub(crate) offered: Vec<Tag>,
+    pub(crate) theirs: Option<Vec<Tag>>,
     next_hello: Instant,
-    next_full: Instant,
-    /// Full hellos since it last said that one came.
-    full_unheard: u32,
-    /// When its last full one came.
-    full_heard: Option<Instant>,
-    /// When it was answered last, where it is, and those elsewhere by their turn.
-    answered: [Option<Instant>; 1 + ELSEWHERE],
+    pub(crate) probe: Probe,
+    /// What has come of its probes.
+    longest: Longest,
+    /// When it was answered last, proved and not, and those elsewhere by their turn.
+    answered: [Option<Instant>; 2 + ELSEWHERE],
+    /// Hellos in its name that were not believed.
+    pub(crate) disbelieved: u64,
     /// When what can be provoked from outside was last said.
     complained: Option<Instant>,
 }
@@ -145,14 +159,16 @@ pub(crate) struct Peer {
 impl Peer {
     pub(crate) fn new(
         name: String,
-        place: Option<SocketAddr>,
-        mut lanes: Vec<Tag>,
+        (place, follow): (Option<SocketAddr>, Follow),
+        mut offered: Vec<Tag>,
+        needed: Vec<Tag>,
         myself: &mut Myself,
     ) -> Self {
-        lanes.sort_unstable();
+        offered.sort_unstable();
         Self {
             name,
             configured: place,
+            follow,
             path: place.map(|address| Path { address, nonce: myself.nonce() }),
             secret: Seed::new(myself.random.bits(), myself.random.bits()),
             epoch: 0,
@@ -169,12 +185,14 @@ impl Peer {
             received: Traffic::default(),
             restarts: 0,
             moves: 0,
-            lanes,
+            needed,
+            offered,
+            theirs: None,
             next_hello: Instant::ZERO,
-            next_full: Instant::ZERO,
-            full_unheard: 0,
-            full_heard: None,
-            answered: [None; 1 + ELSEWHERE],
+            probe: Probe::default(),
+            longest: Longest::default(),
+            answered: [None; 2 + ELSEWHERE],
+            disbelieved: 0,
             complained: None,
         }
     }
@@ -214,7 +232,8 @@ impl Peer {
             State::Unknown { said: false } => Some(Instant::ZERO + timing.down_after),
             State::Unknown { said: true } | State::Down { .. } | State::Version(_) => None,
         };
-        earliest(silent_at, Some(self.next_hello))
+        let probe = self.is_up().then_some(self.probe.next);
+        earliest(earliest(silent_at, probe), Some(self.next_hello))
     }
 
     pub(crate) fn wake(&mut self, now: Instant, myself: &mut Myself) {
@@ -231,17 +250,16 @@ impl Peer {
             }
             _ => {}
         }
+        let impatient = self.is_up() && self.is_silent(now, &timing);
+        if self.is_up() && now >= self.probe.next {
+            self.say_probes(now, impatient, myself);
+        }
         if now < self.next_hello {
             return;
         }
-        let impatient = self.is_up() && self.is_silent(now, &timing);
         let pause = if impatient { timing.hello.mul_f64(1.0 / IMPATIENCE) } else { timing.hello };
         self.next_hello = now + pause;
         if let Some(path) = self.path {
-            if self.is_up() && !impatient && now >= self.next_full {
-                self.say_fully(now, path, myself);
-            }
-            // That one may be swallowed.
             self.say(now, path, self.stamp, myself);
         }
         // Where it was once, or its name says, it may be again.
@@ -255,6 +273,16 @@ impl Peer {
     fn elsewhere(&self, address: SocketAddr) -> Path {
         let nonce = self.secret.stream(&[&address.to_string()], self.epoch).bits() as u32;
         Path { address, nonce: nonce.max(1) }
+    }
+
+    /// Whether it may be there, as far as the file goes.
+    fn may_be_at(&self, address: SocketAddr) -> bool {
+        match self.follow {
+            Follow::Roams => true,
+            _ if [self.address(), self.configured].contains(&Some(address)) => true,
+            Follow::UnlessUp => !self.is_up(),
+            Follow::File => false,
+        }
     }
 
     fn is_silent(&self, now: Instant, timing: &Timing) -> bool {

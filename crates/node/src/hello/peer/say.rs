@@ -1,10 +1,14 @@
 //! What a peer is told.
 
-use hopcast_core::Instant;
+use hopcast_core::{Duration, Instant};
 
-use super::{ANSWERS, ELSEWHERE, FULL_EVERY, FULL_NEWS, FULL_UNHEARD, Myself, Path, Peer};
+use super::probe::{self, Step};
+use super::{ANSWERS, ELSEWHERE, Myself, Path, Peer};
 use crate::daemon::notice::Notice;
 use crate::hello::wire::{Hello, Stamp};
+
+/// Probes are spaced as if hellos were said at least so often.
+const PACE: Duration = Duration::from_secs(1);
 
 impl Peer {
     /// Says that this node ends.
@@ -15,8 +19,19 @@ impl Peer {
         }
     }
 
-    pub(super) fn answer(&mut self, now: Instant, path: Path, stamp: (Stamp, Instant), myself: &mut Myself) {
-        let slot = if self.address() == Some(path.address) { 0 } else { 1 + path.nonce as usize % ELSEWHERE };
+    /// Answers one who is `proved` to be there, or not: those who only claim it leave the turns of those who are alone.
+    pub(super) fn answer(
+        &mut self,
+        now: Instant,
+        path: Path,
+        stamp: (Stamp, Instant),
+        proved: bool,
+        myself: &mut Myself,
+    ) {
+        let slot = match self.address() == Some(path.address) {
+            true => usize::from(!proved),
+            false => 2 + path.nonce as usize % ELSEWHERE,
+        };
         if self.answered[slot].is_some_and(|at| now < at + ANSWERS) {
             return;
         }
@@ -35,15 +50,35 @@ impl Peer {
         self.send(path, &hello, myself);
     }
 
-    /// Says hello in a datagram as long as any that is carried: a way may pass short ones and swallow those.
-    pub(super) fn say_fully(&mut self, now: Instant, path: Path, myself: &mut Myself) {
-        let hello = Hello { full: true, ..self.hello(now, path, self.stamp, myself) };
-        self.send(path, &hello, myself);
-        self.next_full = now + FULL_EVERY;
-        self.full_unheard += 1;
-        if self.full_unheard == FULL_UNHEARD {
-            let bytes = usize::from(myself.datagram) + 1;
-            myself.notices.push(Notice::Full { peer: self.name.clone(), bytes });
+    /// Sends the probes that are due: a way may pass short datagrams and swallow long ones. A peer that is silent is not asked.
+    pub(super) fn say_probes(&mut self, now: Instant, silent: bool, myself: &mut Myself) {
+        let Some(path) = self.path else { return };
+        if silent {
+            self.probe.restart(now + myself.timing.hello);
+            return;
+        }
+        let full = myself.datagram + 1;
+        let way = probe::Way {
+            full,
+            headers: myself.headers,
+            pace: myself.timing.hello.min(PACE),
+            round_trip: self.round_trip.unwrap_or_default(),
+            loss: self.loss_out.share().unwrap_or_default(),
+        };
+        match self.probe.step(now, &way) {
+            Step::Send { bytes, copies, round } => {
+                for _ in 0..copies {
+                    let hello = self.hello(now, path, self.stamp, myself);
+                    self.send(path, &Hello { ask: true, padded: bytes, round, ..hello }, myself);
+                }
+            }
+            Step::Found(longest) if self.probe.told != Some((longest, myself.fragments)) => {
+                self.probe.told = Some((longest, myself.fragments));
+                let passes = (longest > 0).then_some(longest + myself.headers);
+                let (peer, bytes) = (self.name.clone(), full);
+                myself.notices.push(Notice::Full { peer, bytes, passes, fragments: myself.fragments });
+            }
+            Step::Found(_) | Step::Nothing => {}
         }
     }
 
@@ -68,8 +103,6 @@ impl Peer {
             name: myself.name.clone(),
             ask: !self.is_up() || self.is_silent(now, &myself.timing),
             bye: false,
-            full: false,
-            got_full: self.full_heard.is_some_and(|at| now < at + FULL_NEWS.max(myself.timing.hello * 4)),
             instance: myself.instance,
             sequence: myself.sequence,
             stamp: Stamp { nonce: path.nonce, micros: micros(now.as_nanos()) },
@@ -78,7 +111,10 @@ impl Peer {
             sent: self.sent.datagrams as u32,
             heard: self.counts,
             datagram: myself.datagram,
-            lanes: self.lanes.clone(),
+            round: 0,
+            padded: 0,
+            longest: self.longest,
+            lanes: self.offered.clone(),
         }
     }
 }

@@ -2,28 +2,23 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Read, Write};
-use std::net::Shutdown;
+use std::net::{IpAddr, Shutdown};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::rc::Rc;
 use std::time::Duration;
 
-use hopcast_core::{Buffer, StreamId, StreamItem, StreamReader};
+use hopcast_core::{Buffer, StreamId, StreamItem};
 use rustix::event::epoll::EventFlags;
 use rustix::net::RecvFlags;
 use socket2::Socket as Kernel;
 
 use super::super::counters::Counters;
+use super::window::{Budget, Window};
 
-/// What the machine may hand over before the kernel has taken it, in bytes. A proxy's edge passes this on to the far edge as
-/// that stream's window, so that it bounds what a stream carries in a round trip of the whole path: 160 Mbit/s at 100 ms.
-/// Memory is taken only by what waits for a slow reader.
-const WINDOW: u64 = 2 << 20;
+/// Small pieces that wait are merged up to so many bytes, so that what they take is what they hold.
+const MERGED: usize = 4096;
 /// How many pieces one call writes.
 const SLICES: usize = 32;
-
-/// The first grant to the machine.
-pub(super) const fn first_grant() -> StreamItem {
-    StreamReader::new(WINDOW).first_grant()
-}
 
 /// What becomes of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +49,7 @@ pub(super) struct Connection {
     credit: u64,
     /// What waits for room in the kernel, within the machine's grant.
     waiting: VecDeque<Buffer>,
-    window: StreamReader,
+    pub(super) window: Window,
     written: u64,
     /// Whether the machine has finished, and the kernel has been told.
     finishing: bool,
@@ -65,8 +60,8 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// One that a peer has opened.
-    pub(super) fn accepted(id: StreamId, socket: Kernel) -> Self {
+    /// One that a peer has opened. The memory for what waits is of the share of its source.
+    pub(super) fn accepted(id: StreamId, socket: Kernel, budget: &Rc<Budget>, source: IpAddr) -> Self {
         Self {
             id,
             socket,
@@ -78,7 +73,7 @@ impl Connection {
             ended: false,
             credit: 0,
             waiting: VecDeque::new(),
-            window: StreamReader::new(WINDOW),
+            window: Window::new(budget, source),
             written: 0,
             finishing: false,
             finished: false,
@@ -88,8 +83,13 @@ impl Connection {
     }
 
     /// One on its way to a peer.
-    pub(super) fn opened(id: StreamId, socket: Kernel) -> Self {
-        Self { connecting: true, ..Self::accepted(id, socket) }
+    pub(super) fn opened(id: StreamId, socket: Kernel, budget: &Rc<Budget>, source: IpAddr) -> Self {
+        Self { connecting: true, ..Self::accepted(id, socket, budget, source) }
+    }
+
+    /// Whether it does not stand yet.
+    pub(super) const fn is_connecting(&self) -> bool {
+        self.connecting
     }
 
     pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
@@ -107,7 +107,7 @@ impl Connection {
             self.writable = true;
             if std::mem::take(&mut self.connecting) {
                 up.push_back((self.id, StreamItem::Opened));
-                up.push_back((self.id, first_grant()));
+                up.push_back((self.id, self.window.first_grant()));
             }
         }
         Going::On
@@ -118,8 +118,10 @@ impl Connection {
         if self.connecting || self.finishing || !self.window.received(bytes.len()) {
             return false;
         }
-        if !bytes.is_empty() {
-            self.waiting.push_back(bytes);
+        match self.waiting.back_mut() {
+            Some(back) if back.len() + bytes.len() <= MERGED => back.append(&bytes),
+            _ if bytes.is_empty() => {}
+            _ => self.waiting.push_back(bytes),
         }
         true
     }

@@ -1,18 +1,19 @@
 //! A stream port on the kernel's TCP.
 //!
-//! **Down.** The machine is granted 2 MiB of each stream, and what it hands over waits here until
-//! the kernel takes it; then it is granted as much anew. The kernel takes no more than is on the way plus
+//! **Down.** The machine is granted up to 2 MiB of each stream, less where the memory for all runs short ([`window`]), and
+//! what it hands over waits here until the kernel takes it; then it is granted as much anew. The kernel takes no more than is on the way plus
 //! [`options::UNSENT`] bytes, so that nothing is decided upon long before it can leave, and
 //! [`Transmitted`](StreamItem::Transmitted), which is said when the kernel has taken bytes, is early by that at most.
 //!
 //! **Up.** No more is read than the machine has granted. What it does not want stays in the kernel, whose window closes.
 //!
 //! Events are edge-triggered and streams that can go on stand in a line, so that a turn costs what happens in it and
-//! not what there is.
+//! not what there is. A connection that does not stand in time is reset.
 
 mod connection;
 mod listener;
 mod options;
+mod window;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -20,7 +21,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use hopcast_core::plug::{Accept, TcpPlug};
-use hopcast_core::{Item, StreamId, StreamItem};
+use hopcast_core::{Duration, Instant, Item, StreamId, StreamItem};
 use rustix::event::epoll::EventFlags;
 use socket2::Socket as Kernel;
 
@@ -31,6 +32,9 @@ use super::Socket;
 use super::counters::Counters;
 use super::divert::Divert;
 use super::poller::{Poller, Token};
+use crate::Clock;
+
+pub(super) use self::window::Budget;
 
 /// The most streams at once; one beyond them is reset.
 const MOST_STREAMS: usize = 65_536;
@@ -47,6 +51,11 @@ pub(super) struct Tcp {
     poller: Rc<Poller>,
     plug: usize,
     options: Options,
+    clock: Clock,
+    budget: Rc<Budget>,
+    connect_timeout: Option<Duration>,
+    /// When connections that do not stand yet are given up, the first first.
+    give_up: VecDeque<(Instant, u64)>,
     listeners: Vec<Listener>,
     /// By their tokens, of which none is given twice.
     connections: HashMap<u64, Connection>,
@@ -72,7 +81,13 @@ impl Drop for Tcp {
 }
 
 impl Tcp {
-    pub(super) fn open(poller: &Rc<Poller>, plug: usize, config: &TcpPlug) -> Result<Self, String> {
+    pub(super) fn open(
+        poller: &Rc<Poller>,
+        plug: usize,
+        config: &TcpPlug,
+        clock: Clock,
+        budget: &Rc<Budget>,
+    ) -> Result<Self, String> {
         let redirects = matches!(config.accept, Some(Accept::FromHere { .. }));
         let options = Options::new(config, redirects)?;
         let (listeners, take) = listener::listen(&options, config)?;
@@ -86,6 +101,10 @@ impl Tcp {
             poller: Rc::clone(poller),
             plug,
             options,
+            clock,
+            budget: Rc::clone(budget),
+            connect_timeout: config.connect_timeout,
+            give_up: VecDeque::new(),
             listeners,
             connections: HashMap::new(),
             tokens: HashMap::new(),
@@ -126,9 +145,10 @@ impl Tcp {
             self.counters.streams_refused += 1;
             return;
         };
-        let usable = self.connections.len() < MOST_STREAMS && socket.set_nonblocking(true).is_ok();
+        let usable = self.has_room() && socket.set_nonblocking(true).is_ok();
         let id = StreamId(self.next_id);
-        let connection = Connection::accepted(id, socket);
+        let connection = Connection::accepted(id, socket, &self.budget, remote.ip());
+        let grant = connection.window.first_grant();
         if !usable {
             connection.reset();
         }
@@ -139,7 +159,7 @@ impl Tcp {
         self.next_id += 2;
         self.counters.streams_accepted += 1;
         self.up.push_back((id, StreamItem::Open { local, remote }));
-        self.up.push_back((id, connection::first_grant()));
+        self.up.push_back((id, grant));
     }
 
     fn open_stream(&mut self, id: StreamId, local: SocketAddr, remote: SocketAddr) {
@@ -147,13 +167,51 @@ impl Tcp {
             self.counters.wrong_items += 1;
             return;
         }
-        let room = self.connections.len() < MOST_STREAMS;
+        let room = self.has_room();
         let socket = if room { self.options.connect(local, remote).ok() } else { None };
-        if socket.is_some_and(|socket| self.insert(Connection::opened(id, socket))) {
+        let token = self.next_token;
+        let connection = socket.map(|socket| Connection::opened(id, socket, &self.budget, local.ip()));
+        if connection.is_some_and(|connection| self.insert(connection)) {
             self.counters.streams_opened += 1;
+            if let Some(patience) = self.connect_timeout {
+                self.forget_answered();
+                self.give_up.push_back((self.clock.now() + patience, token));
+            }
         } else {
             self.counters.streams_refused += 1;
             self.up.push_back((id, StreamItem::Reset));
+        }
+    }
+
+    /// Whether there may be one more. If it is memory that is short, that is counted.
+    fn has_room(&mut self) -> bool {
+        let exhausted = self.budget.is_exhausted();
+        self.counters.streams_without_memory += u64::from(exhausted);
+        !exhausted && self.connections.len() < MOST_STREAMS
+    }
+
+    fn is_connecting(&self, token: u64) -> bool {
+        self.connections.get(&token).is_some_and(Connection::is_connecting)
+    }
+
+    /// Only the first of those that are waited for has to be looked at.
+    fn forget_answered(&mut self) {
+        while self.give_up.front().is_some_and(|&(_, token)| !self.is_connecting(token)) {
+            self.give_up.pop_front();
+        }
+    }
+
+    /// Resets the connections that should stand by now.
+    fn give_up_late(&mut self) {
+        self.forget_answered();
+        while let Some(&(at, token)) = self.give_up.front()
+            && at <= self.clock.now()
+        {
+            self.give_up.pop_front();
+            if self.is_connecting(token) {
+                self.counters.streams_timed_out += 1;
+                self.fail(token, true);
+            }
         }
     }
 
@@ -259,6 +317,9 @@ impl Socket for Tcp {
 
     fn begin_turn(&mut self) {
         self.reads_left = READS_AT_ONCE;
+        if !self.give_up.is_empty() {
+            self.give_up_late();
+        }
         // Others' descriptors become free too.
         for listener in &mut self.listeners {
             listener.ready |= std::mem::take(&mut listener.starved);
@@ -293,6 +354,10 @@ impl Socket for Tcp {
 
     fn has_more(&self) -> bool {
         !self.up.is_empty() || !self.to_read.is_empty() || self.listeners.iter().any(|it| it.ready)
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.give_up.front().map(|&(at, _)| at)
     }
 
     fn address(&self) -> Option<SocketAddr> {

@@ -146,7 +146,7 @@ impl Parts<'_> {
         let neighbours = self.neighbours_of_end(depth, node, ends);
         let random = self.random(node, depth);
         let config = Config { unit_credit: depth == 0 && self.is_granted(), ..self.bats(config, depth) };
-        Box::new(Node::edge(config, 1, ends.local, (ends.local, ends.remote), &neighbours, random))
+        Box::new(Node::edge(config, ends.local, (ends.local, ends.remote), &neighbours, random))
     }
 
     /// Whether the application waits until the transport grants it datagrams.
@@ -184,7 +184,7 @@ impl Parts<'_> {
             let name = &self.scenario.nodes[node].name;
             let (config, random) = (self.bats(config, 1), self.random(node, 1));
             let ends = (address, far.address);
-            let edge = Node::edge(config, 1, address, ends, &neighbours, random);
+            let edge = Node::edge(config, address, ends, &neighbours, random);
             let foot = sites.udp(node, address)?;
             let edge = sites.stand(name, node, Box::new(edge), foot);
             if sites.on_kernel(node) {

@@ -1,0 +1,123 @@
+//! Which session is the current one, where nobody has a clock that others know.
+//!
+//! A session is known by a mark that its source draws. The first one that a node hears of is taken at its word. Another
+//! one replaces it only when the parent *vouches* for it: it echoes a nonce that this node has sent there.
+//!
+//! ```text
+//! source (started anew)        relay (knows the session before)
+//!    │  INFO, mark 9          ───────►     │  not the session that is known: is it true?
+//!    │  ◄───────  CHALLENGE, nonce 7       │
+//!    │  INFO, mark 9, echo 7  ───────►     │  the session is that of mark 9 from now on
+//! ```
+//!
+//! A source vouches for its own session. A relay vouches for what its parent has vouched for within [`FRESH`], and asks
+//! that first if it has to; so a relay that has missed a change brings no old session back, and a change
+//! takes one round trip of each hop. Nothing is kept of the sessions that nobody vouches for, so whoever sends INFO without
+//! hearing what is sent here changes nothing, however many and whatever they claim. What was under way when a session
+//! ended is challenged like that, and nobody answers for it.
+//!
+//! *Scope and departures*: who reads the challenges can answer them; only keys prevent that.
+
+use std::num::NonZeroU32;
+
+use hopcast_core::{Buffer, Datagram, Duration, Instant, Item};
+
+use super::mode::Mode;
+use super::node::Node;
+use super::wire::{self, Info, Writer};
+
+/// For so long a relay vouches for what its parent has vouched for: long enough for a change to pass down a path of hops,
+/// each of which is challenged as soon as it has told the next one, and short beside the time that an edge needs to start.
+const FRESH: Duration = Duration::from_secs(1);
+/// A challenge is sent again after this, if there is still a reason: INFO of unknown sessions costs no more than this.
+const AGAIN: Duration = Duration::from_millis(50);
+/// One neighbour is answered no more often than this.
+const ANSWERS: Duration = Duration::from_millis(10);
+
+/// What a neighbour and this node ask each other.
+#[derive(Debug, Default)]
+pub(super) struct Vouch {
+    /// What the neighbour is to echo; it stays the same until it does, however long the way is.
+    nonce: Option<NonZeroU32>,
+    /// When it was sent last, and whether it is to be sent now.
+    sent: Option<Instant>,
+    due: bool,
+    /// What the neighbour wants echoed, and when it was answered last.
+    wanted: Option<NonZeroU32>,
+    answered: Option<Instant>,
+}
+
+impl<M: Mode> Node<M> {
+    /// A neighbour asks which session this node sends it.
+    pub(super) fn on_challenge(&mut self, now: Instant, from: usize, nonce: NonZeroU32) {
+        let vouch = &mut self.neighbours[from].vouch;
+        if vouch.answered.is_some_and(|at| now < at + ANSWERS) {
+            return;
+        }
+        vouch.wanted = Some(nonce);
+        let out = self.neighbours[from].out;
+        if !self.may_vouch(now, out) {
+            for parent in 0..self.neighbours.len() {
+                if self.neighbours[parent].into == out {
+                    self.challenge(now, parent);
+                }
+            }
+        }
+    }
+
+    /// Whether INFO of a parent answers the challenge that it was sent.
+    pub(super) fn hear_vouch(&mut self, now: Instant, from: usize, info: &Info) -> bool {
+        let parent = &mut self.neighbours[from];
+        let answers = info.echo.is_some() && info.echo == parent.vouch.nonce;
+        if answers {
+            parent.vouch.nonce = None;
+            self.vouched[parent.into] = Some(now);
+        }
+        answers
+    }
+
+    /// Asks a parent which session it sends.
+    pub(super) fn challenge(&mut self, now: Instant, parent: usize) {
+        let vouch = &mut self.neighbours[parent].vouch;
+        if vouch.sent.is_none_or(|at| now >= at + AGAIN) {
+            let random = &mut self.random;
+            vouch
+                .nonce
+                .get_or_insert_with(|| NonZeroU32::new(random.bits() as u32).unwrap_or(NonZeroU32::MIN));
+            (vouch.sent, vouch.due) = (Some(now), true);
+        }
+    }
+
+    fn may_vouch(&self, now: Instant, way: usize) -> bool {
+        self.edge.is_some() || self.vouched[way].is_some_and(|at| now < at + FRESH)
+    }
+
+    /// The next challenge to a neighbour, or the answer to its own.
+    pub(super) fn next_vouch(&mut self, now: Instant, to: usize) -> Option<Item> {
+        let out = self.neighbours[to].out;
+        let may_vouch = self.may_vouch(now, out);
+        let Self { neighbours, ways, counters, .. } = self;
+        let neighbour = &mut neighbours[to];
+        let vouch = &mut neighbour.vouch;
+        let datagram = if core::mem::take(&mut vouch.due) {
+            let nonce = vouch.nonce?;
+            let mut datagram = Buffer::zeroed(1 + wire::CHALLENGE_LEN);
+            let mut writer = Writer::new(&mut datagram);
+            writer.u8(wire::MAGIC);
+            wire::write_challenge(nonce, &mut writer);
+            counters.challenges += 1;
+            datagram
+        } else {
+            let (true, Some(way), Some(nonce)) = (may_vouch, &ways[out], vouch.wanted) else { return None };
+            (vouch.wanted, vouch.answered) = (None, Some(now));
+            let info = Info { echo: Some(nonce), ..M::describe(way, &neighbour.sender) };
+            let mut datagram = Buffer::zeroed(1 + info.len());
+            let mut writer = Writer::new(&mut datagram);
+            writer.u8(wire::MAGIC);
+            info.write(&mut writer);
+            counters.info_bytes += info.len() as u64;
+            datagram
+        };
+        Some(Item::Datagram(Datagram { local: self.local, remote: neighbour.address, payload: datagram }))
+    }
+}

@@ -1,0 +1,180 @@
+//! What is worth a line of what a node counts: things that were turned away, and carriers that get nowhere.
+
+use hopcast_core::{Duration, Instant};
+
+use crate::status::{CarrierStatus, Status};
+
+/// Each thing is worth a line no more often than this.
+const APART: Duration = Duration::from_secs(60);
+/// A carrier that has taken nothing for so long, of what comes from a peer that is up, is worth one.
+const STALE: Duration = Duration::from_secs(5);
+
+/// What is looked at: where it is counted, and what it means.
+const REFUSALS: [(Counted, &str, &str); 8] = [
+    (
+        Counted::OfCarriers,
+        "connections_refused",
+        "TCP connections from far sites were refused: their destination is not in `reach`",
+    ),
+    (
+        Counted::OfCarriers,
+        "connections_refused_source",
+        "TCP connections were refused: their source has as many as `per-source` allows",
+    ),
+    (
+        Counted::OfCarriers,
+        "connections_refused_unanswered",
+        "TCP connections were refused: too many wait for a server that does not answer",
+    ),
+    (
+        Counted::OfCarriers,
+        "streams_refused",
+        "TCP connections were refused: a carrier has as many as `streams` allows, here or at the far site",
+    ),
+    (
+        Counted::OfCarriers,
+        "connections_spoofed",
+        "TCP connections from far sites were refused: their client's address is not in `from`",
+    ),
+    (
+        Counted::OfCarriers,
+        "packets_spoofed",
+        "packets from far sites were dropped: their source is neither in `routes` nor in `from`",
+    ),
+    (Counted::OfSockets, "socket_streams_timed_out", "servers have not answered within `connect-timeout`"),
+    (
+        Counted::OfSockets,
+        "socket_streams_without_memory",
+        "TCP connections were refused: readers that are slow have taken the share of `memory`",
+    ),
+];
+
+/// Where something is counted.
+#[derive(Clone, Copy, Debug)]
+enum Counted {
+    OfCarriers,
+    OfSockets,
+}
+
+/// What has been said, and of what.
+#[derive(Debug, Default)]
+pub(super) struct Complaints {
+    /// Of each of [`REFUSALS`], how many have been told of, and when last.
+    refusals: [(u64, Option<Instant>); REFUSALS.len()],
+    carriers: Vec<Carrier>,
+}
+
+/// What a carrier has heard.
+#[derive(Debug, Default)]
+struct Carrier {
+    /// What was stale and what was taken, in all.
+    stale: u64,
+    taken: u64,
+    /// Since when only what is stale has come, and how much of it there was before.
+    since: Option<(Instant, u64)>,
+    said: Option<Instant>,
+}
+
+impl Complaints {
+    /// The lines that are due. Whether a peer is up through which it goes is told of each carrier.
+    pub(super) fn look(&mut self, now: Instant, status: &Status, up: &[bool]) -> Vec<String> {
+        let mut lines = Vec::new();
+        for ((counted, name, meaning), (told, said)) in REFUSALS.into_iter().zip(&mut self.refusals) {
+            let count: u64 = match counted {
+                Counted::OfCarriers => status.carriers.iter().map(|carrier| carrier.count(name)).sum(),
+                Counted::OfSockets => status.sockets.get(name).copied().unwrap_or(0),
+            };
+            if count > *told && may_say(now, said) {
+                lines.push(format!("{} {meaning}", count - *told));
+                *told = count;
+            }
+        }
+        self.carriers.resize_with(status.carriers.len(), Carrier::default);
+        for ((carrier, before), &up) in status.carriers.iter().zip(&mut self.carriers).zip(up) {
+            lines.extend(before.look(now, carrier, up));
+        }
+        lines
+    }
+}
+
+impl Carrier {
+    fn look(&mut self, now: Instant, carrier: &CarrierStatus, up: bool) -> Option<String> {
+        let stale = carrier.count("received_stale");
+        let taken = carrier.count("received_innovative") + carrier.count("received_redundant");
+        let only_stale = up && stale > self.stale && taken == self.taken;
+        // In between nothing may come at all.
+        let nothing = up && stale == self.stale && taken == self.taken;
+        let before = self.stale;
+        (self.stale, self.taken) = (stale, taken);
+        if only_stale {
+            self.since.get_or_insert((now, before));
+        } else if !nothing {
+            self.since = None;
+        }
+        let (since, before) = self.since?;
+        if !only_stale || now < since + STALE || !may_say(now, &mut self.said) {
+            return None;
+        }
+        let CarrierStatus { name, carries, channel, .. } = carrier;
+        Some(format!(
+            "carrier of {carries} on channel {channel} for `{name}` hears only stale data, {} datagrams in {:.0} s, though a peer \
+             is up: somebody on the way has lost the session, or somebody else sends in the peer's name",
+            stale - before,
+            now.since(since).as_secs_f64()
+        ))
+    }
+}
+
+fn may_say(now: Instant, said: &mut Option<Instant>) -> bool {
+    let may = said.is_none_or(|at| now >= at + APART);
+    if may {
+        *said = Some(now);
+    }
+    may
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(complaints: &mut Complaints, at: u64, counts: &[(&str, u64)], up: bool) -> Vec<String> {
+        let mut carrier =
+            CarrierStatus { name: "island".into(), carries: "tcp".into(), ..CarrierStatus::default() };
+        carrier.counters.extend(counts.iter().map(|&(name, count)| (name.to_owned(), count)));
+        let status = Status { carriers: vec![carrier], ..Status::default() };
+        complaints.look(Instant::ZERO + Duration::from_secs(at), &status, &[up])
+    }
+
+    #[test]
+    fn a_carrier_that_hears_only_stale_data_from_a_peer_that_is_up_is_worth_a_line_a_minute() {
+        let mut complaints = Complaints::default();
+        let mut said = Vec::new();
+        for at in 0..100 {
+            let found =
+                lines(&mut complaints, at, &[("received_innovative", 50), ("received_stale", 10 * at)], true);
+            said.extend(found.iter().map(|_| at));
+            let is_about = |line: &String| line.contains("`island` hears only stale data");
+            assert!(found.iter().all(is_about), "{found:?}");
+        }
+        assert_eq!(said, [6, 66]);
+        let mut complaints = Complaints::default();
+        for at in 0..100 {
+            let healthy = [("received_innovative", at), ("received_stale", 10 * at)];
+            assert!(lines(&mut complaints, at, &healthy, true).is_empty());
+        }
+        let mut complaints = Complaints::default();
+        for at in 0..100 {
+            assert!(lines(&mut complaints, at, &[("received_stale", 10 * at)], false).is_empty());
+        }
+    }
+
+    #[test]
+    fn what_was_refused_is_counted_in_one_line_a_minute() {
+        let mut complaints = Complaints::default();
+        let found: Vec<_> = (0..70)
+            .flat_map(|at| lines(&mut complaints, at, &[("connections_refused_source", 2 * at)], true))
+            .collect();
+        let meaning = "TCP connections were refused: their source has as many as `per-source` allows";
+        assert_eq!(found, [format!("2 {meaning}"), format!("120 {meaning}")]);
+    }
+}

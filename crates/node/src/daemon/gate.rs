@@ -1,0 +1,108 @@
+//! Which packets of the far site are given to the host.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use hopcast_core::{Instant, Item, Machine, Port};
+
+use crate::config::contains;
+
+/// IPv6 addresses of one link, which a host has on each of its devices and no router passes on (RFC 4291, section 2.5.6).
+const OF_ONE_LINK: (IpAddr, u8) = (IpAddr::V6(Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, 0, 0)), 10);
+
+/// Passes packets between the host above and the tunnel below. What comes from below is dropped unless its source is of a
+/// network that the far site may have: who sends into the tunnel there must not pass for somebody here.
+pub(crate) struct Gate {
+    from: Vec<(IpAddr, u8)>,
+    out: VecDeque<(Port, Item)>,
+    spoofed: u64,
+}
+
+impl Gate {
+    pub(crate) const fn new(from: Vec<(IpAddr, u8)>) -> Self {
+        Self { from, out: VecDeque::new(), spoofed: 0 }
+    }
+
+    fn may_come(&self, packet: &[u8]) -> bool {
+        source_of(packet).is_some_and(|source| {
+            let mut networks = self.from.iter().chain([&OF_ONE_LINK]);
+            networks.any(|&network| contains(network, source))
+        })
+    }
+}
+
+/// The source of a packet, which the tunnel has found to be one of IP.
+fn source_of(packet: &[u8]) -> Option<IpAddr> {
+    match packet.first()? >> 4 {
+        4 => Some(Ipv4Addr::from(*packet.get(12..)?.first_chunk::<4>()?).into()),
+        6 => Some(Ipv6Addr::from(*packet.get(8..)?.first_chunk::<16>()?).into()),
+        _ => None,
+    }
+}
+
+impl Machine for Gate {
+    fn handle(&mut self, _now: Instant, port: Port, item: Item) {
+        match (port, item) {
+            (Port::Above(_), item) => self.out.push_back((Port::Below(0), item)),
+            (Port::Below(_), Item::Packet(packet)) if !self.may_come(&packet) => self.spoofed += 1,
+            (Port::Below(_), item) => self.out.push_back((Port::Above(0), item)),
+        }
+    }
+
+    fn wake(&mut self, _now: Instant) {}
+
+    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+        self.out.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        report("packets_spoofed", self.spoofed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hopcast_core::Buffer;
+
+    #[test]
+    fn a_packet_in_the_name_of_somebody_here_is_not_let_in() {
+        let mut gate =
+            Gate::new(vec![("10.77.0.0".parse().unwrap(), 30), ("10.20.0.0".parse().unwrap(), 16)]);
+        let packet = |source: &str| {
+            let mut packet = [0; 48];
+            match source.parse().unwrap() {
+                IpAddr::V4(source) => {
+                    packet[0] = 0x45;
+                    packet[12..16].copy_from_slice(&source.octets());
+                }
+                IpAddr::V6(source) => {
+                    packet[0] = 0x60;
+                    packet[8..24].copy_from_slice(&source.octets());
+                }
+            }
+            Item::Packet(Buffer::copy_from(&packet))
+        };
+        let mut passes = |port, source: &str| {
+            gate.handle(Instant::ZERO, port, packet(source));
+            gate.poll(Instant::ZERO).is_some()
+        };
+        for (source, may) in [
+            ("10.77.0.2", true),
+            ("10.20.9.9", true),
+            ("fe80::1", true),
+            ("10.21.0.1", false),
+            ("192.0.2.1", false),
+            ("127.0.0.1", false),
+            ("2001:db8::1", false),
+        ] {
+            assert_eq!(passes(Port::Below(0), source), may, "{source}");
+            assert!(passes(Port::Above(0), source), "what the host sends is its own affair");
+        }
+        assert_eq!(gate.spoofed, 4);
+    }
+}
