@@ -180,13 +180,17 @@ fn nothing_is_taken_from_a_stranger_nor_from_a_peer_that_is_not_up() {
 
 /// INFO of a session that nobody has, for a lane: of `wire` in the crate of the coded transports.
 fn claim(tag: u8, mark: u32, deadline: bool) -> Buffer {
-    let mut bytes = vec![tag, 0xB1, 2 << 4 | u8::from(deadline) << 1];
+    let mut bytes = vec![tag, 0xB2, 2 << 4 | u8::from(deadline) << 1];
     bytes.extend_from_slice(&mark.to_be_bytes());
     // What is echoed: the number of a session, far ahead, as it was once.
     bytes.extend_from_slice(&0x7FFF_FFFF_u32.to_be_bytes());
     // Batches of 16, blocks of 256, symbols of 1,000 bytes.
     bytes.extend_from_slice(&[0b101 << 5, 1, 0, 3, 0xE8]);
     bytes.extend_from_slice(&[0; 4 + 4 + 2 + 8]);
+    if deadline {
+        // The least time from the source.
+        bytes.extend_from_slice(&[0; 4]);
+    }
     Buffer::copy_from(&bytes)
 }
 

@@ -7,8 +7,9 @@ use super::apps::Apps;
 use super::chain::address;
 use super::*;
 
-/// How long it takes until an edge that only waits has asked, and been answered.
-const ANSWERED: Duration = Duration::from_millis(1200);
+/// How long it takes until an edge that only waits has asked, been answered, and had each hop vouch for the new session, where
+/// what is lost is sent again after 50 ms.
+const ANSWERED: Duration = Duration::from_millis(1500);
 
 fn lossy_chain(config: &Config, seed: u64) -> Chain {
     Chain::new(config, &vec![cable(20, Duration::from_millis(2), independent(10.0), 64); 3], seed)
