@@ -127,11 +127,12 @@ fn stalled(lab: &Lab, nodes: [&Node; 2], readers: usize) -> u64 {
     let resident = || nodes.map(Node::resident).into_iter().max().unwrap();
     let mut most = 0;
     let (mut before, mut since) = (0, Instant::now());
-    // Until nothing comes any more.
+    // Until no more comes than what a site says that is asked each second whether it is still there.
     assert!(within(Duration::from_secs(120), || {
         most = most.max(resident());
         let came = nodes[0].status().carriers[0].count("symbols_delivered");
-        if came != before {
+        // About 1,400 bytes each, of 300 readers.
+        if came > before + 40 {
             (before, since) = (came, Instant::now());
         }
         since.elapsed() > Duration::from_secs(4)
