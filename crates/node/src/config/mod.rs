@@ -132,8 +132,8 @@ pub struct Connections {
     /// Whether servers see the client's address, and not this host's. Default: no; with it, the servers' answers must be
     /// routed back through this host.
     pub as_client: bool,
-    /// The networks that the far site's clients may have addresses of, where servers see them. Default: all but those of
-    /// [`address::special`], which no client elsewhere has.
+    /// The networks that the far site's clients may have addresses of, where servers see them. Default: all but what means
+    /// this host or its link, which no client elsewhere has.
     pub from: Option<Vec<(IpAddr, u8)>>,
     /// Connections at a time, each way together. Default: 1024.
     pub streams: u16,
