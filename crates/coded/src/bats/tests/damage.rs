@@ -161,7 +161,7 @@ fn an_edge_that_has_never_said_anything_is_asked_too() {
         chain.run_for(ANSWERED * 2);
         in_time += u32::from(chain.streamed == [(0, hopcast_core::StreamId(0), StreamItem::Reset)]);
     }
-    // Falls short: of some seeds the stream stays as it is, neither opened anew nor reset, and why is not found yet.
+    // Falls short: built without incremental compilation, the stream is never reset, and why is not found yet.
     assert!(in_time >= 3, "{in_time} of 8");
 }
 
