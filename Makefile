@@ -3,7 +3,7 @@
 CARGO ?= cargo
 PURE := hopcast-core hopcast-code hopcast-wire hopcast-link hopcast-coded hopcast-host hopcast-peers
 
-.PHONY: run test check lint unit docs purity deny arm fuzz miri bench bench-codes clean
+.PHONY: run test check lint unit docs compiler purity deny arm fuzz miri bench bench-codes clean
 
 ## Send a real file over six lossy hops under each transport; print the table, write the report.
 run:
@@ -15,7 +15,7 @@ run:
 ## Set up and pass every test.
 test:
 	@scripts/setup test
-	@scripts/require $(MAKE) --no-print-directory lint docs unit purity deny arm fuzz
+	@scripts/require $(MAKE) --no-print-directory lint docs unit compiler purity deny arm fuzz
 	@echo "make test: all passed"
 
 ## Format, clippy and the fast tests, in under three minutes.
@@ -31,6 +31,10 @@ unit:
 
 docs:
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --document-private-items --quiet
+
+## The compiler has not got any of our code, or of a dependency's, wrong in the one way that is known.
+compiler:
+	@scripts/compiler
 
 ## The pure crates build where there is no operating system at all.
 purity:

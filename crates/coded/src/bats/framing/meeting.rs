@@ -78,18 +78,18 @@ impl Meeting {
 
     /// The other's session is this one, of which we receive all or only the rest. Whether there was another one before.
     pub(super) fn meet(&mut self, session: u32, whole: bool) -> bool {
-        let again = self.other.is_some();
-        let asks = self.asks;
+        let (first, asks) = (self.other.is_none(), self.asks);
         *self = Self {
             own: self.own,
             other: Some(session),
             whole,
-            first: !again,
+            first,
             is_stranger: !whole,
             asks,
             ..Self::default()
         };
-        again
+        // Not the local variable: Rust 1.95 forgets one that is both stored and branched on (`scripts/compiler`).
+        !self.first
     }
 
     /// Something of the other's session was missed, and all streams were reset. `tells`: the other edge is to be told even
