@@ -1,12 +1,14 @@
 //! A packet port on a TUN device, a frame port on a TAP device.
 
 use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use hopcast_core::plug::DevicePlug;
 use hopcast_core::{Buffer, Frame, Item};
 use rustix::event::epoll::EventFlags;
-use rustix::io::Errno;
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
 use super::Socket;
@@ -21,6 +23,20 @@ const AT_ONCE: usize = 64;
 const LONGEST: usize = 65_535 + 14;
 /// Linux' `IFNAMSIZ`, without the zero at its end.
 const NAME: usize = 15;
+
+/// The highest descriptor of a device.
+static HIGHEST: AtomicI32 = AtomicI32::new(-1);
+
+/// Has a connection end before the devices do if we are killed: the kernel closes the highest descriptor first. With a device
+/// go its address and its routes, and with them the reset that a program would be sent that has its connection from there.
+pub(super) fn ends_before_devices<F: AsFd + From<OwnedFd>>(connection: F) -> F {
+    let devices = HIGHEST.load(Ordering::Relaxed);
+    if connection.as_fd().as_raw_fd() > devices {
+        return connection;
+    }
+    // Without a descriptor to spare it stays what it was.
+    fcntl_dupfd_cloexec(&connection, devices + 1).map_or(connection, F::from)
+}
 
 /// A TUN or TAP device. It goes with us, and with it its addresses and routes.
 pub(super) struct Device {
@@ -65,6 +81,7 @@ impl Device {
         };
         let device = builder.build_sync().map_err(failed)?;
         device.set_nonblocking(true).map_err(failed)?;
+        HIGHEST.fetch_max(device.as_raw_fd(), Ordering::Relaxed);
         ip(&format!("link set dev {name} mtu {mtu} up"))?;
         for (address, prefix) in addresses {
             let at_once = if address.is_ipv6() { "nodad" } else { "" };
@@ -147,5 +164,22 @@ impl Socket for Device {
 
     fn counters(&self) -> Counters {
         Counters { device_dropped: self.drops.count(), ..self.counters }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_descriptor_of_a_connection_is_higher_than_those_of_devices() {
+        let devices = HIGHEST.fetch_max(200, Ordering::Relaxed).max(200);
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        let moved = ends_before_devices(socket);
+        assert!(moved.as_raw_fd() > devices);
+        assert_eq!(moved.local_addr().unwrap(), address);
+        let number = moved.as_raw_fd();
+        assert_eq!(ends_before_devices(moved).as_raw_fd(), number);
     }
 }

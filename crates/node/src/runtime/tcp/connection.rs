@@ -13,6 +13,7 @@ use rustix::net::RecvFlags;
 use socket2::Socket as Kernel;
 
 use super::super::counters::Counters;
+use super::super::device::ends_before_devices;
 use super::window::{Budget, Window};
 
 /// Small pieces that wait are merged up to so many bytes, so that what they take is what they hold.
@@ -64,7 +65,7 @@ impl Connection {
     pub(super) fn accepted(id: StreamId, socket: Kernel, budget: &Rc<Budget>, source: IpAddr) -> Self {
         Self {
             id,
-            socket,
+            socket: ends_before_devices(socket),
             connecting: false,
             readable: false,
             writable: false,
