@@ -63,7 +63,8 @@
 //! - A segment keeps its boundaries for its life: a part that is selectively acknowledged counts once all of it is. After
 //!   a smaller MTU or beside SACK blocks, one outstanding segment may leave as two packets, counted as one in flight.
 //! - Under heavy loss Linux takes a few more segments for lost that are not (1.3 % of its retransmissions were in vain where
-//!   15 % are lost, 0.7 % of ours). Probably that makes BBR take a path for a policed one sooner: there it carries two thirds of ours.
+//!   15 % are lost, 0.7 % of ours). BBR then takes a path for a policed one sooner: there it carries 0.7 of what ours does, and
+//!   0.83 where ours counts as many losses.
 //! - The reordering threshold is learnt, and RACK's window with it; neither is ever unlearnt within a connection, and
 //!   nothing is remembered from one connection to the next (no metrics cache).
 //! - Neither ECN, fast open, MD5, authentication, urgent data, keep-alive, SYN cookies, Nagle's algorithm, path MTU
