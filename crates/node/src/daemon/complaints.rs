@@ -1,4 +1,5 @@
-//! What is worth a line of what a node counts: things that were turned away, and carriers that get nowhere.
+//! What is worth a line of what a node counts: things that were turned away, carriers whose data is damaged or whose
+//! connections are reset, and those that get nowhere.
 
 use hopcast_core::{Duration, Instant};
 
@@ -9,7 +10,7 @@ const APART: Duration = Duration::from_secs(60);
 /// A carrier that has taken nothing for so long, of what comes from a peer that is up, is worth one.
 const STALE: Duration = Duration::from_secs(5);
 
-/// What is looked at: where it is counted, and what it means.
+/// What was turned away: where it is counted, and what it means.
 const REFUSALS: [(Counted, &str, &str); 8] = [
     (
         Counted::OfCarriers,
@@ -49,6 +50,19 @@ const REFUSALS: [(Counted, &str, &str); 8] = [
     ),
 ];
 
+/// What happens to a carrier: how it is counted, and what it means.
+const MISHAPS: [(&str, &str); 6] = [
+    ("symbols_damaged", "symbols were damaged on the way, and dropped"),
+    ("symbols_malformed", "symbols made no sense, and were dropped"),
+    ("streams_damaged", "connections were reset: something of what they carry came damaged, or not at all"),
+    (
+        "streams_damaged_there",
+        "connections were reset: something of what they carry was damaged on the way there",
+    ),
+    ("streams_restarted", "connections were reset: the far site was started anew"),
+    ("streams_timed_out", "connections were reset: nothing has come from the far site for too long"),
+];
+
 /// Where something is counted.
 #[derive(Clone, Copy, Debug)]
 enum Counted {
@@ -59,14 +73,23 @@ enum Counted {
 /// What has been said, and of what.
 #[derive(Debug, Default)]
 pub(super) struct Complaints {
-    /// Of each of [`REFUSALS`], how many have been told of, and when last.
-    refusals: [(u64, Option<Instant>); REFUSALS.len()],
+    /// Of each of [`REFUSALS`].
+    refusals: [Told; REFUSALS.len()],
     carriers: Vec<Carrier>,
 }
 
-/// What a carrier has heard.
+/// How much of something has been told of, and when last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    count: u64,
+    said: Option<Instant>,
+}
+
+/// A carrier, and what it has heard.
 #[derive(Debug, Default)]
 struct Carrier {
+    /// Of each of [`MISHAPS`].
+    mishaps: [Told; MISHAPS.len()],
     /// What was stale and what was taken, in all.
     stale: u64,
     taken: u64,
@@ -79,21 +102,34 @@ impl Complaints {
     /// The lines that are due. Whether a peer is up through which it goes is told of each carrier.
     pub(super) fn look(&mut self, now: Instant, status: &Status, up: &[bool]) -> Vec<String> {
         let mut lines = Vec::new();
-        for ((counted, name, meaning), (told, said)) in REFUSALS.into_iter().zip(&mut self.refusals) {
+        for ((counted, name, meaning), told) in REFUSALS.into_iter().zip(&mut self.refusals) {
             let count: u64 = match counted {
                 Counted::OfCarriers => status.carriers.iter().map(|carrier| carrier.count(name)).sum(),
                 Counted::OfSockets => status.sockets.get(name).copied().unwrap_or(0),
             };
-            if count > *told && may_say(now, said) {
-                lines.push(format!("{} {meaning}", count - *told));
-                *told = count;
-            }
+            lines.extend(told.more(now, count).map(|more| format!("{more} {meaning}")));
         }
         self.carriers.resize_with(status.carriers.len(), Carrier::default);
         for ((carrier, before), &up) in status.carriers.iter().zip(&mut self.carriers).zip(up) {
+            let CarrierStatus { name, carries, .. } = carrier;
+            for ((counter, meaning), told) in MISHAPS.into_iter().zip(&mut before.mishaps) {
+                let more = told.more(now, carrier.count(counter));
+                lines.extend(more.map(|more| format!("site `{name}`, {carries}: {more} {meaning}")));
+            }
             lines.extend(before.look(now, carrier, up));
         }
         lines
+    }
+}
+
+impl Told {
+    /// How many more there are, if that is to be said now.
+    fn more(&mut self, now: Instant, count: u64) -> Option<u64> {
+        let more = count.checked_sub(self.count).filter(|&more| more > 0)?;
+        may_say(now, &mut self.said).then(|| {
+            self.count = count;
+            more
+        })
     }
 }
 
@@ -166,6 +202,15 @@ mod tests {
         for at in 0..100 {
             assert!(lines(&mut complaints, at, &[("received_stale", 10 * at)], false).is_empty());
         }
+    }
+
+    #[test]
+    fn what_happens_to_a_carrier_is_said_at_once_with_its_site_and_then_once_a_minute() {
+        let mut complaints = Complaints::default();
+        let found: Vec<_> =
+            (0..70).flat_map(|at| lines(&mut complaints, at, &[("streams_restarted", at)], true)).collect();
+        let meaning = "connections were reset: the far site was started anew";
+        assert_eq!(found, [1, 60].map(|count| format!("site `island`, tcp: {count} {meaning}")));
     }
 
     #[test]

@@ -17,9 +17,6 @@ use crate::status::{Board, CarrierStatus, PeerStatus, Status};
 const EVERY: Duration = Duration::from_millis(500);
 /// Rates are taken over so many reports.
 const SPAN: usize = 4;
-/// What may happen all the time is worth a line no more often than this.
-const COMPLAINTS: Duration = Duration::from_secs(60);
-
 /// Puts up what there is to say.
 pub(super) struct Report {
     node: String,
@@ -31,29 +28,13 @@ pub(super) struct Report {
     next: Instant,
     /// Bytes from and to each peer, lately.
     before: VecDeque<(Instant, Vec<(u64, u64)>)>,
-    /// For each part, for each of [`MISHAPS`], how often it had happened by the last line, and when that was written.
-    mishaps: Vec<[(u64, Option<Instant>); MISHAPS.len()]>,
 }
-
-/// What may happen to what is carried: what its counters are called, and what to say of it, after the number.
-const MISHAPS: [(&str, &str); 6] = [
-    ("symbols_damaged", "symbols were damaged on the way, and dropped"),
-    ("symbols_malformed", "symbols made no sense, and were dropped"),
-    ("streams_damaged", "connections were reset: something of what they carry came damaged, or not at all"),
-    (
-        "streams_damaged_there",
-        "connections were reset: something of what they carry was damaged on the way there",
-    ),
-    ("streams_restarted", "connections were reset: the far site was started anew"),
-    ("streams_timed_out", "connections were reset: nothing has come from the far site for too long"),
-];
 
 impl Report {
     pub(super) fn new(config: &Config, parts: Vec<Part>, board: Board) -> Self {
         Self {
             node: config.name.clone(),
             listen: config.listen.to_string(),
-            mishaps: vec![Default::default(); parts.len()],
             headers: headers(config),
             parts,
             board,
@@ -126,21 +107,7 @@ impl Report {
         let up = |part: &Part| part.peers.iter().any(|&peer| site.hub.peers[peer].is_up());
         let up: Vec<bool> = self.parts.iter().map(up).collect();
         self.complaints.look(now, &status, &up).iter().for_each(|line| warn!("{line}"));
-        self.tell_mishaps(now, &status);
         self.board.put_up(status);
-    }
-
-    /// Says what has happened to what is carried, of each kind at once, and then once a minute.
-    fn tell_mishaps(&mut self, now: Instant, status: &Status) {
-        for (carrier, before) in status.carriers.iter().zip(&mut self.mishaps) {
-            for ((name, what), (told, at)) in MISHAPS.into_iter().zip(before) {
-                let count = carrier.counters.get(name).copied().unwrap_or(0);
-                if count > *told && at.is_none_or(|at| now >= at + COMPLAINTS) {
-                    warn!("site `{}`, {}: {} {what}", carrier.name, carrier.carries, count - *told);
-                    (*told, *at) = (count, Some(now));
-                }
-            }
-        }
     }
 }
 
