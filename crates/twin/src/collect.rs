@@ -361,6 +361,12 @@ fn series(scenario: &Scenario, observed: &Observed) -> Series {
         let values = (0..steps).map(mean).collect();
         (spec.name.clone(), values)
     });
+    let mut joining: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+    for spec in &scenario.links {
+        for (from, to) in crate::world::directions(spec.ends.len()) {
+            *joining.entry((spec.ends[from], spec.ends[to])).or_default() += 1;
+        }
+    }
     let mut links = Vec::new();
     for (spec, link) in scenario.links.iter().zip(&observed.links) {
         let pairs = crate::world::directions(spec.ends.len());
@@ -368,8 +374,10 @@ fn series(scenario: &Scenario, observed: &Observed) -> Series {
             if steps.is_empty() {
                 continue;
             }
-            let name =
-                format!("{}>{}", scenario.nodes[spec.ends[from]].name, scenario.nodes[spec.ends[to]].name);
+            let (from, to) = (spec.ends[from], spec.ends[to]);
+            let way = format!("{}>{}", scenario.nodes[from].name, scenario.nodes[to].name);
+            // Where several links join two nodes, each has its name with it.
+            let name = if joining[&(from, to)] == 1 { way } else { format!("{} {way}", spec.name) };
             let lost = |&[_, lost, delivered]: &[u64; 3]| lost as f64 / ((lost + delivered) as f64).max(1.0);
             links.push((
                 name,

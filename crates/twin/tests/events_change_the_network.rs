@@ -41,6 +41,29 @@ flows:
 }
 
 #[test]
+fn the_series_of_links_between_the_same_nodes_are_told_apart_by_the_links_names() {
+    let document = document(
+        "
+title: Two links
+seed: 1
+duration: 2 s
+topology:
+  nodes: [a, b, c]
+  links:
+    - { name: radio, between: [a, b], rate: 10 Mbit/s }
+    - { name: cable, between: [b, a], rate: 20 Mbit/s }
+    - { between: [b, c], rate: 10 Mbit/s }
+events:
+  - { at: 1 s, links: radio, down: true }
+flows:
+  - { name: cbr, from: a, to: c, over: udp, app: { cbr: { rate: 1 Mbit/s, size: 1000 B } } }
+",
+    );
+    let names: Vec<_> = document.runs[0].series.links.iter().map(|(name, ..)| name.as_str()).collect();
+    assert_eq!(names, ["radio a>b", "cable a>b", "b>c"]);
+}
+
+#[test]
 fn a_flow_starts_and_stops_when_the_events_say() {
     let document = document(
         "
