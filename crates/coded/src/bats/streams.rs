@@ -415,10 +415,10 @@ impl Streams {
         let is_over = |stream: &Stream| stream.open.is_none() || cause == Cause::Silence;
         let over = self.streams.iter().filter(|(_, stream)| is_over(stream));
         let over: Vec<(u64, bool)> = over.map(|(&id, stream)| (id, stream.open.is_none())).collect();
-        self.resets.clear();
         // Who was started anew, or has never said anything, may have those that were opened here: who has not said that it
-        // joined this session may have received it from the beginning.
+        // joined this session may have received it from the beginning. So it does of those that were reset before.
         let names_them = cause == Cause::Restart || self.meeting.other().is_none();
+        self.resets.retain(|id| names_them && id.is_multiple_of(2));
         let count = over.len() as u64;
         for (id, is_told) in over {
             self.remove(id);

@@ -707,3 +707,22 @@ fn a_stream_that_was_for_the_edge_before_is_reset_where_its_beginning_comes_agai
     assert_eq!(b.poll(), Some(stream(1, StreamItem::Reset)));
     assert_eq!(b.streams.held().1, 0);
 }
+
+#[test]
+fn a_reset_that_was_not_told_yet_is_told_to_an_edge_that_is_started_anew() {
+    let mut a = Framing::new(&Config::default());
+    a.begin(1);
+    a.handle_stream(at(0), StreamId(0), open(1));
+    let opening = symbol(&mut a);
+    a.meet(5, true);
+    a.handle_stream(at(0), StreamId(0), StreamItem::Reset);
+    a.meet(7, true);
+    // The new edge receives the session from its beginning.
+    let mut b = Framing::new(&Config::default());
+    b.begin(7);
+    b.meet(1, true);
+    take(&mut b, &opening);
+    assert!(matches!(b.poll(), Some(Up::Stream(StreamId(1), StreamItem::Open { .. }))));
+    assert_eq!(cross(&mut a, &mut b), [stream(1, StreamItem::Reset)]);
+    assert_eq!(b.streams.held().1, 0);
+}
