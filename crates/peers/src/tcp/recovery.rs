@@ -123,14 +123,12 @@ impl Sender {
         }
         if self.recovery.phase == Phase::Open {
             self.recovery.retransmitted_at = None;
-        } else if self.una >= self.recovery.end {
-            if self.recovery.phase == Phase::Recovery {
-                if self.try_undo_recovery(now, ack, counters) {
-                    return;
-                }
-                if self.recovery.undo.is_some() {
-                    self.end_reduction();
-                }
+        } else if self.una >= self.recovery.end && self.recovery.phase == Phase::Recovery {
+            if self.try_undo_recovery(now, ack, counters) {
+                return;
+            }
+            if self.recovery.undo.is_some() {
+                self.end_reduction();
             }
         }
         match self.recovery.phase {
