@@ -119,4 +119,17 @@ mod tests {
         assert_eq!(deliver(&mut aggregation, 401, 90, false), 50, "at most the window");
         assert_eq!(aggregation.allowance(BANDWIDTH / 5), 19, "and what comes in 100 ms");
     }
+
+    #[test]
+    fn an_epoch_of_a_million_packets_begins_anew_and_counts_no_further() {
+        // Linux: bbr_ack_epoch_acked_reset_thresh is 2^20, and ack_epoch_acked stays below it.
+        let mut aggregation = Aggregation::new(Instant::ZERO);
+        deliver(&mut aggregation, 1, (1 << 20) - 2, false);
+        deliver(&mut aggregation, 2, 1, false);
+        assert_eq!(aggregation.epoch_delivered, (1 << 20) - 1);
+        deliver(&mut aggregation, 3, 1, false);
+        assert_eq!((aggregation.epoch_delivered, aggregation.epoch.as_nanos()), (1, 3_000_000));
+        deliver(&mut aggregation, 4, 1 << 21, false);
+        assert_eq!(aggregation.epoch_delivered, 0xf_ffff);
+    }
 }

@@ -174,3 +174,52 @@ impl BlindBbr {
         act(&mut self.bbr, &mut path);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::Seed;
+
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    /// One that has sent ten packets of 1,000 bytes at time zero, and the acknowledgement of some of them after `ms`.
+    fn acknowledged(packets: u32, lost: u32, ms: u64) -> BlindBbr {
+        let mut blind = BlindBbr::new(at(0), 1000, Seed::new(1, 0).stream(&["blind"], 0));
+        let mut newest = Newest::default();
+        for number in 0..10 {
+            newest.note(at(0), number, blind.sent(at(0), number as u32, 1000));
+        }
+        let rtt = Some(Duration::from_millis(ms));
+        blind.acknowledged(at(ms), Acked { packets, lost, newest, rtt, before: 10, after: 0 });
+        blind
+    }
+
+    #[test]
+    fn the_window_grows_by_what_the_link_has_passed_whether_or_not_it_was_lost() {
+        // As Linux `bbr_set_cwnd` in startup: by what is delivered.
+        assert_eq!(acknowledged(10, 0, 30).window(), 20);
+        assert_eq!(acknowledged(6, 0, 30).window(), 16);
+        assert_eq!(acknowledged(6, 4, 30).window(), 20);
+        assert_eq!(acknowledged(6, 4, 30).round_trip(), Some(Duration::from_millis(30)));
+    }
+
+    #[test]
+    fn the_timeout_is_that_of_tcp_within_a_millisecond_and_half_a_second_or_two_round_trips() {
+        let ms = Duration::from_millis;
+        let blind = BlindBbr::new(at(0), 1000, Seed::new(1, 0).stream(&["blind"], 0));
+        assert_eq!((blind.timeout(), blind.round_trip()), (ms(20), None), "a fiftieth of TCP's first second");
+        // RFC 6298 (2.2): three times the first round trip.
+        assert_eq!(acknowledged(10, 0, 30).timeout(), ms(90));
+        assert_eq!(acknowledged(10, 0, 200).timeout(), ms(500));
+        assert_eq!(acknowledged(10, 0, 400).timeout(), ms(800));
+        let mut blind = acknowledged(10, 0, 30);
+        for _ in 0..1000 {
+            blind.sent(at(40), 1, 1000);
+            blind.acknowledged(at(70), Acked { packets: 1, rtt: Some(ms(30)), ..Acked::default() });
+        }
+        assert_eq!(blind.timeout().as_micros(), 31_000, "without variance");
+    }
+}

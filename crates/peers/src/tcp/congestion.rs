@@ -19,8 +19,6 @@ pub(super) enum Phase {
     Open,
     /// Something was delivered out of order.
     Disorder,
-    /// The window is being reduced, without a retransmission.
-    Reduced,
     /// Losses are being repaired (fast recovery).
     Recovery,
     /// The retransmission timer went off.

@@ -297,6 +297,10 @@ mod tests {
         let found = steps(&mut cubic, &mut window, 10, &[1000, 1008, 1016, 1024, 1028, 1031, 1032]);
         assert_eq!(found[0], cubic_step(20, 1000, 29));
         assert_eq!(found[..6], [found[0]; 6], "28 ms are 7 ticks");
+        assert_eq!(cubic.found_at, 1032 / 4, "and until then it is not looked for");
+        let (mut kept, mut same) = after_a_loss(&[29]);
+        steps(&mut kept, &mut same, 10, &[1000, 1008, 1016, 1024, 1028, 1031]);
+        assert_eq!(kept.found_at, 1000 / 4);
         // 70 segments acknowledged: one of 37 counts, so the estimate is 21, and the step the whole window.
         assert_eq!(found[6], 20.min(found[0]));
         assert_eq!(cubic.epoch.unwrap().reno, 21);

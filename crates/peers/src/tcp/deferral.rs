@@ -85,4 +85,65 @@ mod tests {
         assert_eq!(lump(0, 1448, Some(Duration::from_micros(1_100))), 11);
         assert_eq!(lump(0, 1448, Some(ms(0))), 45);
     }
+
+    use hopcast_core::{Buffer, Seed};
+
+    use crate::tcp::Congestion;
+    use crate::tcp::congestion;
+    use crate::tcp::counters::Counters;
+    use crate::tcp::timer::Deadlines;
+
+    const MSS: u32 = 1000;
+
+    fn at(us: u64) -> Instant {
+        Instant::from_nanos(1_000_000_000 + 1000 * us)
+    }
+
+    /// One with a window of 30 segments and a round trip of 100 ms, which has sent `sent` of them at 1 s.
+    fn sender(sent: u32) -> Sender {
+        let reno = congestion::control(Congestion::Reno, at(0), Seed::new(1, 0).stream(&["lump"], 0));
+        let mut sender = Sender::new(1, MSS, 30, Duration::from_millis(200), reno);
+        let rtt = Duration::from_millis(100);
+        sender.rtt.sample(rtt, 1, 1);
+        sender.rtt.note_least(at(0), rtt);
+        sender.begin(at(0), 1, 1 << 30);
+        sender.buffer.write(Buffer::zeroed((sent * MSS) as usize));
+        sender.send(at(0), &mut Deadlines::default(), &mut Counters::default());
+        assert_eq!(sender.board.in_flight(), sent);
+        sender.buffer.write(Buffer::zeroed(100_000));
+        sender
+    }
+
+    #[test]
+    fn the_pace_is_two_windows_a_round_trip_in_slow_start_and_a_fifth_more_than_one_after_it() {
+        // Linux `tcp_update_pacing_rate`: tcp_pacing_ss_ratio below half of the threshold, tcp_pacing_ca_ratio.
+        let mut sender = sender(30);
+        assert_eq!(sender.pacing_rate(), 30 * 1000 * 10 * 2);
+        sender.window.threshold = 62;
+        assert_eq!(sender.pacing_rate(), 30 * 1000 * 10 * 2);
+        sender.window.threshold = 61;
+        assert_eq!(sender.pacing_rate(), 30 * 1000 * 10 * 12 / 10);
+    }
+
+    #[test]
+    fn less_than_a_lump_waits_for_an_acknowledgement_that_is_near() {
+        // Linux `tcp_tso_should_defer`. The acknowledgement of what was sent at 1 s is due 100 ms later.
+        let lump_at = |sent, us, threshold| {
+            let mut sender = sender(sent);
+            // So that a lump is larger than what the window admits.
+            sender.rtt.note_least(at(0), Duration::from_micros(100));
+            sender.window.note_sent(at(us));
+            sender.window.threshold = threshold;
+            sender.lump(at(us)).is_some()
+        };
+        assert!(!lump_at(21, 99_500, 10), "nine segments are less than a third of the window");
+        assert!(lump_at(20, 99_500, 10), "a third is sent");
+        assert!(!lump_at(25, 99_000, 10), "a millisecond away");
+        assert!(lump_at(25, 98_999, 10), "further away");
+        let mut late = sender(25);
+        late.rtt.note_least(at(0), Duration::from_micros(100));
+        late.window.note_sent(at(99_000));
+        assert!(late.lump(at(100_000)).is_none(), "sent a millisecond ago");
+        assert!(late.lump(at(100_001)).is_some(), "longer ago");
+    }
 }

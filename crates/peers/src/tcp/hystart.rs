@@ -113,4 +113,26 @@ mod tests {
         round(&mut hystart, 2, ms(20));
         assert_eq!(hystart.growth(4), 4);
     }
+
+    #[test]
+    fn a_round_trip_has_grown_by_an_eighth_but_by_4_to_16_ms() {
+        // RFC 9406 section 4.3.
+        for (base, grown) in [(8, 12), (32, 36), (80, 90), (128, 144), (400, 416)] {
+            for (rtt, slower) in [(grown - 1, false), (grown, true)] {
+                let mut hystart = HyStart::default();
+                round(&mut hystart, 0, Duration::from_millis(base));
+                round(&mut hystart, 1, Duration::from_millis(rtt));
+                assert_eq!(hystart.conservative.is_some(), slower, "{rtt} after {base} ms");
+            }
+        }
+    }
+
+    #[test]
+    fn an_acknowledgement_raises_the_window_by_eight_segments_at_most() {
+        // RFC 9406 section 4.2: L = 8 without pacing. In conservative slow start by a quarter of them.
+        let mut hystart = HyStart::default();
+        assert_eq!([1, 8, 9, 50].map(|acked| hystart.growth(acked)), [1, 8, 8, 8]);
+        hystart.conservative = Some(Conservative { baseline: Duration::ZERO, rounds: 0 });
+        assert_eq!([50, 1, 1, 1, 1].map(|acked| hystart.growth(acked)), [2, 0, 0, 0, 1]);
+    }
 }

@@ -252,3 +252,100 @@ impl Bbr {
         act(&mut self.control, &mut path)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::Seed;
+
+    use super::*;
+
+    const SEGMENT: u32 = 1000;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    /// One that has sent ten segments at time zero.
+    fn ten_sent() -> Bbr {
+        let mut bbr = Bbr::new(at(0), SEGMENT, Seed::new(1, 0).stream(&["lent"], 0));
+        for _ in 0..10 {
+            bbr.on_sent(at(0), 1000);
+        }
+        bbr
+    }
+
+    #[test]
+    fn what_arrives_before_it_is_taken_in_counts_together() {
+        let mut bbr = ten_sent();
+        for _ in 0..4 {
+            bbr.on_delivered(at(0), 1000);
+        }
+        assert_eq!((bbr.news.packets, bbr.news.delivered, bbr.news.prior_in_flight), (4, 4000, 10_000));
+        assert_eq!(bbr.in_flight, 6000);
+        bbr.settle(at(30));
+        assert_eq!((bbr.rate.delivered, bbr.rtt), (4, Some(Duration::from_millis(30))));
+        // As Linux `bbr_set_cwnd` in startup: by what is delivered.
+        assert_eq!(bbr.window(), 14_000);
+        bbr.settle(at(31));
+        assert_eq!((bbr.rate.delivered, bbr.window()), (4, 14_000), "and once");
+    }
+
+    #[test]
+    fn bytes_that_fill_no_segment_count_with_the_next() {
+        let mut bbr = ten_sent();
+        for (delivered, lost, segments) in
+            [(700, 0, (0, 0)), (700, 600, (1, 0)), (1700, 900, (3, 1)), (100, 500, (3, 2))]
+        {
+            bbr.on_delivered(at(0), delivered);
+            bbr.on_lost(lost, false);
+            bbr.settle(at(30));
+            assert_eq!((bbr.rate.delivered, bbr.rate.lost), segments, "{delivered} and {lost} bytes");
+        }
+        assert_eq!(bbr.news.over, (200, 0));
+        assert_eq!(bbr.in_flight, 10_000 - 3200 - 2000);
+    }
+
+    #[test]
+    fn a_loss_begins_a_recovery_that_ends_with_what_was_sent_after_it() {
+        // Linux `bbr_set_cwnd_to_recover_or_restore`: as much as is delivered, then the window of before.
+        let mut bbr = ten_sent();
+        bbr.on_delivered(at(0), 1000);
+        bbr.on_lost(2000, false);
+        bbr.settle(at(30));
+        assert_eq!((bbr.phase, bbr.window()), (Phase::Recovery, 8000), "7 in flight and 1 delivered");
+        bbr.on_delivered(at(0), 1000);
+        bbr.settle(at(30));
+        assert_eq!(bbr.phase, Phase::Recovery);
+        bbr.on_sent(at(31), 1000);
+        bbr.on_delivered(at(31), 1000);
+        bbr.settle(at(61));
+        assert_eq!(bbr.phase, Phase::Open);
+        assert!(bbr.window() >= 10_000, "{}", bbr.window());
+        bbr.on_lost(2000, true);
+        bbr.settle(at(500));
+        // Four of the first ten are still in flight.
+        assert_eq!((bbr.phase, bbr.window()), (Phase::Loss, 5000));
+    }
+
+    #[test]
+    fn no_more_than_65536_instants_of_sending_are_remembered() {
+        let mut bbr = ten_sent();
+        for us in 1..70_000 {
+            bbr.on_sent(Instant::from_nanos(1000 * us), 1);
+        }
+        assert_eq!(bbr.sent.len(), 65_536);
+        assert_eq!(bbr.sent.front().unwrap().0, Instant::from_nanos(1000 * (70_000 - 65_536)));
+    }
+
+    #[test]
+    fn the_gate_is_shut_by_the_window_and_by_the_pacer() {
+        let mut bbr = ten_sent();
+        assert_eq!(bbr.gate(at(0)), Gate::Full);
+        bbr.on_delivered(at(0), 1000);
+        bbr.settle(at(30));
+        bbr.pause(at(30), false);
+        let Gate::Paced(until) = bbr.gate(at(30)) else { panic!("{:?}", bbr.gate(at(30))) };
+        assert!(until > at(30));
+        assert_eq!(bbr.gate(until), Gate::Open);
+    }
+}

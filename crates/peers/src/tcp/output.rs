@@ -28,7 +28,7 @@ impl Sender {
     /// Sends what may be sent now.
     pub(super) fn send(&mut self, now: Instant, timers: &mut Deadlines, counters: &mut Counters) {
         timers.stop(Timer::Pacing);
-        let reducing = matches!(self.recovery.phase, Phase::Reduced | Phase::Recovery);
+        let reducing = self.recovery.phase == Phase::Recovery;
         let (mut sent_new, mut limited) = (false, false);
         let mut burst = Burst::default();
         let mut lump = 0;

@@ -166,4 +166,44 @@ mod tests {
         assert!(own.share() <= 0.9);
         assert_eq!(own.passed(0, 5, PACKET), 0, "nothing arrives");
     }
+
+    /// Whether losses beside a round trip that is so much longer than the least are the link's.
+    fn is_own(own: &OwnLoss, above: Duration) -> bool {
+        let mut own = own.clone();
+        own.on_round_trip(at(2000), Duration::from_millis(10) + above);
+        // Beside a queue only the link's share counts: none of a clean link.
+        own.passed(10, 10, PACKET) == 10
+    }
+
+    #[test]
+    fn two_packets_or_two_deviations_above_the_least_are_no_queue() {
+        let mut own = OwnLoss::default();
+        own.on_round_trip(at(0), Duration::from_millis(10));
+        assert!(is_own(&own, PACKET * 2));
+        assert!(!is_own(&own, PACKET * 2 + Duration::from_nanos(1)));
+        own.jitter = 1e6;
+        assert!(is_own(&own, PACKET * 2 + Duration::from_millis(2)));
+        assert!(!is_own(&own, PACKET * 2 + Duration::from_micros(2_001)));
+    }
+
+    #[test]
+    fn the_least_round_trip_is_that_of_ten_seconds() {
+        let mut own = OwnLoss::default();
+        own.on_round_trip(at(0), Duration::from_millis(10));
+        own.on_round_trip(at(10_000), Duration::from_millis(30));
+        assert_eq!(own.queue, Duration::from_millis(20));
+        own.on_round_trip(at(10_001), Duration::from_millis(30));
+        assert_eq!(own.queue, Duration::ZERO);
+    }
+
+    #[test]
+    fn the_share_begins_as_if_16_had_arrived_and_fades_over_128() {
+        let mut own = OwnLoss::default();
+        own.on_round_trip(at(0), Duration::from_millis(10));
+        own.passed(0, 4, PACKET);
+        // Of 16 (1 - 4/128) and 4.
+        assert!((own.share() - 4.0 / 19.5).abs() < 1e-9, "{}", own.share());
+        own.passed(64, 0, PACKET);
+        assert!((own.share() - 2.0 / (9.75 + 64.0)).abs() < 1e-9, "{}", own.share());
+    }
 }

@@ -381,4 +381,26 @@ mod tests {
         assert_eq!(receiver.next(), 21);
         assert_eq!(receiver.take(10, payload(10..20), true), Arrival::Duplicate);
     }
+
+    #[test]
+    fn one_segment_out_of_order_is_kept_for_each_512_bytes_of_the_buffer() {
+        let mut receiver = receiver(64 * 512);
+        let kept =
+            (1..200).filter(|n| receiver.take(100 * n, payload(0..1), false) == Arrival::OutOfOrder).count();
+        assert_eq!(kept, 64);
+    }
+
+    #[test]
+    fn payloads_below_512_bytes_are_joined_up_to_4096() {
+        let joined = |len: u64, count: u64| {
+            let mut receiver = receiver(1 << 16);
+            for n in 0..count {
+                receiver.take(n * len, Buffer::zeroed(len as usize), false);
+            }
+            receiver.ready.iter().map(|buffer| buffer.len()).collect::<Vec<_>>()
+        };
+        assert_eq!(joined(511, 9), [8 * 511, 511]);
+        assert_eq!(joined(512, 3), [512; 3]);
+        assert_eq!(joined(256, 17), [4096, 256]);
+    }
 }

@@ -51,7 +51,7 @@ struct Undo {
     /// Retransmissions that the peer has not reported as duplicates; `None` before the first.
     outstanding: Option<u32>,
     window: u32,
-    threshold: Option<u32>,
+    threshold: u32,
 }
 
 impl Default for Recovery {
@@ -123,19 +123,12 @@ impl Sender {
         }
         if self.recovery.phase == Phase::Open {
             self.recovery.retransmitted_at = None;
-        } else if self.una >= self.recovery.end {
-            match self.recovery.phase {
-                Phase::Reduced if self.una > self.recovery.end => {
-                    self.end_reduction();
-                    self.recovery.phase = Phase::Open;
-                }
-                Phase::Recovery => {
-                    if self.try_undo_recovery(now, ack, counters) {
-                        return;
-                    }
-                    self.end_reduction();
-                }
-                _ => {}
+        } else if self.una >= self.recovery.end && self.recovery.phase == Phase::Recovery {
+            if self.try_undo_recovery(now, ack, counters) {
+                return;
+            }
+            if self.recovery.undo.is_some() {
+                self.end_reduction();
             }
         }
         match self.recovery.phase {
@@ -163,11 +156,9 @@ impl Sender {
                     return;
                 }
             }
-            Phase::Open | Phase::Disorder | Phase::Reduced => {
-                self.count_anonymous(duplicate && !news.advanced);
-                if self.recovery.phase <= Phase::Disorder {
-                    self.try_undo_dsack(now, counters);
-                }
+            Phase::Open | Phase::Disorder => {
+                self.count_anonymous(duplicate);
+                self.try_undo_dsack(now, counters);
                 self.identify_losses(now, news.advanced, timers, counters);
             }
         }
@@ -175,9 +166,7 @@ impl Sender {
             if !self.has_retransmission_outstanding() {
                 self.recovery.retransmitted_at = None;
             }
-            if self.recovery.phase != Phase::Reduced {
-                self.keep_open();
-            }
+            self.keep_open();
             return;
         }
         self.enter_recovery(now, counters);
@@ -186,12 +175,8 @@ impl Sender {
     /// Begins recovery: the window is to come down.
     pub(super) fn enter_recovery(&mut self, now: Instant, counters: &mut Counters) {
         counters.fast_recoveries += 1;
-        let reducing = self.recovery.phase == Phase::Reduced;
-        self.recovery.undo = Some(self.undo_state(None));
-        if !reducing {
-            self.recovery.undo = Some(self.undo_state(Some(self.window.remembered_threshold())));
-            self.begin_reduction(now);
-        }
+        self.recovery.undo = Some(self.undo_state());
+        self.begin_reduction(now);
         self.recovery.phase = Phase::Recovery;
     }
 
@@ -203,8 +188,7 @@ impl Sender {
             || self.recovery.end <= self.una
             || (self.recovery.phase == Phase::Loss && self.timeouts == 0)
         {
-            let threshold = Some(self.window.remembered_threshold());
-            self.recovery.undo = Some(self.undo_state(threshold));
+            self.recovery.undo = Some(self.undo_state());
             self.window.threshold = self.with_congestion(now, |congestion, path| congestion.threshold(path));
         }
         self.window.size = self.board.in_flight() + 1;
@@ -438,21 +422,18 @@ impl Sender {
             self.board.clear_lost();
         }
         let Some(undo) = self.recovery.undo.take() else { return };
-        if let Some(threshold) = undo.threshold {
-            self.window.size =
-                self.with_congestion(now, |congestion, path| congestion.undo(path, undo.window));
-            self.window.threshold = self.window.threshold.max(threshold);
-        }
+        self.window.size = self.with_congestion(now, |congestion, path| congestion.undo(path, undo.window));
+        self.window.threshold = self.window.threshold.max(undo.threshold);
         self.rack.look_again();
     }
 
-    fn undo_state(&self, threshold: Option<u32>) -> Undo {
+    fn undo_state(&self) -> Undo {
         let outstanding = self.board.retransmitted_out();
         Undo {
             marker: self.una,
             outstanding: (outstanding > 0).then_some(outstanding),
             window: self.window.size,
-            threshold,
+            threshold: self.window.remembered_threshold(),
         }
     }
 
@@ -469,9 +450,7 @@ impl Sender {
         if self.congestion.rules_recovery() || self.window.threshold == NO_THRESHOLD {
             return;
         }
-        if self.recovery.phase == Phase::Reduced || self.recovery.undo.is_some() {
-            self.window.size = self.window.threshold;
-        }
+        self.window.size = self.window.threshold;
     }
 
     /// Open, or Disorder while something is delivered out of order or sent again.

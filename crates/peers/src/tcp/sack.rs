@@ -84,4 +84,37 @@ mod tests {
         blocks.advance(45);
         assert_eq!(blocks.report().as_slice(), [(50, 60)]);
     }
+
+    #[test]
+    fn what_touches_none_of_the_two_latest_blocks_crowds_them() {
+        // Linux `tcp_sack_new_ofo_skb` and TCP_SACK_BLOCKS_EXPECTED.
+        let mut blocks = SackBlocks::default();
+        assert!(!blocks.is_crowded_by(100, 110));
+        blocks.arrived(10, 20);
+        assert!(!blocks.is_crowded_by(100, 110), "one and a new one are two");
+        blocks.arrived(30, 40);
+        assert!(blocks.is_crowded_by(100, 110), "a third");
+        for (start, end) in [(40, 50), (20, 25), (5, 10), (35, 36)] {
+            assert!(!blocks.is_crowded_by(start, end), "{start}..{end} touches one of two");
+        }
+        blocks.arrived(50, 60);
+        assert!(blocks.is_crowded_by(20, 25), "the third of three");
+        assert!(!blocks.is_crowded_by(40, 45));
+    }
+
+    #[test]
+    fn four_blocks_are_remembered_and_an_option_is_as_long_as_those_that_fit() {
+        // RFC 2018 section 3: two bytes and eight a block, here behind two NOPs.
+        let mut blocks = SackBlocks::default();
+        assert_eq!(blocks.option_len(3), 0);
+        for start in [10, 30, 50, 70, 90] {
+            blocks.arrived(start, start + 10);
+        }
+        assert_eq!(blocks.report().as_slice(), [(90, 100), (70, 80), (50, 60), (30, 40)]);
+        assert_eq!((blocks.option_len(3), blocks.option_len(4)), (28, 36));
+        blocks.advance(75);
+        assert_eq!(blocks.option_len(3), 12);
+        blocks.duplicated(1, 2);
+        assert_eq!(blocks.option_len(3), 20);
+    }
 }

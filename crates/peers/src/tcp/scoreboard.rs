@@ -125,9 +125,9 @@ impl Scoreboard {
         self.segments.back().map(|segment| (self.first + self.segments.len() as u64 - 1, segment))
     }
 
-    /// The first sequence number of the highest segment that was selectively acknowledged.
+    /// The sequence number behind the highest segment that was selectively acknowledged (Linux `tcp_highest_sack_seq`).
     pub(super) fn highest_sacked(&self) -> Option<u64> {
-        self.highest_sacked.and_then(|id| self.get(id)).map(|segment| segment.start)
+        self.highest_sacked.and_then(|id| self.get(id)).map(|segment| segment.end)
     }
 
     /// Adds a segment that has just been sent for the first time.
@@ -369,7 +369,7 @@ mod tests {
         board.sack(15, 60, |segment| seen.push(segment.start));
         assert_eq!(seen, [20, 30, 40, 50]);
         assert_eq!((board.sacked_out(), board.in_flight()), (4, 6));
-        assert_eq!(board.highest_sacked(), Some(50));
+        assert_eq!(board.highest_sacked(), Some(60));
         assert_eq!(in_order_of_transmission(&board), [0, 1, 6, 7, 8, 9]);
     }
 

@@ -107,4 +107,14 @@ mod tests {
         assert_eq!(buffer.release(u64::MAX), 4010);
         assert!(buffer.copy(100 + 10_010, 5).is_empty());
     }
+
+    #[test]
+    fn writes_are_joined_up_to_4096_bytes() {
+        let mut buffer = SendBuffer::new(0);
+        for _ in 0..17 {
+            buffer.write(Buffer::zeroed(256));
+        }
+        let lengths: Vec<_> = buffer.chunks.iter().map(|chunk| chunk.bytes.len()).collect();
+        assert_eq!(lengths, [4096, 256]);
+    }
 }

@@ -367,7 +367,7 @@ impl Sender {
 
     /// Lets the congestion control, or the reduction under way, set the window.
     fn control(&mut self, now: Instant, news: &News, sample: &mut Sample) {
-        let reducing = matches!(self.recovery.phase, Phase::Reduced | Phase::Recovery);
+        let reducing = self.recovery.phase == Phase::Recovery;
         // Where reordering is common, selective acknowledgements are progress too.
         let progress = news.acked_data || (self.recovery.is_reordering_common() && news.sacked);
         sample.may_grow = !reducing && progress;

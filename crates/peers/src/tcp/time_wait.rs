@@ -67,3 +67,20 @@ impl TimeWait {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_of_4096_makes_room() {
+        let mut time_wait = TimeWait::default();
+        let pair = |port| (SocketAddr::from(([10, 0, 0, 1], port)), SocketAddr::from(([10, 0, 0, 2], 80)));
+        for port in 0..=4096 {
+            let remembered = Remembered { next_out: 0, next_in: 0, timestamps: None, at: Instant::ZERO };
+            time_wait.insert(pair(port), remembered);
+            assert_eq!(time_wait.get(&pair(0)).is_some(), port < 4096);
+        }
+        assert_eq!(time_wait.connections.len(), 4096);
+    }
+}

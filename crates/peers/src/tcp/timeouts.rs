@@ -12,7 +12,7 @@ use super::wheel;
 
 /// After so long without an answer a connection is given up: what Linux makes of `tcp_retries2` = 15.
 const GIVE_UP: Duration = Duration::from_millis(924_600);
-/// So many unanswered probes of a closed window, and it is given up as well.
+/// So many unanswered probes of a closed window, and it is given up as well (Linux `tcp_probe_timer`).
 const MOST_PROBES: u32 = 15;
 
 /// Whether the peer may still be there.
@@ -81,7 +81,6 @@ impl Sender {
             // The probe, and not the original, filled the gap: one loss was repaired without recovery.
             counters.tlp_recoveries += 1;
             self.begin_reduction(now);
-            self.recovery.phase = Phase::Reduced;
             self.end_reduction();
             self.keep_open();
         } else if !(news.advanced
@@ -121,7 +120,7 @@ impl Sender {
         if !self.board.is_empty() || !self.has_unsent() {
             return Verdict::Alive;
         }
-        if self.probes > MOST_PROBES {
+        if self.probes >= MOST_PROBES {
             return Verdict::Gone;
         }
         self.probes += 1;
@@ -158,8 +157,7 @@ impl Sender {
 
     /// Sets the loss probe timer (RFC 8985 section 7.2), if nothing says that a loss is being repaired.
     pub(super) fn schedule_loss_probe(&self, now: Instant, progress: bool, timers: &mut Deadlines) -> bool {
-        let calm = matches!(self.recovery.phase, Phase::Open | Phase::Reduced);
-        if !self.sack || !calm {
+        if !self.sack || self.recovery.phase != Phase::Open {
             return false;
         }
         let Some((_, head)) = self.board.head() else { return false };

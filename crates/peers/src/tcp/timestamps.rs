@@ -75,3 +75,51 @@ impl Clock {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(us: u64) -> Instant {
+        Instant::from_nanos(1000 * us)
+    }
+
+    fn agreed(now: Instant) -> Clock {
+        let mut clock = Clock::new(u32::MAX - 5);
+        clock.agree(now, Timestamps { value: 1000, echo: 0 });
+        clock
+    }
+
+    #[test]
+    fn an_echo_tells_when_a_segment_was_sent_and_one_that_never_was_sent_says_nothing() {
+        let clock = agreed(at(0));
+        let echoed = |now, echo| clock.echoed(now, Some(Timestamps { value: 0, echo }));
+        // The clock of milliseconds has wrapped.
+        assert_eq!(clock.value(at(9_900)), 3);
+        assert_eq!(echoed(at(20_700), 3), Some(at(9_000)));
+        assert_eq!(echoed(at(20_700), clock.value(at(20_700))), Some(at(20_000)));
+        assert_eq!(echoed(at(20_700), clock.value(at(0))), Some(at(0)));
+        assert_eq!(echoed(at(20_700), clock.value(at(0)).wrapping_sub(1)), None, "before there was a clock");
+        assert_eq!(echoed(at(20_700), clock.value(at(21_000))), None, "in the future");
+        assert_eq!(Clock::new(0).echoed(at(20_700), Some(Timestamps { value: 0, echo: 3 })), None);
+    }
+
+    #[test]
+    fn an_older_timestamp_is_stale_for_24_days_but_for_one_tick() {
+        // RFC 7323 section 5.5; Linux TCP_PAWS_24DAYS and TCP_PAWS_WINDOW.
+        let day = Duration::from_secs(24 * 3600);
+        let mut clock = agreed(at(0));
+        let of = |value| Some(Timestamps { value, echo: 0 });
+        assert!(!clock.is_stale(at(1), of(999)) && clock.is_stale(at(1), of(998)));
+        assert!(clock.is_stale(at(0) + day * 24 - Duration::from_nanos(1), of(998)));
+        assert!(!clock.is_stale(at(0) + day * 24, of(998)));
+        clock.note(at(1), of(998));
+        assert_eq!(clock.stamp(at(1)).unwrap().echo, 1000, "an older one is not echoed");
+        clock.note(at(1), of(1001));
+        assert_eq!(clock.stamp(at(1)).unwrap().echo, 1001);
+        clock.note(at(1) + day * 24 - Duration::from_nanos(1), of(998));
+        assert_eq!(clock.stamp(at(1)).unwrap().echo, 1001);
+        clock.note(at(1) + day * 24, of(998));
+        assert_eq!(clock.stamp(at(1)).unwrap().echo, 998);
+    }
+}

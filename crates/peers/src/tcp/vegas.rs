@@ -113,3 +113,49 @@ impl CongestionControl for Vegas {
         self.until = None;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::Instant;
+
+    use super::*;
+    use crate::tcp::congestion::testing::path_of;
+    use crate::tcp::rate::DeliveryRate;
+    use crate::tcp::window::{NO_THRESHOLD, Window};
+
+    /// Window and threshold after a round trip in which `samples` round trips were at least `rtt` ms, over a path of 100 ms.
+    fn look(size: u32, threshold: u32, rtt: u64, samples: u32) -> (u32, u32) {
+        let (mut window, mut rate) = (Window::new(size), DeliveryRate::default());
+        window.threshold = threshold;
+        let rtt = Duration::from_millis(rtt);
+        let mut vegas =
+            Vegas { base: Some(Duration::from_millis(100)), least: Some(rtt), samples, ..Vegas::default() };
+        vegas.look(&mut path_of(Instant::ZERO, &mut window, &mut rate, rtt), 2);
+        (window.size, window.threshold)
+    }
+
+    #[test]
+    fn between_two_and_four_segments_stand_in_the_queue() {
+        // Brakmo and Peterson: of 20 segments (RTT - 100) / 100 are queued.
+        for (rtt, size) in [(100, 21), (109, 21), (111, 20), (119, 20), (121, 19), (300, 19)] {
+            assert_eq!(look(20, 20, rtt, 10).0, size, "{rtt} ms");
+        }
+        // Linux: tcp_vegas_ssthresh.
+        assert_eq!(look(20, 20, 121, 10).1, 18);
+        assert_eq!(look(2, 2, 1000, 10), (2, 2), "two at least");
+    }
+
+    #[test]
+    fn slow_start_ends_with_more_than_one_in_the_queue_at_what_fills_the_path_and_one_more() {
+        // Linux: target_cwnd = 40 * 100 / 125, of which min(cwnd, target_cwnd + 1).
+        assert_eq!(look(40, NO_THRESHOLD, 125, 10), (33, 32));
+        assert_eq!(look(40, NO_THRESHOLD, 102, 10), (42, NO_THRESHOLD), "0.8 of a segment");
+        assert_eq!(look(40, NO_THRESHOLD, 103, 10).0, 39, "1.2 of them");
+    }
+
+    #[test]
+    fn fewer_than_three_samples_say_nothing_and_it_grows_as_reno() {
+        assert_eq!(look(40, NO_THRESHOLD, 125, 2), (42, NO_THRESHOLD));
+        assert_eq!(look(40, NO_THRESHOLD, 125, 3), (33, 32));
+    }
+}

@@ -285,4 +285,14 @@ mod tests {
             prop_assert!(parse(source.ip(), destination.ip(), &buffer).is_err());
         }
     }
+
+    #[test]
+    fn nothing_counts_behind_the_end_of_the_options() {
+        // RFC 9293 section 3.2: kind 0 ends the list, kind 1 is one byte.
+        let mss = |bytes: &[u8]| Options::parse(bytes).mss;
+        assert_eq!(mss(&[2, 4, 5, 180]), Some(1460));
+        assert_eq!(mss(&[1, 2, 4, 5, 180]), Some(1460));
+        assert_eq!(mss(&[0, 2, 2, 4, 5, 180]), None);
+        assert_eq!(mss(&[0, 2, 4, 5, 180]), None);
+    }
 }

@@ -185,3 +185,24 @@ proptest! {
         pair.run_for(Duration::from_secs(1));
     }
 }
+
+#[test]
+fn what_may_be_forged_is_answered_twice_a_second_at_most() {
+    // RFC 5961 section 7; Linux tcp_invalid_ratelimit, 500 ms.
+    let mut pair = Pair::new(8, Config::default(), Direction::default());
+    pair.open(1, false);
+    pair.sent = Some(Vec::new());
+    pair.run_for(ms(500));
+    let (_, _, packet) = pair.sent.take().unwrap().into_iter().rfind(|(_, host, _)| *host == CLIENT).unwrap();
+    let known = read(&packet).0;
+    let client = std::net::SocketAddr::new([10, 0, 0, 1].into(), known.source);
+    let header = Header { seq: known.seq.wrapping_add(5), flags: RST, options: Options::default(), ..known };
+    let mut answered = |wait| {
+        let until = pair.now + ms(wait);
+        pair.run_until(until);
+        pair.now = until;
+        pair.inject(SERVER, forge(client, "10.0.0.2:80".parse().unwrap(), &header, &[]));
+        pair.counter(SERVER, "challenge_acks")
+    };
+    assert_eq!([0, 0, 499, 1, 499, 1].map(&mut answered), [1, 1, 1, 2, 2, 3]);
+}

@@ -9,5 +9,6 @@ mod kernel;
 mod pair;
 mod random;
 mod recovery;
+mod sender;
 mod transfer;
 mod windows;

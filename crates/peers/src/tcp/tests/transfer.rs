@@ -72,3 +72,33 @@ fn the_same_run_twice_is_the_same_run() {
     };
     assert!(run() == run());
 }
+
+#[test]
+fn the_last_segment_of_what_was_written_says_push() {
+    // RFC 9293 section 3.9.1; Linux `tcp_push`.
+    let mut pair = super::pair::Pair::new(9, Config::default(), super::pair::Direction::default());
+    let id = pair.open(0, false);
+    pair.run_for(ms(100));
+    pair.sent = Some(Vec::new());
+    pair.write(super::pair::CLIENT, id, 3000);
+    let pushed: Vec<_> = pair
+        .sent
+        .take()
+        .unwrap()
+        .iter()
+        .map(|(_, _, packet)| super::pair::read(packet))
+        .map(|(header, payload)| (payload.len(), header.has(crate::tcp::wire::PSH)))
+        .collect();
+    assert_eq!(pushed, [(1448, false), (1448, false), (104, true)]);
+}
+
+#[test]
+fn an_item_at_a_port_that_there_is_not_is_counted() {
+    use hopcast_core::{Buffer, Item, Machine, Port};
+    let mut pair = super::pair::Pair::new(10, Config::default(), super::pair::Direction::default());
+    for count in 1..=2 {
+        let packet = Item::Packet(Buffer::copy_from(&[0; 40]));
+        pair.tcp[0].handle(pair.now, Port::Below(1), packet);
+        assert_eq!(pair.counter(0, "wrong_items"), count);
+    }
+}

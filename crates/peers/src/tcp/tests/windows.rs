@@ -73,3 +73,17 @@ fn many_small_writes_become_full_segments_while_the_window_is_shut() {
     let segments = pair.counter(CLIENT, "segments_sent") - before;
     assert!(segments < 100, "{segments}");
 }
+
+#[test]
+fn the_end_of_a_stream_is_told_after_its_last_byte() {
+    let mut pair = Pair::new(5, small(), Direction::default());
+    pair.read_window = 0;
+    pair.accept = (0, false);
+    pair.open(1000, true);
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!((pair.server().read, pair.server().peer_finished), (0, false), "nothing has been granted");
+    let server = pair.accepted().unwrap();
+    pair.apps[SERVER].get_mut(&server).unwrap().set_reading(1 << 20);
+    pair.write(SERVER, server, 0);
+    assert_eq!((pair.server().read, pair.server().peer_finished), (1000, true));
+}
