@@ -21,29 +21,39 @@ const SHORT_PATH_SHIFT: u32 = 9;
 const SLOW_START_PERCENT: u64 = 200;
 /// and `tcp_pacing_ca_ratio`.
 const AVOIDANCE_PERCENT: u64 = 120;
-/// This part of the window is always sent: Linux `tcp_tso_win_divisor`.
-const WINDOW_PART: u32 = 3;
+/// This part of the smaller window is always sent: Linux `tcp_tso_win_divisor`.
+const WINDOW_PART: u64 = 3;
 /// Nothing is held back when this long ago something was sent, or the next acknowledgement is as far away.
 const LONGEST: Duration = Duration::from_millis(1);
 
+/// Which window keeps a lump from being larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HeldBy {
+    Congestion,
+    Receiver,
+}
+
 impl Sender {
-    /// How many segments of new data may be sent at once now; `None` to wait for the next acknowledgement.
-    pub(super) fn lump(&self, now: Instant) -> Option<u32> {
-        let room = self.window.size.saturating_sub(self.board.in_flight());
+    /// How many segments of new data may be sent at once now; an error to wait for the next acknowledgement.
+    pub(super) fn lump(&self, now: Instant) -> Result<u32, HeldBy> {
+        let mss = u64::from(self.mss.max(1));
+        let room = u64::from(self.window.size.saturating_sub(self.board.in_flight())) * mss;
         let lump = lump(self.pacing_rate(), self.mss, self.rtt.least());
         let waiting = self.buffer.end().saturating_sub(self.nxt);
         let admitted = self.window_end().saturating_sub(self.nxt);
-        let sendable = u64::from(room).min(admitted / u64::from(self.mss.max(1)));
+        let sendable = room.min(admitted);
+        let smaller = self.peer_window.min(u64::from(self.window.size) * mss);
         if self.recovery.phase >= Phase::Recovery
-            || waiting <= u64::from(self.mss).max(sendable * u64::from(self.mss))
-            || sendable >= u64::from(lump)
-            || sendable >= u64::from(self.window.size / WINDOW_PART)
+            || waiting <= mss.max(sendable / mss * mss)
+            || sendable >= u64::from(lump) * mss
+            || sendable >= smaller / WINDOW_PART
             || now.since(self.window.last_sent()) > LONGEST
             || self.is_acknowledgement_far(now)
         {
-            return Some(lump);
+            return Ok(lump);
         }
-        None
+        // A window that the receiver's keeps from being used must not grow for it.
+        Err(if room < admitted { HeldBy::Congestion } else { HeldBy::Receiver })
     }
 
     /// Whether the acknowledgement of the earliest segment outstanding is not to be expected soon.
@@ -134,7 +144,7 @@ mod tests {
             sender.rtt.note_least(at(0), Duration::from_micros(100));
             sender.window.note_sent(at(us));
             sender.window.threshold = threshold;
-            sender.lump(at(us)).is_some()
+            sender.lump(at(us)).is_ok()
         };
         assert!(!lump_at(21, 99_500, 10), "nine segments are less than a third of the window");
         assert!(lump_at(20, 99_500, 10), "a third is sent");
@@ -143,7 +153,24 @@ mod tests {
         let mut late = sender(25);
         late.rtt.note_least(at(0), Duration::from_micros(100));
         late.window.note_sent(at(99_000));
-        assert!(late.lump(at(100_000)).is_none(), "sent a millisecond ago");
-        assert!(late.lump(at(100_001)).is_some(), "longer ago");
+        assert!(late.lump(at(100_000)).is_err(), "sent a millisecond ago");
+        assert!(late.lump(at(100_001)).is_ok(), "longer ago");
+    }
+
+    #[test]
+    fn the_smaller_of_the_windows_decides_what_is_always_sent_and_which_of_them_limits() {
+        let held = |sent, peer_window| {
+            let mut sender = sender(sent);
+            sender.rtt.note_least(at(0), Duration::from_micros(100));
+            sender.window.note_sent(at(99_500));
+            sender.peer_window = peer_window;
+            sender.lump(at(99_500)).err()
+        };
+        assert_eq!(held(25, 1 << 30), Some(HeldBy::Congestion), "room for 5 of 30 segments");
+        // Of 12,000 bytes a third is 4,000.
+        assert_eq!(held(9, 12_000), Some(HeldBy::Receiver), "the receiver has room for 3");
+        assert_eq!(held(8, 12_000), None, "for 4");
+        assert_eq!(held(25, 30_001), Some(HeldBy::Congestion));
+        assert_eq!(held(25, 30_000), Some(HeldBy::Receiver), "as Linux has it where both are the same");
     }
 }

@@ -4,6 +4,7 @@ use hopcast_core::Instant;
 
 use super::congestion::Phase;
 use super::counters::Counters;
+use super::deferral::HeldBy;
 use super::sender::{Outgoing, Sender};
 use super::timer::{Deadlines, Timer};
 
@@ -56,11 +57,13 @@ impl Sender {
             }
             if pacing.is_none() && matches!(next, Next::New(..)) {
                 if lump == 0 {
-                    let Some(size) = self.lump(now) else {
-                        limited = true;
-                        break;
-                    };
-                    lump = size;
+                    match self.lump(now) {
+                        Ok(size) => lump = size,
+                        Err(held_by) => {
+                            limited |= held_by == HeldBy::Congestion;
+                            break;
+                        }
+                    }
                 }
                 lump -= 1;
             }
