@@ -154,3 +154,21 @@ impl Reassembly {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn behind_a_unit_that_has_waited_for_too_long_16_kib_may_wait_and_no_more() {
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let unit = || Buffer::zeroed(1000);
+        let mut queue = UnitQueue::new(1 << 20, Duration::from_millis(50), false);
+        assert!(queue.push(at(0), unit()));
+        assert!((0..100).all(|_| queue.push(at(50), unit())), "it has not waited for longer");
+        let mut queue = UnitQueue::new(1 << 20, Duration::from_millis(50), false);
+        assert!(queue.push(at(0), unit()));
+        while queue.push(at(51), unit()) {}
+        assert!(queue.bytes <= 16_384 && queue.bytes + cost(&unit()) > 16_384, "{}", queue.bytes);
+    }
+}
