@@ -360,4 +360,18 @@ mod tests {
         // Runs of two and of five.
         assert!((receiver.mean_burst() - 3.5).abs() < 0.05, "{}", receiver.mean_burst());
     }
+
+    #[test]
+    fn where_four_packets_come_in_a_round_trip_it_is_no_trickle() {
+        // The fourth before this one came a round trip ago, or longer.
+        for (ago, due) in [(8000, 2000), (8001, 16_000)] {
+            let mut receiver = receiver(8000);
+            for sequence in 0..4 {
+                take(&mut receiver, at(1_000_000), sequence).unwrap();
+            }
+            receiver.report(at(1_000_000), 1).unwrap();
+            take(&mut receiver, at(1_000_000 + ago), 4).unwrap();
+            assert_eq!(receiver.due(), Some(at(1_000_000 + ago + due)), "{ago}");
+        }
+    }
 }

@@ -192,6 +192,12 @@ impl Sender {
         self.grant
     }
 
+    /// How many rounds of repair there are, for tests.
+    #[cfg(test)]
+    pub(super) const fn rounds(&self) -> Option<u8> {
+        self.rounds
+    }
+
     /// Whether this symbol, which is new to the child, may be sent.
     pub(super) fn is_granted(&self, symbol: u64) -> bool {
         match self.grant {

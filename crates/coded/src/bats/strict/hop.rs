@@ -471,4 +471,34 @@ mod tests {
             assert_eq!(is_queued(micros(round_trip), micros(least)), queued, "{round_trip} of {least}");
         }
     }
+
+    #[test]
+    fn spare_capacity_is_used_where_that_is_wanted_and_the_hop_is_nearly_idle() {
+        let backlog = |spare, busy| {
+            let mut ring = Ring::new(64, 0);
+            let header =
+                crate::bats::wire::BatchHeader { block: 256, batch: crate::bats::BatchSize::M16, id: 0 };
+            let (serial, _) = ring.admit(0, header, 0);
+            for index in 0..16 {
+                ring.grow(serial, |batch| batch.push_symbol(index, hopcast_core::Buffer::copy_from(&[7; 9])));
+            }
+            ring.close(serial);
+            let mut sender = Sender { spare, ..begun() };
+            let mut ranks = [0.0; 17];
+            ranks[16] = 1.0;
+            sender.recoding.update(&Basis { loss: 0.2, burst: 1.0, depth: 1, budget: 20.0 }, &ranks, 0);
+            if busy {
+                sender.meter.packet(at(0), 1 << 30);
+                sender.meter.packet(at(20), 0);
+            }
+            sender.refresh(&ring, 0..1);
+            sender.backlog()
+        };
+        let planned = backlog(false, true);
+        assert_eq!((backlog(false, false), backlog(true, true)), (planned, planned));
+        assert!(
+            (19..=21).contains(&planned) && backlog(true, false) > 22,
+            "20 packets of which 16 arrive on average"
+        );
+    }
 }

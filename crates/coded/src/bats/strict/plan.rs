@@ -147,6 +147,6 @@ mod tests {
     fn bursts_of_one_and_a_half_packets_are_no_accident_and_shorter_ones_are() {
         let packets = |burst| recoding(0.2, burst).packets(0, 16, true);
         assert_eq!(packets(1.49), packets(1.0));
-        assert!(packets(1.51) > packets(1.0) && packets(8.0) > packets(2.5));
+        assert!(packets(1.5) > packets(1.0) && packets(8.0) > packets(2.5));
     }
 }
