@@ -154,8 +154,8 @@ mod tests {
 
     #[test]
     fn what_was_lost_fades_as_4096_packets_follow() {
-        let mut losses = HopLosses::default();
-        losses.known = Count { sent: 4096.0, lost: 1024.0, runs: 512.0 };
+        let known = Count { sent: 4096.0, lost: 1024.0, runs: 512.0 };
+        let mut losses = HopLosses { known, ..HopLosses::default() };
         losses.add(1024, 1024, 0);
         assert!((losses.known.lost - 768.0).abs() < 1e-9 && (losses.known.sent - 4096.0).abs() < 1e-9);
         losses.add(5000, 5000, 0);
