@@ -152,3 +152,53 @@ fn units(at: Instant) -> u32 {
 const fn is_less(one: u32, other: u32) -> bool {
     (one.wrapping_sub(other) as i32) < 0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_stamp_is_four_bytes_that_count_16_us() {
+        let mut unit = Buffer::copy_from(b"unit");
+        stamp(Instant::from_nanos(0x0102_0304 * 16_384 + 16_383), &mut unit);
+        assert_eq!(&unit[..], b"\x01\x02\x03\x04unit");
+        assert_eq!(read(&unit), Some(0x0102_0304));
+        assert_eq!(read(b"\x01\x02\x03"), None);
+    }
+
+    #[test]
+    fn a_path_that_has_become_slower_is_followed_within_20_s() {
+        let config = Config::default();
+        let mut age = Age::new(Duration::from_millis(200), false, &config);
+        age.learn(Some(Duration::ZERO));
+        // A clock that is 100 s ahead; units take no time at first, and one second from then on.
+        let mut of = |now: u64, took: u64| {
+            let sent = age.sent(at(now + 100_000), units(at(now - took))).unwrap();
+            (at(now + 100_000).since(sent).as_micros() + 500) / 1000
+        };
+        assert_eq!(of(0, 0), 0);
+        for now in [5000, 9900, 10_100, 15_000, 19_900] {
+            assert_eq!(of(now, 1000), 1000, "at {now}");
+        }
+        assert_eq!(of(20_100, 1000), 0);
+        assert_eq!(of(20_200, 1300), 300);
+        assert_eq!(of(20_300, 900), 0);
+    }
+
+    #[test]
+    fn until_the_path_is_known_a_deadline_that_nobody_has_set_is_a_second() {
+        let config = Config::default();
+        let after = Duration::from_millis(200);
+        let mut age = Age::new(after, false, &config);
+        assert_eq!(age.bound(), Duration::from_secs(1));
+        for (elapsed, bound) in [(0, 200), (100, 200), (101, 202), (700, 1400)] {
+            age.learn(Some(Duration::from_millis(elapsed)));
+            assert_eq!(age.bound(), Duration::from_millis(bound));
+        }
+        assert_eq!(Age::new(after, true, &config).bound(), after, "one that is fixed holds");
+    }
+}

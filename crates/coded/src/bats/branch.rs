@@ -116,3 +116,48 @@ impl Front {
         before.heard + SILENCE < now
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_branch_that_gets_nowhere_is_given_up_after_half_a_minute() {
+        let (mut branch, mut front) = (Branch::default(), Front::default());
+        front.hear(at(0), 10);
+        for (now, given_up) in [(1000, false), (10_000, false), (30_999, false), (31_000, true)] {
+            // Both are heard.
+            branch.hear(at(now), 0);
+            front.hear(at(now), 10);
+            assert_eq!(branch.is_hopeless(at(now), &front, Some(0)), given_up, "at {now}");
+        }
+        branch.hear(at(31_000), 1);
+        assert!(!branch.is_hopeless(at(60_999), &front, Some(1)), "it has got further");
+    }
+
+    #[test]
+    fn one_that_others_hold_up_is_given_up_only_if_it_is_silent_for_five_seconds() {
+        let (mut branch, mut front) = (Branch::default(), Front::default());
+        front.hear(at(0), 10);
+        branch.hear(at(0), 5);
+        assert!(!branch.is_hopeless(at(0), &front, Some(1)));
+        branch.hear(at(40_000), 5);
+        for (now, given_up) in [(40_000, false), (45_000, false), (45_001, true)] {
+            front.hear(at(now), 10);
+            assert_eq!(branch.is_hopeless(at(now), &front, Some(1)), given_up, "at {now}");
+        }
+    }
+
+    #[test]
+    fn if_the_foremost_is_silent_for_more_than_five_seconds_nobody_is_to_blame() {
+        let mut front = Front::default();
+        assert!(!front.hear(at(0), 5));
+        assert!(!front.hear(at(5000), 5));
+        assert!(!front.hear(at(9000), 4), "another");
+        assert!(front.hear(at(10_001), 5));
+    }
+}

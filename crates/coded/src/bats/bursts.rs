@@ -32,3 +32,26 @@ impl Losses for Bursts {
         if self.runs > 0.0 { self.lost / self.runs } else { 1.0 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_burst_is_that_of_the_last_fifty() {
+        let mut bursts = Bursts::default();
+        assert_eq!(bursts.mean_burst(), 1.0);
+        (0..1000).for_each(|_| bursts.run(1));
+        assert!((bursts.mean_burst() - 1.0).abs() < 1e-9);
+        (0..50).for_each(|_| bursts.run(3));
+        // All but 1/e of it is new.
+        let expected = 3.0 - 2.0 / core::f64::consts::E;
+        assert!((bursts.mean_burst() - expected).abs() < 0.02, "{}", bursts.mean_burst());
+        // What a report tells at once.
+        let mut told = Bursts::default();
+        told.add(100, 90, 5);
+        assert!((told.mean_burst() - 2.0).abs() < 1e-9);
+        told.add(100, 100, 0);
+        assert!((told.mean_burst() - 2.0).abs() < 1e-9);
+    }
+}

@@ -72,11 +72,14 @@ impl Idle {
             self.planned.clear();
             return;
         }
-        let loss = rate.loss();
+        self.plan(now, batch, sequence, (rate.loss(), rate.mean_burst()));
+    }
+
+    /// Plans repairs of a packet over a hop with this loss, in bursts of this mean length.
+    fn plan(&mut self, now: Instant, batch: u64, sequence: u64, (loss, bursts): (f64, f64)) {
         if loss < LEAST_LOSS {
             return;
         }
-        let bursts = rate.mean_burst();
         let spacing = if bursts > BURSTS { SPACING.mul_f64(bursts) } else { SPACING };
         let mut residual = loss;
         for nth in 1..=u64::from(MOST) {
@@ -147,5 +150,54 @@ mod tests {
         let mut idle = Idle::default();
         idle.on_sent(at(200), 1, 0, 1, false, &rate);
         assert!(idle.patience(None).is_zero(), "more waits to follow");
+    }
+
+    /// When the repairs of a packet are sent, in milliseconds after it.
+    fn planned(loss: f64, bursts: f64) -> Vec<f64> {
+        let mut idle = Idle::default();
+        idle.plan(Instant::ZERO, 3, 7, (loss, bursts));
+        assert!(idle.planned.iter().all(|planned| (planned.batch, planned.sequence) == (3, 7)));
+        idle.planned.iter().map(|planned| planned.at.since(Instant::ZERO).as_secs_f64() * 1e3).collect()
+    }
+
+    #[test]
+    fn as_many_repairs_are_sent_as_leave_one_packet_in_a_thousand_out_but_two_at_most() {
+        assert!(planned(0.001, 1.0).is_empty() && planned(0.0019, 1.0).is_empty(), "below 0.2 % none is");
+        for loss in [0.0021, 0.003, 0.01, 0.03] {
+            // 0.03^2 = 0.0009.
+            assert_eq!(planned(loss, 1.0), [1.0], "{loss}");
+        }
+        for loss in [0.033, 0.04, 0.5, 0.9] {
+            assert_eq!(planned(loss, 1.0), [1.0, 2.0], "{loss}");
+        }
+    }
+
+    #[test]
+    fn repairs_are_spread_wider_than_bursts() {
+        assert_eq!(planned(0.2, 1.5), [1.0, 2.0], "single losses are runs of two sometimes");
+        assert_eq!(planned(0.2, 1.75), [1.75, 3.5]);
+        assert_eq!(planned(0.2, 8.0), [8.0, 16.0]);
+    }
+
+    #[test]
+    fn no_more_than_64_repairs_are_planned_and_those_of_what_has_arrived_are_not_sent() {
+        let mut idle = Idle::default();
+        (0..40).for_each(|sequence| idle.plan(Instant::ZERO, sequence, sequence, (0.2, 1.0)));
+        assert_eq!(idle.planned.len(), 64);
+        idle.on_report(30);
+        assert_eq!(idle.planned.iter().map(|planned| planned.sequence).collect::<Vec<_>>(), [30, 30, 31, 31]);
+        assert_eq!(idle.due(Instant::ZERO + Duration::from_micros(999)), None);
+        assert_eq!(idle.due(Instant::ZERO + Duration::from_millis(1)), Some(30));
+        idle.done();
+        assert_eq!(idle.deadline(), Some(Instant::ZERO + Duration::from_millis(2)));
+    }
+
+    #[test]
+    fn over_an_idle_hop_a_report_may_wait_for_two_round_trips_but_20_ms_at_most() {
+        let idle = Idle { idle: true, ..Idle::default() };
+        for (round_trip, wait) in [(3, 6), (10, 20), (100, 20)] {
+            assert_eq!(idle.patience(Some(Duration::from_millis(round_trip))), Duration::from_millis(wait));
+        }
+        assert!(idle.patience(None).is_zero());
     }
 }

@@ -71,4 +71,50 @@ mod tests {
         margin.update(0.0, 1.0);
         assert_eq!(margin.packets(1), 2, "a combination may say nothing new, with probability 1/256");
     }
+
+    /// The packets for one that is missing, where a packet is lost or says nothing new with this probability.
+    fn packets(fails: f64) -> u8 {
+        let mut margin = Margin::new();
+        margin.update((fails - 1.0 / 256.0) / (1.0 - 1.0 / 256.0), 1.0);
+        margin.packets(1)
+    }
+
+    #[test]
+    fn one_batch_in_ten_thousand_is_left_incomplete_at_most() {
+        // f^n <= 1e-4.
+        for (fails, expected) in [(0.0099, 2), (0.0101, 3), (0.046, 3), (0.047, 4), (0.0995, 4), (0.1005, 5)]
+        {
+            assert_eq!(packets(fails), expected, "{fails}");
+        }
+    }
+
+    #[test]
+    fn bursts_of_two_are_no_accident_and_shorter_ones_are() {
+        let sixteen = |burst| {
+            let mut margin = Margin::new();
+            margin.update(0.2, burst);
+            margin.packets(16)
+        };
+        assert_eq!(sixteen(1.45), sixteen(1.0));
+        assert!(sixteen(2.0) > sixteen(1.0) && sixteen(1.55) > sixteen(1.0));
+    }
+
+    #[test]
+    fn the_table_is_made_anew_when_loss_or_bursts_change_by_a_tenth() {
+        let mut margin = Margin::new();
+        for (loss, burst, expected) in [
+            (0.2, 1.0, (0.2, 1.0)),
+            (0.218, 1.0, (0.2, 1.0)),
+            (0.182, 1.09, (0.2, 1.0)),
+            (0.222, 1.0, (0.222, 1.0)),
+            (0.222, 1.11, (0.222, 1.11)),
+            (0.0, 1.0, (0.0, 1.0)),
+            (0.0049, 1.0, (0.0, 1.0)),
+            (0.0051, 1.0, (0.0051, 1.0)),
+            (0.01, 1.0, (0.0051, 1.0)),
+        ] {
+            margin.update(loss, burst);
+            assert_eq!((margin.loss, margin.burst), expected, "{loss}, {burst}");
+        }
+    }
 }

@@ -167,4 +167,37 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_child_that_what_should_be_enough_does_not_help_is_sent_of_everything() {
+        let mut need = Need::default();
+        need.report(4, 4);
+        // Four more have come here, which it lacks: three for each of the eight, and eight more.
+        for (packets, from) in [(0, 4), (31, 4), (32, 4), (33, 0), (255, 0)] {
+            need.packets = packets;
+            assert_eq!(need.mix_from(8), from, "after {packets}");
+        }
+        need.packets = 11;
+        assert_eq!(need.mix_from(1), 4);
+        need.packets = 12;
+        assert_eq!(need.mix_from(1), 0);
+    }
+
+    #[test]
+    fn what_a_child_lacks_is_what_it_has_not_reported_and_is_not_on_its_way() {
+        let margin = Margin::new();
+        let mut need = Need::default();
+        need.refresh(5, None, 0, &margin);
+        assert_eq!(need.wanted(), 5);
+        (0..5).for_each(|sequence| need.on_sent(Cause::First, 5, sequence));
+        need.refresh(5, None, 0, &margin);
+        assert_eq!((need.wanted(), need.is_unreported(5)), (0, true));
+        need.in_flight = 1;
+        need.report(2, 5);
+        need.refresh(5, None, 0, &margin);
+        assert_eq!((need.wanted(), need.is_first(5)), (2, false));
+        need.complete(16);
+        need.refresh(5, None, 0, &margin);
+        assert_eq!((need.wanted(), need.reported(), need.is_unreported(5)), (0, 16, false));
+    }
 }

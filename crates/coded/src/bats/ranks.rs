@@ -274,3 +274,61 @@ impl Node {
         state
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::Seed;
+
+    use super::*;
+    use crate::bats::BatchSize;
+
+    #[test]
+    fn rounds_of_repair_are_counted_where_delivery_has_a_deadline_and_somebody_says_so() {
+        let with = |rounds| match Delivery::DEADLINE {
+            Delivery::Deadline { after, fixed, .. } => Delivery::Deadline { after, fixed, rounds },
+            Delivery::Reliable => Delivery::Reliable,
+        };
+        for (delivery, rounds) in [
+            (Delivery::Reliable, None),
+            (with(0), Some(0)),
+            (with(254), Some(254)),
+            (with(Delivery::UNTIL_DEADLINE), None),
+        ] {
+            let [local, right] = [1, 2].map(|last| ([10, 0, 0, last], 9000).into());
+            let random = Seed::new(1, 0).stream(&["ranks"], 0);
+            let config = Config { delivery, ..Config::default() };
+            let node = Node::edge(config, local, (local, right), &[right], random);
+            assert_eq!(node.neighbours[0].sender.rounds(), rounds, "{delivery:?}");
+        }
+    }
+
+    #[test]
+    fn that_the_floor_moves_is_told_after_50_ms_if_nothing_else_is() {
+        let at = |millis| Instant::ZERO + hopcast_core::Duration::from_millis(millis);
+        let [local, left, right] = [1, 2, 3].map(|last| ([10, 0, 0, last], 9000).into());
+        let random = Seed::new(1, 0).stream(&["ranks"], 0);
+        let mut node = Node::relay(Config::default(), local, &[left], &[right], random);
+        let info = Info {
+            session: Session { mark: 1 },
+            echo: None,
+            batch: BatchSize::M16,
+            block: 256,
+            symbol: 1000,
+            epoch: 1,
+            round_trip: 8000,
+            deadline: None,
+            fixed: false,
+            elapsed: 0,
+            budget: None,
+            ask: false,
+            floor: 0,
+        };
+        node.ways[OUT] = node.mode.arriving(&node.config, &info, false);
+        node.neighbours.iter_mut().for_each(|neighbour| neighbour.receiver.on_info(at(0), &info));
+        node.advance(at(100), OUT, 0);
+        let due = |node: &Node| [0, 1].map(|neighbour| node.neighbours[neighbour].receiver.due());
+        assert_eq!(due(&node), [None, None], "it has not moved");
+        node.advance(at(100), OUT, 16);
+        assert_eq!(due(&node), [Some(at(150)), None], "the parent is told");
+    }
+}

@@ -248,3 +248,130 @@ impl Receiver {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bats::config::BatchSize;
+    use crate::bats::wire::{BatchHeader, Coding, Data, Info, Session};
+
+    fn at(micros: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(micros)
+    }
+
+    /// What has heard of a parent whose round trip is so long, in microseconds.
+    fn receiver(round_trip: u32) -> Receiver {
+        let mut receiver = Receiver::new(1);
+        let info = Info {
+            session: Session { mark: 1 },
+            echo: None,
+            batch: BatchSize::M16,
+            block: 256,
+            symbol: 1000,
+            epoch: 7,
+            round_trip,
+            deadline: None,
+            fixed: false,
+            elapsed: 0,
+            budget: None,
+            ask: false,
+            floor: 0,
+        };
+        receiver.on_info(Instant::ZERO, &info);
+        receiver
+    }
+
+    fn take(receiver: &mut Receiver, now: Instant, sequence: u32) -> Result<(), Refused> {
+        let data = Data {
+            session: 1,
+            epoch: 7,
+            sequence,
+            block: 0,
+            header: BatchHeader { block: 256, batch: BatchSize::M16, id: 0 },
+            coding: Coding::Symbol(0),
+            ask: false,
+            trimmed: false,
+            payload: &[],
+        };
+        receiver.on_data(now, &data, 1000)
+    }
+
+    #[test]
+    fn a_report_waits_for_a_quarter_of_a_round_trip() {
+        for (round_trip, wait) in [(0, 1000), (100, 200), (800, 200), (804, 201), (80_000, 20_000)] {
+            assert_eq!(receiver(round_trip).interval(), Duration::from_micros(wait), "{round_trip}");
+        }
+    }
+
+    #[test]
+    fn four_packets_are_told_of_at_once() {
+        let mut receiver = receiver(8000);
+        for sequence in 0..3 {
+            take(&mut receiver, at(2500), sequence).unwrap();
+            assert_eq!(receiver.due(), Some(at(4500)));
+        }
+        take(&mut receiver, at(2500), 3).unwrap();
+        assert_eq!(receiver.due(), Some(at(2500)));
+        // But not more often than is of use, ...
+        receiver.report(at(2500), 1).unwrap();
+        (4..12).for_each(|sequence| take(&mut receiver, at(2600), sequence).unwrap());
+        assert_eq!(receiver.due(), Some(at(4500)));
+        // ... unless something is missing.
+        take(&mut receiver, at(2700), 13).unwrap();
+        assert_eq!(receiver.due(), Some(at(2700)));
+    }
+
+    #[test]
+    fn where_little_arrives_a_report_waits_for_data_20_ms_at_most() {
+        for (round_trip, wait) in [(4000, 8000), (40_000, 20_000), (100_000, 25_000)] {
+            let mut receiver = receiver(round_trip);
+            take(&mut receiver, at(1_000_000), 0).unwrap();
+            assert_eq!(receiver.due(), Some(at(1_000_000 + wait)), "{round_trip}");
+        }
+    }
+
+    #[test]
+    fn a_packet_that_is_1024_behind_is_taken_for_a_repeated_one() {
+        let mut receiver = receiver(8000);
+        assert_eq!(take(&mut receiver, at(0), 5000), Ok(()));
+        assert_eq!(take(&mut receiver, at(0), 5000 - 1023), Ok(()));
+        assert_eq!(take(&mut receiver, at(0), 5000 - 1023), Err(Refused::Repeated));
+        assert_eq!(take(&mut receiver, at(0), 5000 - 1024), Err(Refused::Repeated));
+        assert_eq!(take(&mut receiver, at(0), 5001), Ok(()));
+        assert_eq!(take(&mut receiver, at(0), 5000), Err(Refused::Repeated));
+        // A jump of more than that leaves nothing seen.
+        assert_eq!(take(&mut receiver, at(0), 5001 + 1024), Ok(()));
+        assert_eq!(take(&mut receiver, at(0), 5000 + 1023), Ok(()));
+    }
+
+    #[test]
+    fn a_report_counts_packets_bytes_and_runs_of_losses() {
+        let mut receiver = receiver(8000);
+        for (sequence, now) in [(10, 100), (11, 200), (14, 300), (13, 400), (20, 500)] {
+            take(&mut receiver, at(now), sequence).unwrap();
+        }
+        let report = receiver.report(at(1700), 1).unwrap();
+        let expected =
+            Arrivals { highest: 20, at: 500_000 >> 4, hold: 1200, packets: 5, bytes: 5000, runs: 2 };
+        assert_eq!(
+            (report.arrivals, report.instance, report.number, report.epoch),
+            (Some(expected), 1, 1, 7)
+        );
+        // Runs of two and of five.
+        assert!((receiver.mean_burst() - 3.5).abs() < 0.05, "{}", receiver.mean_burst());
+    }
+
+    #[test]
+    fn where_four_packets_come_in_a_round_trip_it_is_no_trickle() {
+        // The fourth before this one came a round trip ago, or longer.
+        for (ago, due) in [(8000, 2000), (8001, 16_000)] {
+            let mut receiver = receiver(8000);
+            for sequence in 0..4 {
+                take(&mut receiver, at(1_000_000), sequence).unwrap();
+            }
+            receiver.report(at(1_000_000), 1).unwrap();
+            take(&mut receiver, at(1_000_000 + ago), 4).unwrap();
+            assert_eq!(receiver.due(), Some(at(1_000_000 + ago + due)), "{ago}");
+        }
+    }
+}

@@ -192,6 +192,12 @@ impl Sender {
         self.grant
     }
 
+    /// How many rounds of repair there are, for tests.
+    #[cfg(test)]
+    pub(super) const fn rounds(&self) -> Option<u8> {
+        self.rounds
+    }
+
     /// Whether this symbol, which is new to the child, may be sent.
     pub(super) fn is_granted(&self, symbol: u64) -> bool {
         match self.grant {
@@ -433,5 +439,114 @@ impl Sender {
         let idle = self.idle.as_ref().and_then(Idle::deadline);
         let idle = idle.and_then(|at| self.rate.next_send().map(|send| at.max(send)));
         earliest(earliest(send, idle), self.probe)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::Seed;
+
+    use super::rate::HopReport;
+    use super::*;
+    use crate::bats::Config;
+    use crate::bats::store::Shape;
+    use crate::bats::wire::Report;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn begun() -> (Sender, Store) {
+        let store = Store::new(Shape::begun(&Config::default(), u16::MAX), 64, 0);
+        let mut sender = Sender::new(Duration::ZERO, Seed::new(1, 0).stream(&["sender"], 0));
+        sender.start(&store, None, false, false);
+        (sender, store)
+    }
+
+    /// The same, whose child has been heard.
+    fn heard() -> (Sender, Store) {
+        let (mut sender, store) = begun();
+        let report = Report {
+            session: 1,
+            epoch: sender.epoch() as u8,
+            instance: 1,
+            number: 1,
+            arrivals: None,
+            floor: 0,
+            grant: 0,
+            base: 0,
+            complete: true,
+            list: &[],
+        };
+        assert_eq!(sender.on_report(at(0), &report, &store, false), Ok(()));
+        (sender, store)
+    }
+
+    #[test]
+    fn info_goes_with_the_first_four_datagrams_and_then_with_every_eighth_until_a_report_comes() {
+        let (mut sender, _) = begun();
+        let mut told = Vec::new();
+        for unheard in 0..30 {
+            sender.unheard = unheard;
+            if sender.info_is_due(at(0)) {
+                told.push(unheard);
+                sender.informed(at(0));
+                assert!(!sender.info_is_due(at(0)), "once with each");
+            }
+        }
+        assert_eq!(told, [0, 1, 2, 3, 8, 16, 24]);
+    }
+
+    #[test]
+    fn info_is_repeated_every_quarter_of_a_second() {
+        let (mut sender, _) = heard();
+        sender.informed(at(1000));
+        assert!(!sender.info_is_due(at(1249)) && sender.info_is_due(at(1250)));
+    }
+
+    #[test]
+    fn info_is_repeated_every_50_ms_while_the_round_trip_is_a_quarter_off_what_it_told() {
+        let (mut sender, _) = heard();
+        sender.rate.on_sent(at(0), 0, 1000, true);
+        let report = HopReport {
+            highest: 0,
+            arrival_ns: 0,
+            hold: Duration::ZERO,
+            received_packets: 1,
+            received_bytes: 1000,
+            mean_burst: 1.0,
+        };
+        assert_eq!(sender.rate.on_report(at(100), &report), Ok(()));
+        assert_eq!(sender.rate.srtt(), Some(Duration::from_millis(100)));
+        sender.informed(at(1000));
+        assert_eq!(sender.told, Duration::from_millis(100));
+        for (told, changed) in [(50, true), (79, true), (81, false), (100, false), (133, false), (134, true)]
+        {
+            sender.told = Duration::from_millis(told);
+            assert_eq!(sender.info_is_due(at(1050)), changed, "{told}");
+            assert!(!sender.info_is_due(at(1049)));
+        }
+    }
+
+    #[test]
+    fn who_waits_for_delivery_asks_200_ms_later_than_who_waits_for_a_report() {
+        let due = |waits_for| {
+            let (mut sender, _) = begun();
+            sender.arm(at(10), waits_for);
+            sender.probe
+        };
+        let report = due(Wait::Report).unwrap();
+        assert_eq!(due(Wait::Delivery), Some(report + Duration::from_millis(200)));
+        assert_eq!(due(Wait::Nothing), None);
+    }
+
+    #[test]
+    fn after_six_probes_without_a_report_a_child_is_silent() {
+        let (mut sender, _) = begun();
+        for probes in 1..=6 {
+            assert!(!sender.is_silent());
+            sender.probed(at(probes * 1000));
+        }
+        assert!(sender.is_silent() && sender.is_asking());
     }
 }

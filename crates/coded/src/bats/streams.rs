@@ -582,3 +582,50 @@ impl Receiving {
         !self.finished && self.received <= self.granted
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn streams(room: u64) -> Streams {
+        Streams::new(10, room, 1 << 20, Duration::from_secs(120))
+    }
+
+    #[test]
+    fn a_stream_may_take_an_eighth_of_what_is_left_but_always_16_kib() {
+        let mut streams = streams(1 << 20);
+        for (committed, room) in
+            [(0, 131_072), (524_288, 65_536), (917_504, 16_384), (1 << 20, 16_384), (2 << 20, 16_384)]
+        {
+            streams.committed = committed;
+            assert_eq!(streams.room(), room, "{committed}");
+        }
+        assert_eq!(super::tests::streams(1000).room(), 1000, "and never more than its own room");
+    }
+
+    #[test]
+    fn writes_are_merged_up_to_2048_bytes() {
+        let mut out = Sending { granted: 10_000, ..Sending::default() };
+        for (len, buffers) in [(1024, 1), (1024, 1), (1, 2), (2047, 2), (1, 3), (3000, 4)] {
+            assert!(out.take(Buffer::zeroed(len)));
+            assert_eq!(out.queue.len(), buffers, "{len}");
+        }
+        assert!(out.take(Buffer::zeroed(0)) && out.queued == 7097);
+        assert!(!out.take(Buffer::zeroed(2904)), "that is more than was granted");
+    }
+
+    #[test]
+    fn while_there_are_streams_a_silent_edge_is_asked_every_second() {
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let mut streams = streams(1000);
+        assert_eq!(streams.deadline(), None);
+        streams.add(at(500), 0, Stream::default());
+        let (mut up, mut counters) = (VecDeque::new(), Counters::default());
+        for due in [1500, 2500, 3500] {
+            assert_eq!(streams.deadline(), Some(at(due)));
+            streams.wake(at(due), &mut up, &mut counters);
+        }
+        streams.heard(at(4000));
+        assert_eq!(streams.deadline(), Some(at(5000)));
+    }
+}

@@ -254,15 +254,25 @@ fn grant(neighbours: &[Neighbour], parent: usize, way: &Direction) -> u64 {
     let Neighbour { into, receiver, .. } = &neighbours[parent];
     let Role::Relay = way.role else { return way.store.limit() };
     let horizon = (receiver.round_trip() + receiver.interval() * 2).as_secs_f64();
-    let size = ((u64::from(way.store.shape().symbol) + AROUND) * 8) as f64;
     let children = neighbours.iter().filter(|neighbour| neighbour.takes(*into));
     let ahead = children.map(|child| {
-        let drain = child.sender.rate.rate().bits_per_sec() as f64 / size;
+        let drain = packets(child.sender.rate.rate().bits_per_sec() as f64, way.store.shape().symbol);
         let burst = child.sender.rate.mean_burst().max(receiver.mean_burst());
-        let bursts = ((burst - BURSTS).max(0.0) * BURST_ALLOWANCE).min(MOST_ALLOWANCE * drain);
-        ((drain * horizon + bursts) as u64 + ALLOWANCE).saturating_sub(child.sender.backlog())
+        allowance(drain, horizon, burst).saturating_sub(child.sender.backlog())
     });
     (way.store.top() + ahead.min().unwrap_or(0)).min(way.store.limit())
+}
+
+/// How many packets with symbols of so many bytes a rate in bits per second is.
+fn packets(rate: f64, symbol: u16) -> f64 {
+    rate / ((u64::from(symbol) + AROUND) * 8) as f64
+}
+
+/// How many symbols a parent may be ahead of a child that takes `drain` of them in a second and tells of them after `horizon`
+/// seconds, where losses come in bursts of this mean length.
+fn allowance(drain: f64, horizon: f64, burst: f64) -> u64 {
+    let bursts = ((burst - BURSTS).max(0.0) * BURST_ALLOWANCE).min(MOST_ALLOWANCE * drain);
+    (drain * horizon + bursts) as u64 + ALLOWANCE
 }
 
 /// INFO about a way.
@@ -323,5 +333,36 @@ pub(super) fn vector(all: &[u8]) -> Coding<'_> {
         Coding::Vector { first: first as u8, vector: &all[first..end] }
     } else {
         Coding::Vector { first: 0, vector: all }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parent_may_be_ahead_by_what_passes_until_it_hears_and_128_symbols() {
+        // 10,000 in a second, in 20 ms.
+        for burst in [1.0, 1.25, 1.5] {
+            assert_eq!(allowance(1e4, 0.02, burst), 200 + 128, "{burst}");
+        }
+        assert_eq!(allowance(0.0, 0.02, 1.0), 128);
+    }
+
+    #[test]
+    fn where_losses_come_in_bursts_it_may_be_ahead_by_128_more_for_each_packet_of_one_but_by_no_more_than_40_ms()
+     {
+        assert_eq!(allowance(1e6, 0.0, 1.75), 128 + 32);
+        assert_eq!(allowance(1e6, 0.0, 2.5), 128 + 128);
+        assert_eq!(allowance(1e6, 0.0, 8.0), 128 + 832);
+        assert_eq!(allowance(1e4, 0.0, 8.0), 128 + 400);
+        assert_eq!(allowance(1e6, 0.0, 1e6), 128 + 40_000);
+    }
+
+    #[test]
+    fn a_packet_is_its_symbol_and_the_headers_of_all_layers() {
+        // Ethernet, IPv4, UDP; the protocol, DATA's header with a vector of 16.
+        let around = 14 + 20 + 8 + 1 + 16 + 16;
+        assert!((packets(1e8, 1439) - 1e8 / f64::from((1439 + around) * 8)).abs() < 1e-6);
     }
 }

@@ -121,3 +121,63 @@ impl<M: Mode> Node<M> {
         Some(Item::Datagram(Datagram { local: self.local, remote: neighbour.address, payload: datagram }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::Seed;
+
+    use super::super::node::{INTO, OUT};
+    use super::super::ranks::Node;
+    use super::*;
+    use crate::bats::Config;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn relay() -> Node {
+        let [local, left, right] = [1, 2, 3].map(|last| ([10, 0, 0, last], 9000).into());
+        let random = Seed::new(1, 0).stream(&["vouch"], 0);
+        Node::relay(Config::default(), local, &[left], &[right], random)
+    }
+
+    #[test]
+    fn a_challenge_is_sent_again_after_50_ms_and_its_nonce_stays() {
+        let mut node = relay();
+        let mut nonces = Vec::new();
+        for now in 0..160 {
+            node.challenge(at(now), 0);
+            if let Some(Item::Datagram(datagram)) = node.next_vouch(at(now), 0) {
+                nonces.push((now, datagram.payload.to_vec()));
+            }
+        }
+        assert_eq!(nonces.iter().map(|(now, _)| *now).collect::<Vec<_>>(), [0, 50, 100, 150]);
+        assert!(nonces.iter().all(|(_, payload)| payload.len() == 6 && *payload == nonces[0].1));
+    }
+
+    #[test]
+    fn a_neighbour_is_answered_every_10_ms_at_most() {
+        let mut node = relay();
+        let nonce = |nonce| NonZeroU32::new(nonce).unwrap();
+        node.neighbours[1].vouch.answered = Some(at(100));
+        node.on_challenge(at(109), 1, nonce(1));
+        assert_eq!(node.neighbours[1].vouch.wanted, None);
+        node.on_challenge(at(110), 1, nonce(2));
+        assert_eq!(node.neighbours[1].vouch.wanted, Some(nonce(2)));
+    }
+
+    #[test]
+    fn a_relay_vouches_for_a_second_for_what_its_parent_has_vouched_for() {
+        let mut node = relay();
+        assert!(!node.may_vouch(at(0), OUT));
+        node.vouched[OUT] = Some(at(100));
+        assert!(node.may_vouch(at(1099), OUT) && !node.may_vouch(at(1100), OUT));
+        assert!(!node.may_vouch(at(100), INTO));
+        // One that may not asks its own parent.
+        node.on_challenge(at(1100), 1, NonZeroU32::MIN);
+        let asks: Vec<bool> = node.neighbours.iter().map(|neighbour| neighbour.vouch.due).collect();
+        let parents: Vec<bool> =
+            node.neighbours.iter().map(|neighbour| neighbour.into == node.neighbours[1].out).collect();
+        assert_eq!(asks, parents);
+    }
+}

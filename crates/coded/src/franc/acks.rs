@@ -9,7 +9,7 @@ use super::decoder::Arrival;
 const QUIET: Duration = Duration::from_millis(6);
 /// While packets come and nothing is missing, acknowledgements come this seldom.
 const SELDOM: Duration = Duration::from_millis(80);
-/// While something is missing and nothing comes, acknowledgements are repeated, ever more seldom.
+/// While something is missing and nothing comes, acknowledgements are repeated after twice a pause that doubles up to this.
 const SLOWEST: Duration = Duration::from_millis(500);
 
 /// The schedule of acknowledgements.
@@ -116,5 +116,64 @@ impl Acks {
         (self.number, self.last, self.changed) = (0, None, false);
         (self.due, self.urgent, self.wanted) = (None, None, None);
         self.pause = self.interval;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// What has told once, at 0.
+    fn begun() -> Acks {
+        let mut acks = Acks::new(&Config::default());
+        acks.on_arrival(at(0), Arrival::Innovative, false, false);
+        assert!(acks.is_due(at(0)), "the first packet is acknowledged at once");
+        acks.sent(at(0), false);
+        acks
+    }
+
+    #[test]
+    fn where_nothing_is_missing_the_end_of_a_burst_is_acknowledged_after_6_ms() {
+        let mut acks = begun();
+        for now in 1..=20 {
+            acks.on_arrival(at(now), Arrival::Innovative, false, false);
+            assert_eq!(acks.deadline(), Some(at(now + 6)));
+        }
+    }
+
+    #[test]
+    fn while_packets_come_and_nothing_is_missing_one_is_sent_every_80_ms() {
+        let mut acks = begun();
+        let mut sent = Vec::new();
+        for now in 1..250 {
+            acks.on_arrival(at(now), Arrival::Innovative, false, false);
+            if acks.is_due(at(now)) {
+                acks.sent(at(now), false);
+                sent.push(now);
+            }
+        }
+        assert_eq!(sent, [80, 160, 240]);
+    }
+
+    #[test]
+    fn what_is_missing_is_told_again_ever_more_seldom() {
+        let mut acks = begun();
+        acks.on_arrival(at(1), Arrival::Innovative, true, false);
+        assert_eq!(acks.deadline(), Some(at(5)), "the interval after the last one");
+        let mut now = at(5);
+        let mut pauses = Vec::new();
+        for _ in 0..10 {
+            acks.sent(now, true);
+            let next = acks.deadline().unwrap();
+            pauses.push(next.since(now).as_millis());
+            now = next;
+        }
+        assert_eq!(pauses, [10, 20, 40, 80, 160, 320, 640, 1000, 1000, 1000]);
+        acks.sent(now, false);
+        assert_eq!(acks.deadline(), None, "nothing is missing any more");
     }
 }

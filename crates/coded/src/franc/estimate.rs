@@ -112,6 +112,22 @@ mod tests {
     }
 
     #[test]
+    fn an_estimate_begins_with_a_guess_that_400_packets_replace() {
+        let mut estimate = Estimate::default();
+        assert_eq!(estimate.loss(), 0.05);
+        // The guess counts for 20 packets: as many that arrive halve it.
+        estimate.update(Heard { next: 20, received: 20 });
+        assert!((estimate.loss() - 0.025).abs() < 0.001, "{}", estimate.loss());
+        estimate.update(Heard { next: 420, received: 220 });
+        assert_eq!(estimate.loss(), 0.5);
+        estimate.update(Heard { next: 220, received: 120 });
+        assert_eq!(estimate.loss(), 0.5, "that is an old report");
+        // A link that loses everything is taken for one that loses 97 %.
+        estimate.update(Heard { next: 1420, received: 220 });
+        assert_eq!(estimate.loss(), 0.97);
+    }
+
+    #[test]
     fn a_short_number_is_extended_to_the_nearest() {
         assert_eq!(extend(5, 70_000), 65_541);
         assert_eq!(extend(0xfff0, 65_540), 65_520);

@@ -69,3 +69,47 @@ impl Gate {
         if self.echoes { (WAITING, LOST) } else { (UNKNOWN, FORGOTTEN) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn without_echoes_24_frames_wait_and_each_for_40_ms() {
+        let mut gate = Gate::default();
+        for waiting in 0..24 {
+            assert!(gate.is_open(at(waiting)) && gate.deadline().is_none(), "{waiting} wait");
+            gate.handed(at(waiting));
+        }
+        assert!(!gate.is_open(at(39)));
+        assert_eq!((gate.deadline(), gate.idle_at()), (Some(at(40)), Some(at(63))));
+        assert!(gate.is_open(at(40)), "of the first one nothing was heard");
+        assert!(!gate.is_idle());
+        gate.answered();
+        assert!(gate.is_idle(), "the peer has answered");
+        assert_eq!(gate.idle_at(), None);
+    }
+
+    #[test]
+    fn with_echoes_one_frame_is_on_the_air_and_one_behind_it() {
+        let mut gate = Gate::default();
+        gate.handed(at(0));
+        gate.echo();
+        for waiting in 0..2 {
+            assert!(gate.is_open(at(0)), "{waiting} wait");
+            gate.handed(at(0));
+        }
+        assert!(!gate.is_open(at(199)));
+        assert_eq!((gate.deadline(), gate.idle_at()), (Some(at(200)), Some(at(200))));
+        gate.answered();
+        assert!(!gate.is_open(at(199)), "an answer says nothing of what waits");
+        gate.echo();
+        assert!(gate.is_open(at(199)) && !gate.is_idle());
+        gate.handed(at(199));
+        assert!(gate.is_open(at(200)), "a frame of which nothing was heard for 200 ms is gone");
+    }
+}

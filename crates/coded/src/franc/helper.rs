@@ -202,3 +202,21 @@ impl<F: Field> Machine for Helper<F> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::Seed;
+
+    use super::*;
+
+    #[test]
+    fn three_packets_in_a_row_of_another_association_persuade_a_helper() {
+        let random = Seed::new(1, 0).stream(&["helper"], 0);
+        let mut helper =
+            Helper::<Gf256>::new(Config::default().with_helper(), [1; 6], [[2; 6], [4; 6]], random);
+        let found =
+            [7, 8, 8, 7, 8, 8, 8, 7, 8].map(|association| helper.belongs(Common { association, up: true }));
+        assert_eq!(found, [true, false, false, true, false, false, true, false, true]);
+        assert_eq!((helper.association, helper.counters.associations), (Some(8), 2));
+    }
+}

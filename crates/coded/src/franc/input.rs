@@ -214,4 +214,11 @@ mod tests {
         assert!(input.fill(at(60), &mut symbol, false));
         assert_eq!((&symbol[..5], input.dropped()), (&[0, 102, 0, 100, 2][..], 1));
     }
+
+    #[test]
+    fn no_more_packets_wait_than_4000_however_small_they_are() {
+        let mut input = Input::new(QUEUE, 1500);
+        (0..4003).for_each(|_| input.push(Instant::ZERO, Buffer::copy_from(&[1])));
+        assert_eq!((input.backlog.len(), input.dropped()), (4000, 3));
+    }
 }

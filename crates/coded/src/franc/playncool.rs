@@ -107,4 +107,12 @@ mod tests {
             prop_assert!(budgets.source + budgets.helper <= alone + 1e-9, "{budgets:?} against {alone}");
         }
     }
+
+    #[test]
+    fn no_link_is_taken_to_lose_more_than_98_percent() {
+        let cut = Losses { e1: 1.0, e2: 1.0, e3: 1.0 };
+        assert!((Budgets::alone(3.0, cut).source - 150.0).abs() < 1e-9);
+        assert!((helper_credit(cut) - 50.0).abs() < 1e-9);
+        assert!((source_credit(cut) - 1.0 / (1.0 - 0.98 * 0.98)).abs() < 1e-9);
+    }
 }

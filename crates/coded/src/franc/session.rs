@@ -154,3 +154,35 @@ fn fresh(random: &mut Stream, not: u32) -> u32 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::Seed;
+
+    use super::*;
+
+    /// How long after each of so many HELLOs the next one is sent, in milliseconds, while nobody answers.
+    fn pauses(session: &mut Session, count: usize) -> Vec<u64> {
+        let mut last = None;
+        let mut pauses = Vec::new();
+        while pauses.len() < count {
+            session.ask();
+            let at = session.deadline().unwrap();
+            assert!(session.poll(at).is_some());
+            pauses.extend(last.map(|last| at.since(last).as_millis()));
+            last = Some(at);
+        }
+        pauses
+    }
+
+    #[test]
+    fn after_50_hellos_that_nobody_answers_they_become_seldom() {
+        let mut session = Session::new(7, Seed::new(1, 0).stream(&["session"], 0));
+        let found = pauses(&mut session, 60);
+        assert_eq!(found[..51], [20; 51]);
+        assert_eq!(found[51..], [40, 80, 160, 320, 500, 500, 500, 500, 500]);
+        // An answer, and they are frequent again.
+        assert_eq!(session.hello(Hello { own: 5, peer: 0, profile: 7 }), Met::Nothing);
+        assert_eq!(pauses(&mut session, 52)[1..51], [20; 50]);
+    }
+}

@@ -219,4 +219,17 @@ mod tests {
         assert_eq!(pass(&mut splice, 0, 1, open()), Some((0, 1, StreamItem::Reset)));
         assert_eq!(splice.pairs(), 1);
     }
+
+    #[test]
+    fn beyond_65536_pairs_a_stream_is_reset() {
+        let mut splice = Splice::new();
+        for id in 0..65_536 {
+            assert!(matches!(
+                pass(&mut splice, 0, 2 * id + 1, open()),
+                Some((1, _, StreamItem::Open { .. }))
+            ));
+        }
+        assert_eq!(pass(&mut splice, 0, 1 << 20, open()), Some((0, 1 << 20, StreamItem::Reset)));
+        assert_eq!(splice.pairs(), 65_536);
+    }
 }

@@ -76,4 +76,21 @@ mod tests {
         (0..100).for_each(|_| grants.sent(WAIT * 2, false));
         assert_eq!(grants.due(0), Some(LEAST));
     }
+
+    #[test]
+    fn at_first_there_are_8_then_2_to_128_and_a_wait_is_one_of_more_than_20_ms() {
+        let mut grants = Grants::new();
+        assert_eq!(grants.due(0), Some(8));
+        (0..3).for_each(|_| grants.sent(Duration::ZERO, true));
+        assert_eq!(grants.due(0), Some(64));
+        grants.sent(Duration::ZERO, true);
+        grants.sent(Duration::ZERO, true);
+        assert_eq!(grants.due(0), Some(128), "8 MiB of the largest, 64 KiB each");
+        grants.sent(Duration::from_millis(20), false);
+        assert_eq!(grants.due(0), Some(128));
+        grants.sent(Duration::from_micros(20_001), false);
+        assert_eq!(grants.due(0), Some(112), "an eighth less");
+        (0..60).for_each(|_| grants.sent(Duration::from_secs(1), false));
+        assert_eq!(grants.due(0), Some(2), "one is being sent, the next one is at hand");
+    }
 }

@@ -154,3 +154,39 @@ impl Reassembly {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn behind_a_unit_that_has_waited_for_too_long_16_kib_may_wait_and_no_more() {
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let unit = || Buffer::zeroed(1000);
+        let mut queue = UnitQueue::new(1 << 20, Duration::from_millis(50), false);
+        assert!(queue.push(at(0), unit()));
+        assert!((0..100).all(|_| queue.push(at(50), unit())), "it has not waited for longer");
+        let mut queue = UnitQueue::new(1 << 20, Duration::from_millis(50), false);
+        assert!(queue.push(at(0), unit()));
+        while queue.push(at(51), unit()) {}
+        assert!(queue.bytes <= 16_384 && queue.bytes + cost(&unit()) > 16_384, "{}", queue.bytes);
+    }
+
+    #[test]
+    fn units_that_have_waited_for_longer_are_dropped_but_not_one_that_is_begun() {
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let after = Duration::from_millis(50);
+        for (sent, expired) in [(0, 2), (400, 1)] {
+            let mut queue = UnitQueue::new(1 << 20, Duration::from_secs(1), false);
+            for millis in [0, 10, 20, 30] {
+                assert!(queue.push(at(millis), Buffer::zeroed(1000)));
+            }
+            queue.sent = sent;
+            assert_eq!(queue.expire(at(50), after), 0, "none has waited for longer than that");
+            assert_eq!(queue.expire(at(70), after), expired, "{sent}");
+            assert_eq!(queue.waiting.front().unwrap().0, at(if sent > 0 { 0 } else { 20 }));
+            assert_eq!(queue.bytes, (4 - expired as usize) * cost(&Buffer::zeroed(1000)));
+            assert_eq!(queue.expire(at(71), after), 1, "the third");
+        }
+    }
+}

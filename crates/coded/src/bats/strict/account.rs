@@ -193,3 +193,83 @@ impl<T: Copy, const N: usize> List<T, N> {
         self.items[..self.len()].iter()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some() -> Account {
+        let mut account = Account {
+            instance: 0x1112,
+            number: 0x2122,
+            quiet: true,
+            first: 0x31_3233,
+            latest: Some((0x41_4243, 0x5152)),
+            mean: 0x6162,
+            ..Account::default()
+        };
+        account.hops.push(Hop::new(0.2, 2.5)).unwrap();
+        account.ranks.push(COMPLETE).unwrap();
+        account.ranks.push(0x0102).unwrap();
+        account
+    }
+
+    fn written(account: &Account) -> Vec<u8> {
+        let mut bytes = vec![0; account.len()];
+        account.write(&mut Writer::new(&mut bytes));
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Result<Account, Malformed> {
+        Account::read(&mut Reader(&bytes[1..]), bytes[0])
+    }
+
+    #[test]
+    fn an_account_is_these_bytes() {
+        // A loss of 51/255, and ten quarters of a packet.
+        let expected =
+            b"\x43\x11\x12\x21\x22\x31\x32\x33\x41\x42\x43\x51\x52\x61\x62\x01\x33\x0A\x02\xFF\xFF\x01\x02";
+        assert_eq!(written(&some()), expected);
+        assert_eq!(read(expected), Ok(some()));
+        assert_eq!(written(&Account { quiet: false, ..some() })[0], 0x41);
+        assert_eq!(written(&Account { latest: None, ..some() })[..13][8..], [0; 5]);
+        assert_eq!(written(&Account { latest: None, ..some() })[0], 0x42);
+    }
+
+    #[test]
+    fn an_account_tells_of_32_hops_and_16_blocks_at_most() {
+        let mut account = some();
+        for hops in 2..=40 {
+            account.pass(Hop::new(0.4, 1.0));
+            assert_eq!(account.hops.len(), hops.min(32));
+            assert_eq!(account.hops.iter().next(), Some(&Hop::new(0.4, 1.0)), "the nearest in front");
+        }
+        assert_eq!(read(&written(&account)), Ok(account));
+        let mut hops = vec![0; 60 + 2 * 33];
+        hops[15] = 33;
+        assert_eq!(read(&hops), Err(Malformed { field: "account hops" }));
+        let mut blocks = vec![0; 60];
+        blocks[16] = 16;
+        assert!(read(&blocks).is_ok());
+        blocks[16] = 17;
+        assert_eq!(read(&blocks), Err(Malformed { field: "account blocks" }));
+    }
+
+    #[test]
+    fn of_several_branches_the_neediest_counts() {
+        let with = |first, ranks: &[u16]| {
+            let mut account = Account { first, mean: 256 + (first & 0xFF) as u16, ..Account::default() };
+            ranks.iter().for_each(|&rank| account.ranks.push(rank).unwrap());
+            account
+        };
+        let (one, other) = (with(7, &[3, COMPLETE, 9]), with(8, &[5, 8]));
+        for merged in [one.merge(&other), other.merge(&one)] {
+            assert_eq!((merged.first, merged.mean), (7, 263));
+            // Of what is before the other's first it lacks nothing.
+            assert!(merged.ranks.iter().eq(&[3, 5, 8]), "{:?}", merged.ranks);
+        }
+        let wrapped = with(0, &[4]).merge(&with(0xFF_FFFF, &[2, 6]));
+        assert_eq!(wrapped.first, 0xFF_FFFF);
+        assert!(wrapped.ranks.iter().eq(&[2, 4]), "{:?}", wrapped.ranks);
+    }
+}

@@ -273,7 +273,7 @@ impl Sender {
         self.refresh(ring, packet.serial..packet.serial + 1);
         // Where a queue stands, the link is not idle for want of data, even if there is none.
         let standing = self.rate.srtt().zip(self.rate.min_rtt());
-        let full = standing.is_some_and(|(rtt, least)| rtt > least + least / 8 + QUEUE);
+        let full = standing.is_some_and(|(round_trip, least)| is_queued(round_trip, least));
         self.rate.on_sent(now, sequence, bytes as u64, !more && self.backlog == 0 && !full);
         self.meter.packet(now, bytes as u64 + AROUND);
         self.unheard += u64::from(self.child.is_none());
@@ -344,5 +344,161 @@ impl Sender {
         let open = (self.backlog > 0 || something) && self.next < self.credit;
         let send = if open { self.rate.next_send() } else { None };
         earliest(send, self.probe)
+    }
+}
+
+/// Whether a round trip that takes so long, and so long at least, has a queue on its way.
+fn is_queued(round_trip: Duration, least: Duration) -> bool {
+    round_trip > least + least / 8 + QUEUE
+}
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::Seed;
+
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn begun() -> Sender {
+        let mut sender = Sender::new(true, Duration::ZERO, Seed::new(1, 0).stream(&["hop"], 0));
+        sender.start(&Ring::new(64, 0));
+        sender
+    }
+
+    #[test]
+    fn before_a_child_has_granted_anything_it_is_sent_128_packets() {
+        let mut sender = begun();
+        for (next, ready) in [(0, true), (127, true), (128, false)] {
+            sender.next = next;
+            assert_eq!(sender.is_ready(at(0)), ready, "{next}");
+        }
+        sender.start(&Ring::new(64, 0));
+        sender.next = 255;
+        assert!(sender.is_ready(at(0)), "so in another session");
+        sender.next = 256;
+        assert!(!sender.is_ready(at(0)));
+    }
+
+    #[test]
+    fn info_goes_with_the_first_four_datagrams_and_then_with_every_eighth_until_a_report_comes() {
+        let mut sender = begun();
+        let mut told = Vec::new();
+        for unheard in 0..30 {
+            sender.unheard = unheard;
+            if sender.info_is_due(at(0)) {
+                told.push(unheard);
+                sender.informed(at(0));
+                assert!(!sender.info_is_due(at(0)), "once with each");
+            }
+        }
+        assert_eq!(told, [0, 1, 2, 3, 8, 16, 24]);
+    }
+
+    #[test]
+    fn info_is_repeated_every_50_ms() {
+        let mut sender = begun();
+        let report = Report {
+            session: 1,
+            epoch: sender.epoch() as u8,
+            instance: 1,
+            number: 1,
+            arrivals: None,
+            floor: 0,
+            grant: 0,
+            base: 0,
+            complete: true,
+            list: &[],
+        };
+        assert_eq!(sender.on_report(at(0), &report), Ok(()));
+        sender.informed(at(1000));
+        assert!(!sender.info_is_due(at(1049)) && sender.info_is_due(at(1050)));
+    }
+
+    #[test]
+    fn a_hop_is_nearly_idle_below_a_quarter_of_its_rate() {
+        for (share, idle) in [(0.1, true), (0.24, true), (0.26, false), (0.4, false)] {
+            let mut sender = begun();
+            assert!(sender.is_idle());
+            // Ten packets in 10 ms, again and again.
+            for round in 0..10 {
+                let now = |millis| at(20 * round + millis);
+                for packet in 0..10 {
+                    sender.rate.on_sent(now(packet), 10 * round + packet, 1000, false);
+                }
+                let report = rate::HopReport {
+                    highest: 10 * round + 9,
+                    arrival_ns: (20 * round + 10) * 1_000_000,
+                    hold: Duration::ZERO,
+                    received_packets: 10 * (round + 1),
+                    received_bytes: 10_000 * (round + 1),
+                    mean_burst: 1.0,
+                };
+                assert_eq!(sender.rate.on_report(now(11), &report), Ok(()));
+            }
+            assert!(sender.rate.rate().bits_per_sec() > 100_000, "{:?}", sender.rate.rate());
+            let bytes = share * sender.rate.rate().bits_per_sec() as f64 * 0.02 / 8.0;
+            sender.meter.packet(at(1000), bytes as u64);
+            sender.meter.packet(at(1020), 0);
+            assert_eq!(sender.is_idle(), idle, "{share}");
+        }
+    }
+
+    #[test]
+    fn a_packet_is_a_full_frame_until_some_are_measured_with_their_headers() {
+        let mut sender = begun();
+        assert_eq!(sender.packet_size(), 1514.0);
+        let packet = Packet { serial: 0, row: None, cause: Cause::Repair };
+        for millis in [0, 10, 20] {
+            sender.on_sent(at(millis), &packet, &Ring::new(64, 0), 1000, false);
+        }
+        // Ethernet, IPv4 and UDP.
+        assert_eq!(sender.packet_size(), 1000.0 + 14.0 + 20.0 + 8.0);
+    }
+
+    #[test]
+    fn a_queue_is_what_delays_by_a_millisecond_and_an_eighth_of_the_round_trip() {
+        let micros = Duration::from_micros;
+        for (round_trip, least, queued) in [
+            (8000, 8000, false),
+            (10_000, 8000, false),
+            (10_001, 8000, true),
+            (1800, 800, false),
+            (1901, 800, true),
+        ] {
+            assert_eq!(is_queued(micros(round_trip), micros(least)), queued, "{round_trip} of {least}");
+        }
+    }
+
+    #[test]
+    fn spare_capacity_is_used_where_that_is_wanted_and_the_hop_is_nearly_idle() {
+        let backlog = |spare, busy| {
+            let mut ring = Ring::new(64, 0);
+            let header =
+                crate::bats::wire::BatchHeader { block: 256, batch: crate::bats::BatchSize::M16, id: 0 };
+            let (serial, _) = ring.admit(0, header, 0);
+            for index in 0..16 {
+                ring.grow(serial, |batch| batch.push_symbol(index, hopcast_core::Buffer::copy_from(&[7; 9])));
+            }
+            ring.close(serial);
+            let mut sender = Sender { spare, ..begun() };
+            let mut ranks = [0.0; 17];
+            ranks[16] = 1.0;
+            sender.recoding.update(&Basis { loss: 0.2, burst: 1.0, depth: 1, budget: 20.0 }, &ranks, 0);
+            if busy {
+                sender.meter.packet(at(0), 1 << 30);
+                sender.meter.packet(at(20), 0);
+            }
+            sender.refresh(&ring, 0..1);
+            sender.backlog()
+        };
+        let planned = backlog(false, true);
+        assert_eq!((backlog(false, false), backlog(true, true)), (planned, planned));
+        assert!(
+            (19..=21).contains(&planned) && backlog(true, false) > 22,
+            "20 packets of which 16 arrive on average"
+        );
     }
 }

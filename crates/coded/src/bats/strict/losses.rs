@@ -142,4 +142,55 @@ mod tests {
         }
         assert!(losses.share() < 0.015, "{}", losses.share());
     }
+
+    #[test]
+    fn at_first_32_packets_count_as_not_lost() {
+        let mut losses = HopLosses::default();
+        assert_eq!((losses.share(), losses.mean_burst()), (0.0, 1.0));
+        losses.add(8, 0, 1);
+        // Of 40, of which the 32 have faded by 8 in 4096.
+        assert!((losses.share() - 0.2).abs() < 0.001, "{}", losses.share());
+    }
+
+    #[test]
+    fn what_was_lost_fades_as_4096_packets_follow() {
+        let known = Count { sent: 4096.0, lost: 1024.0, runs: 512.0 };
+        let mut losses = HopLosses { known, ..HopLosses::default() };
+        losses.add(1024, 1024, 0);
+        assert!((losses.known.lost - 768.0).abs() < 1e-9 && (losses.known.sent - 4096.0).abs() < 1e-9);
+        losses.add(5000, 5000, 0);
+        assert_eq!(losses.known.lost, 0.0);
+    }
+
+    #[test]
+    fn when_three_quarters_of_64_packets_are_lost_the_link_was_down() {
+        for (sent, arrived, counts) in [(64, 16, true), (64, 15, false), (63, 0, true), (1000, 0, false)] {
+            let mut losses = HopLosses::default();
+            losses.add(sent, arrived, 1);
+            assert_eq!(losses.share() > 0.0, counts, "{arrived} of {sent}");
+        }
+    }
+
+    #[test]
+    fn what_differs_by_three_standard_deviations_in_two_stretches_of_256_is_a_change() {
+        // Single losses: of 256 at 10 %, 25.6 and a deviation of 4.8.
+        let known = Count { sent: 4096.0, lost: 409.6, runs: 409.6 };
+        let stretch = |lost: f64| Count { sent: 256.0, lost, runs: lost };
+        for (lost, unlikely) in [(13.0, false), (11.0, true), (40.0, false), (45.0, true)] {
+            assert_eq!(stretch(lost).is_unlikely(&known), unlikely, "{lost}");
+        }
+        // In bursts of four, deviations are sqrt(7) times as much: 12.7 for this share, 17 for twice as much.
+        let bursts = Count { runs: 102.4, ..known };
+        let stretch = |lost: f64| Count { sent: 256.0, lost, runs: lost / 4.0 };
+        for (lost, unlikely) in [(70.0, false), (90.0, true)] {
+            assert_eq!(stretch(lost).is_unlikely(&bursts), unlikely, "{lost}");
+        }
+        let mut losses = HopLosses { known, stretch: Count::default(), unlikely: None };
+        losses.add(255, 255, 0);
+        assert!(losses.unlikely.is_none());
+        losses.add(1, 1, 0);
+        assert!(losses.unlikely.is_some());
+        losses.add(256, 256, 0);
+        assert_eq!((losses.share(), losses.known.sent), (0.0, 512.0));
+    }
 }

@@ -49,3 +49,27 @@ impl Meter {
         *self = Self { since: now, last: self.last, ..Self::default() };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_those_of_spans_of_20_ms() {
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let mut meter = Meter::default();
+        for millis in 0..20 {
+            meter.packet(at(millis), 500);
+            assert!(meter.measured().is_none());
+        }
+        meter.packet(at(20), 1500);
+        let Measured { bits, size } = meter.measured().unwrap();
+        // 10,000 bytes in 20 ms.
+        assert!((bits - 4e6).abs() < 1e-3 && size == 500.0, "{bits}, {size}");
+        meter.packet(at(39), 1500);
+        assert_eq!(meter.measured().unwrap().size, 500.0);
+        meter.packet(at(50), 1500);
+        let Measured { bits, size } = meter.measured().unwrap();
+        assert!((bits - 8e5).abs() < 1e-3 && size == 1500.0, "{bits}, {size}");
+    }
+}

@@ -64,4 +64,9 @@ mod tests {
         assert_eq!(batches, [0, 1, 2, 3, 4, 5, 6, 7, 0]);
         assert_eq!(order.place(8 * 32), (8, 0));
     }
+
+    #[test]
+    fn a_depth_has_three_bits() {
+        assert_eq!([0, 6, 7, 8, 200].map(|depth| Order::new(16, 4096, depth).depth()), [0, 6, 7, 7, 7]);
+    }
 }

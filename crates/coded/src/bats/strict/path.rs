@@ -81,3 +81,60 @@ impl Path {
         wanted.min(MOST_DEPTH).min(DEEPEST).min(batches.max(1).ilog2() as u8)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(loss: f64, burst: f64, mean: f64) -> Path {
+        let mut path = Path::new(16);
+        path.update([Hop::new(loss / 2.0, 1.0), Hop::new(loss, burst)].iter(), mean);
+        path
+    }
+
+    #[test]
+    fn a_little_less_is_spent_than_the_worst_hop_needs() {
+        // 16 packets must arrive where every fifth is lost.
+        assert!((path(0.2, 1.0, 0.0).budget() - 0.98 * 20.0).abs() < 1e-9);
+        assert_eq!(path(0.0, 1.0, 0.0).budget(), 16.0, "but no less than a batch");
+        assert!((path(0.9, 1.0, 0.0).budget() - 0.98 * 80.0).abs() < 1e-9, "nor for ever more");
+    }
+
+    #[test]
+    fn batches_are_interleaved_two_for_each_packet_of_a_burst() {
+        for (burst, batches, depth) in [
+            (1.0, 64, 0),
+            (1.25, 64, 0),
+            (1.5, 64, 2),
+            (2.0, 64, 2),
+            (2.25, 64, 3),
+            (4.0, 64, 3),
+            (8.0, 64, 4),
+            (60.0, 64, 4),
+            (60.0, 7, 2),
+            (60.0, 1, 0),
+        ] {
+            assert_eq!(path(0.2, burst, 0.0).depth(batches), depth, "bursts of {burst}, {batches} batches");
+        }
+        assert_eq!(path(0.0, 8.0, 0.0).depth(64), 0);
+    }
+
+    #[test]
+    fn a_loss_below_two_in_a_thousand_is_none() {
+        let of = |loss| Path { loss, burst: 8.0, ..Path::new(16) };
+        assert!(!of(0.002).is_lossy() && of(0.0021).is_lossy() && of(0.0039).is_lossy());
+        assert_eq!((of(0.002).depth(64), of(0.0021).depth(64)), (0, 4));
+    }
+
+    #[test]
+    fn of_small_batches_what_no_hop_loses_arrives_and_of_whole_ones_the_mean_rank() {
+        let path = path(0.2, 1.0, 14.0);
+        // Hops lose 51/255 and 26/255.
+        let arrives = 204.0 / 255.0 * (229.0 / 255.0);
+        assert!((path.expected(16) - 14.0).abs() < 1e-9 && (path.expected(32) - 28.0).abs() < 1e-9);
+        let half = 8.0 * (arrives + (14.0 / 16.0 - arrives) / 2.0);
+        assert!((path.expected(8) - half).abs() < 1e-9);
+        assert!((path.variance(16) - 16.0 * 0.875 * 0.125).abs() < 1e-9);
+        assert_eq!((path.expected(0), path.variance(0)), (0.0, 0.0));
+    }
+}

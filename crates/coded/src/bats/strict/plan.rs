@@ -80,3 +80,73 @@ fn channel(basis: &Basis) -> Option<Channel> {
     let enter = (leave * loss / (1.0 - loss)).min(1.0);
     Channel::bursty([0.0, 1.0], [enter, leave], 256).ok().map(|channel| channel.interleaved(basis.depth))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FULL: [f64; 17] = {
+        let mut ranks = [0.0; 17];
+        ranks[16] = 1.0;
+        ranks
+    };
+
+    fn recoding(loss: f64, burst: f64) -> Recoding {
+        let mut recoding = Recoding::default();
+        recoding.update(&Basis { loss, burst, depth: 1, budget: 20.0 }, &FULL, 0);
+        recoding
+    }
+
+    /// Whether a basis and a serial number make a plan anew.
+    fn anew(recoding: &mut Recoding, basis: Basis, serial: u64) -> bool {
+        let before = (recoding.basis, recoding.since);
+        recoding.update(&basis, &FULL, serial);
+        (recoding.basis, recoding.since) != before
+    }
+
+    #[test]
+    fn a_plan_is_made_anew_after_128_batches_or_when_its_basis_has_changed() {
+        let mut recoding = recoding(0.2, 2.0);
+        let basis = recoding.basis;
+        assert!(!anew(&mut recoding, basis, 127));
+        assert!(anew(&mut recoding, basis, 128));
+        assert!(!anew(&mut recoding, basis, 255));
+        // By 0.005 and a tenth: 0.025.
+        for (loss, expected) in [(0.224, false), (0.176, false), (0.226, true)] {
+            assert_eq!(anew(&mut recoding, Basis { loss, ..basis }, 255), expected, "{loss}");
+        }
+        recoding = super::tests::recoding(0.0, 2.0);
+        let clean = recoding.basis;
+        for (loss, expected) in [(0.0049, false), (0.0051, true)] {
+            assert_eq!(anew(&mut recoding, Basis { loss, ..clean }, 0), expected, "{loss}");
+        }
+        recoding = super::tests::recoding(0.2, 2.0);
+        for (budget, expected) in [(20.19, false), (19.81, false), (20.21, true)] {
+            assert_eq!(anew(&mut recoding, Basis { budget, ..basis }, 0), expected, "{budget}");
+        }
+        recoding = super::tests::recoding(0.2, 2.0);
+        for (burst, expected) in [(2.49, false), (2.51, true)] {
+            assert_eq!(anew(&mut recoding, Basis { burst, ..basis }, 0), expected, "{burst}");
+        }
+        recoding = super::tests::recoding(0.2, 2.0);
+        assert!(anew(&mut recoding, Basis { depth: 2, ..basis }, 0));
+    }
+
+    #[test]
+    fn with_capacity_to_spare_a_batch_passes_with_99_percent() {
+        // One packet of a batch, of which each copy is lost or says nothing new with probability f: f^n <= 0.01.
+        for (fails, expected) in
+            [(0.0099_f64, 1), (0.0101, 2), (0.0990, 2), (0.1010, 3), (0.2150, 3), (0.2160, 4)]
+        {
+            let recoding = recoding((fails - 1.0 / 256.0) / (1.0 - 1.0 / 256.0), 1.0);
+            assert_eq!(recoding.packets(0, 1, true), expected, "{fails}");
+        }
+    }
+
+    #[test]
+    fn bursts_of_one_and_a_half_packets_are_no_accident_and_shorter_ones_are() {
+        let packets = |burst| recoding(0.2, burst).packets(0, 16, true);
+        assert_eq!(packets(1.49), packets(1.0));
+        assert!(packets(1.5) > packets(1.0) && packets(8.0) > packets(2.5));
+    }
+}

@@ -188,3 +188,33 @@ impl Ring {
         self.slots.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bats::BatchSize;
+
+    #[test]
+    fn the_ranks_are_those_of_the_last_256_batches() {
+        let mut ring = Ring::new(64, 0);
+        assert_eq!(ring.mean(), None);
+        (0..2000).for_each(|_| ring.count(16));
+        assert!(ring.mean().is_some_and(|mean| (mean - 16.0).abs() < 1e-9));
+        (0..256).for_each(|_| ring.count(0));
+        // All but 1/e is new.
+        let mean = ring.mean().unwrap();
+        assert!((mean - 16.0 / core::f64::consts::E).abs() < 0.1, "{mean}");
+    }
+
+    #[test]
+    fn the_memory_of_16_batches_is_kept_to_be_used_again() {
+        let mut ring = Ring::new(64, 0);
+        for id in 0..40 {
+            ring.admit(0, BatchHeader { block: 256, batch: BatchSize::M16, id }, 0);
+        }
+        ring.drop_before(1);
+        assert_eq!((ring.len(), ring.first(), ring.end(), ring.spare.len()), (0, 40, 40, 16));
+        ring.admit(1, BatchHeader { block: 256, batch: BatchSize::M16, id: 0 }, 0);
+        assert_eq!(ring.spare.len(), 15);
+    }
+}

@@ -369,3 +369,36 @@ impl Sink {
         self.blocks.iter().filter(|block| block.decoder.is_some()).count() + self.spare.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bats::Config;
+
+    fn sink() -> Sink {
+        Sink::new(Shape::begun(&Config::strict(), 256), 1, 256, 0, 1).unwrap()
+    }
+
+    #[test]
+    fn what_was_under_way_is_lost_when_nothing_has_come_for_5_ms() {
+        let at = |micros| Instant::ZERO + Duration::from_micros(micros);
+        let mut sink = sink();
+        sink.arrived = at(1000);
+        assert!(!sink.account(at(5999)).quiet && sink.account(at(6000)).quiet);
+    }
+
+    #[test]
+    fn the_mean_rank_is_that_of_64_batches() {
+        let mut sink = sink();
+        // The last batch may still grow.
+        sink.blocks.push_back(Block { ranks: vec![16], heard: 2, ..Block::default() });
+        sink.count(0);
+        assert_eq!(sink.mean, 16.0, "of the first one");
+        sink.blocks[0].heard = 66;
+        sink.count(0);
+        assert_eq!(sink.blocks[0].counted, 65);
+        // All but 1/e is new.
+        assert!((sink.mean - 16.0 / core::f64::consts::E).abs() < 0.1, "{}", sink.mean);
+        assert_eq!(f64::from(sink.account(Instant::ZERO).mean), (sink.mean * 256.0).floor());
+    }
+}

@@ -389,3 +389,86 @@ impl Source {
         self.blocks.len() + self.memory.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bats::Config;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// A source that has made so many symbols, over a path of one hop that loses every fifth packet.
+    fn begun(symbols: u16, deadline: Option<Duration>) -> (Source, Ring) {
+        let shape = Shape { batch: crate::bats::BatchSize::M16, ..Shape::begun(&Config::strict(), 256) };
+        let mut source = Source::new(Shape { block: 256, ..shape }, 1, 256, deadline).unwrap();
+        let mut ring = Ring::new(256, 0);
+        source.path.update([Hop::new(0.2, 1.0)].iter(), 12.8);
+        for _ in 0..symbols {
+            source.make(at(0), &mut ring, |_, symbol| symbol.len());
+        }
+        (source, ring)
+    }
+
+    #[test]
+    fn before_an_account_has_come_a_quarter_of_a_second_is_waited_for_one_and_then_a_second_at_most() {
+        let (mut source, mut ring) = begun(1, None);
+        let (mut now, mut waits) = (at(0), Vec::new());
+        for _ in 0..5 {
+            let next = source.patience.unwrap();
+            waits.push(next.since(now).as_millis());
+            now = next;
+            source.wake(now, &mut ring, false);
+        }
+        assert_eq!(waits, [250, 500, 1000, 1000, 1000]);
+        assert_eq!(source.backoff, 5);
+    }
+
+    #[test]
+    fn an_account_is_waited_for_for_two_round_trips_and_four_variations_but_20_ms_at_least() {
+        for (trip, variation, wait) in [(1, 0, 20), (4, 3, 20), (10, 0, 20), (10, 5, 40), (100, 25, 300)] {
+            let (mut source, _) = begun(1, None);
+            source.trip = Some((Duration::from_millis(trip), Duration::from_millis(variation)));
+            source.patience = None;
+            source.expect(at(1000));
+            assert_eq!(source.patience, Some(at(1000 + wait)), "{trip}, {variation}");
+        }
+    }
+
+    #[test]
+    fn a_block_that_may_lack_something_is_closed_after_50_ms_or_when_nothing_is_added_for_5() {
+        let (mut source, _) = begun(3, None);
+        assert_eq!(source.closes(), Some(at(50)));
+        source.blocks[0].cover(u64::MAX);
+        assert_eq!(source.closes(), Some(at(5)), "what was sent has arrived as far as it will");
+        source.blocks[0].rank = 3;
+        assert_eq!(source.closes(), None, "it lacks nothing");
+        // Without losses it may stay open.
+        let (mut source, _) = begun(3, None);
+        source.path.update([Hop::new(0.0, 1.0)].iter(), 16.0);
+        assert_eq!(source.closes(), None);
+    }
+
+    /// How many packets a full block is sent that lacks six, when all that was sent has arrived as far as it will.
+    fn sent_for_six(deadline: Option<Duration>, busy: bool, rounds: u8) -> u16 {
+        let (mut source, _) = begun(256, deadline);
+        assert!(source.blocks[0].closed.is_some());
+        source.blocks[0].cover(u64::MAX);
+        (source.blocks[0].rank, source.blocks[0].rounds) = (250, rounds);
+        source.needs(&source.blocks[0], busy)
+    }
+
+    #[test]
+    fn what_is_lacking_is_sent_with_standard_deviations_on_top() {
+        // Of n packets 0.8 n arrive. Of six, with a standard deviation of sqrt(6 * 0.8 * 0.2) = 0.98.
+        let packets = |deviations: f64| ((6.0 + deviations * 0.96_f64.sqrt()) / 0.8).ceil() as u16;
+        assert_eq!([0.0, 1.0, 2.0, 2.5, 3.5].map(packets), [8, 9, 10, 11, 12]);
+        assert_eq!(sent_for_six(None, true, 0), 8, "data waits, which goes first");
+        assert_eq!(sent_for_six(None, false, 0), 9, "nothing else is to be sent");
+        assert_eq!(sent_for_six(Some(Duration::from_millis(200)), true, 0), 11, "nothing asks for more");
+        // And one more each time that this was not enough.
+        assert_eq!([1, 2].map(|rounds| sent_for_six(None, true, rounds)), [9, 10]);
+        assert_eq!(sent_for_six(Some(Duration::from_millis(200)), true, 1), 12);
+    }
+}

@@ -146,8 +146,8 @@ impl Node {
         let horizon = (receiver.round_trip() + receiver.interval() * 2).as_secs_f64();
         let children = self.neighbours.iter().filter(|neighbour| neighbour.takes(*into));
         let ahead = children.map(|child| {
-            let drain = child.sender.rate.rate().bits_per_sec() as f64 / (PACKET * 8) as f64;
-            ((drain * horizon) as u64 + ALLOWANCE).saturating_sub(child.sender.backlog())
+            let rate = child.sender.rate.rate().bits_per_sec() as f64;
+            allowance(rate, horizon).saturating_sub(child.sender.backlog())
         });
         ahead.min().unwrap_or(0).min(u64::from(u16::MAX))
     }
@@ -231,6 +231,12 @@ impl Node {
     }
 }
 
+/// How many packets a parent may be ahead of a child of this rate, in bits per second, that tells of them after `horizon`
+/// seconds.
+fn allowance(rate: f64, horizon: f64) -> u64 {
+    (rate / (PACKET * 8) as f64 * horizon) as u64 + ALLOWANCE
+}
+
 /// INFO about a way.
 pub(super) fn describe(way: &Way, sender: &Sender, ask: bool) -> Info {
     let round_trip = sender.rate.srtt().map_or(0, |srtt| srtt.as_micros().clamp(1, u64::from(u32::MAX)));
@@ -279,4 +285,62 @@ fn compose<'a>(
         payload: &[],
     };
     (data, len)
+}
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::{Duration, Seed};
+
+    use super::super::super::mode::Mode as _;
+    use super::super::super::wire::Session;
+    use super::super::node::Strict;
+    use super::*;
+    use crate::bats::{BatchSize, Config};
+
+    #[test]
+    fn a_parent_may_be_ahead_by_what_passes_until_it_hears_and_128_packets() {
+        assert_eq!(allowance(0.0, 0.02), 128);
+        // 1000 full frames in a second, of which 20.5 pass in 20.5 ms.
+        assert_eq!(allowance(1514.0 * 8.0 * 1000.0, 0.0205), 20 + 128);
+    }
+
+    /// INFO of a session, with a budget in 16 bytes.
+    fn info(budget: u16) -> Info {
+        Info {
+            session: Session { mark: 1 },
+            echo: None,
+            batch: BatchSize::M16,
+            block: 256,
+            symbol: 1000,
+            epoch: 1,
+            round_trip: 0,
+            deadline: None,
+            fixed: false,
+            elapsed: 0,
+            budget: Some(budget),
+            ask: false,
+            floor: 512,
+        }
+    }
+
+    #[test]
+    fn a_budget_is_told_in_16_bytes() {
+        let mut way = Way::arriving(&Config::strict(), &info(0), None).unwrap();
+        Strict::learn(&mut way, &info(1000));
+        assert_eq!(way.budget, 16_000.0);
+        let sender = Sender::new(true, Duration::ZERO, Seed::new(1, 0).stream(&["strict"], 0));
+        let told = describe(&way, &sender, true);
+        assert_eq!((told.budget, told.floor, told.block, told.symbol), (Some(1000), 512, 256, 1000));
+        way.budget = 1e9;
+        assert_eq!(describe(&way, &sender, false).budget, Some(u16::MAX));
+    }
+
+    #[test]
+    fn a_sink_takes_8192_packets_beyond_the_last() {
+        let [local, left] = [1, 2].map(|last| ([10, 0, 0, last], 9000).into());
+        let random = Seed::new(1, 0).stream(&["strict"], 0);
+        let node = Node::edge(Config::strict(), local, (local, left), &[left], random);
+        let sink = Way::arriving(&Config::strict(), &info(0), Some(1)).unwrap();
+        assert_eq!(node.grant(0, &sink), 8192);
+    }
 }

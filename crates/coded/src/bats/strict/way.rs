@@ -214,3 +214,85 @@ impl Packet {
         Some(Self { block, header: data.header, depth, index, vector })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bats::BatchSize;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// A relay's way, at block 2.
+    fn relay() -> Way {
+        let info = Info {
+            session: Session { mark: 1 },
+            echo: None,
+            batch: BatchSize::M16,
+            block: 256,
+            symbol: 1000,
+            epoch: 1,
+            round_trip: 0,
+            deadline: None,
+            fixed: false,
+            elapsed: 0,
+            budget: Some(0),
+            ask: false,
+            floor: 512,
+        };
+        Way::arriving(&Config::strict(), &info, None).unwrap()
+    }
+
+    #[test]
+    fn a_batch_is_settled_when_nothing_has_come_for_2_ms() {
+        let mut way = relay();
+        way.touched = at(100);
+        assert_eq!(way.settles(), None);
+        way.ring.admit(2, BatchHeader { block: 256, batch: BatchSize::M16, id: 0 }, 0);
+        assert_eq!(way.settles(), Some(at(102)));
+    }
+
+    #[test]
+    fn that_nothing_comes_any_more_is_said_eight_times_each_after_twice_as_long() {
+        let mut way = relay();
+        way.touched = at(100);
+        let said: Vec<u64> = (100..5000).filter(|&now| way.is_quiet(at(now))).collect();
+        assert_eq!(said, [105, 110, 120, 140, 180, 260, 420, 740]);
+        way.touched = at(6000);
+        assert_eq!(way.falls_quiet(), Some(at(6005)));
+    }
+
+    #[test]
+    fn packets_of_64_blocks_may_be_under_way() {
+        let way = relay();
+        assert_eq!([1, 2, 65, 66].map(|block| way.is_in_reach(block)), [false, true, true, false]);
+    }
+
+    #[test]
+    fn a_block_has_256_systematic_batches_at_most() {
+        let config = Config { block: 65_520, batch: BatchSize::M4, ..Config::strict() };
+        let way = Way::source(&config, Session { mark: 1 }).unwrap();
+        assert_eq!(way.shape.block, 256 * 4);
+    }
+
+    #[test]
+    fn the_first_three_bits_of_a_block_are_the_depth() {
+        let way = relay();
+        let data = Data {
+            session: 1,
+            epoch: 1,
+            sequence: 0,
+            block: 0b101 << 21 | 7,
+            header: BatchHeader { block: 256, batch: BatchSize::M16, id: 3 },
+            coding: Coding::Symbol(4),
+            ask: false,
+            trimmed: false,
+            payload: &[0; 1000],
+        };
+        let packet = Packet::new(&data, &way).unwrap();
+        assert_eq!((packet.block, packet.depth, packet.index), (7, 5, Some(4)));
+        let far = Packet::new(&Data { block: 0x1F_FFFF, ..data }, &way).unwrap();
+        assert_eq!((far.block, far.depth), (0x1F_FFFF, 0));
+    }
+}

@@ -36,7 +36,7 @@ pub(in super::super) const fn is_news(number: u16, last: u16) -> bool {
 }
 
 /// What is left to read.
-pub(in super::super) struct Reader<'a>(pub(super) &'a [u8]);
+pub(in super::super) struct Reader<'a>(pub(in super::super) &'a [u8]);
 
 impl<'a> Reader<'a> {
     pub(in super::super) fn take(&mut self, len: usize, field: &'static str) -> Result<&'a [u8], Malformed> {

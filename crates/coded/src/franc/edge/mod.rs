@@ -195,3 +195,23 @@ impl<F: Field> Machine for Edge<F> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::Seed;
+
+    use super::*;
+
+    #[test]
+    fn a_helper_that_is_not_heard_for_half_a_second_is_gone() {
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let random = || Seed::new(1, 0).stream(&["edge"], 0);
+        let mut edge = Edge::<Gf256>::new(Config::default().with_helper(), [2; 6], [4; 6], random());
+        assert!(!edge.is_helped(at(100)), "none was heard yet");
+        edge.helper_heard = Some(at(100));
+        assert!(edge.is_helped(at(599)) && !edge.is_helped(at(600)));
+        let mut edge = Edge::<Gf256>::new(Config::default(), [2; 6], [4; 6], random());
+        edge.helper_heard = Some(at(100));
+        assert!(!edge.is_helped(at(100)), "the settings have none");
+    }
+}

@@ -43,7 +43,7 @@ impl<F: Field> Edge<F> {
         // A new symbol leaves room for an acknowledgement that is wanted.
         let reserved = if ack_wanted && piggybacks { ack_len } else { 0 };
         let waited = self.input.waited(now);
-        self.behind = waited > if self.behind { CAUGHT_UP } else { BEHIND };
+        self.behind = is_behind(self.behind, waited);
         let held = self.input.since().is_some_and(|since| now.since(since) < self.config.gather);
         let around = Surroundings {
             losses: self.losses(),
@@ -104,5 +104,25 @@ impl<F: Field> Edge<F> {
         self.counters.frames_sent += 1;
         self.gate.handed(now);
         self.out.push_back((Port::Below(0), Item::Frame(Frame { bytes, overheard: false })));
+    }
+}
+
+/// Whether an input is behind that was, or was not, before.
+fn is_behind(before: bool, waited: Duration) -> bool {
+    waited > if before { CAUGHT_UP } else { BEHIND }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_is_behind_from_25_ms_on_until_it_is_down_to_8() {
+        let mut behind = false;
+        let found = [0, 8, 25, 26, 24, 9, 8, 25, 26, 7].map(|millis| {
+            behind = is_behind(behind, Duration::from_millis(millis));
+            behind
+        });
+        assert_eq!(found, [false, false, false, true, true, true, false, false, true, false]);
     }
 }

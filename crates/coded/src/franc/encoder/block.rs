@@ -175,3 +175,25 @@ impl<F: Field> Block<F> {
         self.coded.len() as f64 * (1.0 - outlook.losses.e3)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hopcast_code::field::Gf256;
+
+    use super::*;
+
+    #[test]
+    fn of_2000_combinations_the_fate_is_waited_for_and_of_older_ones_it_is_not() {
+        let shape = Shape::new(4, 100).unwrap();
+        let mut block = Block::<Gf256>::new(0, Encoder::new(shape), shape);
+        let losses = Losses { e3: 0.5, ..Losses::default() };
+        for sequence in 0..2001 {
+            assert_eq!(
+                block.under_way(&Outlook { losses, helped: false }),
+                f64::from(sequence.min(2000)) * 0.5
+            );
+            block.sent_coded(u64::from(sequence as u32));
+        }
+        assert_eq!((block.coded.len(), block.coded[0], block.sent), (2000, 1, 2001));
+    }
+}

@@ -347,3 +347,75 @@ fn some_of(all: Bits, random: &mut Coefficients) -> Bits {
         some
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hopcast_code::field::Gf256;
+    use hopcast_core::Buffer;
+
+    use super::*;
+
+    fn around(e3: f64) -> Surroundings {
+        let losses = Losses { e3, ..Losses::default() };
+        Surroundings { losses, helped: false, partial: true, room: 100 }
+    }
+
+    /// An encoder with blocks of four symbols, one at a time, and so many packets that fill one each.
+    fn encoder(packets: usize) -> (Encoder<Gf256>, Input) {
+        let config = Config { block: 4, symbol: 100, window: 1, ..Config::default() };
+        let mut input = Input::new(config.queue, config.mtu);
+        (0..packets).for_each(|_| input.push(Instant::ZERO, Buffer::copy_from(&[1; 96])));
+        (Encoder::new(config, 1), input)
+    }
+
+    #[test]
+    fn after_25_timeouts_in_a_row_they_become_seldom() {
+        let (mut encoder, mut input) = encoder(1);
+        assert!(encoder.next(Instant::ZERO, &mut input, &around(0.0)).is_some());
+        let (mut now, mut pauses) = (Instant::ZERO, Vec::new());
+        for _ in 0..32 {
+            let next = encoder.deadline().unwrap();
+            pauses.push(next.since(now).as_millis());
+            now = next;
+            assert!(encoder.next(now, &mut input, &around(0.0)).is_some(), "one more may help");
+        }
+        assert_eq!(pauses[..26], [20; 26]);
+        assert_eq!(pauses[26..], [40, 80, 160, 320, 320, 320]);
+    }
+
+    #[test]
+    fn where_nothing_waits_a_fifth_of_a_packet_is_worth_a_combination() {
+        for (loss, worth) in [(0.15, false), (0.19, false), (0.21, true), (0.25, true)] {
+            let (mut encoder, mut input) = encoder(1);
+            assert!(encoder.next(Instant::ZERO, &mut input, &around(loss)).is_some());
+            let made = encoder.next(Instant::ZERO, &mut input, &around(loss));
+            assert_eq!(made.is_some_and(|made| matches!(made.what, What::Sum(_))), worth, "{loss}");
+        }
+    }
+
+    #[test]
+    fn where_a_block_is_waited_for_a_whole_packet_is_worth_a_combination() {
+        // Of four symbols.
+        for (loss, worth) in [(0.2, false), (0.24, false), (0.26, true), (0.3, true)] {
+            let (mut encoder, mut input) = encoder(5);
+            for index in 0..4 {
+                let made = encoder.next(Instant::ZERO, &mut input, &around(loss));
+                assert!(made.is_some_and(|made| matches!(made.what, What::Symbol(i) if i == index)));
+            }
+            let made = encoder.next(Instant::ZERO, &mut input, &around(loss));
+            assert_eq!(made.is_some_and(|made| matches!(made.what, What::Sum(_))), worth, "{loss}");
+        }
+    }
+
+    #[test]
+    fn a_block_that_four_acknowledgements_have_not_moved_is_not_left_to_the_helper() {
+        let (mut encoder, mut input) = encoder(1);
+        encoder.next(Instant::ZERO, &mut input, &around(0.0));
+        for (stale, helped) in [(0, true), (3, true), (4, false), (5, false)] {
+            encoder.blocks[0].stale = stale;
+            let around = Surroundings { helped: true, ..around(0.0) };
+            assert_eq!(encoder.outlook(0, &around).helped, helped);
+            assert!(encoder.outlook(1, &around).helped, "only the oldest holds up others");
+        }
+    }
+}

@@ -63,3 +63,36 @@ impl<F: Field> Recoding<F> {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hopcast_code::field::Gf2;
+    use hopcast_code::rlnc::Coding;
+
+    use super::*;
+    use crate::franc::bits::Bits;
+
+    #[test]
+    fn one_combination_in_256_is_of_no_use_where_every_second_one_is() {
+        let shape = Shape::new(8, 100).unwrap();
+        let mut recoding = Recoding::<Gf2>::new(shape, 1);
+        recoding.start(0);
+        for index in 0..8 {
+            let packet = Packet { generation: 0, coding: Coding::Symbol(index), payload: &[7; 100] };
+            assert!(recoding.hear(&packet));
+        }
+        recoding.credit = 30_001.0;
+        // The decoder has all but the last: a combination is of use that has this one in it.
+        let decoder = Known { rank: 7, symbols: Bits::of(&[0x7F]) };
+        let (mut vector, mut symbol) = (vec![0; 8], vec![0; 100]);
+        let mut useless = 0;
+        for _ in 0..30_000 {
+            assert!(recoding.next(&decoder, &mut vector, &mut symbol));
+            useless += u32::from(vector[7] == 0);
+        }
+        // 30,000 / 2^8 = 117, and five standard deviations.
+        assert!((63..172).contains(&useless), "{useless}");
+        assert!(recoding.next(&decoder, &mut vector, &mut symbol));
+        assert!(!recoding.next(&decoder, &mut vector, &mut symbol), "the budget is spent");
+    }
+}

@@ -36,6 +36,78 @@ fn a_systematic_packet_is_these_bytes() {
 }
 
 #[test]
+fn a_combination_with_all_that_may_go_with_it_is_these_bytes() {
+    let config = Config::default().with_helper();
+    let bits = |word| Bits::from_words([word, 0, 0, 0]);
+    let known = |rank, word| Known { rank, symbols: bits(word) };
+    let ack = Ack {
+        number: 0x1112_1314,
+        heard: Heard { next: 0x2122, received: 0x2324 },
+        helper: Heard { next: 0x2526, received: 0x2728 },
+        base: 0x3132_3334,
+        blocks: vec![known(3, 0b101), known(1, 0)],
+    };
+    let heard = Heard { next: 0x4142, received: 0x4344 };
+    let report = Report { heard, told: 0x4546, block: 0x0102_0303, known: known(2, 0b11) };
+    let enc = Enc {
+        block: 0x0102_0304,
+        sequence: 0x0506,
+        added: 64,
+        coding: Coding::Sum(bits(0x8000_0000_0000_0001)),
+        behind: true,
+        ack: Some(ack),
+        report: Some(report),
+        symbol: b"s\0",
+    };
+    let common = Common { association: 0xaabb_ccdd, up: false };
+    let frame = emit(ADDRESSES, common, &Packet::Enc(enc), &config);
+    let head = body(&frame);
+    // Behind, relayed, acknowledges, coded.
+    assert_eq!(head[..2], [0x10, 0b0010_0111]);
+    let sum = b"\x01\0\0\0\0\0\0\x80";
+    let ack = b"\x11\x12\x13\x14\x21\x22\x23\x24\x25\x26\x27\x28\x31\x32\x33\x34\x02\
+        \x03\x05\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0";
+    let report = b"\x41\x42\x43\x44\x45\x46\x03\x02\x03\0\0\0\0\0\0\0";
+    let expected = [&b"\xaa\xbb\xcc\xdd\x01\x02\x03\x04\x05\x06\x40"[..], sum, ack, report, b"s"].concat();
+    assert_eq!(head[6..], expected);
+    let up = emit(ADDRESSES, Common { up: true, ..common }, &hello(), &config);
+    assert_eq!(body(&up)[..2], [0x12, 0b0000_1000]);
+    assert_eq!(&body(&up)[10..], b"\0\0\0\x01\0\0\0\x02\0\0\0\x03");
+    let vector = vec![9; config.vector_len()];
+    let enc = Enc {
+        block: 0,
+        sequence: 0,
+        added: 1,
+        coding: Coding::Vector(&vector),
+        behind: false,
+        ack: None,
+        report: None,
+        symbol: b"s",
+    };
+    let frame = emit(ADDRESSES, common, &Packet::Enc(enc), &config);
+    assert_eq!(body(&frame)[..2], [0x10, 0b0001_0001], "coded, with a vector");
+    assert_eq!(body(&frame).len(), 10 + 7 + 64 + 1);
+}
+
+fn hello() -> Packet<'static> {
+    Packet::Hello(Hello { own: 1, peer: 2, profile: 3 })
+}
+
+#[test]
+fn an_acknowledgement_tells_of_eight_blocks_at_most() {
+    let config = Config::default();
+    let ack = |blocks| Ack { blocks: vec![Known::default(); blocks], ..Ack::default() };
+    let common = Common { association: 1, up: true };
+    for (blocks, expected) in [(8, true), (9, false)] {
+        let frame = emit(ADDRESSES, common, &Packet::Ack(ack(blocks)), &config);
+        assert_eq!(body(&frame).len(), 10 + 17 + blocks * 9);
+        let found = parse(body(&frame), &config);
+        assert_eq!(found.is_ok(), expected);
+        assert!(expected || found == Err(Refused::Invalid { field: "count" }));
+    }
+}
+
+#[test]
 fn the_longest_frame_of_each_setting_fits_ethernet() {
     for config in [
         Config::default(),

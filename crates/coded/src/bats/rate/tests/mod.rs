@@ -1,6 +1,7 @@
 //! Senders over links that lose packets, whose queues are short or long, and which others use too.
 
 mod arrivals;
+mod bounds;
 mod net;
 
 use hopcast_core::{Duration, Fraction, Instant, Rate};

@@ -1,0 +1,36 @@
+//! What a report may say, and how many packets a probe is.
+
+use hopcast_core::{Duration, Instant, Seed};
+
+use super::super::{Config, HopReport, LinkRate, ReportError};
+
+fn begun() -> LinkRate {
+    let mut rate = LinkRate::new(Config::default(), Seed::new(1, 0).stream(&["rate"], 0));
+    rate.on_sent(Instant::ZERO, 0, 1000, true);
+    rate
+}
+
+#[test]
+fn a_report_was_not_held_for_longer_than_its_packet_is_away() {
+    for (hold, expected) in [(0, Ok(())), (20, Ok(())), (21, Err(ReportError::HeldTooLong))] {
+        let report = HopReport {
+            highest: 0,
+            arrival_ns: 0,
+            hold: Duration::from_millis(hold),
+            received_packets: 1,
+            received_bytes: 1000,
+            mean_burst: 1.0,
+        };
+        let now = Instant::ZERO + Duration::from_millis(20);
+        assert_eq!(begun().on_report(now, &report), expected, "held for {hold} ms");
+    }
+}
+
+#[test]
+fn a_probe_is_half_as_many_packets_more_as_a_burst_of_losses_and_16_at_most() {
+    for (burst, packets) in [(1.0, 1), (2.0, 3), (4.0, 6), (10.0, 15), (11.0, 16), (100.0, 16)] {
+        let mut rate = begun();
+        rate.mean_burst = burst;
+        assert_eq!(rate.probe_packets(), packets, "bursts of {burst}");
+    }
+}
