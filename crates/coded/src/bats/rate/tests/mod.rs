@@ -188,13 +188,16 @@ fn beside(seed: u64, congestion: Congestion, direction: &Direction) -> [f64; 2] 
 fn a_tcp_keeps_at_least_what_a_bbr_would_leave_it() {
     for direction in [link(100, ms(10), 100), link(100, ms(10), 1000), link(50, ms(50), 400), short()] {
         for congestion in [Congestion::Cubic, Congestion::Bbr] {
-            let [ours, bbr] = beside(4, congestion, &direction);
-            // Falls short: with 0.6 of a bandwidth-delay product to queue in, CUBIC keeps 0.81 on the mean of eight seeds, 0.72
-            // to 1.01. Beside a CUBIC that grew faster than Linux's does, it was more than 0.9.
+            // With 0.6 of a bandwidth-delay product to queue in, it depends on when who probes.
             let shallow = congestion == Congestion::Cubic && direction == link(100, ms(10), 100);
-            let asked = if shallow { 0.7 } else { 0.9 };
-            let what = format!("{congestion:?} over {:?}, {:?}", direction.delay, direction.queue);
-            assert!(ours > asked * bbr, "{what}: it keeps {ours:.1} Mbit/s beside ours, {bbr:.1} beside BBR");
+            for seed in if shallow { 1..=4 } else { 4..=4 } {
+                let [ours, bbr] = beside(seed, congestion, &direction);
+                let what = format!("{congestion:?} over {:?}, {:?}", direction.delay, direction.queue);
+                assert!(
+                    ours > 0.9 * bbr,
+                    "{what}: it keeps {ours:.1} Mbit/s beside ours, {bbr:.1} beside BBR"
+                );
+            }
         }
     }
 }
