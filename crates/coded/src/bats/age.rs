@@ -80,7 +80,7 @@ impl Age {
     }
 
     /// The greatest age of what is handed up. A deadline that nobody has set must not cut off who is far away: twice the
-    /// least time leaves room for one repair from the source itself.
+    /// least time leaves room for repairs by relays. The source itself, and what is before a long hop, gives up earlier.
     pub(super) fn bound(&self) -> Duration {
         let least = self.elapsed.map_or(UNKNOWN, |elapsed| elapsed * 2);
         if self.fixed { self.after } else { self.after.max(least) }
@@ -108,7 +108,8 @@ impl Age {
     pub(super) fn sent(&mut self, now: Instant, stamp: u32) -> Option<Instant> {
         if self.one_clock {
             let sent = wire::complete(stamp, 32, now.as_nanos() >> UNIT_BITS) << UNIT_BITS;
-            return Some(Instant::from_nanos(sent));
+            // A stamp of the future is damaged; what bears it must not be kept until then.
+            return Some(Instant::from_nanos(sent).min(now));
         }
         self.note(now, stamp);
         let [this, before] = self.least;

@@ -135,6 +135,12 @@ impl Sender {
         self.backlog
     }
 
+    /// Whether packets of a batch wait.
+    pub(super) fn is_due(&self, serial: u64) -> bool {
+        let share = serial.checked_sub(self.first).and_then(|at| self.shares.get(at as usize));
+        share.is_some_and(|share| share.due > 0)
+    }
+
     /// What is measured of the hop.
     pub(super) fn hop(&self) -> Hop {
         let known = self.child.map(|child| child.losses);

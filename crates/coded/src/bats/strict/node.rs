@@ -2,9 +2,10 @@
 
 use hopcast_core::{Buffer, Duration, Instant, Item, Stream};
 
-use super::super::age::Age;
+use super::super::age::{self, Age};
 use super::super::child::Refused;
 use super::super::config::Config;
+use super::super::framing;
 use super::super::mode::Mode;
 use super::super::node::{self, INTO, OUT};
 use super::super::store::Shape;
@@ -89,6 +90,8 @@ impl Mode for Strict {
         let first = floor / u64::from(way.shape.block);
         if let Role::Relay = way.role {
             way.gone = way.gone.max(first);
+            way.drop_over();
+            node.refresh(into, 0..0);
         }
         node.skip_blocks(now, into, first);
     }
@@ -130,6 +133,12 @@ impl Mode for Strict {
             node.counters.beyond += 1;
             return;
         }
+        // Only the symbols of systematic batches are in the clear: those of a repair batch are combinations.
+        let in_clear = packet.index.is_some() && u64::from(packet.header.id) < way.shape.batches();
+        let made = way.age.as_mut().filter(|_| in_clear).and_then(|age| {
+            let stamp = framing::beginnings(&payload).last().and_then(age::read)?;
+            age.sent(now, stamp)
+        });
         let before = way.ring.end();
         let (serial, over) = way.ring.admit(packet.block, packet.header, packet.depth);
         let innovative = way.ring.grow(serial, |batch| match packet.index {
@@ -137,6 +146,7 @@ impl Mode for Strict {
             None => batch.push_coded(packet.vector, payload),
         });
         if innovative {
+            way.ring.made(serial, made.unwrap_or(now));
             node.counters.innovative += 1;
         } else {
             node.counters.redundant += 1;
@@ -162,10 +172,15 @@ impl Mode for Strict {
             }
             let over = match &mut way.role {
                 Role::Source(source) => source.wake(now, &mut way.ring, backlog > 0),
-                Role::Relay | Role::Sink(_) => false,
+                Role::Relay => way.expires().is_some_and(|at| at <= now),
+                Role::Sink(_) => false,
             };
             if over {
                 way.drop_over();
+                let expired = way.drop_expired(now);
+                let children = node.neighbours.iter().filter(|neighbour| neighbour.takes(out));
+                let waited = |serial| children.clone().any(|child| child.sender.is_due(serial));
+                node.counters.given_up += expired.filter(|&serial| waited(serial)).count() as u64;
             }
             if over || !settled.is_empty() {
                 node.refresh(out, settled);

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use hopcast_core::{Duration, Instant};
+
 use super::super::batch::Batch;
 use super::super::span::MOST;
 use super::super::wire::BatchHeader;
@@ -31,6 +33,8 @@ pub(super) struct Slot {
     /// How many batches are interleaved, as a power of two.
     pub(super) depth: u8,
     pub(super) batch: Batch,
+    /// When the newest of it was made, or came, if that is all that is known.
+    newest: Instant,
     /// Nothing has come for a while.
     settled: bool,
     closed: bool,
@@ -116,7 +120,15 @@ impl Ring {
             self.drop_first();
         }
         let batch = self.spare.pop().unwrap_or_default();
-        self.slots.push_back(Slot { block, header, depth, batch, settled: false, closed: false });
+        self.slots.push_back(Slot {
+            block,
+            header,
+            depth,
+            batch,
+            newest: Instant::ZERO,
+            settled: false,
+            closed: false,
+        });
         let serial = self.end() - 1;
         self.places.insert(key, serial);
         self.block = self.block.max(block);
@@ -144,6 +156,22 @@ impl Ring {
         innovative
     }
 
+    /// Notes when something that a batch has grown by was made.
+    pub(super) fn made(&mut self, serial: u64, made: Instant) {
+        if let Some(slot) = self.get_mut(serial) {
+            slot.newest = slot.newest.max(made);
+        }
+    }
+
+    /// When all there is of the first block at hand is older than `after`: no application waits for it any more.
+    pub(super) fn expires(&self, after: Duration) -> Option<Instant> {
+        // The last block delays nothing that could be in time, and what is sent of it finds out when a link returns.
+        let block = self.slots.front().map(|slot| slot.block).filter(|&block| block < self.block)?;
+        // The batches of a block repair each other, so that none is too old before all are.
+        let newest = self.slots.iter().take_while(|slot| slot.block == block).map(|slot| slot.newest).max();
+        newest.map(|newest| newest + after)
+    }
+
     /// Nothing has come for a while: the batches that are thereby over, and perhaps some others.
     pub(super) fn settle(&mut self) -> core::ops::Range<u64> {
         let begin = self.closed.max(self.first);
@@ -159,6 +187,14 @@ impl Ring {
     pub(super) fn drop_before(&mut self, block: u64) {
         self.block = self.block.max(block);
         while self.slots.front().is_some_and(|slot| slot.block < block) {
+            self.drop_first();
+        }
+    }
+
+    /// Drops the batches of the first block at hand.
+    pub(super) fn drop_block(&mut self) {
+        let Some(block) = self.slots.front().map(|slot| slot.block) else { return };
+        while self.slots.front().is_some_and(|slot| slot.block == block) {
             self.drop_first();
         }
     }

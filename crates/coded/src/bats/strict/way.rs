@@ -125,9 +125,27 @@ impl Way {
     pub(super) fn drop_over(&mut self) {
         let first = match &self.role {
             Role::Source(source) => source.first(),
+            // Where delivery has a deadline the sink will not get what its source has given up.
+            Role::Relay if self.age.is_some() => self.floor.max(self.gone.min(self.ring.block())),
             Role::Relay | Role::Sink(_) => self.floor,
         };
         self.ring.drop_before(first);
+    }
+
+    /// When a relay gives up the first of what it has, where delivery has a deadline.
+    pub(super) fn expires(&self) -> Option<Instant> {
+        let Role::Relay = self.role else { return None };
+        self.ring.expires(self.age.as_ref()?.bound())
+    }
+
+    /// Gives up the blocks that are too old at a relay, where they would only delay what can still be in time. The serial
+    /// numbers of their batches.
+    pub(super) fn drop_expired(&mut self, now: Instant) -> core::ops::Range<u64> {
+        let before = self.ring.first();
+        while self.expires().is_some_and(|at| at <= now) {
+            self.ring.drop_block();
+        }
+        before..self.ring.first()
     }
 
     /// Whether packets of a block may be under way.
@@ -165,7 +183,7 @@ impl Way {
     pub(super) fn next_event(&self) -> Option<Instant> {
         let role = match &self.role {
             Role::Source(source) => source.deadline(),
-            Role::Relay => None,
+            Role::Relay => self.expires(),
             Role::Sink(sink) => {
                 let after = self.age.as_ref().map(Age::bound);
                 earliest(self.falls_quiet(), after.and_then(|after| sink.gives_up(after)))
