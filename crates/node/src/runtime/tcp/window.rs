@@ -14,7 +14,8 @@ const WINDOW: u64 = 2 << 20;
 /// has not arrived: connections that are idle cost the others nothing, however many they are.
 const LEAST: u64 = 16 << 10;
 /// What is read raises the window by so many times as much: it has four times its size after a round trip, and all of it
-/// after four. Twice, as TCP's slow start, took seven; a jump to all of it, what a connection that never reads would have.
+/// after four. Less, as twice in TCP's slow start, takes longer; more, and connections that have read little hold much. Over a
+/// path of 100 ms, 300 kB take 0.53 s so, and 0.27 s with all of it from the start; what takes longer, 0.4 s more.
 const GROWTH: u64 = 3;
 /// One source may hold such a part of what there is for all, so that its connections that stall leave the rest to others.
 const SOURCES: u64 = 4;
