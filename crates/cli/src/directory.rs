@@ -134,7 +134,8 @@ impl RunDirectory {
         let entries = fs::read_dir(path).map_err(|error| failure(path, error))?;
         // What a run that was cut short leaves, too; of one in both worlds, that is in a directory of its own at first.
         let here = |path: &Path| {
-            ["manifest.json", "summary.json", JOURNAL, OWNER].iter().any(|file| path.join(file).is_file())
+            let is_there = |file: &&str| path.join(file).is_file();
+            ["manifest.json", "summary.json", JOURNAL].iter().any(is_there) || names_owner(&path.join(OWNER))
         };
         let run = here(path) || here(&path.join(VIRTUAL));
         let empty = entries.flatten().all(|entry| entry.file_name() == "captures");
@@ -233,6 +234,17 @@ impl RunDirectory {
     }
 }
 
+/// Whether a file of that name is one of ours: others have files that are called so. One that was cut short is empty.
+fn names_owner(path: &Path) -> bool {
+    fs::read(path).is_ok_and(|text| text.is_empty() || serde_json::from_slice::<Owner>(&text).is_ok())
+}
+
+/// Whether a file system has no locks, as NFS without a daemon for them.
+fn has_no_locks(error: &io::Error) -> bool {
+    let without_daemon = rustix::io::Errno::NOLCK.raw_os_error();
+    error.kind() == io::ErrorKind::Unsupported || error.raw_os_error() == Some(without_daemon)
+}
+
 /// Whether a run of it is finished.
 fn has_journal(dir: &Path) -> bool {
     let holds = |path: PathBuf| fs::metadata(path).is_ok_and(|file| file.len() > 0);
@@ -253,11 +265,8 @@ fn locked(dir: &Path) -> Result<File, Failure> {
                     dir.display()
                 )));
             }
-            // Some file systems have no locks.
-            Err(TryLockError::Error(error)) if error.kind() != io::ErrorKind::Unsupported => {
-                return Err(failed(error));
-            }
-            Err(TryLockError::Error(_)) => return Ok(file),
+            Err(TryLockError::Error(error)) if has_no_locks(&error) => return Ok(file),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
             Ok(()) => {}
         }
         // Whoever gave the directory up has removed the file that was locked here.
@@ -319,4 +328,16 @@ fn drop_captures(dir: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_without_locks_is_written_to_and_other_errors_are_said() {
+        let of = |errno: rustix::io::Errno| has_no_locks(&io::Error::from_raw_os_error(errno.raw_os_error()));
+        assert!(of(rustix::io::Errno::NOLCK) && of(rustix::io::Errno::OPNOTSUPP));
+        assert!(!of(rustix::io::Errno::ACCESS) && !of(rustix::io::Errno::IO));
+    }
 }

@@ -44,6 +44,23 @@ fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
+fn somebody_elses_owner_json_makes_no_run_directory_and_stays() {
+    let dir = written();
+    fs::create_dir(dir.path().join("out")).unwrap();
+    let file = dir.path().join("out/owner.json");
+    for theirs in ["{\"name\": \"Ada\"}\n", "not even JSON"] {
+        fs::write(&file, theirs).unwrap();
+        let refusal =
+            "--out out: expected a new or empty directory or an earlier run's, found something else";
+        refused(&hopcast(dir.path(), &["run", "small.yaml", "--out", "out"]), refusal);
+        assert_eq!(fs::read_to_string(&file).unwrap(), theirs);
+    }
+    // What a run left that was cut short as it began.
+    fs::write(&file, "").unwrap();
+    ran(dir.path(), &["run", "small.yaml", "--out", "out"]);
+}
+
+#[test]
 fn the_results_of_another_scenario_are_replaced_only_when_that_is_asked_for() {
     let dir = written();
     ran(dir.path(), &["run", "small.yaml", "--out", "out", "--capture", "n1"]);

@@ -117,6 +117,10 @@ const CARRIER: [(&str, &str, &str); 33] = [
     ("report_bytes", "bytes_reports", "Bytes of reports sent."),
 ];
 
+/// What the sockets say besides what they count: what waits for readers, which falls too, and a figure of the best run.
+const HELD: &str = "streams_held_bytes";
+const NO_COUNTERS: [&str; 2] = [HELD, "latest_wake_ns"];
+
 /// The whole page.
 pub(crate) fn text(status: &Status) -> String {
     let mut page = Page(String::new());
@@ -160,8 +164,13 @@ pub(crate) fn text(status: &Status) -> String {
     }
     let name = "hopcast_socket_total";
     page.family(name, "counter", "What the sockets and devices did, summed over them.");
-    for (what, &count) in status.sockets.iter().filter(|(what, _)| *what != "latest_wake_ns") {
+    for (what, &count) in status.sockets.iter().filter(|(what, _)| !NO_COUNTERS.contains(&what.as_str())) {
         page.value(name, &[("what", what)], count as f64);
+    }
+    let name = "hopcast_socket_streams_held_bytes";
+    page.family(name, "gauge", "Bytes of TCP connections that wait for slow readers at this moment.");
+    if let Some(&held) = status.sockets.get(HELD) {
+        page.value(name, &[("node", &status.node)], held as f64);
     }
     page.0
 }
@@ -202,7 +211,8 @@ mod tests {
         let peer = PeerStatus { name: "a\"b".into(), state: "up".into(), ..PeerStatus::default() };
         let mut carrier = CarrierStatus { name: "island".into(), ..CarrierStatus::default() };
         carrier.counters.extend([("packets_first".into(), 7), ("rank_16".into(), 2)]);
-        let status = Status { peers: vec![peer], carriers: vec![carrier], ..Status::default() };
+        let mut status = Status { peers: vec![peer], carriers: vec![carrier], ..Status::default() };
+        status.sockets.extend([("streams_held_bytes".into(), 5), ("wakes".into(), 6)]);
         let text = text(&status);
         let mut families = std::collections::BTreeMap::new();
         for line in text.lines() {
@@ -216,6 +226,10 @@ mod tests {
                 line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap();
             }
         }
+        assert!(text.contains("hopcast_socket_total{what=\"wakes\"} 6\n"), "{text}");
+        assert!(text.contains("hopcast_socket_streams_held_bytes gauge\n"), "{text}");
+        assert!(text.contains("hopcast_socket_streams_held_bytes{node=\"\"} 5\n"), "{text}");
+        assert!(!text.contains("what=\"streams_held_bytes\""), "what falls is no counter: {text}");
         assert!(text.contains("hopcast_peer_up{peer=\"a\\\"b\"} 1\n"), "{text}");
         assert!(text.contains(
             "hopcast_carrier_mean_rank{carrier=\"island\",via=\"\",carries=\"\",role=\"\",channel=\"0\"} 16\n"

@@ -126,6 +126,8 @@ fn downloads_are_reset_when_the_far_site_is_killed_and_started_anew() {
         hill.is_up();
     }
     harbour.logs("the far site was started anew");
+    // And not because nothing came of it.
+    assert!(!harbour.log().contains("too long"), "{}", harbour.log());
 }
 
 #[test]

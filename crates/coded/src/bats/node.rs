@@ -192,7 +192,8 @@ impl<M: Mode> Node<M> {
         }
         match M::on_report(self, now, from, report, account) {
             Ok(()) => reached.into_iter().for_each(|reached| self.follow_branches(now, from, reached)),
-            Err(Refused::Stale) => self.counters.stale += 1,
+            // Of this session, and repeated or overtaken on the way: that says nothing of the session.
+            Err(Refused::Stale) => self.counters.repeated += 1,
             Err(Refused::Absurd) => self.counters.malformed += 1,
         }
     }

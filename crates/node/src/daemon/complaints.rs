@@ -35,14 +35,19 @@ const REFUSALS: [(Counted, &str, &str); 8] = [
     (
         Counted::OfCarriers,
         "connections_spoofed",
-        "TCP connections from far sites were refused: their client's address is not in `from`",
+        "TCP connections from far sites were refused: their client's address is not in `from`, or there is no `from` and it \
+         is one of this host's (all are, where `net.ipv4.ip_nonlocal_bind` is set: give `from`)",
     ),
     (
         Counted::OfCarriers,
         "packets_spoofed",
         "packets from far sites were dropped: their source is neither in `routes` nor in `from`",
     ),
-    (Counted::OfSockets, "socket_streams_timed_out", "servers have not answered within `connect-timeout`"),
+    (
+        Counted::OfSockets,
+        "socket_streams_timed_out",
+        "connections were reset: their server did not answer within `connect-timeout`",
+    ),
     (
         Counted::OfSockets,
         "socket_streams_without_memory",
@@ -93,8 +98,8 @@ struct Carrier {
     /// What was stale and what was taken, in all.
     stale: u64,
     taken: u64,
-    /// Since when only what is stale has come, and how much of it there was before.
-    since: Option<(Instant, u64)>,
+    /// Since when only what is stale has come, and when last, and how much of it there was before.
+    since: Option<(Instant, Instant, u64)>,
     said: Option<Instant>,
 }
 
@@ -138,16 +143,18 @@ impl Carrier {
         let stale = carrier.count("received_stale");
         let taken = carrier.count("received_innovative") + carrier.count("received_redundant");
         let only_stale = up && stale > self.stale && taken == self.taken;
-        // In between nothing may come at all.
+        // In between nothing may come at all, for a while: on a carrier that rests, what comes late now and then is no sign.
         let nothing = up && stale == self.stale && taken == self.taken;
+        let rests = self.since.is_none_or(|(_, last, _)| now >= last + STALE);
         let before = self.stale;
         (self.stale, self.taken) = (stale, taken);
         if only_stale {
-            self.since.get_or_insert((now, before));
+            let (since, _, before) = self.since.filter(|_| !rests).unwrap_or((now, now, before));
+            self.since = Some((since, now, before));
         } else if !nothing {
             self.since = None;
         }
-        let (since, before) = self.since?;
+        let (since, _, before) = self.since?;
         if !only_stale || now < since + STALE || !may_say(now, &mut self.said) {
             return None;
         }
@@ -161,7 +168,8 @@ impl Carrier {
     }
 }
 
-fn may_say(now: Instant, said: &mut Option<Instant>) -> bool {
+/// Whether a line may be said whose turn this is; then the turn is taken.
+pub(crate) fn may_say(now: Instant, said: &mut Option<Instant>) -> bool {
     let may = said.is_none_or(|at| now >= at + APART);
     if may {
         *said = Some(now);
@@ -202,6 +210,23 @@ mod tests {
         for at in 0..100 {
             assert!(lines(&mut complaints, at, &[("received_stale", 10 * at)], false).is_empty());
         }
+    }
+
+    #[test]
+    fn a_carrier_that_rests_and_hears_something_late_now_and_then_is_not_complained_of() {
+        let mut complaints = Complaints::default();
+        for at in 0..100 {
+            let rests = [("received_innovative", 50), ("received_stale", at / 6)];
+            assert_eq!(lines(&mut complaints, at, &rests, true), [""; 0], "at {at} s");
+        }
+    }
+
+    #[test]
+    fn servers_that_do_not_answer_are_told_of_by_their_connections() {
+        let mut status = Status::default();
+        status.sockets.insert("socket_streams_timed_out".into(), 3);
+        let found = Complaints::default().look(Instant::ZERO, &status, &[]);
+        assert_eq!(found, ["3 connections were reset: their server did not answer within `connect-timeout`"]);
     }
 
     #[test]

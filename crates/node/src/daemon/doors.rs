@@ -201,7 +201,7 @@ impl Limits {
     }
 }
 
-/// Only an address of the host can be bound.
+/// Only an address of the host can be bound; with `net.ipv4.ip_nonlocal_bind`, any.
 fn is_of_this_host(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }

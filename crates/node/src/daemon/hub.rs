@@ -218,8 +218,10 @@ impl Hub {
     }
 
     /// What is too long for a link may be cut into fragments from now on.
-    pub(crate) const fn allow_fragments(&mut self) {
-        self.myself.fragments = true;
+    pub(crate) fn allow_fragments(&mut self, now: Instant) {
+        if !core::mem::replace(&mut self.myself.fragments, true) {
+            self.peers.iter_mut().for_each(|peer| peer.allow_fragments(now));
+        }
     }
 
     /// How long a peer must be silent before its name is looked up again.

@@ -18,7 +18,7 @@
 //! One thread carries everything. It stops ten times a second for a moment, to log what happened and, twice a second, to put
 //! up its status; whoever asks for that is answered by other threads, which share nothing else with it.
 
-mod complaints;
+pub(crate) mod complaints;
 mod doors;
 mod gate;
 mod hub;
@@ -83,32 +83,26 @@ pub fn run(config: &Config) -> Result<(), String> {
     }
 
     let board = Board::default();
-    let clock = Clock::starting_now();
     let _socket = answer::on_socket(&config.status, board.clone())?;
     if config.carriers.iter().any(|carrier| carrier.tcp.is_some()) {
         sweep().iter().for_each(|line| info!("{line}"));
     }
-    let open = || {
+    let open = |clock| {
         free_devices(config)?;
         let runtime = Runtime::open_within(Box::new(site.clone()), &plugs, clock, memory::readers(config))?;
         config.metrics.map_or(Ok(()), |address| answer::on_http(address, board.clone()))?;
         Ok(runtime)
     };
-    let mut runtime = loop {
-        match open() {
-            Ok(runtime) => break runtime,
-            // systemd stops the programs that set things up too; what they had made is gone.
-            Err(why) if stops.orderly.is_pulled() => {
-                let why: String = why;
-                info!("stopped at the start: {why}");
-                return Ok(());
-            }
-            // The kernel may still be taking away what the process before had.
-            Err(_) if was_killed && clock.now() < hopcast_core::Instant::ZERO + AFTERMATH => {
-                stops.orderly.wait(SLICE);
-            }
-            Err(why) => return Err(why),
+    // The kernel may still be taking away what the process before had.
+    let patience = if was_killed { AFTERMATH } else { Duration::ZERO };
+    let (mut runtime, clock) = match open_within(patience, &stops.orderly, open) {
+        Ok(opened) => opened,
+        // systemd stops the programs that set things up too; what they had made is gone.
+        Err(why) if stops.orderly.is_pulled() => {
+            info!("stopped at the start: {why}");
+            return Ok(());
         }
+        Err(why) => return Err(why),
     };
     if was_killed {
         sweep_later()?;
@@ -138,6 +132,26 @@ pub fn run(config: &Config) -> Result<(), String> {
     runtime.run(Some(clock.now() + FAREWELL), &stops.at_once)?;
     site.get_mut().hub.say_bye(clock.now());
     runtime.run(Some(clock.now() + FAREWELL), &stops.at_once)
+}
+
+/// Opens what may not be free yet, until that succeeds or there is no time left. The clock that it comes with is at zero when
+/// the attempt begins: nobody has been silent for as long as nothing could be sent.
+fn open_within<T>(
+    patience: Duration,
+    stop: &Stop,
+    mut open: impl FnMut(Clock) -> Result<T, String>,
+) -> Result<(T, Clock), String> {
+    let begun = Clock::starting_now();
+    loop {
+        let clock = Clock::starting_now();
+        match open(clock) {
+            Ok(opened) => return Ok((opened, clock)),
+            Err(why) if stop.is_pulled() || begun.now() >= hopcast_core::Instant::ZERO + patience => {
+                return Err(why);
+            }
+            Err(_) => stop.wait(SLICE),
+        }
+    }
 }
 
 /// A node without a host, for tests: `Below(0)` is its UDP port. `random` decides what it draws.
@@ -216,7 +230,7 @@ fn look_after(site: &mut Site, now: hopcast_core::Instant, names: &mut Names, ru
         log!(notice.level(), "{notice}");
         if let Notice::Full { .. } = notice {
             runtime.allow_fragments();
-            hub.allow_fragments();
+            hub.allow_fragments(now);
         }
     }
     match hub.notices().take_lost() {

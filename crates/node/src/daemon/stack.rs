@@ -68,7 +68,7 @@ impl Part {
 }
 
 impl Stack {
-    /// `session` is higher than at any start of this node before.
+    /// Sessions are drawn from `random`, which has to be another at each start.
     pub(crate) fn new(config: &Config, random: &mut Stream) -> Self {
         let mut stack = Self {
             machines: Assembly::new(),

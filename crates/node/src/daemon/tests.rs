@@ -281,6 +281,23 @@ fn a_relay_misses_nothing_that_nobody_carries_and_a_site_what_the_other_does_not
     assert_eq!([complains(0), complains(1), complains(2)], [1, 0, 0], "{lines:?}");
 }
 
+#[test]
+fn the_clock_of_a_node_that_had_to_wait_for_its_devices_begins_when_they_are_there() {
+    let stop = crate::runtime::Stop::new().unwrap();
+    let waited = crate::Clock::starting_now();
+    let mut attempts = 0;
+    let open = |clock: crate::Clock| {
+        attempts += 1;
+        if attempts < 5 { Err("not yet".to_owned()) } else { Ok(clock.zero()) }
+    };
+    let (zero, clock) = super::open_within(Duration::from_secs(60), &stop, open).unwrap();
+    assert!(waited.now() >= Instant::ZERO + Duration::from_millis(400), "{}", waited.now());
+    assert_eq!(zero, clock.zero(), "what was opened has the same clock");
+    assert!(zero >= waited.zero() + 400_000_000, "it is at zero when the last attempt begins");
+    let never = |_| Err::<(), _>("taken".to_owned());
+    assert_eq!(super::open_within(Duration::ZERO, &stop, never).unwrap_err(), "taken");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

@@ -387,6 +387,58 @@ fn a_way_that_swallows_full_datagrams_is_said_and_a_lossy_one_is_not_taken_for_i
 }
 
 #[test]
+fn a_round_in_which_fragments_are_allowed_says_nothing_of_them() {
+    for tenths in 1..60 {
+        let mut pair = Pair::new();
+        pair.longest = 1400 - 28;
+        pair.run(Duration::from_millis(100 * tenths));
+        // Some other peer's way has made it so; fragments get through here.
+        pair.longest = usize::MAX;
+        let (now, End { myself, peer, .. }) = (pair.now, &mut pair.ends[0]);
+        myself.fragments = true;
+        peer.allow_fragments(now);
+        pair.run(Duration::from_secs(200));
+        let is_false = |notice: &Notice| matches!(notice, Notice::Full { fragments: true, .. });
+        assert!(!pair.notices(0).iter().any(is_false), "allowed after {tenths} tenths of a second");
+    }
+}
+
+#[test]
+fn another_version_is_said_whatever_else_was_and_later_if_not_at_once() {
+    let mut pair = Pair::new();
+    let lanes = vec![Tag::packets(0)];
+    let place = (Some(address(2)), Follow::File);
+    let End { myself, .. } = &mut pair.ends[0];
+    pair.ends[0].peer = Peer::new("island".to_owned(), place, lanes.clone(), lanes, myself);
+    // Somebody elsewhere says that he is the peer.
+    let mut rival = end("island", "harbour", 9, Some(1), 33);
+    rival.peer.wake(pair.now, &mut rival.myself);
+    for (_, bytes) in std::mem::take(&mut rival.myself.hellos) {
+        pair.ends[0].hear(Instant::ZERO, address(9), &bytes);
+    }
+    assert!(matches!(pair.notices(0)[..], [Notice::Rival { .. }]));
+    let other = |pair: &mut Pair, seconds: u64| {
+        for _ in 0..seconds {
+            pair.now += Duration::from_secs(1);
+            let (now, End { myself, peer, .. }) = (pair.now, &mut pair.ends[0]);
+            peer.on_other_version(now, address(2), 9, myself);
+        }
+        let is_version = |notice: &Notice| matches!(notice, Notice::Version { .. });
+        pair.notices(0).into_iter().filter(is_version).count()
+    };
+    assert_eq!(other(&mut pair, 3), 1);
+    // It is up and down again within the minute.
+    pair.run(Duration::from_secs(5));
+    assert!(pair.ends[0].peer.is_up());
+    pair.up = false;
+    pair.run(Duration::from_secs(10));
+    assert!(!pair.ends[0].peer.is_up());
+    assert_eq!(other(&mut pair, 3), 0);
+    assert_eq!(other(&mut pair, 60), 1);
+    assert_eq!(other(&mut pair, 200), 0);
+}
+
+#[test]
 fn what_only_one_end_carries_is_said() {
     let mut pair = Pair::new();
     let End { myself, .. } = &mut pair.ends[0];

@@ -199,7 +199,7 @@ impl Runtime {
         let mut sum = Counters { syscalls: self.turns, ..Counters::default() };
         self.sockets.iter().for_each(|socket| sum.add(&socket.counters()));
         sum.report(report);
-        report("streams_held_bytes", self.budget.held());
+        report("streams_held_bytes", self.budget.waiting());
         report("wakes", self.wakes);
         report("latest_wake_ns", self.latest_wake);
         report("unconnected", self.unconnected);

@@ -17,9 +17,11 @@ use crate::metrics;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// So many are answered at a time; one more is turned away.
 const AT_ONCE: usize = 32;
+/// For so long a node that takes connections and says nothing is asked again: one that is being killed refuses them by then.
+const DOUBT: Duration = Duration::from_secs(5);
 /// The stack of a thread that answers: it reads some hundred bytes and writes a page that is on the heap.
 const STACK: usize = 256 << 10;
-/// After a connection that could not be accepted.
+/// After a connection that could not be accepted, or that was not answered.
 const PAUSE: Duration = Duration::from_millis(100);
 /// The longest request that is read; Prometheus' have a few hundred bytes.
 const LONGEST_REQUEST: usize = 8192;
@@ -38,25 +40,54 @@ impl Drop for Socket {
 pub(crate) enum Before {
     /// Nobody who has left anything.
     Nobody,
-    /// A node that answers.
+    /// A node that answers, or takes connections without answering: it has too many askers, or is stopped for a while.
     Running,
-    /// One that was killed: its socket is there, and nobody answers. What else it had may be there for another moment.
+    /// One that was killed: its socket is there, and nobody listens. What else it had may be there for another moment.
     Killed,
+    /// One of which nothing could be found out.
+    Unknown(ErrorKind),
     /// Somebody whose file is no socket.
     Other,
 }
 
 /// Who was at `path` before.
 pub(crate) fn before(path: &Path) -> Before {
+    before_within(path, DOUBT)
+}
+
+fn before_within(path: &Path, patience: Duration) -> Before {
     match fs::symlink_metadata(path) {
         Err(_) => return Before::Nobody,
         Ok(found) if !found.file_type().is_socket() => return Before::Other,
         Ok(_) => {}
     }
-    let Ok(mut stream) = UnixStream::connect(path) else { return Before::Killed };
     // The sockets of a process that is being killed take connections until they are closed.
-    let answered = stream.limit(PATIENCE).and_then(|()| stream.read(&mut [0; 1]));
-    if matches!(answered, Ok(1..)) { Before::Running } else { Before::Killed }
+    let deadline = Deadline::after(patience);
+    while let Some(left) = deadline.left() {
+        match greeted(path, left.min(PATIENCE)) {
+            Ok(Some(1..)) => return Before::Running,
+            Ok(_) => pause(),
+            Err(ErrorKind::ConnectionRefused) => return Before::Killed,
+            Err(ErrorKind::NotFound) => return Before::Nobody,
+            Err(ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut) => pause(),
+            Err(other) => return Before::Unknown(other),
+        }
+    }
+    Before::Running
+}
+
+/// How much of a greeting comes in time, if the one that listens there takes a connection.
+fn greeted(path: &Path, limit: Duration) -> Result<Option<usize>, ErrorKind> {
+    let connected = || {
+        let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
+        // One that has stopped accepting lets others wait when enough wait already (unix(7)).
+        socket.set_write_timeout(Some(limit))?;
+        socket.connect(&socket2::SockAddr::unix(path)?)?;
+        socket.set_read_timeout(Some(limit))?;
+        Ok(socket)
+    };
+    let mut socket = connected().map_err(|error: std::io::Error| error.kind())?;
+    Ok(socket.read(&mut [0; 1]).ok())
 }
 
 /// Answers on `path` from now on: whoever connects is told the status, as one JSON document.
@@ -71,6 +102,9 @@ pub(crate) fn on_socket(path: &Path, board: Board) -> Result<Socket, String> {
             return Err(format!("a node is already running that answers at {}", path.display()));
         }
         Before::Killed => fs::remove_file(path).map_err(failed)?,
+        Before::Unknown(why) => {
+            return Err(format!("cannot find out whether a node answers at {}: {why}", path.display()));
+        }
         Before::Other => {
             return Err(format!(
                 "cannot answer at {}: there is something else than a socket",
@@ -155,13 +189,17 @@ fn write(stream: &mut impl Timed, mut bytes: &[u8]) {
     }
 }
 
-/// Until when a stranger may keep a thread.
+/// Until when a stranger may keep one waiting.
 struct Deadline(Instant);
 
 #[allow(clippy::disallowed_methods)] // How long a stranger keeps us waiting is no virtual time.
 impl Deadline {
     fn new() -> Self {
-        Self(Instant::now() + PATIENCE)
+        Self::after(PATIENCE)
+    }
+
+    fn after(span: Duration) -> Self {
+        Self(Instant::now() + span)
     }
 
     fn left(&self) -> Option<Duration> {
@@ -172,10 +210,14 @@ impl Deadline {
 /// A connection, or after a pause none: where descriptors have run out, the next one comes at once and fails as well.
 fn accepted<S>(stream: std::io::Result<S>) -> Option<S> {
     if stream.is_err() {
-        #[allow(clippy::disallowed_methods)] // a thread that only answers
-        std::thread::sleep(PAUSE);
+        pause();
     }
     stream.ok()
+}
+
+#[allow(clippy::disallowed_methods)] // in a thread that only answers, and at the start
+fn pause() {
+    std::thread::sleep(PAUSE);
 }
 
 /// Answers `GET /metrics` at `address` from now on.
@@ -241,6 +283,8 @@ fn respond(request: &[u8], board: &Board) -> (&'static str, String) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     fn status_of(request: &[u8]) -> &'static str {
@@ -257,6 +301,33 @@ mod tests {
         {
             assert_eq!(status_of(garbage), "400 Bad Request", "{garbage:?}");
         }
+    }
+
+    #[test]
+    fn only_who_refuses_connections_was_killed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sock");
+        let is = |patience| before_within(&path, Duration::from_millis(patience));
+        assert_eq!(is(300), Before::Nobody);
+        let listener = UnixListener::bind(&path).unwrap();
+        assert_eq!(is(300), Before::Running, "it is frozen, and takes connections all the same");
+        let over = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&over);
+        let turns_away = thread::spawn(move || {
+            for stream in listener.incoming() {
+                drop(stream);
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+            }
+        });
+        assert_eq!(is(300), Before::Running, "it has too many askers, and turns all away");
+        over.store(true, Ordering::Relaxed);
+        assert_eq!(is(60_000), Before::Killed, "it turns away one more, and is gone");
+        turns_away.join().unwrap();
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "something").unwrap();
+        assert_eq!(is(300), Before::Other);
     }
 
     #[test]

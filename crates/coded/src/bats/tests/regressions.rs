@@ -46,6 +46,27 @@ fn what_a_child_has_from_before_a_restart_is_not_taken_for_what_is_here() {
     }
 }
 
+#[test]
+fn what_the_network_delivers_twice_is_repeated_and_not_of_another_session() {
+    let mut twice = cable(100, Duration::from_millis(5), Loss::None, 64);
+    for direction in [&mut twice.forward, &mut twice.backward] {
+        direction.duplicate = Fraction::from_percent(30.0).unwrap();
+    }
+    let mut chain = Chain::new(&Config::default(), &[twice], 1);
+    for number in 0..200 {
+        chain.give(0, &[number; 1000]);
+        chain.run_for(Duration::from_millis(5));
+    }
+    let counted = |name| [0, 1].map(|node| chain.counter(node, name));
+    assert_eq!(counted("received_stale"), [0, 0]);
+    // Reports at the one end, data at the other.
+    assert!(
+        counted("received_repeated").iter().all(|&count| count > 10),
+        "{:?}",
+        counted("received_repeated")
+    );
+}
+
 /// The last report that node 1 sent to node 0, with something changed.
 fn forged(chain: &mut Chain, forge: impl Fn(&mut Report<'_>)) -> Buffer {
     let sent: Vec<_> =

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use hopcast_core::{Duration, Instant};
 
 use super::{Follow, LONGEST_ROUND_TRIP, Myself, Path, Peer, State};
+use crate::daemon::complaints::may_say;
 use crate::daemon::notice::Notice;
 use crate::hello::wire::{Counts, Hello, Longest};
 
@@ -64,7 +65,10 @@ impl Peer {
             return;
         }
         let before = core::mem::replace(&mut self.state, State::Version(version));
-        if before != self.state && self.may_complain(now) {
+        // What may not be said yet is said later: it says hello again.
+        self.version_unsaid |= before != self.state;
+        if self.version_unsaid && may_say(now, &mut self.said_version) {
+            self.version_unsaid = false;
             myself.notices.push(Notice::Version { peer: self.name.clone(), version });
         }
     }
@@ -91,7 +95,7 @@ impl Peer {
     /// Somebody says hello in its name from where it is not.
     fn disbelieve(&mut self, now: Instant, address: SocketAddr, myself: &mut Myself) {
         self.disbelieved += 1;
-        if self.may_complain(now) {
+        if may_say(now, &mut self.said_rival) {
             let (peer, fixed) = (self.name.clone(), self.follow != Follow::Roams);
             myself.notices.push(Notice::Rival { peer, address, fixed });
         }
@@ -168,13 +172,5 @@ impl Peer {
             let (theirs, ours) = (hello.datagram, myself.datagram);
             myself.notices.push(Notice::Datagram { peer: self.name.clone(), theirs, ours });
         }
-    }
-
-    fn may_complain(&mut self, now: Instant) -> bool {
-        let may = self.complained.is_none_or(|at| now >= at + Duration::from_secs(60));
-        if may {
-            self.complained = Some(now);
-        }
-        may
     }
 }

@@ -152,8 +152,11 @@ pub(crate) struct Peer {
     answered: [Option<Instant>; 2 + ELSEWHERE],
     /// Hellos in its name that were not believed.
     pub(crate) disbelieved: u64,
-    /// When what can be provoked from outside was last said.
-    complained: Option<Instant>,
+    /// When what can be provoked from outside was last said, each by itself.
+    said_rival: Option<Instant>,
+    said_version: Option<Instant>,
+    /// Whether it speaks another version, which has not been said.
+    version_unsaid: bool,
 }
 
 impl Peer {
@@ -193,7 +196,9 @@ impl Peer {
             longest: Longest::default(),
             answered: [None; 2 + ELSEWHERE],
             disbelieved: 0,
-            complained: None,
+            said_rival: None,
+            said_version: None,
+            version_unsaid: false,
         }
     }
 
@@ -210,6 +215,12 @@ impl Peer {
     /// How long nothing has come of it; `None` if nothing ever did.
     pub(crate) fn silence(&self, now: Instant) -> Option<Duration> {
         self.instance.map(|_| now.since(self.heard_at))
+    }
+
+    /// What is too long for a link may be cut into fragments there from now on: what a round has found out until now, and what
+    /// it would from here on, are of different ways.
+    pub(crate) fn allow_fragments(&mut self, now: Instant) {
+        self.probe.restart(now);
     }
 
     /// A datagram of a lane has come from where it is.

@@ -1,9 +1,9 @@
 //! A stream port on the kernel's TCP.
 //!
-//! **Down.** The machine is granted up to 2 MiB of each stream, less where the memory for all runs short ([`window`]), and
-//! what it hands over waits here until the kernel takes it; then it is granted as much anew. The kernel takes no more than is on the way plus
-//! [`options::UNSENT`] bytes, so that nothing is decided upon long before it can leave, and
-//! [`Transmitted`](StreamItem::Transmitted), which is said when the kernel has taken bytes, is early by that at most.
+//! **Down.** The machine is granted little of each stream at first and up to 2 MiB as that is read, less where the memory for
+//! all runs short ([`window`]). What it hands over waits here until the kernel takes it; then it is granted as much anew. The
+//! kernel takes no more than is on the way plus [`options::UNSENT`] bytes, so that nothing is decided upon long before it can
+//! leave, and [`Transmitted`](StreamItem::Transmitted), which is said when the kernel has taken bytes, is early by that at most.
 //!
 //! **Up.** No more is read than the machine has granted. What it does not want stays in the kernel, whose window closes.
 //!
@@ -33,6 +33,8 @@ use super::counters::Counters;
 use super::divert::Divert;
 use super::poller::{Poller, Token};
 use crate::Clock;
+
+use self::window::Window;
 
 pub(super) use self::window::Budget;
 
@@ -148,7 +150,6 @@ impl Tcp {
         let usable = self.has_room() && socket.set_nonblocking(true).is_ok();
         let id = StreamId(self.next_id);
         let connection = Connection::accepted(id, socket, &self.budget, remote.ip());
-        let grant = connection.window.first_grant();
         if !usable {
             connection.reset();
         }
@@ -159,7 +160,7 @@ impl Tcp {
         self.next_id += 2;
         self.counters.streams_accepted += 1;
         self.up.push_back((id, StreamItem::Open { local, remote }));
-        self.up.push_back((id, grant));
+        self.up.push_back((id, Window::first_grant()));
     }
 
     fn open_stream(&mut self, id: StreamId, local: SocketAddr, remote: SocketAddr) {
