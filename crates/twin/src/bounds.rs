@@ -65,7 +65,9 @@ impl Bounds {
     /// In-order delivery releases bursts, and the first of a span may hold bytes that had crossed the network before it.
     /// From the start of the span to any later moment no more bytes than the links' rates allow can have crossed: those
     /// beyond had crossed before, and do not count. Likewise bytes that are released behind the end of the span, and cannot
-    /// all have crossed since, had crossed by then: those count, or each window would lack what is held back at its end.
+    /// all have crossed since, had crossed by then: those count, or each window would lack what is held back at its end. That
+    /// they crossed in the span, and not before it, is known of no more than `share` of the `arrived` bytes of frames that
+    /// links delivered to the receiver in the measurement window.
     ///
     /// The bound is without loss, since chance may take less than the mean.
     pub(crate) fn counted(
@@ -74,7 +76,7 @@ impl Bounds {
         (number, receiver): (FlowId, usize),
         span: (Instant, Instant),
         share: f64,
-        meter: &Meter,
+        (meter, arrived): (&Meter, u64),
     ) -> f64 {
         let delivered = |at| if at < span.1 { meter.delivered_by(at) } else { meter.payload_bytes } as f64;
         // Of a flow that begins in the span nothing had crossed before.
@@ -89,6 +91,7 @@ impl Bounds {
         let before = if begins { 0.0 } else { crossed.into_iter().map(before).fold(0.0, f64::max) };
         let released = delivered(span.1) - before;
         let held_back = self.held_back(scenario, (number, receiver), span, share, meter);
+        let most = most.min(arrived as f64 * share);
         released + held_back.min((most - released).max(0.0))
     }
 

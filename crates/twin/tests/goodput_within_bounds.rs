@@ -171,6 +171,35 @@ flows:
 }
 
 #[test]
+fn a_window_inside_a_stall_has_what_arrives_in_it_and_not_what_arrived_before() {
+    // Some frames around 5 s are lost, and what was sent behind them waits from 5.15 s to 5.45 s for them to be sent again.
+    let goodput = |app: &str| {
+        let text = format!(
+            "
+title: A window inside a stall
+duration: 6s
+measure: {{ from: 5270ms, to: 5430ms, interval: 10ms }}
+topology: {{ chain: {{ hops: 1, link: {{ rate: 20 Mbit/s, delay: 150ms }} }} }}
+events:
+  - {{ at: 5000ms, links: all, loss: 100 % }}
+  - {{ at: 5005ms, links: all, loss: 0 % }}
+flows:
+  - {{ name: flow, from: n0, to: n1, over: tcp-cubic, app: {{ bulk: {app} }} }}
+"
+        );
+        let run = document(&text).runs.remove(0);
+        assert_eq!(released(&run, (5.27, 0.16)), 0.0, "a stall");
+        assert!(released(&run, (5.43, 0.1)) > 5.0, "it ends soon after the window");
+        run.flows[0].figures.goodput_mbps.unwrap()
+    };
+    // All that waits had arrived before the window.
+    let before = goodput("{ rate: 9 Mbit/s, stop: 5100ms }");
+    assert!(before < 0.1, "{before} Mbit/s");
+    // It goes on arriving in the window.
+    near(goodput("{ rate: 9 Mbit/s }"), 9.0, 0.05);
+}
+
+#[test]
 fn a_group_is_held_against_what_its_worst_placed_member_can_have() {
     let flow = |rate: &str| {
         let text = format!(
