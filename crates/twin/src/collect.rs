@@ -260,7 +260,7 @@ fn figures(
     // Where chance takes less than the mean loss, a little more than the bound arrives.
     let share = |bound: f64| rate(bound).map(|rate| (rate / bound).min(1.0));
     let min_cut = bound.min_cut.filter(|&rate| rate > 0.0);
-    let sent_units = meter.sent_units + meter.never_sent();
+    let sent_units = meter.units();
     Figures {
         goodput_mbps: goodput.map(|goodput| goodput / 1e6),
         sent_units,

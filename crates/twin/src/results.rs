@@ -197,11 +197,12 @@ pub struct Figures {
     /// network before it, and with those that had crossed by its end and were released later; null if the flow, being
     /// bounded, did not last into the window.
     pub goodput_mbps: Option<f64>,
-    /// Units sent in the window.
+    /// Units sent in the window, and of a flow of bounded size that began before its end also those that were not sent by
+    /// then.
     pub sent_units: u64,
-    /// Those of them that were delivered, by the end of the run.
+    /// Units sent in the window that were delivered, by the end of the run.
     pub delivered_units: u64,
-    /// Delivered over sent; null if none was sent.
+    /// `delivered_units` over `sent_units`; null if that is zero.
     pub reliability: Option<f64>,
     /// Goodput over the min-cut, at most 1, though chance may take less than the mean loss; null if the min-cut is zero or
     /// unbounded.
