@@ -80,7 +80,6 @@ fn no_stream_carries_more_than_its_links_in_any_window() {
                 // Of cuts with their mean loss what chance adds is less than a hundredth in so long a time.
                 let cut = if loss == "0 %" { 20.0 } else { 20.0 * 0.97 * 1.01 };
                 assert!(window.1 < 10.0 || carried <= cut * 1460.0 / 1514.0, "{what}: {carried} Mbit/s");
-                assert!(goodput <= 20.0, "{what}: {goodput}");
                 assert!(figures.min_cut_fraction.unwrap() <= share);
                 let released = released(run, window);
                 released_more += u32::from(share > 0.999 && released > goodput * 1.01);
@@ -166,8 +165,10 @@ flows:
     .runs;
     // What was under way at the start of the window is more than what can cross in it.
     let released = 2.0 * released(&runs[0], (5.0, 2.0));
-    let share = runs[0].flows[0].figures.payload_bound_fraction.unwrap();
-    assert!(released > 3.0 && share > 0.5 && share <= 1.0, "{released} Mbit, {share}");
+    let figures = &runs[0].flows[0].figures;
+    let (goodput, share) = (figures.goodput_mbps.unwrap(), figures.payload_bound_fraction.unwrap());
+    // On the average of the window the links carry 1.5 Mbit/s.
+    assert!(released > 3.0 && share > 0.5 && goodput <= 1.5, "{released} Mbit, {goodput} Mbit/s, {share}");
 }
 
 #[test]
