@@ -19,7 +19,9 @@ type Cuts = Vec<Vec<Option<f64>>>;
 #[derive(Default)]
 pub struct Bounds {
     whole: OnceLock<Cuts>,
-    /// From the window's start to the end of each of its parts.
+    /// The same if chance loses nothing: what no run can exceed.
+    lossless: OnceLock<Cuts>,
+    /// From the window's start to the end of each of its parts, if chance loses nothing.
     parts: OnceLock<Vec<Cuts>>,
 }
 
@@ -27,7 +29,7 @@ impl Bounds {
     /// The min-cut towards each receiver of a flow over the measurement window, in bit/s.
     pub(crate) fn of_flow(&self, scenario: &Scenario, number: FlowId) -> &[Option<f64>] {
         let Measure { from, to, .. } = scenario.measure;
-        &self.whole.get_or_init(|| all(scenario, from, to))[number]
+        &self.whole.get_or_init(|| all(scenario, &Capacities::over(scenario, from, to)))[number]
     }
 
     /// The same over a span.
@@ -37,36 +39,60 @@ impl Bounds {
         number: FlowId,
         (from, to): (Instant, Instant),
     ) -> Vec<Option<f64>> {
-        let whole = (from, to) == (scenario.measure.from, scenario.measure.to);
-        let changes = scenario.events.iter().any(|event| matches!(event.action, Action::Link { .. }));
-        if whole || !changes {
+        if is_like_whole(scenario, (from, to)) {
             return self.of_flow(scenario, number).to_vec();
         }
         of_flow(&Capacities::over(scenario, from, to), scenario, number)
     }
 
+    /// The same if chance loses nothing.
+    fn lossless_over(
+        &self,
+        scenario: &Scenario,
+        number: FlowId,
+        (from, to): (Instant, Instant),
+    ) -> Vec<Option<f64>> {
+        let over = |from, to| Capacities::without_loss(scenario, from, to);
+        if is_like_whole(scenario, (from, to)) {
+            let Measure { from, to, .. } = scenario.measure;
+            return self.lossless.get_or_init(|| all(scenario, &over(from, to)))[number].clone();
+        }
+        of_flow(&over(from, to), scenario, number)
+    }
+
     /// Payload bytes of a span that count as goodput, if `share` of the min-cut towards this receiver can be payload.
     ///
     /// In-order delivery releases bursts, and the first of a span may hold bytes that had crossed the network before it.
-    /// From the start of the span to any later moment no more bytes than the bound can have crossed: those beyond had
-    /// crossed before, and do not count. Likewise bytes that are released behind the end of the span, and cannot all have
-    /// crossed since, had crossed in it: those count, or each window would lack what is held back at its end.
+    /// From the start of the span to any later moment no more bytes than the links' rates allow can have crossed: those
+    /// beyond had crossed before, and do not count. Likewise bytes that are released behind the end of the span, and cannot
+    /// all have crossed since, had crossed by then: those count, or each window would lack what is held back at its end. That
+    /// they crossed in the span, and not before it, is known of no more than `share` of the `arrived` bytes of frames that
+    /// links delivered to the receiver in the measurement window.
+    ///
+    /// The bound is without loss, since chance may take less than the mean.
     pub(crate) fn counted(
         &self,
         scenario: &Scenario,
         (number, receiver): (FlowId, usize),
         span: (Instant, Instant),
         share: f64,
-        meter: &Meter,
+        (meter, arrived): (&Meter, u64),
     ) -> f64 {
         let delivered = |at| if at < span.1 { meter.delivered_by(at) } else { meter.payload_bytes } as f64;
+        // Of a flow that begins in the span nothing had crossed before.
+        let begins = meter.started.is_some_and(|started| started >= span.0);
+        if begins && meter.completed.is_some_and(|completed| completed <= span.1) {
+            return meter.payload_bytes as f64;
+        }
         let before = |(at, bound): (Instant, f64)| delivered(at) - bound * share / 8.0;
         let crossed = self.crossed(scenario, number, receiver, span);
         let whole = crossed.last().filter(|(at, _)| *at == span.1);
         let most = whole.map_or(f64::INFINITY, |(_, bound)| bound * share / 8.0);
-        let before = crossed.into_iter().map(before).fold(0.0, f64::max);
+        let before = if begins { 0.0 } else { crossed.into_iter().map(before).fold(0.0, f64::max) };
+        let released = delivered(span.1) - before;
         let held_back = self.held_back(scenario, (number, receiver), span, share, meter);
-        (delivered(span.1) - before + held_back).clamp(0.0, most)
+        let most = most.min(arrived as f64 * share);
+        released + held_back.min((most - released).max(0.0))
     }
 
     /// Payload bytes that had crossed the network towards a receiver by the end of a span, and were released later. None are
@@ -83,7 +109,7 @@ impl Bounds {
         if span.1 != to || changes(scenario, span.0, Instant::from_nanos(u64::MAX)) {
             return 0.0;
         }
-        let Some(rate) = self.over(scenario, number, span)[receiver] else { return 0.0 };
+        let Some(rate) = self.lossless_over(scenario, number, span)[receiver] else { return 0.0 };
         let released = (SLICES + 1..=2 * SLICES).map(|slice| {
             let at = from + share_of(to.since(from), slice, SLICES);
             let crossed = rate * share / 8.0 * at.since(to).as_secs_f64();
@@ -93,7 +119,7 @@ impl Bounds {
     }
 
     /// Bits that can have crossed the network towards a receiver between the start of a span and each of some moments in
-    /// it; none where the min-cut is unbounded.
+    /// it, if chance loses none; no moments where the min-cut is unbounded.
     fn crossed(
         &self,
         scenario: &Scenario,
@@ -110,17 +136,28 @@ impl Bounds {
             ends.into_iter()
         };
         if !changes(scenario, span.0, span.1) {
-            let Some(rate) = self.over(scenario, number, span)[receiver] else { return Vec::new() };
+            let cuts = self.lossless_over(scenario, number, span);
+            let Some(rate) = cuts[receiver] else { return Vec::new() };
             return ends(SLICES).map(|at| (at, rate * since_start(at))).collect();
         }
         if span != (from, to) {
-            let cut = |at| Some((at, self.over(scenario, number, (span.0, at))[receiver]? * since_start(at)));
+            let cut = |at| {
+                let cuts = self.lossless_over(scenario, number, (span.0, at));
+                Some((at, cuts[receiver]? * since_start(at)))
+            };
             return ends(PARTS).filter_map(cut).collect();
         }
-        let parts = self.parts.get_or_init(|| ends(PARTS).map(|at| all(scenario, from, at)).collect());
+        let cuts = |at| all(scenario, &Capacities::without_loss(scenario, from, at));
+        let parts = self.parts.get_or_init(|| ends(PARTS).map(cuts).collect());
         let cut = |(at, cuts): (Instant, &Cuts)| Some((at, cuts[number][receiver]? * since_start(at)));
         ends(PARTS).zip(parts).filter_map(cut).collect()
     }
+}
+
+/// Whether the min-cuts over a span are those over the measurement window.
+fn is_like_whole(scenario: &Scenario, span: (Instant, Instant)) -> bool {
+    let whole = span == (scenario.measure.from, scenario.measure.to);
+    whole || !scenario.events.iter().any(|event| matches!(event.action, Action::Link { .. }))
 }
 
 /// Whether links change between two moments.
@@ -134,9 +171,8 @@ fn share_of(duration: Duration, part: usize, parts: usize) -> Duration {
     Duration::from_nanos((u128::from(duration.as_nanos()) * part as u128 / parts as u128) as u64)
 }
 
-fn all(scenario: &Scenario, from: Instant, to: Instant) -> Cuts {
-    let capacities = Capacities::over(scenario, from, to);
-    (0..scenario.flows.len()).map(|number| of_flow(&capacities, scenario, number)).collect()
+fn all(scenario: &Scenario, capacities: &Capacities<'_>) -> Cuts {
+    (0..scenario.flows.len()).map(|number| of_flow(capacities, scenario, number)).collect()
 }
 
 fn of_flow(capacities: &Capacities<'_>, scenario: &Scenario, number: FlowId) -> Vec<Option<f64>> {

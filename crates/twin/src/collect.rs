@@ -130,7 +130,7 @@ pub(crate) fn collect(case: &Case, repeat: u64, bounds: &Bounds, observed: Obser
     let mut latency = Vec::new();
     let mut flows = Vec::new();
     for number in 0..scenario.flows.len() {
-        flows.push(flow(scenario, number, bounds, &observed.flows[number], &mut latency));
+        flows.push(flow(scenario, number, bounds, &observed, &mut latency));
     }
     let parameters: Parameters =
         case.parameters.iter().map(|(path, value)| (path.clone(), Value::String(value.clone()))).collect();
@@ -164,10 +164,12 @@ fn flow(
     scenario: &Scenario,
     number: usize,
     bounds: &Bounds,
-    observed: &ObservedFlow,
+    observed: &Observed,
     latency: &mut Vec<LatencyCurve>,
 ) -> Flow {
     let spec = &scenario.flows[number];
+    let links = &observed.links;
+    let observed = &observed.flows[number];
     let share = payload_share(spec, observed.frame);
     let mut receivers = Vec::new();
     let mut all: Option<Meter> = None;
@@ -184,7 +186,8 @@ fn flow(
         let window = window(scenario, spec, meter);
         let bytes = match window {
             Some(window) if spec.holds_back() => {
-                bounds.counted(scenario, (number, place), window, share, meter)
+                let arrived = arrived_bytes(scenario, links, node);
+                bounds.counted(scenario, (number, place), window, share, (meter, arrived))
             }
             _ => meter.payload_bytes as f64,
         };
@@ -223,6 +226,14 @@ fn flow(
     }
 }
 
+/// Bytes of frames that links delivered to a node in the measurement window.
+fn arrived_bytes(scenario: &Scenario, links: &[ObservedLink], node: model::NodeId) -> u64 {
+    let attached = scenario.links.iter().zip(links).filter(|(spec, _)| spec.ends.contains(&node));
+    let directions = attached.flat_map(|(spec, link)| link.window.iter().map(move |window| (spec, window)));
+    let towards = directions.filter(|(spec, ((_, to), _))| spec.ends[*to] == node);
+    towards.map(|(_, (_, counters))| counters.delivered_bytes).sum()
+}
+
 /// What bounds a flow.
 struct Bound {
     /// In bit/s.
@@ -249,7 +260,7 @@ fn figures(
     // Where chance takes less than the mean loss, a little more than the bound arrives.
     let share = |bound: f64| rate(bound).map(|rate| (rate / bound).min(1.0));
     let min_cut = bound.min_cut.filter(|&rate| rate > 0.0);
-    let sent_units = meter.sent_units + meter.never_sent();
+    let sent_units = meter.units();
     Figures {
         goodput_mbps: goodput.map(|goodput| goodput / 1e6),
         sent_units,

@@ -193,18 +193,21 @@ pub struct Receiver {
 /// What is measured of a flow. `None` prints as null: not applicable, or nothing to measure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Payload bytes delivered for the first time, in Mbit/s over the window; null if the flow, being bounded, did not
-    /// last into the window.
+    /// Payload bytes delivered for the first time, in Mbit/s over the window, without those that must have crossed the
+    /// network before it, and with those that had crossed by its end and were released later; null if the flow, being
+    /// bounded, did not last into the window.
     pub goodput_mbps: Option<f64>,
-    /// Units sent in the window.
+    /// Units sent in the window, and of a flow of bounded size that began before its end also those that were not sent by
+    /// then.
     pub sent_units: u64,
-    /// Those of them that were delivered, by the end of the run.
+    /// Units sent in the window that were delivered, by the end of the run.
     pub delivered_units: u64,
-    /// Delivered over sent; null if none was sent.
+    /// `delivered_units` over `sent_units`; null if that is zero.
     pub reliability: Option<f64>,
-    /// Goodput over the min-cut; null if the min-cut is zero or unbounded.
+    /// Goodput over the min-cut, at most 1, though chance may take less than the mean loss; null if the min-cut is zero or
+    /// unbounded.
     pub min_cut_fraction: Option<f64>,
-    /// Goodput over what the min-cut leaves after the stack's headers.
+    /// Goodput over what the min-cut leaves after the stack's headers, at most 1.
     pub payload_bound_fraction: Option<f64>,
     /// When a flow of bounded size was delivered whole, in seconds after its start.
     pub completed_s: Option<f64>,

@@ -63,6 +63,19 @@ fn another_window_can_be_asked_for() {
 }
 
 #[test]
+fn without_loss_a_link_carries_its_rate_unless_it_loses_everything() {
+    let lucky = |loss: &str| {
+        let plan = plan(&format!(
+            "duration: 10s\ntopology: {{ nodes: [a, d], links: [{{ between: [a, d], rate: 8 Mbit/s, loss: {loss} }}] }}\n\
+             events: [{{ at: 5s, links: all, rate: 2 Mbit/s }}]\nflows: [{{ from: a, to: d, over: tcp-cubic, app: bulk }}]"
+        ));
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        Capacities::without_loss(&plan.cases[0].scenario, at(0), at(10)).between(0, 1).map(|bits| bits / 1e6)
+    };
+    assert_eq!((lucky("0 %"), lucky("99 %"), lucky("100 %")), (Some(5.0), Some(5.0), Some(0.0)));
+}
+
+#[test]
 fn without_rates_it_is_unbounded_unless_all_is_lost() {
     assert_eq!(min_cut("nodes: [a, d], links: [{ between: [a, d], loss: 50 % }]", ""), None);
     assert_eq!(min_cut("nodes: [a, d], links: [{ between: [a, d], loss: 100 % }]", ""), Some(0.0));

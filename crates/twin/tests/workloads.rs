@@ -295,8 +295,35 @@ flows:
 }
 
 #[test]
+fn the_reliability_of_a_window_does_not_depend_on_how_long_the_run_goes_on_after_it() {
+    for over in ["tcp-cubic", "brtp", "udp"] {
+        let figures = |from: &str, duration: &str| {
+            let app = if over == "udp" { "bytes: 1 MB, rate: 900 kbit/s" } else { "bytes: 1 MB" };
+            let figures = flow(&format!(
+                "
+title: A window within a transfer
+duration: {duration}
+measure: {{ from: {from}, to: 4s }}
+topology: {{ chain: {{ hops: 1, link: {{ rate: 1 Mbit/s, delay: 5ms }} }} }}
+flows:
+  - {{ name: flow, from: n0, to: n1, over: {over}, app: {{ bulk: {{ {app} }} }} }}
+"
+            ))
+            .figures;
+            (figures.sent_units, figures.delivered_units, figures.reliability)
+        };
+        // Not all is sent by 5 s, and all of it by 20 s.
+        for from in ["0s", "2s"] {
+            let units = figures(from, "4s");
+            assert!(units.2.unwrap() < 0.7, "{over}: {units:?}");
+            assert_eq!((figures(from, "6s"), figures(from, "20s")), (units, units), "{over} from {from}");
+        }
+    }
+}
+
+#[test]
 fn a_transfer_that_does_not_end_is_not_reliable() {
-    // Some 1.2 MB of 50 MB; of streams what is written goes on for a minute after the end, and counts neither way.
+    // Some 1.2 MB of 50 MB; what a stream transmits in the minute after the end is as missing as what it never does.
     for (over, app) in [
         ("tcp-cubic", "{ bulk: { bytes: 50 MB } }"),
         ("brtp", "{ bulk: { bytes: 50 MB } }"),
@@ -311,8 +338,7 @@ fn a_transfer_that_does_not_end_is_not_reliable() {
         );
         let units =
             if over == "udp" { 50_000_000u64.div_ceil(1472) } else { 50_000_000u64.div_ceil(64 * 1024) };
-        let least = if over == "udp" { units } else { units * 8 / 10 };
-        assert!((least..=units).contains(&figures.sent_units), "{over}: {figures:?}");
+        assert_eq!(figures.sent_units, units, "{over}: {figures:?}");
     }
     for over in ["tcp-cubic", "brtp"] {
         let figures = bounded(over, "{ bulk: { bytes: 500 kB } }").figures;

@@ -57,7 +57,7 @@ pub(crate) struct Half {
     slice_bytes: Vec<u64>,
     step_bytes: Vec<u64>,
     sent_units: u64,
-    ever_sent_units: u64,
+    sent_in_time_units: u64,
     to_send_units: u64,
     delivered_units: u64,
     latency: Distribution,
@@ -82,7 +82,7 @@ impl From<&Meter> for Half {
             slice_bytes: meter.slice_bytes.clone(),
             step_bytes: meter.step_bytes.clone(),
             sent_units: meter.sent_units,
-            ever_sent_units: meter.ever_sent_units,
+            sent_in_time_units: meter.sent_in_time_units,
             to_send_units: meter.to_send_units,
             delivered_units: meter.delivered_units,
             latency: meter.latency.clone(),
@@ -134,7 +134,7 @@ impl Meter {
         for half in [sender, receiver] {
             whole.payload_bytes += half.payload_bytes;
             whole.sent_units += half.sent_units;
-            whole.ever_sent_units += half.ever_sent_units;
+            whole.sent_in_time_units += half.sent_in_time_units;
             whole.to_send_units += half.to_send_units;
             whole.delivered_units += half.delivered_units;
             whole.latency.add(&half.latency);

@@ -67,8 +67,8 @@ pub(crate) struct Meter {
     pub(crate) step_bytes: Vec<u64>,
     /// Units that were sent in the window.
     pub(crate) sent_units: u64,
-    /// Units that were sent at any time.
-    ever_sent_units: u64,
+    /// Units that were sent before the window's end.
+    sent_in_time_units: u64,
     /// Units that there are to send, of a bounded flow that has begun.
     to_send_units: u64,
     pub(crate) delivered_units: u64,
@@ -107,7 +107,7 @@ impl Meter {
             slice_bytes: Vec::new(),
             step_bytes: Vec::new(),
             sent_units: 0,
-            ever_sent_units: 0,
+            sent_in_time_units: 0,
             to_send_units: 0,
             delivered_units: 0,
             latency: Distribution::default(),
@@ -142,7 +142,7 @@ impl Meter {
         let latest = |one: Option<Instant>, other: Option<Instant>| Some(one?.max(other?));
         self.payload_bytes += other.payload_bytes;
         self.sent_units += other.sent_units;
-        self.ever_sent_units += other.ever_sent_units;
+        self.sent_in_time_units += other.sent_in_time_units;
         self.to_send_units += other.to_send_units;
         self.delivered_units += other.delivered_units;
         self.latency.add(&other.latency);
@@ -188,16 +188,18 @@ impl Meter {
         self.start(now);
     }
 
-    /// Units of a bounded flow that the sender never came to send, unless it began after the window. They count as sent,
-    /// and as not delivered.
-    pub(crate) fn never_sent(&self) -> u64 {
+    /// Units that there were to deliver: those that were sent in the window, and of a bounded flow that began before its end
+    /// those that were not sent by then. What becomes of these later does not matter, or a figure of the window would depend
+    /// on how long the run goes on after it.
+    pub(crate) fn units(&self) -> u64 {
         let in_time = self.started.is_some_and(|started| started < self.measure.to);
-        if in_time { self.to_send_units.saturating_sub(self.ever_sent_units) } else { 0 }
+        let not_sent = self.to_send_units.saturating_sub(self.sent_in_time_units);
+        self.sent_units + if in_time { not_sent } else { 0 }
     }
 
     /// A unit was sent at `at`.
     pub(crate) fn unit_sent(&mut self, at: Instant) {
-        self.ever_sent_units += 1;
+        self.sent_in_time_units += u64::from(at < self.measure.to);
         self.sent_units += u64::from(self.counts(at));
     }
 

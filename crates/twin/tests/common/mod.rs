@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use hopcast_twin::results::{Document, Flow};
+use hopcast_twin::results::{Document, Flow, Run};
 use hopcast_twin::scenario::{Overrides, load_text};
 use hopcast_twin::{Monitor, run};
 
@@ -31,4 +31,20 @@ pub(crate) fn flow(text: &str) -> Flow {
 #[track_caller]
 pub(crate) fn near(found: f64, expected: f64, share: f64) {
     assert!((found / expected - 1.0).abs() <= share, "{found} is not within {share} of {expected}");
+}
+
+/// Fails if a direction of a link sent more than `rate` bit/s, in the window by its start and length in seconds, or in the
+/// whole run.
+#[track_caller]
+pub(crate) fn links_keep_to(run: &Run, rate: f64, (_, length): (f64, f64), what: &str) {
+    const FRAME: f64 = 1514.0;
+    for link in &run.links {
+        // A frame counts when the last of it is sent, and the first one may have begun before the window.
+        let most = rate * length / 8.0 + FRAME;
+        assert!(link.sent_bytes as f64 <= most, "{what}: {link:?} is more than {most} bytes");
+    }
+    for (name, sent, _) in &run.series.links {
+        let carried = sent.iter().sum::<f64>() / sent.len() as f64;
+        assert!(carried <= rate / 1e6, "{what}: {name} carried {carried} Mbit/s");
+    }
 }

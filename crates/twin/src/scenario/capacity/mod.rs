@@ -45,7 +45,16 @@ impl<'s> Capacities<'s> {
 
     /// Of a scenario, in another window; an empty one (`from` not before `to`) sees the links as they are at `from`.
     pub fn over(scenario: &'s Scenario, from: Instant, to: Instant) -> Self {
-        let timeline = Timeline::new(scenario, from, to);
+        Self::along(scenario, Timeline::new(scenario, from, to))
+    }
+
+    /// The same as [`Self::over`], if chance loses no frame of those that a link does not always lose. No run carries more,
+    /// however lucky it is.
+    pub fn without_loss(scenario: &'s Scenario, from: Instant, to: Instant) -> Self {
+        Self::along(scenario, Timeline::new(scenario, from, to).lossless())
+    }
+
+    fn along(scenario: &'s Scenario, timeline: Timeline<'s>) -> Self {
         let mut wired = DiGraph::with_capacity(scenario.nodes.len(), scenario.links.len() * 2);
         for _ in &scenario.nodes {
             wired.add_node(());

@@ -14,6 +14,8 @@ const UNLIMITED: f64 = 1e33;
 pub(super) struct Timeline<'s> {
     from: Instant,
     to: Instant,
+    /// Whether each frame is taken to arrive that has a chance to.
+    lossless: bool,
     /// For each link, when which of its attachments changes how, in the order of time.
     changes: Vec<Vec<(Instant, Option<Attachment>, &'s Change)>>,
 }
@@ -27,7 +29,12 @@ impl<'s> Timeline<'s> {
                 changes[*link].push((event.at, *from, change));
             }
         }
-        Self { from, to, changes }
+        Self { from, to, lossless: false, changes }
+    }
+
+    /// The same, where each frame arrives that has a chance to: what a link carries if chance loses none.
+    pub(super) fn lossless(self) -> Self {
+        Self { lossless: true, ..self }
     }
 
     /// The mean rate at which `sender` gets frames across, in bit/s.
@@ -45,6 +52,7 @@ impl<'s> Timeline<'s> {
         mut senders: [Sender; N],
         mut phase: impl FnMut(f64, &[Sender; N]),
     ) {
+        senders.iter_mut().for_each(|sender| sender.lossless = self.lossless);
         let window = self.to.since(self.from).as_secs_f64();
         let mut since = self.from;
         for &(at, from, change) in &self.changes[link] {
@@ -72,6 +80,8 @@ pub(super) struct Sender {
     loss: f64,
     /// Share of attempts that fail below the acknowledgements of a medium.
     channel_loss: f64,
+    /// Whether chance loses no frame.
+    lossless: bool,
     up: bool,
 }
 
@@ -87,7 +97,8 @@ impl Sender {
                 channel_loss = mean_loss(&csma.channel);
             }
         }
-        Self { from, to, rate: direction.rate, loss: mean_loss(loss), channel_loss, up: true }
+        let (rate, loss) = (direction.rate, mean_loss(loss));
+        Self { from, to, rate, loss, channel_loss, lossless: false, up: true }
     }
 
     /// Rate of transmission, in bit/s.
@@ -101,7 +112,8 @@ impl Sender {
 
     /// Share of frames that arrive.
     pub(super) fn pass(&self) -> f64 {
-        (1.0 - self.loss) * (1.0 - self.channel_loss)
+        let pass = (1.0 - self.loss) * (1.0 - self.channel_loss);
+        if self.lossless && pass > 0.0 { 1.0 } else { pass }
     }
 
     fn change(&mut self, from: Option<Attachment>, change: &Change) {
