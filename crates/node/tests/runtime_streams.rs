@@ -204,9 +204,9 @@ fn a_reader_that_grants_nothing_stops_the_writer() {
 fn no_more_is_read_than_the_machine_has_granted() {
     let bench = Bench::new();
     let [(mut server, at_server), (mut client, at_client)] = pair(&bench);
-    at_client.borrow_mut().stream(0, StreamItem::Data(Buffer::copy_from(&[7; 100_000])));
+    at_client.borrow_mut().stream(0, StreamItem::Data(Buffer::copy_from(&[7; 10_000])));
     at_client.borrow_mut().stream(0, StreamItem::Finish);
-    for granted in [10_u64, 1000, 98_989, 1] {
+    for granted in [10_u64, 1000, 8_989, 1] {
         let before = at_server.borrow().bytes_of(1).len() as u64;
         at_server.borrow_mut().stream(1, StreamItem::Credit(granted));
         let got = || at_server.borrow().bytes_of(1).len() as u64;
@@ -227,12 +227,12 @@ fn one_direction_ends_and_the_other_goes_on() {
     at_client.borrow_mut().stream(0, StreamItem::Finish);
     let ended = || at_server.borrow().has_stream(1, &StreamItem::Finish);
     assert!(bench.until(10, &mut [&mut server, &mut client], ended));
-    at_server.borrow_mut().stream(1, StreamItem::Data(Buffer::copy_from(&[1; 200_000])));
+    at_server.borrow_mut().stream(1, StreamItem::Data(Buffer::copy_from(&[1; 16_000])));
     at_server.borrow_mut().stream(1, StreamItem::Finish);
     let ended = || at_client.borrow().has_stream(0, &StreamItem::Finish);
     assert!(bench.until(10, &mut [&mut server, &mut client], ended));
-    assert_eq!(at_client.borrow().bytes_of(0).len(), 200_000);
-    assert!(at_server.borrow().has_stream(1, &StreamItem::Transmitted(200_000)));
+    assert_eq!(at_client.borrow().bytes_of(0).len(), 16_000);
+    assert!(at_server.borrow().has_stream(1, &StreamItem::Transmitted(16_000)));
     for runtime in [&server, &client] {
         assert_eq!(figure(runtime, "socket_streams_failed"), 0);
     }
