@@ -50,7 +50,7 @@ pub(super) struct Connection {
     credit: u64,
     /// What waits for room in the kernel, within the machine's grant.
     waiting: VecDeque<Buffer>,
-    window: Window,
+    pub(super) window: Window,
     written: u64,
     /// Whether the machine has finished, and the kernel has been told.
     finishing: bool,
@@ -108,7 +108,7 @@ impl Connection {
             self.writable = true;
             if std::mem::take(&mut self.connecting) {
                 up.push_back((self.id, StreamItem::Opened));
-                up.push_back((self.id, Window::first_grant()));
+                up.push_back((self.id, self.window.first_grant()));
             }
         }
         Going::On

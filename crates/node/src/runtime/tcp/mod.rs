@@ -34,8 +34,6 @@ use super::divert::Divert;
 use super::poller::{Poller, Token};
 use crate::Clock;
 
-use self::window::Window;
-
 pub(super) use self::window::Budget;
 
 /// The most streams at once; one beyond them is reset.
@@ -150,6 +148,7 @@ impl Tcp {
         let usable = self.has_room() && socket.set_nonblocking(true).is_ok();
         let id = StreamId(self.next_id);
         let connection = Connection::accepted(id, socket, &self.budget, remote.ip());
+        let grant = connection.window.first_grant();
         if !usable {
             connection.reset();
         }
@@ -160,7 +159,7 @@ impl Tcp {
         self.next_id += 2;
         self.counters.streams_accepted += 1;
         self.up.push_back((id, StreamItem::Open { local, remote }));
-        self.up.push_back((id, Window::first_grant()));
+        self.up.push_back((id, grant));
     }
 
     fn open_stream(&mut self, id: StreamId, local: SocketAddr, remote: SocketAddr) {

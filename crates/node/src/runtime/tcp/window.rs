@@ -10,12 +10,14 @@ use hopcast_core::StreamItem;
 /// What one may wait for at most, in bytes. A proxy's edge passes this on to the far edge as that stream's window, so that it
 /// bounds what a stream carries in a round trip of the whole path: 160 Mbit/s at 100 ms.
 const WINDOW: u64 = 2 << 20;
-/// What each begins with, and has at least, so that it goes on: 1.3 Mbit/s at 100 ms. So much is nobody's share as long as it
-/// has not arrived: connections that are idle cost the others nothing, however many they are.
+/// And at least, so that each goes on: 1.3 Mbit/s at 100 ms.
 const LEAST: u64 = 16 << 10;
+/// What each begins with is such a part of what there is for all, and at most so much. It is nobody's share as long as it has
+/// not arrived: connections that are idle cost the others nothing, however many they are.
+const FIRST_PART: u64 = 1024;
+const MOST_FIRST: u64 = 64 << 10;
 /// What is read raises the window by so many times as much: it has four times its size after a round trip, and all of it
-/// after four. Less, as twice in TCP's slow start, takes longer; more, and connections that have read little hold much. Over a
-/// path of 100 ms, 300 kB take 0.53 s so, and 0.27 s with all of it from the start; what takes longer, 0.4 s more.
+/// after three. Less, as twice in TCP's slow start, takes longer; more, and connections that have read little hold much.
 const GROWTH: u64 = 3;
 /// One source may hold such a part of what there is for all, so that its connections that stall leave the rest to others.
 const SOURCES: u64 = 4;
@@ -47,6 +49,10 @@ impl Budget {
     /// Bytes that have arrived and wait for their readers.
     pub(in super::super) fn waiting(&self) -> u64 {
         self.waiting.get()
+    }
+
+    fn first(&self) -> u64 {
+        (self.bytes / FIRST_PART).clamp(LEAST, MOST_FIRST)
     }
 
     fn window(&self, source: IpAddr) -> u64 {
@@ -85,13 +91,13 @@ pub(super) struct Window {
 
 impl Window {
     pub(super) fn new(budget: &Rc<Budget>, source: IpAddr) -> Self {
-        let budget = Rc::clone(budget);
-        Self { budget, source, size: LEAST, outstanding: LEAST, waiting: 0, taken: 0 }
+        let (budget, first) = (Rc::clone(budget), budget.first());
+        Self { budget, source, size: first, outstanding: first, waiting: 0, taken: 0 }
     }
 
     /// The grant with which it begins.
-    pub(super) const fn first_grant() -> StreamItem {
-        StreamItem::Credit(LEAST)
+    pub(super) fn first_grant(&self) -> StreamItem {
+        StreamItem::Credit(self.budget.first())
     }
 
     /// Notes that bytes have arrived; false if they are more than was granted.
@@ -123,9 +129,9 @@ impl Window {
         Some(StreamItem::Credit(more))
     }
 
-    /// Takes what waits, and what was granted beyond what each has: that may come at once.
+    /// Takes what waits, and what was granted beyond what each begins with: that may come at once.
     fn settle(&mut self) {
-        let now = self.waiting.max((self.outstanding + self.waiting).saturating_sub(LEAST));
+        let now = self.waiting.max((self.outstanding + self.waiting).saturating_sub(self.budget.first()));
         if now != self.taken {
             self.budget.change(self.source, self.taken, now);
             self.taken = now;
@@ -186,7 +192,7 @@ mod tests {
         assert!(alone >= speed(&mut full) && alone > WINDOW / 3, "{alone}");
         drop(full);
         let of_many: Vec<_> = (0..500).map(|number| Window::new(&budget, source(number))).collect();
-        assert!(of_many.iter().all(|idle| idle.outstanding == LEAST) && !budget.is_exhausted());
+        assert!(of_many.iter().all(|idle| idle.outstanding == MOST_FIRST) && !budget.is_exhausted());
         assert_eq!(speed(&mut Window::new(&budget, source(1000))), alone);
         let of_one: Vec<_> = (0..20_000).map(|_| Window::new(&budget, source(1000))).collect();
         assert!(!budget.is_exhausted());
