@@ -280,7 +280,6 @@ mod tests {
     use hopcast_core::Seed;
 
     use super::*;
-    use crate::bats::BatchSize;
 
     #[test]
     fn rounds_of_repair_are_counted_where_delivery_has_a_deadline_and_somebody_says_so() {
@@ -308,21 +307,7 @@ mod tests {
         let [local, left, right] = [1, 2, 3].map(|last| ([10, 0, 0, last], 9000).into());
         let random = Seed::new(1, 0).stream(&["ranks"], 0);
         let mut node = Node::relay(Config::default(), local, &[left], &[right], random);
-        let info = Info {
-            session: Session { mark: 1 },
-            echo: None,
-            batch: BatchSize::M16,
-            block: 256,
-            symbol: 1000,
-            epoch: 1,
-            round_trip: 8000,
-            deadline: None,
-            fixed: false,
-            elapsed: 0,
-            budget: None,
-            ask: false,
-            floor: 0,
-        };
+        let info = Info { round_trip: 8000, ..Info::example() };
         node.ways[OUT] = node.mode.arriving(&node.config, &info, false);
         node.neighbours.iter_mut().for_each(|neighbour| neighbour.receiver.on_info(at(0), &info));
         node.advance(at(100), OUT, 0);

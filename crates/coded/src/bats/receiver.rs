@@ -253,30 +253,16 @@ impl Receiver {
 mod tests {
     use super::*;
     use crate::bats::config::BatchSize;
-    use crate::bats::wire::{BatchHeader, Coding, Data, Info, Session};
+    use crate::bats::wire::{BatchHeader, Coding, Data, Info};
 
     fn at(micros: u64) -> Instant {
         Instant::ZERO + Duration::from_micros(micros)
     }
 
-    /// What has heard of a parent whose round trip is so long, in microseconds.
+    /// A receiver whose parent has told a round trip of so many microseconds.
     fn receiver(round_trip: u32) -> Receiver {
         let mut receiver = Receiver::new(1);
-        let info = Info {
-            session: Session { mark: 1 },
-            echo: None,
-            batch: BatchSize::M16,
-            block: 256,
-            symbol: 1000,
-            epoch: 7,
-            round_trip,
-            deadline: None,
-            fixed: false,
-            elapsed: 0,
-            budget: None,
-            ask: false,
-            floor: 0,
-        };
+        let info = Info { epoch: 7, round_trip, ..Info::example() };
         receiver.on_info(Instant::ZERO, &info);
         receiver
     }

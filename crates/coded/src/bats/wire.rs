@@ -488,6 +488,28 @@ impl Report<'_> {
     }
 }
 
+#[cfg(test)]
+impl Info {
+    /// INFO of a reliable session with rank feedback that has just begun.
+    pub(super) fn example() -> Self {
+        Self {
+            session: Session { mark: 1 },
+            echo: None,
+            batch: BatchSize::M16,
+            block: 256,
+            symbol: 1000,
+            epoch: 1,
+            round_trip: 0,
+            deadline: None,
+            fixed: false,
+            elapsed: 0,
+            budget: None,
+            ask: false,
+            floor: 0,
+        }
+    }
+}
+
 impl Info {
     /// The ages of what comes; `None` where delivery is reliable.
     pub(super) fn age(&self, config: &Config) -> Option<Age> {

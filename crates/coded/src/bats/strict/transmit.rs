@@ -292,10 +292,9 @@ mod tests {
     use hopcast_core::{Duration, Seed};
 
     use super::super::super::mode::Mode as _;
-    use super::super::super::wire::Session;
     use super::super::node::Strict;
     use super::*;
-    use crate::bats::{BatchSize, Config};
+    use crate::bats::Config;
 
     #[test]
     fn a_parent_may_be_ahead_by_what_passes_until_it_hears_and_128_packets() {
@@ -306,21 +305,7 @@ mod tests {
 
     /// INFO of a session, with a budget in 16 bytes.
     fn info(budget: u16) -> Info {
-        Info {
-            session: Session { mark: 1 },
-            echo: None,
-            batch: BatchSize::M16,
-            block: 256,
-            symbol: 1000,
-            epoch: 1,
-            round_trip: 0,
-            deadline: None,
-            fixed: false,
-            elapsed: 0,
-            budget: Some(budget),
-            ask: false,
-            floor: 512,
-        }
+        Info { budget: Some(budget), floor: 512, ..Info::example() }
     }
 
     #[test]

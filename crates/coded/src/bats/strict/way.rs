@@ -244,21 +244,7 @@ mod tests {
 
     /// A relay's way, at block 2.
     fn relay() -> Way {
-        let info = Info {
-            session: Session { mark: 1 },
-            echo: None,
-            batch: BatchSize::M16,
-            block: 256,
-            symbol: 1000,
-            epoch: 1,
-            round_trip: 0,
-            deadline: None,
-            fixed: false,
-            elapsed: 0,
-            budget: Some(0),
-            ask: false,
-            floor: 512,
-        };
+        let info = Info { budget: Some(0), floor: 512, ..Info::example() };
         Way::arriving(&Config::strict(), &info, None).unwrap()
     }
 
