@@ -20,6 +20,8 @@ const MOST_QUIET: u32 = 8;
 const MOST_BLOCK_BATCHES: u16 = 256;
 /// No more than so many blocks are between those of which packets are under way.
 pub(super) const REACH: u64 = 64;
+/// What a relay spends of the budget: the rest lets its queue drain.
+const FILLED: f64 = 0.995;
 /// The bits of a block's number that a packet has.
 pub(super) const BLOCK_BITS: u32 = 21;
 
@@ -101,6 +103,11 @@ impl Way {
 
     pub(super) const fn is_source(&self) -> bool {
         matches!(self.role, Role::Source(_))
+    }
+
+    /// The bytes that this node spends on a whole batch.
+    pub(super) fn spends(&self) -> f64 {
+        self.budget * if self.is_source() { 1.0 } else { FILLED }
     }
 
     /// The first symbol that is of use to anybody.
@@ -246,6 +253,15 @@ mod tests {
     fn relay() -> Way {
         let info = Info { budget: Some(0), floor: 512, ..Info::example() };
         Way::arriving(&Config::strict(), &info, None).unwrap()
+    }
+
+    #[test]
+    fn a_relay_spends_a_200th_less_than_the_source() {
+        let source = Way::source(&Config::strict(), Session { mark: 1 }).unwrap();
+        for (mut way, spends) in [(source, 20_000.0), (relay(), 19_900.0)] {
+            way.budget = 20_000.0;
+            assert!((way.spends() - spends).abs() < 1e-6, "{}", way.spends());
+        }
     }
 
     #[test]
