@@ -349,11 +349,3 @@ fn a_payload_travels_trimmed_where_that_saves_a_byte_or_costs_none() {
         [(true, 97), (true, 98), (false, 100), (false, 100)]
     );
 }
-
-#[test]
-fn a_datagram_of_ours_begins_with_b2() {
-    for first in 0..=u8::MAX {
-        let foreign = parse(&[first, 0x10], |_| None).is_err_and(|malformed| malformed.field == "protocol");
-        assert_eq!(foreign, first != 0xB2, "{first:#x}");
-    }
-}
