@@ -180,7 +180,7 @@ fn timeouts(link: &mut LinkRate, count: usize) -> Vec<Duration> {
     let mut now = Instant::ZERO;
     let next = |_| {
         let timeout = link.probe_timeout();
-        now = now + timeout;
+        now += timeout;
         link.on_probe(now);
         timeout
     };
