@@ -379,4 +379,28 @@ mod tests {
             assert_eq!(node.neighbours[0].receiver.due() == Some(now), told, "{granted}");
         }
     }
+
+    #[test]
+    fn what_reports_take_is_counted() {
+        let [local, left] = [1, 2].map(|last| ([10, 0, 0, last], 9000).into());
+        let random = Seed::new(1, 0).stream(&["strict"], 0);
+        let mut node = Node::edge(Config::strict(), local, (local, left), &[left], random);
+        let asking = Info { ask: true, ..info(0) };
+        let (mut reports, mut bytes) = (0, 0);
+        for round in 0..3 {
+            let mut payload = Buffer::zeroed(1 + asking.len());
+            let mut writer = Writer::new(&mut payload);
+            writer.u8(wire::MAGIC);
+            asking.write(&mut writer);
+            let now = Instant::ZERO + Duration::from_millis(10 * round);
+            node.handle(now, Port::Below(0), Item::Datagram(Datagram { local, remote: left, payload }));
+            while let Some((_, Item::Datagram(report))) = node.poll(now) {
+                reports += 1;
+                // All but the byte that names the protocol.
+                bytes += report.payload.len() as u64 - 1;
+            }
+            assert!(reports > round, "each is answered");
+            assert_eq!((node.counters.reports_sent, node.counters.report_bytes), (reports, bytes));
+        }
+    }
 }

@@ -315,4 +315,14 @@ mod tests {
         let far = Packet::new(&Data { block: 0x1F_FFFF, ..data }, &way).unwrap();
         assert_eq!((far.block, far.depth), (0x1F_FFFF, 0));
     }
+
+    #[test]
+    fn a_relay_follows_its_sink_as_far_as_packets_have_come() {
+        for (first, floor) in [(1, 2), (3, 3), (4, 4), (5, 5), (6, 5), (1000, 5)] {
+            let mut way = relay();
+            way.ring.admit(4, BatchHeader { block: 256, batch: BatchSize::M16, id: 0 }, 0);
+            way.pass(first);
+            assert_eq!(way.floor(), floor * 256, "the sink is at block {first}");
+        }
+    }
 }
