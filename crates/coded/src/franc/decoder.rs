@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_association_that_is_over_nothing_is_kept() {
+    fn a_new_association_begins_with_nothing_of_the_old_one() {
         let mut decoder = Decoder::<Gf256>::new(Config::default());
         // A symbol with the length and the first byte of a packet of five, ...
         assert_eq!(decoder.push(&enc(0, b"\0\x03\0\x05v"), |_| panic!("a packet")), Arrival::Innovative);

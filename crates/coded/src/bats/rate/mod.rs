@@ -108,8 +108,8 @@ const GREATEST_RATE: f64 = 1e12;
 const FIRST_TIMEOUT: Duration = Duration::from_millis(10);
 const LEAST_TIMEOUT: Duration = Duration::from_micros(500);
 const GREATEST_TIMEOUT: Duration = Duration::from_millis(200);
-/// The probe timeout doubles until probes take a tenth of the link: where bursts of loss last for so many packets, probing
-/// seldom would only make them long.
+/// The probe timeout doubles until probes take a tenth of the link: where bursts of loss last for so many packets,
+/// probing seldom would only make them long.
 const PROBE_SPACING: u64 = 10;
 const MOST_PROBE_PACKETS: f64 = 16.0;
 /// After probes of so many packets, and so many for each packet of a mean burst, it is no burst of losses: the link is gone, and others may

@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sink_wants_first_what_could_still_be_had_when_it_began() {
+    fn a_sink_begins_with_the_first_symbol_that_could_still_be_had() {
         let shape = Shape::begun(&Config::strict(), 256);
         for floor in [0, 7, 1024, 3 * 1024 + 7] {
             assert_eq!(Sink::new(shape, 1, 256, floor, 1).unwrap().floor(), floor);

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_meant_is_asked_of_the_peer_alone_that_sends_of_another_association() {
+    fn a_packet_of_another_association_is_answered_with_a_hello_only_if_the_peer_sent_it_to_us() {
         let (us, peer, other) = ([2; 6], [4; 6], [6; 6]);
         for (source, destination, asks, foreign) in
             [(peer, us, true, 1), (other, us, false, 1), (other, peer, false, 1), (peer, other, false, 0)]

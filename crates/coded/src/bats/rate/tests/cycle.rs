@@ -245,8 +245,8 @@ fn a_queue_that_has_stood_for_three_rounds_is_drained() {
     assert!(is_cruising(&cycle), "until it is gone");
 }
 
-/// After how many rounds of a queue that stands with this rate (in percent of what it was) and this length it is drained no
-/// more, and for how many rounds it then is not drained again.
+/// For how many rounds a queue is drained that keeps standing, where the rate is this percentage of what it was and the
+/// queue this long, and for how many more it is then left alone.
 fn patience(rate: f64, queue: Duration) -> (u64, u64) {
     let mut cycle = braking();
     let step = |round| Step { rounds: 1000 + round, rate, arrived: rate, queue, ..standing() };

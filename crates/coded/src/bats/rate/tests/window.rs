@@ -37,8 +37,8 @@ fn room(mut link: LinkRate) -> u64 {
         .expect("an end")
 }
 
-/// Sends frames, one after each `gap`, that take no time, and of which each of `reports` reports (its number, and how many
-/// have arrived by then).
+/// Sends frames, one each `gap`, which take no time; `reports` says which of them are reported, and how many have
+/// arrived by then.
 fn send(link: &mut LinkRate, gap: Duration, reports: &[(u64, u64)]) {
     let last = reports.last().map_or(0, |(highest, _)| *highest);
     for sequence in 0..=last {
