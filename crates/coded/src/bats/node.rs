@@ -340,3 +340,24 @@ impl<M: Mode> Machine for Node<M> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::ranks::Ranks;
+    use super::*;
+
+    #[test]
+    fn a_session_that_is_longer_than_symbols_can_be_counted_is_refused() {
+        let [local, left, right] = [1, 2, 3].map(|last| ([10, 0, 0, last], 9000).into());
+        for (floor, taken) in [(0, true), (1 << 62, true), ((1 << 62) + 1, false), (u64::MAX, false)] {
+            let random = hopcast_core::Seed::new(1, 0).stream(&["node"], 0);
+            let mut node = Node::<Ranks>::relay(Config::default(), local, &[left], &[right], random);
+            node.on_info(Instant::ZERO, 0, &Info { floor, ..Info::example() });
+            assert_eq!(
+                (node.ways[OUT].is_some(), node.counters.malformed),
+                (taken, u64::from(!taken)),
+                "{floor}"
+            );
+        }
+    }
+}

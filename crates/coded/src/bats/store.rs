@@ -231,3 +231,17 @@ impl Store {
         self.slots.iter().filter(|slot| slot.batch.rank() > 0).count()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_small_datagrams_are_a_symbol_has_a_checksum_and_64_bytes() {
+        // A datagram has 33 bytes besides a symbol.
+        for (datagram, symbol) in [(1472, 1439), (102, 69), (101, 68), (100, 68), (0, 68)] {
+            let config = Config { datagram, ..Config::default() };
+            assert_eq!(Shape::begun(&config, u16::MAX).symbol, symbol, "{datagram}");
+        }
+    }
+}

@@ -338,7 +338,97 @@ pub(super) fn vector(all: &[u8]) -> Coding<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
+    use hopcast_core::{Duration, Machine, Port, Seed};
+
+    use super::super::config::{BatchSize, Config};
+    use super::super::mode::Mode as _;
+    use super::super::node::OUT;
     use super::*;
+
+    const NOW: Instant = Instant::ZERO;
+
+    fn address(last: u8) -> SocketAddr {
+        ([10, 0, 0, last], 9000).into()
+    }
+
+    fn random() -> hopcast_core::Stream {
+        Seed::new(1, 0).stream(&["transmit"], 0)
+    }
+
+    /// An edge with children 2 and up.
+    fn edge(children: &[SocketAddr]) -> Node {
+        Node::edge(Config::default(), address(1), (address(1), children[0]), children, random())
+    }
+
+    /// Gives it units that fill a symbol each, or almost.
+    fn give(node: &mut Node, units: usize) {
+        for _ in 0..units {
+            let payload = Buffer::zeroed(1400);
+            let unit = Datagram { local: address(1), remote: address(2), payload };
+            node.handle(NOW, Port::Above(0), Item::Datagram(unit));
+        }
+    }
+
+    /// The packets that it sends now: to whom, and whether they ask for a report.
+    fn sent(node: &mut Node, now: Instant) -> Vec<(SocketAddr, bool)> {
+        let symbol = wire::symbol_len(1472, BatchSize::M16);
+        let datagrams = core::iter::from_fn(|| node.poll(now)).filter_map(|(_, item)| match item {
+            Item::Datagram(datagram) => Some(datagram),
+            _ => None,
+        });
+        let asks = |datagram: Datagram| {
+            let frames = wire::parse(&datagram.payload, |_| Some(symbol)).expect("what it made itself");
+            frames.data.map(|data| (datagram.remote, data.ask))
+        };
+        datagrams.filter_map(asks).collect()
+    }
+
+    #[test]
+    fn a_packet_asks_for_a_report_from_the_first_probe_on() {
+        let mut node = edge(&[address(2)]);
+        give(&mut node, 1);
+        let mut now = NOW;
+        assert_eq!(sent(&mut node, now), [(address(2), false)]);
+        for probe in 0..3 {
+            now = node.deadline().expect("a probe");
+            assert_eq!(sent(&mut node, now), [(address(2), true)], "probe {probe}");
+        }
+        give(&mut node, 2);
+        now += Duration::from_millis(1);
+        assert!(sent(&mut node, now).contains(&(address(2), true)), "as nobody has answered");
+    }
+
+    #[test]
+    fn a_source_makes_nothing_new_while_a_child_is_64_packets_behind() {
+        let mut node = edge(&[address(2), address(3)]);
+        // The first takes whatever it is granted, the second what it may be sent before it has reported.
+        node.neighbours[0].sender.rate.unbind();
+        give(&mut node, 100);
+        let packets = sent(&mut node, NOW);
+        let to = |child| packets.iter().filter(|(to, _)| *to == address(child)).count();
+        assert_eq!((to(2) - to(3), to(3) < 20), (64, true), "{} to the second", to(3));
+    }
+
+    #[test]
+    fn a_parent_that_may_send_fewer_than_32_is_told_if_it_is_granted_16_more() {
+        // What a relay grants that knows nothing of its child, and one that has place for four batches of four.
+        let (much, little) = ((BatchSize::M16, 1024), (BatchSize::M4, 4));
+        for ((batch, window), granted, told) in
+            [(much, 31, true), (much, 32, false), (little, 0, true), (little, 1, false)]
+        {
+            let config = Config { batch, window, ..Config::default() };
+            let mut node = Node::relay(config, address(1), &[address(2)], &[address(3)], random());
+            let info = Info { batch, ..Info::example() };
+            node.ways[OUT] = node.mode.arriving(&node.config, &info, false);
+            node.neighbours[0].receiver.on_info(NOW, &info);
+            node.neighbours[0].receiver.granted = granted;
+            node.grant_more(NOW, OUT);
+            let due = node.neighbours[0].receiver.due();
+            assert_eq!(due, told.then_some(NOW), "{granted} granted, a window of {window}");
+        }
+    }
 
     #[test]
     fn a_parent_may_be_ahead_by_what_passes_until_it_hears_and_128_symbols() {

@@ -173,3 +173,40 @@ impl<F: Field> Decoder<F> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hopcast_code::field::Gf256;
+
+    use super::*;
+
+    /// A packet with one symbol.
+    fn enc(index: u8, symbol: &[u8]) -> Enc<'_> {
+        let coding = wire::Coding::Symbol(index);
+        Enc {
+            block: 0,
+            sequence: 5,
+            added: index + 1,
+            coding,
+            behind: false,
+            ack: None,
+            report: None,
+            symbol,
+        }
+    }
+
+    #[test]
+    fn a_new_association_begins_with_nothing_of_the_old_one() {
+        let mut decoder = Decoder::<Gf256>::new(Config::default());
+        // A symbol with the length and the first byte of a packet of five, ...
+        assert_eq!(decoder.push(&enc(0, b"\0\x03\0\x05v"), |_| panic!("a packet")), Arrival::Innovative);
+        assert!(decoder.has_begun() && !decoder.acknowledgement(1).blocks.is_empty());
+        decoder.restart();
+        assert_eq!((decoder.has_begun(), decoder.is_missing()), (false, false));
+        assert_eq!(decoder.acknowledgement(1), Ack { number: 1, ..Ack::default() });
+        // ... and, in the next association, one with a whole packet.
+        let mut packets = Vec::new();
+        let arrival = decoder.push(&enc(0, b"\0\x05\0\x03new"), |packet| packets.push(packet.to_vec()));
+        assert_eq!((arrival, packets), (Arrival::Innovative, vec![b"new".to_vec()]));
+    }
+}

@@ -219,4 +219,18 @@ mod tests {
         assert_eq!(found, [true, false, false, true, false, false, true, false, true]);
         assert_eq!((helper.association, helper.counters.associations), (Some(8), 2));
     }
+
+    #[test]
+    fn what_is_overheard_of_its_association_is_counted() {
+        let random = Seed::new(1, 0).stream(&["helper"], 0);
+        let config = Config::default().with_helper();
+        let mut helper = Helper::<Gf256>::new(config.clone(), [1; 6], [[2; 6], [4; 6]], random);
+        for (association, overheard) in [(7, 1), (7, 2), (8, 2), (7, 3)] {
+            let common = Common { association, up: true };
+            let ack = Packet::Ack(wire::Ack::default());
+            let bytes = wire::emit(([4; 6], [2; 6]), common, &ack, &config);
+            helper.overhear(&Frame { bytes, overheard: true });
+            assert_eq!(helper.counters.overheard, overheard);
+        }
+    }
 }

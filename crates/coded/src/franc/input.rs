@@ -221,4 +221,18 @@ mod tests {
         (0..4003).for_each(|_| input.push(Instant::ZERO, Buffer::copy_from(&[1])));
         assert_eq!((input.backlog.len(), input.dropped()), (4000, 3));
     }
+
+    #[test]
+    fn packets_fill_a_symbol_with_their_lengths_and_its_own() {
+        let mut input = Input::new(QUEUE, 1500);
+        let fills = |input: &Input| (0..1000).rfind(|&len| input.fills(len)).unwrap();
+        input.push(Instant::ZERO, Buffer::zeroed(100));
+        assert_eq!(fills(&input), 2 + (2 + 100));
+        input.push(Instant::ZERO, Buffer::zeroed(50));
+        input.push(Instant::ZERO, Buffer::zeroed(30));
+        assert_eq!(fills(&input), 2 + (2 + 100) + (2 + 50) + (2 + 30));
+        // Of the first 82 bytes are left.
+        assert!(input.fill(Instant::ZERO, &mut [0; 22], false));
+        assert_eq!(fills(&input), 2 + 82 + (2 + 50) + (2 + 30));
+    }
 }

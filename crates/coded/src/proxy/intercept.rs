@@ -100,11 +100,9 @@ mod tests {
 
     #[test]
     fn what_is_for_the_endpoint_goes_up_and_the_rest_goes_on() {
-        let taken = packet(TCP, "192.0.2.2", 80);
+        let taken = packet(6, "192.0.2.2", 80);
         assert_eq!(fate(taken.clone()), (Port::Above(0), Item::Packet(taken)));
-        for passed in
-            [packet(TCP, "192.0.2.2", 81), packet(TCP, "192.0.2.3", 80), packet(17, "192.0.2.2", 80)]
-        {
+        for passed in [packet(6, "192.0.2.2", 81), packet(6, "192.0.2.3", 80), packet(17, "192.0.2.2", 80)] {
             let transit = Transit { packet: passed.clone(), ingress: 1 };
             assert_eq!(fate(passed), (Port::Below(0), Item::Transit(transit)));
         }

@@ -189,4 +189,17 @@ mod tests {
             assert_eq!(queue.expire(at(71), after), 1, "the third");
         }
     }
+
+    #[test]
+    fn a_unit_is_a_udp_payload_with_a_stamp_at_most() {
+        for (bytes, taken) in [(65_539, true), (65_540, false)] {
+            let mut queue = UnitQueue::new(1 << 20, Duration::from_millis(50), false);
+            assert_eq!(queue.push(Instant::ZERO, Buffer::zeroed(bytes)), taken, "{bytes}");
+            // And none that is longer is put together.
+            let mut reassembly = Reassembly::default();
+            assert_eq!(reassembly.take(true, false, &[0; 60_000]), None);
+            let unit = reassembly.take(false, true, &vec![0; bytes - 60_000]);
+            assert_eq!((unit.is_some(), reassembly.broken), (taken, u64::from(!taken)), "{bytes}");
+        }
+    }
 }

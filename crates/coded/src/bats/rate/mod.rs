@@ -79,14 +79,10 @@ impl fmt::Display for ReportError {
     }
 }
 
-/// The packets of the least window, and so of what is never waited for.
-const LEAST_WINDOW: u64 = 2;
 /// Packets that the window has on top for each packet of a mean burst of losses, and at most.
 const BURST_ROOM: f64 = 32.0;
 const MOST_BURST_ROOM: f64 = 256.0;
 const LOSS_ROOM: f64 = 60.0;
-/// A loss-based TCP makes a queue drop few packets; if the share of them is higher, all have to send less.
-const SWAMPED: f64 = 0.03;
 /// When probing, so many packets in a round trip go on top of the gain: a sender that has next to nothing of a link that
 /// others fill gets its share as any other.
 const PROBE_PACKETS: u64 = 2;
@@ -112,9 +108,8 @@ const GREATEST_RATE: f64 = 1e12;
 const FIRST_TIMEOUT: Duration = Duration::from_millis(10);
 const LEAST_TIMEOUT: Duration = Duration::from_micros(500);
 const GREATEST_TIMEOUT: Duration = Duration::from_millis(200);
-/// The probe timeout doubles at most so often, or until probes take a tenth of the link: where bursts of loss
-/// last for so many packets, probing seldom would only make them long.
-const BACKOFF: u32 = 10;
+/// The probe timeout doubles until probes take a tenth of the link: where bursts of loss last for so many packets,
+/// probing seldom would only make them long.
 const PROBE_SPACING: u64 = 10;
 const MOST_PROBE_PACKETS: f64 = 16.0;
 /// After probes of so many packets, and so many for each packet of a mean burst, it is no burst of losses: the link is gone, and others may
@@ -365,7 +360,7 @@ impl LinkRate {
             arrived: self.arrived.get(),
             overflow: self.random_loss.is_overflow(self.mean_burst),
             crowded: self.random_loss.is_crowded(self.mean_burst),
-            swamped: self.random_loss.all() > self.random_loss.get() + SWAMPED,
+            swamped: self.random_loss.is_swamped(),
             random_loss: self.random_loss.get(),
             limited: self.limited,
             in_flight: in_flight / self.product().max(1.0),
@@ -450,14 +445,14 @@ impl LinkRate {
             _ => self.packet_time() * (PROBE_SPACING * self.probe_packets()),
         };
         let greatest = greatest.max(self.absence / GONE_SHARE).min(GREATEST_TIMEOUT);
-        (first * (1 << self.backoff)).min(greatest.max(first))
+        (first * 1_u64.checked_shl(self.backoff).unwrap_or(u64::MAX)).min(greatest.max(first))
     }
 
     /// Notes that the probe timeout has gone off: a few packets may leave whatever the window says, as many as a burst
     /// of losses would take and then some, and the next timeout is twice as long, and longer where the link is gone; until a
     /// report comes.
     pub(crate) fn on_probe(&mut self, now: Instant) {
-        self.backoff = (self.backoff + 1).min(BACKOFF);
+        self.backoff = self.backoff.saturating_add(1);
         let (probes, since) = self.probes;
         self.probes = (probes + self.probe_packets(), if probes == 0 { now } else { since });
         let gone = self.probes.0 as f64 > GONE + GONE_BURSTS * self.mean_burst.min(MOST_PROBE_PACKETS);
@@ -501,8 +496,7 @@ impl LinkRate {
         let burst = ((self.mean_burst - 1.0) * BURST_ROOM).min(MOST_BURST_ROOM);
         let burst = (burst + LOSS_ROOM * self.random_loss.get().min(0.2)) as u64;
         let window = (gain * self.product()) as u64 + (packets + burst) * PACKET;
-        let least = if self.proven { LEAST_WINDOW } else { self.config.initial_window };
-        window.max(least * PACKET)
+        if self.proven { window } else { window.max(self.config.initial_window * PACKET) }
     }
 
     /// The bandwidth-delay product in bytes.

@@ -18,6 +18,8 @@ const EXCESS_WEIGHT: f64 = 4096.0;
 /// The error of the estimate that is allowed for: so much, and so many of its standard deviations.
 const TOLERANCE: f64 = 0.003;
 const DEVIATIONS: f64 = 2.0;
+/// A loss-based TCP makes a queue drop few packets; if the share of them is higher, all have to send less.
+const SWAMPED: f64 = 0.03;
 /// The greatest share that is believed; what loses more is no link.
 const GREATEST: f64 = 0.9;
 
@@ -81,6 +83,11 @@ impl RandomLoss {
     /// The same, although no more was sent than the rate.
     pub(super) fn is_crowded(&self, mean_burst: f64) -> bool {
         self.calm_excess > threshold(mean_burst)
+    }
+
+    /// Whether so much more is lost than the link itself loses that it does not matter who fills the queue.
+    pub(super) fn is_swamped(&self) -> bool {
+        self.all() > self.get() + SWAMPED
     }
 
     /// The overflow has been answered; what follows counts anew.

@@ -175,4 +175,29 @@ mod tests {
         sender.start(&store, None, false, true);
         assert_eq!(sender.granted(), Grant::InFlight(128));
     }
+
+    #[test]
+    fn a_child_is_sent_as_many_symbols_from_its_floor_on_as_it_has_granted() {
+        let store = Store::new(Shape::begun(&Config::default(), u16::MAX), 64, 0);
+        let mut sender = Sender::new(hopcast_core::Duration::ZERO, Seed::new(1, 0).stream(&["sender"], 0));
+        sender.start(&store, None, false, false);
+        // What is granted is not taken back.
+        for (number, (floor, grant, end)) in (1..).zip([(32, 200, 232), (48, 100, 232), (64, 200, 264)]) {
+            let report = wire::Report {
+                session: 1,
+                epoch: sender.epoch() as u8,
+                instance: 1,
+                number,
+                arrivals: None,
+                floor,
+                grant,
+                base: 0,
+                complete: true,
+                list: &[],
+            };
+            assert_eq!(sender.on_report(Instant::ZERO, &report, &store, false), Ok(()));
+            assert!(sender.is_granted(end - 1) && !sender.is_granted(end), "{:?}", sender.granted());
+            assert_eq!(sender.floor(), u64::from(floor));
+        }
+    }
 }

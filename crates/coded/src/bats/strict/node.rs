@@ -30,8 +30,6 @@ pub(super) const NEWS: Duration = Duration::from_millis(1);
 
 /// The bytes that a budget is told in.
 pub(super) const BUDGET_UNIT: f64 = 16.0;
-/// What a relay spends of the budget: the rest lets its queue drain.
-const FILLED: f64 = 0.995;
 
 impl Mode for Strict {
     type Way = Way;
@@ -238,8 +236,7 @@ impl Node {
             let whole = way.shape.batch.symbols() as f64;
             way.budget = source.path.budget() * size * way.ring.mean().unwrap_or(whole) / whole;
         }
-        let (symbols, budget) =
-            (way.shape.batch.symbols(), way.budget * if way.is_source() { 1.0 } else { FILLED });
+        let (symbols, budget) = (way.shape.batch.symbols(), way.spends());
         for neighbour in self.neighbours.iter_mut().filter(|neighbour| neighbour.out == out) {
             neighbour.sender.begin(&way.ring, symbols, budget);
         }
@@ -257,5 +254,27 @@ impl Node {
     pub(super) fn backlog(&self, out: usize) -> u64 {
         let children = self.neighbours.iter().filter(|neighbour| neighbour.takes(out));
         children.map(|child| child.sender.backlog()).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::Seed;
+
+    use super::*;
+    use crate::bats::Config;
+
+    #[test]
+    fn what_the_sink_needs_is_passed_on_after_a_millisecond() {
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let [local, left, right] = [1, 2, 3].map(|last| ([10, 0, 0, last], 9000).into());
+        let random = Seed::new(1, 0).stream(&["strict"], 0);
+        let mut node = Node::relay(Config::strict(), local, &[left], &[right], random);
+        let info = Info { budget: Some(0), ..Info::example() };
+        node.ways[OUT] = Way::arriving(&Config::strict(), &info, None);
+        node.neighbours.iter_mut().for_each(|neighbour| neighbour.receiver.on_info(at(0), &info));
+        assert!(node.neighbours[1].sender.on_account(&Account::default()));
+        node.on_account(at(10), OUT);
+        assert_eq!([0, 1].map(|i| node.neighbours[i].receiver.due()), [Some(at(11)), None]);
     }
 }

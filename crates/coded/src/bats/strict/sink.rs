@@ -401,4 +401,12 @@ mod tests {
         assert!((sink.mean - 16.0 / core::f64::consts::E).abs() < 0.1, "{}", sink.mean);
         assert_eq!(f64::from(sink.account(Instant::ZERO).mean), (sink.mean * 256.0).floor());
     }
+
+    #[test]
+    fn a_sink_begins_with_the_first_symbol_that_could_still_be_had() {
+        let shape = Shape::begun(&Config::strict(), 256);
+        for floor in [0, 7, 1024, 3 * 1024 + 7] {
+            assert_eq!(Sink::new(shape, 1, 256, floor, 1).unwrap().floor(), floor);
+        }
+    }
 }

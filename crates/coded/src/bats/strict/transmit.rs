@@ -289,12 +289,15 @@ fn compose<'a>(
 
 #[cfg(test)]
 mod tests {
-    use hopcast_core::{Duration, Seed};
+    use hopcast_core::{Duration, Machine, Port, Seed};
 
     use super::super::super::mode::Mode as _;
+    use super::super::super::node::OUT;
     use super::super::node::Strict;
     use super::*;
     use crate::bats::Config;
+    use crate::bats::config::BatchSize;
+    use crate::bats::wire::BatchHeader;
 
     #[test]
     fn a_parent_may_be_ahead_by_what_passes_until_it_hears_and_128_packets() {
@@ -327,5 +330,77 @@ mod tests {
         let node = Node::edge(Config::strict(), local, (local, left), &[left], random);
         let sink = Way::arriving(&Config::strict(), &info(0), Some(1)).unwrap();
         assert_eq!(node.grant(0, &sink), 8192);
+    }
+
+    #[test]
+    fn a_source_makes_nothing_new_while_a_child_is_64_packets_behind() {
+        let [local, left, right] = [1, 2, 3].map(|last| ([10, 0, 0, last], 9000).into());
+        let random = Seed::new(1, 0).stream(&["strict"], 0);
+        let mut node = Node::edge(Config::strict(), local, (local, left), &[left, right], random);
+        // The first takes whatever it is granted, the second what it may be sent before it has reported.
+        node.neighbours[0].sender.rate.unbind();
+        for _ in 0..100 {
+            let unit = Datagram { local, remote: left, payload: Buffer::zeroed(1400) };
+            node.handle(Instant::ZERO, Port::Above(0), Item::Datagram(unit));
+        }
+        while node.poll(Instant::ZERO).is_some() {}
+        let [first, second] = [0, 1].map(|child| node.neighbours[child].sender.next());
+        assert_eq!(node.counters.symbols, first);
+        assert_eq!((first - second, second < 20), (64, true), "{second} to the second");
+    }
+
+    #[test]
+    fn a_parent_that_may_send_fewer_than_32_is_told_if_it_is_granted_16_more() {
+        let [local, left, right] = [1, 2, 3].map(|last| ([10, 0, 0, last], 9000).into());
+        let random = Seed::new(1, 0).stream(&["strict"], 0);
+        let mut node = Node::relay(Config::strict(), local, &[left], &[right], random);
+        node.ways[OUT] = Way::arriving(&Config::strict(), &info(0), None);
+        let data = Data {
+            session: 1,
+            epoch: 1,
+            sequence: 1000,
+            block: 0,
+            header: BatchHeader { block: 256, batch: BatchSize::M16, id: 0 },
+            coding: Coding::Symbol(0),
+            ask: false,
+            trimmed: false,
+            payload: &[],
+        };
+        // Packet 1000 is the last; 128 more are granted as long as none waits.
+        for (granted, told) in [(1001 + 31, true), (1001 + 32, false)] {
+            let receiver = &mut node.neighbours[0].receiver;
+            *receiver = super::super::super::receiver::Receiver::new(1);
+            receiver.on_info(Instant::ZERO, &info(0));
+            assert_eq!(receiver.on_data(Instant::ZERO, &data, 1000), Ok(()));
+            receiver.granted = granted;
+            let now = Instant::ZERO + Duration::from_micros(1);
+            assert_ne!(receiver.due(), Some(now));
+            node.grant_more(now, OUT);
+            assert_eq!(node.neighbours[0].receiver.due() == Some(now), told, "{granted}");
+        }
+    }
+
+    #[test]
+    fn what_reports_take_is_counted() {
+        let [local, left] = [1, 2].map(|last| ([10, 0, 0, last], 9000).into());
+        let random = Seed::new(1, 0).stream(&["strict"], 0);
+        let mut node = Node::edge(Config::strict(), local, (local, left), &[left], random);
+        let asking = Info { ask: true, ..info(0) };
+        let (mut reports, mut bytes) = (0, 0);
+        for round in 0..3 {
+            let mut payload = Buffer::zeroed(1 + asking.len());
+            let mut writer = Writer::new(&mut payload);
+            writer.u8(wire::MAGIC);
+            asking.write(&mut writer);
+            let now = Instant::ZERO + Duration::from_millis(10 * round);
+            node.handle(now, Port::Below(0), Item::Datagram(Datagram { local, remote: left, payload }));
+            while let Some((_, Item::Datagram(report))) = node.poll(now) {
+                reports += 1;
+                // All but the byte that names the protocol.
+                bytes += report.payload.len() as u64 - 1;
+            }
+            assert!(reports > round, "each is answered");
+            assert_eq!((node.counters.reports_sent, node.counters.report_bytes), (reports, bytes));
+        }
     }
 }

@@ -20,6 +20,8 @@ const MOST_QUIET: u32 = 8;
 const MOST_BLOCK_BATCHES: u16 = 256;
 /// No more than so many blocks are between those of which packets are under way.
 pub(super) const REACH: u64 = 64;
+/// What a relay spends of the budget: the rest lets its queue drain.
+const FILLED: f64 = 0.995;
 /// The bits of a block's number that a packet has.
 pub(super) const BLOCK_BITS: u32 = 21;
 
@@ -101,6 +103,11 @@ impl Way {
 
     pub(super) const fn is_source(&self) -> bool {
         matches!(self.role, Role::Source(_))
+    }
+
+    /// The bytes that this node spends on a whole batch.
+    pub(super) fn spends(&self) -> f64 {
+        self.budget * if self.is_source() { 1.0 } else { FILLED }
     }
 
     /// The first symbol that is of use to anybody.
@@ -249,6 +256,15 @@ mod tests {
     }
 
     #[test]
+    fn a_relay_spends_a_200th_less_than_the_source() {
+        let source = Way::source(&Config::strict(), Session { mark: 1 }).unwrap();
+        for (mut way, spends) in [(source, 20_000.0), (relay(), 19_900.0)] {
+            way.budget = 20_000.0;
+            assert!((way.spends() - spends).abs() < 1e-6, "{}", way.spends());
+        }
+    }
+
+    #[test]
     fn a_batch_is_settled_when_nothing_has_come_for_2_ms() {
         let mut way = relay();
         way.touched = at(100);
@@ -298,5 +314,15 @@ mod tests {
         assert_eq!((packet.block, packet.depth, packet.index), (7, 5, Some(4)));
         let far = Packet::new(&Data { block: 0x1F_FFFF, ..data }, &way).unwrap();
         assert_eq!((far.block, far.depth), (0x1F_FFFF, 0));
+    }
+
+    #[test]
+    fn a_relay_follows_its_sink_as_far_as_packets_have_come() {
+        for (first, floor) in [(1, 2), (3, 3), (4, 4), (5, 5), (6, 5), (1000, 5)] {
+            let mut way = relay();
+            way.ring.admit(4, BatchHeader { block: 256, batch: BatchSize::M16, id: 0 }, 0);
+            way.pass(first);
+            assert_eq!(way.floor(), floor * 256, "the sink is at block {first}");
+        }
     }
 }

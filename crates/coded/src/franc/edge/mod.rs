@@ -198,8 +198,9 @@ impl<F: Field> Machine for Edge<F> {
 
 #[cfg(test)]
 mod tests {
-    use hopcast_core::Seed;
+    use hopcast_core::{Buffer, Frame, Seed};
 
+    use super::super::wire::{self, Ack, Common, Packet};
     use super::*;
 
     #[test]
@@ -213,5 +214,32 @@ mod tests {
         let mut edge = Edge::<Gf256>::new(Config::default(), [2; 6], [4; 6], random());
         edge.helper_heard = Some(at(100));
         assert!(!edge.is_helped(at(100)), "the settings have none");
+    }
+
+    #[test]
+    fn packets_that_are_too_big_are_counted() {
+        let random = Seed::new(1, 0).stream(&["edge"], 0);
+        let mut edge = Edge::<Gf256>::new(Config::default(), [2; 6], [4; 6], random);
+        for (bytes, too_big) in [(1500, 0), (1501, 1), (9000, 2)] {
+            edge.handle(Instant::ZERO, Port::Above(0), Item::Packet(Buffer::zeroed(bytes)));
+            assert_eq!(edge.counters.too_big, too_big, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn a_packet_of_another_association_is_answered_with_a_hello_only_if_the_peer_sent_it_to_us() {
+        let (us, peer, other) = ([2; 6], [4; 6], [6; 6]);
+        for (source, destination, asks, foreign) in
+            [(peer, us, true, 1), (other, us, false, 1), (other, peer, false, 1), (peer, other, false, 0)]
+        {
+            let random = Seed::new(1, 0).stream(&["edge"], 0);
+            let mut edge = Edge::<Gf256>::new(Config::default(), us, peer, random);
+            let common = Common { association: 7, up: true };
+            let bytes =
+                wire::emit((source, destination), common, &Packet::Ack(Ack::default()), &Config::default());
+            edge.receive_frame(Instant::ZERO, &Frame { bytes, overheard: false });
+            let what = format!("from {source:?} to {destination:?}");
+            assert_eq!((edge.session.deadline().is_some(), edge.counters.foreign), (asks, foreign), "{what}");
+        }
     }
 }

@@ -250,3 +250,62 @@ fn losses(config: &Config, e1: &Estimate, e2: &Estimate, e3: &Estimate) -> Losse
         Links::Measured => Losses { e1: e1.loss(), e2: e2.loss(), e3: e3.loss() },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hopcast_code::field::Gf256;
+
+    use super::super::wire::Heard;
+    use super::*;
+
+    fn relay() -> Relay<Gf256> {
+        Relay::new(Config::default().with_helper(), 1)
+    }
+
+    /// The encoder's packet of this number, with a symbol of a block.
+    fn enc(sequence: u16, block: u32, index: u8) -> Enc<'static> {
+        let coding = wire::Coding::Symbol(index);
+        Enc {
+            block,
+            sequence,
+            added: index + 1,
+            coding,
+            behind: false,
+            ack: None,
+            report: None,
+            symbol: b"s",
+        }
+    }
+
+    #[test]
+    fn the_encoders_packets_are_counted_on_from_wherever_they_are_first_heard() {
+        for (sequences, heard) in [
+            (&[0][..], 1),
+            (&[0, 1, 3, 2], 4),
+            (&[60_000, 60_001], 60_002),
+            (&[65_535, 0, 1], 65_538),
+            (&[65_534, 65_535, 2, 65_535], 65_539),
+        ] {
+            let mut relay = relay();
+            for (index, &sequence) in (0..).zip(sequences) {
+                relay.hear(&enc(sequence, 0, index));
+            }
+            assert_eq!(relay.heard, heard, "{sequences:?}");
+        }
+    }
+
+    #[test]
+    fn the_encoder_is_told_once_of_a_block_that_lacks_something_here_and_there() {
+        let mut relay = relay();
+        // The second symbol of block 0 is lost.
+        for (sequence, block, index) in [(0, 0, 0), (2, 0, 2), (3, 1, 0)] {
+            assert!(relay.hear(&enc(sequence, block, index)));
+        }
+        let reported = |relay: &mut Relay<_>| relay.report(1).map(|report| (report.block, report.known.rank));
+        assert_eq!(reported(&mut relay), Some((1, 1)), "the decoder may have it");
+        let heard = Heard { next: 4, received: 1 };
+        relay.acknowledge(&Ack { number: 1, heard, blocks: vec![Known::default(); 2], ..Ack::default() });
+        assert_eq!(reported(&mut relay), Some((0, 2)), "it has told of all packets, and has not");
+        assert_eq!(reported(&mut relay), Some((1, 1)), "the encoder knows");
+    }
+}

@@ -200,3 +200,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_whole_symbol_makes_the_longest_frame() {
+    let config = Config::default();
+    let symbol = vec![1; usize::from(config.symbol)];
+    let enc = Enc {
+        block: 0,
+        sequence: 0,
+        added: 1,
+        coding: Coding::Sum(Bits::from_words([1, 0, 0, 0])),
+        behind: false,
+        ack: None,
+        report: None,
+        symbol: &symbol,
+    };
+    let frame = emit(ADDRESSES, Common { association: 1, up: true }, &Packet::Enc(enc), &config);
+    assert_eq!((body(&frame).len(), config.longest_frame()), (1500, 1500));
+}

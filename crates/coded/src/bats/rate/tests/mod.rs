@@ -2,7 +2,11 @@
 
 mod arrivals;
 mod bounds;
+mod cycle;
+mod estimates;
 mod net;
+mod random_loss;
+mod window;
 
 use hopcast_core::{Duration, Fraction, Instant, Rate};
 use hopcast_link::Change;

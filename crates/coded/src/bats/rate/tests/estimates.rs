@@ -1,0 +1,118 @@
+//! What round trips and reports tell: how long the link is, whether a queue stands, and how much passes.
+
+use hopcast_core::{Duration, Instant};
+
+use super::super::delay::Delay;
+use super::super::filter::MaxFilter;
+use super::super::flight::Sent;
+use super::super::samples::{Mark, Samples};
+use super::ms;
+
+fn after(span: Duration) -> Instant {
+    Instant::ZERO + span
+}
+
+/// What is known after one round trip at time zero.
+fn seen(rtt: Duration) -> Delay {
+    let mut delay = Delay::default();
+    delay.on_sample(Instant::ZERO, rtt, Duration::ZERO);
+    delay
+}
+
+#[test]
+fn the_least_round_trip_is_believed_for_a_second_or_50_round_trips() {
+    for (rtt, window) in [(ms(1), ms(1000)), (ms(20), ms(1000)), (ms(100), ms(5000))] {
+        let delay = seen(rtt);
+        assert!(!delay.is_stale(after(window)), "{rtt:?}");
+        assert!(delay.is_stale(after(window + Duration::from_nanos(1))), "{rtt:?}");
+    }
+}
+
+#[test]
+fn a_queue_stands_that_is_more_than_four_packets_and_an_eighth_of_the_round_trip() {
+    for (rtt, packet, queue) in [(ms(8), ms(1), ms(4)), (ms(80), ms(1), ms(10))] {
+        let delay = seen(rtt);
+        assert!(!delay.is_standing(rtt + queue, packet), "{rtt:?}");
+        assert!(delay.is_standing(rtt + queue + Duration::from_nanos(1), packet), "{rtt:?}");
+    }
+}
+
+#[test]
+fn four_standard_deviations_of_the_jitter_are_no_queue() {
+    let mut delay = Delay::default();
+    // Every second one is later, by a standard deviation of 2 ms as second differences tell it.
+    for i in 0..200 {
+        delay.on_sample(after(ms(i)), Duration::from_micros(8000 + 1950 * (i % 2)), Duration::ZERO);
+    }
+    assert!(delay.jitter().abs_diff(ms(2)) < Duration::from_micros(10), "{:?}", delay.jitter());
+    let base = delay.base().expect("round trips");
+    assert!(base.abs_diff(ms(16)) < Duration::from_micros(50), "{base:?}");
+    assert!(!delay.is_standing(base + ms(1), Duration::ZERO), "an eighth of the least is none");
+    assert!(delay.is_standing(base + Duration::from_micros(1001), Duration::ZERO));
+}
+
+#[test]
+fn a_rate_is_believed_for_ten_rounds() {
+    let mut best = MaxFilter::default();
+    best.update(9.0);
+    for round in 1..10 {
+        best.advance();
+        best.update(1.0);
+        assert_eq!(best.get(), 9.0, "after {round} rounds");
+    }
+    best.advance();
+    best.update(1.0);
+    assert_eq!(best.get(), 1.0);
+}
+
+/// The report of packet `highest`, which was sent in the round after that of `highest - 1`; each took a millisecond.
+fn mark(highest: u64) -> Mark {
+    let sent = Sent { at: after(ms(highest)), bytes: 0, limited: 0, eased: 0, pressed: 0 };
+    let arrival = after(ms(highest)).as_nanos();
+    Mark {
+        highest,
+        sent,
+        arrival,
+        next: highest + 1,
+        passed: 1000.0 * highest as f64,
+        received: 1000 * highest,
+    }
+}
+
+#[test]
+fn a_sample_is_of_eight_packets_at_least() {
+    let mut samples = Samples::default();
+    samples.push(mark(100), Duration::ZERO);
+    assert!(samples.sample(&mark(107), Duration::ZERO).is_none());
+    let sample = samples.sample(&mark(108), Duration::ZERO).expect("a sample");
+    assert!((sample.passed - 8e6).abs() < 1.0 && (sample.received - 8e6).abs() < 1.0, "{sample:?}");
+}
+
+#[test]
+fn of_reports_those_are_remembered_that_are_four_packets_apart() {
+    for (second, remembered) in [(103, false), (104, true)] {
+        let mut samples = Samples::default();
+        samples.push(mark(100), Duration::ZERO);
+        samples.push(mark(second), Duration::ZERO);
+        // Nothing has passed by then, as it were: which of them the sample begins with shows in its rate.
+        let mut last = mark(second + 8);
+        last.passed = 0.0;
+        let sample = samples.sample(&last, Duration::ZERO).expect("a sample");
+        let from = if remembered { second } else { 100 };
+        let expected = -8e6 * from as f64 / (second + 8 - from) as f64;
+        assert!((sample.passed - expected).abs() < 1.0, "{second}: {sample:?}");
+    }
+}
+
+#[test]
+fn no_more_than_64_reports_are_remembered() {
+    let mut samples = Samples::default();
+    // In a round trip of which only the first report was in before the last packet was sent.
+    samples.push(mark(0), Duration::ZERO);
+    for i in 1..64 {
+        samples.push(Mark { next: 1000, ..mark(4 * i) }, Duration::ZERO);
+    }
+    assert!(samples.sample(&mark(500), Duration::ZERO).is_some());
+    samples.push(Mark { next: 1000, ..mark(4 * 64) }, Duration::ZERO);
+    assert!(samples.sample(&mark(500), Duration::ZERO).is_none());
+}
