@@ -65,16 +65,16 @@ mod x86 {
         }
     }
 
-    /// One source after the other, four vectors of it for four destinations: nibbles, shuffles, a ternary sum.
+    /// One source after the other, two vectors of it for eight destinations: nibbles, shuffles, a ternary sum.
     #[target_feature(enable = "avx512f,avx512bw")]
     pub(super) fn avx512(bytes: usize) {
         let low = _mm512_set1_epi8(15);
-        let mut sums = [[_mm512_setzero_si512(); 4]; 4];
-        let mut x = [_mm512_setzero_si512(); 4];
+        let mut sums = [[_mm512_setzero_si512(); 2]; 8];
+        let mut x = [_mm512_setzero_si512(); 2];
         let mut factor = [low; 2];
-        for _ in 0..bytes / (4 * 4 * 64) {
-            let mut nibbles = [[low; 2]; 4];
-            for w in 0..4 {
+        for _ in 0..bytes / (8 * 2 * 64) {
+            let mut nibbles = [[low; 2]; 2];
+            for w in 0..2 {
                 // SAFETY: it does nothing; the compiler just no longer knows what is in the register.
                 unsafe {
                     asm!("/* {0} */", inout(zmm_reg) x[w], options(pure, nomem, nostack, preserves_flags));
@@ -93,7 +93,7 @@ mod x86 {
                         );
                     };
                 }
-                for w in 0..4 {
+                for w in 0..2 {
                     let first = _mm512_shuffle_epi8(factor[0], nibbles[w][0]);
                     let second = _mm512_shuffle_epi8(factor[1], nibbles[w][1]);
                     sums[w] = _mm512_ternarylogic_epi64::<0x96>(sums[w], first, second);

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use crate::field::Symbols;
+use crate::field::{Field, Kernel, Symbols};
 
 const LINE: usize = 64;
 
@@ -73,7 +73,8 @@ impl Store {
 }
 
 /// Slots that are taken one after the other. Those that are never taken are never touched either, and one that is
-/// taken for a symbol at hand is written once, not zeroed first: with many short generations that is what costs.
+/// taken for a symbol at hand or a combination is written once, not zeroed first: with many short generations that is
+/// what costs.
 #[derive(Debug)]
 pub(crate) struct Heap {
     bytes: Vec<u8>,
@@ -112,10 +113,10 @@ impl Heap {
         at
     }
 
-    #[cold]
+    #[inline(never)]
     fn extend(&mut self, symbol: &[u8]) {
         self.bytes.extend_from_slice(symbol);
-        self.bytes.resize(self.end, 0);
+        self.bytes.extend_from_slice(&[0; LINE][..self.stride - self.len]);
     }
 
     #[inline]
@@ -136,6 +137,18 @@ impl Heap {
         }
         let (old, new) = self.bytes.split_at_mut(at);
         (Symbols::spaced(new, 0, self.stride, count, self.len), Symbols::new(old, before, self.len))
+    }
+
+    /// Takes `count` slots for combinations of the symbols at the offsets `of`.
+    pub(crate) fn combine<F: Field>(&mut self, count: usize, coefficients: &[u8], of: &[usize]) {
+        if self.bytes.len() > self.end {
+            // They were in use before.
+            let (combinations, symbols) = self.grow(count, of);
+            return F::product_into(combinations, coefficients, symbols);
+        }
+        let shape = (count, self.len, self.stride);
+        Kernel::best().append_product(F::tables(), &mut self.bytes, shape, coefficients, of);
+        self.end = self.bytes.len();
     }
 
     /// Where the slot that is taken next begins, and how far it is from one to the next.

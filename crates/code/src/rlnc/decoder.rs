@@ -192,8 +192,7 @@ impl<F: Field> Decoder<F> {
                 self.known.push(symbol);
                 at += stride;
             }
-            let (computed, received) = self.payloads.grow(rows.len(), &self.payload_at);
-            F::product_into(computed, &self.matrix, received);
+            self.payloads.combine::<F>(rows.len(), &self.matrix, &self.payload_at);
         }
         self.ready.clear();
     }

@@ -132,11 +132,11 @@ impl<F: Field> Tableau<F> {
         F::scale(vector, inverse);
 
         // The panel's unknown of that column is replaced too.
-        self.factors.clear();
         for row in 0..fresh {
-            self.factors.push(core::mem::take(&mut self.panel.slot_mut(row)[pivot]));
+            let row = self.panel.slot_mut(row);
+            let factor = core::mem::take(&mut row[pivot]);
+            F::axpy(row, factor, self.vector.slot(0));
         }
-        F::product(self.panel.symbols_mut(0..fresh), &self.factors, self.vector.symbols(0..1));
         self.panel.slot_mut(fresh).copy_from_slice(self.vector.slot(0));
 
         self.pivots.push(pivot);

@@ -74,6 +74,20 @@ impl Places<'_> {
     }
 }
 
+/// Where the rows of a product go: memory that is valid for writes, and for reads too unless the product overwrites it.
+struct Destinations<'a> {
+    base: *mut u8,
+    places: Places<'a>,
+    len: usize,
+}
+
+impl<'a> Destinations<'a> {
+    #[inline]
+    fn of(y: Symbols<'a, &mut [u8]>) -> Self {
+        Self { base: y.bytes.as_mut_ptr(), places: y.places, len: y.len }
+    }
+}
+
 /// Calls the function of that name of the kernel's module.
 macro_rules! on {
     ($kernel:expr, $($call:tt)*) => {
@@ -127,49 +141,90 @@ impl Kernel {
     }
 
     /// See [`product`](crate::field::product).
+    #[inline]
     pub fn product(self, tables: &Tables, y: Symbols<'_, &mut [u8]>, a: &[u8], x: Symbols<'_, &[u8]>) {
-        self.all_rows(tables, y, a, x, false);
+        self.all_rows(tables, &Destinations::of(y), a, &x, false);
     }
 
     /// See [`product_into`](crate::field::product_into).
+    #[inline]
     pub fn product_into(self, tables: &Tables, y: Symbols<'_, &mut [u8]>, a: &[u8], x: Symbols<'_, &[u8]>) {
-        self.all_rows(tables, y, a, x, true);
+        self.all_rows(tables, &Destinations::of(y), a, &x, true);
     }
 
+    /// Appends `A X` to the buffer in which the symbols of X lie, those of `len` bytes at the offsets `x`: `count` symbols
+    /// more, each with zeros after it up to `stride` bytes. Memory that was reserved for them is not zeroed beforehand.
+    ///
+    /// # Panics
+    ///
+    /// If a symbol of X reaches past the end, A is not of `count` rows and as many columns as X has, or `stride` is less
+    /// than `len`.
+    pub(crate) fn append_product(
+        self,
+        tables: &Tables,
+        bytes: &mut Vec<u8>,
+        (count, len, stride): (usize, usize, usize),
+        a: &[u8],
+        x: &[usize],
+    ) {
+        assert!(len <= stride, "a symbol ends before the next one");
+        let (first, more) = (bytes.len(), count.checked_mul(stride).expect("a size that fits"));
+        bytes.reserve(more);
+        let base = bytes.as_mut_ptr();
+        // SAFETY: `first` bytes are initialised, and nothing writes to them.
+        let initialised = unsafe { core::slice::from_raw_parts(base, first) };
+        let y = Destinations { base, places: Places::Spaced { first, stride, count }, len };
+        self.all_rows(tables, &y, a, &Symbols::new(initialised, x, len), true);
+        for symbol in 0..count {
+            // SAFETY: room for `count` strides is reserved after the first bytes, and `len` is not more than a stride.
+            unsafe { base.add(first + symbol * stride + len).write_bytes(0, stride - len) };
+        }
+        // SAFETY: of each stride, the product has written to the first `len` bytes, and the loop to the others.
+        unsafe { bytes.set_len(first + more) };
+    }
+
+    #[inline(never)]
     fn all_rows(
         self,
         tables: &Tables,
-        mut y: Symbols<'_, &mut [u8]>,
+        y: &Destinations<'_>,
         a: &[u8],
-        x: Symbols<'_, &[u8]>,
+        x: &Symbols<'_, &[u8]>,
         overwrite: bool,
     ) {
         let (rows, columns) = (y.places.count(), x.places.count());
         assert_eq!(a.len(), rows * columns, "a coefficient for each pair");
         assert!(columns == 0 || y.len == x.len, "symbols of one length");
+        if columns == 0 && !overwrite {
+            return;
+        }
         let mut row = 0;
         while row < rows {
             let matrix = &a[row * columns..];
             row += match rows - row {
-                1 => self.rows::<1>(tables, &mut y, row, matrix, &x, overwrite),
-                2 => self.rows::<2>(tables, &mut y, row, matrix, &x, overwrite),
-                3 => self.rows::<3>(tables, &mut y, row, matrix, &x, overwrite),
-                _ => self.rows::<4>(tables, &mut y, row, matrix, &x, overwrite),
+                1 => self.rows::<1>(tables, y, row, matrix, x, overwrite),
+                2 => self.rows::<2>(tables, y, row, matrix, x, overwrite),
+                3 => self.rows::<3>(tables, y, row, matrix, x, overwrite),
+                // The more destinations, the less often a source is split.
+                #[cfg(target_arch = "x86_64")]
+                8.. if self.0 == Set::Avx512 => self.rows::<8>(tables, y, row, matrix, x, overwrite),
+                _ => self.rows::<4>(tables, y, row, matrix, x, overwrite),
             };
         }
     }
 
     /// D rows of the product, from `row` on, of which `matrix` begins with the coefficients; gives D.
+    #[inline(always)]
     fn rows<const D: usize>(
         self,
         tables: &Tables,
-        y: &mut Symbols<'_, &mut [u8]>,
+        y: &Destinations<'_>,
         row: usize,
         matrix: &[u8],
         x: &Symbols<'_, &[u8]>,
         overwrite: bool,
     ) -> usize {
-        let (base, len) = (y.bytes.as_mut_ptr(), y.len);
+        let (base, len) = (y.base, y.len);
         let columns = x.places.count();
         let destinations: [*mut u8; D] = core::array::from_fn(|d| base.wrapping_add(y.places.at(row + d)));
         let mut terms = Terms::new(overwrite);
@@ -211,7 +266,7 @@ impl<const D: usize> Terms<D> {
     }
 
     /// Takes the terms of up to [`SOURCES`] sources, from the one of this number on, except those that are 0.
-    #[inline]
+    #[inline(always)]
     fn fill(&mut self, x: &Symbols<'_, &[u8]>, first: usize, lines: [&[u8]; D]) {
         let base = x.bytes.as_ptr();
         match x.places {
@@ -224,7 +279,7 @@ impl<const D: usize> Terms<D> {
     }
 
     /// As [`fill`](Self::fill), for sources of which there are at least as many as coefficients in a line.
-    #[inline]
+    #[inline(always)]
     fn fill_from(&mut self, sources: impl Iterator<Item = *const u8>, lines: [&[u8]; D]) {
         let terms = lines[0].len();
         let lines = lines.map(|line| &line[..terms]);
@@ -252,7 +307,7 @@ impl<const D: usize> Terms<D> {
     }
 
     /// Adds what waits to the destinations.
-    #[inline]
+    #[inline(always)]
     fn add_to(&mut self, kernel: Kernel, tables: &Tables, destinations: [*mut u8; D], len: usize) {
         let (sources, coefficients) = (&self.sources[..self.count], &self.coefficients[..self.count]);
         // SAFETY: `push` has written the first `count` of each.

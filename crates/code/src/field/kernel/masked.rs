@@ -88,10 +88,11 @@ macro_rules! masked_kernel {
             let mut at = 0;
             while at < len {
                 let left = len - at;
+                // The sums of eight destinations leave registers for two vectors of each.
                 // SAFETY: as the caller promises; `left` bytes are left from `at` on.
                 unsafe {
                     at += match left {
-                        256.. => columns::<D, 4, false>(tables, y, x, a, at, left, overwrite),
+                        256.. if D <= 4 => columns::<D, 4, false>(tables, y, x, a, at, left, overwrite),
                         128.. => columns::<D, 2, false>(tables, y, x, a, at, left, overwrite),
                         65.. => columns::<D, 2, true>(tables, y, x, a, at, left, overwrite),
                         _ => columns::<D, 1, true>(tables, y, x, a, at, left, overwrite),

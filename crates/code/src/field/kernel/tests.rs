@@ -116,7 +116,7 @@ proptest! {
 
     #[test]
     fn every_kernel_gives_the_same_product(
-        (rows, columns) in (0..11_usize, 0..150_usize),
+        (rows, columns) in (0..21_usize, 0..150_usize),
         (len, skew, seed) in (0..1500_usize, 0..64_usize, any::<u64>()),
         sparse in any::<bool>(),
     ) {
@@ -135,6 +135,24 @@ proptest! {
             let y = Symbols::new(y, &y_at, len);
             kernel.product_into(<Gf256>::tables(), y, &a, Symbols::new(&x[..], &x_at, len));
         });
+    }
+
+    #[test]
+    fn every_kernel_appends_what_it_would_write(
+        (rows, columns) in (0..21_usize, 0..70_usize),
+        (len, gap, room, seed) in (0..700_usize, 0..65_usize, any::<bool>(), any::<u64>()),
+    ) {
+        let (a, x, stride) = (bytes(rows * columns, seed), bytes(columns * len, seed ^ 1), len + gap);
+        let x_at: Vec<usize> = (0..columns).map(|i| i * len).collect();
+        for kernel in Kernel::all() {
+            let mut expected = [&x[..], &vec![0; rows * stride]].concat();
+            let y = Symbols::spaced(&mut expected[x.len()..], 0, stride, rows, len);
+            kernel.product_into(<Gf256>::tables(), y, &a, Symbols::new(&x[..], &x_at, len));
+            let mut found = Vec::with_capacity(if room { expected.len() } else { 0 });
+            found.extend_from_slice(&x);
+            kernel.append_product(<Gf256>::tables(), &mut found, (rows, len, stride), &a, &x_at);
+            prop_assert!(found == expected, "{:?}", kernel);
+        }
     }
 
     #[test]

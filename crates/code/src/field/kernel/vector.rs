@@ -121,11 +121,14 @@ macro_rules! vector_kernel {
             unsafe {
                 // Plain loops, not `array::from_fn`: that is compiled without the vector features, and would not be
                 // inlined.
-                let mut sums = [[load(y[0].add(at)); W]; D];
-                for d in 0..D {
-                    for w in 0..W {
-                        let old = load(y[d].add(at + w * V));
-                        sums[d][w] = if overwrite { add(old, old) } else { old };
+                // Zero: what is overwritten may be uninitialised, so it is not read.
+                let any = load(tables.nibble.as_ptr().cast());
+                let mut sums = [[add(any, any); W]; D];
+                if !overwrite {
+                    for d in 0..D {
+                        for w in 0..W {
+                            sums[d][w] = load(y[d].add(at + w * V));
+                        }
                     }
                 }
                 for (&source, a) in x.iter().zip(a) {
