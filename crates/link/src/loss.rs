@@ -186,3 +186,42 @@ fn four_states(probabilities: [Fraction; 5]) -> [f64; 4] {
     let sum: f64 = weights.iter().sum();
     weights.map(|weight| weight / sum)
 }
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::Seed;
+
+    use super::*;
+
+    #[test]
+    fn a_state_is_left_by_draws_below_its_probability_and_not_by_one_that_equals_it() {
+        // Draws are in [0, 1): those below p have the probability p, and those up to and including p a hair more.
+        let stream = Seed::new(1, 0).stream(&["loss"], 0);
+        let draw = stream.clone().uniform();
+        let (below, half) = (draw.next_down(), draw / 2.0);
+        let next = |state, probabilities: [f64; 5]| {
+            let [p13, p31, p32, p23, p14] = probabilities.map(|share| Fraction::new(share).expect("a share"));
+            let config = Loss::FourState { p13, p31, p32, p23, p14 };
+            let mut model = LossModel { config, state: State::Of4(state) };
+            model.lost(&mut stream.clone());
+            let State::Of4(next) = model.state else { unreachable!("another model's state") };
+            next
+        };
+        // From the state, by the probability that the draw equals, and by the next one above it.
+        assert_eq!(
+            (next(0, [draw, 0.0, 0.0, 0.0, 0.0]), next(0, [draw.next_up(), 0.0, 0.0, 0.0, 0.0])),
+            (0, 2)
+        );
+        assert_eq!((next(0, [half, 0.0, 0.0, 0.0, half]), next(0, [half, 0.0, 0.0, 0.0, draw])), (0, 3));
+        assert_eq!(
+            (next(1, [0.0, 0.0, 0.0, draw, 0.0]), next(1, [0.0, 0.0, 0.0, draw.next_up(), 0.0])),
+            (1, 2)
+        );
+        assert_eq!(
+            (next(2, [0.0, draw, 0.0, 0.0, 0.0]), next(2, [0.0, draw.next_up(), 0.0, 0.0, 0.0])),
+            (2, 0)
+        );
+        assert_eq!((next(2, [0.0, half, half, 0.0, 0.0]), next(2, [0.0, half, draw, 0.0, 0.0])), (2, 1));
+        assert_eq!(next(2, [0.0, below, 0.0, 0.0, 0.0]), 2);
+    }
+}

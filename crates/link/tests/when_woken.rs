@@ -3,8 +3,8 @@
 mod common;
 
 use common::*;
-use hopcast_core::Instant;
-use hopcast_link::{Config, Event, Link, MediumConfig, PointToPoint};
+use hopcast_core::{Duration, Instant, Rate};
+use hopcast_link::{Config, Direction, Event, Jitter, Link, MediumConfig, PointToPoint};
 use proptest::prelude::*;
 
 fn point_to_point(config: Config) -> Box<dyn Link> {
@@ -145,5 +145,26 @@ proptest! {
             prop_assert_eq!(at(&exact), at(&said));
         }
         prop_assert_eq!(exact.len(), said.len());
+    }
+}
+
+#[test]
+fn with_jitter_a_link_asks_to_be_woken_when_the_next_frame_can_arrive_at_the_earliest() {
+    let ms = Duration::from_millis;
+    // 1,250 bytes leave in a millisecond; the second frame may be the first to arrive.
+    for (jitter, earliest) in [
+        (Jitter::Uniform(ms(5)), ms(1 + 40 - 5)),
+        (Jitter::Uniform(ms(50)), ms(1)),
+        // The generator's normal numbers end before 13 deviations.
+        (Jitter::Normal(ms(2)), ms(1 + 40 - 26)),
+        (Jitter::Normal(ms(4)), ms(1)),
+    ] {
+        let rate = Some(Rate::from_mbit(10));
+        let direction = Direction { rate, delay: ms(40), jitter, reorder: true, ..Direction::default() };
+        let mut link = both_ways(&direction, 1);
+        for number in 0..2 {
+            link.offer(Instant::ZERO, 0, frame(number, 1_250));
+        }
+        assert_eq!(link.deadline(), Some(Instant::ZERO + earliest), "{jitter:?}");
     }
 }

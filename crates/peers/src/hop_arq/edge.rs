@@ -266,3 +266,24 @@ impl Edge {
         self.streams.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_word_of_one_of_the_last_4096_streams_opens_none() {
+        let end = SocketAddr::from(([10, 0, 0, 1], 1));
+        let (mut edge, mut counters) = (Edge::new(Config::default(), (end, end), 0), Counters::default());
+        let mut hear = |stream, what| {
+            edge.on_chunk(&Chunk { opener: true, stream, what }, &mut counters);
+            edge.len()
+        };
+        for stream in 0..=4096 {
+            assert_eq!(hear(stream, What::Grant(1)), 1);
+            assert_eq!(hear(stream, What::Reset), 0);
+        }
+        assert_eq!(hear(1, What::Grant(2)), 0);
+        assert_eq!(hear(0, What::Grant(2)), 1, "longer ago");
+    }
+}

@@ -165,6 +165,7 @@ impl Incoming {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hop_arq::wire::Message;
 
     fn packet(number: u32, index: u32) -> Packet<'static> {
         Packet { session: 1, first: Some(0), urgent: false, number, index, chunk: b"" }
@@ -196,7 +197,8 @@ mod tests {
         assert_eq!(take(&mut incoming, 1, 0), Taken::Duplicate);
         assert_eq!(take(&mut incoming, 2, 2), Taken::New);
         assert_eq!(take(&mut incoming, 3, 2), Taken::Duplicate);
-        assert_eq!(take(&mut incoming, 4, MAX_AHEAD as u32 + 1), Taken::OutOfWindow);
+        assert_eq!(take(&mut incoming, 4, 131_072), Taken::New);
+        assert_eq!(take(&mut incoming, 5, 131_073), Taken::OutOfWindow);
     }
 
     #[test]
@@ -210,5 +212,29 @@ mod tests {
         let mut fresh = Incoming::default();
         assert_eq!(fresh.begin(&Packet { first: Some(9), ..packet(0, 0) }, 1), Begun::AfterOurRestart);
         assert_eq!(incoming.anew().session(), 2);
+    }
+
+    #[test]
+    fn two_packets_are_acknowledged_together_and_one_that_is_alone_after_a_millisecond() {
+        let mut incoming = Incoming::default();
+        take(&mut incoming, 0, 0);
+        assert_eq!(incoming.due(), Some(Instant::ZERO + Duration::from_millis(1)));
+        assert_eq!(incoming.acknowledge(Instant::ZERO, false), None);
+        take(&mut incoming, 1, 1);
+        assert_eq!(incoming.acknowledge(Instant::ZERO, false).unwrap().runs, [2]);
+        assert_eq!(incoming.due(), None);
+    }
+
+    #[test]
+    fn an_acknowledgement_names_the_newest_32_runs_and_no_message_more_than_64() {
+        let mut incoming = Incoming::default();
+        for number in (0..200).step_by(2) {
+            take(&mut incoming, number, number);
+        }
+        let ack = incoming.acknowledge(Instant::ZERO, false).unwrap();
+        assert_eq!((ack.highest, ack.runs.len()), (198, 63), "32 that arrived, and 31 gaps between them");
+        let told =
+            |runs| Message::Acknowledgement(Acknowledgement { runs: vec![1; runs], ..ack.clone() }).emit();
+        assert!(Message::parse(&told(64)).is_ok() && Message::parse(&told(65)).is_err());
     }
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Port, Stream, earliest};
 
-use super::config::{Config, DATAGRAM, MAX_AHEAD};
+use super::config::{Config, DATAGRAM, MAX_HELD};
 use super::counters::Counters;
 use super::edge::Edge;
 use super::hop::{Event, Hop};
@@ -62,7 +62,7 @@ impl HopArq {
         };
         let full = match &self.edge {
             Some(edge) => edge.is_full(),
-            None => self.hops[1 - from].outgoing.backlog() as u64 >= MAX_AHEAD,
+            None => self.hops[1 - from].outgoing.backlog() >= MAX_HELD,
         };
         match self.hops[from].on_datagram(now, &datagram.payload, full, &mut self.counters) {
             Ok(Event::Nothing) => {}
@@ -122,7 +122,7 @@ impl HopArq {
         if self.edge.is_none() {
             for (from, to) in [(0, 1), (1, 0)] {
                 let onward = &self.hops[to].outgoing;
-                let most = (2 * onward.limit() + BACKLOG).min(MAX_AHEAD as usize / 2);
+                let most = (2 * onward.limit() + BACKLOG).min(MAX_HELD / 2);
                 let full = onward.backlog() > if self.hops[from].is_pausing() { most / 2 } else { most };
                 self.hops[from].pause(now, full, &mut self.counters);
                 if let Some(datagram) = self.hops[from].pop(now, &mut self.counters) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use hopcast_core::{Duration, Instant, Stream, earliest};
 
-use super::config::MAX_AHEAD;
+use super::config::{MAX_AHEAD, MAX_HELD};
 use super::counters::Counters;
 use super::silence::Silence;
 use super::wire::{Acknowledgement, Malformed, Message, Packet, near};
@@ -35,6 +35,8 @@ pub(super) struct Outgoing {
     /// From index `base` on, chunks that have been sent; none once it has arrived.
     kept: VecDeque<Option<Vec<u8>>>,
     base: u64,
+    /// How many of them have not arrived.
+    held: usize,
     /// Indices to send again.
     lost: BTreeSet<u64>,
     flight: BTreeMap<u64, Flight>,
@@ -70,6 +72,7 @@ impl Outgoing {
             fresh: VecDeque::new(),
             kept: VecDeque::new(),
             base: 0,
+            held: 0,
             lost: BTreeSet::new(),
             flight: BTreeMap::new(),
             next_number: 0,
@@ -124,6 +127,11 @@ impl Outgoing {
         self.owed_since.filter(|_| self.silence.may_give_up()).map(|since| since + silence)
     }
 
+    /// Whether the first chunk that has not arrived, or how many have not, keep new ones from being sent.
+    fn is_full(&self) -> bool {
+        self.held >= MAX_HELD || self.kept.len() as u64 >= MAX_AHEAD
+    }
+
     fn is_owed(&self) -> bool {
         !self.flight.is_empty() || !self.lost.is_empty()
     }
@@ -137,7 +145,7 @@ impl Outgoing {
     fn departure(&self, more: bool) -> Option<Instant> {
         let room = self.flight.len() < self.limit();
         let more = more || !self.fresh.is_empty();
-        let new = more && !self.paused && (self.kept.len() as u64) < MAX_AHEAD;
+        let new = more && !self.paused && !self.is_full();
         let probe = self.probing && (more || !self.kept.is_empty());
         (probe || room && (new || !self.lost.is_empty())).then(|| self.control.departure())
     }
@@ -194,12 +202,13 @@ impl Outgoing {
             counters.retransmits += 1;
             return Some(index);
         }
-        let held = self.paused || self.kept.len() as u64 >= MAX_AHEAD || self.fresh.is_empty();
-        if held && !self.kept.is_empty() {
+        let no_new = self.paused || self.is_full() || self.fresh.is_empty();
+        if no_new && !self.kept.is_empty() {
             counters.retransmits += 1;
             return Some(self.base);
         }
         self.kept.push_back(Some(self.fresh.pop_front()?));
+        self.held += 1;
         Some(self.base + self.kept.len() as u64 - 1)
     }
 
@@ -248,7 +257,7 @@ impl Outgoing {
         }
         while self.base < next_index {
             self.lost.remove(&self.base);
-            self.kept.pop_front();
+            self.held -= usize::from(self.kept.pop_front().flatten().is_some());
             self.base += 1;
         }
         while self.kept.pop_front_if(|kept| kept.is_none()).is_some() {
@@ -313,7 +322,8 @@ impl Outgoing {
 
     fn delivered(&mut self, index: u64) {
         if let Some(kept) = self.kept_mut(index) {
-            *kept = None;
+            let held = usize::from(kept.take().is_some());
+            self.held -= held;
             self.lost.remove(&index);
         }
     }
@@ -359,5 +369,52 @@ impl Outgoing {
         if self.paused && (more || !self.fresh.is_empty()) && self.timeout.is_none() {
             self.timeout = Some(now + self.patience(now));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::Seed;
+
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    fn outgoing() -> Outgoing {
+        Outgoing::new(at(0), 1472, Duration::ZERO, Seed::new(1, 0).stream(&["outgoing"], 0))
+    }
+
+    /// Whether another chunk leaves where `held` chunks have been sent and not arrived, and `arrived` behind them have.
+    fn another_leaves(held: usize, arrived: usize) -> bool {
+        let mut outgoing = outgoing();
+        outgoing.kept.extend(core::iter::repeat_n(Some(Vec::new()), held));
+        outgoing.kept.extend(core::iter::repeat_n(None, arrived));
+        outgoing.held = held;
+        outgoing.push(vec![0; 100]);
+        outgoing.pop(at(0), 0, &mut Counters::default()).is_some()
+    }
+
+    #[test]
+    fn a_hop_has_8192_chunks_that_have_not_arrived_and_none_131072_beyond_the_first_of_them() {
+        assert!(another_leaves(8191, 0) && !another_leaves(8192, 0));
+        // The window of RLC with numbers of 18 bits: 3GPP TS 38.322 section 7.2.
+        assert!(another_leaves(1, 131_070) && !another_leaves(1, 131_071));
+    }
+
+    #[test]
+    fn an_acknowledgement_that_comes_late_is_known_for_1024_transmissions_taken_for_lost() {
+        let mut outgoing = outgoing();
+        let snapshot = outgoing.control.sent(at(0), 0, 100);
+        for number in 0..=1024 {
+            outgoing.flight.insert(number, Flight { index: number, sent_at: at(0), snapshot });
+            outgoing.give_up_oldest();
+        }
+        let mut counters = Counters::default();
+        outgoing.arrived(at(9), 0..2, 1, &mut Acked::default(), &mut counters);
+        assert_eq!(counters.needless_retransmits, 1, "the second of 1,025, not the first");
+        outgoing.arrived(at(9), 2..1025, 1024, &mut Acked::default(), &mut counters);
+        assert_eq!(counters.needless_retransmits, 1024);
     }
 }

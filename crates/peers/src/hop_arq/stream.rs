@@ -207,3 +207,57 @@ impl StreamEnd {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::Bytes;
+
+    use super::*;
+
+    fn stream(receive_buffer: u64) -> (Config, StreamEnd) {
+        let config = Config { receive_buffer: Bytes::new(receive_buffer), ..Config::default() };
+        let mut stream = StreamEnd::new(&config, StreamId(0), true);
+        stream.on_grant(&config, 1 << 30);
+        (config, stream)
+    }
+
+    #[test]
+    fn a_piece_out_of_order_is_kept_for_each_256_bytes_of_the_buffer_and_64_more() {
+        let (config, mut stream) = stream(25_600);
+        for piece in 1..=164 {
+            assert_eq!(stream.on_data(&config, 2 * piece, b"x", false), Ok(()));
+        }
+        assert_eq!(stream.on_data(&config, 2 * 165, b"x", false), Err(Broken));
+    }
+
+    #[test]
+    fn what_has_met_is_given_to_the_application_in_items_of_64_kib() {
+        let (config, mut stream) = stream(1 << 20);
+        for piece in 1..200 {
+            stream.on_data(&config, piece << 10, &[7; 1 << 10], false).unwrap();
+        }
+        stream.give_credit(1 << 20);
+        assert_eq!(stream.next_up(), None);
+        stream.on_data(&config, 0, &[7; 1 << 10], false).unwrap();
+        let items = core::iter::from_fn(|| stream.next_up());
+        let lengths: Vec<usize> =
+            items.map(|item| if let StreamItem::Data(data) = item { data.len() } else { 0 }).collect();
+        assert_eq!(lengths, [1 << 10, 64 << 10, 64 << 10, 64 << 10, 7 << 10]);
+    }
+
+    #[test]
+    fn the_application_may_write_more_once_32_kib_or_all_has_been_sent() {
+        let (_, mut stream) = stream(1 << 20);
+        stream.write(&[7; 40 << 10]).unwrap();
+        let credits: Vec<(u32, u64)> = (1..=40)
+            .filter_map(|cut| {
+                stream.cut(1 << 10);
+                stream.told_after_cut().find_map(|item| match item {
+                    StreamItem::Credit(bytes) => Some((cut, bytes)),
+                    _ => None,
+                })
+            })
+            .collect();
+        assert_eq!(credits, [(32, 32 << 10), (40, 8 << 10)]);
+    }
+}

@@ -270,6 +270,7 @@ mod tests {
             let chunk = Chunk { opener: true, stream: 5, what };
             assert_eq!(Chunk::parse(&chunk.emit()), Ok(chunk));
         }
+        assert_eq!(Chunk::GONE.emit(), [3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         let grant = Chunk { opener: false, stream: 5, what: What::Grant(1) }.emit();
         assert_eq!(Chunk::parse(&[&grant[..], b"x"].concat()), Err(Malformed));
         let far = Chunk {

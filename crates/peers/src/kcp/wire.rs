@@ -172,6 +172,14 @@ mod tests {
     }
 
     #[test]
+    fn commands_are_those_of_kcp_and_a_reset_behind_them() {
+        // `ikcp.c`: IKCP_CMD_PUSH, IKCP_CMD_ACK, IKCP_CMD_WASK, IKCP_CMD_WINS.
+        assert_eq!([PUSH, ACK, ASK, TELL, RESET], [81, 82, 83, 84, 85]);
+        let known = |command| Packet::parse(&Segment { command, ..Segment::reset(1) }.emit()).is_ok();
+        assert_eq!([80, 81, 82, 83, 84, 85, 86].map(known), [false, true, true, true, true, true, false]);
+    }
+
+    #[test]
     fn a_reset_is_alone() {
         let reset = Segment::reset(1).emit();
         assert!(Packet::parse(&reset).unwrap().is_reset());

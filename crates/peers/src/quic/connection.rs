@@ -12,7 +12,7 @@ use super::counters::Counters;
 use super::stream::{Broken, Stream};
 use super::wire;
 
-/// A connection that calls for a wake-up so often at one instant is given up: it would never let time pass.
+/// Wake-ups of a connection at one instant; one that calls for more has them later, or it would never let time pass.
 const MOST_TIMEOUTS: usize = 64;
 /// The least that a wake-up lies ahead.
 const TICK: Duration = Duration::from_nanos(1);

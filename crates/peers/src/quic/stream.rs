@@ -14,8 +14,6 @@ use super::wire::StreamFrame;
 const BEGIN: u8 = 0;
 /// The application may write so far ahead of what is on the wire, in bytes; it is granted in lots of an eighth.
 const AHEAD: u64 = 512 << 10;
-/// What is read at a time.
-const LONGEST_READ: usize = 64 << 10;
 /// Resets have no meaning to tell.
 const NO_REASON: VarInt = VarInt::from_u32(0);
 
@@ -152,11 +150,7 @@ impl Stream {
         let mut gathered: Option<Buffer> = None;
         let result = loop {
             // The first byte is not the application's.
-            let most = if self.known {
-                usize::try_from(self.credit).unwrap_or(LONGEST_READ).min(LONGEST_READ)
-            } else {
-                1
-            };
+            let most = if self.known { usize::try_from(self.credit).unwrap_or(usize::MAX) } else { 1 };
             match chunks.next(most) {
                 Ok(Some(chunk)) if !self.known => {
                     if chunk.bytes[..] != [BEGIN] {

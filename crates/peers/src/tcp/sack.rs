@@ -117,4 +117,15 @@ mod tests {
         blocks.duplicated(1, 2);
         assert_eq!(blocks.option_len(3), 20);
     }
+
+    #[test]
+    fn a_fifth_block_is_forgotten_for_good() {
+        let mut blocks = SackBlocks::default();
+        for start in [90, 70, 50, 30, 10] {
+            blocks.arrived(start, start + 10);
+        }
+        assert_eq!(blocks.report().as_slice(), [(10, 20), (30, 40), (50, 60), (70, 80)]);
+        blocks.advance(60);
+        assert_eq!(blocks.report().as_slice(), [(70, 80)], "of 90 to 100 nothing is known");
+    }
 }

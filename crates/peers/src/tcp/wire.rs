@@ -295,4 +295,15 @@ mod tests {
         assert_eq!(mss(&[0, 2, 2, 4, 5, 180]), None);
         assert_eq!(mss(&[0, 2, 4, 5, 180]), None);
     }
+
+    #[test]
+    fn a_header_is_as_long_as_four_bits_of_words_can_say_at_most() {
+        // RFC 9293 section 3.1, data offset; a SYN with all options and blocks fits.
+        assert_eq!(LONGEST, 4 * 0xF);
+        let mut options =
+            Options { mss: Some(1460), sack_permitted: true, window_scale: Some(7), ..Options::default() };
+        (0..3).for_each(|block| options.sack.push((block, block + 1)));
+        let mut bytes = [0; LONGEST - HEADER];
+        assert_eq!(options.write(&mut bytes), 40);
+    }
 }

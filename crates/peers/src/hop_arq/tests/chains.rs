@@ -1,11 +1,15 @@
 //! Streams over chains of lossy hops.
 
-use hopcast_core::{Bytes, Duration, Rate, StreamId};
+use std::cell::Cell;
+use std::rc::Rc;
+
+use hopcast_core::{Buffer, Bytes, Datagram, Duration, Item, Machine, Port, Rate, StreamId};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use super::path;
-use crate::chain::{CLIENT, Hop, SERVER, ms};
+use crate::chain::{CLIENT, Hop, SERVER, address, ms};
+use crate::hop_arq::wire::{Chunk, Message, Packet, What};
 use crate::hop_arq::{Config, HopArq};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -340,5 +344,61 @@ proptest! {
         read.sort_unstable();
         prop_assert_eq!(read, sizes);
         path.run_until(MINUTE, |path| !path.is_busy());
+    }
+}
+
+#[test]
+fn a_long_hop_that_loses_half_carries_most_of_the_other_half() {
+    // Some chunk of many is lost a dozen times in a row, for 200 ms each time, and the others do not wait for it.
+    let each = Hop { delay: ms(100), queue: 1000, ..hop(0.5) };
+    let mut path = path(1, &Config::default(), 1, &each);
+    path.open(u64::MAX, false);
+    path.run(ms(6000));
+    let before = path.server().read;
+    path.run(ms(12_000));
+    let found = (path.server().read - before) as f64 * 8.0 / 12e6;
+    let bound = 300.0 * 0.5 * 1450.0 / 1514.0;
+    assert!(found > 0.6 * bound && found <= bound * 1.05, "{found} of {bound} Mbit/s");
+}
+
+#[test]
+fn datagrams_are_as_long_as_they_may_be_within_200_and_65000_bytes() {
+    let each = Hop { rate: Rate::from_mbit(1000), delay: ms(1), ..Hop::default() };
+    for (datagram, longest) in [(10, 200), (200, 200), (1472, 1472), (u16::MAX, 65_000)] {
+        let config = Config { datagram, ..Config::default() };
+        let mut path = path(1, &config, 1, &each);
+        let seen = Rc::new(Cell::new(0));
+        let note = Rc::clone(&seen);
+        path.lose = Some(Box::new(move |_, bytes| {
+            note.set(note.get().max(bytes.len()));
+            false
+        }));
+        path.open(1_000_000, true);
+        path.run_until(MINUTE, |path| path.apps[SERVER].values().any(|app| app.peer_finished));
+        assert_eq!(seen.get(), longest);
+    }
+}
+
+#[test]
+fn a_relay_asks_for_a_pause_when_twice_the_window_and_16_chunks_wait() {
+    let mut path = path(1, &Config::default(), 2, &hop(0.0));
+    let mut relay = path.machines.remove(1);
+    // Nothing is acknowledged onward, so that ten packets leave, and what comes after them waits.
+    for number in 0..=46 {
+        let pauses = |relay: &HopArq| {
+            let mut found = 0;
+            relay.counters(&mut |name, value| found += if name == "pauses" { value } else { 0 });
+            found
+        };
+        assert_eq!(pauses(&relay), 0, "of {number}, ten have left");
+        let chunk = Chunk { opener: true, stream: 0, what: What::Grant(1) }.emit();
+        let (session, first, index) = (7, Some(0), number);
+        let packet = Packet { session, first, urgent: false, number, index, chunk: &chunk };
+        let payload = Buffer::copy_from(&Message::Packet(packet).emit());
+        let datagram = Datagram { local: address(1), remote: address(0), payload };
+        // So far apart that the pace lets them all go.
+        let now = path.now + Duration::from_micros(100) * u64::from(number);
+        relay.handle(now, Port::Below(0), Item::Datagram(datagram));
+        assert_eq!(pauses(&relay), u64::from(number == 46));
     }
 }

@@ -93,3 +93,19 @@ fn a_group_can_have_any_size_up_to_255() {
     assert!(Fec::new(0, 3).is_err() && Fec::new(200, 56).is_err());
     assert_eq!(Fec::new(10, 3), Ok(Fec::KCPTUN));
 }
+
+#[test]
+fn a_group_may_be_completed_until_four_newer_ones_have_begun() {
+    let mut encoder = Encoder::new(Fec::KCPTUN).unwrap();
+    let mut sent = Vec::new();
+    for number in 0..50 {
+        encoder.send(Instant::ZERO, &packet(number % 12), |datagram, _| sent.push(datagram));
+    }
+    // 13 datagrams a group. Of the first group one is missing until its first parity.
+    for (newer, recovered) in [(3, 1), (4, 0)] {
+        let mut decoder = Decoder::new(Fec::KCPTUN, MTU).unwrap();
+        sent[1..10].iter().for_each(|datagram| assert!(decoder.take(datagram).is_ok()));
+        (1..=newer).for_each(|group| assert!(decoder.take(&sent[13 * group]).is_ok()));
+        assert_eq!(decoder.take(&sent[10]).unwrap().recovered.len(), recovered, "{newer} newer ones");
+    }
+}

@@ -1,11 +1,13 @@
 //! Whatever arrives: nothing panics, and what is kept stays within bounds.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use super::pair::{CLIENT, Hop, Pair, SERVER, ms};
 use crate::kcp::Config;
-use crate::kcp::config::{MAX_CONVERSATIONS, MAX_REMEMBERED};
 use crate::kcp::wire::Segment;
 
 /// Numbers where differences overflow, and others.
@@ -89,16 +91,16 @@ proptest! {
 fn conversations_and_what_is_remembered_of_them_are_bounded() {
     let mut pair = Pair::new(1, &Config::FAST3, &[Hop::default()]);
     let begin = |conv| Segment { command: 81, ..Segment::reset(conv) }.emit();
-    for conv in 0..2 * MAX_REMEMBERED as u32 {
+    for conv in 0..8192 {
         pair.inject(SERVER, &begin(conv));
         pair.inject(SERVER, &Segment::reset(conv).emit());
     }
-    for conv in 0..2 * MAX_CONVERSATIONS as u32 {
+    for conv in 0..2048 {
         pair.inject(SERVER, &begin(1 << 20 | conv));
     }
     let (conversations, remembered) = pair.machines[SERVER].held();
-    assert_eq!((conversations, remembered), (MAX_CONVERSATIONS, MAX_REMEMBERED));
-    assert!(pair.counter(SERVER, "streams_refused") > 0);
+    assert_eq!((conversations, remembered), (1024, 4096));
+    assert_eq!(pair.counter(SERVER, "streams_refused"), 1024);
 }
 
 #[test]
@@ -113,6 +115,56 @@ fn a_flood_of_one_datagram_is_answered_a_datagram_at_a_time() {
     }
     let acknowledged = pair.counter(SERVER, "acks_sent");
     assert!(acknowledged > 95_000, "{acknowledged} of what was repeated is let go of at once");
+}
+
+#[test]
+fn at_most_4096_acknowledgements_wait_for_the_next_tick() {
+    let mut pair = Pair::new(1, &Config { eager: false, ..Config::FAST3 }, &[Hop::default()]);
+    pair.open(0, false);
+    pair.run(ms(100));
+    let before = pair.counter(SERVER, "acks_sent");
+    let conv = pair.machines[CLIENT].conversation();
+    let again = Segment { conv, command: 81, ..Segment::reset(conv) };
+    let mut acknowledged = Vec::new();
+    for _ in 0..4096 {
+        pair.inject(SERVER, &again.emit());
+        acknowledged.push(pair.counter(SERVER, "acks_sent") - before);
+    }
+    assert_eq!(acknowledged[4094..], [0, 4096]);
+}
+
+#[test]
+fn numbers_from_2_to_the_30th_on_and_round_trips_of_more_than_a_minute_are_let_go() {
+    let mut pair = Pair::new(1, &Config::FAST3, &[Hop::default()]);
+    pair.open(1000, false);
+    pair.run(ms(70_000));
+    let conv = pair.machines[CLIENT].conversation();
+    let mut refused = |segment: Segment| {
+        let before = pair.counter(CLIENT, "out_of_window");
+        pair.inject(CLIENT, &Segment { conv, ..segment }.emit());
+        pair.counter(CLIENT, "out_of_window") - before
+    };
+    let push = Segment { command: 81, ..Segment::reset(0) };
+    assert_eq!([(1 << 30) - 1, 1 << 30].map(|sn| refused(Segment { sn, ..push })), [0, 1]);
+    // `ikcp.c`, `IKCP_RTO_MAX`: 60 s.
+    let acknowledgement = Segment { command: 82, ..Segment::reset(0) };
+    assert_eq!([10_000, 9_999].map(|ts| refused(Segment { ts, ..acknowledgement })), [0, 1]);
+}
+
+#[test]
+fn datagrams_are_as_long_as_they_may_be_within_200_and_65000_bytes() {
+    for (mtu, longest) in [(10, 200), (200, 200), (1350, 1350), (u16::MAX, 65_000)] {
+        let mut pair = Pair::new(1, &Config { mtu, ..Config::FAST3 }, &[Hop::default()]);
+        let seen = Rc::new(Cell::new(0));
+        let note = Rc::clone(&seen);
+        pair.lose = Some(Box::new(move |_, bytes| {
+            note.set(note.get().max(bytes.len()));
+            false
+        }));
+        pair.open(500_000, true);
+        pair.run_until(ms(60_000), |pair| pair.apps[SERVER].values().any(|app| app.peer_finished));
+        assert_eq!(seen.get(), longest);
+    }
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! Bytes, credit, and what KCP does about loss.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use hopcast_core::StreamId;
 
 use super::pair::{CLIENT, Hop, Pair, SERVER, ms};
@@ -82,6 +85,24 @@ fn a_window_that_nobody_heard_opening_is_asked_for() {
     pair.lose = None;
     // KCP asks for the first time after 7 s and half as long again (`IKCP_PROBE_INIT`).
     pair.run_until(ms(20_000), |pair| pair.apps[SERVER][&StreamId(1)].peer_finished);
+}
+
+#[test]
+fn who_asks_for_the_window_is_told_it() {
+    let mut pair = Pair::new(1, &Config::FAST3, &[Hop::default()]);
+    pair.open(1000, false);
+    pair.run(ms(500));
+    let conv = pair.machines[CLIENT].conversation();
+    let told = Rc::new(RefCell::new(Vec::new()));
+    let note = Rc::clone(&told);
+    pair.lose = Some(Box::new(move |_, bytes| {
+        note.borrow_mut().push((first(bytes).command, first(bytes).window));
+        false
+    }));
+    // `ikcp.c`: IKCP_CMD_WASK is 83, IKCP_CMD_WINS 84.
+    pair.inject(SERVER, &Segment { command: 83, ..Segment::reset(conv) }.emit());
+    pair.run(ms(20));
+    assert_eq!(*told.borrow(), [(84, 1024)]);
 }
 
 #[test]

@@ -277,3 +277,52 @@ impl Session for Handshake {
         Err(ExportKeyingMaterialError)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(side: Side) -> Box<dyn Session> {
+        let parameters = TransportParameters::read(side, &mut &[][..]).expect("none need be given");
+        Hello([side as u8; RANDOM]).session(side, &parameters)
+    }
+
+    /// What is written next: its kind, its length in all, and itself.
+    fn written(session: &mut dyn Session) -> (u8, usize, Vec<u8>) {
+        let mut message = Vec::new();
+        session.write_handshake(&mut message);
+        (message.first().copied().unwrap_or_default(), message.len(), message)
+    }
+
+    #[test]
+    fn messages_have_the_kinds_of_tls_and_the_lengths_of_usual_ones() {
+        let (mut client, mut server) = (session(Side::Client), session(Side::Server));
+        // RFC 8446 section 4: client_hello, server_hello, certificate, finished.
+        let (kind, len, hello) = written(&mut *client);
+        assert_eq!((kind, len), (1, 300));
+        assert_eq!(hello[..4], [1, 0, 1, 0x28], "a length of 296 behind the header");
+        server.read_handshake(&hello).unwrap();
+        let (kind, len, hello) = written(&mut *server);
+        assert_eq!((kind, len), (2, 90));
+        let (kind, len, certificate) = written(&mut *server);
+        assert_eq!((kind, len), (11, 1800));
+        client.read_handshake(&hello).unwrap();
+        assert_eq!(written(&mut *client).1, 0, "it only takes keys");
+        client.read_handshake(&certificate).unwrap();
+        let (kind, len, finished) = written(&mut *client);
+        assert_eq!((kind, len), (20, 36));
+        server.read_handshake(&finished).unwrap();
+        assert!(!client.is_handshaking() && !server.is_handshaking());
+    }
+
+    #[test]
+    fn a_message_of_more_than_4096_bytes_is_a_decode_error() {
+        let begins = |len: u16| {
+            let [a, b] = (len - 4).to_be_bytes();
+            session(Side::Server).read_handshake(&[1, 0, a, b]).map_err(|error| error.code)
+        };
+        assert_eq!(begins(4096), Ok(false), "the rest is waited for");
+        // RFC 8446 section 6: decode_error is 50.
+        assert_eq!(begins(4097), Err(TransportErrorCode::crypto(50)));
+    }
+}

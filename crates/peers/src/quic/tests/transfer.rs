@@ -7,6 +7,8 @@ use hopcast_core::{Bytes, StreamId};
 
 use super::pair::{BBR, CLIENT, CUBIC, Hop, Pair, SERVER, ms, with};
 use crate::quic::Config;
+use crate::quic::crypto::TAG;
+use crate::quic::wire::stream_frames;
 
 #[test]
 fn all_bytes_arrive_both_ways_and_then_all_is_still() {
@@ -79,7 +81,7 @@ fn a_stream_stands_before_there_is_data() {
     pair.open(0, false);
     pair.run(ms(200));
     assert!(pair.client().opened && pair.server().opened);
-    assert!(pair.client().credit >= 64 << 10);
+    assert_eq!(pair.client().credit, 512 << 10, "how far it may write ahead of what is on the wire");
     assert_eq!(pair.client().read, 5000, "who accepts may be the first to speak");
 }
 
@@ -122,6 +124,71 @@ fn a_stream_beyond_what_the_peer_admits_waits_for_one_to_end() {
     }
     pair.run(ms(3000));
     assert_eq!(pair.apps[SERVER].values().filter(|app| app.read == 10).count(), 1500);
+}
+
+#[test]
+fn at_most_1024_streams_of_an_end_stand_at_a_time() {
+    let mut pair = Pair::new(1, &with(CUBIC), &[Hop::default()]);
+    for _ in 0..1500 {
+        pair.open(10, false);
+    }
+    pair.run(ms(3000));
+    assert_eq!(pair.apps[SERVER].len(), 1024);
+    assert_eq!(pair.apps[CLIENT].values().filter(|app| app.opened).count(), 1024);
+}
+
+/// The datagrams of the client's while `act` goes on.
+fn sent_by_client(pair: &mut Pair, act: impl FnOnce(&mut Pair)) -> Vec<Vec<u8>> {
+    let sent = Rc::new(RefCell::new(Vec::new()));
+    let note = Rc::clone(&sent);
+    pair.lose = Some(Box::new(move |from, bytes| {
+        if from == CLIENT {
+            note.borrow_mut().push(bytes.to_vec());
+        }
+        false
+    }));
+    act(pair);
+    sent.take()
+}
+
+#[test]
+fn datagrams_are_as_long_as_they_may_be_and_1200_bytes_at_least() {
+    // RFC 9000 section 14; 1,472 bytes fill an Ethernet frame over IPv4.
+    assert_eq!(Config::default().datagram, 1472);
+    for (datagram, longest) in [(100, 1200), (1200, 1200), (1472, 1472)] {
+        let mut pair = Pair::new(1, &Config { datagram, ..with(CUBIC) }, &[Hop::default()]);
+        let sent = sent_by_client(&mut pair, |pair| {
+            pair.open(100_000, true);
+            pair.run(ms(1000));
+        });
+        assert_eq!(sent.iter().map(Vec::len).max(), Some(longest));
+    }
+}
+
+#[test]
+fn a_stream_begins_with_a_byte_of_zero_and_a_reset_has_the_code_zero() {
+    let mut pair = Pair::new(1, &with(CUBIC), &[Hop::default()]);
+    let mut id = None;
+    let sent = sent_by_client(&mut pair, |pair| {
+        id = Some(pair.open(0, false));
+        pair.run(ms(200));
+    });
+    let mut begun = Vec::new();
+    for datagram in &sent {
+        stream_frames(datagram, |frame| begun.push((frame.len, datagram[datagram.len() - TAG - 1])));
+    }
+    assert_eq!(begun, [(1, 0)]);
+    let sent = sent_by_client(&mut pair, |pair| {
+        pair.reset(CLIENT, id.unwrap());
+        pair.client().reset = true;
+        pair.run(ms(200));
+    });
+    // RESET_STREAM of stream 0 (RFC 9000 section 19.4): its code, and that one byte was sent; STOP_SENDING: its code.
+    let frames = [0x04, 0, 0, 1, 0x05, 0, 0];
+    assert!(
+        sent.iter().any(|datagram| datagram.windows(frames.len()).any(|found| found == frames)),
+        "{sent:?}"
+    );
 }
 
 #[test]
