@@ -27,6 +27,10 @@ const HALF_SPAN: Duration = Duration::from_secs(10);
 /// The bound of a deadline that nobody has set, until the path is known: two satellites on the way, and some more. Shorter, and
 /// the first units over a long path are dropped; longer, and stale ones are handed up when a path opens.
 const UNKNOWN: Duration = Duration::from_secs(1);
+/// After that, it is so many times the least time that the path takes. What a hop has lost is there after three times what the
+/// hop takes: the packet, the report that misses it, the repair. The fourth is for reports and repairs that wait for others.
+/// Fewer, and long hops are not repaired; more, and what cannot be repaired delays for longer what comes after it.
+const TRIPS: u64 = 4;
 
 /// The deadline of a session, and what a node knows of the ages of its units.
 #[derive(Clone, Debug)]
@@ -40,6 +44,8 @@ pub(super) struct Age {
     slack: Duration,
     /// The least time from the source to here, if it is known.
     elapsed: Option<Duration>,
+    /// The least time to the child that is furthest away, if it is known; none at a sink.
+    ahead: Option<Duration>,
     /// The least difference of this node's clock and a stamp, in units, in this half of the span and in the one before.
     least: [Option<u32>; 2],
     half: Instant,
@@ -54,6 +60,7 @@ impl Age {
             one_clock: config.one_clock,
             slack: config.slack,
             elapsed: None,
+            ahead: None,
             least: [None; 2],
             half: Instant::ZERO,
         }
@@ -69,6 +76,11 @@ impl Age {
         Self { one_clock: true, elapsed: Some(Duration::ZERO), ..Self::new(after, fixed, config) }
     }
 
+    /// The same at the sink, behind which there is no hop.
+    pub(super) const fn at_sink(self) -> Self {
+        Self { ahead: Some(Duration::ZERO), ..self }
+    }
+
     /// The least time from the source to here, if that is known.
     pub(super) const fn elapsed(&self) -> Option<Duration> {
         self.elapsed
@@ -79,11 +91,20 @@ impl Age {
         self.elapsed = elapsed;
     }
 
-    /// The greatest age of what is handed up. A deadline that nobody has set must not cut off who is far away: twice the
-    /// least time leaves room for repairs by relays. The source itself, and what is before a long hop, gives up earlier.
+    /// The least time to the child that is furthest away, if any is known.
+    pub(super) const fn look_ahead(&mut self, ahead: Option<Duration>) {
+        self.ahead = ahead;
+    }
+
+    /// The greatest age of what is handed up, and of what is kept to repair the next hop. A deadline that nobody has set must
+    /// not cut off who is far away, nor end before a hop can be repaired.
     pub(super) fn bound(&self) -> Duration {
-        let least = self.elapsed.map_or(UNKNOWN, |elapsed| elapsed * 2);
-        if self.fixed { self.after } else { self.after.max(least) }
+        if self.fixed {
+            return self.after;
+        }
+        let known = (self.elapsed.unwrap_or_default() + self.ahead.unwrap_or_default()) * TRIPS;
+        let unknown = if self.elapsed.is_none() || self.ahead.is_none() { UNKNOWN } else { Duration::ZERO };
+        self.after.max(known).max(unknown)
     }
 
     /// Notes a unit's stamp, as it is read for the first time: what its age says of the clocks.
@@ -124,7 +145,8 @@ impl Age {
 
     /// When to be woken to hand up a unit of this stamp in time. `None` if that is not known.
     pub(super) fn due(&mut self, now: Instant, stamp: u32) -> Option<Instant> {
-        let wait = self.bound().saturating_sub(self.slack);
+        // Between two readings of one stamp the age that follows may jump by a unit.
+        let wait = self.bound().saturating_sub(self.slack + Duration::from_nanos(1 << UNIT_BITS));
         self.sent(now, stamp).map(|sent| sent + wait)
     }
 
@@ -191,15 +213,41 @@ mod tests {
     }
 
     #[test]
-    fn until_the_path_is_known_a_deadline_that_nobody_has_set_is_a_second() {
+    fn what_is_handed_up_when_it_is_due_is_not_late() {
+        let config = Config::default();
+        let mut age = Age::new(Duration::from_millis(200), false, &config).at_sink();
+        age.learn(Some(Duration::from_millis(100)));
+        for nanos in (0..1_000_000).step_by(999) {
+            let now = Instant::from_nanos(1_000_000_000 + nanos);
+            let due = age.due(now, 7).unwrap();
+            assert!(due > now && !age.is_late(due, 7), "{nanos}: {due:?}");
+        }
+    }
+
+    #[test]
+    fn until_the_path_is_known_a_deadline_that_nobody_has_set_is_a_second_and_then_four_trips() {
         let config = Config::default();
         let after = Duration::from_millis(200);
-        let mut age = Age::new(after, false, &config);
-        assert_eq!(age.bound(), Duration::from_secs(1));
-        for (elapsed, bound) in [(0, 200), (100, 200), (101, 202), (700, 1400)] {
-            age.learn(Some(Duration::from_millis(elapsed)));
-            assert_eq!(age.bound(), Duration::from_millis(bound));
+        let millis = |millis| Some(Duration::from_millis(millis));
+        for (elapsed, ahead, bound) in [
+            (None, None, 1000),
+            (None, millis(10), 1000),
+            (None, millis(260), 1040),
+            (millis(10), None, 1000),
+            (millis(700), None, 2800),
+            (millis(0), millis(0), 200),
+            (millis(50), millis(0), 200),
+            (millis(0), millis(51), 204),
+            (millis(260), millis(260), 2080),
+        ] {
+            let mut age = Age::new(after, false, &config);
+            age.learn(elapsed);
+            age.look_ahead(ahead);
+            assert_eq!(Some(age.bound()), millis(bound), "{elapsed:?}, {ahead:?}");
         }
+        let mut age = Age::new(after, false, &config).at_sink();
+        age.learn(millis(300));
+        assert_eq!(Some(age.bound()), millis(1200), "there is no hop behind a sink");
         assert_eq!(Age::new(after, true, &config).bound(), after, "one that is fixed holds");
     }
 }

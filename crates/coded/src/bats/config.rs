@@ -131,11 +131,12 @@ pub enum Delivery {
         /// Too short for the round trips of the hops, and their repairs come to nothing, or for the path, and nothing
         /// arrives; too long, and one loss that cannot be repaired delays all that follows.
         after: Duration,
-        /// Whether that holds over any path. Default: no, a path whose least delay is more than half of it has twice
-        /// that delay instead.
+        /// Whether that holds over any path. Default: no, a path whose least delay is more than a quarter of it has four
+        /// times that delay instead, so that each hop has the time to be repaired once. A node on the way counts the path to
+        /// it and its next hop; a source without rank feedback, which repairs from end to end, the whole path.
         ///
-        /// Fixed, nothing arrives over a path that takes longer; not fixed, an application with a deadline of its own
-        /// gets what is too old for it.
+        /// Fixed, nothing arrives over a path that takes longer, and nothing is repaired that takes a third of it; not fixed,
+        /// an application with a deadline of its own gets what is too old for it.
         fixed: bool,
         /// How many rounds of repair a hop may add to a batch. Default: [`Delivery::UNTIL_DEADLINE`], as many as there is
         /// time for.

@@ -57,7 +57,7 @@ impl Direction {
         let shape = Shape::told(info);
         let store = Store::new(shape, window(config, shape), info.floor);
         let role = if sink { Role::Sink(Box::new(Sink::new(&store)?)) } else { Role::Relay };
-        Some(Self { session: info.session, store, age: info.age(config), role, gone: 0 })
+        Some(Self { session: info.session, store, age: info.age(config, sink), role, gone: 0 })
     }
 
     /// Takes a packet; `number` is its batch.

@@ -191,10 +191,22 @@ impl<M: Mode> Node<M> {
             M::begin(self, from);
         }
         match M::on_report(self, now, from, report, account) {
-            Ok(()) => reached.into_iter().for_each(|reached| self.follow_branches(now, from, reached)),
+            Ok(()) => {
+                reached.into_iter().for_each(|reached| self.follow_branches(now, from, reached));
+                self.look_ahead(out);
+            }
             // Of this session, and repeated or overtaken on the way: that says nothing of the session.
             Err(Refused::Stale) => self.counters.repeated += 1,
             Err(Refused::Absurd) => self.counters.malformed += 1,
+        }
+    }
+
+    /// Finds out how far the children of a way are away.
+    fn look_ahead(&mut self, out: usize) {
+        let children = self.neighbours.iter().filter(|child| child.takes(out));
+        let trip = children.filter_map(|child| M::least_round_trip(&child.sender)).max();
+        if let Some(way) = &mut self.ways[out] {
+            M::look_ahead(way, trip.map(|trip| trip / 2));
         }
     }
 

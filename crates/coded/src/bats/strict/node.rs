@@ -64,6 +64,14 @@ impl Mode for Strict {
         way.age.as_mut()
     }
 
+    fn least_round_trip(sender: &Sender) -> Option<Duration> {
+        sender.rate.min_rtt()
+    }
+
+    fn look_ahead(way: &mut Way, ahead: Option<Duration>) {
+        way.look_ahead(ahead);
+    }
+
     fn packet(data: &Data<'_>, way: &Way) -> Option<Packet> {
         Packet::new(data, way)
     }

@@ -64,6 +64,7 @@ impl Way {
     /// shape that no code has.
     pub(super) fn arriving(config: &Config, info: &Info, sink: Option<u16>) -> Option<Self> {
         let shape = Shape::told(info);
+        let age = info.age(config, sink.is_some());
         let role = match sink {
             Some(instance) => Role::Sink(Box::new(Sink::new(
                 shape,
@@ -75,7 +76,7 @@ impl Way {
             None => Role::Relay,
         };
         let floor = info.floor / u64::from(info.block);
-        Some(Self::new(config, (info.session, shape), role, info.age(config), floor))
+        Some(Self::new(config, (info.session, shape), role, age, floor))
     }
 
     fn new(
@@ -96,6 +97,19 @@ impl Way {
             gone: 0,
             touched: Instant::ZERO,
             quiet: None,
+        }
+    }
+
+    /// It takes at least so long to the child that is furthest away. A source repairs from end to end, so that for it the sink
+    /// is the next.
+    pub(super) fn look_ahead(&mut self, ahead: Option<Duration>) {
+        let Some(age) = &mut self.age else { return };
+        match &mut self.role {
+            Role::Source(source) => {
+                age.look_ahead(source.trip().map(|trip| trip / 2).max(ahead));
+                source.keep_for(age.bound());
+            }
+            Role::Relay | Role::Sink(_) => age.look_ahead(ahead),
         }
     }
 

@@ -113,6 +113,42 @@ fn a_deadline_that_nobody_has_set_reaches_as_far_as_the_path() {
     assert_eq!(chain.counter(1, "units_late"), chain.counter(1, "units_received"));
 }
 
+/// The share of what is offered to a chain of satellite hops, 260 ms each one way, that arrives when it is known how far they
+/// reach.
+fn share_by_satellite(config: &Config, hops: usize, percent: f64) -> f64 {
+    let cables = vec![cable(20, millis(260), independent(percent), 64); hops];
+    let mut chain = Chain::new(config, &cables, 1);
+    offer(&mut chain, 1000, millis(20), Duration::from_secs(10));
+    chain.run_for(Duration::from_secs(5));
+    chain.arrived.clear();
+    let given = offer(&mut chain, 1000, millis(20), Duration::from_secs(40));
+    chain.run_for(Duration::from_secs(5));
+    ages(&mut chain).len() as f64 / given as f64
+}
+
+#[test]
+fn a_deadline_that_nobody_has_set_leaves_time_to_repair_what_satellite_hops_lose() {
+    // A hop is repaired once. Of a batch that lacks one packet more than its repairs, several symbols are unknown.
+    for (percent, share) in [(1.0, 0.995), (5.0, 0.98), (10.0, 0.95), (20.0, 0.82)] {
+        for hops in [1, 2] {
+            for (one_clock, config) in [
+                (true, Config::default()),
+                (false, Config::default()),
+                (true, Config::strict()),
+                (false, Config::strict()),
+            ] {
+                let config = Config { delivery: Delivery::DEADLINE, one_clock, ..config };
+                let arrived = share_by_satellite(&config, hops, percent);
+                println!(
+                    "{percent} % on {hops} hops, {:?}, one clock {one_clock}: {arrived}",
+                    config.feedback
+                );
+                assert!(arrived > share, "{percent} % on {hops} hops, {:?}: {arrived}", config.feedback);
+            }
+        }
+    }
+}
+
 #[test]
 fn ages_are_known_although_clocks_differ() {
     let hours = |hours: u64| Duration::from_secs(3600 * hours);
