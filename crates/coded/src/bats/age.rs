@@ -42,8 +42,11 @@ pub(super) struct Age {
     one_clock: bool,
     /// How late this node may be woken.
     slack: Duration,
-    /// The least time from the source to here, if it is known.
-    elapsed: Option<Duration>,
+    /// The least time from the source to here, as the parents have it that were heard lately, if it is known.
+    told: Option<Duration>,
+    /// The least of that, in this half of the span and in the one before: like `least`, so that a time and a path that belong
+    /// together are taken together.
+    elapsed: [Option<Duration>; 2],
     /// The least time to the child that is furthest away, if it is known; none at a sink.
     ahead: Option<Duration>,
     /// The least difference of this node's clock and a stamp, in units, in this half of the span and in the one before.
@@ -59,7 +62,8 @@ impl Age {
             fixed,
             one_clock: config.one_clock,
             slack: config.slack,
-            elapsed: None,
+            told: None,
+            elapsed: [None; 2],
             ahead: None,
             least: [None; 2],
             half: Instant::ZERO,
@@ -73,7 +77,8 @@ impl Age {
 
     /// At the source, whose clock it is.
     pub(super) const fn source(after: Duration, fixed: bool, config: &Config) -> Self {
-        Self { one_clock: true, elapsed: Some(Duration::ZERO), ..Self::new(after, fixed, config) }
+        let here = Some(Duration::ZERO);
+        Self { one_clock: true, told: here, elapsed: [here, None], ..Self::new(after, fixed, config) }
     }
 
     /// The same at the sink, behind which there is no hop.
@@ -81,14 +86,21 @@ impl Age {
         Self { ahead: Some(Duration::ZERO), ..self }
     }
 
-    /// The least time from the source to here, if that is known.
-    pub(super) const fn elapsed(&self) -> Option<Duration> {
-        self.elapsed
+    /// The least time from the source to here, if that is known, to be told on.
+    pub(super) const fn told_elapsed(&self) -> Option<Duration> {
+        self.told
     }
 
-    /// A parent says how long it takes at least from the source to here, if it knows.
-    pub(super) const fn learn(&mut self, elapsed: Option<Duration>) {
-        self.elapsed = elapsed;
+    /// The least time from the source to here, as far as ages of what comes follow from it.
+    fn elapsed(&self) -> Option<Duration> {
+        self.elapsed.into_iter().flatten().min()
+    }
+
+    /// A parent says how long it takes at least from the source to here, as far as those know that were heard lately.
+    pub(super) fn learn(&mut self, now: Instant, elapsed: Option<Duration>) {
+        self.roll(now);
+        self.told = elapsed;
+        self.elapsed[0] = self.elapsed[0].into_iter().chain(elapsed).min();
     }
 
     /// The least time to the child that is furthest away, if any is known.
@@ -102,8 +114,8 @@ impl Age {
         if self.fixed {
             return self.after;
         }
-        let known = (self.elapsed.unwrap_or_default() + self.ahead.unwrap_or_default()) * TRIPS;
-        let unknown = if self.elapsed.is_none() || self.ahead.is_none() { UNKNOWN } else { Duration::ZERO };
+        let known = (self.elapsed().unwrap_or_default() + self.ahead.unwrap_or_default()) * TRIPS;
+        let unknown = if self.elapsed().is_none() || self.ahead.is_none() { UNKNOWN } else { Duration::ZERO };
         self.after.max(known).max(unknown)
     }
 
@@ -112,16 +124,21 @@ impl Age {
         if self.one_clock {
             return;
         }
-        let since = now.since(self.half);
-        if since >= HALF_SPAN {
-            // What comes first after a pause may be stale, so that what was known before it still counts.
-            self.least = [None, self.least[0].or(self.least[1])];
-            self.half = now;
-        }
+        self.roll(now);
         let difference = units(now).wrapping_sub(stamp);
         let least = self.least[0].get_or_insert(difference);
         if is_less(difference, *least) {
             *least = difference;
+        }
+    }
+
+    /// Begins another half of the span, if it is time.
+    fn roll(&mut self, now: Instant) {
+        if now.since(self.half) >= HALF_SPAN {
+            // What comes first after a pause may be stale, so that what was known before it still counts.
+            self.least = [None, self.least[0].or(self.least[1])];
+            self.elapsed = [None, self.elapsed[0].or(self.elapsed[1])];
+            self.half = now;
         }
     }
 
@@ -139,7 +156,7 @@ impl Age {
             (this, _) => this,
         };
         let more = units(now).wrapping_sub(stamp).wrapping_sub(least);
-        let age = self.elapsed? + Duration::from_nanos(u64::from(more) << UNIT_BITS);
+        let age = self.elapsed()? + Duration::from_nanos(u64::from(more) << UNIT_BITS);
         Some(Instant::from_nanos(now.as_nanos().saturating_sub(age.as_nanos())))
     }
 
@@ -197,7 +214,7 @@ mod tests {
     fn a_path_that_has_become_slower_is_followed_within_20_s() {
         let config = Config::default();
         let mut age = Age::new(Duration::from_millis(200), false, &config);
-        age.learn(Some(Duration::ZERO));
+        age.learn(at(0), Some(Duration::ZERO));
         // A clock that is 100 s ahead; units take no time at first, and one second from then on.
         let mut of = |now: u64, took: u64| {
             let sent = age.sent(at(now + 100_000), units(at(now - took))).unwrap();
@@ -213,10 +230,33 @@ mod tests {
     }
 
     #[test]
+    fn what_parents_said_of_the_path_counts_for_as_long_as_what_came_by_it() {
+        let config = Config::default();
+        let millis = |millis| Some(Duration::from_millis(millis));
+        let mut age = Age::new(Duration::from_millis(200), true, &config);
+        age.learn(at(1000), None);
+        assert_eq!((age.elapsed(), age.told_elapsed()), (None, None));
+        for (now, said, least) in [
+            (10_000, millis(10), 10),
+            (11_000, millis(90), 10),
+            (20_000, millis(90), 10),
+            (29_900, None, 10),
+            (30_100, millis(90), 90),
+            (30_200, millis(20), 20),
+        ] {
+            age.learn(at(now), said);
+            assert_eq!((age.elapsed(), age.told_elapsed()), (millis(least), said), "at {now}");
+        }
+        // A pause does not make it forget.
+        age.learn(at(90_000), None);
+        assert_eq!(age.elapsed(), millis(20));
+    }
+
+    #[test]
     fn what_is_handed_up_when_it_is_due_is_not_late() {
         let config = Config::default();
         let mut age = Age::new(Duration::from_millis(200), false, &config).at_sink();
-        age.learn(Some(Duration::from_millis(100)));
+        age.learn(at(0), Some(Duration::from_millis(100)));
         for nanos in (0..1_000_000).step_by(999) {
             let now = Instant::from_nanos(1_000_000_000 + nanos);
             let due = age.due(now, 7).unwrap();
@@ -241,12 +281,12 @@ mod tests {
             (millis(260), millis(260), 2080),
         ] {
             let mut age = Age::new(after, false, &config);
-            age.learn(elapsed);
+            age.learn(at(0), elapsed);
             age.look_ahead(ahead);
             assert_eq!(Some(age.bound()), millis(bound), "{elapsed:?}, {ahead:?}");
         }
         let mut age = Age::new(after, false, &config).at_sink();
-        age.learn(millis(300));
+        age.learn(at(0), millis(300));
         assert_eq!(Some(age.bound()), millis(1200), "there is no hop behind a sink");
         assert_eq!(Age::new(after, true, &config).bound(), after, "one that is fixed holds");
     }

@@ -218,7 +218,7 @@ impl<M: Mode> Node<M> {
                 self.neighbours[i].branch = Branch::default();
                 M::begin(self, i);
             } else {
-                self.neighbours[i].receiver.floor = 0;
+                self.neighbours[i].receiver.begin();
             }
         }
     }
@@ -258,9 +258,9 @@ impl<M: Mode> Node<M> {
         }
         self.neighbours[from].receiver.on_info(now, info);
         let parents = self.neighbours.iter().filter(|parent| parent.into == into);
-        let elapsed = parents.filter_map(|parent| parent.receiver.elapsed).min();
+        let elapsed = parents.filter_map(|parent| parent.receiver.elapsed(now)).min();
         if let Some(age) = self.ways[into].as_mut().and_then(M::age) {
-            age.learn(elapsed);
+            age.learn(now, elapsed);
         }
         if info.deadline.is_none() {
             self.follow_parents(now, into);

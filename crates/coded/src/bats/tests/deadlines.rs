@@ -3,7 +3,7 @@
 use hopcast_core::Machine as _;
 use proptest::prelude::*;
 
-use super::chain::Chain;
+use super::chain::{Chain, Place};
 use super::*;
 
 fn millis(millis: u64) -> Duration {
@@ -171,6 +171,58 @@ fn ages_are_known_although_clocks_differ() {
             assert!(ages.len() * 10 > given * 8, "{} of {given}", ages.len());
         }
     }
+}
+
+#[test]
+fn a_path_that_is_gone_does_not_make_what_comes_by_another_seem_younger() {
+    for (after, share) in [(100, 0.0), (150, 0.95)] {
+        let config = Config { one_clock: false, split: true, ..btp(millis(after), 3) };
+        let places = [
+            Place::Edge(vec![1, 2]),
+            Place::Relay(vec![0], vec![3]),
+            Place::Relay(vec![0], vec![3]),
+            Place::Edge(vec![1, 2]),
+        ];
+        // Paths of 10 and of 110 ms.
+        let hop = |delay| cable(20, millis(delay), Loss::None, 64);
+        let cables = [(0, 1, hop(5)), (0, 2, hop(55)), (1, 3, hop(5)), (2, 3, hop(55))];
+        let mut chain = Chain::graph(&config, &places, &cables, 1);
+        chain.set_clocks(&[5, 0, 30, 70].map(|minutes| Duration::from_secs(60 * minutes)));
+        offer(&mut chain, 1000, millis(5), Duration::from_secs(1));
+        chain.arrived.clear();
+        let given = offer(&mut chain, 1000, millis(5), Duration::from_secs(15));
+        let both = ages(&mut chain);
+        assert!(both.len() * 3 > given, "{} of {given}", both.len());
+        assert!(greatest(&both) <= millis(after + 1), "{after} ms: {:?}", greatest(&both));
+        for end in [0, 2] {
+            chain.change(end, None, &Change::Down);
+        }
+        offer(&mut chain, 1000, millis(5), Duration::from_secs(5));
+        chain.arrived.clear();
+        let given = offer(&mut chain, 1000, millis(5), Duration::from_secs(50));
+        let slow = ages(&mut chain);
+        println!("{after} ms: {} of {given}, {:?}", slow.len(), greatest(&slow));
+        assert!(greatest(&slow) <= millis(after + 1), "{after} ms: {:?}", greatest(&slow));
+        assert!(slow.len() as f64 >= share * given as f64, "{after} ms: {} of {given}", slow.len());
+    }
+}
+
+#[test]
+fn a_path_that_becomes_slower_is_not_taken_for_a_queue_or_for_what_it_was() {
+    let config = Config { one_clock: false, ..btp(millis(100), 3) };
+    let mut chain = Chain::new(&config, &vec![cable(20, millis(10), Loss::None, 64); 3], 1);
+    chain.set_clocks(&[5, 0, 30, 70].map(|minutes| Duration::from_secs(60 * minutes)));
+    offer(&mut chain, 1000, millis(5), Duration::from_secs(10));
+    for link in 0..3 {
+        chain.change(link, None, &Change::Delay(millis(25)));
+    }
+    chain.run_for(millis(200));
+    chain.arrived.clear();
+    let given = offer(&mut chain, 1000, millis(5), Duration::from_secs(60));
+    let ages = ages(&mut chain);
+    println!("{} of {given}, {:?}", ages.len(), greatest(&ages));
+    assert!(greatest(&ages) <= millis(101), "{:?}", greatest(&ages));
+    assert!(ages.len() * 20 > given * 19, "{} of {given}", ages.len());
 }
 
 /// A chain of equal hops, what is offered to it and how it delivers.
