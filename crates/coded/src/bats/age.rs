@@ -179,6 +179,13 @@ pub(super) fn stamp(now: Instant, unit: &mut Buffer) {
     unit.prepend(STAMP).copy_from_slice(&units(now).to_be_bytes());
 }
 
+/// The same for a unit that has one.
+pub(super) fn stamp_again(now: Instant, unit: &mut Buffer) {
+    if let Some(stamp) = unit.first_chunk_mut() {
+        *stamp = units(now).to_be_bytes();
+    }
+}
+
 /// The stamp that a unit, or its first piece, begins with.
 pub(super) fn read(unit: &[u8]) -> Option<u32> {
     unit.first_chunk().map(|&stamp| u32::from_be_bytes(stamp))
@@ -195,6 +202,7 @@ const fn is_less(one: u32, other: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::config::Delivery;
     use super::*;
 
     fn at(millis: u64) -> Instant {
@@ -250,6 +258,17 @@ mod tests {
         // A pause does not make it forget.
         age.learn(at(90_000), None);
         assert_eq!(age.elapsed(), millis(20));
+    }
+
+    #[test]
+    fn who_waits_for_grants_has_65_s_unless_somebody_has_set_a_deadline() {
+        let told = |unit_credit, fixed| {
+            let delivery = Delivery::Deadline { after: Duration::from_millis(300), fixed, rounds: 3 };
+            let (after, fixed) = Config { delivery, unit_credit, ..Config::default() }.age().unwrap().told();
+            (after.as_millis(), fixed)
+        };
+        assert_eq!((told(false, false), told(false, true)), ((300, false), (300, true)));
+        assert_eq!((told(true, false), told(true, true)), ((65_000, false), (300, true)));
     }
 
     #[test]

@@ -295,8 +295,7 @@ impl<M: Mode> Machine for Node<M> {
                 self.on_datagram(now, remote, payload);
             }
             (Port::Above(_), item) => {
-                let age = self.ways[OUT].as_mut().and_then(M::age);
-                let taken = self.edge.as_mut().is_some_and(|edge| edge.handle(now, item, age.is_some()));
+                let taken = self.edge.as_mut().is_some_and(|edge| edge.handle(now, item));
                 self.counters.foreign += u64::from(!taken);
             }
             _ => self.counters.foreign += 1,

@@ -45,6 +45,8 @@ pub(super) struct Config {
     pub unit_delay: Duration,
     /// Whether the application is granted units, of which none is refused. Default: no.
     pub unit_credit: bool,
+    /// Whether units are stamped, since delivery has a deadline. Default: no.
+    pub unit_stamps: bool,
     /// Streams at a time, those included whose end the other side has yet to be told. Default: 1,024; zero where
     /// delivery is not reliable.
     pub streams: usize,
@@ -63,6 +65,7 @@ impl Default for Config {
             unit_bytes: 4 << 20,
             unit_delay: Duration::from_millis(50),
             unit_credit: false,
+            unit_stamps: false,
             streams: 1024,
             stream_bytes: 256 << 10,
             stream_timeout: Duration::from_secs(120),
@@ -84,7 +87,7 @@ pub(super) struct Counters {
     /// Units taken from the application, and refused because too much was queued.
     pub units_sent: u64,
     pub units_refused: u64,
-    /// Units that have waited here for longer than the deadline.
+    /// Units that have waited here for longer than the deadline, and were not granted.
     pub units_expired: u64,
     /// Units given to the application, and those of which only a part arrived, at least.
     pub units_received: u64,
@@ -133,7 +136,12 @@ pub(super) struct Framing {
 impl Framing {
     pub(super) fn new(config: &Config) -> Self {
         Self {
-            units: UnitQueue::new(config.unit_bytes, config.unit_delay, config.unit_credit),
+            units: UnitQueue::new(
+                config.unit_bytes,
+                config.unit_delay,
+                config.unit_credit,
+                config.unit_stamps,
+            ),
             reassembly: Reassembly::default(),
             streams: Streams::new(config.streams, config.stream_bytes, config.queue, config.stream_timeout),
             units_first: true,
@@ -164,7 +172,7 @@ impl Framing {
         self.units.grant_due()
     }
 
-    /// Drops the units that have waited for longer than this.
+    /// Drops the units that have waited for longer than this, and were not granted.
     pub(super) fn expire(&mut self, now: Instant, after: Duration) {
         self.counters.units_expired += self.units.expire(now, after);
     }

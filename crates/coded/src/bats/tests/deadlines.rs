@@ -225,6 +225,40 @@ fn a_path_that_becomes_slower_is_not_taken_for_a_queue_or_for_what_it_was() {
     assert!(ages.len() * 20 > given * 19, "{} of {given}", ages.len());
 }
 
+#[test]
+fn all_that_was_granted_arrives_over_slow_links() {
+    const UNITS: usize = 46;
+    for (kbit, percent) in [(40, 0.0), (100, 0.0), (100, 5.0), (400, 0.0), (400, 10.0), (2000, 0.0)] {
+        for hops in [1, 3] {
+            for base in [Config::default(), Config::strict()] {
+                let config = Config { unit_credit: true, delivery: Delivery::DEADLINE, ..base };
+                let mut link = cable(1, millis(5), independent(percent), 64);
+                link.forward.rate = Some(Rate::from_bits_per_sec(kbit * 1000));
+                link.backward.rate = link.forward.rate;
+                let mut chain = Chain::new(&config, &vec![link; hops], 1);
+                // What nobody has granted is taken while there is room, and with it the first grants come.
+                chain.give(0, &[0; 1400]);
+                for _ in 1..UNITS {
+                    while chain.credit[0] == 0 {
+                        assert!(chain.now < Instant::ZERO + Duration::from_secs(60));
+                        chain.run_for(millis(1));
+                    }
+                    chain.credit[0] -= 1;
+                    chain.give(0, &[1; 1400]);
+                }
+                chain.run_for(Duration::from_secs(60));
+                let (arrived, far) = (chain.arrived.len(), chain.last());
+                assert_eq!(
+                    (arrived, chain.counter(0, "units_expired"), chain.counter(far, "units_late")),
+                    (UNITS, 0, 0),
+                    "{kbit} kbit/s, {percent} %, {hops} hops, {:?}",
+                    config.feedback
+                );
+            }
+        }
+    }
+}
+
 /// A chain of equal hops, what is offered to it and how it delivers.
 #[derive(Clone, Copy, Debug)]
 struct Case {
