@@ -26,6 +26,7 @@ use std::collections::VecDeque;
 
 use hopcast_core::{Buffer, Duration, Instant, StreamId, StreamItem};
 
+use super::age;
 use super::streams::{Cause, Streams};
 pub(super) use chunk::{Chunk, Filler, GREATEST, HEADER as CHUNK_HEADER};
 pub(super) use meeting::{Gone, Meeting};
@@ -110,12 +111,17 @@ pub(super) struct Counters {
     pub streams_timed_out: u64,
 }
 
-/// The beginnings of units in a symbol, in their order; its checksum is not looked at.
-pub(super) fn beginnings(symbol: &[u8]) -> impl Iterator<Item = &[u8]> {
-    chunk::chunks(symbol.get(SEAL..).unwrap_or_default()).filter_map(|chunk| match chunk {
-        Ok(Chunk::Unit { first: true, bytes, .. }) => Some(bytes),
+/// The stamps of the first and the last unit that begin in a symbol of `len` bytes, where units have stamps and any begins
+/// there. `None` if the symbol's checksum is not right: a stamp that is wrong would make all that comes seem too old, and for
+/// long. `symbol` may lack zeros at its end.
+pub(super) fn stamps(session: u32, number: u64, symbol: &[u8], len: usize) -> Option<(u32, u32)> {
+    let mut stamps = chunk::chunks(symbol.get(SEAL..).unwrap_or_default()).filter_map(|chunk| match chunk {
+        Ok(Chunk::Unit { first: true, bytes, .. }) => age::read(bytes),
         _ => None,
-    })
+    });
+    let first = stamps.next()?;
+    let last = stamps.last().unwrap_or(first);
+    seal::is_intact(session, number, symbol, len).then_some((first, last))
 }
 
 /// Both directions of an edge.

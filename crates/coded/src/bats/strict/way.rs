@@ -4,10 +4,11 @@ use hopcast_core::{Duration, Instant, earliest};
 
 use super::super::age::Age;
 use super::super::config::Config;
+use super::super::framing;
 use super::super::span::{MOST, Vector};
 use super::super::store::Shape;
 use super::super::wire::{self, BatchHeader, Coding, Data, Info, Session};
-use super::order::DEEPEST;
+use super::order::{DEEPEST, Order};
 use super::ring::Ring;
 use super::sink::{QUIET, Sink};
 use super::source::Source;
@@ -160,6 +161,19 @@ impl Way {
             self.ring.drop_block();
         }
         before..self.ring.first()
+    }
+
+    /// The stamps of the first and the last unit that begin in a packet, where delivery has a deadline and that can be known.
+    pub(super) fn stamps(&self, packet: &Packet, payload: &[u8]) -> Option<(u32, u32)> {
+        let (Some(_), Some(index)) = (&self.age, packet.index) else { return None };
+        // Only the symbols of systematic batches are in the clear: those of a repair batch are combinations.
+        if u64::from(packet.header.id) >= self.shape.batches() {
+            return None;
+        }
+        let order = Order::new(self.shape.batch.symbols(), self.shape.block, packet.depth);
+        let position = order.position(usize::from(packet.header.id), usize::from(index));
+        let number = packet.block * u64::from(self.shape.block) + position as u64;
+        framing::stamps(self.session.mark, number, payload, usize::from(self.shape.symbol))
     }
 
     /// Whether packets of a block may be under way.

@@ -226,6 +226,54 @@ fn a_path_that_becomes_slower_is_not_taken_for_a_queue_or_for_what_it_was() {
 }
 
 #[test]
+fn a_stamp_that_is_damaged_costs_its_symbol_and_no_other() {
+    const MARK: &[u8; 8] = b"a unit: ";
+    for base in [Config::default(), Config::strict()] {
+        for one_clock in [true, false] {
+            let config = Config {
+                one_clock,
+                delivery: btp(millis(200), Delivery::UNTIL_DEADLINE).delivery,
+                ..base.clone()
+            };
+            let mut chain = Chain::new(&config, &vec![cable(20, millis(9), Loss::None, 64); 3], 1);
+            let (flips, mut seen) = (std::rc::Rc::new(std::cell::Cell::new(0)), 0_usize);
+            let flipped = flips.clone();
+            chain.tamper = Some(Box::new(move |from, datagram| {
+                // The stamp, the time that the application writes, and the mark.
+                let unit = datagram.windows(MARK.len()).position(|bytes| bytes == MARK);
+                let Some(stamp) = unit.and_then(|mark| mark.checked_sub(12)).filter(|_| from < 3) else {
+                    return;
+                };
+                seen += 1;
+                if seen.is_multiple_of(100) && seen > 1000 {
+                    let bit = seen / 100 * 7 % 32;
+                    datagram[stamp + bit / 8] ^= 0x80 >> (bit % 8);
+                    flipped.set(flipped.get() + 1);
+                }
+            }));
+            let mut given = 0;
+            while chain.now < Instant::ZERO + Duration::from_secs(20) {
+                let unit = [&chain.now.as_nanos().to_be_bytes(), &MARK[..], &[1; 900]].concat();
+                chain.give(0, &unit);
+                given += 1;
+                chain.run_for(millis(2));
+            }
+            chain.run_for(Duration::from_secs(2));
+            let (ages, flips) = (ages(&mut chain), flips.get());
+            println!(
+                "{:?}, one clock {one_clock}: {} of {given}, {flips} damaged, {:?}",
+                config.feedback,
+                ages.len(),
+                greatest(&ages)
+            );
+            assert!(flips > 100, "{flips}");
+            assert!(ages.len() + flips >= given, "{} of {given}, {flips} damaged", ages.len());
+            assert!(greatest(&ages) <= millis(201), "{:?}", greatest(&ages));
+        }
+    }
+}
+
+#[test]
 fn all_that_was_granted_arrives_over_slow_links() {
     const UNITS: usize = 46;
     for (kbit, percent) in [(40, 0.0), (100, 0.0), (100, 5.0), (400, 0.0), (400, 10.0), (2000, 0.0)] {
