@@ -176,6 +176,14 @@ impl Way {
         framing::stamps(self.session.mark, number, payload, usize::from(self.shape.symbol))
     }
 
+    /// A sink has delivered what it could: finds out how long it may hold back what is after a gap.
+    pub(super) fn hold(&mut self, now: Instant) {
+        let (Some(age), Role::Sink(sink)) = (&mut self.age, &mut self.role) else { return };
+        let mark = self.session.mark;
+        let stamps = |number, symbol: &[u8]| framing::stamps(mark, number, symbol, symbol.len());
+        sink.held_until = sink.first_held(stamps).and_then(|(first, _)| age.due(now, first));
+    }
+
     /// Whether packets of a block may be under way.
     pub(super) fn is_in_reach(&self, block: u64) -> bool {
         (self.floor..self.floor + REACH).contains(&block)

@@ -43,11 +43,17 @@ fn greatest(ages: &[Duration]) -> Duration {
 
 #[test]
 fn nothing_is_handed_up_later_than_its_deadline() {
-    for (after, rounds) in [(30, Delivery::UNTIL_DEADLINE), (30, 0), (200, 0), (60, 1)] {
+    // Three hops leave 0.857 of what nobody repairs. With rank feedback a hop repairs in 27 ms; without, a relay makes up within
+    // a batch, and the source when a block of 50 ms is over.
+    for (after, rounds, shares) in [
+        (30, Delivery::UNTIL_DEADLINE, [0.83, 0.83]),
+        (30, 0, [0.83, 0.83]),
+        (200, 0, [0.83, 0.98]),
+        (60, 1, [0.86, 0.9]),
+    ] {
         let ranks = btp(millis(after), rounds);
-        // Without rank feedback a block of 50 ms must be over before it is repaired.
         let none = Config { delivery: ranks.delivery, one_clock: true, ..Config::strict() };
-        for (config, share) in [(ranks, 0.8), (none, 0.0)] {
+        for (config, share) in [ranks, none].into_iter().zip(shares) {
             let cables = vec![cable(20, millis(9), independent(5.0), 64); 3];
             let mut chain = Chain::new(&config, &cables, 1);
             let given = offer(&mut chain, 1000, millis(2), Duration::from_secs(4));
