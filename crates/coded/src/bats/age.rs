@@ -9,7 +9,10 @@
 //!   round trip. All other ages follow from their difference to it, so that queues, repairs and outages are measured exactly,
 //!   whatever the clocks' offset, and a drift of 100 ppm costs 2 ms at most. What stays unknown is by how much the two
 //!   directions of the hops differ: ages are wrong by half of that, as with NTP (RFC 5905, section 8). Until every hop has
-//!   measured a round trip no age is known, and nothing is dropped for its age here.
+//!   measured a round trip no age is known, and nothing is dropped for its age here. A source that is overloaded for longer than
+//!   10 s without a pause has no unit that waited for nothing: the least wait of any is then taken for the path, and ages are
+//!   too small by it. Measured at 20 Mbit/s over two hops of 20 ms, offered twice as much: by up to 6 ms with rank feedback;
+//!   up to 77 ms without, at a deadline of 200 ms, and 7 ms at 60 to 120 ms.
 
 use hopcast_core::{Buffer, Duration, Instant};
 
