@@ -257,3 +257,25 @@ flows:
         assert!(figures.reliability.unwrap() > 0.8, "{over}: {:?}", figures.reliability);
     }
 }
+
+#[test]
+fn a_file_over_btp_is_whole_however_slow_its_links_are() {
+    for (rate, hops) in [("40 kbit/s", 1), ("100 kbit/s", 3), ("400 kbit/s", 1), ("2 Mbit/s", 3)] {
+        for over in ["btp", "{ btp: { feedback: none } }"] {
+            let text = format!(
+                "
+title: Slow links
+seed: 1
+duration: 60 s
+topology:
+  chain: {{ hops: {hops}, link: {{ rate: {rate}, delay: 5 ms }} }}
+flows:
+  - {{ name: data, from: n0, to: n{hops}, over: {over}, app: {FILE} }}
+"
+            );
+            let flow = flow(&text);
+            let lost = ["units_expired", "units_refused", "units_late"].map(|name| flow.counters.get(name));
+            assert_eq!(flow.figures.hash_ok, Some(true), "{over}, {rate}, {hops} hops: {lost:?}");
+        }
+    }
+}

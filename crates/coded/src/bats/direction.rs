@@ -2,7 +2,7 @@
 
 use hopcast_core::{Buffer, Instant};
 
-use super::age::{self, Age};
+use super::age::Age;
 use super::config::Config;
 use super::counters::Counters;
 use super::framing;
@@ -57,7 +57,7 @@ impl Direction {
         let shape = Shape::told(info);
         let store = Store::new(shape, window(config, shape), info.floor);
         let role = if sink { Role::Sink(Box::new(Sink::new(&store)?)) } else { Role::Relay };
-        Some(Self { session: info.session, store, age: info.age(config), role, gone: 0 })
+        Some(Self { session: info.session, store, age: info.age(config, sink), role, gone: 0 })
     }
 
     /// Takes a packet; `number` is its batch.
@@ -69,8 +69,11 @@ impl Direction {
             return Taken::Redundant;
         }
         let Some(slot) = self.store.admit(now, number) else { return Taken::Beyond };
-        let stamp = data.index.and_then(|_| framing::beginnings(&payload).last().and_then(age::read));
-        let made = self.age.as_mut().zip(stamp).and_then(|(age, stamp)| age.sent(now, stamp));
+        let made = self.age.as_mut().zip(data.index).and_then(|(age, index)| {
+            let (number, len) = (number * symbols + u64::from(index), usize::from(shape.symbol));
+            let (_, last) = framing::stamps(self.session.mark, number, &payload, len)?;
+            age.sent(now, last)
+        });
         let rank = match (&mut self.role, data.index) {
             (Role::Sink(sink), index) => sink.push(number, index, &data.vector, &payload),
             (_, Some(index)) => slot.batch.push_symbol(index, payload).then(|| slot.batch.rank()),
@@ -150,8 +153,9 @@ impl Direction {
     /// A sink has delivered what it could: finds out how long it may hold back what is after a gap.
     pub(super) fn hold(&mut self, now: Instant) {
         if let (Some(age), Role::Sink(sink)) = (&mut self.age, &mut self.role) {
-            let stamp = |symbol: &[u8]| framing::beginnings(symbol).next().and_then(age::read);
-            let due = sink.first_held(stamp).and_then(|stamp| age.due(now, stamp));
+            let mark = self.session.mark;
+            let stamps = |number, symbol: &[u8]| framing::stamps(mark, number, symbol, symbol.len());
+            let due = sink.first_held(stamps).and_then(|(first, _)| age.due(now, first));
             sink.held_until = due;
         }
     }

@@ -31,6 +31,7 @@ impl Edge {
         let bounds = framing::Config {
             unit_delay: config.unit_delay,
             unit_credit: config.unit_credit,
+            unit_stamps: !config.delivery.is_reliable(),
             // A stream cannot miss anything.
             queue: config.queue,
             streams: if config.delivery.is_reliable() { usize::from(config.streams) } else { 0 },
@@ -40,13 +41,10 @@ impl Edge {
         Self { ends, framing: Framing::new(&bounds), late: 0 }
     }
 
-    /// Takes what the application hands over; false if that is nothing for this port. `stamps`: delivery has a deadline.
-    pub(super) fn handle(&mut self, now: Instant, item: Item, stamps: bool) -> bool {
+    /// Takes what the application hands over; false if that is nothing for this port.
+    pub(super) fn handle(&mut self, now: Instant, item: Item) -> bool {
         match item {
-            Item::Datagram(Datagram { mut payload, .. }) => {
-                if stamps {
-                    age::stamp(now, &mut payload);
-                }
+            Item::Datagram(Datagram { payload, .. }) => {
                 self.framing.push_unit(now, payload);
             }
             Item::Stream(id, item) => self.framing.handle_stream(now, id, item),

@@ -1,6 +1,6 @@
 //! What differs between nodes: with rank feedback ([`ranks`](super::ranks)), or without ([`strict`](super::strict)).
 
-use hopcast_core::{Buffer, Instant, Item, Stream};
+use hopcast_core::{Buffer, Duration, Instant, Item, Stream};
 
 use super::age::Age;
 use super::child::Refused;
@@ -39,6 +39,16 @@ pub(super) trait Mode: Sized {
 
     /// The ages of what comes on a way; `None` where delivery is reliable.
     fn age(way: &mut Self::Way) -> Option<&mut Age>;
+
+    /// The least round trip to a child, if it is known.
+    fn least_round_trip(sender: &Self::Sender) -> Option<Duration>;
+
+    /// How long it takes at least to the child of a way that is furthest away, if that is known.
+    fn look_ahead(way: &mut Self::Way, ahead: Option<Duration>) {
+        if let Some(age) = Self::age(way) {
+            age.look_ahead(ahead);
+        }
+    }
 
     /// Makes sense of a DATA frame, if there is any in it.
     fn packet(data: &Data<'_>, way: &Self::Way) -> Option<Self::Packet>;

@@ -191,10 +191,22 @@ impl<M: Mode> Node<M> {
             M::begin(self, from);
         }
         match M::on_report(self, now, from, report, account) {
-            Ok(()) => reached.into_iter().for_each(|reached| self.follow_branches(now, from, reached)),
+            Ok(()) => {
+                reached.into_iter().for_each(|reached| self.follow_branches(now, from, reached));
+                self.look_ahead(out);
+            }
             // Of this session, and repeated or overtaken on the way: that says nothing of the session.
             Err(Refused::Stale) => self.counters.repeated += 1,
             Err(Refused::Absurd) => self.counters.malformed += 1,
+        }
+    }
+
+    /// Finds out how far the children of a way are away.
+    fn look_ahead(&mut self, out: usize) {
+        let children = self.neighbours.iter().filter(|child| child.takes(out));
+        let trip = children.filter_map(|child| M::least_round_trip(&child.sender)).max();
+        if let Some(way) = &mut self.ways[out] {
+            M::look_ahead(way, trip.map(|trip| trip / 2));
         }
     }
 
@@ -206,7 +218,7 @@ impl<M: Mode> Node<M> {
                 self.neighbours[i].branch = Branch::default();
                 M::begin(self, i);
             } else {
-                self.neighbours[i].receiver.floor = 0;
+                self.neighbours[i].receiver.begin();
             }
         }
     }
@@ -246,9 +258,9 @@ impl<M: Mode> Node<M> {
         }
         self.neighbours[from].receiver.on_info(now, info);
         let parents = self.neighbours.iter().filter(|parent| parent.into == into);
-        let elapsed = parents.filter_map(|parent| parent.receiver.elapsed).min();
+        let elapsed = parents.filter_map(|parent| parent.receiver.elapsed(now)).min();
         if let Some(age) = self.ways[into].as_mut().and_then(M::age) {
-            age.learn(elapsed);
+            age.learn(now, elapsed);
         }
         if info.deadline.is_none() {
             self.follow_parents(now, into);
@@ -283,8 +295,7 @@ impl<M: Mode> Machine for Node<M> {
                 self.on_datagram(now, remote, payload);
             }
             (Port::Above(_), item) => {
-                let age = self.ways[OUT].as_mut().and_then(M::age);
-                let taken = self.edge.as_mut().is_some_and(|edge| edge.handle(now, item, age.is_some()));
+                let taken = self.edge.as_mut().is_some_and(|edge| edge.handle(now, item));
                 self.counters.foreign += u64::from(!taken);
             }
             _ => self.counters.foreign += 1,

@@ -65,6 +65,10 @@ impl Mode for Ranks {
         way.age.as_mut()
     }
 
+    fn least_round_trip(sender: &Sender) -> Option<Duration> {
+        sender.rate.min_rtt()
+    }
+
     fn packet(data: &Data<'_>, way: &Direction) -> Option<Arrived> {
         Arrived::new(data, &way.store)
     }

@@ -14,6 +14,8 @@ const LEAST_WAIT: Duration = Duration::from_micros(200);
 const FIRST_WAIT: Duration = Duration::from_millis(1);
 /// How long a report may wait for data to travel with, where little arrives.
 const LONGEST_WAIT: Duration = Duration::from_millis(20);
+/// What a parent has said of the path counts for so long: it says it every 250 ms while it sends, and some of that is lost.
+const LATELY: Duration = Duration::from_secs(2);
 /// How far behind the highest a packet may be and still be known from a repeated one.
 const REACH: u64 = 1024;
 
@@ -45,8 +47,9 @@ pub(super) struct Receiver {
     pub(super) granted: u64,
     /// The first symbol that can be had from it.
     pub(super) floor: u64,
-    /// The least time from the source to here by this way, if the parent knows it.
-    pub(super) elapsed: Option<Duration>,
+    /// The least time from the source to here by this way, if the parent knows it, and when it said so.
+    elapsed: Option<Duration>,
+    informed: Instant,
 }
 
 /// Why a packet is not taken.
@@ -81,6 +84,7 @@ impl Receiver {
             granted: 0,
             floor: 0,
             elapsed: None,
+            informed: Instant::ZERO,
         }
     }
 
@@ -93,10 +97,16 @@ impl Receiver {
         }
         self.round_trip = Duration::from_micros(u64::from(info.round_trip));
         self.floor = self.floor.max(info.floor);
+        self.informed = now;
         self.elapsed = (info.elapsed > 0).then(|| Duration::from_micros(u64::from(info.elapsed)));
         if info.ask {
             self.report_at(now);
         }
+    }
+
+    /// Another session begins: what the parent said of the one before counts no more.
+    pub(super) const fn begin(&mut self) {
+        (self.floor, self.elapsed) = (0, None);
     }
 
     /// Whether it has said what it is about to send.
@@ -107,6 +117,11 @@ impl Receiver {
     /// The highest sequence number that has arrived.
     pub(super) const fn highest(&self) -> Option<u64> {
         self.highest
+    }
+
+    /// The least time from the source to here by this way, if the parent knows it and has said so lately.
+    pub(super) fn elapsed(&self, now: Instant) -> Option<Duration> {
+        self.elapsed.filter(|_| now.since(self.informed) <= LATELY)
     }
 
     pub(super) fn round_trip(&self) -> Duration {
@@ -280,6 +295,20 @@ mod tests {
             payload: &[],
         };
         receiver.on_data(now, &data, 1000)
+    }
+
+    #[test]
+    fn what_a_parent_says_of_the_path_counts_for_2_s_and_for_its_session() {
+        let mut receiver = Receiver::new(1);
+        let info = Info { deadline: Some(200), elapsed: 7000, floor: 5, ..Info::example() };
+        receiver.on_info(at(1_000_000), &info);
+        let elapsed = Some(Duration::from_millis(7));
+        assert_eq!(receiver.elapsed(at(3_000_000)), elapsed);
+        assert_eq!(receiver.elapsed(at(3_000_001)), None);
+        receiver.on_info(at(4_000_000), &info);
+        assert_eq!((receiver.elapsed(at(4_000_000)), receiver.floor), (elapsed, 5));
+        receiver.begin();
+        assert_eq!((receiver.elapsed(at(4_000_000)), receiver.floor), (None, 0));
     }
 
     #[test]

@@ -128,15 +128,16 @@ impl Sink {
             .then(|| self.held_until.map_or(heard + after, |held| held.min(heard + after)))
     }
 
-    /// What `of` finds in the first symbol that is known after one that is missing.
-    pub(super) fn first_held<T>(&mut self, of: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
+    /// What `of` finds in the first symbol, by its number, that is known after one that is missing.
+    pub(super) fn first_held<T>(&mut self, of: impl Fn(u64, &[u8]) -> Option<T>) -> Option<T> {
         let symbols = self.shape.symbols() as u64;
         for number in self.next / symbols..self.heard_to.div_ceil(symbols) {
             let from = self.next.saturating_sub(number * symbols);
             let Some(decoder) = self.decoder(number) else { continue };
             while decoder.poll().is_some() {}
-            let mut known = (from..symbols).filter_map(|index| decoder.symbol(index as usize));
-            if let Some(found) = known.find_map(&of) {
+            let mut known =
+                (from..symbols).filter_map(|index| Some((index, decoder.symbol(index as usize)?)));
+            if let Some(found) = known.find_map(|(index, symbol)| of(number * symbols + index, symbol)) {
                 return Some(found);
             }
         }

@@ -511,16 +511,18 @@ impl Info {
 }
 
 impl Info {
-    /// The ages of what comes; `None` where delivery is reliable.
-    pub(super) fn age(&self, config: &Config) -> Option<Age> {
-        self.deadline.map(|millis| Age::new(Duration::from_millis(u64::from(millis)), self.fixed, config))
+    /// The ages of what comes, at a `sink` or else a relay; `None` where delivery is reliable.
+    pub(super) fn age(&self, config: &Config, sink: bool) -> Option<Age> {
+        let after = Duration::from_millis(u64::from(self.deadline?));
+        let age = Age::new(after, self.fixed, config);
+        Some(if sink { age.at_sink() } else { age })
     }
 
     /// The same INFO with what a session says of its deadline, where the hop takes this round trip at least.
     pub(super) fn timed(self, age: Option<&Age>, least_round_trip: Option<Duration>) -> Self {
         let Some(age) = age else { return self };
         let (after, fixed) = age.told();
-        let elapsed = age.elapsed().zip(least_round_trip).map(|(elapsed, trip)| elapsed + trip / 2);
+        let elapsed = age.told_elapsed().zip(least_round_trip).map(|(elapsed, trip)| elapsed + trip / 2);
         Self {
             deadline: Some(after.as_millis().min(u64::from(u16::MAX)) as u16),
             fixed,

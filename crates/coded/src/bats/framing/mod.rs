@@ -26,6 +26,7 @@ use std::collections::VecDeque;
 
 use hopcast_core::{Buffer, Duration, Instant, StreamId, StreamItem};
 
+use super::age;
 use super::streams::{Cause, Streams};
 pub(super) use chunk::{Chunk, Filler, GREATEST, HEADER as CHUNK_HEADER};
 pub(super) use meeting::{Gone, Meeting};
@@ -45,6 +46,8 @@ pub(super) struct Config {
     pub unit_delay: Duration,
     /// Whether the application is granted units, of which none is refused. Default: no.
     pub unit_credit: bool,
+    /// Whether units are stamped, since delivery has a deadline. Default: no.
+    pub unit_stamps: bool,
     /// Streams at a time, those included whose end the other side has yet to be told. Default: 1,024; zero where
     /// delivery is not reliable.
     pub streams: usize,
@@ -63,6 +66,7 @@ impl Default for Config {
             unit_bytes: 4 << 20,
             unit_delay: Duration::from_millis(50),
             unit_credit: false,
+            unit_stamps: false,
             streams: 1024,
             stream_bytes: 256 << 10,
             stream_timeout: Duration::from_secs(120),
@@ -84,7 +88,7 @@ pub(super) struct Counters {
     /// Units taken from the application, and refused because too much was queued.
     pub units_sent: u64,
     pub units_refused: u64,
-    /// Units that have waited here for longer than the deadline.
+    /// Units that have waited here for longer than the deadline, and were not granted.
     pub units_expired: u64,
     /// Units given to the application, and those of which only a part arrived, at least.
     pub units_received: u64,
@@ -107,12 +111,17 @@ pub(super) struct Counters {
     pub streams_timed_out: u64,
 }
 
-/// The beginnings of units in a symbol, in their order; its checksum is not looked at.
-pub(super) fn beginnings(symbol: &[u8]) -> impl Iterator<Item = &[u8]> {
-    chunk::chunks(symbol.get(SEAL..).unwrap_or_default()).filter_map(|chunk| match chunk {
-        Ok(Chunk::Unit { first: true, bytes, .. }) => Some(bytes),
+/// The stamps of the first and the last unit that begin in a symbol of `len` bytes, where units have stamps and any begins
+/// there. `None` if the symbol's checksum is not right: a stamp that is wrong would make all that comes seem too old, and for
+/// long. `symbol` may lack zeros at its end.
+pub(super) fn stamps(session: u32, number: u64, symbol: &[u8], len: usize) -> Option<(u32, u32)> {
+    let mut stamps = chunk::chunks(symbol.get(SEAL..).unwrap_or_default()).filter_map(|chunk| match chunk {
+        Ok(Chunk::Unit { first: true, bytes, .. }) => age::read(bytes),
         _ => None,
-    })
+    });
+    let first = stamps.next()?;
+    let last = stamps.last().unwrap_or(first);
+    seal::is_intact(session, number, symbol, len).then_some((first, last))
 }
 
 /// Both directions of an edge.
@@ -133,7 +142,12 @@ pub(super) struct Framing {
 impl Framing {
     pub(super) fn new(config: &Config) -> Self {
         Self {
-            units: UnitQueue::new(config.unit_bytes, config.unit_delay, config.unit_credit),
+            units: UnitQueue::new(
+                config.unit_bytes,
+                config.unit_delay,
+                config.unit_credit,
+                config.unit_stamps,
+            ),
             reassembly: Reassembly::default(),
             streams: Streams::new(config.streams, config.stream_bytes, config.queue, config.stream_timeout),
             units_first: true,
@@ -164,7 +178,7 @@ impl Framing {
         self.units.grant_due()
     }
 
-    /// Drops the units that have waited for longer than this.
+    /// Drops the units that have waited for longer than this, and were not granted.
     pub(super) fn expire(&mut self, now: Instant, after: Duration) {
         self.counters.units_expired += self.units.expire(now, after);
     }

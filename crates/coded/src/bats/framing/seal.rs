@@ -10,6 +10,8 @@
 //!
 //! The mark is sent in clear. This finds damage, but no forger, until there is encryption.
 
+use core::hash::Hasher as _;
+
 use siphasher::sip::SipHasher13;
 
 /// The length of the checksum, in bytes.
@@ -25,6 +27,24 @@ pub(super) fn seal(session: u32, number: u64, symbol: &mut [u8]) {
 pub(super) fn open(session: u32, number: u64, symbol: &[u8]) -> Option<&[u8]> {
     let (seal, body) = symbol.split_first_chunk::<SEAL>()?;
     (u32::from_be_bytes(*seal) == sum(session, number, body)).then_some(body)
+}
+
+/// Whether a symbol of `len` bytes, which may lack zeros at its end, has its checksum.
+pub(super) fn is_intact(session: u32, number: u64, symbol: &[u8], len: usize) -> bool {
+    const ZEROS: [u8; 256] = [0; 256];
+    let (Some((seal, body)), Some(mut lacks)) =
+        (symbol.split_first_chunk::<SEAL>(), len.checked_sub(symbol.len()))
+    else {
+        return false;
+    };
+    let mut hasher = SipHasher13::new_with_keys(session.into(), number);
+    hasher.write(body);
+    while lacks > 0 {
+        let zeros = lacks.min(ZEROS.len());
+        hasher.write(&ZEROS[..zeros]);
+        lacks -= zeros;
+    }
+    u32::from_be_bytes(*seal) == hasher.finish() as u32
 }
 
 fn sum(session: u32, number: u64, body: &[u8]) -> u32 {
@@ -47,8 +67,26 @@ mod tests {
             prop_assert_eq!(open(session, number, &symbol), Some(&symbol[SEAL..]));
             prop_assert_eq!(open(session, number ^ 1, &symbol), None);
             prop_assert_eq!(open(session ^ 1, number, &symbol), None);
+            let len = symbol.len();
+            prop_assert!(is_intact(session, number, &symbol, len) && !is_intact(session, number ^ 1, &symbol, len));
             *at.get_mut(&mut symbol) ^= flip;
             prop_assert_eq!(open(session, number, &symbol), None);
+            prop_assert!(!is_intact(session, number, &symbol, len));
+        }
+    }
+
+    #[test]
+    fn a_symbol_that_lacks_zeros_at_its_end_is_intact_if_it_is_known_how_long_it_was() {
+        for len in [100, 255, 256, 257, 1439] {
+            let mut symbol = vec![0; len];
+            symbol[SEAL..50].fill(7);
+            seal(1, 2, &mut symbol);
+            for cut in [50, 51, len] {
+                assert!(is_intact(1, 2, &symbol[..cut], len), "{cut} of {len}");
+                assert!(!is_intact(1, 2, &symbol[..cut], len + 1), "{cut} of {len}");
+            }
+            assert!(!is_intact(1, 2, &symbol, len - 1) && !is_intact(1, 2, &symbol[..49], len));
+            assert!(!is_intact(1, 2, &symbol[..3], len));
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use hopcast_core::{Buffer, Duration, Instant};
 
-use super::super::age::STAMP;
+use super::super::age::{self, STAMP};
 use super::chunk::{Chunk, Filler};
 use super::grants::Grants;
 
@@ -14,48 +14,68 @@ pub(in super::super) const LARGEST: usize = 65_535 + STAMP;
 const ALWAYS: usize = 16 << 10;
 
 /// Units that wait to be sent.
+///
+/// Where delivery has a deadline each is stamped with when it was handed over; but one that was granted, with when it is begun
+/// to be sent. For what a grant says is that it is taken: an application that could wait has not to know how long the queue
+/// is that it was let into, nor how long a slow link takes for what is before it.
 #[derive(Debug)]
 pub(super) struct UnitQueue {
     limit: usize,
     delay: Duration,
     /// Where the application is granted units.
     grants: Option<Grants>,
-    waiting: VecDeque<(Instant, Buffer)>,
+    /// Whether units are stamped.
+    stamps: bool,
+    waiting: VecDeque<Waiting>,
     bytes: usize,
     /// How much of the first has been sent.
     sent: usize,
 }
 
+/// A unit that waits.
+#[derive(Debug)]
+struct Waiting {
+    since: Instant,
+    granted: bool,
+    unit: Buffer,
+}
+
 impl UnitQueue {
     /// A queue of at most `limit` bytes, which takes no more while its head has waited for `delay`; `credit`: it takes what
-    /// it has granted.
-    pub(super) fn new(limit: usize, delay: Duration, credit: bool) -> Self {
+    /// it has granted; `stamps`: delivery has a deadline.
+    pub(super) fn new(limit: usize, delay: Duration, credit: bool, stamps: bool) -> Self {
         let grants = credit.then(Grants::new);
-        Self { limit, delay, grants, waiting: VecDeque::new(), bytes: 0, sent: 0 }
+        Self { limit, delay, grants, stamps, waiting: VecDeque::new(), bytes: 0, sent: 0 }
     }
 
     /// Takes a unit; false if it is refused.
-    pub(super) fn push(&mut self, now: Instant, unit: Buffer) -> bool {
+    pub(super) fn push(&mut self, now: Instant, mut unit: Buffer) -> bool {
+        if self.stamps {
+            age::stamp(now, &mut unit);
+        }
         let bytes = self.bytes + cost(&unit);
-        let late = self.waiting.front().is_some_and(|&(since, _)| now.since(since) > self.delay);
+        let late = self.waiting.front().is_some_and(|first| now.since(first.since) > self.delay);
         let granted = self.grants.as_mut().is_some_and(Grants::take);
         let crowded = bytes > self.limit || (late && bytes > ALWAYS);
         if unit.len() > LARGEST || (crowded && !granted) {
             return false;
         }
         self.bytes = bytes;
-        self.waiting.push_back((now, unit));
+        self.waiting.push_back(Waiting { since: now, granted, unit });
         true
     }
 
-    /// Drops the units that have waited for longer than this, but for one that has been begun; how many.
+    /// Drops the units that have waited for longer than this, but for those that were granted and one that has been begun;
+    /// how many.
     pub(super) fn expire(&mut self, now: Instant, after: Duration) -> u64 {
-        let (mut expired, begun) = (0, usize::from(self.sent > 0));
-        while self.waiting.get(begun).is_some_and(|&(since, _)| since + after < now)
-            && let Some((_, unit)) = self.waiting.remove(begun)
-        {
-            self.bytes -= cost(&unit);
-            expired += 1;
+        let (mut expired, mut at) = (0, usize::from(self.sent > 0));
+        while let Some(waiting) = self.waiting.get(at).filter(|waiting| waiting.since + after < now) {
+            if waiting.granted {
+                at += 1;
+            } else if let Some(Waiting { unit, .. }) = self.waiting.remove(at) {
+                self.bytes -= cost(&unit);
+                expired += 1;
+            }
         }
         expired
     }
@@ -76,8 +96,11 @@ impl UnitQueue {
 
     /// Fills in as many pieces as fit.
     pub(super) fn fill(&mut self, now: Instant, filler: &mut Filler<'_>) {
-        while let Some((since, unit)) = self.waiting.front() {
+        while let Some(Waiting { since, granted, unit }) = self.waiting.front_mut() {
             let Some(room) = filler.room() else { return };
+            if self.stamps && *granted && self.sent == 0 {
+                age::stamp_again(now, unit);
+            }
             let rest = &unit[self.sent..];
             if room == 0 && !rest.is_empty() {
                 return;
@@ -103,7 +126,7 @@ impl UnitQueue {
 
 /// The memory that a unit takes; an empty one takes some too.
 fn cost(unit: &Buffer) -> usize {
-    unit.len() + Buffer::HEADROOM + size_of::<(Instant, Buffer)>()
+    unit.len() + Buffer::HEADROOM + size_of::<Waiting>()
 }
 
 /// Puts units together.
@@ -163,10 +186,10 @@ mod tests {
     fn behind_a_unit_that_has_waited_for_too_long_16_kib_may_wait_and_no_more() {
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
         let unit = || Buffer::zeroed(1000);
-        let mut queue = UnitQueue::new(1 << 20, Duration::from_millis(50), false);
+        let mut queue = UnitQueue::new(1 << 20, Duration::from_millis(50), false, false);
         assert!(queue.push(at(0), unit()));
         assert!((0..100).all(|_| queue.push(at(50), unit())), "it has not waited for longer");
-        let mut queue = UnitQueue::new(1 << 20, Duration::from_millis(50), false);
+        let mut queue = UnitQueue::new(1 << 20, Duration::from_millis(50), false, false);
         assert!(queue.push(at(0), unit()));
         while queue.push(at(51), unit()) {}
         assert!(queue.bytes <= 16_384 && queue.bytes + cost(&unit()) > 16_384, "{}", queue.bytes);
@@ -177,14 +200,14 @@ mod tests {
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
         let after = Duration::from_millis(50);
         for (sent, expired) in [(0, 2), (400, 1)] {
-            let mut queue = UnitQueue::new(1 << 20, Duration::from_secs(1), false);
+            let mut queue = UnitQueue::new(1 << 20, Duration::from_secs(1), false, false);
             for millis in [0, 10, 20, 30] {
                 assert!(queue.push(at(millis), Buffer::zeroed(1000)));
             }
             queue.sent = sent;
             assert_eq!(queue.expire(at(50), after), 0, "none has waited for longer than that");
             assert_eq!(queue.expire(at(70), after), expired, "{sent}");
-            assert_eq!(queue.waiting.front().unwrap().0, at(if sent > 0 { 0 } else { 20 }));
+            assert_eq!(queue.waiting.front().unwrap().since, at(if sent > 0 { 0 } else { 20 }));
             assert_eq!(queue.bytes, (4 - expired as usize) * cost(&Buffer::zeroed(1000)));
             assert_eq!(queue.expire(at(71), after), 1, "the third");
         }
@@ -193,7 +216,7 @@ mod tests {
     #[test]
     fn a_unit_is_a_udp_payload_with_a_stamp_at_most() {
         for (bytes, taken) in [(65_539, true), (65_540, false)] {
-            let mut queue = UnitQueue::new(1 << 20, Duration::from_millis(50), false);
+            let mut queue = UnitQueue::new(1 << 20, Duration::from_millis(50), false, false);
             assert_eq!(queue.push(Instant::ZERO, Buffer::zeroed(bytes)), taken, "{bytes}");
             // And none that is longer is put together.
             let mut reassembly = Reassembly::default();
@@ -201,5 +224,31 @@ mod tests {
             let unit = reassembly.take(false, true, &vec![0; bytes - 60_000]);
             assert_eq!((unit.is_some(), reassembly.broken), (taken, u64::from(!taken)), "{bytes}");
         }
+    }
+
+    #[test]
+    fn a_unit_that_was_granted_grows_old_only_from_when_it_is_begun_and_one_that_was_not_from_the_first() {
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let mut queue = UnitQueue::new(1 << 20, Duration::from_secs(10), true, true);
+        queue.granted(2);
+        for byte in 0..4 {
+            assert!(queue.push(at(0), Buffer::copy_from(&[byte; 100])));
+        }
+        assert_eq!(queue.expire(at(1000), Duration::from_millis(200)), 2, "those that were not granted");
+        assert!(queue.push(at(1500), Buffer::copy_from(&[9; 100])));
+        // A symbol holds one and a half.
+        let mut begun = Vec::new();
+        for now in [2000, 3000, 4000] {
+            let mut symbol = [0; 160];
+            queue.fill(at(now), &mut Filler::new(&mut symbol));
+            let first = |chunk| match chunk {
+                Ok(Chunk::Unit { first: true, bytes, .. }) => Some((bytes[STAMP], age::read(bytes)?)),
+                _ => None,
+            };
+            begun.extend(super::super::chunk::chunks(&symbol).filter_map(first));
+        }
+        let stamp = |millis: u64| ((millis * 1_000_000) >> 14) as u32;
+        assert_eq!(begun, [(0, stamp(2000)), (1, stamp(2000)), (9, stamp(1500))]);
+        assert!(queue.is_empty() && queue.bytes == 0);
     }
 }

@@ -43,6 +43,7 @@ impl Node {
             let may_end = matches!(taken, Taken::Innovative | Taken::Redundant);
             (taken, may_end && sink.deliver(deliver))
         });
+        self.hold(now, into);
         let Some((taken, over)) = outcome else { return };
         match taken {
             Taken::Innovative => self.counters.innovative += 1,
@@ -66,7 +67,14 @@ impl Node {
             }
             skipped
         });
+        self.hold(now, into);
         self.counters.given_up += skipped.unwrap_or(0);
+    }
+
+    fn hold(&mut self, now: Instant, into: usize) {
+        if let Some(way) = &mut self.ways[into] {
+            way.hold(now);
+        }
     }
 
     /// Does what time has brought to the sink.
@@ -79,15 +87,10 @@ impl Node {
             }
         }
         let Some(after) = after else { return };
-        let given_up = self.at_sink(now, out, |sink, deliver| {
-            let mut given_up = 0;
-            while sink.gives_up(after).is_some_and(|at| at <= now) {
-                sink.give_up(&mut *deliver);
-                sink.deliver(&mut *deliver);
-                given_up += 1;
-            }
-            given_up
-        });
-        self.counters.given_up += given_up.unwrap_or(0);
+        // One gap or block at a time: how long the next may wait follows from what is held behind it.
+        while self.at_sink(now, out, |sink, deliver| sink.pass(now, after, deliver)) == Some(true) {
+            self.counters.given_up += 1;
+            self.hold(now, out);
+        }
     }
 }

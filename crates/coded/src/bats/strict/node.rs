@@ -2,10 +2,9 @@
 
 use hopcast_core::{Buffer, Duration, Instant, Item, Stream};
 
-use super::super::age::{self, Age};
+use super::super::age::Age;
 use super::super::child::Refused;
 use super::super::config::Config;
-use super::super::framing;
 use super::super::mode::Mode;
 use super::super::node::{self, INTO, OUT};
 use super::super::store::Shape;
@@ -60,6 +59,14 @@ impl Mode for Strict {
 
     fn age(way: &mut Way) -> Option<&mut Age> {
         way.age.as_mut()
+    }
+
+    fn least_round_trip(sender: &Sender) -> Option<Duration> {
+        sender.rate.min_rtt()
+    }
+
+    fn look_ahead(way: &mut Way, ahead: Option<Duration>) {
+        way.look_ahead(ahead);
     }
 
     fn packet(data: &Data<'_>, way: &Way) -> Option<Packet> {
@@ -131,12 +138,8 @@ impl Mode for Strict {
             node.counters.beyond += 1;
             return;
         }
-        // Only the symbols of systematic batches are in the clear: those of a repair batch are combinations.
-        let in_clear = packet.index.is_some() && u64::from(packet.header.id) < way.shape.batches();
-        let made = way.age.as_mut().filter(|_| in_clear).and_then(|age| {
-            let stamp = framing::beginnings(&payload).last().and_then(age::read)?;
-            age.sent(now, stamp)
-        });
+        let stamps = way.stamps(packet, &payload);
+        let made = way.age.as_mut().zip(stamps).and_then(|(age, (_, last))| age.sent(now, last));
         let before = way.ring.end();
         let (serial, over) = way.ring.admit(packet.block, packet.header, packet.depth);
         let innovative = way.ring.grow(serial, |batch| match packet.index {

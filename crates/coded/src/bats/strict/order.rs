@@ -28,9 +28,19 @@ impl Order {
     pub(super) fn place(&self, position: usize) -> (usize, usize) {
         let (group, within) = (position / (self.batch << self.depth), position % (self.batch << self.depth));
         let first = group << self.depth;
-        // The last group may be a smaller one.
-        let wide = (self.batches - first.min(self.batches)).clamp(1, 1 << self.depth);
+        let wide = self.wide(first);
         (first + within % wide, within / wide)
+    }
+
+    /// The position of a symbol of a batch.
+    pub(super) fn position(&self, batch: usize, index: usize) -> usize {
+        let first = batch >> self.depth << self.depth;
+        first * self.batch + index * self.wide(first) + batch - first
+    }
+
+    /// How many batches are interleaved with one that is the first of those. The last group may be a smaller one.
+    fn wide(&self, first: usize) -> usize {
+        (self.batches - first.min(self.batches)).clamp(1, 1 << self.depth)
     }
 
     /// Which of the block's symbols that is, as the outer code numbers them.
@@ -53,6 +63,10 @@ mod tests {
                     (0..usize::from(block)).map(|position| order.symbol(position)).collect();
                 symbols.sort_unstable();
                 assert!(symbols.iter().copied().eq(0..usize::from(block)), "depth {depth}, block {block}");
+                for position in 0..usize::from(block) {
+                    let (batch, index) = order.place(position);
+                    assert_eq!(order.position(batch, index), position, "depth {depth}, block {block}");
+                }
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use hopcast_code::bats::{Decoder, Parameters};
 use hopcast_code::rlnc::Outcome;
-use hopcast_core::{Duration, Instant};
+use hopcast_core::{Duration, Instant, earliest};
 
 use super::super::edge::Delivered;
 use super::super::span::{MOST, Vector};
@@ -38,6 +38,10 @@ pub(super) struct Sink {
     mean: f64,
     /// Symbols that were given up since anything was delivered.
     lost: u64,
+    /// How many symbols of the first block were delivered.
+    given: usize,
+    /// Until when what is known after the next symbol can wait for it.
+    pub(super) held_until: Option<Instant>,
     padded: Vec<u8>,
 }
 
@@ -105,6 +109,8 @@ impl Sink {
             arrived: Instant::ZERO,
             mean: 0.0,
             lost: 0,
+            given: 0,
+            held_until: None,
             padded: vec![0; usize::from(shape.symbol)],
         })
     }
@@ -259,6 +265,7 @@ impl Sink {
                     let number = self.first * u64::from(self.shape.block) + self.next as u64;
                     symbol(&Delivered { number, missing: core::mem::take(&mut self.lost), bytes });
                     self.next += 1;
+                    self.given += 1;
                 }
             }
             if self.next < usize::from(size) {
@@ -274,14 +281,78 @@ impl Sink {
         if let Some(Block { decoder: Some(decoder), .. }) = self.blocks.pop_front() {
             self.spare.push(decoder);
         }
-        (self.first, self.next) = (self.first + 1, 0);
+        (self.first, self.next, self.given) = (self.first + 1, 0, 0);
     }
 
-    /// When what the first block lacks is given up, if it lacks anything, where delivery has a deadline.
+    /// When what the first block lacks is given up, if it lacks anything, where delivery has a deadline; what is held behind it
+    /// may not be able to wait for so long.
     pub(super) fn gives_up(&self, after: Duration) -> Option<Instant> {
         let block = self.blocks.front()?;
         let lacks = self.blocks.len() > 1 || block.count.is_some() || usize::from(block.rank) > self.next;
-        lacks.then_some(block.grown + after)
+        earliest(lacks.then_some(block.grown + after), self.held_until)
+    }
+
+    /// Gives up what cannot be waited for any longer, if there is anything, and delivers what is behind it.
+    pub(super) fn pass(
+        &mut self,
+        now: Instant,
+        after: Duration,
+        symbol: &mut dyn FnMut(&Delivered<'_>),
+    ) -> bool {
+        let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if !due(self.gives_up(after)) {
+            return false;
+        }
+        if due(self.held_until) {
+            self.pass_gap();
+        } else {
+            self.give_up(&mut *symbol);
+        }
+        self.deliver(symbol);
+        true
+    }
+
+    /// What `of` finds in the first symbol, by its number, that is known after one that is missing.
+    pub(super) fn first_held<T>(&mut self, of: impl Fn(u64, &[u8]) -> Option<T>) -> Option<T> {
+        let (mut from, mut given) = (self.next, self.given);
+        for (number, block) in (self.first..).zip(&mut self.blocks) {
+            // Nothing is held that there is no packet of.
+            let holds = usize::from(block.rank) > given;
+            let size = usize::from(block.count.unwrap_or(self.shape.block));
+            let order = Order::new(self.shape.batch.symbols(), self.shape.block, block.depth);
+            if let Some(decoder) = block.decoder.as_mut().filter(|_| holds) {
+                while decoder.poll().is_some() {}
+                let begin = number * u64::from(self.shape.block);
+                let known = |position: usize| Some((position, decoder.symbol(order.symbol(position))?));
+                let found = (from..size).filter_map(known);
+                let mut found = found.filter_map(|(position, symbol)| of(begin + position as u64, symbol));
+                if let Some(found) = found.next() {
+                    return Some(found);
+                }
+            }
+            (from, given) = (0, 0);
+        }
+        None
+    }
+
+    /// Gives up what is missing before the first symbol that is known.
+    fn pass_gap(&mut self) {
+        while let Some(block) = self.blocks.front() {
+            let size = usize::from(block.count.unwrap_or(self.shape.block));
+            let order = Order::new(self.shape.batch.symbols(), self.shape.block, block.depth);
+            let known = |position: usize| {
+                block.decoder.as_ref().and_then(|decoder| decoder.symbol(order.symbol(position))).is_some()
+            };
+            let next = (self.next..size).find(|&position| known(position));
+            self.lost += (next.unwrap_or(size).max(self.next) - self.next) as u64;
+            match next {
+                Some(next) => {
+                    self.next = next;
+                    return;
+                }
+                None => self.finish(),
+            }
+        }
     }
 
     /// Gives up what the first block lacks: its symbols that are known are delivered, the others are missing.
@@ -305,6 +376,7 @@ impl Sink {
                 Some(bytes) => {
                     let missing = core::mem::take(&mut self.lost);
                     symbol(&Delivered { number: begin + position as u64, missing, bytes });
+                    self.given += 1;
                 }
                 None => self.lost += 1,
             }
@@ -332,7 +404,7 @@ impl Sink {
         }
         if self.first < block {
             self.lost += 1;
-            (self.first, self.next) = (block, 0);
+            (self.first, self.next, self.given) = (block, 0, 0);
         }
         skipped
     }

@@ -82,6 +82,16 @@ impl Source {
         self.blocks.front().map_or(self.next, |block| block.number)
     }
 
+    /// How long batches take until the sink has told of them, if it has.
+    pub(super) fn trip(&self) -> Option<Duration> {
+        self.trip.map(|(trip, _)| trip)
+    }
+
+    /// Blocks are kept for so long after they were closed, where delivery has a deadline.
+    pub(super) const fn keep_for(&mut self, deadline: Duration) {
+        self.deadline = Some(deadline);
+    }
+
     /// Whether a symbol may be made.
     pub(super) fn has_room(&self) -> bool {
         self.blocks.back().is_some_and(|block| block.closed.is_none())

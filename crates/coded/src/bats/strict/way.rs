@@ -4,10 +4,11 @@ use hopcast_core::{Duration, Instant, earliest};
 
 use super::super::age::Age;
 use super::super::config::Config;
+use super::super::framing;
 use super::super::span::{MOST, Vector};
 use super::super::store::Shape;
 use super::super::wire::{self, BatchHeader, Coding, Data, Info, Session};
-use super::order::DEEPEST;
+use super::order::{DEEPEST, Order};
 use super::ring::Ring;
 use super::sink::{QUIET, Sink};
 use super::source::Source;
@@ -66,6 +67,7 @@ impl Way {
     /// shape that no code has.
     pub(super) fn arriving(config: &Config, info: &Info, sink: Option<u16>) -> Option<Self> {
         let shape = Shape::told(info);
+        let age = info.age(config, sink.is_some());
         let role = match sink {
             Some(instance) => Role::Sink(Box::new(Sink::new(
                 shape,
@@ -77,7 +79,7 @@ impl Way {
             None => Role::Relay,
         };
         let floor = info.floor / u64::from(info.block);
-        Some(Self::new(config, (info.session, shape), role, info.age(config), floor))
+        Some(Self::new(config, (info.session, shape), role, age, floor))
     }
 
     fn new(
@@ -98,6 +100,19 @@ impl Way {
             gone: 0,
             touched: Instant::ZERO,
             quiet: None,
+        }
+    }
+
+    /// It takes at least so long to the child that is furthest away. A source repairs from end to end, so that for it the sink
+    /// is the next.
+    pub(super) fn look_ahead(&mut self, ahead: Option<Duration>) {
+        let Some(age) = &mut self.age else { return };
+        match &mut self.role {
+            Role::Source(source) => {
+                age.look_ahead(source.trip().map(|trip| trip / 2).max(ahead));
+                source.keep_for(age.bound());
+            }
+            Role::Relay | Role::Sink(_) => age.look_ahead(ahead),
         }
     }
 
@@ -153,6 +168,27 @@ impl Way {
             self.ring.drop_block();
         }
         before..self.ring.first()
+    }
+
+    /// The stamps of the first and the last unit that begin in a packet, where delivery has a deadline and that can be known.
+    pub(super) fn stamps(&self, packet: &Packet, payload: &[u8]) -> Option<(u32, u32)> {
+        let (Some(_), Some(index)) = (&self.age, packet.index) else { return None };
+        // Only the symbols of systematic batches are in the clear: those of a repair batch are combinations.
+        if u64::from(packet.header.id) >= self.shape.batches() {
+            return None;
+        }
+        let order = Order::new(self.shape.batch.symbols(), self.shape.block, packet.depth);
+        let position = order.position(usize::from(packet.header.id), usize::from(index));
+        let number = packet.block * u64::from(self.shape.block) + position as u64;
+        framing::stamps(self.session.mark, number, payload, usize::from(self.shape.symbol))
+    }
+
+    /// A sink has delivered what it could: finds out how long it may hold back what is after a gap.
+    pub(super) fn hold(&mut self, now: Instant) {
+        let (Some(age), Role::Sink(sink)) = (&mut self.age, &mut self.role) else { return };
+        let mark = self.session.mark;
+        let stamps = |number, symbol: &[u8]| framing::stamps(mark, number, symbol, symbol.len());
+        sink.held_until = sink.first_held(stamps).and_then(|(first, _)| age.due(now, first));
     }
 
     /// Whether packets of a block may be under way.

@@ -40,6 +40,8 @@ pub(super) struct Chain {
     pub(super) arrived: Vec<(Instant, usize, Buffer)>,
     /// The same of streams.
     pub(super) streamed: Vec<(usize, StreamId, StreamItem)>,
+    /// How many units the edges have granted that were not given yet.
+    pub(super) credit: Vec<u64>,
     /// Datagrams that were sent, with who sent them, until somebody takes them.
     pub(super) sent: VecDeque<(usize, Buffer)>,
     /// What becomes of a datagram in the memory of the node that sends it, behind all checksums of lower layers.
@@ -89,6 +91,7 @@ impl Chain {
             ahead: vec![Duration::ZERO; places.len()],
             arrived: Vec::new(),
             streamed: Vec::new(),
+            credit: vec![0; places.len()],
             sent: VecDeque::new(),
             tamper: None,
             node_deadlines: vec![None; places.len()],
@@ -178,6 +181,10 @@ impl Chain {
         while let Some((port, item)) = self.nodes[i].poll(now) {
             if let Item::Stream(id, item) = item {
                 self.streamed.push((i, id, item));
+                continue;
+            }
+            if let Item::Credit(units) = item {
+                self.credit[i] += units;
                 continue;
             }
             let Item::Datagram(Datagram { remote, mut payload, .. }) = item else { panic!("a datagram") };
