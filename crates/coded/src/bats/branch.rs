@@ -4,7 +4,8 @@
 //! never happens behind one of them, its window fills up, and the others wait. So a branch is given up that has got no
 //! further for [`PATIENCE`] while another one, which is heard all the time, is done with what it lacks: it is sent no more
 //! than INFO, and nobody waits for it. An outage that all branches share is no reason, however long it lasts; nor is one
-//! on a path without branches.
+//! on a path without branches. Where delivery has a deadline nobody waits for a child that says nothing: what it lacks is
+//! soon too old for it.
 //!
 //! The floor that INFO tells says what is gone. Relays pass it on, and a sink that hears of it goes on from there, without
 //! its streams and the unit that was begun. With that its branch has got further, and is one like any other again.

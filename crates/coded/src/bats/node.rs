@@ -262,9 +262,7 @@ impl<M: Mode> Node<M> {
         if let Some(age) = self.ways[into].as_mut().and_then(M::age) {
             age.learn(now, elapsed);
         }
-        if info.deadline.is_none() {
-            self.follow_parents(now, into);
-        }
+        self.follow_parents(now, into);
     }
 
     /// Whether to take a packet, as far as its hop is concerned.

@@ -93,7 +93,8 @@ impl Mode for Ranks {
     }
 
     fn skip_to(node: &mut Node, now: Instant, into: usize, floor: u64) {
-        let Some(way) = &mut node.ways[into] else { return };
+        // With a deadline each node gives up by itself what is too old.
+        let Some(way) = node.ways[into].as_mut().filter(|way| way.age.is_none()) else { return };
         match &mut way.role {
             Role::Sink(sink) if floor > sink.next() => {
                 sink.skip_to(floor);

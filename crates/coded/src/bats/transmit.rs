@@ -112,7 +112,10 @@ impl Node {
             let whose = if begins { to } else { self.mode.owner };
             !sender.is_silent() && ready(&self.neighbours[whose])
         } else {
-            self.neighbours.iter().filter(|child| child.takes(*out)).all(ready)
+            // With a deadline nobody waits for a child that says nothing: what it lacks will soon be too old.
+            let waits =
+                |child: &&Neighbour| child.takes(*out) && (way.age.is_none() || !child.sender.is_silent());
+            ready(&self.neighbours[to]) && self.neighbours.iter().filter(waits).all(ready)
         }
     }
 

@@ -97,8 +97,10 @@ impl Mode for Strict {
             way.gone = way.gone.max(first);
             way.drop_over();
             node.refresh(into, 0..0);
+        } else if way.age.is_none() {
+            // With a deadline a sink gives up by itself what is too late.
+            node.skip_blocks(now, into, first);
         }
-        node.skip_blocks(now, into, first);
     }
 
     fn reached(way: &Way, _report: &Report<'_>, account: Option<&Account>, before: u64) -> Option<u64> {
@@ -199,8 +201,8 @@ impl Mode for Strict {
     }
 
     fn next_send(node: &Node, to: usize) -> Option<Instant> {
-        let Neighbour { out, sender, .. } = &node.neighbours[to];
-        sender.deadline(node.could_make(*out))
+        let Neighbour { out, sender, branch, .. } = &node.neighbours[to];
+        sender.deadline(!branch.given_up && node.could_make(*out))
     }
 }
 

@@ -46,7 +46,8 @@ impl Node {
             let tells = self.ways[out]
                 .as_ref()
                 .is_some_and(|way| way.gone * u64::from(way.shape.block) > way.floor());
-            let wants = tells || self.could_make(out);
+            // So is a child asked where others hold up what it could be sent: are they to blame, or are all cut off?
+            let wants = tells || self.has_more(out);
             self.neighbours[to].sender.arm(now, wants);
             return None;
         }
@@ -92,11 +93,16 @@ impl Node {
 
     /// Whether the source could make a packet for its children.
     pub(super) fn could_make(&self, out: usize) -> bool {
+        self.has_more(out) && self.backlog(out) < BEHIND
+    }
+
+    /// Whether the source has something to make, if no child were behind.
+    fn has_more(&self, out: usize) -> bool {
         let (Some(Way { role: Role::Source(source), .. }), Some(edge)) = (&self.ways[out], &self.edge) else {
             return false;
         };
         let has_data = edge.framing.has_data();
-        (source.has_room() && has_data || source.owes(has_data).is_some()) && self.backlog(out) < BEHIND
+        source.has_room() && has_data || source.owes(has_data).is_some()
     }
 
     /// What the sinks of a way have, as the children have told it.

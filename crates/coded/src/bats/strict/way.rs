@@ -147,9 +147,14 @@ impl Way {
     pub(super) fn drop_over(&mut self) {
         let first = match &self.role {
             Role::Source(source) => source.first(),
-            // Where delivery has a deadline the sink will not get what its source has given up.
-            Role::Relay if self.age.is_some() => self.floor.max(self.gone.min(self.ring.block())),
-            Role::Relay | Role::Sink(_) => self.floor,
+            Role::Relay => {
+                // Where delivery has a deadline no sink will get what the source has given up, and none is waited for.
+                if self.age.is_some() {
+                    self.floor = self.floor.max(self.gone);
+                }
+                self.floor
+            }
+            Role::Sink(_) => self.floor,
         };
         self.ring.drop_before(first);
     }

@@ -126,6 +126,59 @@ fn an_outage_that_all_share_gives_nobody_up() {
     }
 }
 
+/// A source with a relay and a sink behind it, and another sink.
+fn fork(config: &Config) -> Chain {
+    let places =
+        [Place::Edge(vec![1, 2]), Place::Relay(vec![0], vec![3]), Place::Edge(vec![0]), Place::Edge(vec![1])];
+    let hop = cable(20, Duration::from_millis(1), independent(3.0), 64);
+    let cables = [(0, 1), (0, 2), (1, 3)].map(|(from, to)| (from, to, hop.clone()));
+    Chain::graph(config, &places, &cables, 7)
+}
+
+#[test]
+fn a_source_goes_on_without_a_child_that_vanishes() {
+    for config in configs() {
+        for (link, sink) in [(0, 2), (1, 3)] {
+            let (mut chain, mut number) = (fork(&config), 0);
+            offer(&mut chain, &mut number, Duration::from_secs(1));
+            chain.change(link, None, &Change::Down);
+            offer(&mut chain, &mut number, LONG);
+            chain.run_for(Duration::from_secs(3));
+            assert_eq!(given_up(&chain), [1, 0, 0, 0], "{}", chain.nodes[0].state());
+            assert!(
+                numbers(&chain, sink).into_iter().eq(0..number),
+                "{} of {number}",
+                numbers(&chain, sink).len()
+            );
+        }
+    }
+}
+
+#[test]
+fn with_a_deadline_nobody_waits_for_a_branch_that_vanishes() {
+    for config in configs() {
+        let ranks = config.feedback == bats::Feedback::Ranks;
+        for after in [50, 200, 2000].map(Duration::from_millis) {
+            let delivery = Delivery::Deadline { after, fixed: true, rounds: if ranks { 3 } else { 0 } };
+            let config = Config { delivery, one_clock: true, ..config.clone() };
+            for (mut chain, link, sinks) in
+                [(tree(&config), 2, [2, 5]), (fork(&config), 1, [3, 3]), (fork(&config), 0, [2, 2])]
+            {
+                let mut number = 0;
+                offer(&mut chain, &mut number, Duration::from_secs(1));
+                chain.change(link, None, &Change::Down);
+                offer(&mut chain, &mut number, LONG);
+                chain.run_for(Duration::from_secs(3));
+                for sink in sinks {
+                    let arrived = numbers(&chain, sink).len() as f64 / f64::from(number);
+                    let least = if ranks { 0.999 } else { 0.92 };
+                    assert!(arrived >= least, "{after:?}, without {link}: {arrived} at {sink}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_path_without_branches_waits_for_its_sink() {
     for config in configs() {
