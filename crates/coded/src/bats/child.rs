@@ -127,16 +127,10 @@ mod tests {
     fn what_was_counted_before_the_sender_was_restarted_does_not_count() {
         let arrivals = |packets| Some(wire::Arrivals { packets, highest: packets, ..Default::default() });
         let report = |epoch, number, packets| wire::Report {
-            session: 1,
-            epoch,
             instance: 7,
             number,
             arrivals: arrivals(packets),
-            floor: 0,
-            grant: 0,
-            base: 0,
-            complete: true,
-            list: &[],
+            ..wire::Report::example(epoch)
         };
         let stray = Child::<Bursts>::hear(None, &report(1, 1, 5000), 2, 0).unwrap();
         assert_eq!(stray.hop, None);

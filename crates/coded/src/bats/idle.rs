@@ -129,15 +129,7 @@ mod tests {
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
         let mut rate = LinkRate::new(Config::default(), Seed::new(1, 0).stream(&["idle"], 0));
         rate.on_sent(at(0), 0, 1000, true);
-        let report = HopReport {
-            highest: 0,
-            arrival_ns: 0,
-            hold: Duration::ZERO,
-            received_packets: 1,
-            received_bytes: 1000,
-            mean_burst: 1.0,
-        };
-        assert_eq!(rate.on_report(at(100), &report), Ok(()));
+        assert_eq!(rate.on_report(at(100), &HopReport::example()), Ok(()));
         let capacity = (10.0 * 1514.0 * 8.0 / 0.1_f64).max(rate.rate().bits_per_sec() as f64);
         // Bytes in 50 ms.
         let quarter = capacity / 4.0 * 0.05 / 8.0;

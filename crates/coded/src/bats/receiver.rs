@@ -267,8 +267,7 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bats::config::BatchSize;
-    use crate::bats::wire::{BatchHeader, Coding, Data, Info};
+    use crate::bats::wire::{Data, Info};
 
     fn at(micros: u64) -> Instant {
         Instant::ZERO + Duration::from_micros(micros)
@@ -283,17 +282,7 @@ mod tests {
     }
 
     fn take(receiver: &mut Receiver, now: Instant, sequence: u32) -> Result<(), Refused> {
-        let data = Data {
-            session: 1,
-            epoch: 7,
-            sequence,
-            block: 0,
-            header: BatchHeader { block: 256, batch: BatchSize::M16, id: 0 },
-            coding: Coding::Symbol(0),
-            ask: false,
-            trimmed: false,
-            payload: &[],
-        };
+        let data = Data { epoch: 7, sequence, ..Data::example() };
         receiver.on_data(now, &data, 1000)
     }
 

@@ -466,18 +466,7 @@ mod tests {
     /// The same, whose child has been heard.
     fn heard() -> (Sender, Store) {
         let (mut sender, store) = begun();
-        let report = Report {
-            session: 1,
-            epoch: sender.epoch() as u8,
-            instance: 1,
-            number: 1,
-            arrivals: None,
-            floor: 0,
-            grant: 0,
-            base: 0,
-            complete: true,
-            list: &[],
-        };
+        let report = Report::example(sender.epoch());
         assert_eq!(sender.on_report(at(0), &report, &store, false), Ok(()));
         (sender, store)
     }
@@ -508,15 +497,7 @@ mod tests {
     fn info_is_repeated_every_50_ms_while_the_round_trip_is_a_quarter_off_what_it_told() {
         let (mut sender, _) = heard();
         sender.rate.on_sent(at(0), 0, 1000, true);
-        let report = HopReport {
-            highest: 0,
-            arrival_ns: 0,
-            hold: Duration::ZERO,
-            received_packets: 1,
-            received_bytes: 1000,
-            mean_burst: 1.0,
-        };
-        assert_eq!(sender.rate.on_report(at(100), &report), Ok(()));
+        assert_eq!(sender.rate.on_report(at(100), &HopReport::example()), Ok(()));
         assert_eq!(sender.rate.srtt(), Some(Duration::from_millis(100)));
         sender.informed(at(1000));
         assert_eq!(sender.told, Duration::from_millis(100));

@@ -489,6 +489,43 @@ impl Report<'_> {
 }
 
 #[cfg(test)]
+impl Report<'_> {
+    /// The first one of a child that has got nothing.
+    pub(super) const fn example(epoch: u32) -> Self {
+        Self {
+            session: 1,
+            epoch: epoch as u8,
+            instance: 1,
+            number: 1,
+            arrivals: None,
+            floor: 0,
+            grant: 0,
+            base: 0,
+            complete: true,
+            list: &[],
+        }
+    }
+}
+
+#[cfg(test)]
+impl Data<'_> {
+    /// The first symbol of a session, which is empty.
+    pub(super) const fn example() -> Self {
+        Self {
+            session: 1,
+            epoch: 1,
+            sequence: 0,
+            block: 0,
+            header: BatchHeader { block: 256, batch: BatchSize::M16, id: 0 },
+            coding: Coding::Symbol(0),
+            ask: false,
+            trimmed: false,
+            payload: &[],
+        }
+    }
+}
+
+#[cfg(test)]
 impl Info {
     /// INFO of a reliable session with rank feedback that has just begun.
     pub(super) fn example() -> Self {

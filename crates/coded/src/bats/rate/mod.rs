@@ -55,6 +55,21 @@ pub(crate) struct HopReport {
     pub mean_burst: f64,
 }
 
+#[cfg(test)]
+impl HopReport {
+    /// Of the first packet, which has arrived.
+    pub(super) const fn example() -> Self {
+        Self {
+            highest: 0,
+            arrival_ns: 0,
+            hold: Duration::ZERO,
+            received_packets: 1,
+            received_bytes: 1000,
+            mean_burst: 1.0,
+        }
+    }
+}
+
 /// What the 16 bits of a report can say in microseconds. A round trip with a longer hold in it is not known.
 const LONGEST_HOLD: Duration = Duration::from_micros(u16::MAX as u64);
 

@@ -183,18 +183,7 @@ mod tests {
         sender.start(&store, None, false, false);
         // What is granted is not taken back.
         for (number, (floor, grant, end)) in (1..).zip([(32, 200, 232), (48, 100, 232), (64, 200, 264)]) {
-            let report = wire::Report {
-                session: 1,
-                epoch: sender.epoch() as u8,
-                instance: 1,
-                number,
-                arrivals: None,
-                floor,
-                grant,
-                base: 0,
-                complete: true,
-                list: &[],
-            };
+            let report = wire::Report { number, floor, grant, ..wire::Report::example(sender.epoch()) };
             assert_eq!(sender.on_report(Instant::ZERO, &report, &store, false), Ok(()));
             assert!(sender.is_granted(end - 1) && !sender.is_granted(end), "{:?}", sender.granted());
             assert_eq!(sender.floor(), u64::from(floor));

@@ -406,18 +406,7 @@ mod tests {
     #[test]
     fn info_is_repeated_every_50_ms() {
         let mut sender = begun();
-        let report = Report {
-            session: 1,
-            epoch: sender.epoch() as u8,
-            instance: 1,
-            number: 1,
-            arrivals: None,
-            floor: 0,
-            grant: 0,
-            base: 0,
-            complete: true,
-            list: &[],
-        };
+        let report = Report::example(sender.epoch());
         assert_eq!(sender.on_report(at(0), &report), Ok(()));
         sender.informed(at(1000));
         assert!(!sender.info_is_due(at(1049)) && sender.info_is_due(at(1050)));

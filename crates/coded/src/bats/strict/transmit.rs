@@ -302,8 +302,6 @@ mod tests {
     use super::super::node::Strict;
     use super::*;
     use crate::bats::Config;
-    use crate::bats::config::BatchSize;
-    use crate::bats::wire::BatchHeader;
 
     #[test]
     fn a_parent_may_be_ahead_by_what_passes_until_it_hears_and_128_packets() {
@@ -361,17 +359,7 @@ mod tests {
         let random = Seed::new(1, 0).stream(&["strict"], 0);
         let mut node = Node::relay(Config::strict(), local, &[left], &[right], random);
         node.ways[OUT] = Way::arriving(&Config::strict(), &info(0), None);
-        let data = Data {
-            session: 1,
-            epoch: 1,
-            sequence: 1000,
-            block: 0,
-            header: BatchHeader { block: 256, batch: BatchSize::M16, id: 0 },
-            coding: Coding::Symbol(0),
-            ask: false,
-            trimmed: false,
-            payload: &[],
-        };
+        let data = Data { sequence: 1000, ..Data::example() };
         // Packet 1000 is the last; 128 more are granted as long as none waits.
         for (granted, told) in [(1001 + 31, true), (1001 + 32, false)] {
             let receiver = &mut node.neighbours[0].receiver;

@@ -341,15 +341,11 @@ mod tests {
     fn the_first_three_bits_of_a_block_are_the_depth() {
         let way = relay();
         let data = Data {
-            session: 1,
-            epoch: 1,
-            sequence: 0,
             block: 0b101 << 21 | 7,
-            header: BatchHeader { block: 256, batch: BatchSize::M16, id: 3 },
+            header: BatchHeader { id: 3, ..Data::example().header },
             coding: Coding::Symbol(4),
-            ask: false,
-            trimmed: false,
             payload: &[0; 1000],
+            ..Data::example()
         };
         let packet = Packet::new(&data, &way).unwrap();
         assert_eq!((packet.block, packet.depth, packet.index), (7, 5, Some(4)));

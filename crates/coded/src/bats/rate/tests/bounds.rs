@@ -10,22 +10,10 @@ fn begun() -> LinkRate {
     rate
 }
 
-/// Its packet has arrived.
-fn report() -> HopReport {
-    HopReport {
-        highest: 0,
-        arrival_ns: 0,
-        hold: Duration::ZERO,
-        received_packets: 1,
-        received_bytes: 1000,
-        mean_burst: 1.0,
-    }
-}
-
 #[test]
 fn a_report_was_not_held_for_longer_than_its_packet_is_away() {
     for (hold, expected) in [(0, Ok(())), (20, Ok(())), (21, Err(ReportError::HeldTooLong))] {
-        let report = HopReport { hold: Duration::from_millis(hold), ..report() };
+        let report = HopReport { hold: Duration::from_millis(hold), ..HopReport::example() };
         let now = Instant::ZERO + Duration::from_millis(20);
         assert_eq!(begun().on_report(now, &report), expected, "held for {hold} ms");
     }
@@ -35,7 +23,7 @@ fn a_report_was_not_held_for_longer_than_its_packet_is_away() {
 fn a_round_trip_is_not_known_where_the_report_was_held_for_longer_than_it_can_say() {
     for (hold, known) in [(65_534, Some(Duration::from_micros(34_466))), (65_535, None)] {
         let mut rate = begun();
-        let report = HopReport { hold: Duration::from_micros(hold), ..report() };
+        let report = HopReport { hold: Duration::from_micros(hold), ..HopReport::example() };
         assert_eq!(rate.on_report(Instant::ZERO + Duration::from_millis(100), &report), Ok(()));
         assert_eq!(rate.srtt(), known, "{hold} us");
     }
