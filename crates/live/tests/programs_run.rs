@@ -90,8 +90,13 @@ fn ends(scenario: &Scenario, flow: usize) -> Ends {
 
 /// What came of flows, and of more lines of a scenario of two seconds.
 fn run(flows: &str, dir: &Path) -> (Ended, Arc<Scenario>) {
+    run_until(2, flows, dir)
+}
+
+/// The same for a scenario of so many seconds.
+fn run_until(end: u32, flows: &str, dir: &Path) -> (Ended, Arc<Scenario>) {
     let text = format!(
-        "duration: 2500ms\nmeasure: {{ from: 500ms, to: 2s, interval: 100ms }}\ntopology: {{ chain: {{ hops: 1, link: {{ rate: 1 Gbit/s }} }} }}\n{flows}"
+        "duration: {end}500ms\nmeasure: {{ from: 500ms, to: {end}s, interval: 100ms }}\ntopology: {{ chain: {{ hops: 1, link: {{ rate: 1 Gbit/s }} }} }}\n{flows}"
     );
     let plan = load_text(&dir.join("test.yaml"), &text, &Overrides::default())
         .unwrap_or_else(|error| panic!("{error}"));
@@ -220,10 +225,11 @@ fn a_test_picture_is_seen_frame_by_frame() {
   - {{ name: tcp, from: n0, to: n1, over: tcp-reno, ip: 6, app: {picture} }}
 "
     );
-    let (ended, scenario) = run(&flows, dir.path());
+    // On a busy machine an encoder takes seconds to begin.
+    let (ended, scenario) = run_until(8, &flows, dir.path());
     for (_, figures) in measured(&ended, &scenario) {
         let video = figures.video.unwrap();
-        assert!((5..=31).contains(&video.frames_sent), "{video:?}");
+        assert!((5..=151).contains(&video.frames_sent), "{video:?}");
         assert_eq!(video.frames_lost, 0, "{video:?}");
         assert!(video.decodable_frame_ratio.unwrap() > 0.5, "{video:?}");
     }
