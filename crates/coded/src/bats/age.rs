@@ -264,14 +264,16 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_grants_has_65_s_unless_somebody_has_set_a_deadline() {
-        let told = |unit_credit, fixed| {
-            let delivery = Delivery::Deadline { after: Duration::from_millis(300), fixed, rounds: 3 };
+    fn who_waits_for_grants_has_65_s_unless_somebody_has_set_a_deadline_or_limited_the_rounds() {
+        let told = |unit_credit, fixed, rounds| {
+            let delivery = Delivery::Deadline { after: Duration::from_millis(300), fixed, rounds };
             let (after, fixed) = Config { delivery, unit_credit, ..Config::default() }.age().unwrap().told();
             (after.as_millis(), fixed)
         };
-        assert_eq!((told(false, false), told(false, true)), ((300, false), (300, true)));
-        assert_eq!((told(true, false), told(true, true)), ((65_000, false), (300, true)));
+        let all = Delivery::UNTIL_DEADLINE;
+        assert_eq!((told(false, false, all), told(false, true, all)), ((300, false), (300, true)));
+        assert_eq!((told(true, false, all), told(true, true, all)), ((65_000, false), (300, true)));
+        assert_eq!(told(true, false, all - 1), (300, false));
     }
 
     #[test]

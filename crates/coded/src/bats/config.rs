@@ -5,8 +5,9 @@ use hopcast_core::Duration;
 use super::age::{Age, STAMP};
 use super::framing::{CHUNK_HEADER, SEAL};
 
-/// The deadline that nobody has set, of units that are granted: the greatest that INFO can tell in whole seconds. Shorter, and
-/// the queue of a slow link makes late what was accepted; longer would be of use for outages only.
+/// The deadline that nobody has set, of units that are granted and repaired for as long as it takes: the greatest that INFO can
+/// tell in whole seconds. Shorter, and the queue of a slow link makes late what was accepted; longer would be of use for outages
+/// only. Where the rounds of repair are limited, what they leave open would hold back for so long what comes after it.
 const GRANTED: Duration = Duration::from_secs(65);
 
 /// The settings of an edge or a relay. Edges settle the shape, which relays learn; the rest is each node's own.
@@ -197,8 +198,9 @@ impl Config {
 
     /// The ages of what a source sends; `None` where delivery is reliable.
     pub(super) fn age(&self) -> Option<Age> {
-        let Delivery::Deadline { after, fixed, .. } = self.delivery else { return None };
-        let after = if self.unit_credit && !fixed { after.max(GRANTED) } else { after };
+        let Delivery::Deadline { after, fixed, rounds } = self.delivery else { return None };
+        let granted = self.unit_credit && !fixed && rounds == Delivery::UNTIL_DEADLINE;
+        let after = if granted { after.max(GRANTED) } else { after };
         // It stamps by its own clock.
         Some(Age::source(after, fixed, self))
     }

@@ -153,10 +153,8 @@ impl Direction {
     /// A sink has delivered what it could: finds out how long it may hold back what is after a gap.
     pub(super) fn hold(&mut self, now: Instant) {
         if let (Some(age), Role::Sink(sink)) = (&mut self.age, &mut self.role) {
-            let mark = self.session.mark;
-            let stamps = |number, symbol: &[u8]| framing::stamps(mark, number, symbol, symbol.len());
-            let due = sink.first_held(stamps).and_then(|(first, _)| age.due(now, first));
-            sink.held_until = due;
+            let first = sink.first_held(framing::first_stamp(self.session.mark)).flatten();
+            sink.held_until = first.and_then(|first| age.due(now, first));
         }
     }
 }

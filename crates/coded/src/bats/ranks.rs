@@ -3,6 +3,7 @@
 use hopcast_core::{Buffer, Duration, Instant, Item, Stream};
 
 use super::age::Age;
+use super::branch::waited_for;
 use super::child::Refused;
 use super::config::{Config, Delivery};
 use super::direction::{Arrived, Direction, Role, Taken};
@@ -200,7 +201,8 @@ impl Mode for Ranks {
 impl Node {
     /// Gives up what all children have been served.
     fn follow_floor(&mut self, now: Instant, way: usize) {
-        let children = self.neighbours.iter().filter(|neighbour| neighbour.takes(way));
+        let deadline = self.ways[way].as_ref().is_some_and(|way| way.age.is_some());
+        let children = waited_for(&self.neighbours, way, deadline);
         if let Some(floor) = children.map(|child| child.sender.floor()).min() {
             self.advance(now, way, floor);
         }

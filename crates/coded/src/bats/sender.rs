@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use hopcast_core::{Duration, Instant, Stream, earliest};
 
+use super::branch::Asks;
 use super::bursts::Bursts;
 use super::child::Child;
 use super::counters::Counters;
@@ -25,8 +26,6 @@ const CHANGED: u64 = 4;
 const FIRST_GRANT: u64 = 128;
 /// How long to wait for news from a child that needs nothing, until everything is delivered.
 const CONFIRMATION: Duration = Duration::from_millis(200);
-/// After so many probes without a report, a child is silent.
-const SILENT: u32 = 6;
 /// So many packets are followed, as many as `rate` follows: probes are sent for as long as nobody answers.
 const MOST_FLIGHTS: usize = 1 << 16;
 /// Before a report comes, INFO goes with the first datagrams, and then with every so many.
@@ -123,6 +122,12 @@ pub(super) enum Wait {
     /// The child has everything, but it has not been delivered yet: a child that is restarted meanwhile would need it
     /// again, and does not know whom to ask.
     Delivery,
+}
+
+impl Asks for Sender {
+    fn unanswered(&self) -> u32 {
+        self.probes
+    }
 }
 
 impl Sender {
@@ -244,11 +249,6 @@ impl Sender {
                 self.refresh(store, number);
             }
         }
-    }
-
-    /// Whether nothing has been heard for so long that other ways are better.
-    pub(super) const fn is_silent(&self) -> bool {
-        self.probes >= SILENT
     }
 
     /// Batches from `from` up to `to` are over; what was sent of each is counted.

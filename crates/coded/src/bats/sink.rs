@@ -129,7 +129,7 @@ impl Sink {
     }
 
     /// What `of` finds in the first symbol, by its number, that is known after one that is missing.
-    pub(super) fn first_held<T>(&mut self, of: impl Fn(u64, &[u8]) -> Option<T>) -> Option<T> {
+    pub(super) fn first_held<T>(&mut self, mut of: impl FnMut(u64, &[u8]) -> Option<T>) -> Option<T> {
         let symbols = self.shape.symbols() as u64;
         for number in self.next / symbols..self.heard_to.div_ceil(symbols) {
             let from = self.next.saturating_sub(number * symbols);

@@ -3,6 +3,7 @@
 use hopcast_core::{Buffer, Datagram, Instant, Item};
 
 use super::batch::Mix;
+use super::branch::{Asks as _, waited_for};
 use super::direction::{Direction, Role};
 use super::ranks::{Neighbour, Node};
 use super::sender::{Cause, Content, Packet, Sender, Wait};
@@ -112,10 +113,7 @@ impl Node {
             let whose = if begins { to } else { self.mode.owner };
             !sender.is_silent() && ready(&self.neighbours[whose])
         } else {
-            // With a deadline nobody waits for a child that says nothing: what it lacks will soon be too old.
-            let waits =
-                |child: &&Neighbour| child.takes(*out) && (way.age.is_none() || !child.sender.is_silent());
-            ready(&self.neighbours[to]) && self.neighbours.iter().filter(waits).all(ready)
+            ready(&self.neighbours[to]) && waited_for(&self.neighbours, *out, way.age.is_some()).all(ready)
         }
     }
 
@@ -257,8 +255,7 @@ fn grant(neighbours: &[Neighbour], parent: usize, way: &Direction) -> u64 {
     let Neighbour { into, receiver, .. } = &neighbours[parent];
     let Role::Relay = way.role else { return way.store.limit() };
     let horizon = (receiver.round_trip() + receiver.interval() * 2).as_secs_f64();
-    let children = neighbours.iter().filter(|neighbour| neighbour.takes(*into));
-    let ahead = children.map(|child| {
+    let ahead = waited_for(neighbours, *into, way.age.is_some()).map(|child| {
         let drain = packets(child.sender.rate.rate().bits_per_sec() as f64, way.store.shape().symbol);
         let burst = child.sender.rate.mean_burst().max(receiver.mean_burst());
         allowance(drain, horizon, burst).saturating_sub(child.sender.backlog())

@@ -149,6 +149,9 @@ proptest! {
             let y = Symbols::spaced(&mut expected[x.len()..], 0, stride, rows, len);
             kernel.product_into(<Gf256>::tables(), y, &a, Symbols::new(&x[..], &x_at, len));
             let mut found = Vec::with_capacity(if room { expected.len() } else { 0 });
+            // What is overwritten is not zero by chance.
+            found.resize(found.capacity(), 0xA5);
+            found.clear();
             found.extend_from_slice(&x);
             kernel.append_product(<Gf256>::tables(), &mut found, (rows, len, stride), &a, &x_at);
             prop_assert!(found == expected, "{:?}", kernel);

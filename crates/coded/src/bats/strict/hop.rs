@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use hopcast_core::{Duration, Instant, Stream, earliest};
 
+use super::super::branch::Asks;
 use super::super::child::{Child, Heard, Losses as _, Refused};
 use super::super::rate::{self, LinkRate};
 use super::super::sender::Cause;
@@ -64,6 +65,8 @@ pub(in super::super) struct Sender {
     asked: bool,
     /// A probe has been sent, and no report has come since: every packet asks for one.
     asking: bool,
+    /// How many probes nobody has answered.
+    probes: u32,
 }
 
 /// What a child has been sent of a batch.
@@ -82,6 +85,12 @@ pub(super) struct Packet {
     /// A packet as it came, by its number; or else a combination of all.
     pub(super) row: Option<u8>,
     pub(super) cause: Cause,
+}
+
+impl Asks for Sender {
+    fn unanswered(&self) -> u32 {
+        self.probes
+    }
 }
 
 impl Sender {
@@ -108,6 +117,7 @@ impl Sender {
             informed: None,
             asked: false,
             asking: false,
+            probes: 0,
         }
     }
 
@@ -118,7 +128,7 @@ impl Sender {
         self.credit = self.next + FIRST_CREDIT;
         (self.child, self.account) = (None, None);
         self.probe = None;
-        (self.unheard, self.informed, self.asked) = (0, None, false);
+        (self.unheard, self.informed, self.asked, self.probes) = (0, None, false, 0);
     }
 
     pub(super) const fn epoch(&self) -> u32 {
@@ -214,7 +224,7 @@ impl Sender {
         }
         self.child = Some(child);
         self.unheard = 0;
-        (self.probe, self.asking) = (None, false);
+        (self.probe, self.asking, self.probes) = (None, false, 0);
         Ok(())
     }
 
@@ -292,6 +302,7 @@ impl Sender {
     pub(super) fn probed(&mut self, now: Instant) {
         self.rate.on_probe(now);
         (self.asked, self.asking) = (false, true);
+        self.probes += 1;
         self.probe = Some(now + self.rate.probe_timeout());
     }
 

@@ -3,6 +3,7 @@
 use hopcast_core::{Buffer, Duration, Instant, Item, Stream};
 
 use super::super::age::Age;
+use super::super::branch::waited_for;
 use super::super::child::Refused;
 use super::super::config::Config;
 use super::super::mode::Mode;
@@ -255,10 +256,10 @@ impl Node {
         }
     }
 
-    /// How many packets wait for the child that has the most before it.
+    /// How many packets wait for the child that has the most before it, of those that are waited for.
     pub(super) fn backlog(&self, out: usize) -> u64 {
-        let children = self.neighbours.iter().filter(|neighbour| neighbour.takes(out));
-        children.map(|child| child.sender.backlog()).max().unwrap_or(0)
+        let deadline = self.ways[out].as_ref().is_some_and(|way| way.age.is_some());
+        waited_for(&self.neighbours, out, deadline).map(|child| child.sender.backlog()).max().unwrap_or(0)
     }
 }
 

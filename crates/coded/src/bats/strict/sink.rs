@@ -313,7 +313,7 @@ impl Sink {
     }
 
     /// What `of` finds in the first symbol, by its number, that is known after one that is missing.
-    pub(super) fn first_held<T>(&mut self, of: impl Fn(u64, &[u8]) -> Option<T>) -> Option<T> {
+    pub(super) fn first_held<T>(&mut self, mut of: impl FnMut(u64, &[u8]) -> Option<T>) -> Option<T> {
         let (mut from, mut given) = (self.next, self.given);
         for (number, block) in (self.first..).zip(&mut self.blocks) {
             // Nothing is held that there is no packet of.

@@ -3,6 +3,7 @@
 use hopcast_core::{Buffer, Datagram, Instant, Item};
 
 use super::super::batch::{Kind, Mix};
+use super::super::branch::waited_for;
 use super::super::transmit::vector;
 use super::super::wire::{self, Coding, Data, Info, Report, Writer};
 use super::account::{Account, Hop};
@@ -107,8 +108,8 @@ impl Node {
 
     /// What the sinks of a way have, as the children have told it.
     pub(super) fn account_of(&self, out: usize) -> Option<Account> {
-        let children = self.neighbours.iter().filter(|neighbour| neighbour.takes(out));
-        let mut accounts = children.map(|child| child.sender.account());
+        let deadline = self.ways[out].as_ref().is_some_and(|way| way.age.is_some());
+        let mut accounts = waited_for(&self.neighbours, out, deadline).map(|child| child.sender.account());
         let first = accounts.next()??;
         accounts.try_fold(first, |all, other| other.map(|other| all.merge(&other)))
     }
@@ -150,8 +151,7 @@ impl Node {
         let Neighbour { into, receiver, .. } = &self.neighbours[parent];
         let Role::Relay = way.role else { return SINK_ALLOWANCE };
         let horizon = (receiver.round_trip() + receiver.interval() * 2).as_secs_f64();
-        let children = self.neighbours.iter().filter(|neighbour| neighbour.takes(*into));
-        let ahead = children.map(|child| {
+        let ahead = waited_for(&self.neighbours, *into, way.age.is_some()).map(|child| {
             let rate = child.sender.rate.rate().bits_per_sec() as f64;
             allowance(rate, horizon).saturating_sub(child.sender.backlog())
         });

@@ -191,9 +191,8 @@ impl Way {
     /// A sink has delivered what it could: finds out how long it may hold back what is after a gap.
     pub(super) fn hold(&mut self, now: Instant) {
         let (Some(age), Role::Sink(sink)) = (&mut self.age, &mut self.role) else { return };
-        let mark = self.session.mark;
-        let stamps = |number, symbol: &[u8]| framing::stamps(mark, number, symbol, symbol.len());
-        sink.held_until = sink.first_held(stamps).and_then(|(first, _)| age.due(now, first));
+        let first = sink.first_held(framing::first_stamp(self.session.mark)).flatten();
+        sink.held_until = first.and_then(|first| age.due(now, first));
     }
 
     /// Whether packets of a block may be under way.
