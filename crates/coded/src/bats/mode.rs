@@ -40,6 +40,9 @@ pub(super) trait Mode: Sized {
     /// The ages of what comes on a way; `None` where delivery is reliable.
     fn age(way: &mut Self::Way) -> Option<&mut Age>;
 
+    /// Whether delivery has a deadline.
+    fn has_deadline(way: &Self::Way) -> bool;
+
     /// The least round trip to a child, if it is known.
     fn least_round_trip(sender: &Self::Sender) -> Option<Duration>;
 

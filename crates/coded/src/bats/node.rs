@@ -201,8 +201,16 @@ impl<M: Mode> Node<M> {
         }
     }
 
-    /// Finds out how far the children of a way are away.
+    /// Whether what goes a way has a deadline.
+    pub(super) fn has_deadline(&self, way: usize) -> bool {
+        self.ways[way].as_ref().is_some_and(M::has_deadline)
+    }
+
+    /// Finds out how far the children of a way are away, where there is a deadline that follows from it.
     fn look_ahead(&mut self, out: usize) {
+        if !self.has_deadline(out) {
+            return;
+        }
         let children = self.neighbours.iter().filter(|child| child.takes(out));
         let trip = children.filter_map(|child| M::least_round_trip(&child.sender)).max();
         if let Some(way) = &mut self.ways[out] {

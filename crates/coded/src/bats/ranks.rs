@@ -66,6 +66,10 @@ impl Mode for Ranks {
         way.age.as_mut()
     }
 
+    fn has_deadline(way: &Direction) -> bool {
+        way.age.is_some()
+    }
+
     fn least_round_trip(sender: &Sender) -> Option<Duration> {
         sender.rate.min_rtt()
     }
@@ -201,8 +205,7 @@ impl Mode for Ranks {
 impl Node {
     /// Gives up what all children have been served.
     fn follow_floor(&mut self, now: Instant, way: usize) {
-        let deadline = self.ways[way].as_ref().is_some_and(|way| way.age.is_some());
-        let children = waited_for(&self.neighbours, way, deadline);
+        let children = waited_for(&self.neighbours, way, self.has_deadline(way));
         if let Some(floor) = children.map(|child| child.sender.floor()).min() {
             self.advance(now, way, floor);
         }

@@ -20,35 +20,36 @@ pub(in super::super) const SEAL: usize = 4;
 /// Writes the checksum to the front of a symbol, which must be as long as it.
 pub(super) fn seal(session: u32, number: u64, symbol: &mut [u8]) {
     let (seal, body) = symbol.split_at_mut(SEAL);
-    seal.copy_from_slice(&sum(session, number, body).to_be_bytes());
+    seal.copy_from_slice(&sum(session, number, body, 0).to_be_bytes());
 }
 
 /// What a symbol holds behind its checksum; `None` if that is not the symbol's.
 pub(super) fn open(session: u32, number: u64, symbol: &[u8]) -> Option<&[u8]> {
     let (seal, body) = symbol.split_first_chunk::<SEAL>()?;
-    (u32::from_be_bytes(*seal) == sum(session, number, body)).then_some(body)
+    (u32::from_be_bytes(*seal) == sum(session, number, body, 0)).then_some(body)
 }
 
 /// Whether a symbol of `len` bytes, which may lack zeros at its end, has its checksum.
 pub(super) fn is_intact(session: u32, number: u64, symbol: &[u8], len: usize) -> bool {
-    const ZEROS: [u8; 256] = [0; 256];
-    let (Some((seal, body)), Some(mut lacks)) =
+    let (Some((seal, body)), Some(zeros)) =
         (symbol.split_first_chunk::<SEAL>(), len.checked_sub(symbol.len()))
     else {
         return false;
     };
-    let mut hasher = SipHasher13::new_with_keys(session.into(), number);
-    hasher.write(body);
-    while lacks > 0 {
-        let zeros = lacks.min(ZEROS.len());
-        hasher.write(&ZEROS[..zeros]);
-        lacks -= zeros;
-    }
-    u32::from_be_bytes(*seal) == hasher.finish() as u32
+    u32::from_be_bytes(*seal) == sum(session, number, body, zeros)
 }
 
-fn sum(session: u32, number: u64, body: &[u8]) -> u32 {
-    SipHasher13::new_with_keys(session.into(), number).hash(body) as u32
+/// The checksum of a body that so many zeros follow.
+fn sum(session: u32, number: u64, body: &[u8], mut zeros: usize) -> u32 {
+    const ZEROS: [u8; 256] = [0; 256];
+    let mut hasher = SipHasher13::new_with_keys(session.into(), number);
+    hasher.write(body);
+    while zeros > 0 {
+        let some = zeros.min(ZEROS.len());
+        hasher.write(&ZEROS[..some]);
+        zeros -= some;
+    }
+    hasher.finish() as u32
 }
 
 #[cfg(test)]

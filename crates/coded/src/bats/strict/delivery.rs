@@ -28,7 +28,7 @@ impl Node {
 
     /// The sink takes a packet.
     pub(super) fn decode(&mut self, now: Instant, into: usize, packet: &Packet, payload: &[u8]) {
-        let may_give_up = self.ways[into].as_ref().is_some_and(|way| way.age.is_some());
+        let may_give_up = self.has_deadline(into);
         let &Packet { block, header, depth, index, ref vector } = packet;
         let arrived = Arrived { block, header, depth, index, vector, payload };
         let outcome = self.at_sink(now, into, |sink, deliver| {

@@ -62,6 +62,10 @@ impl Mode for Strict {
         way.age.as_mut()
     }
 
+    fn has_deadline(way: &Way) -> bool {
+        way.age.is_some()
+    }
+
     fn least_round_trip(sender: &Sender) -> Option<Duration> {
         sender.rate.min_rtt()
     }
@@ -95,8 +99,7 @@ impl Mode for Strict {
         let Some(way) = &mut node.ways[into] else { return };
         let first = floor / u64::from(way.shape.block);
         if let Role::Relay = way.role {
-            way.gone = way.gone.max(first);
-            way.drop_over();
+            way.give_up_before(first);
             node.refresh(into, 0..0);
         } else if way.age.is_none() {
             // With a deadline a sink gives up by itself what is too late.
@@ -258,8 +261,8 @@ impl Node {
 
     /// How many packets wait for the child that has the most before it, of those that are waited for.
     pub(super) fn backlog(&self, out: usize) -> u64 {
-        let deadline = self.ways[out].as_ref().is_some_and(|way| way.age.is_some());
-        waited_for(&self.neighbours, out, deadline).map(|child| child.sender.backlog()).max().unwrap_or(0)
+        let children = waited_for(&self.neighbours, out, self.has_deadline(out));
+        children.map(|child| child.sender.backlog()).max().unwrap_or(0)
     }
 }
 

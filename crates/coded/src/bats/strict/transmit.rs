@@ -108,8 +108,8 @@ impl Node {
 
     /// What the sinks of a way have, as the children have told it.
     pub(super) fn account_of(&self, out: usize) -> Option<Account> {
-        let deadline = self.ways[out].as_ref().is_some_and(|way| way.age.is_some());
-        let mut accounts = waited_for(&self.neighbours, out, deadline).map(|child| child.sender.account());
+        let children = waited_for(&self.neighbours, out, self.has_deadline(out));
+        let mut accounts = children.map(|child| child.sender.account());
         let first = accounts.next()??;
         accounts.try_fold(first, |all, other| other.map(|other| all.merge(&other)))
     }

@@ -143,18 +143,21 @@ impl Way {
         self.drop_over();
     }
 
+    /// What is before this block cannot be had any more, as a relay has heard.
+    pub(super) fn give_up_before(&mut self, first: u64) {
+        self.gone = self.gone.max(first);
+        if self.age.is_some() {
+            // With a deadline no sink is waited for.
+            self.floor = self.floor.max(first);
+        }
+        self.drop_over();
+    }
+
     /// Batches of blocks that are over are of no use.
     pub(super) fn drop_over(&mut self) {
         let first = match &self.role {
             Role::Source(source) => source.first(),
-            Role::Relay => {
-                // Where delivery has a deadline no sink will get what the source has given up, and none is waited for.
-                if self.age.is_some() {
-                    self.floor = self.floor.max(self.gone);
-                }
-                self.floor
-            }
-            Role::Sink(_) => self.floor,
+            Role::Relay | Role::Sink(_) => self.floor,
         };
         self.ring.drop_before(first);
     }
