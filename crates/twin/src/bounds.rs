@@ -62,12 +62,12 @@ impl Bounds {
 
     /// Payload bytes of a span that count as goodput, if `share` of the min-cut towards this receiver can be payload.
     ///
-    /// In-order delivery releases bursts, and the first of a span may hold bytes that had crossed the network before it.
-    /// From the start of the span to any later moment no more bytes than the links' rates allow can have crossed: those
-    /// beyond had crossed before, and do not count. Likewise bytes that are released behind the end of the span, and cannot
-    /// all have crossed since, had crossed by then: those count, or each window would lack what is held back at its end. That
-    /// they crossed in the span, and not before it, is known of no more than `share` of the `arrived` bytes of frames that
-    /// links delivered to the receiver in the measurement window.
+    /// In-order delivery releases bursts, and the first of a span may hold bytes that had crossed the network before
+    /// it. From the start of the span to any later moment no more bytes than the links' rates allow can have crossed:
+    /// those beyond had crossed before, and do not count. Likewise bytes that are released behind the end of the span,
+    /// and cannot all have crossed since, had crossed by then: those count, or each window would lack what is held back
+    /// at its end. That they crossed in the span, and not before it, is known of no more than `share` of the `arrived`
+    /// bytes of frames that links delivered to the receiver in the measurement window.
     ///
     /// The bound is without loss, since chance may take less than the mean.
     pub(crate) fn counted(

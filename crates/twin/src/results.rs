@@ -197,15 +197,15 @@ pub struct Figures {
     /// network before it, and with those that had crossed by its end and were released later; null if the flow, being
     /// bounded, did not last into the window.
     pub goodput_mbps: Option<f64>,
-    /// Units sent in the window, and of a flow of bounded size that began before its end also those that were not sent by
-    /// then.
+    /// Units sent in the window, and of a flow of bounded size that began before its end also those that were not sent
+    /// by then.
     pub sent_units: u64,
     /// Units sent in the window that were delivered, by the end of the run.
     pub delivered_units: u64,
     /// `delivered_units` over `sent_units`; null if that is zero.
     pub reliability: Option<f64>,
-    /// Goodput over the min-cut, at most 1, though chance may take less than the mean loss; null if the min-cut is zero or
-    /// unbounded.
+    /// Goodput over the min-cut, at most 1, though chance may take less than the mean loss; null if the min-cut is zero
+    /// or unbounded.
     pub min_cut_fraction: Option<f64>,
     /// Goodput over what the min-cut leaves after the stack's headers, at most 1.
     pub payload_bound_fraction: Option<f64>,

@@ -173,7 +173,8 @@ flows:
 
 #[test]
 fn a_window_inside_a_stall_has_what_arrives_in_it_and_not_what_arrived_before() {
-    // Some frames around 5 s are lost, and what was sent behind them waits from 5.15 s to 5.45 s for them to be sent again.
+    // Some frames around 5 s are lost, and what was sent behind them waits from 5.15 s to 5.45 s for them to be sent
+    // again.
     let goodput = |app: &str| {
         let text = format!(
             "
@@ -220,7 +221,8 @@ flows:
         );
         document(&text).runs.remove(0).flows.remove(0)
     };
-    // Goodput in Mbit/s, and what it is of the min-cut: of each receiver of its own, of both together of the smaller one.
+    // Goodput in Mbit/s, and what it is of the min-cut: of each receiver of its own, of both together of the smaller
+    // one.
     let check = |rate: &str, [b, c]: [f64; 2], [of_b, of_c, of_both]: [f64; 3]| {
         let flow = flow(rate);
         let [at_b, at_c] = [&flow.receivers[0].figures, &flow.receivers[1].figures];
@@ -234,6 +236,7 @@ flows:
     };
     // Both have all of it.
     check("1.5 Mbit/s", [1.5, 1.5], [0.15, 0.75, 0.75]);
-    // No block gets through the slow branch whole. Of what the fast one has no more counts than the slow one could carry.
+    // No block gets through the slow branch whole. Of what the fast one has no more counts than the slow one could
+    // carry.
     check("8 Mbit/s", [8.0, 0.0], [0.8, 0.0, 0.5]);
 }

@@ -103,7 +103,8 @@ fn as_many_connections_as_allowed_are_carried_and_one_more_is_refused_aloud() {
     assert!(within(Duration::from_secs(10), || carried(9)(&harbour)), "{:?}", harbour.status().carriers[0]);
 }
 
-/// So many readers that ask for all there is and read none of it, and what the processes of the two sites take meanwhile.
+/// So many readers that ask for all there is and read none of it, and what the processes of the two sites take
+/// meanwhile.
 fn stalled(lab: &Lab, nodes: [&Node; 2], readers: usize) -> (Vec<TcpStream>, u64) {
     const EACH: usize = 4 << 20;
     // The kernel's own part is small, so that it is the node that has to wait.
@@ -151,7 +152,8 @@ fn readers_that_stall_take_no_more_than_the_memory_there_is() {
     let held = || harbour.status().sockets["streams_held_bytes"];
     let held_before = held();
     eprintln!("300 readers that stall: {} MiB resident, {} MiB held", most >> 20, held_before >> 20);
-    // Readers have a quarter, of which one source has a quarter; each begins with a 1,024th of it however little is left.
+    // Readers have a quarter, of which one source has a quarter; each begins with a 1,024th of it however little is
+    // left.
     assert!((1 << 20..=memory / 16 + 300 * (memory / 4 / 1024)).contains(&held_before), "{held_before}");
     // The program itself takes some.
     assert!(most < memory + (48 << 20), "{most}");

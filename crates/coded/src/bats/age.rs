@@ -4,15 +4,16 @@
 //! clear can read the stamps of the units that begin in it. What the stamp is by this node's clock follows in one of two ways:
 //!
 //! - *One clock*: all nodes read the same one, as in virtual time and in a live run on one machine. Ages are exact.
-//! - *Clocks apart*: the least of (arrival - stamp) over the last 10 to 20 s is that of a unit that waited for nothing, and
-//!   that unit took the least time from the source to here. INFO tells this time: the sum, over the hops, of half of the least
-//!   round trip. All other ages follow from their difference to it, so that queues, repairs and outages are measured exactly,
-//!   whatever the clocks' offset, and a drift of 100 ppm costs 2 ms at most. What stays unknown is by how much the two
-//!   directions of the hops differ: ages are wrong by half of that, as with NTP (RFC 5905, section 8). Until every hop has
-//!   measured a round trip no age is known, and nothing is dropped for its age here. A source that is overloaded for longer than
-//!   10 s without a pause has no unit that waited for nothing: the least wait of any is then taken for the path, and ages are
-//!   too small by it. Measured at 20 Mbit/s over two hops of 20 ms, offered twice as much: by up to 6 ms with rank feedback;
-//!   up to 77 ms without, at a deadline of 200 ms, and 7 ms at 60 to 120 ms.
+//! - *Clocks apart*: the least of (arrival - stamp) over the last 10 to 20 s is that of a unit that waited for nothing,
+//!   and that unit took the least time from the source to here. INFO tells this time: the sum, over the hops, of half
+//!   of the least round trip. All other ages follow from their difference to it, so that queues, repairs and outages
+//!   are measured exactly, whatever the clocks' offset, and a drift of 100 ppm costs 2 ms at most. What stays unknown
+//!   is by how much the two directions of the hops differ: ages are wrong by half of that, as with NTP (RFC 5905,
+//!   section 8). Until every hop has measured a round trip no age is known, and nothing is dropped for its age here. A
+//!   source that is overloaded for longer than 10 s without a pause has no unit that waited for nothing: the least wait
+//!   of any is then taken for the path, and ages are too small by it. Measured at 20 Mbit/s over two hops of 20 ms,
+//!   offered twice as much: by up to 6 ms with rank feedback; up to 77 ms without, at a deadline of 200 ms, and 7 ms at
+//!   60 to 120 ms.
 
 use hopcast_core::{Buffer, Duration, Instant};
 
@@ -30,9 +31,10 @@ const HALF_SPAN: Duration = Duration::from_secs(10);
 /// The bound of a deadline that nobody has set, until the path is known: two satellites on the way, and some more. Shorter, and
 /// the first units over a long path are dropped; longer, and stale ones are handed up when a path opens.
 const UNKNOWN: Duration = Duration::from_secs(1);
-/// After that, it is so many times the least time that the path takes. What a hop has lost is there after three times what the
-/// hop takes: the packet, the report that misses it, the repair. The fourth is for reports and repairs that wait for others.
-/// Fewer, and long hops are not repaired; more, and what cannot be repaired delays for longer what comes after it.
+/// After that, it is so many times the least time that the path takes. What a hop has lost is there after three times
+/// what the hop takes: the packet, the report that misses it, the repair. The fourth is for reports and repairs that
+/// wait for others. Fewer, and long hops are not repaired; more, and what cannot be repaired delays for longer what
+/// comes after it.
 const TRIPS: u64 = 4;
 
 /// The deadline of a session, and what a node knows of the ages of its units.
@@ -45,12 +47,11 @@ pub(super) struct Age {
     one_clock: bool,
     /// How late this node may be woken.
     slack: Duration,
-    /// The least time from the source to here, as the parents have it that were heard lately, if it is known.
+    /// Minimum path delay from the source, as the parents heard lately have told it, if it is known.
     told: Option<Duration>,
-    /// The least of that, in this half of the span and in the one before: like `least`, so that a time and a path that belong
-    /// together are taken together.
+    /// Minimum of `told` in this half of the span and in the one before, so that it covers the same time as `least`.
     elapsed: [Option<Duration>; 2],
-    /// The least time to the child that is furthest away, if it is known; none at a sink.
+    /// Minimum delay to the furthest child, if it is known; zero at a sink.
     ahead: Option<Duration>,
     /// The least difference of this node's clock and a stamp, in units, in this half of the span and in the one before.
     least: [Option<u32>; 2],
@@ -89,30 +90,30 @@ impl Age {
         Self { ahead: Some(Duration::ZERO), ..self }
     }
 
-    /// The least time from the source to here, if that is known, to be told on.
+    /// Minimum path delay from the source as INFO tells it to the children, if it is known.
     pub(super) const fn told_elapsed(&self) -> Option<Duration> {
         self.told
     }
 
-    /// The least time from the source to here, as far as ages of what comes follow from it.
+    /// Minimum path delay from the source over the span, from which ages are computed.
     fn elapsed(&self) -> Option<Duration> {
         self.elapsed.into_iter().flatten().min()
     }
 
-    /// A parent says how long it takes at least from the source to here, as far as those know that were heard lately.
+    /// Takes the minimum path delay from the source that the parents heard lately have told, if any knows it.
     pub(super) fn learn(&mut self, now: Instant, elapsed: Option<Duration>) {
         self.roll(now);
         self.told = elapsed;
         self.elapsed[0] = self.elapsed[0].into_iter().chain(elapsed).min();
     }
 
-    /// The least time to the child that is furthest away, if any is known.
+    /// Sets the minimum delay to the furthest child, if any is known.
     pub(super) const fn look_ahead(&mut self, ahead: Option<Duration>) {
         self.ahead = ahead;
     }
 
-    /// The greatest age of what is handed up, and of what is kept to repair the next hop. A deadline that nobody has set must
-    /// not cut off who is far away, nor end before a hop can be repaired.
+    /// The greatest age of what is handed up, and of what is kept to repair the next hop. A deadline that nobody has
+    /// set must not cut off who is far away, nor end before a hop can be repaired.
     pub(super) fn bound(&self) -> Duration {
         if self.fixed {
             return self.after;

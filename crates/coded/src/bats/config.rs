@@ -5,9 +5,10 @@ use hopcast_core::Duration;
 use super::age::{Age, STAMP};
 use super::framing::{CHUNK_HEADER, SEAL};
 
-/// The deadline that nobody has set, of units that are granted and repaired for as long as it takes: the greatest that INFO can
-/// tell in whole seconds. Shorter, and the queue of a slow link makes late what was accepted; longer would be of use for outages
-/// only. Where the rounds of repair are limited, what they leave open would hold back for so long what comes after it.
+/// The deadline that nobody has set, of units that are granted and repaired for as long as it takes: the greatest that
+/// INFO can tell in whole seconds. Shorter, and the queue of a slow link makes late what was accepted; longer would be
+/// of use for outages only. Where the rounds of repair are limited, what they leave open would hold back for so long
+/// what comes after it.
 const GRANTED: Duration = Duration::from_secs(65);
 
 /// The settings of an edge or a relay. Edges settle the shape, which relays learn; the rest is each node's own.
@@ -43,9 +44,10 @@ pub struct Config {
     /// At an edge: whether the application is granted units ([`Item::Credit`](hopcast_core::Item::Credit)), of which none is
     /// refused. Default: no, and `unit_delay` decides.
     ///
-    /// It is for an application that can wait, as that of a file: it is then as fast as the slowest branch. One that does
-    /// not wait for grants is refused as without. What was granted does not grow old in the queue of its source, and who can
-    /// wait is in no hurry: a deadline that nobody has set is 65 s, so that slow links, their queues and repairs cost it nothing.
+    /// It is for an application that can wait, as that of a file: it is then as fast as the slowest branch. One that
+    /// does not wait for grants is refused as without. What was granted does not grow old in the queue of its source,
+    /// and who can wait is in no hurry: a deadline that nobody has set is 65 s where rounds of repair are not limited,
+    /// so that slow links, their queues and repairs cost it nothing.
     pub unit_credit: bool,
     /// At an edge, where delivery is reliable: how many streams there are at a time. Default: 1024.
     pub streams: u16,
@@ -131,19 +133,20 @@ pub enum Delivery {
     Reliable,
     /// BTP: what takes too long is given up.
     Deadline {
-        /// The greatest age of a unit that is handed up, from when the application gave it to the source, or where it was
-        /// granted, when it is begun to be sent, in whole milliseconds up to 65 s. Default: 200 ms, and where units are granted
-        /// ([`Config::unit_credit`]) 65 s.
+        /// The greatest age of a unit that is handed up, from when the application gave it to the source, or where it
+        /// was granted, when it is begun to be sent, in whole milliseconds up to 65 s. Default: 200 ms, and where units
+        /// are granted ([`Config::unit_credit`]) and `rounds` are not limited 65 s.
         ///
         /// Too short for the round trips of the hops, and their repairs come to nothing, or for the path, and nothing
         /// arrives; too long, and one loss that cannot be repaired delays all that follows.
         after: Duration,
-        /// Whether that holds over any path. Default: no, a path whose least delay is more than a quarter of it has four
-        /// times that delay instead, so that each hop has the time to be repaired once. A node on the way counts the path to
-        /// it and its next hop; a source without rank feedback, which repairs from end to end, the whole path.
+        /// Whether that holds over any path. Default: no, a path whose least delay is more than a quarter of it has
+        /// four times that delay instead, so that each hop has the time to be repaired once. A node on the way counts
+        /// the path to it and its next hop; a source without rank feedback, which repairs from end to end, the whole
+        /// path.
         ///
-        /// Fixed, nothing arrives over a path that takes longer, and nothing is repaired that takes a third of it; not fixed,
-        /// an application with a deadline of its own gets what is too old for it.
+        /// Fixed, nothing arrives over a path that takes longer, and nothing is repaired that takes a third of it; not
+        /// fixed, an application with a deadline of its own gets what is too old for it.
         fixed: bool,
         /// How many rounds of repair a hop may add to a batch. Default: [`Delivery::UNTIL_DEADLINE`], as many as there is
         /// time for.

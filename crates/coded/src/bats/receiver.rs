@@ -14,7 +14,8 @@ const LEAST_WAIT: Duration = Duration::from_micros(200);
 const FIRST_WAIT: Duration = Duration::from_millis(1);
 /// How long a report may wait for data to travel with, where little arrives.
 const LONGEST_WAIT: Duration = Duration::from_millis(20);
-/// What a parent has said of the path counts for so long: it says it every 250 ms while it sends, and some of that is lost.
+/// What a parent has said of the path counts for so long: it says it every 250 ms while it sends, and some of that is
+/// lost.
 const LATELY: Duration = Duration::from_secs(2);
 /// How far behind the highest a packet may be and still be known from a repeated one.
 const REACH: u64 = 1024;
@@ -47,7 +48,7 @@ pub(super) struct Receiver {
     pub(super) granted: u64,
     /// The first symbol that can be had from it.
     pub(super) floor: u64,
-    /// The least time from the source to here by this way, if the parent knows it, and when it said so.
+    /// Minimum path delay from the source through this parent, if it knows it, and when it told it.
     elapsed: Option<Duration>,
     informed: Instant,
 }
@@ -119,7 +120,7 @@ impl Receiver {
         self.highest
     }
 
-    /// The least time from the source to here by this way, if the parent knows it and has said so lately.
+    /// Minimum path delay from the source through this parent, if it knows it and has told it lately.
     pub(super) fn elapsed(&self, now: Instant) -> Option<Duration> {
         self.elapsed.filter(|_| now.since(self.informed) <= LATELY)
     }

@@ -143,7 +143,8 @@ impl Carrier {
         let stale = carrier.count("received_stale");
         let taken = carrier.count("received_innovative") + carrier.count("received_redundant");
         let only_stale = up && stale > self.stale && taken == self.taken;
-        // In between nothing may come at all, for a while: on a carrier that rests, what comes late now and then is no sign.
+        // In between nothing may come at all, for a while: on a carrier that rests, what comes late now and then is no
+        // sign.
         let nothing = up && stale == self.stale && taken == self.taken;
         let rests = self.since.is_none_or(|(_, last, _)| now >= last + STALE);
         let before = self.stale;

@@ -23,8 +23,8 @@ pub fn sweep() -> Vec<String> {
     done
 }
 
-/// Does that again, several times over five seconds, until the process before is gone for sure: as long as the kernel takes it
-/// apart, its rules seem to be somebody's.
+/// Does that again, several times over five seconds, until the process before is gone for sure: as long as the kernel
+/// takes it apart, its rules seem to be somebody's.
 pub(super) fn sweep_later() -> Result<(), String> {
     /// How long to wait before each attempt, in milliseconds.
     const LATER: [u64; 5] = [200, 300, 500, 1000, 3000];

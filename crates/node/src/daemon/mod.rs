@@ -134,8 +134,8 @@ pub fn run(config: &Config) -> Result<(), String> {
     runtime.run(Some(clock.now() + FAREWELL), &stops.at_once)
 }
 
-/// Opens what may not be free yet, until that succeeds or there is no time left. The clock that it comes with is at zero when
-/// the attempt begins: nobody has been silent for as long as nothing could be sent.
+/// Opens what may not be free yet, until that succeeds or there is no time left. The clock that it comes with is at
+/// zero when the attempt begins: nobody has been silent for as long as nothing could be sent.
 fn open_within<T>(
     patience: Duration,
     stop: &Stop,

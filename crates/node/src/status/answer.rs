@@ -17,7 +17,8 @@ use crate::metrics;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// So many are answered at a time; one more is turned away.
 const AT_ONCE: usize = 32;
-/// For so long a node that takes connections and says nothing is asked again: one that is being killed refuses them by then.
+/// For so long a node that takes connections and says nothing is asked again: one that is being killed refuses them by
+/// then.
 const DOUBT: Duration = Duration::from_secs(5);
 /// The stack of a thread that answers: it reads some hundred bytes and writes a page that is on the heap.
 const STACK: usize = 256 << 10;

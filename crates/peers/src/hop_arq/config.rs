@@ -4,12 +4,12 @@ use hopcast_core::{Bytes, Duration};
 
 /// Streams at a time; more are refused with a reset.
 pub const MAX_STREAMS: usize = 4096;
-/// Chunks that a hop keeps until they are acknowledged, and as many that wait to be sent. So a hop has no more than these
-/// under way in a round trip.
+/// Chunks that a hop keeps until they are acknowledged, and as many that wait to be sent. So a hop has no more than
+/// these under way in a round trip.
 pub const MAX_HELD: usize = 8192;
-/// How far chunks that have arrived may be ahead of the first one that has not, on one hop: the window of 3GPP's radio links
-/// (RLC, TS 38.322 section 7.2). Of such chunks a hop knows only that they have arrived. With less, a chunk that is lost a
-/// dozen times in a row stops a long hop; more is only memory.
+/// How far chunks that have arrived may be ahead of the first one that has not, on one hop: the window of 3GPP's radio
+/// links (RLC, TS 38.322 section 7.2). Of such chunks a hop knows only that they have arrived. With less, a chunk that
+/// is lost a dozen times in a row stops a long hop; more is only memory.
 pub const MAX_AHEAD: u64 = 131_072;
 /// What [`Config::datagram`] is held between: less leaves hardly a payload, more is no UDP datagram.
 pub const DATAGRAM: core::ops::RangeInclusive<u16> = 200..=65_000;
@@ -21,8 +21,8 @@ pub struct Config {
     pub datagram: u16,
     /// Bytes of a stream that its sender keeps before they are sent for the first time. Default: 4 MiB.
     pub send_buffer: Bytes,
-    /// Bytes of a stream that its receiver keeps until they are in order, or until the application takes them.
-    /// Default: 64 MiB, what 140 Mbit/s bring in the 3 s that a hop of 200 ms there and back may take over a chunk where it
+    /// Bytes of a stream that its receiver keeps until they are in order, or until the application takes them. Default:
+    /// 64 MiB, what 140 Mbit/s bring in the 3 s that a hop of 200 ms there and back may take over a chunk where it
     /// loses half. Less holds the sender back, more only costs memory.
     pub receive_buffer: Bytes,
     /// How long a neighbour may owe an acknowledgement before its streams are reset. Default: 120 s. Less gives up links that

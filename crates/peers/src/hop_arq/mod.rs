@@ -34,11 +34,11 @@
 //!
 //! # Bounds
 //!
-//! [`config::MAX_STREAMS`] streams, of each a send and a receive buffer, which have no bound in common; for each hop, at most [`config::MAX_HELD`] chunks
-//! that are not acknowledged, and as many that wait, since what is not paused in time is not in the window either. So a
-//! hop carries no more than 8,192 chunks in a round trip, 158 Mbit/s over 600 ms. Of [`config::MAX_AHEAD`] chunks beyond the
-//! first that has not arrived each end knows which have, so that one that is lost many times in a row does not hold the
-//! others up: 24 bytes each at the sender, fewer at the receiver.
+//! [`config::MAX_STREAMS`] streams, of each a send and a receive buffer, which have no bound in common; for each hop,
+//! at most [`config::MAX_HELD`] chunks that are not acknowledged, and as many that wait, since what is not paused in
+//! time is not in the window either. So a hop carries no more than 8,192 chunks in a round trip, 158 Mbit/s over 600
+//! ms. Of [`config::MAX_AHEAD`] chunks beyond the first that has not arrived each end knows which have, so that one
+//! that is lost many times in a row does not hold the others up: 24 bytes each at the sender, fewer at the receiver.
 //!
 //! # Scope
 //!

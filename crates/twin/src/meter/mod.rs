@@ -188,9 +188,9 @@ impl Meter {
         self.start(now);
     }
 
-    /// Units that there were to deliver: those that were sent in the window, and of a bounded flow that began before its end
-    /// those that were not sent by then. What becomes of these later does not matter, or a figure of the window would depend
-    /// on how long the run goes on after it.
+    /// Units that there were to deliver: those that were sent in the window, and of a bounded flow that began before
+    /// its end those that were not sent by then. What becomes of these later does not matter, or a figure of the window
+    /// would depend on how long the run goes on after it.
     pub(crate) fn units(&self) -> u64 {
         let in_time = self.started.is_some_and(|started| started < self.measure.to);
         let not_sent = self.to_send_units.saturating_sub(self.sent_in_time_units);

@@ -33,8 +33,8 @@ pub(crate) fn near(found: f64, expected: f64, share: f64) {
     assert!((found / expected - 1.0).abs() <= share, "{found} is not within {share} of {expected}");
 }
 
-/// Fails if a direction of a link sent more than `rate` bit/s, in the window by its start and length in seconds, or in the
-/// whole run.
+/// Fails if a direction of a link sent more than `rate` bit/s, in the window by its start and length in seconds, or in
+/// the whole run.
 #[track_caller]
 pub(crate) fn links_keep_to(run: &Run, rate: f64, (_, length): (f64, f64), what: &str) {
     const FRAME: f64 = 1514.0;

@@ -1,10 +1,10 @@
 //! AVX-512 without GFNI, as Skylake to Cascade Lake have it: a byte shuffle in each quarter looks up the products of 64
 //! nibbles at once, a ternary instruction adds those of both nibbles, masks do the tail.
 //!
-//! A core has one port for shuffles of this width, so a term costs two cycles for 64 bytes, whatever else there is to do
-//! beside: splitting a source is three instructions, shared by its destinations. The sums of eight destinations, the
-//! nibbles of two vectors of a source, a pair of tables and the mask are 23 of the 32 registers; of four destinations and
-//! four vectors, 27.
+//! A core has one port for shuffles of this width, so a term costs two cycles for 64 bytes, whatever else there is to
+//! do beside: splitting a source is three instructions, shared by its destinations. The sums of eight destinations, the
+//! nibbles of two vectors of a source, a pair of tables and the mask are 23 of the 32 registers; of four destinations
+//! and four vectors, 27.
 
 #![allow(clippy::needless_range_loop, reason = "an index for each register, over several arrays")]
 

@@ -152,13 +152,14 @@ impl Kernel {
         self.all_rows(tables, &Destinations::of(y), a, &x, true);
     }
 
-    /// Appends `A X` to the buffer in which the symbols of X lie, those of `len` bytes at the offsets `x`: `count` symbols
-    /// more, each with zeros after it up to `stride` bytes. Memory that was reserved for them is not zeroed beforehand.
+    /// Appends `A X` to the buffer in which the symbols of X lie, those of `len` bytes at the offsets `x`: `count`
+    /// symbols more, each with zeros after it up to `stride` bytes. Memory that was reserved for them is not zeroed
+    /// beforehand.
     ///
     /// # Panics
     ///
-    /// If a symbol of X reaches past the end, A is not of `count` rows and as many columns as X has, or `stride` is less
-    /// than `len`.
+    /// If a symbol of X reaches past the end, A is not of `count` rows and as many columns as X has, or `stride` is
+    /// less than `len`.
     pub(crate) fn append_product(
         self,
         tables: &Tables,

@@ -42,8 +42,8 @@ pub(super) unsafe fn scale(tables: &Tables, x: *mut u8, a: u8, len: usize) {
 ///
 /// # Safety
 ///
-/// Every `y` is valid for writes of `len` bytes, and for reads unless `overwrite`; every `x` for reads; there are as many
-/// `a` as `x`, and no `y` overlaps an `x`.
+/// Every `y` is valid for writes of `len` bytes, and for reads unless `overwrite`; every `x` for reads; there are as
+/// many `a` as `x`, and no `y` overlaps an `x`.
 pub(super) unsafe fn tile<const D: usize>(
     tables: &Tables,
     y: &[*mut u8; D],

@@ -111,9 +111,9 @@ pub(super) struct Counters {
     pub streams_timed_out: u64,
 }
 
-/// The stamps of the first and the last unit that begin in a symbol of `len` bytes, where units have stamps and any begins
-/// there. `None` if the symbol's checksum is not right: a stamp that is wrong would make all that comes seem too old, and for
-/// long. `symbol` may lack zeros at its end.
+/// The stamps of the first and the last unit that begin in a symbol of `len` bytes, where units have stamps and any
+/// begins there. `None` if the symbol's checksum is not right: a stamp that is wrong would make all that comes seem too
+/// old, and for long. `symbol` may lack zeros at its end.
 pub(super) fn stamps(session: u32, number: u64, symbol: &[u8], len: usize) -> Option<(u32, u32)> {
     let mut stamps = chunk::chunks(symbol.get(SEAL..).unwrap_or_default()).filter_map(|chunk| match chunk {
         Ok(Chunk::Unit { first: true, bytes, .. }) => age::read(bytes),
@@ -124,12 +124,13 @@ pub(super) fn stamps(session: u32, number: u64, symbol: &[u8], len: usize) -> Op
     seal::is_intact(session, number, symbol, len).then_some((first, last))
 }
 
-/// How many symbols are looked at for a stamp. More, and who sends symbols with a false checksum makes each datagram cost as
-/// many checksums; fewer, and no stamp is found behind the pieces of a unit of 64 kB, so that what is held may be late.
+/// How many symbols are looked at for a stamp. More, and who sends symbols with a false checksum makes each datagram
+/// cost as many checksums; fewer, and no stamp is found behind the pieces of a unit of 64 kB, so that what is held may
+/// be late.
 const MOST_LOOKED_AT: usize = 128;
 
-/// Finds the stamp of the first unit among symbols that are given one after the other, of which each lacks no zeros. When it
-/// has an answer, which may be that it gives up, it says so.
+/// Finds the stamp of the first unit among symbols that are given one after the other, of which each lacks no zeros.
+/// When it has an answer, which may be that it gives up, it says so.
 pub(super) fn first_stamp(session: u32) -> impl FnMut(u64, &[u8]) -> Option<Option<u32>> {
     let mut looked_at = 0;
     move |number, symbol| match stamps(session, number, symbol, symbol.len()) {

@@ -15,9 +15,9 @@ const ALWAYS: usize = 16 << 10;
 
 /// Units that wait to be sent.
 ///
-/// Where delivery has a deadline each is stamped with when it was handed over; but one that was granted, with when it is begun
-/// to be sent. For what a grant says is that it is taken: an application that could wait has not to know how long the queue
-/// is that it was let into, nor how long a slow link takes for what is before it.
+/// Where delivery has a deadline each is stamped with when it was handed over; but one that was granted, with when it
+/// is begun to be sent. For what a grant says is that it is taken: an application that could wait has not to know how
+/// long the queue is that it was let into, nor how long a slow link takes for what is before it.
 #[derive(Debug)]
 pub(super) struct UnitQueue {
     limit: usize,
@@ -65,8 +65,8 @@ impl UnitQueue {
         true
     }
 
-    /// Drops the units that have waited for longer than this, but for those that were granted and one that has been begun;
-    /// how many.
+    /// Drops the units that have waited for longer than this, but for those that were granted and one that has been
+    /// begun; how many.
     pub(super) fn expire(&mut self, now: Instant, after: Duration) -> u64 {
         let (mut expired, mut at) = (0, usize::from(self.sent > 0));
         while let Some(waiting) = self.waiting.get(at).filter(|waiting| waiting.since + after < now) {

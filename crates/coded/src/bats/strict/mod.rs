@@ -34,10 +34,10 @@
 //!
 //! # Reliable or not
 //!
-//! BRTP repairs a block until the sink has it. Where no account comes for twice the usual time, what is under way of the
-//! oldest block is taken for lost. BTP sends 2.5 standard deviations of what arrives on top, and gives a block up when its
-//! deadline has passed since it was closed; the sink, since it last heard something new of it, or before what it knows behind a
-//! gap would be late.
+//! BRTP repairs a block until the sink has it. Where no account comes for twice the usual time, what is under way of
+//! the oldest block is taken for lost. BTP sends 2.5 standard deviations of what arrives on top, and gives a block up
+//! when its deadline has passed since it was closed; the sink, since it last heard something new of it, or before what
+//! it knows behind a gap would be late.
 //!
 //! # What may be had
 //!

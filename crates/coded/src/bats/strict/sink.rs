@@ -284,8 +284,8 @@ impl Sink {
         (self.first, self.next, self.given) = (self.first + 1, 0, 0);
     }
 
-    /// When what the first block lacks is given up, if it lacks anything, where delivery has a deadline; what is held behind it
-    /// may not be able to wait for so long.
+    /// When what the first block lacks is given up, if it lacks anything, where delivery has a deadline; what is held
+    /// behind it may not be able to wait for so long.
     pub(super) fn gives_up(&self, after: Duration) -> Option<Instant> {
         let block = self.blocks.front()?;
         let lacks = self.blocks.len() > 1 || block.count.is_some() || usize::from(block.rank) > self.next;

@@ -103,8 +103,8 @@ impl Way {
         }
     }
 
-    /// It takes at least so long to the child that is furthest away. A source repairs from end to end, so that for it the sink
-    /// is the next.
+    /// It takes at least so long to the child that is furthest away. A source repairs from end to end, so that for it
+    /// the sink is the next.
     pub(super) fn look_ahead(&mut self, ahead: Option<Duration>) {
         let Some(age) = &mut self.age else { return };
         match &mut self.role {
@@ -178,7 +178,8 @@ impl Way {
         before..self.ring.first()
     }
 
-    /// The stamps of the first and the last unit that begin in a packet, where delivery has a deadline and that can be known.
+    /// The stamps of the first and the last unit that begin in a packet, where delivery has a deadline and that can be
+    /// known.
     pub(super) fn stamps(&self, packet: &Packet, payload: &[u8]) -> Option<(u32, u32)> {
         let (Some(_), Some(index)) = (&self.age, packet.index) else { return None };
         // Only the symbols of systematic batches are in the clear: those of a repair batch are combinations.

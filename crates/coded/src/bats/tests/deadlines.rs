@@ -43,8 +43,8 @@ fn greatest(ages: &[Duration]) -> Duration {
 
 #[test]
 fn nothing_is_handed_up_later_than_its_deadline() {
-    // Three hops leave 0.857 of what nobody repairs. With rank feedback a hop repairs in 27 ms; without, a relay makes up within
-    // a batch, and the source when a block of 50 ms is over.
+    // Three hops leave 0.857 of what nobody repairs. With rank feedback a hop repairs in 27 ms; without, a relay makes
+    // up within a batch, and the source when a block of 50 ms is over.
     for (after, rounds, shares) in [
         (30, Delivery::UNTIL_DEADLINE, [0.83, 0.83]),
         (30, 0, [0.83, 0.83]),
@@ -119,8 +119,8 @@ fn a_deadline_that_nobody_has_set_reaches_as_far_as_the_path() {
     assert_eq!(chain.counter(1, "units_late"), chain.counter(1, "units_received"));
 }
 
-/// The share of what is offered to a chain of satellite hops, 260 ms each one way, that arrives when it is known how far they
-/// reach.
+/// The share of what is offered to a chain of satellite hops, 260 ms each one way, that arrives when it is known how
+/// far they reach.
 fn share_by_satellite(config: &Config, hops: usize, percent: f64) -> f64 {
     let cables = vec![cable(20, millis(260), independent(percent), 64); hops];
     let mut chain = Chain::new(config, &cables, 1);

@@ -217,8 +217,8 @@ impl Peer {
         self.instance.map(|_| now.since(self.heard_at))
     }
 
-    /// What is too long for a link may be cut into fragments there from now on: what a round has found out until now, and what
-    /// it would from here on, are of different ways.
+    /// What is too long for a link may be cut into fragments there from now on: what a round has found out until now,
+    /// and what it would from here on, are of different ways.
     pub(crate) fn allow_fragments(&mut self, now: Instant) {
         self.probe.restart(now);
     }

@@ -10,8 +10,8 @@ use crate::hello::wire::Longest;
 
 /// How often a round begins.
 const EVERY: Duration = Duration::from_secs(5);
-/// How often one begins where full probes vanish: with an MTU of 1500 bytes the search costs some 25 kB where little else is
-/// lost, and up to 160 kB at [`MOST_LOSS`], where each length is tried six times.
+/// How often one begins where full probes vanish: with an MTU of 1500 bytes the search costs some 25 kB where little
+/// else is lost, and up to 160 kB at [`MOST_LOSS`], where each length is tried six times.
 const EVERY_IN_VAIN: Duration = Duration::from_secs(60);
 /// So seldom all full probes of a round may be lost to what loses short ones as well.
 const CHANCE: f64 = 1e-4;

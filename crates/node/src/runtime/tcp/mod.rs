@@ -1,9 +1,10 @@
 //! A stream port on the kernel's TCP.
 //!
-//! **Down.** The machine is granted little of each stream at first and up to 2 MiB as that is read, less where the memory for
-//! all runs short ([`window`]). What it hands over waits here until the kernel takes it; then it is granted as much anew. The
-//! kernel takes no more than is on the way plus [`options::UNSENT`] bytes, so that nothing is decided upon long before it can
-//! leave, and [`Transmitted`](StreamItem::Transmitted), which is said when the kernel has taken bytes, is early by that at most.
+//! **Down.** The machine is granted little of each stream at first and up to 2 MiB as that is read, less where the
+//! memory for all runs short ([`window`]). What it hands over waits here until the kernel takes it; then it is granted
+//! as much anew. The kernel takes no more than is on the way plus [`options::UNSENT`] bytes, so that nothing is decided
+//! upon long before it can leave, and [`Transmitted`](StreamItem::Transmitted), which is said when the kernel has taken
+//! bytes, is early by that at most.
 //!
 //! **Up.** No more is read than the machine has granted. What it does not want stays in the kernel, whose window closes.
 //!

@@ -12,12 +12,13 @@ use hopcast_core::StreamItem;
 const WINDOW: u64 = 2 << 20;
 /// And at least, so that each goes on: 1.3 Mbit/s at 100 ms.
 const LEAST: u64 = 16 << 10;
-/// What each begins with is such a part of what there is for all, and at most so much. It is nobody's share as long as it has
-/// not arrived: connections that are idle cost the others nothing, however many they are.
+/// What each begins with is such a part of what there is for all, and at most so much. It is nobody's share as long as
+/// it has not arrived: connections that are idle cost the others nothing, however many they are.
 const FIRST_PART: u64 = 1024;
 const MOST_FIRST: u64 = 64 << 10;
-/// What is read raises the window by so many times as much: it has four times its size after a round trip, and all of it
-/// after three. Less, as twice in TCP's slow start, takes longer; more, and connections that have read little hold much.
+/// What is read raises the window by so many times as much: it has four times its size after a round trip, and all of
+/// it after three. Less, as twice in TCP's slow start, takes longer; more, and connections that have read little hold
+/// much.
 const GROWTH: u64 = 3;
 /// One source may hold such a part of what there is for all, so that its connections that stall leave the rest to others.
 const SOURCES: u64 = 4;

@@ -48,8 +48,8 @@ impl<'s> Capacities<'s> {
         Self::along(scenario, Timeline::new(scenario, from, to))
     }
 
-    /// The same as [`Self::over`], if chance loses no frame of those that a link does not always lose. No run carries more,
-    /// however lucky it is.
+    /// The same as [`Self::over`], if chance loses no frame of those that a link does not always lose. No run carries
+    /// more, however lucky it is.
     pub fn without_loss(scenario: &'s Scenario, from: Instant, to: Instant) -> Self {
         Self::along(scenario, Timeline::new(scenario, from, to).lossless())
     }
