@@ -125,6 +125,8 @@
 
 mod bytes;
 #[cfg(test)]
+mod examples;
+#[cfg(test)]
 mod tests;
 
 use std::num::NonZeroU32;
@@ -485,65 +487,6 @@ impl Report<'_> {
         out.u16(self.base);
         out.u16(self.list.len() as u16);
         out.put(self.list);
-    }
-}
-
-#[cfg(test)]
-impl Report<'_> {
-    /// The first one of a child that has got nothing.
-    pub(super) const fn example(epoch: u32) -> Self {
-        Self {
-            session: 1,
-            epoch: epoch as u8,
-            instance: 1,
-            number: 1,
-            arrivals: None,
-            floor: 0,
-            grant: 0,
-            base: 0,
-            complete: true,
-            list: &[],
-        }
-    }
-}
-
-#[cfg(test)]
-impl Data<'_> {
-    /// The first symbol of a session, which is empty.
-    pub(super) const fn example() -> Self {
-        Self {
-            session: 1,
-            epoch: 1,
-            sequence: 0,
-            block: 0,
-            header: BatchHeader { block: 256, batch: BatchSize::M16, id: 0 },
-            coding: Coding::Symbol(0),
-            ask: false,
-            trimmed: false,
-            payload: &[],
-        }
-    }
-}
-
-#[cfg(test)]
-impl Info {
-    /// INFO of a reliable session with rank feedback that has just begun.
-    pub(super) fn example() -> Self {
-        Self {
-            session: Session { mark: 1 },
-            echo: None,
-            batch: BatchSize::M16,
-            block: 256,
-            symbol: 1000,
-            epoch: 1,
-            round_trip: 0,
-            deadline: None,
-            fixed: false,
-            elapsed: 0,
-            budget: None,
-            ask: false,
-            floor: 0,
-        }
     }
 }
 
