@@ -13,7 +13,7 @@ use crate::results::{
     Figures, Flow, LatencyCurve, Link, Live, Parameters, Receiver, Run, ScheduledEvent, Series,
 };
 use crate::scenario::model::{self, Action, Case, LinkId, Measure, Scenario};
-use crate::world::SiteReport;
+use crate::world::InstanceReport;
 
 /// Points of a latency curve: enough for a smooth line.
 const CURVE_POINTS: usize = 200;
@@ -52,7 +52,7 @@ pub struct ObservedLink {
 #[derive(Default)]
 pub struct Gathered {
     /// What each site has found, in any order.
-    pub sites: Vec<SiteReport>,
+    pub sites: Vec<InstanceReport>,
     /// For each link, in the order of the scenario.
     pub links: Vec<ObservedLink>,
     /// What real programs have measured.
@@ -101,9 +101,9 @@ impl Gathered {
 }
 
 /// One flow, from what its sites have found.
-fn joined(scenario: &Scenario, number: usize, sites: &[SiteReport]) -> ObservedFlow {
+fn joined(scenario: &Scenario, number: usize, sites: &[InstanceReport]) -> ObservedFlow {
     let spec = &scenario.flows[number];
-    let sites: Vec<&SiteReport> = sites.iter().filter(|site| site.flow == number).collect();
+    let sites: Vec<&InstanceReport> = sites.iter().filter(|site| site.flow == number).collect();
     // A site that was lost has found nothing.
     let half = |node, place: usize| -> Half {
         let site = sites.iter().find(|site| site.node == node);

@@ -228,7 +228,8 @@ impl Stage for VirtualTime {
             }
             None => None,
         };
-        let mut world = World::new(scenario.clone(), job.repeat, capture)?;
+        let mut world =
+            World::new(scenario.clone(), job.repeat, capture).map_err(|error| error.to_string())?;
         let end = end_of(scenario);
         let finished = world.run_until(end, monitor) && world.drain_until(end + DRAIN, monitor);
         world.finish_capture().map_err(writing)?;

@@ -8,7 +8,7 @@ use clap::Args;
 use hopcast_live::worker;
 use hopcast_twin::Identities;
 use hopcast_twin::scenario::{self, model::Scenario};
-use hopcast_twin::world::Wiring;
+use hopcast_stack::network::addresses_of;
 
 use crate::{Failure, OverrideOptions, interrupt};
 
@@ -66,7 +66,7 @@ pub(crate) fn work(file: &Path, name: &str, options: &WorkerOptions) -> Result<(
     }
     let begin = || {
         let begin = options.begin.unwrap_or_else(next_minute);
-        let own = Wiring::addresses(node).map(|address| address.to_string()).join(" and ");
+        let own = addresses_of(node).map(|address| address.to_string()).join(" and ");
         eprintln!("{name} ({own}) begins at {}", humantime::format_rfc3339_seconds(begin));
         begin
     };

@@ -11,9 +11,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::SCHEMA;
-    use crate::scenario::transports::protocols;
     use crate::scenario::{Overrides, files, load_text};
     use hopcast_config::yaml::{Kind, Node};
+    use hopcast_stack::TRANSPORTS;
 
     fn schema() -> Value {
         serde_json::from_str(SCHEMA).unwrap()
@@ -106,7 +106,7 @@ variants:
     /// The text without its marks, and the marks with the text that has a key too many there.
     fn marked() -> (String, Vec<(String, String)>) {
         let with_options = |name: &&&str| !["udp", "tunnel"].contains(name);
-        let transports: Vec<&str> = protocols().iter().map(|protocol| protocol.name).collect();
+        let transports: Vec<&str> = TRANSPORTS.iter().map(|row| row.name).collect();
         let variants = transports.iter().filter(with_options).map(|name| {
             format!(
                 "  v-{name}: {{{name}: {{@/$defs/layer/anyOf/1/properties/{name}/anyOf/1/properties}}}}\n"
@@ -165,7 +165,7 @@ variants:
         let schema = schema();
         let layers = schema.pointer("/$defs/layer/anyOf/1/properties").and_then(Value::as_object).unwrap();
         let known: BTreeSet<&str> = layers.keys().map(String::as_str).collect();
-        assert_eq!(known, protocols().iter().map(|protocol| protocol.name).collect());
+        assert_eq!(known, TRANSPORTS.iter().map(|row| row.name).collect());
     }
 
     #[test]

@@ -4,14 +4,15 @@ use std::ops::Range;
 
 use hopcast_core::{Instant, Machine, Rate, Stream};
 
-use super::Parts;
+use super::BuildError;
+use super::flow::FlowApps;
 use crate::app::{
     Carriage, Contents, DatagramEcho, DatagramSink, DatagramSource, Ends, FileReceiver, FileSender,
     FrameAssembler, FrameSource, FrameStreamSink, MessageClient, PIECE_HEADER, PORTS, Pace, STAMP, Schedule,
     ShortFlowSink, ShortFlowSource, Sizes, StreamEcho, StreamSink, StreamSource, Transport, VideoSender,
 };
 use crate::meter::SharedMeter;
-use crate::scenario::model::{Action, App, ETHERNET, Event, Flow, Span};
+use crate::scenario::model::{Action, App, Event, Flow, FlowId, Scenario, Span};
 
 /// The first of the local ports of senders that open many connections; below those that flows have two of.
 const FIRST_CLIENT_PORT: u16 = 1024;
@@ -19,12 +20,12 @@ const FIRST_CLIENT_PORT: u16 = 1024;
 /// The sending application, and for each receiver the receiving one.
 type Applications = (Box<dyn Machine>, Vec<Box<dyn Machine>>);
 
-impl Parts<'_> {
+impl FlowApps<'_> {
     /// What sends, and what receives.
-    pub(super) fn applications(&self, source: Ends) -> Result<Applications, String> {
+    pub(super) fn applications(&self, source: Ends) -> Result<Applications, BuildError> {
         let on_stream = self.flow.on_stream();
         // The payload of a full frame: 1,472 bytes where UDP over IPv4 and an MTU of 1,500 are all there is.
-        let full = (u64::from(self.mtu) + ETHERNET).saturating_sub(self.flow.overhead(0)) as usize;
+        let full = self.plan.longest_frame().saturating_sub(self.flow.overhead(0)) as usize;
         let full = full.max(PIECE_HEADER + 1);
         let meters = || self.meters.clone();
         // What answers has one receiver.
@@ -46,7 +47,7 @@ impl Parts<'_> {
                 let schedule = self.schedule(span);
                 let count = bytes.map(|bytes| DatagramSource::count(bytes, full));
                 let sender = DatagramSource::new(source, schedule, pace, full, bytes, meters());
-                let sender = if self.is_granted() { sender.granted() } else { sender };
+                let sender = if self.plan.is_granted() { sender.granted() } else { sender };
                 (Box::new(sender), self.receivers(|meter| DatagramSink::new(count, meter)))
             }
             App::File { contents, span } if on_stream => {
@@ -55,7 +56,7 @@ impl Parts<'_> {
             App::File { contents, span } => {
                 let (schedule, pace, piece) = (self.schedule(span), self.saturating()?, full - STAMP);
                 let sender = FileSender::new(source, schedule, pace, contents.clone(), piece, meters());
-                let sender = if self.is_granted() { sender.granted() } else { sender };
+                let sender = if self.plan.is_granted() { sender.granted() } else { sender };
                 let receivers = self.receivers(|meter| FileReceiver::new(contents.clone(), piece, meter));
                 (Box::new(sender), receivers)
             }
@@ -83,25 +84,17 @@ impl Parts<'_> {
                 (Box::new(sender), receivers)
             }
             App::Program { program, .. } => {
-                return Err(format!("flow `{}`: {} is for live runs", self.flow.name, program.name()));
+                let (flow, program) = (self.flow.name.clone(), program.name());
+                return Err(BuildError::RealProgram { flow, program });
             }
             App::ShortFlows { size, every, gaps, span } => {
                 let pace = Pace::every(*every).spread(*gaps, self.draws(0));
                 let sizes = Sizes { law: *size, random: self.draws(1) };
-                let (schedule, ports) = (self.schedule(span), self.client_ports());
+                let (schedule, ports) = (self.schedule(span), self.plan.spec.client_ports.clone());
                 let sender = ShortFlowSource::new(source, schedule, pace, sizes, ports, meter());
                 (Box::new(sender), vec![Box::new(ShortFlowSink::new(meter()))])
             }
         })
-    }
-
-    /// The local ports of a sender that opens many connections at a time; none of one that opens one.
-    pub(super) fn client_ports(&self) -> Range<u16> {
-        let opens_many =
-            |flow: &&Flow| matches!(flow.app, App::ShortFlows { .. }) && flow.from == self.flow.from;
-        let many = self.scenario.flows[..self.number].iter().filter(opens_many).count() as u16;
-        let first = FIRST_CLIENT_PORT + many * PORTS;
-        if opens_many(&self.flow) { first..first + PORTS } else { 0..0 }
     }
 
     /// What the application draws from, by what for.
@@ -122,12 +115,10 @@ impl Parts<'_> {
     }
 
     /// As fast as the first link takes it.
-    fn saturating(&self) -> Result<Pace, String> {
+    fn saturating(&self) -> Result<Pace, BuildError> {
         let Some(rates) = self.rates.clone() else {
-            let (flow, node) = (&self.flow.name, &self.scenario.nodes[self.flow.from].name);
-            return Err(format!(
-                "flow `{flow}` saturates its first link, so that link of `{node}` needs a rate"
-            ));
+            let (flow, node) = (self.flow.name.clone(), self.scenario.nodes[self.flow.from].name.clone());
+            return Err(BuildError::NoRate { flow, node });
         };
         Ok(Pace::saturating(rates, self.flow.overhead(0)))
     }
@@ -157,4 +148,13 @@ impl Parts<'_> {
         }
         Schedule::new(spans.into_iter().map(|(start, stop)| (start, stop.min(end))))
     }
+}
+
+/// The local ports of a sender that opens many connections at a time; none of one that opens one.
+pub(super) fn client_ports(scenario: &Scenario, number: FlowId) -> Range<u16> {
+    let own = &scenario.flows[number];
+    let opens_many = |flow: &&Flow| matches!(flow.app, App::ShortFlows { .. }) && flow.from == own.from;
+    let many = scenario.flows[..number].iter().filter(opens_many).count() as u16;
+    let first = FIRST_CLIENT_PORT + many * PORTS;
+    if opens_many(&own) { first..first + PORTS } else { 0..0 }
 }

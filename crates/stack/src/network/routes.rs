@@ -1,26 +1,24 @@
-//! Shortest-path routing by an oracle: routes are computed on demand from the whole network as it is now.
+//! Idealised shortest-path routes, converged at once: computed on demand from the whole network as it is now.
 //!
-//! A route goes over the fewest hops, among those over the least total delay, and among those over the link that
-//! stands first in the file. Links that are down are not used, from the very instant on at which they go down: the
-//! oracle stands for a routing protocol that has converged. Protocols that route for themselves do without it.
+//! A route goes over the fewest hops, among those over the minimum total delay, and among those over the link that
+//! stands first in the file. Links that are down are not used, from the very instant on at which they go down.
+//! Protocols that route for themselves do without these routes.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::rc::Rc;
 
 use hopcast_core::Duration;
 use hopcast_host::{NextHop, Routes};
 use hopcast_link::{Attachment, Change};
 
-use crate::scenario::model::{LinkId, NodeId};
-
-/// An Ethernet address.
-pub(super) type Mac = [u8; 6];
+use super::addresses::{MacAddress, node_of};
+use super::{LinkId, NodeId};
 
 /// The network as routing sees it.
-pub(super) struct Oracle {
+pub struct GlobalRoutes {
     edges: Vec<Edge>,
     /// For each node, the numbers of the edges that lead to it.
     arriving: Vec<Vec<u32>>,
@@ -33,7 +31,20 @@ pub(super) struct Oracle {
     version: u64,
 }
 
-/// A way from one node to a neighbour.
+/// A node's next hop towards another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The destination.
+    pub to: NodeId,
+    /// The number of the interface that leads there.
+    pub interface: u32,
+    /// The next hop.
+    pub via: NodeId,
+    /// The next hop's Ethernet address there.
+    pub mac: MacAddress,
+}
+
+/// One direction of a link: from one node to a neighbour.
 #[derive(Clone, Copy)]
 pub(super) struct Edge {
     pub(super) from: NodeId,
@@ -42,7 +53,7 @@ pub(super) struct Edge {
     pub(super) link: LinkId,
     pub(super) attachment: Attachment,
     pub(super) delay: Duration,
-    pub(super) mac: Mac,
+    pub(super) mac: MacAddress,
 }
 
 const NONE: u32 = u32::MAX;
@@ -50,7 +61,7 @@ const NONE: u32 = u32::MAX;
 /// Entries in all tables together: a quarter of a gigabyte.
 const MAX_ENTRIES: usize = 1 << 26;
 
-impl Oracle {
+impl GlobalRoutes {
     /// The network of `nodes` nodes and `edges`, in the order of the file.
     pub(super) fn new(nodes: usize, edges: Vec<Edge>) -> Self {
         let mut arriving = vec![Vec::new(); nodes];
@@ -74,9 +85,9 @@ impl Oracle {
         self.change(link, from, |edge, _| edge.delay = delay);
     }
 
-    /// Takes note of what a change of a link, for what attachment `from` sends or for all, means for routes; true if it
-    /// means anything.
-    pub(super) fn follow(&mut self, link: LinkId, from: Option<Attachment>, change: &Change) -> bool {
+    /// Follows a change of a link, for the direction that leaves attachment `from` or for all; true if routes may change
+    /// with it.
+    pub fn change_link(&mut self, link: LinkId, from: Option<Attachment>, change: &Change) -> bool {
         match change {
             Change::Up => self.set_up(link, from, true),
             Change::Down => self.set_up(link, from, false),
@@ -103,7 +114,17 @@ impl Oracle {
         self.version += 1;
     }
 
-    /// The way from a node towards another, over links that are up.
+    /// A node's route to each other node that it can reach now, in the order of nodes.
+    pub fn from(&mut self, node: NodeId) -> Vec<Route> {
+        let others = (0..self.arriving.len()).filter(|&to| to != node);
+        let route = |to| {
+            let edge = self.next_edge(node, to)?;
+            Some(Route { to, interface: edge.interface, via: edge.to, mac: edge.mac })
+        };
+        others.filter_map(route).collect()
+    }
+
+    /// The first edge from a node towards another, over links that are up.
     pub(super) fn next_edge(&mut self, from: NodeId, to: NodeId) -> Option<&Edge> {
         if !self.tables.contains_key(&to) {
             if (self.tables.len() + 1) * self.arriving.len() > MAX_ENTRIES {
@@ -145,59 +166,30 @@ impl Oracle {
     }
 }
 
-/// One node's view of the oracle.
-pub(super) struct OracleRoutes {
-    pub(super) node: NodeId,
-    pub(super) oracle: Rc<RefCell<Oracle>>,
+/// One node's view of the routes, for its host.
+pub(crate) struct NodeRoutes {
+    pub(crate) node: NodeId,
+    pub(crate) routes: Rc<RefCell<GlobalRoutes>>,
 }
 
-impl Routes for OracleRoutes {
+impl Routes for NodeRoutes {
     fn next_hop(&mut self, destination: IpAddr) -> Option<NextHop> {
-        let mut oracle = self.oracle.borrow_mut();
-        let to = node_of(destination).filter(|&to| to < oracle.arriving.len())?;
-        oracle.next_edge(self.node, to).map(|edge| NextHop { interface: edge.interface, mac: edge.mac })
+        let mut routes = self.routes.borrow_mut();
+        let to = node_of(destination).filter(|&to| to < routes.arriving.len())?;
+        routes.next_edge(self.node, to).map(|edge| NextHop { interface: edge.interface, mac: edge.mac })
     }
 
     fn version(&self) -> u64 {
-        self.oracle.borrow().version
+        self.routes.borrow().version
     }
-}
-
-/// The addresses of a node: 10.0.0.1 and fd00::1 for the first of the file.
-pub(super) fn addresses_of(node: NodeId) -> [IpAddr; 2] {
-    let number = node as u32 + 1;
-    [
-        IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 | number)),
-        IpAddr::V6(Ipv6Addr::from_bits((0xfd00 << 112) | u128::from(number))),
-    ]
-}
-
-fn node_of(address: IpAddr) -> Option<NodeId> {
-    let number = match address {
-        IpAddr::V4(address) if address.octets()[0] == 10 => address.to_bits() & 0x00ff_ffff,
-        IpAddr::V6(address) if address.to_bits() >> 32 == 0xfd00 << 80 => address.to_bits() as u32,
-        IpAddr::V4(_) | IpAddr::V6(_) => return None,
-    };
-    (number as usize).checked_sub(1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_address_leads_back_to_its_node() {
-        for node in [0, 1, 255, 9_999, 1_000_000] {
-            for address in addresses_of(node) {
-                assert_eq!(node_of(address), Some(node), "{address}");
-            }
-        }
-        assert_eq!(node_of("192.0.2.1".parse().unwrap()), None);
-        assert_eq!(node_of("10.0.0.0".parse().unwrap()), None);
-    }
-
     /// 0 - 1 - 3 and 0 - 2 - 3, the second with more delay.
-    fn square() -> Oracle {
+    fn square() -> GlobalRoutes {
         let links = [(0, 1, 10), (0, 2, 90), (1, 3, 10), (2, 3, 10)];
         let both_ways = links.iter().enumerate().flat_map(|(link, &(a, b, micros))| {
             let edge = move |from, to, attachment| Edge {
@@ -211,28 +203,28 @@ mod tests {
             };
             [edge(a, b, 0), edge(b, a, 1)]
         });
-        Oracle::new(4, both_ways.collect())
+        GlobalRoutes::new(4, both_ways.collect())
     }
 
     #[test]
     fn among_equal_hops_the_lesser_delay_wins_and_a_link_that_is_down_is_avoided() {
-        let mut oracle = square();
-        let via = |oracle: &mut Oracle| oracle.next_edge(0, 3).map(|edge| edge.link);
-        assert_eq!(via(&mut oracle), Some(0));
-        oracle.set_up(2, None, false);
-        assert_eq!(via(&mut oracle), Some(1));
-        oracle.set_up(3, Some(0), false);
-        assert_eq!(via(&mut oracle), None);
-        oracle.set_up(2, None, true);
-        assert_eq!(via(&mut oracle), Some(0));
+        let mut routes = square();
+        let via = |routes: &mut GlobalRoutes| routes.next_edge(0, 3).map(|edge| edge.link);
+        assert_eq!(via(&mut routes), Some(0));
+        routes.set_up(2, None, false);
+        assert_eq!(via(&mut routes), Some(1));
+        routes.set_up(3, Some(0), false);
+        assert_eq!(via(&mut routes), None);
+        routes.set_up(2, None, true);
+        assert_eq!(via(&mut routes), Some(0));
     }
 
     #[test]
     fn a_new_delay_moves_the_route_and_of_equals_the_first_link_wins() {
-        let mut oracle = square();
-        oracle.set_delay(0, None, Duration::from_micros(500));
-        assert_eq!(oracle.next_edge(0, 3).map(|edge| edge.link), Some(1));
-        oracle.set_delay(0, None, Duration::from_micros(90));
-        assert_eq!(oracle.next_edge(0, 3).map(|edge| edge.link), Some(0));
+        let mut routes = square();
+        routes.set_delay(0, None, Duration::from_micros(500));
+        assert_eq!(routes.next_edge(0, 3).map(|edge| edge.link), Some(1));
+        routes.set_delay(0, None, Duration::from_micros(90));
+        assert_eq!(routes.next_edge(0, 3).map(|edge| edge.link), Some(0));
     }
 }

@@ -1,4 +1,4 @@
-//! What one flow puts on one node where nodes are real: machines that stand on a kernel.
+//! The machines of one flow on one node where nodes are real: they are attached to the kernel.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,18 +9,19 @@ use hopcast_core::plug::Plug;
 use hopcast_core::{Assembly, Instant, Item, Machine, Port, Seed, Slot};
 use serde::{Deserialize, Serialize};
 
-use super::cabling::Cabling;
+use hopcast_stack::network::NetworkPlan;
+use hopcast_stack::{KernelNode, NodeBuilder};
+
 use super::flow::{application_ends, build_flow};
-use super::node::{Builder, Ground};
-use super::{RunningFlow, sum_counters};
+use super::{BuildError, RunningFlow, sum_counters};
 use crate::meter::{Half, Meters};
 use crate::scenario::model::{FlowId, NodeId, Scenario};
 
 /// The machines of one flow on one node, with what they are plugged into.
 ///
 /// Whoever runs it opens [`plugs`](Self::plugs), of which number i is the port `Below(i)` of
-/// [`machine`](Self::machine), and asks for the [`report`](Self::report) in the end. A site stays on its thread.
-pub struct Site {
+/// [`machine`](Self::machine), and asks for the [`report`](Self::report) in the end. An instance stays on its thread.
+pub struct NodeInstance {
     flow: FlowId,
     node: NodeId,
     plugs: Vec<Plug>,
@@ -30,67 +31,70 @@ pub struct Site {
     frame: u64,
 }
 
-impl Site {
-    /// What flow number `flow` of `scenario` puts on each node; nodes on which it has nothing are left out.
+impl NodeInstance {
+    /// The machines of flow number `flow` on each node; nodes on which it has none are left out.
     ///
     /// # Errors
-    /// What cannot be built, in one line.
-    pub fn of_flow(scenario: &Scenario, repeat: u64, flow: FlowId) -> Result<Vec<Self>, String> {
-        let cabling = Cabling::new(scenario);
-        let oracle = RefCell::new(cabling.oracle(scenario));
-        let mut nodes: Vec<Builder> = scenario.nodes.iter().map(|_| Builder::on_kernel()).collect();
+    /// See [`BuildError`].
+    pub fn of_flow(scenario: &Scenario, repeat: u64, flow: FlowId) -> Result<Vec<Self>, BuildError> {
+        let plan = NetworkPlan::of(scenario.network());
+        let routes = RefCell::new(plan.routes(scenario.network()));
+        let mut nodes: Vec<NodeBuilder> = scenario.nodes.iter().map(|_| NodeBuilder::on_kernel()).collect();
         let seed = Seed::new(scenario.seed, repeat);
-        let running = build_flow(scenario, &cabling, &oracle, seed, &mut nodes, flow)?;
+        let running = build_flow(scenario, &plan, &routes, seed, &mut nodes, flow)?;
         let RunningFlow { meters, machines, frame } = running;
         meters.each(|meter| meter.stand_apart());
-        let site = |(node, builder): (NodeId, Builder)| {
-            let Ground::Kernel(plugs) = builder.ground else { return None };
-            let own = machines.iter().filter(|&&(_, at, _)| at == node);
-            let names: Vec<_> = own.map(|(name, _, slot)| (name.clone(), *slot)).collect();
-            let (assembly, meters) = (Rc::new(RefCell::new(builder.assembly)), meters.clone());
+        let instance = |(node, builder): (NodeId, NodeBuilder)| {
+            let KernelNode { assembly, plugs } = builder.into_kernel()?;
+            let own = machines.iter().filter(|machine| machine.node == node);
+            let names: Vec<_> = own.map(|machine| (machine.name.clone(), machine.slot)).collect();
+            let (assembly, meters) = (Rc::new(RefCell::new(assembly)), meters.clone());
             (!names.is_empty()).then_some(Self { flow, node, plugs, assembly, names, meters, frame })
         };
-        Ok(nodes.into_iter().enumerate().filter_map(site).collect())
+        Ok(nodes.into_iter().enumerate().filter_map(instance).collect())
     }
 
     /// The addresses between which a flow's application speaks, at its sender and at each receiver: those of TUN devices
     /// where its stack has such.
     ///
     /// # Errors
-    /// What cannot be built, in one line.
-    pub fn ends_of_flow(scenario: &Scenario, flow: FlowId) -> Result<(SocketAddr, Vec<SocketAddr>), String> {
-        let cabling = Cabling::new(scenario);
-        let oracle = RefCell::new(cabling.oracle(scenario));
-        application_ends(scenario, &cabling, &oracle, flow)
+    /// See [`BuildError`].
+    pub fn ends_of_flow(
+        scenario: &Scenario,
+        flow: FlowId,
+    ) -> Result<(SocketAddr, Vec<SocketAddr>), BuildError> {
+        let plan = NetworkPlan::of(scenario.network());
+        let routes = RefCell::new(plan.routes(scenario.network()));
+        application_ends(scenario, &plan, &routes, flow)
     }
 
-    /// Which node it is for.
+    /// The node that it is for.
     pub fn node(&self) -> NodeId {
         self.node
     }
 
-    /// What its ports are plugged into.
+    /// The plugs of its ports.
     pub fn plugs(&self) -> &[Plug] {
         &self.plugs
     }
 
-    /// The machine that is to be run; the site keeps its figures.
+    /// The machine that is to be run; the instance keeps its figures.
     pub fn machine(&self) -> Box<dyn Machine> {
-        Box::new(Shared(self.assembly.clone()))
+        Box::new(SharedAssembly(self.assembly.clone()))
     }
 
-    /// What was measured and counted here.
-    pub fn report(&self) -> SiteReport {
+    /// The figures that were measured and counted here.
+    pub fn report(&self) -> InstanceReport {
         let assembly = self.assembly.borrow();
         let counters = sum_counters(self.names.iter().map(|(name, slot)| (&**name, assembly.machine(*slot))));
         let meters = self.meters.iter().map(|meter| Half::from(&*meter.borrow())).collect();
-        SiteReport { flow: self.flow, node: self.node, counters, meters, frame: self.frame }
+        InstanceReport { flow: self.flow, node: self.node, counters, meters, frame: self.frame }
     }
 }
 
-/// What a site has found, on its way to whoever joins it with the others.
+/// The figures of an instance, on their way to whoever joins them with the others'.
 #[derive(Clone, Default, Serialize, Deserialize)]
-pub struct SiteReport {
+pub struct InstanceReport {
     pub(crate) flow: FlowId,
     pub(crate) node: NodeId,
     pub(crate) counters: BTreeMap<String, u64>,
@@ -99,8 +103,8 @@ pub struct SiteReport {
     pub(crate) frame: u64,
 }
 
-impl SiteReport {
-    /// What was measured and counted here, a line each, for a person.
+impl InstanceReport {
+    /// The same, a line each, for a person.
     pub fn text(&self, scenario: &Scenario) -> String {
         let mut text = format!("{} at {}\n", scenario.flows[self.flow].name, scenario.nodes[self.node].name);
         for line in self.meters.iter().flat_map(|meter| meter.lines(scenario.measure)) {
@@ -114,9 +118,9 @@ impl SiteReport {
 }
 
 /// The assembly as the runner holds it.
-struct Shared(Rc<RefCell<Assembly>>);
+struct SharedAssembly(Rc<RefCell<Assembly>>);
 
-impl Machine for Shared {
+impl Machine for SharedAssembly {
     fn handle(&mut self, now: Instant, port: Port, item: Item) {
         self.0.borrow_mut().handle(now, port, item);
     }
