@@ -194,7 +194,7 @@ impl Work {
                     }
                 };
                 let _ = ready.send(Ok(()));
-                if let Err(error) = runtime.run(None, &stop) {
+                if let Err(error) = runtime.run(None, &stop).map_err(|error| error.to_string()) {
                     // A run without it need not go on to its end.
                     let _ = tell.send(News::Failed(error.clone()));
                     return Err(error);

@@ -15,7 +15,7 @@ use hopcast_core::plug::{DevicePlug, FramesPlug, Plug};
 use hopcast_core::{Assembly, Buffer, Duration, Frame, Item, Machine, Port, Seed};
 use hopcast_host::{Host, NextHop, StaticRoutes};
 use hopcast_node::Clock;
-use hopcast_node::runtime::{Runtime, Stop};
+use hopcast_node::runtime::{RunError, Runtime, Stop};
 use hopcast_node::testing::{Need, require};
 
 const NEEDS: [Need<'_>; 3] = [Need::Root, Need::Tun, Need::Program("ip")];
@@ -265,9 +265,9 @@ fn a_device_that_is_deleted_ends_the_run() {
             let (mut runtime, _) = bench.played(&[plug]);
             bench.until(0, &mut [&mut runtime], || false);
             namespace.sh(&format!("ip link del {name}"));
-            let why =
-                runtime.run(Some(bench.clock.now() + Duration::from_secs(10)), &bench.stop).unwrap_err();
-            assert!(why.ends_with(&format!("`{name}` is gone")), "{why}");
+            let until = bench.clock.now() + Duration::from_secs(10);
+            let error = runtime.run(Some(until), &bench.stop).unwrap_err();
+            assert!(matches!(&error, RunError::Gone(what) if what.contains(&format!("`{name}`"))), "{error}");
         }
     });
 }

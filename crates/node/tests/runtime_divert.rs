@@ -205,7 +205,7 @@ fn rules_that_cannot_be_made_leave_nothing_behind() {
         ];
         let opened = Runtime::open(Box::new(Splice::new()), &plugs, Clock::starting_now());
         drop(held);
-        opened.err().unwrap()
+        opened.err().unwrap().to_string()
     });
     let why = why.join().unwrap();
     assert!(why.starts_with("cannot open TCP: cannot listen on ") && why.lines().count() == 1, "{why}");
@@ -213,7 +213,7 @@ fn rules_that_cannot_be_made_leave_nothing_behind() {
     let bad = namespace.spawn(|| {
         let accept = Some(Accept::InTransit { to: vec![to("10.0.0.0", 77, None)] });
         let plugs = [Plug::Tcp(TcpPlug { accept, ..TcpPlug::default() })];
-        Runtime::open(Box::new(Splice::new()), &plugs, Clock::starting_now()).err().unwrap()
+        Runtime::open(Box::new(Splice::new()), &plugs, Clock::starting_now()).err().unwrap().to_string()
     });
     let why = bad.join().unwrap();
     assert!(why.starts_with("cannot open TCP: `nft -f -`: ") && why.lines().count() == 1, "{why}");

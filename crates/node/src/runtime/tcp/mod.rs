@@ -32,6 +32,7 @@ use self::options::Options;
 use super::Socket;
 use super::counters::Counters;
 use super::divert::Divert;
+use super::error::PlugError;
 use super::poller::{Poller, Token};
 use crate::Clock;
 
@@ -88,15 +89,14 @@ impl Tcp {
         config: &TcpPlug,
         clock: Clock,
         budget: &Rc<Budget>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, PlugError> {
         let redirects = matches!(config.accept, Some(Accept::FromHere { .. }));
         let options = Options::new(config, redirects)?;
         let (listeners, take) = listener::listen(&options, config)?;
         let divert = Divert::install(&take)?;
         for (key, listener) in listeners.iter().enumerate() {
             let token = Token { plug, key: key as u64 };
-            let added = poller.add(&listener.socket, token, EventFlags::IN | EventFlags::ET);
-            added.map_err(|error| error.to_string())?;
+            poller.add(&listener.socket, token, EventFlags::IN | EventFlags::ET)?;
         }
         Ok(Self {
             poller: Rc::clone(poller),

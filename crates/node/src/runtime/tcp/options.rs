@@ -9,6 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Protocol, Socket as Kernel, TcpKeepalive, Type};
 
 use super::super::divert::OWN_MARK;
+use super::super::error::PlugError;
 
 /// How many bytes beyond those on their way the kernel takes (`TCP_NOTSENT_LOWAT`): one burst of segmentation offload.
 /// Less costs processor time at high rates; more is a queue in which everything waits, 5 ms at 100 Mbit/s.
@@ -26,21 +27,20 @@ pub(super) struct Options {
 
 impl Options {
     /// Tries them out. Where connections of this host are redirected, our own have to be told from others.
-    pub(super) fn new(plug: &TcpPlug, redirects: bool) -> Result<Self, String> {
+    pub(super) fn new(plug: &TcpPlug, redirects: bool) -> Result<Self, PlugError> {
         allow_descriptors();
         let TcpPlug { congestion, spoof, like_any_program, .. } = plug;
         let (spoof, marked) = (*spoof, !like_any_program);
         let options = Self { congestion: None, spoof, marked };
-        let socket = options.socket(Domain::IPV4).map_err(|error| error.to_string())?;
+        let socket = options.socket(Domain::IPV4)?;
         if let Some(name) = congestion {
             socket.set_tcp_congestion(name.as_bytes()).map_err(|error| no_congestion(name, &error))?;
         }
         if redirects {
-            socket.set_mark(OWN_MARK).map_err(|error| format!("cannot mark sockets: {error}"))?;
+            socket.set_mark(OWN_MARK).map_err(PlugError::Mark)?;
         }
         if spoof {
-            let transparent = socket.set_ip_transparent_v4(true);
-            transparent.map_err(|error| format!("cannot use others' addresses: {error}"))?;
+            socket.set_ip_transparent_v4(true).map_err(PlugError::Transparent)?;
         }
         Ok(Self { congestion: congestion.clone(), ..options })
     }
@@ -115,15 +115,17 @@ impl Options {
 /// `EINPROGRESS`: the connection is being made.
 const IN_PROGRESS: i32 = rustix::io::Errno::INPROGRESS.raw_os_error();
 
-/// Why a congestion control cannot be had, and what can.
-fn no_congestion(name: &str, error: &io::Error) -> String {
-    let (why, others, list) = match error.kind() {
-        io::ErrorKind::PermissionDenied => ("only root may use", "others may use", "allowed"),
-        _ => ("this kernel has no", "has", "available"),
+/// The error of a congestion control that the kernel refuses, with those that it would not.
+fn no_congestion(name: &str, error: &io::Error) -> PlugError {
+    let list = |which: &str| {
+        let path = format!("/proc/sys/net/ipv4/tcp_{which}_congestion_control");
+        std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
     };
-    let path = format!("/proc/sys/net/ipv4/tcp_{list}_congestion_control");
-    let known = std::fs::read_to_string(path).unwrap_or_default();
-    format!("{why} congestion control `{name}` ({others}: {})", known.trim())
+    let name = name.to_owned();
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => PlugError::CongestionForbidden { name, allowed: list("allowed") },
+        _ => PlugError::NoCongestion { name, available: list("available") },
+    }
 }
 
 /// Lets the process have as many descriptors as it may; the usual limit is for programs with a few files.
