@@ -158,12 +158,15 @@ enum Format {
     Iperf3,
 }
 
-fn shard(text: &str) -> Result<Part, String> {
+/// The text of `--shard` is not of the form I/N.
+#[derive(Debug, thiserror::Error)]
+#[error("expected I/N with I from 1 to N, for example 2/4")]
+struct NotAShard;
+
+fn shard(text: &str) -> Result<Part, NotAShard> {
     let numbers =
         text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
-    numbers
-        .and_then(|(number, of)| Part::new(number, of))
-        .ok_or_else(|| "expected I/N with I from 1 to N, for example 2/4".to_owned())
+    numbers.and_then(|(number, of)| Part::new(number, of)).ok_or(NotAShard)
 }
 
 fn main() -> ExitCode {

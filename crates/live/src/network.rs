@@ -10,6 +10,7 @@ use hopcast_twin::world::{Site, Way, Wiring};
 use crate::layout::{
     Captured, InterfaceLayout, Layout, LinkChange, LinkLayout, NodeLayout, Reroute, Route, Scheduled,
 };
+use crate::run;
 
 /// The network of `scenario`, with the random streams of repeat number `repeat`.
 pub fn layout(scenario: &Scenario, repeat: u64) -> Layout {
@@ -52,14 +53,14 @@ pub fn layout(scenario: &Scenario, repeat: u64) -> Layout {
 /// The devices of machines at nodes that are captured.
 ///
 /// # Errors
-/// What cannot be built, in one line.
-pub fn captured_devices(scenario: &Scenario, repeat: u64) -> Result<Vec<Captured>, String> {
+/// [`run::Error::Flow`], if a flow cannot be built.
+pub fn captured_devices(scenario: &Scenario, repeat: u64) -> Result<Vec<Captured>, run::Error> {
     let mut captured = Vec::new();
     if scenario.capture == Capture::Nothing {
         return Ok(captured);
     }
     for flow in 0..scenario.flows.len() {
-        for site in Site::of_flow(scenario, repeat, flow)? {
+        for site in Site::of_flow(scenario, repeat, flow).map_err(run::Error::Flow)? {
             let node = site.node();
             let device = |plug: &Plug| match plug {
                 Plug::Tun(device) => Some((device.name.clone(), Carries::Packets)),

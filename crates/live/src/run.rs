@@ -1,6 +1,7 @@
 //! One live run: a lab, the links between its nodes, a process for each node, and what they found.
 
 mod conductor;
+mod error;
 mod workloads;
 
 use std::ffi::OsString;
@@ -17,6 +18,7 @@ use hopcast_twin::scenario::needs_virtual_time;
 use hopcast_twin::{Identities, Job, Monitor, Stage, end_of};
 
 use self::conductor::Conductor;
+pub use self::error::{Error, NodeFailure};
 use self::workloads::Workloads;
 use crate::capture::{Devices, Tape};
 use crate::emulator::{Emulator, EmulatorReport, Options, Readings};
@@ -56,13 +58,13 @@ const RETRIES: u64 = 2;
 /// routes that change so late are no longer those of a network whose routing has converged.
 const STANDSTILL: Duration = Duration::from_millis(100);
 
-/// Why the kernel of this machine cannot run `scenario` as it says, before anything is made: one line.
+/// Checks that the kernel of this machine can run `scenario` as it says, before anything is made.
 ///
 /// # Errors
-/// A transport's option that is not the kernel's, a program that is not there or cannot be what it is asked to be.
-pub fn check(scenario: &Scenario) -> Result<(), String> {
-    needs_virtual_time(scenario).map_or(Ok(()), Err)?;
-    programs::check(scenario)
+/// A transport's option that the kernel does not have, a program that is not installed or cannot be used like this.
+pub fn check(scenario: &Scenario) -> Result<(), Error> {
+    needs_virtual_time(scenario).map_or(Ok(()), |why| Err(Error::NeedsVirtualTime(why)))?;
+    Ok(programs::check(scenario)?)
 }
 
 /// The kernel of this machine.
@@ -84,9 +86,9 @@ impl Stage for Kernel {
             let mut run = match conducted {
                 // What was asked to end may end in any way.
                 _ if monitor.is_cancelled() => break Ok(None),
-                Err(Trouble::Busy(why)) => invalid(job, why),
-                // What went well the first time did not go wrong because of the file.
-                Err(Trouble::Error(why)) => break spoiled.map_or(Err(why), |run| Ok(Some(run))),
+                Err(error) if error.is_overload() => invalid(job, error.to_string()),
+                // An attempt that ended well before shows that the file is not at fault.
+                Err(error) => break spoiled.map_or_else(|| Err(error.to_string()), |run| Ok(Some(run))),
                 Ok(None) => break Ok(None),
                 Ok(Some(run)) => run,
             };
@@ -106,20 +108,6 @@ impl Stage for Kernel {
     }
 }
 
-/// Why there is no run.
-enum Trouble {
-    /// The machine could not keep up.
-    Busy(String),
-    /// Something that would not be otherwise another time.
-    Error(String),
-}
-
-impl From<String> for Trouble {
-    fn from(error: String) -> Self {
-        Self::Error(error)
-    }
-}
-
 /// A run that has found nothing, because the machine could not keep up.
 fn invalid(job: &Job<'_>, why: String) -> Run {
     let live = Live { invalid: Some(why), ..Live::default() };
@@ -133,7 +121,7 @@ impl Kernel {
         job: &Job<'_>,
         monitor: &Monitor,
         reported: &mut Instant,
-    ) -> Result<Option<Run>, Trouble> {
+    ) -> Result<Option<Run>, Error> {
         let scenario = &job.case.scenario;
         let mut layout = network::layout(scenario, job.repeat);
         let mut lab = Lab::set_up(&layout, &Lab::fresh_id())?;
@@ -162,8 +150,7 @@ impl Kernel {
         // They may listen on devices of the nodes.
         workloads.prepare(&lab)?;
         if clock.now() > Instant::ZERO {
-            let why = format!("the machine was too busy: nodes and programs took more than {lead} to begin");
-            return Err(Trouble::Busy(why));
+            return Err(Error::SlowStart(lead));
         }
         let mut run =
             Running { lab: &lab, conductor: &mut conductor, workloads: &mut workloads, clock, monitor };
@@ -176,9 +163,9 @@ impl Kernel {
         let routes_late = rerouter.finish()?;
         let report = emulator.finish(&lab)?;
         let written = tape.map_or(Ok(()), Tape::finish);
-        written.map_err(|error| format!("the capture is not complete: {error}"))?;
-        heard.map_err(|error| Trouble::Busy(format!("the machine was too busy to capture: {error}")))?;
-        let mut gathered = gather(nodes, report, routes_late)?;
+        written.map_err(Error::CaptureIncomplete)?;
+        heard.map_err(Error::CaptureMissed)?;
+        let mut gathered = gather(nodes, report, routes_late);
         workloads.finish(scenario, &mut gathered);
         Ok(Some(gathered.collect(job.case, job.repeat, job.bounds)))
     }
@@ -191,12 +178,13 @@ impl Kernel {
     }
 }
 
-fn tape(scenario: &Scenario, captured: &[Captured], path: &Path) -> Result<Tape, String> {
-    let file = File::create(path).map_err(|error| format!("{}: {error}", path.display()))?;
+fn tape(scenario: &Scenario, captured: &[Captured], path: &Path) -> Result<Tape, Error> {
+    let failed = |source| Error::CaptureFile { path: path.to_owned(), source };
+    let file = File::create(path).map_err(failed)?;
     let named = |captured: &Captured| {
         (format!("{}:{}", scenario.nodes[captured.node].name, captured.name), captured.clone())
     };
-    Tape::start(Box::new(BufWriter::new(file)), captured.iter().map(named).collect())
+    Ok(Tape::start(Box::new(BufWriter::new(file)), captured.iter().map(named).collect())?)
 }
 
 fn options(scenario: &Scenario, tape: Option<&Tape>) -> Options {
@@ -221,7 +209,7 @@ struct Running<'r> {
 impl Running<'_> {
     /// Sees the run through to its end, and what is under way then; false if the monitor said to stop. Progress is told
     /// beyond what was `reported` already.
-    fn attend(&mut self, end: Instant, reported: &mut Instant) -> Result<bool, String> {
+    fn attend(&mut self, end: Instant, reported: &mut Instant) -> Result<bool, Error> {
         loop {
             let now = self.clock.now();
             if self.monitor.is_cancelled() {
@@ -247,17 +235,10 @@ impl Running<'_> {
     }
 }
 
-fn gather(
-    nodes: Vec<(String, NodeReport)>,
-    emulator: EmulatorReport,
-    routes_late: Duration,
-) -> Result<Gathered, String> {
+fn gather(nodes: Vec<(String, NodeReport)>, emulator: EmulatorReport, routes_late: Duration) -> Gathered {
     let mut live = Live { routes_late_ms: routes_late.as_nanos() as f64 / 1e6, ..live(&emulator) };
     let (mut sites, mut latest_wake) = (Vec::new(), Duration::ZERO);
     for (name, node) in nodes {
-        if let Some(error) = node.failed {
-            return Err(format!("node `{name}`: {error}"));
-        }
         sites.extend(node.sites);
         live.node_cpu_s.insert(name, node.cpu_s);
         let figure = |name: &str| node.sockets.get(name).copied().unwrap_or(0);
@@ -282,7 +263,7 @@ fn gather(
         steps: directions.into_iter().map(|d| d.steps).collect(),
     };
     let links = emulator.links.into_iter().map(link).collect();
-    Ok(Gathered { sites, links, programs: Vec::new(), live })
+    Gathered { sites, links, programs: Vec::new(), live }
 }
 
 fn live(report: &EmulatorReport) -> Live {

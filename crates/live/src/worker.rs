@@ -13,6 +13,8 @@
 //!
 //! In place of any of its lines it may say `failed ...`, and end.
 
+mod error;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::sync::mpsc;
@@ -29,6 +31,8 @@ use hopcast_twin::world::{Site, SiteReport};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
+pub use self::error::Error;
+
 /// What a node says of itself at the end.
 #[derive(Default, Serialize, Deserialize)]
 pub struct NodeReport {
@@ -38,8 +42,6 @@ pub struct NodeReport {
     pub sockets: BTreeMap<String, u64>,
     /// Seconds of processor time.
     pub cpu_s: f64,
-    /// What went wrong while it ran, if anything did.
-    pub failed: Option<String>,
 }
 
 /// Runs a node's part of repeat number `repeat` of a scenario, as its conductor says. By `identity` the conductor knows
@@ -53,7 +55,7 @@ pub fn conducted(
     repeat: u64,
     input: impl BufRead + Send + 'static,
     mut output: impl Write,
-) -> Result<(), String> {
+) -> Result<(), Error> {
     let result = converse((scenario, identity), node, repeat, input, &mut output);
     if let Err(error) = &result {
         // It may be gone.
@@ -68,7 +70,7 @@ fn converse(
     repeat: u64,
     input: impl BufRead + Send + 'static,
     output: &mut impl Write,
-) -> Result<(), String> {
+) -> Result<(), Error> {
     let (tell, news) = mpsc::channel();
     let ear = tell.clone();
     // Until it ends, or nobody listens.
@@ -77,24 +79,24 @@ fn converse(
         let _ = lines.try_for_each(|line| ear.send(News::Line(line)));
         let _ = ear.send(News::End);
     };
-    std::thread::Builder::new().spawn(listen).map_err(|error| format!("cannot start a thread: {error}"))?;
+    std::thread::Builder::new().spawn(listen).map_err(Error::Thread)?;
     let flows = flows_at(scenario, node, repeat)?;
     say(output, &format!("loaded {identity}"))?;
     // The run was given up before it began.
     let Ok(News::Line(zero)) = news.recv() else { return Ok(()) };
     let zero = zero.strip_prefix("zero ").and_then(|zero| zero.parse().ok());
-    let zero = zero.ok_or("expected the clock's zero")?;
+    let zero = zero.ok_or(Error::NoZero)?;
     let work = Work::begin((scenario, node, repeat), &flows, Clock::with_zero(zero), &tell)?;
     say(output, "ready")?;
     loop {
         match news.recv() {
             Ok(News::Line(_)) => {}
             Ok(News::End) | Err(_) => break,
-            Ok(News::Failed(why)) => return Err(why),
+            Ok(News::Failed) => break,
         }
     }
-    let report = work.end();
-    let report = serde_json::to_string(&report).map_err(|error| format!("the report: {error}"))?;
+    let report = work.end()?;
+    let report = serde_json::to_string(&report).map_err(Error::Report)?;
     say(output, &format!("report {report}"))
 }
 
@@ -110,12 +112,12 @@ pub fn alone(
     repeat: u64,
     begin: impl FnOnce() -> SystemTime,
     stop: &Stop,
-) -> Result<String, String> {
+) -> Result<String, Error> {
     let flows = flows_at(scenario, node, repeat)?;
     // Now that it does not take long any more.
     let begin = begin();
     #[allow(clippy::disallowed_methods)] // hosts have nothing else in common
-    let left = begin.duration_since(SystemTime::now()).map_err(|_| "the time to begin has gone by")?;
+    let left = begin.duration_since(SystemTime::now()).map_err(|_| Error::TooLate)?;
     let clock = Clock::starting_in(Duration::from_nanos(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)));
     let (tell, news) = mpsc::channel();
     let work = Work::begin((scenario, node, repeat), &flows, clock, &tell)?;
@@ -123,8 +125,7 @@ pub fn alone(
         #[allow(clippy::disallowed_methods)] // real time is what passes here
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    let report = work.end();
-    report.failed.map_or(Ok(()), Err)?;
+    let report = work.end()?;
     let mut text = String::new();
     for site in &report.sites {
         text.push_str(&site.text(scenario));
@@ -133,18 +134,19 @@ pub fn alone(
 }
 
 /// The flows that have anything at the node.
-fn flows_at(scenario: &Scenario, node: NodeId, repeat: u64) -> Result<Vec<usize>, String> {
+fn flows_at(scenario: &Scenario, node: NodeId, repeat: u64) -> Result<Vec<usize>, Error> {
     let mut flows = Vec::new();
     for flow in 0..scenario.flows.len() {
-        if Site::of_flow(scenario, repeat, flow)?.iter().any(|site| site.node() == node) {
+        let sites = Site::of_flow(scenario, repeat, flow).map_err(Error::Flow)?;
+        if sites.iter().any(|site| site.node() == node) {
             flows.push(flow);
         }
     }
     Ok(flows)
 }
 
-fn say(output: &mut impl Write, line: &str) -> Result<(), String> {
-    writeln!(output, "{line}").and_then(|()| output.flush()).map_err(|error| format!("cannot write: {error}"))
+fn say(output: &mut impl Write, line: &str) -> Result<(), Error> {
+    writeln!(output, "{line}").and_then(|()| output.flush()).map_err(Error::Write)
 }
 
 /// What a node hears while it works.
@@ -153,14 +155,14 @@ enum News {
     Line(String),
     /// Its conductor says no more.
     End,
-    /// One of its threads has ended, and why.
-    Failed(String),
+    /// One of its threads has failed.
+    Failed,
 }
 
 /// A node's machines at work: a thread for each flow.
 struct Work {
     stop: Stop,
-    threads: Vec<JoinHandle<Result<Found, String>>>,
+    threads: Vec<JoinHandle<Result<Found, Error>>>,
 }
 
 type Found = (SiteReport, Vec<(&'static str, u64)>);
@@ -175,9 +177,8 @@ impl Work {
         flows: &[usize],
         clock: Clock,
         tell: &mpsc::Sender<News>,
-    ) -> Result<Self, String> {
-        let failed = |error: std::io::Error| format!("cannot start a thread: {error}");
-        let stop = Stop::new().map_err(failed)?;
+    ) -> Result<Self, Error> {
+        let stop = Stop::new().map_err(Error::Thread)?;
         let mut work = Self { stop, threads: Vec::new() };
         for &flow in flows {
             let (scenario, stop, tell) = (scenario.clone(), work.stop.clone(), tell.clone());
@@ -185,50 +186,47 @@ impl Work {
             let thread = std::thread::Builder::new().name(scenario.flows[flow].name.clone());
             // Machines stay on the thread on which they are made.
             let thread = thread.spawn(move || {
-                let opening = open(&scenario, node, repeat, flow, clock);
-                let (site, mut runtime) = match opening {
-                    Ok(opened) => opened,
-                    Err(error) => {
-                        let _ = ready.send(Err(error.clone()));
-                        return Err(error);
-                    }
-                };
-                let _ = ready.send(Ok(()));
-                if let Err(error) = runtime.run(None, &stop).map_err(|error| error.to_string()) {
+                let (site, mut runtime) = open(&scenario, node, repeat, flow, clock)?;
+                let _ = ready.send(());
+                if let Err(error) = runtime.run(None, &stop) {
                     // A run without it need not go on to its end.
-                    let _ = tell.send(News::Failed(error.clone()));
-                    return Err(error);
+                    let _ = tell.send(News::Failed);
+                    return Err(error.into());
                 }
                 let mut sockets = Vec::new();
                 runtime.counters(&mut |name, value| sockets.push((name, value)));
                 Ok((site.report(), sockets))
             });
-            work.threads.push(thread.map_err(failed)?);
-            // One that panics says nothing.
-            opened.recv().unwrap_or_else(|_| Err("a thread panicked".to_owned()))?;
+            work.threads.push(thread.map_err(Error::Thread)?);
+            // A thread that fails says nothing here, and ends with its error.
+            if opened.recv().is_err() {
+                work.end()?;
+                return Err(Error::Panicked);
+            }
         }
         Ok(work)
     }
 
-    /// Stops the machines, and says what they found.
-    fn end(mut self) -> NodeReport {
+    /// Stops the machines, and returns their report.
+    ///
+    /// # Errors
+    /// The first thread's that failed.
+    fn end(mut self) -> Result<NodeReport, Error> {
         self.stop.pull();
         let mut report = NodeReport::default();
-        for thread in std::mem::take(&mut self.threads) {
-            match thread.join().unwrap_or_else(|_| Err("a thread panicked".to_owned())) {
-                Ok((site, sockets)) => {
-                    report.sites.push(site);
-                    for (name, value) in sockets {
-                        let sum = report.sockets.entry(name.to_owned()).or_default();
-                        *sum = if name.starts_with("latest") { value.max(*sum) } else { *sum + value };
-                    }
-                }
-                Err(error) => report.failed = report.failed.or(Some(error)),
+        let threads = std::mem::take(&mut self.threads).into_iter();
+        let ended: Vec<_> = threads.map(|thread| thread.join().unwrap_or(Err(Error::Panicked))).collect();
+        for found in ended {
+            let (site, sockets) = found?;
+            report.sites.push(site);
+            for (name, value) in sockets {
+                let sum = report.sockets.entry(name.to_owned()).or_default();
+                *sum = if name.starts_with("latest") { value.max(*sum) } else { *sum + value };
             }
         }
         let time = clock_gettime(ClockId::ProcessCPUTime);
         report.cpu_s = time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;
-        report
+        Ok(report)
     }
 }
 
@@ -248,12 +246,12 @@ fn open(
     repeat: u64,
     flow: usize,
     clock: Clock,
-) -> Result<(Site, Runtime), String> {
-    let sites = Site::of_flow(scenario, repeat, flow)?;
+) -> Result<(Site, Runtime), Error> {
+    let sites = Site::of_flow(scenario, repeat, flow).map_err(Error::Flow)?;
     let site = sites.into_iter().find(|site| site.node() == node);
-    let site = site.ok_or("a flow that has nothing here")?;
+    let site = site.ok_or(Error::NothingHere)?;
     let plugs: &[Plug] = site.plugs();
-    let runtime = Runtime::open(site.machine(), plugs, clock)
-        .map_err(|error| format!("flow `{}`: {error}", scenario.flows[flow].name))?;
+    let failed = |source| Error::Open { flow: scenario.flows[flow].name.clone(), source };
+    let runtime = Runtime::open(site.machine(), plugs, clock).map_err(failed)?;
     Ok((site, runtime))
 }

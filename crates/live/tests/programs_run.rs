@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hopcast_core::{Duration, Instant};
 use hopcast_live::programs::{
-    ChildProcess, CommandLine, Ended, Ends, Measured, Programs, Running, Spawner, pictures,
+    ChildProcess, CommandLine, Ended, Ends, Error, Measured, Programs, Running, Spawner, pictures,
 };
 use hopcast_node::Clock;
 use hopcast_node::testing::{Need, require};
@@ -70,11 +70,11 @@ impl Drop for Pair {
 }
 
 impl Spawner for Pair {
-    fn spawn(&mut self, node: usize, line: &CommandLine, output: &Path) -> Result<Box<dyn Running>, String> {
+    fn spawn(&mut self, node: usize, line: &CommandLine, output: &Path) -> Result<Box<dyn Running>, Error> {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.names[node], &line.program]);
         line.apply_to(&mut command, output)?;
-        let child = command.spawn().map_err(|error| line.cannot_start(&error))?;
+        let child = command.spawn().map_err(|error| Error::start(&line.program, error))?;
         Ok(Box::new(ChildProcess::new(child)))
     }
 }
@@ -332,6 +332,6 @@ fn a_server_that_ends_at_once_is_said_to() {
         assert!(clock.now() < Instant::ZERO + Duration::from_secs(30));
     }
     let ended = programs.finish();
-    let error = ended.flows[0].measured.as_ref().unwrap_err();
+    let error = ended.flows[0].measured.as_ref().unwrap_err().to_string();
     assert!(error.starts_with("`iperf3` at n1 ended with exit status 1: "), "{error}");
 }

@@ -70,7 +70,7 @@ pub(crate) fn work(file: &Path, name: &str, options: &WorkerOptions) -> Result<(
         eprintln!("{name} ({own}) begins at {}", humantime::format_rfc3339_seconds(begin));
         begin
     };
-    let stop = interrupt::stops().map_err(Failure::run)?;
+    let stop = interrupt::stops()?;
     let report = worker::alone(scenario, node, options.repeat, begin, &stop).map_err(Failure::run)?;
     crate::output::write(report)
 }

@@ -14,7 +14,7 @@ use rustix::net::eth;
 use rustix::time::{ClockId, clock_gettime};
 use socket2::{SockFilter, SockRef};
 
-use super::{Record, Recorder, What};
+use super::{Error, Record, Recorder, What};
 use crate::emulator::LONGEST;
 use crate::lab::Lab;
 use crate::layout::Captured;
@@ -29,7 +29,7 @@ const OUTGOING: u8 = 4;
 /// A thread that listens at devices, until this is dropped at the latest.
 pub struct Devices {
     /// None if there is nothing to listen at.
-    thread: Option<JoinHandle<Result<(), String>>>,
+    thread: Option<JoinHandle<Result<(), Error>>>,
     stop: Stop,
 }
 
@@ -37,26 +37,26 @@ impl Devices {
     /// Listens at those of the interfaces that no link hands over; they must be there.
     ///
     /// # Errors
-    /// One line, if one of them cannot be listened at.
+    /// The first of them that cannot be listened to.
     pub fn listen(
         lab: &Lab,
         interfaces: &[Captured],
         clock: Clock,
         recorder: Recorder,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Error> {
         let mut ears = Vec::new();
         for (interface, captured) in interfaces.iter().enumerate().filter(|(_, captured)| !captured.by_link) {
             let Captured { node, name, .. } = captured;
             let socket = lab.enter(*node, || open(name))?;
-            let socket = socket.map_err(|error| format!("cannot capture `{name}`: {error}"))?;
+            let socket = socket.map_err(|source| Error::Device { device: name.clone(), source })?;
             ears.push(Ear { socket, interface, name: name.clone() });
         }
-        let failed = |error: std::io::Error| format!("cannot capture: {error}");
-        let mut devices = Self { thread: None, stop: Stop::new().map_err(failed)? };
+        let mut devices = Self { thread: None, stop: Stop::new().map_err(Error::Devices)? };
         if !ears.is_empty() {
             let stop = devices.stop.clone();
             let thread = std::thread::Builder::new().name("devices".to_owned());
-            let thread = thread.spawn(move || hear(&ears, &stop, clock, &recorder)).map_err(failed)?;
+            let thread =
+                thread.spawn(move || hear(&ears, &stop, clock, &recorder)).map_err(Error::Devices)?;
             devices.thread = Some(thread);
         }
         Ok(devices)
@@ -65,16 +65,16 @@ impl Devices {
     /// Hands over what has passed until now, and ends.
     ///
     /// # Errors
-    /// One line, if the kernel had no room to keep all of it until it was read. What it could not keep after the last packet
+    /// [`Error::Missed`], if the kernel had no room to keep all of it until it was read. What it could not keep after the last packet
     /// that it kept, it does not tell.
-    pub fn finish(mut self) -> Result<(), String> {
+    pub fn finish(mut self) -> Result<(), Error> {
         self.end()
     }
 
-    fn end(&mut self) -> Result<(), String> {
+    fn end(&mut self) -> Result<(), Error> {
         self.stop.pull();
         let joined = self.thread.take().map_or(Ok(Ok(())), JoinHandle::join);
-        joined.unwrap_or_else(|_| Err("the thread that listens at devices panicked".to_owned()))
+        joined.unwrap_or(Err(Error::Panicked("listens at devices")))
     }
 }
 
@@ -118,7 +118,7 @@ fn passes(index: u32) -> [SockFilter; 4] {
 }
 
 /// Hands over what `ears` hear until `stop` is pulled, and then what they have heard by then.
-fn hear(ears: &[Ear], stop: &Stop, clock: Clock, recorder: &Recorder) -> Result<(), String> {
+fn hear(ears: &[Ear], stop: &Stop, clock: Clock, recorder: &Recorder) -> Result<(), Error> {
     let mut memory = vec![0; LONGEST];
     let mut end = None;
     while end.is_none() {
@@ -140,7 +140,7 @@ fn hear(ears: &[Ear], stop: &Stop, clock: Clock, recorder: &Recorder) -> Result<
 
 impl Ear {
     /// Hands over a bounded lot; if there may be more, says when the last of it passed.
-    fn hear(&self, clock: Clock, recorder: &Recorder, memory: &mut [u8]) -> Result<Option<Instant>, String> {
+    fn hear(&self, clock: Clock, recorder: &Recorder, memory: &mut [u8]) -> Result<Option<Instant>, Error> {
         let ahead = Ahead::of(clock);
         let mut control = nix::cmsg_space!(TimeSpec, u32);
         let mut latest = Instant::ZERO;
@@ -150,7 +150,7 @@ impl Ear {
             let heard = match recvmsg::<LinkAddr>(socket, &mut room, Some(&mut control), MsgFlags::empty()) {
                 Ok(heard) => heard,
                 Err(nix::errno::Errno::EAGAIN) => return Ok(None),
-                Err(error) => return Err(format!("cannot capture `{}`: {}", self.name, error.desc())),
+                Err(error) => return Err(Error::Device { device: self.name.clone(), source: error.into() }),
             };
             // For so many the kernel has had no room.
             let mut missed = 0;
@@ -170,7 +170,7 @@ impl Ear {
                 bytes: Buffer::copy_from(&memory[..length]),
             }]);
             if missed > 0 {
-                return Err(format!("{missed} packets of `{}` came faster than they were read", self.name));
+                return Err(Error::Missed { device: self.name.clone(), packets: missed });
             }
         }
         Ok(Some(latest))

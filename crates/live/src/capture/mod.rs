@@ -1,6 +1,7 @@
 //! The capture of a live run: links and devices hand over what they saw, and one thread writes it down, by one clock.
 
 mod devices;
+mod error;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -13,6 +14,7 @@ use hopcast_core::{Buffer, Duration, Instant};
 use hopcast_twin::capture::{Capture, InterfaceId};
 
 pub use devices::Devices;
+pub use error::Error;
 
 use crate::layout::Captured;
 
@@ -28,7 +30,7 @@ const HELD: Duration = Duration::from_millis(100);
 pub struct Tape {
     /// Until it is finished.
     recorder: Option<Recorder>,
-    writer: Option<JoinHandle<Result<(), String>>>,
+    writer: Option<JoinHandle<Result<(), Error>>>,
 }
 
 /// A thread's way to the capture.
@@ -80,15 +82,15 @@ impl Tape {
     /// Begins a capture of these interfaces, each with its name in the file.
     ///
     /// # Errors
-    /// One line, if there cannot be a thread.
-    pub fn start(into: Box<dyn Write + Send>, interfaces: Vec<(String, Captured)>) -> Result<Self, String> {
+    /// [`Error::Thread`], if there cannot be a thread.
+    pub fn start(into: Box<dyn Write + Send>, interfaces: Vec<(String, Captured)>) -> Result<Self, Error> {
         let (batches, inbox) = mpsc::channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let read = waiting.clone();
         let writer = std::thread::Builder::new()
             .name("capture".to_owned())
             .spawn(move || write_all(into, &interfaces, &inbox, &read))
-            .map_err(|error| format!("cannot start a thread: {error}"))?;
+            .map_err(Error::Thread)?;
         Ok(Self { recorder: Some(Recorder { batches, waiting }), writer: Some(writer) })
     }
 
@@ -103,15 +105,15 @@ impl Tape {
     /// Writes the rest, once all recorders are gone.
     ///
     /// # Errors
-    /// One line, if not all of it could be written.
-    pub fn finish(mut self) -> Result<(), String> {
+    /// The reason, if not all of it could be written.
+    pub fn finish(mut self) -> Result<(), Error> {
         self.end()
     }
 
-    fn end(&mut self) -> Result<(), String> {
+    fn end(&mut self) -> Result<(), Error> {
         drop(self.recorder.take());
         let joined = self.writer.take().map_or(Ok(Ok(())), JoinHandle::join);
-        joined.unwrap_or_else(|_| Err("the thread that writes the capture panicked".to_owned()))
+        joined.unwrap_or(Err(Error::Panicked("writes the capture")))
     }
 }
 
@@ -127,9 +129,8 @@ fn write_all(
     interfaces: &[(String, Captured)],
     inbox: &Receiver<Vec<Record>>,
     waiting: &AtomicUsize,
-) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("capture: {error}");
-    let mut capture = Capture::new(into).map_err(failed)?;
+) -> Result<(), Error> {
+    let mut capture = Capture::new(into).map_err(Error::Write)?;
     let ids: Vec<InterfaceId> =
         interfaces.iter().map(|(name, captured)| capture.add_interface(name, captured.carries)).collect();
     let mut write = |record: Record| {
@@ -153,9 +154,9 @@ fn write_all(
         }
     }
     held.into_values().flatten().for_each(write);
-    capture.finish().map_err(failed)?;
+    capture.finish().map_err(Error::Write)?;
     if waiting.load(Ordering::Relaxed) >= BACKLOG {
-        return Err("capture: it could not be written as fast as frames came, and ends early".to_owned());
+        return Err(Error::Overrun);
     }
     Ok(())
 }

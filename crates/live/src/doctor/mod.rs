@@ -86,10 +86,7 @@ fn rights() -> Finding {
     }
     match privileges::try_user_namespace() {
         Ok(()) => Finding::new(what, Health::Yes, "may set up networks in a user namespace of its own"),
-        Err(error) => {
-            let (why, remedy) = error.rsplit_once(": ").unwrap_or((&error, "run as root"));
-            Finding::new(what, Health::No, why).with_remedy(remedy)
-        }
+        Err(error) => Finding::new(what, Health::No, error.reason()).with_remedy(error.remedy()),
     }
 }
 
@@ -97,10 +94,7 @@ fn tun() -> Finding {
     let what = "/dev/net/tun";
     match privileges::open_tun() {
         Ok(()) => Finding::new(what, Health::Yes, "opens"),
-        Err(error) => {
-            let (why, remedy) = error.split_once(": ").unwrap_or((&error, "run as root"));
-            Finding::new(what, Health::No, why).with_remedy(remedy)
-        }
+        Err(error) => Finding::new(what, Health::No, error.reason()).with_remedy(error.remedy()),
     }
 }
 
@@ -121,7 +115,7 @@ fn remains() -> Finding {
                 format!("{namespaces} network namespaces of {} runs whose process is gone", left.len());
             Finding::new(what, Health::Partly, detail).with_remedy("hopcast doctor --clean")
         }
-        Err(error) => Finding::new(what, Health::Partly, error).with_remedy("run as root"),
+        Err(error) => Finding::new(what, Health::Partly, error.to_string()).with_remedy("run as root"),
     }
 }
 

@@ -5,6 +5,7 @@
 //! machine is doing: rates, losses and delays are those of the model, and being late changes only when a frame is handed
 //! over. How late that was is measured, and so is everything that the kernel drops by itself; see [`Truth`].
 
+mod error;
 mod figures;
 mod wired;
 mod worker;
@@ -17,6 +18,7 @@ use hopcast_core::Duration;
 use hopcast_node::Clock;
 use hopcast_node::runtime::Stop;
 
+pub use error::Error;
 pub use figures::{DirectionReport, EmulatorReport, LATE, Truth};
 pub use wired::Readings;
 
@@ -42,7 +44,7 @@ pub struct Options {
 
 /// Links in motion.
 pub struct Emulator {
-    threads: Vec<JoinHandle<Result<Left, String>>>,
+    threads: Vec<JoinHandle<Result<Left, Error>>>,
     stop: Stop,
     before: Vec<KernelDrops>,
     _awake: Awake,
@@ -53,20 +55,20 @@ impl Emulator {
     /// forgotten. Until the clock has reached its zero, time stands still for them: frames are taken, and are under way.
     ///
     /// # Errors
-    /// One line that says what could not be done.
+    /// A lab for other links, or no thread to be had.
     pub fn start(
         lab: &mut Lab,
         links: Vec<LinkLayout>,
         changes: Vec<Scheduled<LinkChange>>,
         clock: Clock,
         options: Options,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Error> {
         let taps = lab.take_taps();
         if taps.len() != links.len() {
-            return Err(format!("the lab has interfaces for {} links, not for {}", taps.len(), links.len()));
+            return Err(Error::Interfaces { found: taps.len(), expected: links.len() });
         }
         let before = lab.kernel_drops()?;
-        let stop = Stop::new().map_err(|error| format!("cannot start the links: {error}"))?;
+        let stop = Stop::new().map_err(Error::Start)?;
         let mut emulator = Self { threads: Vec::new(), stop, before, _awake: Awake::keep() };
 
         let mut of_link: Vec<Changes> = links.iter().map(|_| Vec::new()).collect();
@@ -91,25 +93,24 @@ impl Emulator {
         Ok(emulator)
     }
 
-    fn spawn(&mut self, number: usize, links: Vec<Wired>, clock: Clock) -> Result<(), String> {
-        let failed = |error: std::io::Error| format!("cannot start the links: {error}");
-        let worker = Worker::new(links, &self.stop, clock).map_err(failed)?;
+    fn spawn(&mut self, number: usize, links: Vec<Wired>, clock: Clock) -> Result<(), Error> {
+        let worker = Worker::new(links, &self.stop, clock).map_err(Error::Start)?;
         let (prepared, ready) = mpsc::channel();
         let thread = std::thread::Builder::new().name(format!("links-{number}")).spawn(move || {
             be_punctual();
             drop(prepared);
-            worker.run().map_err(|error| format!("the links stopped: {error}"))
+            worker.run().map_err(Error::Stopped)
         });
-        self.threads.push(thread.map_err(failed)?);
+        self.threads.push(thread.map_err(Error::Start)?);
         let _: Result<(), _> = ready.recv();
         Ok(())
     }
 
-    /// Stops the links, and says what they carried and whether to believe it.
+    /// Stops the links, and reports what they carried and whether that is valid.
     ///
     /// # Errors
-    /// One line, if they had stopped by themselves.
-    pub fn finish(mut self, lab: &Lab) -> Result<EmulatorReport, String> {
+    /// The reason, if they had stopped by themselves.
+    pub fn finish(mut self, lab: &Lab) -> Result<EmulatorReport, Error> {
         // As long as the interfaces are there: they go with the links.
         let after = lab.kernel_drops()?;
         let left = self.stop()?;
@@ -133,13 +134,11 @@ impl Emulator {
         Ok(EmulatorReport { links, truth, processor, verdict })
     }
 
-    fn stop(&mut self) -> Result<Vec<Left>, String> {
+    fn stop(&mut self) -> Result<Vec<Left>, Error> {
         self.stop.pull();
         let threads = std::mem::take(&mut self.threads);
         let left: Vec<_> = threads.into_iter().map(JoinHandle::join).collect();
-        left.into_iter()
-            .map(|left| left.unwrap_or_else(|_| Err("a link's thread panicked".to_owned())))
-            .collect()
+        left.into_iter().map(|left| left.unwrap_or(Err(Error::Panicked))).collect()
     }
 }
 

@@ -37,12 +37,10 @@ struct Request {
 }
 
 impl Starter {
-    pub(super) fn new() -> Result<Self, String> {
+    pub(super) fn new() -> io::Result<Self> {
         let (requests, inbox) = mpsc::channel();
-        let thread = std::thread::Builder::new()
-            .name("programs".to_owned())
-            .spawn(move || start_all(&inbox))
-            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        let thread =
+            std::thread::Builder::new().name("programs".to_owned()).spawn(move || start_all(&inbox))?;
         Ok(Self { requests: Some(requests), thread: Some(thread), started: Mutex::default() })
     }
 

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use super::Error;
+
 /// Settings below `/proc/sys/net`, without which a node is not what the scenario says.
 const NEEDED: &[(&str, &str)] = &[
     // Every node forwards.
@@ -43,9 +45,9 @@ const WELCOME: &[(&str, &str)] = &[
 ];
 
 /// Applies all of that to the network namespace of the calling thread, before it has interfaces.
-pub(super) fn apply() -> Result<(), String> {
+pub(super) fn apply() -> Result<(), Error> {
     for (key, value) in NEEDED {
-        set(key, value).map_err(|error| format!("setting net/{key} to {value}: {error}"))?;
+        set(key, value).map_err(|source| Error::Setting { key, value, source })?;
     }
     for (key, value) in WELCOME {
         let _ = set(key, value);

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use hopcast_core::{Duration, Instant};
 use hopcast_twin::scenario::model::{Signal, Socket};
 
+use super::error::Missing;
+
 /// A program with all that it is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandLine {
@@ -196,6 +198,11 @@ pub struct Outputs {
 impl Outputs {
     pub(super) fn find(&self, name: &str) -> &str {
         self.more.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text)
+    }
+
+    /// The error of a program that printed no measurement: `what` is missing.
+    pub(super) fn lacks(&self, what: &'static str) -> Missing {
+        Missing { what, said: self.complaint() }
     }
 
     /// A line of what went wrong, by what the programs said.

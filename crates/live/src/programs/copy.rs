@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use hopcast_twin::scenario::model::{Copy, CopyProgram};
 
 use super::command::{CommandLine, Commands, Gate, Outputs, Task};
+use super::error::{Error, Missing};
 use super::measured::{Interval, Measured};
 
 /// What a copy's receiver has found, as the line that [`inspect`] makes of it.
@@ -74,9 +75,9 @@ pub(super) fn quoted(path: &Path) -> String {
 }
 
 /// Puts the file where its client finds it.
-pub(super) fn prepare(copy: &Copy, task: &Task<'_>) -> Result<(), String> {
+pub(super) fn prepare(copy: &Copy, task: &Task<'_>) -> Result<(), Error> {
     let path = sent(task);
-    std::fs::write(&path, &copy.contents).map_err(|error| format!("{}: {error}", path.display()))
+    std::fs::write(&path, &copy.contents).map_err(Error::file(path))
 }
 
 /// What arrived: how much, whether it is what was sent, and when the last of it was written. The files are removed.
@@ -107,13 +108,13 @@ fn same(mut file: std::fs::File, mut contents: &[u8]) -> bool {
     }
 }
 
-pub(super) fn parse(copy: &Copy, _: &Task<'_>, outputs: &Outputs) -> Result<Measured, String> {
+pub(super) fn parse(copy: &Copy, _: &Task<'_>, outputs: &Outputs) -> Result<Measured, Missing> {
     let mut words = outputs.find(RESULT).split_whitespace();
     let (length, same, modified) = (words.next(), words.next(), words.next());
     let length = length.and_then(|text| text.parse::<u64>().ok());
     let modified = modified.and_then(|text| text.parse::<f64>().ok()).filter(|time| time.is_finite());
     let (Some(length), Some(same), Some(modified)) = (length, same, modified) else {
-        return Err(format!("nothing arrived: {}", outputs.complaint()));
+        return Err(outputs.lacks("nothing arrived"));
     };
     let (whole, took) = (same == "true", (modified - outputs.started_wall).max(0.0));
     let (from, to) = (outputs.started, outputs.started + took);

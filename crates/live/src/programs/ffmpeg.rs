@@ -13,6 +13,7 @@ use hopcast_twin::scenario::model::TestPicture;
 
 use super::command::{CommandLine, Commands, Gate, Outputs, Task};
 use super::copy::{bracketed, quoted, socat_connect, socat_listen, socat_options};
+use super::error::Missing;
 use super::measured::{Interval, Measured, Samples};
 
 /// Of time stamps in MPEG transport streams, a second (ISO 13818-1).
@@ -123,7 +124,7 @@ fn look(path: &Path, output: &[&str]) -> String {
     String::from_utf8_lossy(&said).into_owned()
 }
 
-pub(super) fn parse(picture: &TestPicture, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, String> {
+pub(super) fn parse(picture: &TestPicture, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, Missing> {
     let number = |stamp: u64| (stamp as f64 * f64::from(picture.fps) / CLOCK as f64).round() as u64;
     let period = 1.0 / f64::from(picture.fps);
     let sent = packets(outputs.find(PACKETS_SENT), number);
@@ -132,7 +133,7 @@ pub(super) fn parse(picture: &TestPicture, task: &Task<'_>, outputs: &Outputs) -
     let due = made.iter().filter_map(|frame| Some((frame.place, frame.wall?)));
     let first = due.map(|(place, wall)| wall - place as f64 * period).min_by(f64::total_cmp);
     let (Some(first), false) = (first, sent.is_empty()) else {
-        return Err(format!("nothing was sent: {}", outputs.complaint()));
+        return Err(outputs.lacks("nothing was sent"));
     };
     let came = packets(outputs.find(PACKETS_RECEIVED), number);
     let reference: BTreeMap<u64, u32> = sums(&shown(outputs.find(REFERENCE)), number).collect();

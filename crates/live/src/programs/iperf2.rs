@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hopcast_twin::scenario::model::Load;
 
 use super::command::{CommandLine, Commands, Gate, Outputs, Task};
+use super::error::Missing;
 use super::measured::{Interval, Measured, Samples, bytes_within};
 
 /// The histogram's bins: as wide as what matters, and ten seconds of them.
@@ -44,14 +45,14 @@ pub(super) fn commands(load: &Load, task: &Task<'_>) -> Commands {
     Commands { server: Some(server), client: client.and(load.arguments.iter().cloned()) }
 }
 
-pub(super) fn parse(load: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, String> {
+pub(super) fn parse(load: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, Missing> {
     let (sender, receiver) = match load.reverse {
         true => (&outputs.server, &outputs.client),
         false => (&outputs.client, &outputs.server),
     };
     let (sent, received) = (report(sender), report(receiver));
     if received.is_empty() {
-        return Err(format!("no report of what arrived: {}", outputs.complaint()));
+        return Err(outputs.lacks("no report of what arrived"));
     }
     let run = |lines: &[Line]| -> Vec<Interval> {
         let times = |line: &Line| (outputs.started + line.from, outputs.started + line.to);

@@ -4,6 +4,7 @@ use hopcast_twin::scenario::model::Load;
 use serde_json::Value;
 
 use super::command::{CommandLine, Commands, Gate, Outputs, Task};
+use super::error::Missing;
 use super::measured::{Interval, Measured, bytes_within};
 
 pub(super) fn commands(load: &Load, task: &Task<'_>) -> Commands {
@@ -36,7 +37,7 @@ pub(super) fn commands(load: &Load, task: &Task<'_>) -> Commands {
     Commands { server: Some(server), client: client.and(load.arguments.iter().cloned()) }
 }
 
-pub(super) fn parse(load: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, String> {
+pub(super) fn parse(load: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, Missing> {
     let client: Value = json(&outputs.client).unwrap_or_default();
     let server: Value = json(&outputs.server).unwrap_or_default();
     let (sender, receiver) = if load.reverse { (&server, &client) } else { (&client, &server) };
@@ -49,7 +50,7 @@ pub(super) fn parse(load: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<M
     if received.is_empty() {
         let said = [&client, &server].into_iter().find_map(|report| report["error"].as_str());
         let said = said.map_or_else(|| outputs.complaint(), str::to_owned);
-        return Err(format!("no report of what arrived: {said}"));
+        return Err(Missing { what: "no report of what arrived", said });
     }
     let mut measured = Measured { received, sent, ..Measured::default() };
     if task.is_udp() {

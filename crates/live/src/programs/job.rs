@@ -9,6 +9,7 @@ use hopcast_core::{Duration, Instant};
 use hopcast_twin::scenario::model::Signal;
 
 use super::command::{CommandLine, first_line};
+use super::error::Error;
 use super::spawn::{Running, Spawner, is_open};
 
 /// How long before a client its servers are started.
@@ -59,11 +60,12 @@ impl Process {
         }
     }
 
-    fn start(&mut self, now: Instant, spawner: &mut dyn Spawner) -> Result<(), String> {
+    fn start(&mut self, now: Instant, spawner: &mut dyn Spawner) -> Result<(), Error> {
         self.started = Some(now);
         self.started_wall = wall();
         let running = spawner.spawn(self.node, &self.line, &self.output);
-        self.running = Some(running.map_err(|error| format!("{}: {error}", self.at))?);
+        let failed = |error| Error::Node { node: self.at.clone(), source: Box::new(error) };
+        self.running = Some(running.map_err(failed)?);
         Ok(())
     }
 
@@ -191,7 +193,7 @@ impl Job {
             State::Open if open_only || now < self.start => None,
             State::Open => match self.client.as_mut().map_or(Ok(()), |client| client.start(now, spawner)) {
                 Ok(()) => Some(State::Running),
-                Err(error) => self.fail(now, error),
+                Err(error) => self.fail(now, error.to_string()),
             },
             State::Running => {
                 let gone = |server: &&Process| !server.line.ends_itself && server.ended.is_some();
@@ -230,7 +232,7 @@ impl Job {
         if server.started.is_none()
             && let Err(error) = server.start(now, spawner)
         {
-            return self.fail(now, error);
+            return self.fail(now, error.to_string());
         }
         server.poll(now);
         if server.ended.is_some() {

@@ -17,6 +17,7 @@
 
 mod command;
 mod copy;
+mod error;
 mod ffmpeg;
 mod iperf2;
 mod iperf3;
@@ -30,6 +31,7 @@ mod run;
 mod spawn;
 
 pub use command::{CommandLine, Commands, Ends, Gate, Outputs, Task};
+pub use error::{CongestionConflict, Error, Missing};
 pub use measured::{Interval, Measured, Samples};
 pub use pictures::{FramePair, pictures};
 pub(crate) use run::check;
@@ -109,11 +111,11 @@ pub fn commands(program: &Program, task: &Task<'_>) -> Commands {
     }
 }
 
-/// What a program has measured, by what it printed.
+/// The measurement of a program, by what it printed.
 ///
 /// # Errors
-/// One line: what is missing of it.
-pub fn parse(program: &Program, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, String> {
+/// A part of its output that is missing.
+pub fn parse(program: &Program, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, Error> {
     let measured = match program {
         Program::Iperf3(load) => iperf3::parse(load, task, outputs),
         Program::Iperf2(load) => iperf2::parse(load, task, outputs),
@@ -122,5 +124,5 @@ pub fn parse(program: &Program, task: &Task<'_>, outputs: &Outputs) -> Result<Me
         Program::Ffmpeg(picture) => ffmpeg::parse(picture, task, outputs),
         Program::Copy(copy) => copy::parse(copy, task, outputs),
     };
-    measured.map_err(|error| format!("{}: {error}", program.name()))
+    measured.map_err(|missing| Error::NoMeasurement { program: program.name(), missing })
 }

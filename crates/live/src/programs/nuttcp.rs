@@ -3,6 +3,7 @@
 use hopcast_twin::scenario::model::Load;
 
 use super::command::{CommandLine, Commands, Gate, Outputs, Task};
+use super::error::Missing;
 use super::measured::{Interval, Measured, bytes_within};
 
 /// Its megabytes are 2^20 bytes.
@@ -31,10 +32,10 @@ pub(super) fn commands(load: &Load, task: &Task<'_>) -> Commands {
     Commands { server: Some(with(server)), client: with(client) }
 }
 
-pub(super) fn parse(_: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, String> {
+pub(super) fn parse(_: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, Missing> {
     let lines: Vec<Line> = outputs.client.lines().filter_map(line).collect();
     if lines.is_empty() {
-        return Err(format!("no report of what arrived: {}", outputs.complaint()));
+        return Err(outputs.lacks("no report of what arrived"));
     }
     let (mut received, mut sent, mut dropped) = (Vec::new(), Vec::new(), Vec::new());
     let (mut at, mut bytes, mut packets, mut drops) = (outputs.started, 0.0, 0.0, 0.0);

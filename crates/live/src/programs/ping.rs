@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hopcast_twin::scenario::model::Ping;
 
 use super::command::{CommandLine, Commands, Outputs, Task};
+use super::error::Missing;
 use super::measured::{Interval, Measured, Samples};
 
 pub(super) fn commands(ping: &Ping, task: &Task<'_>) -> Commands {
@@ -17,7 +18,7 @@ pub(super) fn commands(ping: &Ping, task: &Task<'_>) -> Commands {
     Commands { server: None, client }
 }
 
-pub(super) fn parse(ping: &Ping, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, String> {
+pub(super) fn parse(ping: &Ping, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, Missing> {
     let text = &outputs.client;
     let transmitted = text.lines().find_map(|line| {
         let (count, _) = line.split_once(" packets transmitted")?;
@@ -32,7 +33,7 @@ pub(super) fn parse(ping: &Ping, task: &Task<'_>, outputs: &Outputs) -> Result<M
         replies.entry(number).or_insert(reply);
     }
     let Some(transmitted) = transmitted.or((last > 0).then_some(last)) else {
-        return Err(format!("no report: {}", outputs.complaint()));
+        return Err(outputs.lacks("no report"));
     };
     let every = ping.every.as_secs_f64();
     // When the first request left: by the first reply if there is one, and otherwise when ping was started.

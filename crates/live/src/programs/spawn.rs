@@ -9,20 +9,16 @@ use hopcast_twin::scenario::model::Signal;
 use rustix::process::{Pid, kill_process_group};
 
 use super::command::{CommandLine, Gate};
-use super::not_installed;
+use super::error::Error;
 
 /// Starts programs at nodes.
 pub trait Spawner {
     /// Starts `command` at `node`. What it writes goes to `output` with `.out` and `.err` at its end.
     ///
     /// # Errors
-    /// One line: why it cannot be started.
-    fn spawn(
-        &mut self,
-        node: usize,
-        command: &CommandLine,
-        output: &Path,
-    ) -> Result<Box<dyn Running>, String>;
+    /// The reason why it cannot be started.
+    fn spawn(&mut self, node: usize, command: &CommandLine, output: &Path)
+    -> Result<Box<dyn Running>, Error>;
 }
 
 /// A program that was started.
@@ -40,23 +36,15 @@ impl CommandLine {
     /// its environment has more, files for what it writes, and a process group of its own.
     ///
     /// # Errors
-    /// One line, if a file cannot be made.
-    pub fn apply_to(&self, command: &mut Command, output: &Path) -> Result<(), String> {
+    /// A file that cannot be made.
+    pub fn apply_to(&self, command: &mut Command, output: &Path) -> Result<(), Error> {
         let file = |ending: &str| {
             let path = output.with_added_extension(ending);
-            fs::File::create(&path).map_err(|error| format!("{}: {error}", path.display()))
+            fs::File::create(&path).map_err(Error::file(path))
         };
         command.args(&self.arguments).envs(self.environment.iter().cloned()).process_group(0);
         command.stdin(Stdio::null()).stdout(file("out")?).stderr(file("err")?);
         Ok(())
-    }
-
-    /// The line for what went wrong when it was started.
-    pub fn cannot_start(&self, error: &std::io::Error) -> String {
-        match error.kind() {
-            std::io::ErrorKind::NotFound => not_installed(&self.program),
-            _ => format!("`{}` cannot be started: {error}", self.program),
-        }
     }
 }
 

@@ -12,6 +12,7 @@ use hopcast_node::Clock;
 use hopcast_twin::Monitor;
 use hopcast_twin::scenario::model::Scenario;
 
+use super::error::{Error, NodeFailure};
 use crate::lab::Lab;
 use crate::worker::NodeReport;
 
@@ -42,7 +43,7 @@ impl Conductor {
         lab: &Lab,
         scenario: &Scenario,
         command: impl Fn(&str) -> Vec<OsString>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Error> {
         let mut nodes = Vec::new();
         for (number, node) in scenario.nodes.iter().enumerate() {
             let mut words = command(&node.name).into_iter();
@@ -50,7 +51,7 @@ impl Conductor {
             // A Ctrl-C at the terminal is the run's, and it tells the nodes.
             command.process_group(0);
             command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-            let failed = |error: std::io::Error| format!("node `{}`: cannot be started: {error}", node.name);
+            let failed = |error| Error::node(&node.name, NodeFailure::Start(error));
             let mut process = lab.start(command).map_err(failed)?;
             let (say, lines) = channel();
             if let Some(output) = process.stdout.take() {
@@ -80,21 +81,18 @@ impl Conductor {
 
     /// Waits until each has loaded its part; `None` if the run is given up meanwhile.
     /// All must have loaded the same case: the file may have changed since.
-    pub(super) fn all_loaded(&mut self, identity: &str, monitor: &Monitor) -> Result<Option<()>, String> {
+    pub(super) fn all_loaded(&mut self, identity: &str, monitor: &Monitor) -> Result<Option<()>, Error> {
         for node in &mut self.nodes {
             let Some(line) = node.line(|| monitor.is_cancelled())? else { return Ok(None) };
             if node.expect("loaded ", &line)? != identity {
-                return Err(format!(
-                    "node `{}` has loaded another scenario: the file was changed",
-                    node.name
-                ));
+                return Err(Error::node(&node.name, NodeFailure::OtherScenario));
             }
         }
         Ok(Some(()))
     }
 
     /// Tells each when the run begins, and waits until all have opened what they need.
-    pub(super) fn set_zero(&mut self, clock: Clock) -> Result<(), String> {
+    pub(super) fn set_zero(&mut self, clock: Clock) -> Result<(), Error> {
         for node in &mut self.nodes {
             let told = node.input.as_mut().map(|input| writeln!(input, "zero {}", clock.zero()));
             // One that is gone has said why.
@@ -108,7 +106,7 @@ impl Conductor {
     }
 
     /// Looks whether all of them still run.
-    pub(super) fn look_after(&mut self) -> Result<(), String> {
+    pub(super) fn look_after(&mut self) -> Result<(), Error> {
         for node in &mut self.nodes {
             if node.process.try_wait().is_ok_and(|status| status.is_some()) {
                 return Err(node.obituary());
@@ -118,7 +116,7 @@ impl Conductor {
     }
 
     /// Ends the run, and says what each node found.
-    pub(super) fn finish(mut self) -> Result<Vec<(String, NodeReport)>, String> {
+    pub(super) fn finish(mut self) -> Result<Vec<(String, NodeReport)>, Error> {
         // All at once: no node shall run on alone.
         self.nodes.iter_mut().for_each(|node| drop(node.input.take()));
         let mut reports = Vec::new();
@@ -126,7 +124,7 @@ impl Conductor {
             let line = node.line(|| false)?.unwrap_or_default();
             let text = node.expect("report ", &line)?;
             let report = serde_json::from_str(text)
-                .map_err(|error| format!("node `{}`: its report makes no sense: {error}", node.name))?;
+                .map_err(|error| Error::node(&node.name, NodeFailure::Report(error)))?;
             reports.push((node.name.clone(), report));
         }
         Ok(reports)
@@ -135,7 +133,7 @@ impl Conductor {
 
 impl Node {
     /// The next line that it says; `None` if the run is given up meanwhile.
-    fn line(&mut self, given_up: impl Fn() -> bool) -> Result<Option<String>, String> {
+    fn line(&mut self, given_up: impl Fn() -> bool) -> Result<Option<String>, Error> {
         let mut waited = time::Duration::ZERO;
         while waited < PATIENCE {
             match self.lines.recv_timeout(LOOK) {
@@ -145,29 +143,32 @@ impl Node {
                 Err(RecvTimeoutError::Timeout) => waited += LOOK,
             }
         }
-        Err(format!("node `{}` says nothing for {} s", self.name, PATIENCE.as_secs()))
+        Err(Error::node(&self.name, NodeFailure::Silent(PATIENCE.as_secs())))
     }
 
     /// What follows the word in its line, if that begins with it.
-    fn expect<'l>(&self, word: &str, line: &'l str) -> Result<&'l str, String> {
-        line.strip_prefix(word).ok_or_else(|| match line.strip_prefix("failed ") {
-            Some(why) => format!("node `{}`: {why}", self.name),
-            None => format!("node `{}`: expected `{word}`, found `{line}`", self.name),
+    fn expect<'l>(&self, word: &'static str, line: &'l str) -> Result<&'l str, Error> {
+        line.strip_prefix(word).ok_or_else(|| {
+            let failure = match line.strip_prefix("failed ") {
+                Some(why) => NodeFailure::Failed(why.to_owned()),
+                None => NodeFailure::Unexpected { expected: word, found: line.to_owned() },
+            };
+            Error::node(&self.name, failure)
         })
     }
 
     /// Why it is gone, as far as is known.
-    fn obituary(&mut self) -> String {
+    fn obituary(&mut self) -> Error {
         // One that has only fallen silent ends with its input, or by force.
         drop(self.input.take());
         let _ = self.process.kill();
         let said: Option<String> =
             self.lines.try_iter().find_map(|line| line.strip_prefix("failed ").map(str::to_owned));
-        let status = self.process.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        let status = self.process.wait();
         let errors = self.errors.take().and_then(|errors| errors.join().ok());
         let first = errors.as_deref().and_then(|text| text.lines().find(|line| !line.trim().is_empty()));
         let why = said.or_else(|| first.map(str::to_owned)).unwrap_or_else(|| "it said nothing".to_owned());
-        format!("node `{}` ended ({status}): {why}", self.name)
+        Error::node(&self.name, NodeFailure::Ended { status, words: why })
     }
 }
 

@@ -11,10 +11,11 @@ use hopcast_twin::results::{Figures, Frame};
 use hopcast_twin::scenario::model::{FlowId, Scenario};
 use hopcast_twin::world::Site;
 
+use super::error::Error;
 use crate::lab::Lab;
 use crate::programs::{
-    ChildProcess, CommandLine, Ends, FlowOutcome, FramePair, Measured, Programs, Recording, Running, Spawner,
-    pictures,
+    self, ChildProcess, CommandLine, Ends, FlowOutcome, FramePair, Measured, Programs, Recording, Running,
+    Spawner, pictures,
 };
 
 /// A server that does not listen after so long never will.
@@ -37,15 +38,18 @@ pub(super) struct Workloads {
 struct InLab<'l>(&'l Lab);
 
 impl Spawner for InLab<'_> {
-    fn spawn(&mut self, node: usize, line: &CommandLine, output: &Path) -> Result<Box<dyn Running>, String> {
+    fn spawn(
+        &mut self,
+        node: usize,
+        line: &CommandLine,
+        output: &Path,
+    ) -> Result<Box<dyn Running>, programs::Error> {
         let mut command = self.0.command(node, &line.program);
         line.apply_to(&mut command, output)?;
         let child = self.0.start(command).map_err(|error| match error.kind() {
             // What is started is not the program, but what enters the node for it.
-            std::io::ErrorKind::NotFound => {
-                "`setpriv` is not installed: apt-get install util-linux".to_owned()
-            }
-            _ => line.cannot_start(&error),
+            std::io::ErrorKind::NotFound => programs::Error::NoSetpriv,
+            _ => programs::Error::start(&line.program, error),
         })?;
         Ok(Box::new(ChildProcess::new(child)))
     }
@@ -53,7 +57,7 @@ impl Spawner for InLab<'_> {
 
 impl Workloads {
     /// The programs of a scenario, which write into `dir`.
-    pub(super) fn new(scenario: &Arc<Scenario>, dir: &Path) -> Result<Self, String> {
+    pub(super) fn new(scenario: &Arc<Scenario>, dir: &Path) -> Result<Self, Error> {
         let ends =
             (0..scenario.flows.len()).map(|flow| ends(scenario, flow)).collect::<Result<Vec<_>, _>>()?;
         let programs = Programs::new(scenario.clone(), dir, |flow| ends[flow])?;
@@ -61,12 +65,12 @@ impl Workloads {
     }
 
     /// Starts the servers, and waits until they listen.
-    pub(super) fn prepare(&mut self, lab: &Lab) -> Result<(), String> {
+    pub(super) fn prepare(&mut self, lab: &Lab) -> Result<(), Error> {
         let mut waited = time::Duration::ZERO;
         while !self.programs.prepare(&mut InLab(lab)) {
             self.failure()?;
             if waited > PATIENCE {
-                return Err(format!("a program's server does not listen after {} s", PATIENCE.as_secs()));
+                return Err(Error::ServerSilent(PATIENCE.as_secs()));
             }
             #[allow(clippy::disallowed_methods)] // real programs take real time
             std::thread::sleep(LOOK);
@@ -75,9 +79,9 @@ impl Workloads {
         self.failure()
     }
 
-    fn failure(&self) -> Result<(), String> {
+    fn failure(&self) -> Result<(), Error> {
         let first = self.programs.failures().next();
-        first.map_or(Ok(()), |failure| Err(failure.to_owned()))
+        first.map_or(Ok(()), |failure| Err(Error::ProgramFailed(failure.to_owned())))
     }
 
     pub(super) fn step(&mut self, now: Instant, lab: &Lab) {
@@ -105,7 +109,7 @@ impl Workloads {
             let has_figures = measured.is_ok() || !failed;
             let (measured, why) = match measured {
                 Ok(measured) => (measured, None),
-                Err(why) => (Measured::default(), Some(why)),
+                Err(error) => (Measured::default(), Some(error.to_string())),
             };
             *failures += u64::from(failed);
             if let Some(note) = why.or(note) {
@@ -118,7 +122,7 @@ impl Workloads {
                     FRAMES.map(|share| from.as_secs_f64() + (to.as_secs_f64() - from.as_secs_f64()) * share);
                 match frames(&recording, &times, name, &dir) {
                     Ok(frames) => gathered.live.pictures.extend(frames),
-                    Err(error) => drop(outcomes.insert(format!("{name}, its frames"), error)),
+                    Err(error) => drop(outcomes.insert(format!("{name}, its frames"), error.to_string())),
                 }
                 recording.remove();
             }
@@ -151,13 +155,18 @@ impl Workloads {
 }
 
 /// Writes some frames of a video into the run's own folder in the run directory; names them by their path in that.
-fn frames(recording: &Recording, times: &[f64], flow: &str, dir: &Path) -> Result<Vec<Frame>, String> {
+fn frames(
+    recording: &Recording,
+    times: &[f64],
+    flow: &str,
+    dir: &Path,
+) -> Result<Vec<Frame>, programs::Error> {
     let folder = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let write = |number: u64, what: &str, png: &[u8]| {
         let name = format!("{flow}-{number}-{what}.png");
         let path = dir.join(&name);
-        fs::write(&path, png).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok::<_, String>(format!("{folder}/{name}"))
+        fs::write(&path, png).map_err(|source| programs::Error::File { path, source })?;
+        Ok::<_, programs::Error>(format!("{folder}/{name}"))
     };
     let mut frames = Vec::new();
     for FramePair { number, sent, received } in pictures(recording, times, WIDTH)? {
@@ -169,8 +178,8 @@ fn frames(recording: &Recording, times: &[f64], flow: &str, dir: &Path) -> Resul
 }
 
 /// Where the programs of a flow find each other.
-fn ends(scenario: &Scenario, flow: FlowId) -> Result<Ends, String> {
-    let (from, to) = Site::ends_of_flow(scenario, flow)?;
+fn ends(scenario: &Scenario, flow: FlowId) -> Result<Ends, Error> {
+    let (from, to) = Site::ends_of_flow(scenario, flow).map_err(Error::Flow)?;
     // The scenario language gives each flow a receiver.
     let to = to.first().copied().unwrap_or(from);
     Ok(Ends { from: from.ip(), to: to.ip(), connect: to.ip(), port: to.port() })
