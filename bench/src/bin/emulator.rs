@@ -1,8 +1,8 @@
 //! What the links of live runs can carry on this machine, and how true they are to their models; as root.
 //!
-//! First one link and datagrams at a growing rate. Then six links in a row, with the kernel forwarding between them, and
-//! real TCP and UDP (iperf3) over them; beside them the same row joined by veth pairs, which is what one has without an
-//! emulator and which can neither delay nor lose anything.
+//! First one link and datagrams at a growing rate. Then six links in a row, with the kernel forwarding between them,
+//! and real TCP and UDP (iperf3) over them; beside them the same row joined by veth pairs, which is what one has
+//! without an emulator and which can neither delay nor lose anything.
 
 #![allow(clippy::disallowed_methods)] // this program measures the wall clock
 

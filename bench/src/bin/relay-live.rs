@@ -1,8 +1,9 @@
 //! What one relay costs on real sockets: processor time for each gigabit that it passes on, sockets included.
 //!
-//! An edge, a relay and an edge talk over UDP on the loopback interface, each on a thread of its own, and the first edge
-//! loses some of its datagrams on purpose, so that the relay recodes. Beside it stands a forwarder of the same runtime
-//! that passes every datagram on as it is: what sockets cost by themselves. Only the time of the relay's thread counts.
+//! An edge, a relay and an edge talk over UDP on the loopback interface, each on a thread of its own, and the first
+//! edge loses some of its datagrams on purpose, so that the relay recodes. Beside it stands a forwarder of the same
+//! runtime that passes every datagram on as it is: what sockets cost by themselves. Only the time of the relay's thread
+//! counts.
 //!
 //! Edges send without congestion control: what is offered is what the hop gets, however busy the machine is. At a low
 //! rate each datagram costs calls of its own; at full rate many share them, and that is what a core can carry.
@@ -177,7 +178,8 @@ impl Machine for Forwarder {
     }
 }
 
-/// An edge with what stands above it: one stream, filled at one end and emptied at the other. Of what it sends, some is lost.
+/// An edge with what stands above it: one stream, filled at one end and emptied at the other. Of what it sends, some is
+/// lost.
 struct Application {
     edge: Node,
     opening: Option<Item>,

@@ -79,7 +79,8 @@ enum Command {
         /// The run directory, or several
         #[arg(required = true, value_name = "DIR")]
         dirs: Vec<PathBuf>,
-        /// Where to write [default: the run's directory; of shards, the next free runs/NAME-NNN; of two runs, the second]
+        /// Where to write [default: the run's directory; of shards, the next free runs/NAME-NNN; of two runs, the
+        /// second]
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
         /// What to print on standard output

@@ -16,8 +16,8 @@ const INSIDE: &str = "HOPCAST_INSIDE_NAMESPACE";
 pub enum Capable {
     /// Nothing.
     Already,
-    /// This command has to be run in place of the program: the same program with the same arguments, in namespaces of its
-    /// own in which it is root. Nothing that it sets up outlives it.
+    /// This command has to be run in place of the program: the same program with the same arguments, in namespaces of
+    /// its own in which it is root. Nothing that it sets up outlives it.
     Through(Command),
 }
 

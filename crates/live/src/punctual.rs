@@ -31,7 +31,8 @@ pub(crate) struct Awake {
 }
 
 impl Awake {
-    /// The kernel's interface for the longest time to wake that a program can bear (`Documentation/power/pm_qos_interface`).
+    /// The kernel's interface for the longest time to wake that a program can bear
+    /// (`Documentation/power/pm_qos_interface`).
     const INTERFACE: &str = "/dev/cpu_dma_latency";
 
     /// Asks for it, as far as that is allowed.

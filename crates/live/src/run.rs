@@ -54,8 +54,8 @@ const HOST_DROPS: f64 = 0.001;
 /// reason to lose a figure; one that is too slow is too slow again.
 const RETRIES: u64 = 2;
 
-/// A node that is woken so late has been without a processor for longer than any network would hold its packets back; and
-/// routes that change so late are no longer those of a network whose routing has converged.
+/// A node that is woken so late has been without a processor for longer than any network would hold its packets back;
+/// and routes that change so late are no longer those of a network whose routing has converged.
 const STANDSTILL: Duration = Duration::from_millis(100);
 
 /// Checks that the kernel of this machine can run `scenario` as it says, before anything is made.

@@ -48,7 +48,8 @@ pub struct NodeReport {
 /// that it is the same case.
 ///
 /// # Errors
-/// What could not be built or opened, or the conductor's line that makes no sense; one line, which the conductor is told too.
+/// What could not be built or opened, or the conductor's line that makes no sense; one line, which the conductor is
+/// told too.
 pub fn conducted(
     (scenario, identity): (&Scenario, &str),
     node: NodeId,
@@ -100,9 +101,9 @@ fn converse(
     say(output, &format!("report {report}"))
 }
 
-/// Runs a node's part of a scenario on this host, from the time that `begin` says by its clock until the run's end or until
-/// `stop` is pulled; says what it measured and counted, as text. This host must have the node's addresses, and its clock
-/// the time of the others': what would arrive before it was sent is not believed.
+/// Runs a node's part of a scenario on this host, from the time that `begin` says by its clock until the run's end or
+/// until `stop` is pulled; says what it measured and counted, as text. This host must have the node's addresses, and
+/// its clock the time of the others': what would arrive before it was sent is not believed.
 ///
 /// # Errors
 /// What could not be built or opened, or a time that has gone by; one line.

@@ -114,8 +114,8 @@ fn share(percent: f64) -> Fraction {
     Fraction::from_percent(percent).unwrap()
 }
 
-/// As many are lost as the model's formula says, give or take five standard deviations; `inflation` is by how much losses
-/// that come in bursts vary more than independent ones.
+/// As many are lost as the model's formula says, give or take five standard deviations; `inflation` is by how much
+/// losses that come in bursts vary more than independent ones.
 fn is_lost(loss: Loss, inflation: f64) {
     if !networks_can_be_set_up() {
         return;

@@ -33,8 +33,8 @@ fn tun(name: &str, ends: [&str; 2]) -> Plug {
     })
 }
 
-/// Whether there is no such device any more. A program that another test starts has our descriptors for the moment until
-/// it begins.
+/// Whether there is no such device any more. A program that another test starts has our descriptors for the moment
+/// until it begins.
 fn is_gone(namespace: &Namespace, name: &str) -> bool {
     (0..100).any(|_| !namespace.sh("ip link").contains(name))
 }

@@ -1,8 +1,8 @@
 //! The CSV files of a run directory.
 //!
-//! Each row begins with `run`, the run's place in `summary.json`, its `repeat`, and a column for each swept path: a number
-//! with its unit in the column's name where all values have one (`swept`). The other columns of a file are the same for
-//! every scenario.
+//! Each row begins with `run`, the run's place in `summary.json`, its `repeat`, and a column for each swept path: a
+//! number with its unit in the column's name where all values have one (`swept`). The other columns of a file are the
+//! same for every scenario.
 
 use std::io;
 use std::path::Path;
@@ -49,8 +49,8 @@ pub(crate) fn receivers(document: &Document) -> io::Result<Vec<u8>> {
     finish(rows)
 }
 
-/// `counters.csv`: one row for each run, flow and counter of its protocols, summed over both ends; what the hosts did, summed
-/// over the network, has no flow.
+/// `counters.csv`: one row for each run, flow and counter of its protocols, summed over both ends; what the hosts did,
+/// summed over the network, has no flow.
 pub(crate) fn counters(document: &Document) -> io::Result<Vec<u8>> {
     let (mut rows, swept) = begin(document, &COUNTER_COLUMNS.map(String::from))?;
     for (index, run) in document.runs.iter().enumerate() {

@@ -21,9 +21,9 @@ pub struct RunDirectory {
     pub manifest: Value,
 }
 
-/// Writes a run's files: `manifest.json`, `summary.json`, `topology.json`, `flows.csv`, `receivers.csv`, `counters.csv`,
-/// `links.csv`, `timeseries.csv`, `latency.csv`, `report.html` and `plots/*.svg`; with the feature `parquet`, each of the CSV
-/// files but `latency.csv` as Parquet too.
+/// Writes a run's files: `manifest.json`, `summary.json`, `topology.json`, `flows.csv`, `receivers.csv`,
+/// `counters.csv`, `links.csv`, `timeseries.csv`, `latency.csv`, `report.html` and `plots/*.svg`; with the feature
+/// `parquet`, each of the CSV files but `latency.csv` as Parquet too.
 ///
 /// Makes the directory if need be, and writes over files of these names.
 ///
@@ -41,7 +41,8 @@ pub fn write_run_directory(
     topology.check().map_err(invalid)?;
     let pictures = plot::pictures(document, topology);
     make(&dir.join("plots"))?;
-    // Without it this is no run's directory: it goes first and comes last, so that what is half written passes for none.
+    // Without it this is no run's directory: it goes first and comes last, so that what is half written passes for
+    // none.
     remove(&dir.join("manifest.json"))?;
     write(dir, "summary.json", &json(document)?)?;
     write(dir, "topology.json", &json(topology)?)?;

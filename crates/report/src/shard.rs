@@ -40,8 +40,8 @@ impl RunDirectory {
     }
 }
 
-/// Joins all the shards of a sweep; `names` are what messages call them. The document is the one that the sweep gives when
-/// it is run in one piece.
+/// Joins all the shards of a sweep; `names` are what messages call them. The document is the one that the sweep gives
+/// when it is run in one piece.
 ///
 /// # Errors
 /// Shards that are missing, cut short, given twice or of another sweep.

@@ -65,8 +65,8 @@ impl Devices {
     /// Hands over what has passed until now, and ends.
     ///
     /// # Errors
-    /// [`Error::Missed`], if the kernel had no room to keep all of it until it was read. What it could not keep after the last packet
-    /// that it kept, it does not tell.
+    /// [`Error::Missed`], if the kernel had no room to keep all of it until it was read. What it could not keep after
+    /// the last packet that it kept, it does not tell.
     pub fn finish(mut self) -> Result<(), Error> {
         self.end()
     }

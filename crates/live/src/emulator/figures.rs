@@ -58,8 +58,8 @@ pub struct Truth {
     pub refused: u64,
 }
 
-/// What a link may be late without being a different link: a tenth of the shortest delay that people give to networks of
-/// several hops, and below what any transport's timers or pacing resolve.
+/// What a link may be late without being a different link: a tenth of the shortest delay that people give to networks
+/// of several hops, and below what any transport's timers or pacing resolve.
 pub const LATE: Duration = Duration::from_millis(1);
 
 /// Longer than this a machine must not stand still: a TCP whose acknowledgements all wait for so long takes it for a

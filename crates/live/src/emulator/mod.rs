@@ -1,9 +1,9 @@
 //! The links of a live run: the same models as in virtual time, between the TAPs of a [`Lab`].
 //!
 //! A thread owns whole links. It takes the frames that nodes send as they come, offers them to the link's model with
-//! the time at which it took them, and hands over what the model delivers. The model decides at exact times whatever the
-//! machine is doing: rates, losses and delays are those of the model, and being late changes only when a frame is handed
-//! over. How late that was is measured, and so is everything that the kernel drops by itself; see [`Truth`].
+//! the time at which it took them, and hands over what the model delivers. The model decides at exact times whatever
+//! the machine is doing: rates, losses and delays are those of the model, and being late changes only when a frame is
+//! handed over. How late that was is measured, and so is everything that the kernel drops by itself; see [`Truth`].
 
 mod error;
 mod figures;
@@ -52,7 +52,8 @@ pub struct Emulator {
 
 impl Emulator {
     /// Sets `links` in motion, between the interfaces that `lab` has for them. Frames that were sent before are
-    /// forgotten. Until the clock has reached its zero, time stands still for them: frames are taken, and are under way.
+    /// forgotten. Until the clock has reached its zero, time stands still for them: frames are taken, and are under
+    /// way.
     ///
     /// # Errors
     /// A lab for other links, or no thread to be had.

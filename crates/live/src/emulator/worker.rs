@@ -17,10 +17,10 @@ use super::wired::{LONGEST, Wired};
 /// so that what falls due meanwhile waits for less than a tenth of a millisecond.
 const BATCH: usize = 32;
 
-/// How far apart a busy thread looks at its interfaces: to be woken costs as much as to carry a few frames, and what comes
-/// meanwhile is dealt with together, as if it had come in the middle. Longer would be seen in the delay of links, of which 99 %
-/// of frames are to be true to 200 us; shorter costs the programs the processor: with 100 us, seven nodes on two processors
-/// carried a tenth less.
+/// How far apart a busy thread looks at its interfaces: to be woken costs as much as to carry a few frames, and what
+/// comes meanwhile is dealt with together, as if it had come in the middle. Longer would be seen in the delay of links,
+/// of which 99 % of frames are to be true to 200 us; shorter costs the programs the processor: with 100 us, seven nodes
+/// on two processors carried a tenth less.
 const PAUSE: Duration = Duration::from_micros(140);
 
 /// How much of that an idle thread saves up, so that single frames never wait: a round trip over a dozen links.
@@ -97,9 +97,10 @@ impl Worker {
         }
     }
 
-    /// When frames came that are found after a wait from `asked` to `woken`: where the thread slept in it, they have woken it;
-    /// otherwise they were there before, in the middle of the time since it last saw to its links. What is taken for older
-    /// than it is leaves too early, so one that was kept from its processor takes them for no older than usual.
+    /// When frames came that are found after a wait from `asked` to `woken`: where the thread slept in it, they have
+    /// woken it; otherwise they were there before, in the middle of the time since it last saw to its links. What is
+    /// taken for older than it is leaves too early, so one that was kept from its processor takes them for no older
+    /// than usual.
     fn came(&self, asked: Instant, woken: Instant) -> Instant {
         let slept = woken.since(asked) > self.waking.takes + Waking::LOOK;
         let waited = if slept { self.waking.takes } else { woken.since(self.done) / 2 };
@@ -158,8 +159,8 @@ impl Worker {
 
 /// How long it takes to wake up, as it has been lately.
 ///
-/// A processor that has nothing to do sleeps deeply, so it is woken that much earlier, and what then remains is waited for
-/// awake. A busy one hands itself over at once, and loses nothing by it.
+/// A processor that has nothing to do sleeps deeply, so it is woken that much earlier, and what then remains is waited
+/// for awake. A busy one hands itself over at once, and loses nothing by it.
 #[derive(Default)]
 struct Waking {
     takes: Duration,

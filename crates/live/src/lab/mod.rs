@@ -1,7 +1,7 @@
 //! The network of a live run: a namespace for each node, a TAP for each interface, addresses and routes.
 //!
-//! What is set up is removed again: when the [`Lab`] is dropped, and after a crash by [`leftovers`], which finds it by the
-//! word that a lab leaves of itself. The machine's own network is not touched.
+//! What is set up is removed again: when the [`Lab`] is dropped, and after a crash by [`leftovers`], which finds it by
+//! the word that a lab leaves of itself. The machine's own network is not touched.
 
 mod error;
 mod ip;

@@ -23,7 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Starts programs.
 ///
 /// The kernel ends a program that was started with `setpriv --pdeathsig` when the thread that started it does. So there
-/// is one thread for all of them, which lasts until this is dropped. One that was not that far yet is ended by its descriptor.
+/// is one thread for all of them, which lasts until this is dropped. One that was not that far yet is ended by its
+/// descriptor.
 pub(super) struct Starter {
     requests: Option<Sender<Request>>,
     thread: Option<JoinHandle<()>>,
@@ -84,8 +85,8 @@ fn start_all(inbox: &Receiver<Request>) {
     }
 }
 
-/// Ends all other processes in these namespaces: as they like within [`PATIENCE`], and then at once. Gives the number of
-/// each with its command.
+/// Ends all other processes in these namespaces: as they like within [`PATIENCE`], and then at once. Gives the number
+/// of each with its command.
 pub(crate) fn end_all_in(namespaces: &[&Namespace]) -> BTreeSet<(u32, String)> {
     let inodes: BTreeSet<u64> = namespaces.iter().filter_map(|namespace| namespace.identity()).collect();
     let mut ended = BTreeSet::new();

@@ -9,7 +9,8 @@ const NEEDED: &[(&str, &str)] = &[
     // Every node forwards.
     ("ipv4/ip_forward", "1"),
     ("ipv6/conf/all/forwarding", "1"),
-    // This one decides about nothing but whether an interface tells others that it is a router's, by joining their group.
+    // This one decides about nothing but whether an interface tells others that it is a router's, by joining their
+    // group.
     ("ipv6/conf/default/forwarding", "0"),
     // As far as the twin's packets go: paths may be longer than the usual 64.
     ("ipv4/ip_default_ttl", "255"),

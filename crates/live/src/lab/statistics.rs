@@ -12,8 +12,8 @@ use super::Error;
 pub struct KernelDrops {
     /// For each interface, frames on their way out that found its device's queue full.
     pub to_link: Vec<u64>,
-    /// UDP datagrams that found their socket's buffer full, in either family, and TCP segments that found it so while their
-    /// program was about to read.
+    /// UDP datagrams that found their socket's buffer full, in either family, and TCP segments that found it so while
+    /// their program was about to read.
     pub socket_full: u64,
 }
 

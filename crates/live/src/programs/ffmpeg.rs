@@ -1,8 +1,8 @@
 //! ffmpeg: a test picture is coded, sent as an MPEG transport stream, and shown where it arrives.
 //!
-//! The sender keeps what it sends, and the receiver what it receives. After the run both are looked at frame by frame, by the
-//! time stamps that they bear: a frame has arrived if the bytes of its picture have, it is in time if it was shown before
-//! its deadline, and it could be decoded if what was shown is what the sender's own copy shows.
+//! The sender keeps what it sends, and the receiver what it receives. After the run both are looked at frame by frame,
+//! by the time stamps that they bear: a frame has arrived if the bytes of its picture have, it is in time if it was
+//! shown before its deadline, and it could be decoded if what was shown is what the sender's own copy shows.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

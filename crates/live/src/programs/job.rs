@@ -16,8 +16,9 @@ use super::spawn::{Running, Spawner, is_open};
 const HEAD_START: Duration = Duration::from_secs(1);
 /// How long a server may take until it listens.
 const OPENING: Duration = Duration::from_secs(5);
-/// How long after its time a program that ends by itself may take to do so: the last of it has to cross the network. KCP asks
-/// after 7 s whether a window that was closed is open again, and kcptun's is closed if its server is slow to begin.
+/// How long after its time a program that ends by itself may take to do so: the last of it has to cross the network.
+/// KCP asks after 7 s whether a window that was closed is open again, and kcptun's is closed if its server is slow to
+/// begin.
 const GRACE: Duration = Duration::from_secs(10);
 /// How long the servers of an application of ours go on after it.
 const LAST_OF_IT: Duration = Duration::from_secs(4);

@@ -1,8 +1,8 @@
 //! Real programs as the workloads of a live run.
 //!
-//! For each program a module says how it is told what to do, and reads what it says of how it went: pure functions, which
-//! are tested on what the programs really print. [`Programs`] starts and stops them all over the time of a run, wherever a
-//! [`Spawner`] puts them.
+//! For each program a module says how it is told what to do, and reads what it says of how it went: pure functions,
+//! which are tested on what the programs really print. [`Programs`] starts and stops them all over the time of a run,
+//! wherever a [`Spawner`] puts them.
 //!
 //! | module | what |
 //! |---|---|

@@ -98,8 +98,8 @@ pub struct ExecOutcome {
 }
 
 impl Programs {
-    /// The programs of `scenario`, which write into the folder `programs` of `dir`. `ends` says where a flow's programs find
-    /// each other.
+    /// The programs of `scenario`, which write into the folder `programs` of `dir`. `ends` says where a flow's programs
+    /// find each other.
     ///
     /// # Errors
     /// A file that cannot be written, a program that is not installed, or programs that exclude each other.
@@ -310,8 +310,8 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), Error> {
     agree_on_congestion(scenario)
 }
 
-/// Checks the programs that take their congestion control from their node: a node has one, of those that the kernel allows in
-/// a namespace.
+/// Checks the programs that take their congestion control from their node: a node has one, of those that the kernel
+/// allows in a namespace.
 fn agree_on_congestion(scenario: &Scenario) -> Result<(), Error> {
     let allowed = fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_default();
     let mut chosen: BTreeMap<NodeId, (&'static str, &Flow, &'static str)> = BTreeMap::new();

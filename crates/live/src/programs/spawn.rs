@@ -32,8 +32,8 @@ pub trait Running {
 }
 
 impl CommandLine {
-    /// Adds the rest of this to a command that has been made to run [`program`](Self::program) at its node: arguments, what
-    /// its environment has more, files for what it writes, and a process group of its own.
+    /// Adds the rest of this to a command that has been made to run [`program`](Self::program) at its node: arguments,
+    /// what its environment has more, files for what it writes, and a process group of its own.
     ///
     /// # Errors
     /// A file that cannot be made.

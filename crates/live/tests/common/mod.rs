@@ -70,8 +70,8 @@ impl Running {
         self.emulator.finish(&self.lab).unwrap()
     }
 
-    /// Sends `count` datagrams of `size` bytes from the first node to the second, one every `pace`, and gives those that
-    /// have arrived once all are sent and nothing more comes for half a second.
+    /// Sends `count` datagrams of `size` bytes from the first node to the second, one every `pace`, and gives those
+    /// that have arrived once all are sent and nothing more comes for half a second.
     pub(crate) fn send(&self, count: u64, size: usize, pace: Duration) -> Vec<Arrival> {
         let clock = self.clock;
         let receiver = self.lab.enter(1, || UdpSocket::bind("10.0.0.2:9000").unwrap()).unwrap();

@@ -1,6 +1,7 @@
 //! What a node that was killed has left behind: its rules, which would bring connections to nobody.
 //!
-//! Devices go with their process, and so does all that is routed into them; netfilter's tables and routing rules do not.
+//! Devices go with their process, and so does all that is routed into them; netfilter's tables and routing rules do
+//! not.
 
 use std::io;
 

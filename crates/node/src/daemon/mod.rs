@@ -15,8 +15,8 @@
 //! | `names` | peers' names, looked up while they are silent |
 //! | `supervisor` | what systemd is told |
 //!
-//! One thread carries everything. It stops ten times a second for a moment, to log what happened and, twice a second, to put
-//! up its status; whoever asks for that is answered by other threads, which share nothing else with it.
+//! One thread carries everything. It stops ten times a second for a moment, to log what happened and, twice a second,
+//! to put up its status; whoever asks for that is answered by other threads, which share nothing else with it.
 
 pub(crate) mod complaints;
 mod doors;

@@ -8,16 +8,17 @@ use super::error::PlugError;
 
 /// A number that nobody else in this network namespace has while this is there, for a table of rules and a mark.
 ///
-/// It is held by an abstract Unix socket: those belong to a network namespace, as rules do, and go with their process, as
-/// rules do not. The number of a process would not do, since containers that share a network have numbers of their own.
+/// It is held by an abstract Unix socket: those belong to a network namespace, as rules do, and go with their process,
+/// as rules do not. The number of a process would not do, since containers that share a network have numbers of their
+/// own.
 #[derive(Debug)]
 pub(crate) struct Claim {
     number: u16,
     _held: UnixDatagram,
 }
 
-/// Maximum number of nodes of one network namespace that divert connections: far more than one host runs, and few enough
-/// to be tried one after the other.
+/// Maximum number of nodes of one network namespace that divert connections: far more than one host runs, and few
+/// enough to be tried one after the other.
 pub(super) const MAX_CLAIMS: u16 = 1024;
 
 impl Claim {
@@ -31,7 +32,8 @@ impl Claim {
         Err(PlugError::NoClaimLeft)
     }
 
-    /// The number of a table that was made by one who is no more; `None` if its owner is there, or if it is none of ours.
+    /// The number of a table that was made by one who is no more; `None` if its owner is there, or if it is none of
+    /// ours.
     pub(crate) fn left_behind(table: &str) -> Option<Self> {
         let number = table.strip_prefix("hopcast_")?.parse().ok().filter(|&number| number < MAX_CLAIMS)?;
         Self::of(number).ok()?.filter(|claim| claim.table() == table)

@@ -28,8 +28,9 @@ pub(super) const MAX_NAME: usize = 15;
 /// The highest descriptor of a device.
 static HIGHEST: AtomicI32 = AtomicI32::new(-1);
 
-/// Has a connection end before the devices do if we are killed: the kernel closes the highest descriptor first. With a device
-/// go its address and its routes, and with them the reset that a program would be sent that has its connection from there.
+/// Has a connection end before the devices do if we are killed: the kernel closes the highest descriptor first. With a
+/// device go its address and its routes, and with them the reset that a program would be sent that has its connection
+/// from there.
 pub(super) fn ends_before_devices<F: AsFd + From<OwnedFd>>(connection: F) -> F {
     let devices = HIGHEST.load(Ordering::Relaxed);
     if connection.as_fd().as_raw_fd() > devices {

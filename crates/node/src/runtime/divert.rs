@@ -3,8 +3,8 @@
 //! All of them stand in one nft table and one routing table of our own, numbered by a [`Claim`], and go with
 //! [`Divert`]. Three things are done, each only where it is needed:
 //!
-//! - **Redirect** (`output`): connections that programs of this host open are redirected to a port of ours on a loopback
-//!   address. Our own sockets carry [`OWN_MARK`] and are let through.
+//! - **Redirect** (`output`): connections that programs of this host open are redirected to a port of ours on a
+//!   loopback address. Our own sockets carry [`OWN_MARK`] and are let through.
 //! - **Take out of transit** (`prerouting`): connections that this host would forward are given to a transparent
 //!   socket of ours (TPROXY). Their packets are for others' addresses, so a mark and a rule route them to this host.
 //! - **Bring answers** (`prerouting`): packets for connections that our sockets have under others' addresses are given

@@ -200,8 +200,8 @@ impl Socket for Frames {
     }
 }
 
-/// A packet socket (packet(7)) for what passes this network namespace's interfaces, for which the kernel may hold so many
-/// bytes. Each frame that is read from it says how many could not be kept so far (`SO_RXQ_OVFL`).
+/// A packet socket (packet(7)) for what passes this network namespace's interfaces, for which the kernel may hold so
+/// many bytes. Each frame that is read from it says how many could not be kept so far (`SO_RXQ_OVFL`).
 ///
 /// # Errors
 /// What the kernel says.

@@ -14,9 +14,10 @@
 //!
 //! # Bounds
 //!
-//! A turn reads from each socket no more than one batch, so that no socket starves another and a flood costs no more than
-//! the datagrams that the kernel drops. What the kernel has no room for waits, a bounded lot for each socket; then what has
-//! waited longest is dropped, and counted ([`Runtime::counters`]). Streams wait under their credit, and drop nothing.
+//! A turn reads from each socket no more than one batch, so that no socket starves another and a flood costs no more
+//! than the datagrams that the kernel drops. What the kernel has no room for waits, a bounded lot for each socket; then
+//! what has waited longest is dropped, and counted ([`Runtime::counters`]). Streams wait under their credit, and drop
+//! nothing.
 //!
 //! | module | what |
 //! |---|---|
@@ -64,9 +65,9 @@ pub use self::stop::Stop;
 /// After so many items the machine is woken if it has fallen due.
 const ITEMS: usize = 32;
 
-/// How long after a wake the thread sleeps at least, if nothing arrives: Linux' own slack for timers. A sender that paces
-/// itself is due every few microseconds at high rates; so it sends some datagrams at once, which cost the kernel little
-/// more than one. A wake after a longer rest comes on time.
+/// How long after a wake the thread sleeps at least, if nothing arrives: Linux' own slack for timers. A sender that
+/// paces itself is due every few microseconds at high rates; so it sends some datagrams at once, which cost the kernel
+/// little more than one. A wake after a longer rest comes on time.
 const WAKES_APART: Duration = Duration::from_micros(50);
 
 /// A machine on this host's sockets and devices.

@@ -6,7 +6,8 @@
 //! upon long before it can leave, and [`Transmitted`](StreamItem::Transmitted), which is said when the kernel has taken
 //! bytes, is early by that at most.
 //!
-//! **Up.** No more is read than the machine has granted. What it does not want stays in the kernel, whose window closes.
+//! **Up.** No more is read than the machine has granted. What it does not want stays in the kernel, whose window
+//! closes.
 //!
 //! Events are edge-triggered and streams that can go on stand in a line, so that a turn costs what happens in it and
 //! not what there is. A connection that does not stand in time is reset.

@@ -50,8 +50,8 @@ impl Options {
         socket.set_nonblocking(true)?;
         socket.set_tcp_nodelay(true)?;
         socket.set_tcp_notsent_lowat(UNSENT)?;
-        // Should the program be killed, its connections end with a reset: what was cut short must not pass for a stream that
-        // has come to its end. Sockets that are accepted have it from the one that listens.
+        // Should the program be killed, its connections end with a reset: what was cut short must not pass for a stream
+        // that has come to its end. Sockets that are accepted have it from the one that listens.
         socket.set_linger(Some(Duration::ZERO))?;
         watch_over(&socket)?;
         if self.marked {
@@ -152,18 +152,19 @@ fn is_of_this_host(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// A client that vanishes says nothing more, and a connection that is taken over hides that from the far end: so it is asked
-/// after two minutes of silence, and given up after two more without an answer. What is sent and not acknowledged is sent
-/// again for as long as the host does that for its own programs (`tcp_retries2`), and one that has no room may take its time.
+/// A client that vanishes says nothing more, and a connection that is taken over hides that from the far end: so it is
+/// asked after two minutes of silence, and given up after two more without an answer. What is sent and not acknowledged
+/// is sent again for as long as the host does that for its own programs (`tcp_retries2`), and one that has no room may
+/// take its time.
 fn watch_over(socket: &Kernel) -> io::Result<()> {
     const SILENCE: Duration = Duration::from_secs(120);
     let keepalive = TcpKeepalive::new().with_time(SILENCE).with_interval(SILENCE / 4).with_retries(4);
     socket.set_tcp_keepalive(&keepalive)
 }
 
-/// Whom a connection was for that was redirected, the kernel forgets if it is silent, by default after a minute once one side
-/// has ended; what comes then is nobody's, and resets it. So a program of this host is asked more often, which costs no link
-/// anything.
+/// Whom a connection was for that was redirected, the kernel forgets if it is silent, by default after a minute once
+/// one side has ended; what comes then is nobody's, and resets it. So a program of this host is asked more often, which
+/// costs no link anything.
 pub(super) fn keep_in_mind(socket: &Kernel) -> io::Result<()> {
     const SILENCE: Duration = Duration::from_secs(15);
     let keepalive = TcpKeepalive::new().with_time(SILENCE).with_interval(SILENCE).with_retries(15);
