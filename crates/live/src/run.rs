@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use hopcast_core::{Duration, Instant};
 use hopcast_node::Clock;
-use hopcast_twin::collect::{Gathered, ObservedLink};
+use hopcast_twin::collect::{LiveObservations, ObservedLink};
 use hopcast_twin::results::{Live, Run};
 use hopcast_twin::scenario::model::Scenario;
 use hopcast_twin::scenario::needs_virtual_time;
@@ -112,7 +112,7 @@ impl Stage for Kernel {
 fn invalid(job: &Job<'_>, why: String) -> Run {
     let live = Live { invalid: Some(why), ..Live::default() };
     let links = job.case.scenario.links.iter().map(|_| ObservedLink::default()).collect();
-    Gathered { links, live, ..Gathered::default() }.collect(job.case, job.repeat, job.bounds)
+    LiveObservations { links, live, ..LiveObservations::default() }.collect(job.case, job.repeat, job.bounds)
 }
 
 impl Kernel {
@@ -235,7 +235,11 @@ impl Running<'_> {
     }
 }
 
-fn gather(nodes: Vec<(String, NodeReport)>, emulator: EmulatorReport, routes_late: Duration) -> Gathered {
+fn gather(
+    nodes: Vec<(String, NodeReport)>,
+    emulator: EmulatorReport,
+    routes_late: Duration,
+) -> LiveObservations {
     let mut live = Live { routes_late_ms: routes_late.as_nanos() as f64 / 1e6, ..live(&emulator) };
     let (mut sites, mut latest_wake) = (Vec::new(), Duration::ZERO);
     for (name, node) in nodes {
@@ -263,7 +267,7 @@ fn gather(nodes: Vec<(String, NodeReport)>, emulator: EmulatorReport, routes_lat
         steps: directions.into_iter().map(|d| d.steps).collect(),
     };
     let links = emulator.links.into_iter().map(link).collect();
-    Gathered { sites, links, programs: Vec::new(), live }
+    LiveObservations { sites, links, programs: Vec::new(), live }
 }
 
 fn live(report: &EmulatorReport) -> Live {

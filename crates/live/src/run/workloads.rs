@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time;
 
 use hopcast_core::Instant;
-use hopcast_twin::collect::{Gathered, ProgramFound};
+use hopcast_twin::collect::{LiveObservations, ProgramResult};
 use hopcast_twin::results::{Figures, Frame};
 use hopcast_twin::scenario::model::{FlowId, Scenario};
 use hopcast_twin::world::Site;
@@ -97,7 +97,7 @@ impl Workloads {
     }
 
     /// What they have measured, and what became of them.
-    pub(super) fn finish(self, scenario: &Scenario, gathered: &mut Gathered) {
+    pub(super) fn finish(self, scenario: &Scenario, gathered: &mut LiveObservations) {
         let Self { programs, dir } = self;
         let ended = programs.finish();
         let step = scenario.measure.interval;
@@ -127,7 +127,7 @@ impl Workloads {
                 recording.remove();
             }
             let window = (scenario.measure.from, scenario.measure.to);
-            gathered.programs.push(ProgramFound {
+            gathered.programs.push(ProgramResult {
                 flow,
                 figures: if has_figures { measured.figures(window) } else { Figures::default() },
                 series: measured.series(step, steps),

@@ -130,10 +130,10 @@ fn packets_and_a_connection_cross_a_relay_over_lossy_hops() {
 
     // What comes from this host, and what would be forwarded.
     assert!(
-        matches!(&net.nodes[0].plugs[2], Plug::Tcp(tcp) if matches!(tcp.accept, Some(Accept::FromHere { .. })))
+        matches!(&net.nodes[0].plugs[2], Plug::Tcp(tcp) if matches!(tcp.accept, Some(Accept::LocalOutput { .. })))
     );
     assert!(
-        matches!(&net.nodes[0].plugs[3], Plug::Tcp(tcp) if matches!(tcp.accept, Some(Accept::InTransit { .. })))
+        matches!(&net.nodes[0].plugs[3], Plug::Tcp(tcp) if matches!(tcp.accept, Some(Accept::Forwarded { .. })))
     );
     let (client, server) = ("10.1.0.1:4000".parse().unwrap(), "10.20.0.1:80".parse().unwrap());
     let id = StreamId(1);

@@ -37,13 +37,13 @@ pub(super) fn listen(options: &Options, plug: &TcpPlug) -> Result<(Vec<Listener>
     let listeners = match &plug.accept {
         None => Vec::new(),
         Some(Accept::At(address)) => vec![Listener::new(options, *address, By::Address)?],
-        Some(Accept::FromHere { to }) => {
+        Some(Accept::LocalOutput { to }) => {
             let listeners = on_loopback(options, to, By::Redirect)?;
             take.redirect = listeners.iter().map(Listener::port).collect();
             take.to.clone_from(to);
             listeners
         }
-        Some(Accept::InTransit { to }) => {
+        Some(Accept::Forwarded { to }) => {
             let listeners = on_loopback(options, to, By::Transit)?;
             take.transit = listeners.iter().map(Listener::port).collect();
             take.to.clone_from(to);

@@ -91,7 +91,7 @@ impl Tcp {
         clock: Clock,
         budget: &Rc<Budget>,
     ) -> Result<Self, PlugError> {
-        let redirects = matches!(config.accept, Some(Accept::FromHere { .. }));
+        let redirects = matches!(config.accept, Some(Accept::LocalOutput { .. }));
         let options = Options::new(config, redirects)?;
         let (listeners, take) = listener::listen(&options, config)?;
         let divert = Divert::install(&take)?;

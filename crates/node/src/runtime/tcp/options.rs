@@ -29,8 +29,8 @@ impl Options {
     /// Tries them out. Where connections of this host are redirected, our own have to be told from others.
     pub(super) fn new(plug: &TcpPlug, redirects: bool) -> Result<Self, PlugError> {
         allow_descriptors();
-        let TcpPlug { congestion, spoof, like_any_program, .. } = plug;
-        let (spoof, marked) = (*spoof, !like_any_program);
+        let TcpPlug { congestion, spoof, redirectable, .. } = plug;
+        let (spoof, marked) = (*spoof, !redirectable);
         let options = Self { congestion: None, spoof, marked };
         let socket = options.socket(Domain::IPV4)?;
         if let Some(name) = congestion {

@@ -51,7 +51,7 @@ impl Parts<'_> {
                 (Layer::Udp, _) => sites.udp(node, own.local)?,
                 (Layer::Tcp(config) | Layer::Split(config), _) => {
                     let listens = self.flow.to.contains(&node).then_some(Accept::At(own.local));
-                    let tcp = TcpPlug { like_any_program: true, ..kernel_tcp(config, listens) };
+                    let tcp = TcpPlug { redirectable: true, ..kernel_tcp(config, listens) };
                     sites.kernel_tcp(node, tcp)?
                 }
                 (Layer::Franc(config), _) => {
@@ -64,7 +64,7 @@ impl Parts<'_> {
                     let edge = sites.stand(name("bats"), node, edge, below);
                     match above {
                         Some(Layer::Tcp(config)) => {
-                            let from_here = Accept::FromHere { to: vec![destination(ends.remote)] };
+                            let from_here = Accept::LocalOutput { to: vec![destination(ends.remote)] };
                             let accept = (node == self.flow.from).then_some(from_here);
                             self.kernel_splice(sites, node, kernel_tcp(config, accept), edge)?;
                             continue;
@@ -179,7 +179,7 @@ impl Parts<'_> {
         receiver: SocketAddr,
         edge: Foot,
     ) -> Result<(), String> {
-        let accept = Accept::InTransit { to: vec![destination(receiver)] };
+        let accept = Accept::Forwarded { to: vec![destination(receiver)] };
         self.kernel_splice(sites, node, TcpPlug { spoof: true, ..kernel_tcp(config, Some(accept)) }, edge)
     }
 
