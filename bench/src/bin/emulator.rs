@@ -111,7 +111,7 @@ fn one_link(offered: u64, threads: Option<NonZeroUsize>) -> Result<(), Failure> 
     let figures = report.links[0][0].closed - report.links[0][0].opened;
     let error = figures.sent_bytes as f64 * 8.0 / SECONDS as f64 / rate.bits_per_sec() as f64 - 1.0;
     let carried = figures.delivered_packets / SECONDS;
-    println!("{offered:>12} {carried:>12} {:>9.3}% {}", 100.0 * error, truth(&report));
+    println!("{offered:>12} {carried:>12} {:>9.3}% {}", 100.0 * error, fidelity(&report));
     Ok(())
 }
 
@@ -153,8 +153,8 @@ fn over_six(
     let emulator = start(&mut lab, layout, threads)?;
     let mbit = iperf(&lab, arguments)?;
     let report = emulator.finish(&lab)?;
-    let frames: u64 = report.truth.delivered / (SECONDS + 1);
-    println!("{name:<26} {mbit:>9.1} {frames:>12} {}", truth(&report));
+    let frames: u64 = report.fidelity.delivered / (SECONDS + 1);
+    println!("{name:<26} {mbit:>9.1} {frames:>12} {}", fidelity(&report));
     Ok(())
 }
 
@@ -246,20 +246,20 @@ fn start(lab: &mut Lab, layout: Layout, threads: Option<NonZeroUsize>) -> Result
     Ok(Emulator::start(lab, layout.links, Vec::new(), Clock::starting_now(), options)?)
 }
 
-fn truth(report: &EmulatorReport) -> String {
-    let truth = &report.truth;
+fn fidelity(report: &EmulatorReport) -> String {
+    let fidelity = &report.fidelity;
     let us = |span: Duration| span.as_nanos() as f64 / 1e3;
     let processor: u64 = report.processor.iter().map(|span| span.as_nanos()).sum();
     let verdict = report.verdict.as_deref().unwrap_or_default();
     format!(
         "{:>9.1} {:>9.1} {:>9.0} {:>9.0} {:>8} {:>8} {:>12}  {verdict}",
-        us(truth.lateness_p50),
-        us(truth.lateness_p99),
-        us(truth.lateness_max),
-        us(truth.gap),
-        truth.unseen,
-        truth.socket_full,
-        processor / truth.delivered.max(1),
+        us(fidelity.lateness_p50),
+        us(fidelity.lateness_p99),
+        us(fidelity.lateness_max),
+        us(fidelity.gap),
+        fidelity.unseen,
+        fidelity.socket_full,
+        processor / fidelity.delivered.max(1),
     )
 }
 

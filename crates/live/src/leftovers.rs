@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::lab::registry::{Made, Process, records};
+use crate::lab::registry::{CreatedNamespace, Process, records};
 use crate::lab::{Error, Namespace, path, programs, remove};
 
 /// A lab without an owner.
@@ -65,7 +65,7 @@ pub fn clean() -> Result<Vec<String>, Error> {
     Ok(done)
 }
 
-fn still_there(made: &Made) -> Option<Namespace> {
+fn still_there(made: &CreatedNamespace) -> Option<Namespace> {
     // Whatever stands there: nothing is ours but what we would have named so.
     let ours = made.name.starts_with("hopcast-") && !made.name.contains('/');
     let namespace = ours.then(|| Namespace::open(&made.name).ok()).flatten()?;

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use thiserror::Error;
 
 /// Set for the program that [`become_capable`] has started, so that it does not start itself for ever.
-const INSIDE: &str = "HOPCAST_INSIDE_NAMESPACE";
+const INSIDE_VARIABLE: &str = "HOPCAST_INSIDE_NAMESPACE";
 
 /// What has to be done before a lab can be set up.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ pub fn become_capable() -> Result<Capable, Error> {
     if administers_network() && writes_run() {
         return Ok(Capable::Already);
     }
-    if env::var_os(INSIDE).is_some() {
+    if env::var_os(INSIDE_VARIABLE).is_some() {
         return Err(Error::NotEvenInside);
     }
     try_user_namespace()?;
@@ -91,7 +91,7 @@ pub fn become_capable() -> Result<Capable, Error> {
     // `ip netns` keeps its namespaces in /run, which is root's: we get another one, for the time that we run.
     let prepare = "mount -t tmpfs -o mode=755 tmpfs /run && mkdir /run/netns && exec \"$@\"";
     command.args(["--mount", "--", "sh", "-c", prepare, "sh"]).arg(program);
-    command.args(env::args_os().skip(1).collect::<Vec<OsString>>()).env(INSIDE, "1");
+    command.args(env::args_os().skip(1).collect::<Vec<OsString>>()).env(INSIDE_VARIABLE, "1");
     Ok(Capable::Through(command))
 }
 

@@ -58,7 +58,7 @@ fn what_links_see_are_single_frames_with_right_checksums_and_nothing_unasked() {
     }
     const SIZE: usize = 3_000_000;
     let file = Shared::default();
-    let (net, tape) = captured(&Direction::default(), file.clone());
+    let (net, writer) = captured(&Direction::default(), file.clone());
     // Whatever hosts send by themselves they have sent by then.
     pause(ms(1500));
     let listener = net.lab.enter(1, || TcpListener::bind("10.0.0.2:80").unwrap()).unwrap();
@@ -72,7 +72,7 @@ fn what_links_see_are_single_frames_with_right_checksums_and_nothing_unasked() {
     drop(client);
     assert_eq!(server.join().unwrap(), SIZE);
     net.finish();
-    tape.finish().unwrap();
+    writer.finish().unwrap();
 
     let bytes = file.0.lock().unwrap().clone();
     let mut reader = PcapNgReader::new(&bytes[..]).unwrap();

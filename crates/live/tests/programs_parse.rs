@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 use hopcast_core::{Bytes, Duration, Instant, Rate};
-use hopcast_live::programs::{Ends, Measured, Outputs, Task, commands, parse};
+use hopcast_live::programs::{Ends, Measurement, Outputs, Task, commands, parse};
 use hopcast_twin::scenario::model::{Copy, CopyProgram, Load, Ping, Program, Socket, TestPicture};
 use proptest::prelude::*;
 
@@ -136,7 +136,7 @@ fn recorded() -> Vec<(Program, Socket, Outputs)> {
     ]
 }
 
-fn measured(number: usize) -> Measured {
+fn measured(number: usize) -> Measurement {
     let (program, socket, outputs) = recorded().swap_remove(number);
     parse(&program, &task(socket), &outputs).unwrap_or_else(|error| panic!("{error}"))
 }

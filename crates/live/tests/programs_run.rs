@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hopcast_core::{Duration, Instant};
 use hopcast_live::programs::{
-    ChildProcess, CommandLine, Ended, Ends, Error, Measured, Programs, Running, Spawner, pictures,
+    ChildProcess, CommandLine, Ends, Error, Measurement, Outcomes, Programs, Running, Spawner, pictures,
 };
 use hopcast_node::Clock;
 use hopcast_node::testing::{Need, require};
@@ -89,12 +89,12 @@ fn ends(scenario: &Scenario, flow: usize) -> Ends {
 }
 
 /// What came of flows, and of more lines of a scenario of two seconds.
-fn run(flows: &str, dir: &Path) -> (Ended, Arc<Scenario>) {
+fn run(flows: &str, dir: &Path) -> (Outcomes, Arc<Scenario>) {
     run_until(2, flows, dir)
 }
 
 /// The same for a scenario of so many seconds.
-fn run_until(end: u32, flows: &str, dir: &Path) -> (Ended, Arc<Scenario>) {
+fn run_until(end: u32, flows: &str, dir: &Path) -> (Outcomes, Arc<Scenario>) {
     let text = format!(
         "duration: {end}500ms\nmeasure: {{ from: 500ms, to: {end}s, interval: 100ms }}\ntopology: {{ chain: {{ hops: 1, link: {{ rate: 1 Gbit/s }} }} }}\n{flows}"
     );
@@ -125,7 +125,7 @@ fn needs(programs: &[&str]) -> bool {
 }
 
 /// What each flow measured: none of them went wrong.
-fn measured<'e>(ended: &'e Ended, scenario: &Scenario) -> Vec<(&'e Measured, Figures)> {
+fn measured<'e>(ended: &'e Outcomes, scenario: &Scenario) -> Vec<(&'e Measurement, Figures)> {
     let window = (scenario.measure.from, scenario.measure.to);
     let flows = ended.flows.iter().map(|flow| {
         assert_eq!(flow.note, None);

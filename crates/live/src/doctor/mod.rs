@@ -1,6 +1,6 @@
 //! Whether this machine can do live runs, how well, and what to do where it cannot.
 
-mod tries;
+mod probes;
 
 use std::fmt::Write;
 
@@ -31,7 +31,7 @@ pub enum Health {
 }
 
 /// What reads captures, and Debian's package of it.
-const READER: (&str, &str) = ("tshark", "tshark");
+const CAPTURE_READER: (&str, &str) = ("tshark", "tshark");
 
 /// Programs that labs are set up with, and Debian's package of each.
 const TOOLS: &[(&str, &str)] =
@@ -41,10 +41,10 @@ const TOOLS: &[(&str, &str)] =
 pub fn examine() -> Vec<Finding> {
     let mut findings = vec![rights(), tun()];
     findings.extend(TOOLS.iter().map(|&(program, package)| installed(program, package, Health::No)));
-    findings.extend(tries::netfilter());
-    findings.push(tries::congestion_controls());
-    findings.extend(tries::timing());
-    let programs = programs::KNOWN.iter().chain([&READER]);
+    findings.extend(probes::netfilter());
+    findings.push(probes::congestion_controls());
+    findings.extend(probes::timing());
+    let programs = programs::KNOWN.iter().chain([&CAPTURE_READER]);
     findings.extend(programs.map(|&(program, package)| installed(program, package, Health::Partly)));
     findings.push(remains());
     findings

@@ -5,6 +5,7 @@
 
 mod error;
 mod ip;
+mod ip_commands;
 mod namespace;
 pub(crate) mod programs;
 pub(crate) mod registry;
@@ -12,7 +13,6 @@ mod reroute;
 mod settings;
 mod statistics;
 mod tap;
-mod wiring;
 
 use std::ffi::OsStr;
 use std::io;
@@ -31,7 +31,7 @@ pub use tap::Tap;
 use crate::layout::{Layout, LinkLayout, NodeLayout, Route};
 use crate::leftovers::{self, Leftover};
 use programs::Starter;
-use registry::{Made, Process, Record, Registration};
+use registry::{CreatedNamespace, Process, Record, Registration};
 
 /// A network that has been set up.
 pub struct Lab {
@@ -69,15 +69,15 @@ impl Lab {
             let left_over = leftovers::find().is_ok_and(|left| left.iter().any(of_it));
             return Err(Error::NameTaken { name: taken.clone(), left_over });
         }
-        let made = |name: &String| Made { name: name.clone(), inode: None };
+        let made = |name: &String| CreatedNamespace { name: name.clone(), inode: None };
         let mut record = Record { owner: Process::this()?, namespaces: names.iter().map(made).collect() };
         let registration = Registration::new(id, &record)?;
-        let made = Creation::begin(&names)?;
+        let made = NewNamespaces::begin(&names)?;
         for (made, namespace) in record.namespaces.iter_mut().zip(&made.namespaces) {
             made.inode = namespace.identity();
         }
         registration.update(&record)?;
-        let (nodes, taps) = furnish(layout, &made.namespaces)?;
+        let (nodes, taps) = set_up_nodes(layout, &made.namespaces)?;
         let starter = Some(Starter::new().map_err(Error::Thread)?);
         made.keep();
         Ok(Self { nodes: nodes.into(), taps, starter, _registration: registration })
@@ -143,7 +143,7 @@ impl Lab {
 impl Node {
     fn reroute(&self, routes: &[Route]) -> Result<(), Error> {
         let mut table = self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let commands = wiring::reroute(&self.addresses, &table, routes);
+        let commands = ip_commands::reroute(&self.addresses, &table, routes);
         if !commands.is_empty() {
             self.namespace.run(|| ip::batch(&commands))?.map_err(|(error, _)| error)?;
         }
@@ -162,12 +162,12 @@ impl Drop for Lab {
 }
 
 /// Namespaces that are removed again unless they are kept.
-struct Creation {
+struct NewNamespaces {
     names: Vec<String>,
     namespaces: Vec<Namespace>,
 }
 
-impl Creation {
+impl NewNamespaces {
     fn begin(names: &[String]) -> Result<Self, Error> {
         let commands: String = names.iter().map(|name| format!("netns add {name}\n")).collect();
         let failed = ip::batch(&commands).err();
@@ -186,7 +186,7 @@ impl Creation {
     }
 }
 
-impl Drop for Creation {
+impl Drop for NewNamespaces {
     fn drop(&mut self) {
         // There may be no descriptor left to start a program with.
         self.namespaces.clear();
@@ -201,7 +201,7 @@ pub(crate) fn remove<'a>(names: impl Iterator<Item = &'a str>) {
     }
 }
 
-type Furnished = (Vec<Node>, Vec<Vec<Tap>>);
+type NodesAndTaps = (Vec<Node>, Vec<Vec<Tap>>);
 
 /// Does something for each number below `count`, several at a time; the results are in order.
 fn several_at_once<T: Send>(
@@ -209,7 +209,7 @@ fn several_at_once<T: Send>(
     work: impl Fn(usize) -> Result<T, Error> + Sync,
 ) -> Result<Vec<T>, Error> {
     /// `ip` waits for the kernel's lock most of the time; more would only wait for each other.
-    const AT_ONCE: usize = 4;
+    const THREADS: usize = 4;
     let next = AtomicUsize::new(0);
     let share = || {
         let mut done = Vec::new();
@@ -222,7 +222,7 @@ fn several_at_once<T: Send>(
         }
     };
     let mut done: Vec<(usize, T)> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..AT_ONCE.min(count)).map(|_| scope.spawn(share)).collect();
+        let workers: Vec<_> = (0..THREADS.min(count)).map(|_| scope.spawn(share)).collect();
         let joined = workers.into_iter().map(|worker| worker.join().expect("a worker does not panic"));
         joined.collect::<Result<Vec<_>, Error>>().map(|parts| parts.into_iter().flatten().collect())
     })?;
@@ -231,11 +231,11 @@ fn several_at_once<T: Send>(
 }
 
 /// Gives all nodes their interfaces, addresses and routes.
-fn furnish(layout: &Layout, namespaces: &[Namespace]) -> Result<Furnished, Error> {
+fn set_up_nodes(layout: &Layout, namespaces: &[Namespace]) -> Result<NodesAndTaps, Error> {
     // Links cannot be shared between threads.
     let nodes = &layout.nodes;
-    let furnish_one = |number: usize| furnish_node(&nodes[number], &namespaces[number]);
-    let done = several_at_once(nodes.len(), furnish_one)?;
+    let set_up_one = |number: usize| set_up_node(&nodes[number], &namespaces[number]);
+    let done = several_at_once(nodes.len(), set_up_one)?;
     let mut taps: Vec<Vec<Option<Tap>>> =
         layout.links.iter().map(|link| link.ends.iter().map(|_| None).collect()).collect();
     let mut nodes = Vec::with_capacity(done.len());
@@ -258,16 +258,16 @@ fn furnish(layout: &Layout, namespaces: &[Namespace]) -> Result<Furnished, Error
     Ok((nodes, taps))
 }
 
-fn furnish_node(node: &NodeLayout, namespace: &Namespace) -> Result<Vec<Tap>, Error> {
-    let commands = wiring::node(node);
-    let furnished = namespace.run(|| {
+fn set_up_node(node: &NodeLayout, namespace: &Namespace) -> Result<Vec<Tap>, Error> {
+    let commands = ip_commands::node(node);
+    let done = namespace.run(|| {
         settings::apply()?;
         let taps: Result<Vec<Tap>, Error> = (0..node.interfaces.len()).map(Tap::create).collect();
         let taps = taps?;
         ip::batch(&commands).map_err(|(error, _)| error)?;
         Ok(taps)
     })?;
-    furnished.map_err(|error: Error| Error::Node { name: node.name.clone(), source: Box::new(error) })
+    done.map_err(|error: Error| Error::Node { name: node.name.clone(), source: Box::new(error) })
 }
 
 /// A lab takes a file for each interface and a few for each program: more than the usual limit of a thousand.

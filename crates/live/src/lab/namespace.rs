@@ -75,11 +75,11 @@ pub(crate) fn path(name: &str) -> PathBuf {
 /// A name for the namespace of each node: `hopcast-<id>-<node>`, the node in characters that every program takes.
 pub(super) fn names<'a>(id: &str, nodes: impl Iterator<Item = &'a str>) -> Vec<String> {
     /// Long enough to recognise a node by, and far below what a file may be called.
-    const LONGEST: usize = 40;
+    const MAX_LENGTH: usize = 40;
     let mut taken = BTreeSet::new();
     let name = |(number, node): (usize, &'a str)| {
         let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-        let short: String = node.chars().take(LONGEST).map(plain).collect();
+        let short: String = node.chars().take(MAX_LENGTH).map(plain).collect();
         // No name has a tilde of its own.
         let as_it_is = short == node && !node.is_empty() && taken.insert(node);
         if as_it_is { format!("{PREFIX}{id}-{short}") } else { format!("{PREFIX}{id}-{short}~{number}") }

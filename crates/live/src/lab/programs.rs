@@ -18,7 +18,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use super::namespace::Namespace;
 
 /// How long a program may take to end when it is asked to.
-const PATIENCE: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Starts programs.
 ///
@@ -85,7 +85,7 @@ fn start_all(inbox: &Receiver<Request>) {
     }
 }
 
-/// Ends all other processes in these namespaces: as they like within [`PATIENCE`], and then at once. Gives the number
+/// Ends all other processes in these namespaces: as they like within [`EXIT_TIMEOUT`], and then at once. Gives the number
 /// of each with its command.
 pub(crate) fn end_all_in(namespaces: &[&Namespace]) -> BTreeSet<(u32, String)> {
     let inodes: BTreeSet<u64> = namespaces.iter().filter_map(|namespace| namespace.identity()).collect();
@@ -122,7 +122,7 @@ fn processes_in(inodes: &BTreeSet<u64>) -> impl Iterator<Item = (OwnedFd, (u32, 
 
 fn wait_for(mut processes: Vec<OwnedFd>) {
     let clock = Clock::starting_now();
-    let end = Instant::ZERO + PATIENCE;
+    let end = Instant::ZERO + EXIT_TIMEOUT;
     loop {
         processes.retain(is_running);
         let left = clock.until(end).as_nanos();

@@ -12,12 +12,12 @@ use super::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) owner: Process,
-    pub(crate) namespaces: Vec<Made>,
+    pub(crate) namespaces: Vec<CreatedNamespace>,
 }
 
 /// A namespace that a lab has made, or was about to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Made {
+pub(crate) struct CreatedNamespace {
     pub(crate) name: String,
     /// Its inode, once it is made.
     pub(crate) inode: Option<u64>,

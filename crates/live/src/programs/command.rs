@@ -1,4 +1,4 @@
-//! Command lines, and what they leave behind.
+//! Command lines, and what they leave listening_on.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub struct CommandLine {
     /// What its environment has beside ours.
     pub environment: Vec<(String, String)>,
     /// What must be open before anybody can talk to it; `None` if nobody will.
-    pub gate: Option<Gate>,
+    pub listens_on: Option<ListenPort>,
     /// Whether it ends by itself when it is done; otherwise it is told to.
     pub ends_itself: bool,
     /// By which signal it is told.
@@ -28,7 +28,7 @@ pub struct CommandLine {
 /// A port on which a server listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the names say it
-pub enum Gate {
+pub enum ListenPort {
     Tcp(u16),
     Udp(u16),
 }
@@ -71,8 +71,8 @@ impl CommandLine {
         Self { program: "sh".to_owned(), arguments, ..self }
     }
 
-    pub(super) fn behind(mut self, gate: Gate) -> Self {
-        self.gate = Some(gate);
+    pub(super) fn listening_on(mut self, listens_on: ListenPort) -> Self {
+        self.listens_on = Some(listens_on);
         self
     }
 }
@@ -174,7 +174,7 @@ impl Task<'_> {
     }
 }
 
-/// What a flow's programs have left behind.
+/// What a flow's programs have left listening_on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outputs {
     /// What the client wrote to its standard output.

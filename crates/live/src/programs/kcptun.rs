@@ -2,7 +2,7 @@
 
 use hopcast_twin::scenario::model::Kcptun;
 
-use super::command::{CommandLine, Commands, Ends, Gate};
+use super::command::{CommandLine, Commands, Ends, ListenPort};
 
 /// Both kcptuns of a flow: the client takes connections at the sender's loopback, and the server hands them on to the
 /// receiver's, both at the flow's port.
@@ -25,9 +25,9 @@ pub(super) fn commands(config: &Kcptun, ends: Ends) -> Commands {
     };
     let server = CommandLine::new("kcptun-server", ["-l", &ends.listen().to_string()])
         .and(["-t", &inner.target().to_string()])
-        .behind(Gate::Udp(ends.port));
+        .listening_on(ListenPort::Udp(ends.port));
     let client = CommandLine::new("kcptun-client", ["-l", &inner.listen().to_string()])
         .and(["-r", &ends.target().to_string()])
-        .behind(Gate::Tcp(ends.port));
+        .listening_on(ListenPort::Tcp(ends.port));
     Commands { server: Some(common(server)), client: common(client) }
 }

@@ -6,8 +6,8 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `command` | a command line, and what it leaves behind |
-//! | `measured` | what was measured, brought into the run's time and window |
+//! | `command` | a command line, and what it leaves listening_on |
+//! | `measurement` | what was measurement, brought into the run's time and window |
 //! | `iperf3`, `iperf2`, `nuttcp`, `ping`, `ffmpeg`, `copy` | the programs |
 //! | `kcptun` | the programs that carry other programs' connections |
 //! | `spawn` | where programs are started |
@@ -23,19 +23,19 @@ mod iperf2;
 mod iperf3;
 mod job;
 mod kcptun;
-mod measured;
+mod measurement;
 mod nuttcp;
 mod pictures;
 mod ping;
 mod run;
 mod spawn;
 
-pub use command::{CommandLine, Commands, Ends, Gate, Outputs, Task};
+pub use command::{CommandLine, Commands, Ends, ListenPort, Outputs, Task};
 pub use error::{CongestionConflict, Error, Missing};
-pub use measured::{Interval, Measured, Samples};
+pub use measurement::{Interval, Measurement, Samples};
 pub use pictures::{FramePair, pictures};
 pub(crate) use run::check;
-pub use run::{Ended, ExecOutcome, FlowOutcome, Programs, Recording};
+pub use run::{ExecOutcome, FlowOutcome, Outcomes, Programs, Recording};
 pub use spawn::{ChildProcess, Running, Spawner};
 
 use std::os::unix::fs::PermissionsExt;
@@ -115,8 +115,8 @@ pub fn commands(program: &Program, task: &Task<'_>) -> Commands {
 ///
 /// # Errors
 /// A part of its output that is missing.
-pub fn parse(program: &Program, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, Error> {
-    let measured = match program {
+pub fn parse(program: &Program, task: &Task<'_>, outputs: &Outputs) -> Result<Measurement, Error> {
+    let measurement = match program {
         Program::Iperf3(load) => iperf3::parse(load, task, outputs),
         Program::Iperf2(load) => iperf2::parse(load, task, outputs),
         Program::Nuttcp(load) => nuttcp::parse(load, task, outputs),
@@ -124,5 +124,5 @@ pub fn parse(program: &Program, task: &Task<'_>, outputs: &Outputs) -> Result<Me
         Program::Ffmpeg(picture) => ffmpeg::parse(picture, task, outputs),
         Program::Copy(copy) => copy::parse(copy, task, outputs),
     };
-    measured.map_err(|missing| Error::NoMeasurement { program: program.name(), missing })
+    measurement.map_err(|missing| Error::NoMeasurement { program: program.name(), missing })
 }

@@ -13,12 +13,12 @@ use hopcast_twin::scenario::model::{
 use super::command::{CommandLine, Commands, Ends, Outputs, Task};
 use super::error::CongestionConflict;
 use super::job::{Job, Process};
-use super::measured::Measured;
+use super::measurement::Measurement;
 use super::spawn::Spawner;
 use super::{Error, commands, copy, ffmpeg, find, kcptun, needed_by, parse};
 
 /// A client that fails so soon and has measured nothing was told something that it does not take.
-const AT_ONCE: Duration = Duration::from_millis(500);
+const MISUSE_TIME: Duration = Duration::from_millis(500);
 
 /// All programs of a run: those that are flows, those that carry flows, and those of `exec`.
 ///
@@ -37,7 +37,7 @@ pub struct Programs {
 
 /// What came of all programs.
 #[derive(Debug, Default)]
-pub struct Ended {
+pub struct Outcomes {
     /// For each flow whose application is a program.
     pub flows: Vec<FlowOutcome>,
     /// For each command of `exec`.
@@ -52,7 +52,7 @@ pub struct FlowOutcome {
     /// Which.
     pub flow: FlowId,
     /// Its measurement, or the reason why there is none.
-    pub measured: Result<Measured, Error>,
+    pub measured: Result<Measurement, Error>,
     /// What went wrong all the same.
     pub note: Option<String>,
     /// Whether the programs failed by themselves: what they did not measure says nothing about the network.
@@ -154,9 +154,9 @@ impl Programs {
         self.jobs().filter_map(|job| job.failure.as_deref())
     }
 
-    /// Reads what all of them have left behind. What still runs is ended.
-    pub fn finish(self) -> Ended {
-        let mut ended = Ended::default();
+    /// Reads what all of them have left listening_on. What still runs is ended.
+    pub fn finish(self) -> Outcomes {
+        let mut ended = Outcomes::default();
         for (flow, ends, job) in &self.flows {
             match program_of(&self.scenario.flows[*flow]) {
                 Some(program) => ended.flows.push(self.outcome(*flow, program, *ends, job)),
@@ -231,7 +231,7 @@ impl Programs {
 
     fn outcome(&self, flow: FlowId, program: &Program, ends: Ends, job: &Job) -> FlowOutcome {
         let (Some(task), Some(end)) = (self.task(flow, ends), job.client_end(self.now)) else {
-            let measured = Ok(Measured::default());
+            let measured = Ok(Measurement::default());
             return FlowOutcome { flow, measured, note: None, failed: false, recording: None };
         };
         let [client, client_errors, server, server_errors] = job.written();
@@ -255,7 +255,7 @@ impl Programs {
         let measured = parse(program, &task, &outputs);
         let measured = measured.map_err(|error| job.failure.clone().map_or(error, Error::Failed));
         // What a network does to a client takes longer.
-        let at_once = failed && measured.is_err() && end.ran < AT_ONCE;
+        let at_once = failed && measured.is_err() && end.ran < MISUSE_TIME;
         FlowOutcome { flow, measured, note: failure, failed: job.failure.is_some() || at_once, recording }
     }
 }

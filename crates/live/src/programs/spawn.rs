@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use hopcast_twin::scenario::model::Signal;
 use rustix::process::{Pid, kill_process_group};
 
-use super::command::{CommandLine, Gate};
+use super::command::{CommandLine, ListenPort};
 use super::error::Error;
 
 /// Starts programs at nodes.
@@ -101,11 +101,11 @@ impl Drop for ChildProcess {
     }
 }
 
-/// Whether anybody listens at `gate` in the network of process `id`.
-pub(super) fn is_open(id: u32, gate: Gate) -> bool {
-    let (tables, port, state) = match gate {
-        Gate::Tcp(port) => (["tcp", "tcp6"], port, Some(LISTENING)),
-        Gate::Udp(port) => (["udp", "udp6"], port, None),
+/// Whether anybody listens at `listens_on` in the network of process `id`.
+pub(super) fn is_open(id: u32, listens_on: ListenPort) -> bool {
+    let (tables, port, state) = match listens_on {
+        ListenPort::Tcp(port) => (["tcp", "tcp6"], port, Some(LISTENING)),
+        ListenPort::Udp(port) => (["udp", "udp6"], port, None),
     };
     tables.iter().any(|table| {
         let sockets = fs::read_to_string(format!("/proc/{id}/net/{table}")).unwrap_or_default();

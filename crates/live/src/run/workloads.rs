@@ -14,27 +14,27 @@ use hopcast_twin::world::Site;
 use super::error::Error;
 use crate::lab::Lab;
 use crate::programs::{
-    self, ChildProcess, CommandLine, Ends, FlowOutcome, FramePair, Measured, Programs, Recording, Running,
+    self, ChildProcess, CommandLine, Ends, FlowOutcome, FramePair, Measurement, Programs, Recording, Running,
     Spawner, pictures,
 };
 
-/// A server that does not listen after so long never will.
-const PATIENCE: time::Duration = time::Duration::from_secs(10);
-/// How often to look whether servers listen.
-const LOOK: time::Duration = time::Duration::from_millis(20);
+/// Maximum time until all servers listen.
+const LISTEN_TIMEOUT: time::Duration = time::Duration::from_secs(10);
+/// Time between two looks at whether servers listen.
+const POLL_INTERVAL: time::Duration = time::Duration::from_millis(20);
 
-/// Which frames of a video are shown: so far through the measurement window.
-const FRAMES: [f64; 3] = [0.2, 0.5, 0.8];
-/// How wide they are shown, in pixels.
-const WIDTH: u32 = 320;
+/// Positions of the frames of a video that the report shows, as shares of the measurement window.
+const SHOWN_FRAMES: [f64; 3] = [0.2, 0.5, 0.8];
+/// Width of these frames, in pixels.
+const FRAME_WIDTH: u32 = 320;
 
 pub(super) struct Workloads {
     programs: Programs,
-    /// Where they write.
+    /// Directory for their output.
     dir: PathBuf,
 }
 
-/// Programs are started in the namespaces of a lab.
+/// Starts programs in the namespaces of a lab.
 struct InLab<'l>(&'l Lab);
 
 impl Spawner for InLab<'_> {
@@ -47,7 +47,7 @@ impl Spawner for InLab<'_> {
         let mut command = self.0.command(node, &line.program);
         line.apply_to(&mut command, output)?;
         let child = self.0.start(command).map_err(|error| match error.kind() {
-            // What is started is not the program, but what enters the node for it.
+            // The started process is not the program, but `setpriv`, which enters the node for it.
             std::io::ErrorKind::NotFound => programs::Error::NoSetpriv,
             _ => programs::Error::start(&line.program, error),
         })?;
@@ -69,12 +69,12 @@ impl Workloads {
         let mut waited = time::Duration::ZERO;
         while !self.programs.prepare(&mut InLab(lab)) {
             self.failure()?;
-            if waited > PATIENCE {
-                return Err(Error::ServerSilent(PATIENCE.as_secs()));
+            if waited > LISTEN_TIMEOUT {
+                return Err(Error::ServerSilent(LISTEN_TIMEOUT.as_secs()));
             }
             #[allow(clippy::disallowed_methods)] // real programs take real time
-            std::thread::sleep(LOOK);
-            waited += LOOK;
+            std::thread::sleep(POLL_INTERVAL);
+            waited += POLL_INTERVAL;
         }
         self.failure()
     }
@@ -96,20 +96,20 @@ impl Workloads {
         self.programs.is_done()
     }
 
-    /// What they have measured, and what became of them.
-    pub(super) fn finish(self, scenario: &Scenario, gathered: &mut LiveObservations) {
+    /// Adds the measurements and failures of the programs to `observed`.
+    pub(super) fn finish(self, scenario: &Scenario, observed: &mut LiveObservations) {
         let Self { programs, dir } = self;
         let ended = programs.finish();
         let step = scenario.measure.interval;
         let steps = (scenario.duration.as_nanos() / step.as_nanos().max(1)) as usize;
-        let (outcomes, failures) = (&mut gathered.live.programs, &mut gathered.live.failed_programs);
+        let (outcomes, failures) = (&mut observed.live.programs, &mut observed.live.failed_programs);
         for FlowOutcome { flow, measured, note, failed, recording } in ended.flows {
             let name = &scenario.flows[flow].name;
-            // What could not come through has measured nothing, which is a figure; what never began has none.
+            // A program whose packets did not arrive measured zero, which is a figure; one that never started has none.
             let has_figures = measured.is_ok() || !failed;
             let (measured, why) = match measured {
                 Ok(measured) => (measured, None),
-                Err(error) => (Measured::default(), Some(error.to_string())),
+                Err(error) => (Measurement::default(), Some(error.to_string())),
             };
             *failures += u64::from(failed);
             if let Some(note) = why.or(note) {
@@ -118,16 +118,16 @@ impl Workloads {
             if let Some(recording) = recording {
                 let from = scenario.flows[flow].app.span().start.unwrap_or_default();
                 let (from, to) = (scenario.measure.from.since(from), scenario.measure.to.since(from));
-                let times =
-                    FRAMES.map(|share| from.as_secs_f64() + (to.as_secs_f64() - from.as_secs_f64()) * share);
+                let times = SHOWN_FRAMES
+                    .map(|share| from.as_secs_f64() + (to.as_secs_f64() - from.as_secs_f64()) * share);
                 match frames(&recording, &times, name, &dir) {
-                    Ok(frames) => gathered.live.pictures.extend(frames),
+                    Ok(frames) => observed.live.pictures.extend(frames),
                     Err(error) => drop(outcomes.insert(format!("{name}, its frames"), error.to_string())),
                 }
                 recording.remove();
             }
             let window = (scenario.measure.from, scenario.measure.to);
-            gathered.programs.push(ProgramResult {
+            observed.programs.push(ProgramResult {
                 flow,
                 figures: if has_figures { measured.figures(window) } else { Figures::default() },
                 series: measured.series(step, steps),
@@ -154,7 +154,7 @@ impl Workloads {
     }
 }
 
-/// Writes some frames of a video into the run's own folder in the run directory; names them by their path in that.
+/// Writes frames of a video into the run's own folder of the run directory, and returns their paths in the latter.
 fn frames(
     recording: &Recording,
     times: &[f64],
@@ -169,7 +169,7 @@ fn frames(
         Ok::<_, programs::Error>(format!("{folder}/{name}"))
     };
     let mut frames = Vec::new();
-    for FramePair { number, sent, received } in pictures(recording, times, WIDTH)? {
+    for FramePair { number, sent, received } in pictures(recording, times, FRAME_WIDTH)? {
         let sent = write(number, "sent", &sent)?;
         let received = received.map(|png| write(number, "received", &png)).transpose()?;
         frames.push(Frame { flow: flow.to_owned(), number, sent, received });
@@ -177,10 +177,10 @@ fn frames(
     Ok(frames)
 }
 
-/// Where the programs of a flow find each other.
+/// The addresses at which the programs of a flow find each other.
 fn ends(scenario: &Scenario, flow: FlowId) -> Result<Ends, Error> {
     let (from, to) = Site::ends_of_flow(scenario, flow).map_err(Error::Flow)?;
-    // The scenario language gives each flow a receiver.
+    // The scenario language gives each such flow one receiver.
     let to = to.first().copied().unwrap_or(from);
     Ok(Ends { from: from.ip(), to: to.ip(), connect: to.ip(), port: to.port() })
 }

@@ -10,7 +10,7 @@ use hopcast_node::Clock;
 use rustix::thread::{Timespec, nanosleep};
 
 use super::{Finding, Health};
-use crate::punctual::{Awake, be_punctual};
+use crate::wakeups::{KeepAwake, request_timely_wakeups};
 use crate::{emulator, privileges};
 
 /// What takes connections for a proxy out of those that programs open, and out of transit. A statement a line: some
@@ -100,8 +100,8 @@ pub(super) fn timing() -> [Finding; 2] {
             .with_remedy("keep rates below 100 Mbit/s, or use a machine with more")
     };
     // In a thread of its own, which alone is given another priority.
-    let awake = Awake::keep();
-    let measured = thread::spawn(|| (be_punctual(), lateness())).join();
+    let awake = KeepAwake::keep();
+    let measured = thread::spawn(|| (request_timely_wakeups(), lateness())).join();
     let Ok((real_time, late)) = measured else {
         return [processors, Finding::new("timers", Health::Partly, "could not be measured")];
     };
