@@ -1,5 +1,6 @@
 //! A hash of the sources that results depend on, so that a directory's finished runs are not taken for those of changed
-//! code. Of contents alone, in the order of their names: the same sources give the same program wherever they are built.
+//! code. Of contents alone, in the order of their names: the same sources give the same program wherever they are
+//! built.
 
 use std::fs;
 use std::path::{Path, PathBuf};

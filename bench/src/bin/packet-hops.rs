@@ -1,8 +1,8 @@
 //! Packet-hops a second: UDP with IP and real bytes over six hops, on one core, beside ns-3 where it is installed.
 //!
-//! A packet-hop is one completed link transmission, lost ones included. ns-3 carries no payload bytes; ours are written,
-//! summed and compared. Both take turns, by processor time, and the ratio is the median of the turns' ratios: what
-//! disturbs the machine disturbs both.
+//! A packet-hop is one completed link transmission, lost ones included. ns-3 carries no payload bytes; ours are
+//! written, summed and compared. Both take turns, by processor time, and the ratio is the median of the turns' ratios:
+//! what disturbs the machine disturbs both.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -62,7 +62,8 @@ fn ours(seconds: u64) -> Result<Turn, String> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("packet-hops.yaml");
     let overrides = Overrides { sets: vec![format!("duration={seconds} s")], ..Overrides::default() };
     let plan = load(&file, &overrides).map_err(|error| error.to_string())?;
-    let mut world = World::new(plan.cases[0].scenario.clone(), 0, None)?;
+    let world = World::new(plan.cases[0].scenario.clone(), 0, None);
+    let mut world = world.map_err(|error| error.to_string())?;
     let began = processor_time();
     world.run_until(hopcast_twin::end_of(&plan.cases[0].scenario), &Monitor::default());
     Ok((world.packet_hops(), processor_time() - began))

@@ -12,8 +12,8 @@ use crate::{Failure, manifest};
 
 /// The file of a run directory that holds its finished runs.
 pub(crate) const JOURNAL: &str = "runs.journal";
-/// The file that says whose the directory is. It is locked for as long as a process writes into the directory; the kernel
-/// takes the lock away with the process.
+/// The file that says whose the directory is. It is locked for as long as a process writes into the directory; the
+/// kernel takes the lock away with the process.
 const OWNER: &str = "owner.json";
 /// The directory of the runs in virtual time in that of a scenario in both worlds.
 pub(crate) const VIRTUAL: &str = "virtual";
@@ -39,8 +39,8 @@ const RESULTS: [&str; 16] = [
 
 /// Whose results a directory holds.
 ///
-/// Two are the same if they name one file, whatever that says by now, or if the name of the file and the title are the same,
-/// as in a copy of the repository.
+/// Two are the same if they name one file, whatever that says by now, or if the name of the file and the title are the
+/// same, as in a copy of the repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Owner {
     /// The name of the scenario's file.
@@ -108,8 +108,8 @@ pub(crate) struct RunDirectory {
 }
 
 impl RunDirectory {
-    /// Takes `wanted`, or the next free `runs/NAME-NNN`, for a scenario. A directory that holds something else than a run,
-    /// the results of another scenario, or that a process is writing into, is left alone.
+    /// Takes `wanted`, or the next free `runs/NAME-NNN`, for a scenario. A directory that holds something else than a
+    /// run, the results of another scenario, or that a process is writing into, is left alone.
     pub(crate) fn take(
         wanted: Option<&Path>,
         name: &str,
@@ -214,8 +214,8 @@ impl RunDirectory {
         drop_captures(&self.path).map_err(Failure::run)
     }
 
-    /// Gives the directory up, when there is nothing to write: it is gone again if it was new and no run in it is finished.
-    /// If one is, the command that goes on.
+    /// Gives the directory up, when there is nothing to write: it is gone again if it was new and no run in it is
+    /// finished. If one is, the command that goes on.
     pub(crate) fn give_up(self) -> Option<String> {
         if has_journal(&self.path) {
             return Some(format!(

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use hopcast_node::runtime::Stop;
 use hopcast_twin::Monitor;
 
+use crate::Failure;
+
 /// Makes Ctrl-C end a live run: what it has set up is removed, and that is waited for.
 pub(crate) fn cancels_live(monitor: &Arc<Monitor>) {
     let monitor = Arc::clone(monitor);
@@ -19,11 +21,11 @@ pub(crate) fn is_ignored() {
     let _ = ctrlc::set_handler(|| ());
 }
 
-/// What Ctrl-C pulls.
-pub(crate) fn stops() -> Result<Stop, String> {
-    let stop = Stop::new().map_err(|error| error.to_string())?;
+/// A stop that Ctrl-C pulls.
+pub(crate) fn stops() -> Result<Stop, Failure> {
+    let stop = Stop::new().map_err(Failure::run)?;
     let pulled = stop.clone();
-    ctrlc::set_handler(move || pulled.pull()).map_err(|error| error.to_string())?;
+    ctrlc::set_handler(move || pulled.pull()).map_err(Failure::run)?;
     Ok(stop)
 }
 

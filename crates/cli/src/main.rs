@@ -79,7 +79,8 @@ enum Command {
         /// The run directory, or several
         #[arg(required = true, value_name = "DIR")]
         dirs: Vec<PathBuf>,
-        /// Where to write [default: the run's directory; of shards, the next free runs/NAME-NNN; of two runs, the second]
+        /// Where to write [default: the run's directory; of shards, the next free runs/NAME-NNN; of two runs, the
+        /// second]
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
         /// What to print on standard output
@@ -158,12 +159,15 @@ enum Format {
     Iperf3,
 }
 
-fn shard(text: &str) -> Result<Part, String> {
+/// The text of `--shard` is not of the form I/N.
+#[derive(Debug, thiserror::Error)]
+#[error("expected I/N with I from 1 to N, for example 2/4")]
+struct NotAShard;
+
+fn shard(text: &str) -> Result<Part, NotAShard> {
     let numbers =
         text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
-    numbers
-        .and_then(|(number, of)| Part::new(number, of))
-        .ok_or_else(|| "expected I/N with I from 1 to N, for example 2/4".to_owned())
+    numbers.and_then(|(number, of)| Part::new(number, of)).ok_or(NotAShard)
 }
 
 fn main() -> ExitCode {

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::lab::registry::{Made, Process, records};
-use crate::lab::{Namespace, path, programs, remove};
+use crate::lab::registry::{CreatedNamespace, Process, records};
+use crate::lab::{Error, Namespace, path, programs, remove};
 
 /// A lab without an owner.
 #[derive(Clone, Debug)]
@@ -30,8 +30,8 @@ impl Leftover {
 /// All labs without an owner. What a living process has set up is none, nor what nobody has left word of.
 ///
 /// # Errors
-/// One line, if the place where labs leave word cannot be read.
-pub fn find() -> Result<Vec<Leftover>, String> {
+/// The directory of records, if it cannot be read.
+pub fn find() -> Result<Vec<Leftover>, Error> {
     let gone = records()?.into_iter().filter(|(_, record)| !record.owner.is_alive());
     let leftover = |(file, record): (PathBuf, crate::lab::registry::Record)| Leftover {
         file,
@@ -45,7 +45,7 @@ pub fn find() -> Result<Vec<Leftover>, String> {
 ///
 /// # Errors
 /// As [`find`].
-pub fn clean() -> Result<Vec<String>, String> {
+pub fn clean() -> Result<Vec<String>, Error> {
     let mut done = Vec::new();
     for leftover in find()? {
         let namespaces: Vec<_> = leftover.namespaces.iter().collect();
@@ -57,15 +57,15 @@ pub fn clean() -> Result<Vec<String>, String> {
             format!("{left} network namespace {name}")
         }));
         if leftover.namespaces().all(|name| !path(name).exists()) {
-            fs::remove_file(&leftover.file)
-                .map_err(|error| format!("{}: {error}", leftover.file.display()))?;
+            let failed = |source| Error::File { path: leftover.file.clone(), source };
+            fs::remove_file(&leftover.file).map_err(failed)?;
             done.push(format!("removed {}", leftover.file.display()));
         }
     }
     Ok(done)
 }
 
-fn still_there(made: &Made) -> Option<Namespace> {
+fn still_there(made: &CreatedNamespace) -> Option<Namespace> {
     // Whatever stands there: nothing is ours but what we would have named so.
     let ours = made.name.starts_with("hopcast-") && !made.name.contains('/');
     let namespace = ours.then(|| Namespace::open(&made.name).ok()).flatten()?;

@@ -21,10 +21,10 @@ fn forward(report: &EmulatorReport) -> Counters {
 
 /// Whether the kernel has lost something by itself, so that what arrived says nothing about the link; says so loudly.
 fn disturbed(report: &EmulatorReport) -> bool {
-    let truth = &report.truth;
-    let disturbed = truth.unseen + truth.socket_full > 0;
+    let fidelity = &report.fidelity;
+    let disturbed = fidelity.unseen + fidelity.socket_full > 0;
     if disturbed {
-        skipped(&format!("arrivals are not counted: the machine was too busy ({truth:?})"));
+        skipped(&format!("arrivals are not counted: the machine was too busy ({fidelity:?})"));
     }
     disturbed
 }
@@ -77,8 +77,8 @@ fn frames_arrive_after_the_delay() {
     delays.sort_unstable();
     assert!(delays[0] + LOOK >= ms(20), "{}", delays[0]);
     assert!(delays[250] < ms(40), "{}", delays[250]);
-    assert!(report.truth.lateness_p50 < ms(10), "{:?}", report.truth);
-    assert!(report.truth.delivered >= 500);
+    assert!(report.fidelity.lateness_p50 < ms(10), "{:?}", report.fidelity);
+    assert!(report.fidelity.delivered >= 500);
 }
 
 #[test]
@@ -114,8 +114,8 @@ fn share(percent: f64) -> Fraction {
     Fraction::from_percent(percent).unwrap()
 }
 
-/// As many are lost as the model's formula says, give or take five standard deviations; `inflation` is by how much losses
-/// that come in bursts vary more than independent ones.
+/// As many are lost as the model's formula says, give or take five standard deviations; `inflation` is by how much
+/// losses that come in bursts vary more than independent ones.
 fn is_lost(loss: Loss, inflation: f64) {
     if !networks_can_be_set_up() {
         return;
@@ -211,8 +211,8 @@ fn changes_happen_at_their_time() {
     let net = Running::start(Layout::chain([one_way(&Direction::default())], 1500), changes, whole_run());
     let arrivals = net.send(500, 100, ms(5));
     let report = net.finish();
-    if report.truth.gap > ms(100) || disturbed(&report) {
-        skipped(&format!("changes: the machine stood still for {}", report.truth.gap));
+    if report.fidelity.gap > ms(100) || disturbed(&report) {
+        skipped(&format!("changes: the machine stood still for {}", report.fidelity.gap));
         return;
     }
     let sent = |from: u64, to: u64| -> Vec<_> {

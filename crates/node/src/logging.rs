@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 use env_logger::Target;
 use log::{Level, LevelFilter};
 
-/// Begins to log what is at least as grave as `level`, until what is returned is dropped. Under systemd lines have no time,
-/// which its journal has, but the priority that it reads.
+/// Begins to log what is at least as grave as `level`, until what is returned is dropped. Under systemd lines have no
+/// time, which its journal has, but the priority that it reads.
 ///
 /// # Errors
 /// If there is no thread to be had.
@@ -50,8 +50,8 @@ impl Drop for Log {
     }
 }
 
-/// Standard error, written by a thread of its own: a terminal that is held, or a pipe that nobody reads, must not hold what
-/// logs.
+/// Standard error, written by a thread of its own: a terminal that is held, or a pipe that nobody reads, must not hold
+/// what logs.
 struct Lines(SyncSender<Line>);
 
 enum Line {

@@ -38,7 +38,8 @@ impl<'a> Need<'a> {
     }
 }
 
-/// Whether all of `needs` is there. If not, a line on standard error says that the test was skipped, and for want of what.
+/// Whether all of `needs` is there. If not, a line on standard error says that the test was skipped, and for want of
+/// what.
 ///
 /// # Panics
 /// If something is missing that the variable `HOPCAST_REQUIRE` names: there the test must not be skipped.

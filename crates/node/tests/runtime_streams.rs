@@ -277,6 +277,7 @@ fn an_unknown_congestion_control_is_named_with_those_that_there_are() {
     let (machine, _) = common::Played::new();
     let plug = Plug::Tcp(TcpPlug { congestion: Some("vegaz".to_owned()), ..TcpPlug::default() });
     let Err(why) = Runtime::open(machine, &[plug], bench.clock) else { panic!("opened") };
+    let why = why.to_string();
     assert!(why.contains("no congestion control `vegaz` (has: ") && why.lines().count() == 1, "{why}");
     // Everybody may use it.
     let plug = Plug::Tcp(TcpPlug { congestion: Some("reno".to_owned()), ..TcpPlug::default() });

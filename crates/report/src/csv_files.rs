@@ -1,8 +1,8 @@
 //! The CSV files of a run directory.
 //!
-//! Each row begins with `run`, the run's place in `summary.json`, its `repeat`, and a column for each swept path: a number
-//! with its unit in the column's name where all values have one (`swept`). The other columns of a file are the same for
-//! every scenario.
+//! Each row begins with `run`, the run's place in `summary.json`, its `repeat`, and a column for each swept path: a
+//! number with its unit in the column's name where all values have one (`swept`). The other columns of a file are the
+//! same for every scenario.
 
 use std::io;
 use std::path::Path;
@@ -10,6 +10,7 @@ use std::path::Path;
 use csv::{Reader, StringRecord, Writer};
 use hopcast_twin::results::{Document, Figures, LatencyCurve, Quantiles, Run, Series, Video};
 
+use crate::error::{ReadError, RowError};
 use crate::study::distinct;
 use crate::swept::Swept;
 
@@ -48,8 +49,8 @@ pub(crate) fn receivers(document: &Document) -> io::Result<Vec<u8>> {
     finish(rows)
 }
 
-/// `counters.csv`: one row for each run, flow and counter of its protocols, summed over both ends; what the hosts did, summed
-/// over the network, has no flow.
+/// `counters.csv`: one row for each run, flow and counter of its protocols, summed over both ends; what the hosts did,
+/// summed over the network, has no flow.
 pub(crate) fn counters(document: &Document) -> io::Result<Vec<u8>> {
     let (mut rows, swept) = begin(document, &COUNTER_COLUMNS.map(String::from))?;
     for (index, run) in document.runs.iter().enumerate() {
@@ -135,7 +136,7 @@ pub(crate) fn latency(document: &Document) -> io::Result<Vec<u8>> {
 }
 
 /// Reads `timeseries.csv` back into the runs of its document.
-pub(crate) fn read_timeseries(path: &Path, document: &mut Document) -> Result<(), String> {
+pub(crate) fn read_timeseries(path: &Path, document: &mut Document) -> Result<(), ReadError> {
     read(path, &SERIES_COLUMNS, document, |run, field| {
         let series: &mut Series = &mut run.series;
         series.step_s = float(field(3))?;
@@ -157,14 +158,14 @@ pub(crate) fn read_timeseries(path: &Path, document: &mut Document) -> Result<()
                     None => series.links.push((name.to_owned(), vec![mbps], vec![lost])),
                 }
             }
-            other => return Err(format!("kind {other:?} is neither flow nor link")),
+            other => return Err(RowError::Kind(other.to_owned())),
         }
         Ok(())
     })
 }
 
 /// Reads `latency.csv` back into the runs of its document.
-pub(crate) fn read_latency(path: &Path, document: &mut Document) -> Result<(), String> {
+pub(crate) fn read_latency(path: &Path, document: &mut Document) -> Result<(), ReadError> {
     read(path, &LATENCY_COLUMNS, document, |run, field| {
         let (flow, kind, point) = (field(0), field(1), (float(field(2))?, float(field(3))?));
         match run.latency.last_mut().filter(|curve| curve.flow == flow && curve.kind == kind) {
@@ -286,8 +287,8 @@ fn optional<T: ToString>(value: Option<&T>) -> String {
     value.map(ToString::to_string).unwrap_or_default()
 }
 
-fn float(text: &str) -> Result<f64, String> {
-    text.parse().map_err(|_| format!("{text:?} is not a number"))
+fn float(text: &str) -> Result<f64, RowError> {
+    text.parse().map_err(|_| RowError::NotANumber(text.to_owned()))
 }
 
 /// Gives each row to its run; `field` counts from the first of `columns`.
@@ -295,26 +296,26 @@ fn read(
     path: &Path,
     columns: &[&str],
     document: &mut Document,
-    mut row: impl FnMut(&mut Run, &Field<'_>) -> Result<(), String>,
-) -> Result<(), String> {
-    let name = path.display();
-    let mut reader = Reader::from_path(path).map_err(|error| format!("{name}: {error}"))?;
-    let headings = reader.headers().map_err(|error| format!("{name}: {error}"))?;
+    mut row: impl FnMut(&mut Run, &Field<'_>) -> Result<(), RowError>,
+) -> Result<(), ReadError> {
+    let malformed = |source| ReadError::Csv { path: path.to_owned(), source };
+    let mut reader = Reader::from_path(path).map_err(malformed)?;
+    let headings = reader.headers().map_err(malformed)?;
     let at = headings
         .len()
         .checked_sub(columns.len())
         .filter(|at| headings.iter().skip(*at).eq(columns.iter().copied()));
-    let at = at.ok_or_else(|| format!("{name}: the last columns should be {}", columns.join(", ")))?;
+    let at = at.ok_or_else(|| ReadError::Columns { path: path.to_owned(), expected: columns.join(", ") })?;
     let mut record = StringRecord::new();
-    while reader.read_record(&mut record).map_err(|error| format!("{name}: {error}"))? {
+    while reader.read_record(&mut record).map_err(malformed)? {
         let line = record.position().map_or(0, csv::Position::line);
+        let wrong = |source| ReadError::Row { path: path.to_owned(), line, source };
         let run = record.get(0).and_then(|run| run.parse::<usize>().ok());
-        let run = run.and_then(|run| document.runs.get_mut(run)).ok_or_else(|| {
-            format!("{name}: line {line}: run {:?} is not in summary.json", record.get(0).unwrap_or_default())
-        })?;
+        let run = run.and_then(|run| document.runs.get_mut(run));
+        let no_such_run = || RowError::NoSuchRun(record.get(0).unwrap_or_default().to_owned());
+        let run = run.ok_or_else(|| wrong(no_such_run()))?;
         let record = &record;
-        row(run, &|column| record.get(at + column).unwrap_or_default())
-            .map_err(|error| format!("{name}: line {line}: {error}"))?;
+        row(run, &|column| record.get(at + column).unwrap_or_default()).map_err(wrong)?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use hopcast_twin::results::Document;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::error::{ReadError, TopologyError};
 use crate::{Topology, csv_files, html, plot};
 
 /// What the files of a run directory hold.
@@ -20,9 +21,9 @@ pub struct RunDirectory {
     pub manifest: Value,
 }
 
-/// Writes a run's files: `manifest.json`, `summary.json`, `topology.json`, `flows.csv`, `receivers.csv`, `counters.csv`,
-/// `links.csv`, `timeseries.csv`, `latency.csv`, `report.html` and `plots/*.svg`; with the feature `parquet`, each of the CSV
-/// files but `latency.csv` as Parquet too.
+/// Writes a run's files: `manifest.json`, `summary.json`, `topology.json`, `flows.csv`, `receivers.csv`,
+/// `counters.csv`, `links.csv`, `timeseries.csv`, `latency.csv`, `report.html` and `plots/*.svg`; with the feature
+/// `parquet`, each of the CSV files but `latency.csv` as Parquet too.
 ///
 /// Makes the directory if need be, and writes over files of these names.
 ///
@@ -35,11 +36,13 @@ pub fn write_run_directory(
     topology: &Topology,
     manifest: Value,
 ) -> io::Result<()> {
-    let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, format!("topology.json: {error}"));
+    let invalid =
+        |error: TopologyError| io::Error::new(io::ErrorKind::InvalidInput, format!("topology.json: {error}"));
     topology.check().map_err(invalid)?;
     let pictures = plot::pictures(document, topology);
     make(&dir.join("plots"))?;
-    // Without it this is no run's directory: it goes first and comes last, so that what is half written passes for none.
+    // Without it this is no run's directory: it goes first and comes last, so that what is half written passes for
+    // none.
     remove(&dir.join("manifest.json"))?;
     write(dir, "summary.json", &json(document)?)?;
     write(dir, "topology.json", &json(topology)?)?;
@@ -68,13 +71,13 @@ fn remove(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Says which file is missing, or wrong and where.
-pub fn read_run_directory(dir: &Path) -> Result<RunDirectory, String> {
+/// The first file that is missing or wrong.
+pub fn read_run_directory(dir: &Path) -> Result<RunDirectory, ReadError> {
     let manifest = read(&dir.join("manifest.json"))?;
     let mut document: Document = read(&dir.join("summary.json"))?;
     let path = dir.join("topology.json");
     let topology: Topology = read(&path)?;
-    topology.check().map_err(|error| format!("{}: {error}", path.display()))?;
+    topology.check().map_err(|source| ReadError::Topology { path, source })?;
     csv_files::read_timeseries(&dir.join("timeseries.csv"), &mut document)?;
     csv_files::read_latency(&dir.join("latency.csv"), &mut document)?;
     Ok(RunDirectory { document, topology, manifest })
@@ -117,7 +120,7 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-fn read<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
-    let text = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))
+fn read<T: DeserializeOwned>(path: &Path) -> Result<T, ReadError> {
+    let text = fs::read(path).map_err(|source| ReadError::File { path: path.to_owned(), source })?;
+    serde_json::from_slice(&text).map_err(|source| ReadError::Json { path: path.to_owned(), source })
 }

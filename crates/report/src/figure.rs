@@ -16,8 +16,8 @@ pub fn figure(summary: &Summary, name: &str) -> Option<Mean> {
     mean.is_finite().then_some(Mean { mean, ci95, n })
 }
 
-/// Half the width of the interval over repeats; `None` if there is one repeat, or if all agree: then nothing in the case is
-/// random, and there is no confidence to speak of.
+/// Half the width of the interval over repeats; `None` if there is one repeat, or if all agree: then nothing in the
+/// case is random, and there is no confidence to speak of.
 pub(crate) fn interval(mean: Mean) -> Option<f64> {
     mean.ci95.filter(|ci95| mean.n > 1 && *ci95 > 0.0)
 }

@@ -253,9 +253,10 @@ impl<'d> Contest<'d> {
         }
     }
 
-    /// Whether a row can be the best by this figure. Where a case has several flows none is the best by what it carried: it
-    /// may have taken that from the others. And little time says nothing of what carried hardly anything: the best latency
-    /// is that of a row with at least half the goodput and half the reliability of the highest it is compared with.
+    /// Whether a row can be the best by this figure. Where a case has several flows none is the best by what it
+    /// carried: it may have taken that from the others. And little time says nothing of what carried hardly anything:
+    /// the best latency is that of a row with at least half the goodput and half the reliability of the highest it is
+    /// compared with.
     fn admits(&self, row: usize, measure: &Measure) -> bool {
         match measure.better {
             Better::High => !(self.crowded[row] && CARRIED.contains(&measure.name)),

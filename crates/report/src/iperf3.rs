@@ -1,9 +1,10 @@
 //! One flow of one run in the shape that `iperf3 --json` prints, for tools that read that.
 //!
-//! `intervals` are the run's steps from time 0. Bytes are payload that arrived, in `sum_received` the sum of the intervals;
-//! what a datagram flow sent is that over its reliability, and of a stream what was sent is what arrived. Packets, losses and
-//! jitter of datagrams are those of the measurement window, which is the whole run unless the scenario says otherwise;
-//! of a stream `retransmits` is there if its protocol counts them. What iperf3 says of the machine, its sockets and the hour is zero.
+//! `intervals` are the run's steps from time 0. Bytes are payload that arrived, in `sum_received` the sum of the
+//! intervals; what a datagram flow sent is that over its reliability, and of a stream what was sent is what arrived.
+//! Packets, losses and jitter of datagrams are those of the measurement window, which is the whole run unless the
+//! scenario says otherwise; of a stream `retransmits` is there if its protocol counts them. What iperf3 says of the
+//! machine, its sockets and the hour is zero.
 
 use hopcast_twin::results::{Document, Flow, Run};
 use serde_json::{Map, Value, json};

@@ -22,6 +22,7 @@ mod citation;
 pub mod comparison;
 mod csv_files;
 mod directory;
+mod error;
 mod figure;
 mod finding;
 mod grid;
@@ -42,6 +43,7 @@ mod welch;
 
 pub use csv_files::flows as flows_csv;
 pub use directory::{RunDirectory, read_run_directory, write_run_directory};
+pub use error::{JoinError, ReadError, RowError, TopologyError};
 pub use figure::figure;
 pub use plot::{Plot, plots};
 pub use shard::{Shard, join};

@@ -56,8 +56,8 @@ pub(crate) fn machine(document: &Document) -> Vec<String> {
     notes
 }
 
-/// Why the figures of some transports differ from those beside them, as far as the scenario says; and which differ for no
-/// stated reason.
+/// Why the figures of some transports differ from those beside them, as far as the scenario says; and which differ for
+/// no stated reason.
 pub(crate) fn reasons(study: &Study<'_>) -> Vec<String> {
     let document = study.document;
     if document.beside.is_none() {

@@ -1,7 +1,7 @@
 //! The CSV files again as Parquet, for who reads thousands of runs at once.
 //!
-//! The columns are those of the CSV files: one that holds numbers alone is DOUBLE, any other UTF-8 text, and so are names,
-//! whatever they are; an empty cell is null. Values are stored plainly, uncompressed, in one row group.
+//! The columns are those of the CSV files: one that holds numbers alone is DOUBLE, any other UTF-8 text, and so are
+//! names, whatever they are; an empty cell is null. Values are stored plainly, uncompressed, in one row group.
 
 use std::io;
 use std::sync::Arc;

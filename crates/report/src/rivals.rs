@@ -15,8 +15,8 @@ const AS_RELIABLE: f64 = 0.99;
 /// Cases that are spelt out.
 const NAMED: usize = 6;
 
-/// A sentence for each figure: where something else does better than every coded transport in the same case, by more than
-/// 2 %.
+/// A sentence for each figure: where something else does better than every coded transport in the same case, by more
+/// than 2 %.
 pub(crate) fn rivals_ahead(study: &Study<'_>) -> Vec<String> {
     BY.iter().filter_map(|name| ahead_in(study, measure_of(name)?)).collect()
 }

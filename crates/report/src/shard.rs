@@ -5,6 +5,7 @@ use hopcast_twin::stats::summarise;
 use serde_json::{Value, json};
 
 use crate::RunDirectory;
+use crate::error::JoinError;
 
 /// Which part of which sweep a directory holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,37 +40,32 @@ impl RunDirectory {
     }
 }
 
-/// Joins all the shards of a sweep; `names` are what messages call them. The document is the one that the sweep gives when
-/// it is run in one piece.
+/// Joins all the shards of a sweep; `names` are what messages call them. The document is the one that the sweep gives
+/// when it is run in one piece.
 ///
 /// # Errors
-/// Says which shards are missing, cut short, there twice or of something else.
-pub fn join(shards: Vec<RunDirectory>, names: &[String]) -> Result<RunDirectory, String> {
+/// Shards that are missing, cut short, given twice or of another sweep.
+pub fn join(shards: Vec<RunDirectory>, names: &[String]) -> Result<RunDirectory, JoinError> {
     let mut found: Vec<(Shard, RunDirectory, &str)> = Vec::new();
     for (directory, name) in shards.into_iter().zip(names) {
-        let shard =
-            directory.shard().ok_or_else(|| format!("{name}: expected a shard, found a whole run"))?;
+        let shard = directory.shard().ok_or_else(|| JoinError::NotAShard(name.clone()))?;
         if directory.document.interrupted {
-            return Err(format!("{name}: this shard was cut short; run it again with --out {name} to go on"));
+            return Err(JoinError::CutShort(name.clone()));
         }
         found.push((shard, directory, name));
     }
     found.sort_by_key(|(shard, ..)| shard.number);
     let Some((first, directory, name)) = found.first() else {
-        return Err("there are no shards to join".into());
+        return Err(JoinError::Nothing);
     };
     for (shard, _, other) in &found {
         if (&shard.sweep, shard.of) != (&first.sweep, first.of) {
-            return Err(format!(
-                "{other}: expected a shard of the same sweep as {name}; scenario, options or program differ"
-            ));
+            return Err(JoinError::OtherSweep { first: (*name).to_owned(), other: (*other).to_owned() });
         }
     }
     if let Some(pair) = found.windows(2).find(|pair| pair[0].0.number == pair[1].0.number) {
-        return Err(format!(
-            "{} and {} are both shard {} of {}",
-            pair[0].2, pair[1].2, pair[0].0.number, first.of
-        ));
+        let names = [pair[0].2.to_owned(), pair[1].2.to_owned()];
+        return Err(JoinError::Twice { names, number: pair[0].0.number, of: first.of });
     }
     let there = |number: &u64| found.iter().any(|(shard, ..)| shard.number == *number);
     // Where there are fewer runs than shards, the last ones have none, and need not be there.
@@ -80,7 +76,7 @@ pub fn join(shards: Vec<RunDirectory>, names: &[String]) -> Result<RunDirectory,
         .map(|number| format!("{number}/{}", first.of))
         .collect();
     if !missing.is_empty() {
-        return Err(format!("missing: shard {}", missing.join(", ")));
+        return Err(JoinError::Missing(missing));
     }
     Ok(joined(found.into_iter().map(|(_, directory, _)| directory).collect()))
 }

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::TopologyError;
+
 pub(crate) mod layout;
 
 /// The nodes and links of a scenario; `topology.json` in a run directory.
@@ -41,15 +43,18 @@ pub struct TopologyLink {
 pub(crate) const DRAWN_NODES: usize = 400;
 
 impl Topology {
-    /// Says which link end or position is impossible.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// Checks that links end at nodes and that positions are numbers.
+    ///
+    /// # Errors
+    /// The first link or node that is wrong.
+    pub(crate) fn check(&self) -> Result<(), TopologyError> {
         let missing = |link: &&TopologyLink| link.ends.iter().any(|end| *end >= self.nodes.len());
         if let Some(link) = self.links.iter().find(missing) {
-            return Err(format!("link {:?} ends at a node that is not listed", link.name));
+            return Err(TopologyError::NoSuchNode(link.name.clone()));
         }
         let astray = |node: &&TopologyNode| node.position.is_some_and(|(x, y)| !(x + y).is_finite());
         match self.nodes.iter().find(astray) {
-            Some(node) => Err(format!("node {:?} has a position that is not a number", node.name)),
+            Some(node) => Err(TopologyError::Position(node.name.clone())),
             None => Ok(()),
         }
     }

@@ -175,7 +175,8 @@ impl Execution<'_> {
         Ok(document)
     }
 
-    /// All runs in virtual time, whose directory is in this one, and then live: those figures, with the others beside them.
+    /// All runs in virtual time, whose directory is in this one, and then live: those figures, with the others beside
+    /// them.
     fn both(&self, plan: &Plan, dir: &RunDirectory, text: &[u8]) -> Result<Document, Failure> {
         let others = if self.options.fresh { Others::Replace } else { Others::Keep };
         let inner = RunDirectory::take(Some(&dir.path().join(VIRTUAL)), VIRTUAL, &self.owner, others)?;

@@ -36,8 +36,8 @@ pub(crate) fn list() -> Result<(), Failure> {
     output::write(text)
 }
 
-/// The studies by name: the program's own, and the files of the nearest `scenarios/studies`, looked for upwards from here,
-/// which take the place of those of their names.
+/// The studies by name: the program's own, and the files of the nearest `scenarios/studies`, looked for upwards from
+/// here, which take the place of those of their names.
 fn studies() -> Result<BTreeMap<String, PathBuf>, Failure> {
     let mut studies: BTreeMap<String, PathBuf> =
         scenario::studies().map(|(name, path)| (name.to_owned(), path)).collect();

@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use hopcast_live::worker;
+use hopcast_stack::network::addresses_of;
 use hopcast_twin::Identities;
 use hopcast_twin::scenario::{self, model::Scenario};
-use hopcast_stack::network::addresses_of;
 
 use crate::{Failure, OverrideOptions, interrupt};
 
@@ -27,9 +27,9 @@ pub(crate) struct WorkerOptions {
     /// When all nodes begin: a time of 2026-11-22T08:30:00Z's form, in UTC [default: the next full minute]
     #[arg(long, value_name = "TIME", requires = "node", value_parser = humantime::parse_rfc3339_weak)]
     begin: Option<SystemTime>,
-    /// A live run conducts it over standard input and output
+    /// A live run supervises it over standard input and output
     #[arg(long, hide = true, requires = "node")]
-    conducted: bool,
+    supervised: bool,
     #[command(flatten)]
     overrides: OverrideOptions,
 }
@@ -56,13 +56,18 @@ pub(crate) fn work(file: &Path, name: &str, options: &WorkerOptions) -> Result<(
         let hint = scenario::did_you_mean(name, names.iter().copied());
         return Err(Failure::input(format!("--as: no node is named `{name}`{hint}")));
     };
-    if options.conducted {
-        // What ends the run is its conductor; a Ctrl-C at the terminal is the conductor's too.
+    if options.supervised {
+        // The supervisor ends the run, and a Ctrl-C at the terminal is for the supervisor.
         interrupt::is_ignored();
         let identity = Identities::new("").case(case).to_string();
-        let conducted =
-            worker::conducted((scenario, &identity), node, options.repeat, BufReader::new(stdin()), stdout());
-        return conducted.map_err(Failure::run);
+        let ran = worker::run_supervised(
+            (scenario, &identity),
+            node,
+            options.repeat,
+            BufReader::new(stdin()),
+            stdout(),
+        );
+        return ran.map_err(Failure::run);
     }
     let begin = || {
         let begin = options.begin.unwrap_or_else(next_minute);
@@ -70,8 +75,9 @@ pub(crate) fn work(file: &Path, name: &str, options: &WorkerOptions) -> Result<(
         eprintln!("{name} ({own}) begins at {}", humantime::format_rfc3339_seconds(begin));
         begin
     };
-    let stop = interrupt::stops().map_err(Failure::run)?;
-    let report = worker::alone(scenario, node, options.repeat, begin, &stop).map_err(Failure::run)?;
+    let stop = interrupt::stops()?;
+    let report =
+        worker::run_standalone(scenario, node, options.repeat, begin, &stop).map_err(Failure::run)?;
     crate::output::write(report)
 }
 

@@ -1,6 +1,6 @@
 //! Whether this machine can do live runs, how well, and what to do where it cannot.
 
-mod tries;
+mod probes;
 
 use std::fmt::Write;
 
@@ -31,7 +31,7 @@ pub enum Health {
 }
 
 /// What reads captures, and Debian's package of it.
-const READER: (&str, &str) = ("tshark", "tshark");
+const CAPTURE_READER: (&str, &str) = ("tshark", "tshark");
 
 /// Programs that labs are set up with, and Debian's package of each.
 const TOOLS: &[(&str, &str)] =
@@ -41,10 +41,10 @@ const TOOLS: &[(&str, &str)] =
 pub fn examine() -> Vec<Finding> {
     let mut findings = vec![rights(), tun()];
     findings.extend(TOOLS.iter().map(|&(program, package)| installed(program, package, Health::No)));
-    findings.extend(tries::netfilter());
-    findings.push(tries::congestion_controls());
-    findings.extend(tries::timing());
-    let programs = programs::KNOWN.iter().chain([&READER]);
+    findings.extend(probes::netfilter());
+    findings.push(probes::congestion_controls());
+    findings.extend(probes::timing());
+    let programs = programs::known().chain([&CAPTURE_READER]);
     findings.extend(programs.map(|&(program, package)| installed(program, package, Health::Partly)));
     findings.push(remains());
     findings
@@ -86,10 +86,7 @@ fn rights() -> Finding {
     }
     match privileges::try_user_namespace() {
         Ok(()) => Finding::new(what, Health::Yes, "may set up networks in a user namespace of its own"),
-        Err(error) => {
-            let (why, remedy) = error.rsplit_once(": ").unwrap_or((&error, "run as root"));
-            Finding::new(what, Health::No, why).with_remedy(remedy)
-        }
+        Err(error) => Finding::new(what, Health::No, error.reason()).with_remedy(error.remedy()),
     }
 }
 
@@ -97,10 +94,7 @@ fn tun() -> Finding {
     let what = "/dev/net/tun";
     match privileges::open_tun() {
         Ok(()) => Finding::new(what, Health::Yes, "opens"),
-        Err(error) => {
-            let (why, remedy) = error.split_once(": ").unwrap_or((&error, "run as root"));
-            Finding::new(what, Health::No, why).with_remedy(remedy)
-        }
+        Err(error) => Finding::new(what, Health::No, error.reason()).with_remedy(error.remedy()),
     }
 }
 
@@ -121,7 +115,7 @@ fn remains() -> Finding {
                 format!("{namespaces} network namespaces of {} runs whose process is gone", left.len());
             Finding::new(what, Health::Partly, detail).with_remedy("hopcast doctor --clean")
         }
-        Err(error) => Finding::new(what, Health::Partly, error).with_remedy("run as root"),
+        Err(error) => Finding::new(what, Health::Partly, error.to_string()).with_remedy("run as root"),
     }
 }
 

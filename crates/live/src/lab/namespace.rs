@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
+use super::Error;
+
 /// What all our namespaces' names begin with.
 const PREFIX: &str = "hopcast-";
 
@@ -26,9 +28,9 @@ impl Namespace {
     /// The namespace of that name.
     ///
     /// # Errors
-    /// One line, if there is none.
-    pub fn open(name: &str) -> Result<Self, String> {
-        let file = File::open(path(name)).map_err(|error| format!("network namespace `{name}`: {error}"))?;
+    /// [`Error::Open`], if there is none.
+    pub fn open(name: &str) -> Result<Self, Error> {
+        let file = File::open(path(name)).map_err(|source| Error::Open { name: name.to_owned(), source })?;
         Ok(Self { name: name.into(), file: Arc::new(file) })
     }
 
@@ -40,20 +42,20 @@ impl Namespace {
     /// Moves the calling thread into it for good; threads and processes that it starts from now on are there too.
     ///
     /// # Errors
-    /// One line, if that is not allowed.
-    pub fn enter(&self) -> Result<(), String> {
+    /// [`Error::Enter`], if that is not allowed.
+    pub fn enter(&self) -> Result<(), Error> {
         move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network))
-            .map_err(|error| format!("cannot enter network namespace `{}`: {error}", self.name))
+            .map_err(|error| Error::Enter { name: self.name.to_string(), source: error.into() })
     }
 
     /// Runs `work` on a thread inside of it.
     ///
     /// # Errors
-    /// One line, if it cannot be entered.
+    /// [`Error::Enter`], if it cannot be entered.
     ///
     /// # Panics
     /// If `work` does.
-    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, String> {
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, Error> {
         std::thread::scope(|scope| {
             let inside = scope.spawn(|| self.enter().map(|()| work()));
             inside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -73,11 +75,11 @@ pub(crate) fn path(name: &str) -> PathBuf {
 /// A name for the namespace of each node: `hopcast-<id>-<node>`, the node in characters that every program takes.
 pub(super) fn names<'a>(id: &str, nodes: impl Iterator<Item = &'a str>) -> Vec<String> {
     /// Long enough to recognise a node by, and far below what a file may be called.
-    const LONGEST: usize = 40;
+    const MAX_LENGTH: usize = 40;
     let mut taken = BTreeSet::new();
     let name = |(number, node): (usize, &'a str)| {
         let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-        let short: String = node.chars().take(LONGEST).map(plain).collect();
+        let short: String = node.chars().take(MAX_LENGTH).map(plain).collect();
         // No name has a tilde of its own.
         let as_it_is = short == node && !node.is_empty() && taken.insert(node);
         if as_it_is { format!("{PREFIX}{id}-{short}") } else { format!("{PREFIX}{id}-{short}~{number}") }

@@ -18,12 +18,13 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use super::namespace::Namespace;
 
 /// How long a program may take to end when it is asked to.
-const PATIENCE: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Starts programs.
 ///
 /// The kernel ends a program that was started with `setpriv --pdeathsig` when the thread that started it does. So there
-/// is one thread for all of them, which lasts until this is dropped. One that was not that far yet is ended by its descriptor.
+/// is one thread for all of them, which lasts until this is dropped. One that was not that far yet is ended by its
+/// descriptor.
 pub(super) struct Starter {
     requests: Option<Sender<Request>>,
     thread: Option<JoinHandle<()>>,
@@ -37,12 +38,10 @@ struct Request {
 }
 
 impl Starter {
-    pub(super) fn new() -> Result<Self, String> {
+    pub(super) fn new() -> io::Result<Self> {
         let (requests, inbox) = mpsc::channel();
-        let thread = std::thread::Builder::new()
-            .name("programs".to_owned())
-            .spawn(move || start_all(&inbox))
-            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        let thread =
+            std::thread::Builder::new().name("programs".to_owned()).spawn(move || start_all(&inbox))?;
         Ok(Self { requests: Some(requests), thread: Some(thread), started: Mutex::default() })
     }
 
@@ -86,8 +85,8 @@ fn start_all(inbox: &Receiver<Request>) {
     }
 }
 
-/// Ends all other processes in these namespaces: as they like within [`PATIENCE`], and then at once. Gives the number of
-/// each with its command.
+/// Ends all other processes in these namespaces: as they like within [`EXIT_TIMEOUT`], and then at once. Gives the number
+/// of each with its command.
 pub(crate) fn end_all_in(namespaces: &[&Namespace]) -> BTreeSet<(u32, String)> {
     let inodes: BTreeSet<u64> = namespaces.iter().filter_map(|namespace| namespace.identity()).collect();
     let mut ended = BTreeSet::new();
@@ -123,7 +122,7 @@ fn processes_in(inodes: &BTreeSet<u64>) -> impl Iterator<Item = (OwnedFd, (u32, 
 
 fn wait_for(mut processes: Vec<OwnedFd>) {
     let clock = Clock::starting_now();
-    let end = Instant::ZERO + PATIENCE;
+    let end = Instant::ZERO + EXIT_TIMEOUT;
     loop {
         processes.retain(is_running);
         let left = clock.until(end).as_nanos();

@@ -6,16 +6,18 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::Error;
+
 /// A lab, as its file tells of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) owner: Process,
-    pub(crate) namespaces: Vec<Made>,
+    pub(crate) namespaces: Vec<CreatedNamespace>,
 }
 
 /// A namespace that a lab has made, or was about to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Made {
+pub(crate) struct CreatedNamespace {
     pub(crate) name: String,
     /// Its inode, once it is made.
     pub(crate) inode: Option<u64>,
@@ -31,9 +33,9 @@ pub(crate) struct Process {
 
 impl Process {
     /// The calling one.
-    pub(crate) fn this() -> Result<Self, String> {
+    pub(crate) fn this() -> Result<Self, Error> {
         let pid = std::process::id();
-        let started = start_of(pid).ok_or("cannot read /proc/self/stat: is /proc mounted?")?;
+        let started = start_of(pid).ok_or(Error::NoProc)?;
         Ok(Self { pid, started })
     }
 
@@ -63,28 +65,28 @@ pub(crate) struct Registration {
 
 impl Registration {
     /// Leaves word of lab `id`.
-    pub(crate) fn new(id: &str, record: &Record) -> Result<Self, String> {
+    pub(crate) fn new(id: &str, record: &Record) -> Result<Self, Error> {
         let directory = directory();
-        fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+        fs::create_dir_all(&directory).map_err(|source| Error::File { path: directory.clone(), source })?;
         let namespaces = record.namespaces.iter().map(|made| made.name.clone()).collect();
         let registration = Self { path: directory.join(format!("{id}.json")), namespaces };
         if let Some(other) = read(&registration.path)
             && other.owner.is_alive()
         {
-            let (path, pid) = (registration.path.display(), other.owner.pid);
-            return Err(format!("a lab called `{id}` is in use by process {pid} ({path})"));
+            let (path, pid) = (registration.path.clone(), other.owner.pid);
+            return Err(Error::IdInUse { id: id.to_owned(), pid, path });
         }
         registration.update(record)?;
         Ok(registration)
     }
 
-    pub(crate) fn update(&self, record: &Record) -> Result<(), String> {
+    pub(crate) fn update(&self, record: &Record) -> Result<(), Error> {
         let path = &self.path;
-        let text = serde_json::to_string(record).map_err(|error| error.to_string())?;
+        let text = serde_json::to_string(record).expect("a record is strings and numbers");
         // Whole or not at all, whenever we are killed.
         let next = path.with_extension("new");
         let written = fs::write(&next, text).and_then(|()| fs::rename(&next, path));
-        written.map_err(|error| format!("{}: {error}", path.display()))
+        written.map_err(|source| Error::File { path: path.clone(), source })
     }
 }
 
@@ -97,12 +99,12 @@ impl Drop for Registration {
 }
 
 /// All that is left word of, with the file of each.
-pub(crate) fn records() -> Result<Vec<(PathBuf, Record)>, String> {
+pub(crate) fn records() -> Result<Vec<(PathBuf, Record)>, Error> {
     let directory = directory();
     let entries = match fs::read_dir(&directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(format!("{}: {error}", directory.display())),
+        Err(source) => return Err(Error::File { path: directory, source }),
     };
     let paths = entries.flatten().map(|entry| entry.path());
     let mut paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|ext| ext == "json")).collect();

@@ -2,12 +2,15 @@
 
 use std::fs;
 
+use super::Error;
+
 /// Settings below `/proc/sys/net`, without which a node is not what the scenario says.
-const NEEDED: &[(&str, &str)] = &[
+const REQUIRED: &[(&str, &str)] = &[
     // Every node forwards.
     ("ipv4/ip_forward", "1"),
     ("ipv6/conf/all/forwarding", "1"),
-    // This one decides about nothing but whether an interface tells others that it is a router's, by joining their group.
+    // This one decides about nothing but whether an interface tells others that it is a router's, by joining their
+    // group.
     ("ipv6/conf/default/forwarding", "0"),
     // As far as the twin's packets go: paths may be longer than the usual 64.
     ("ipv4/ip_default_ttl", "255"),
@@ -35,7 +38,7 @@ const NEEDED: &[(&str, &str)] = &[
 ];
 
 /// Settings that older kernels do not have, or keep for all namespaces together.
-const WELCOME: &[(&str, &str)] = &[
+const OPTIONAL: &[(&str, &str)] = &[
     // What is lost is lost on a link, and not because a node answers only so many a second.
     ("ipv4/icmp_ratelimit", "0"),
     ("ipv4/icmp_msgs_per_sec", "1000000"),
@@ -43,11 +46,11 @@ const WELCOME: &[(&str, &str)] = &[
 ];
 
 /// Applies all of that to the network namespace of the calling thread, before it has interfaces.
-pub(super) fn apply() -> Result<(), String> {
-    for (key, value) in NEEDED {
-        set(key, value).map_err(|error| format!("setting net/{key} to {value}: {error}"))?;
+pub(super) fn apply() -> Result<(), Error> {
+    for (key, value) in REQUIRED {
+        set(key, value).map_err(|source| Error::Setting { key, value, source })?;
     }
-    for (key, value) in WELCOME {
+    for (key, value) in OPTIONAL {
         let _ = set(key, value);
     }
     // Whichever congestion control this kernel has, programs without privileges may choose it too.

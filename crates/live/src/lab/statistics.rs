@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use super::Error;
+
 /// Frames and datagrams that a node's kernel has dropped since the node was set up, for want of room.
 ///
 /// A frame that the emulator does not fetch in time and a datagram that a program does not fetch in time are signs of a
@@ -10,17 +12,17 @@ use std::fs;
 pub struct KernelDrops {
     /// For each interface, frames on their way out that found its device's queue full.
     pub to_link: Vec<u64>,
-    /// UDP datagrams that found their socket's buffer full, in either family, and TCP segments that found it so while their
-    /// program was about to read.
+    /// UDP datagrams that found their socket's buffer full, in either family, and TCP segments that found it so while
+    /// their program was about to read.
     pub socket_full: u64,
 }
 
 impl KernelDrops {
     /// Those of the calling thread's network namespace, with `interfaces` interfaces.
-    pub(super) fn read(interfaces: usize) -> Result<Self, String> {
+    pub(super) fn read(interfaces: usize) -> Result<Self, Error> {
         let read = |file: &str| {
             let path = format!("/proc/thread-self/net/{file}");
-            fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
+            fs::read_to_string(&path).map_err(|source| Error::File { path: path.into(), source })
         };
         let devices = read("dev")?;
         // Of the sixteen figures of a device (`/proc/net/dev`), the fourth of the second eight.

@@ -5,6 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
+use super::Error;
+
 /// A TAP device. It is gone once this is dropped.
 pub struct Tap {
     device: SyncDevice,
@@ -15,7 +17,7 @@ impl Tap {
     ///
     /// The device offers the kernel no offloads: what it sends is single frames that fit the link, with all checksums
     /// computed.
-    pub(super) fn create(number: usize) -> Result<Self, String> {
+    pub(super) fn create(number: usize) -> Result<Self, Error> {
         let device = DeviceBuilder::new()
             .name(format!("eth{number}"))
             .layer(Layer::L2)
@@ -25,8 +27,8 @@ impl Tap {
             .build_sync()
             .and_then(|device| device.set_nonblocking(true).map(|()| device))
             .map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => "there is no /dev/net/tun".to_owned(),
-                _ => format!("cannot create a TAP device: {error}"),
+                io::ErrorKind::NotFound => Error::NoTun,
+                _ => Error::Tap(error),
             })?;
         Ok(Self { device })
     }

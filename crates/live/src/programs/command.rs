@@ -1,10 +1,13 @@
-//! Command lines, and what they leave behind.
+//! Command lines, and the sockets by which programs are known to be ready.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use hopcast_core::{Duration, Instant};
+use hopcast_stack::transport::{ProgramCommand, ProgramEnds, ReadyAt};
 use hopcast_twin::scenario::model::{Signal, Socket};
+
+use super::error::Missing;
 
 /// A program with all that it is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,7 +19,7 @@ pub struct CommandLine {
     /// What its environment has beside ours.
     pub environment: Vec<(String, String)>,
     /// What must be open before anybody can talk to it; `None` if nobody will.
-    pub gate: Option<Gate>,
+    pub listens_on: Option<ListenPort>,
     /// Whether it ends by itself when it is done; otherwise it is told to.
     pub ends_itself: bool,
     /// By which signal it is told.
@@ -26,7 +29,7 @@ pub struct CommandLine {
 /// A port on which a server listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the names say it
-pub enum Gate {
+pub enum ListenPort {
     Tcp(u16),
     Udp(u16),
 }
@@ -69,8 +72,17 @@ impl CommandLine {
         Self { program: "sh".to_owned(), arguments, ..self }
     }
 
-    pub(super) fn behind(mut self, gate: Gate) -> Self {
-        self.gate = Some(gate);
+    /// One of the programs that are a transport.
+    pub(super) fn of_transport(command: ProgramCommand) -> Self {
+        let port = match command.ready {
+            ReadyAt::Tcp(port) => ListenPort::Tcp(port),
+            ReadyAt::Udp(port) => ListenPort::Udp(port),
+        };
+        Self::new(command.program, command.arguments).listening_on(port)
+    }
+
+    pub(super) fn listening_on(mut self, listens_on: ListenPort) -> Self {
+        self.listens_on = Some(listens_on);
         self
     }
 }
@@ -98,14 +110,16 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// The same as a program sees them whose connections kcptun carries.
+    /// The same as a program sees them whose connections another program on its own host carries.
     #[must_use]
-    pub fn behind_kcptun(self) -> Self {
-        let local = match self.to {
-            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        };
+    pub fn behind_program(self) -> Self {
+        let local = self.of_programs().behind().listen.ip();
         Self { from: local, to: local, connect: local, port: self.port }
+    }
+
+    /// The same as the programs of a transport are called with them.
+    pub fn of_programs(self) -> ProgramEnds {
+        ProgramEnds { listen: self.listen(), connect: self.target() }
     }
 
     /// Where the server listens.
@@ -172,7 +186,7 @@ impl Task<'_> {
     }
 }
 
-/// What a flow's programs have left behind.
+/// What a flow's programs have left listening_on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outputs {
     /// What the client wrote to its standard output.
@@ -196,6 +210,11 @@ pub struct Outputs {
 impl Outputs {
     pub(super) fn find(&self, name: &str) -> &str {
         self.more.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text)
+    }
+
+    /// The error of a program that printed no measurement: `what` is missing.
+    pub(super) fn lacks(&self, what: &'static str) -> Missing {
+        Missing { what, said: self.complaint() }
     }
 
     /// A line of what went wrong, by what the programs said.

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use hopcast_twin::scenario::model::{Copy, CopyProgram};
 
-use super::command::{CommandLine, Commands, Gate, Outputs, Task};
-use super::measured::{Interval, Measured};
+use super::command::{CommandLine, Commands, ListenPort, Outputs, Task};
+use super::error::{Error, Missing};
+use super::measurement::{Interval, Measurement};
 
 /// What a copy's receiver has found, as the line that [`inspect`] makes of it.
 const RESULT: &str = "copied";
@@ -44,7 +45,7 @@ pub(super) fn commands(copy: &Copy, task: &Task<'_>) -> Commands {
             (on_node(&*server), on_node(&*client))
         }
     };
-    let server = server.behind(Gate::Tcp(task.ends.port)).ending_itself();
+    let server = server.listening_on(ListenPort::Tcp(task.ends.port)).ending_itself();
     // A copy takes as long as it takes, and is stopped at its stop.
     Commands { server: Some(server), client: client.ending_itself() }
 }
@@ -74,9 +75,9 @@ pub(super) fn quoted(path: &Path) -> String {
 }
 
 /// Puts the file where its client finds it.
-pub(super) fn prepare(copy: &Copy, task: &Task<'_>) -> Result<(), String> {
+pub(super) fn prepare(copy: &Copy, task: &Task<'_>) -> Result<(), Error> {
     let path = sent(task);
-    std::fs::write(&path, &copy.contents).map_err(|error| format!("{}: {error}", path.display()))
+    std::fs::write(&path, &copy.contents).map_err(Error::file(path))
 }
 
 /// What arrived: how much, whether it is what was sent, and when the last of it was written. The files are removed.
@@ -107,24 +108,24 @@ fn same(mut file: std::fs::File, mut contents: &[u8]) -> bool {
     }
 }
 
-pub(super) fn parse(copy: &Copy, _: &Task<'_>, outputs: &Outputs) -> Result<Measured, String> {
+pub(super) fn parse(copy: &Copy, _: &Task<'_>, outputs: &Outputs) -> Result<Measurement, Missing> {
     let mut words = outputs.find(RESULT).split_whitespace();
     let (length, same, modified) = (words.next(), words.next(), words.next());
     let length = length.and_then(|text| text.parse::<u64>().ok());
     let modified = modified.and_then(|text| text.parse::<f64>().ok()).filter(|time| time.is_finite());
     let (Some(length), Some(same), Some(modified)) = (length, same, modified) else {
-        return Err(format!("nothing arrived: {}", outputs.complaint()));
+        return Err(outputs.lacks("nothing arrived"));
     };
     let (whole, took) = (same == "true", (modified - outputs.started_wall).max(0.0));
     let (from, to) = (outputs.started, outputs.started + took);
     let received = vec![Interval { from, to, bytes: length as f64 }];
-    Ok(Measured {
+    Ok(Measurement {
         received,
         completed_s: whole.then_some(took),
         hash_ok: Some(whole),
         // One file, which arrived or did not.
         units: Some((u64::from(!copy.contents.is_empty()), u64::from(whole && !copy.contents.is_empty()))),
         lasted: Some((from, to)),
-        ..Measured::default()
+        ..Measurement::default()
     })
 }

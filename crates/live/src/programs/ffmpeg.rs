@@ -1,8 +1,8 @@
 //! ffmpeg: a test picture is coded, sent as an MPEG transport stream, and shown where it arrives.
 //!
-//! The sender keeps what it sends, and the receiver what it receives. After the run both are looked at frame by frame, by the
-//! time stamps that they bear: a frame has arrived if the bytes of its picture have, it is in time if it was shown before
-//! its deadline, and it could be decoded if what was shown is what the sender's own copy shows.
+//! The sender keeps what it sends, and the receiver what it receives. After the run both are looked at frame by frame,
+//! by the time stamps that they bear: a frame has arrived if the bytes of its picture have, it is in time if it was
+//! shown before its deadline, and it could be decoded if what was shown is what the sender's own copy shows.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,15 @@ use std::process::{Command, Stdio};
 use hopcast_twin::results::Video;
 use hopcast_twin::scenario::model::TestPicture;
 
-use super::command::{CommandLine, Commands, Gate, Outputs, Task};
+use super::command::{CommandLine, Commands, ListenPort, Outputs, Task};
 use super::copy::{bracketed, quoted, socat_connect, socat_listen, socat_options};
-use super::measured::{Interval, Measured, Samples};
+use super::error::Missing;
+use super::measurement::{Interval, Measurement, Samples};
 
 /// Of time stamps in MPEG transport streams, a second (ISO 13818-1).
-const CLOCK: u64 = 90_000;
+const CLOCK_RATE: u64 = 90_000;
 /// Read a stream as it comes: a frame is over with its last byte, and not with the first of the next.
-const AT_ONCE: &str =
+const LOW_DELAY_INPUT: &str =
     "-copyts -fflags +noparse+nofillin -flags low_delay -probesize 5000 -analyzeduration 0 -f mpegts";
 /// Nothing asked, nothing counted, what matters said.
 const QUIET: &str = "-nostdin -hide_banner -loglevel info -nostats";
@@ -40,19 +41,19 @@ pub(super) fn received(task: &Task<'_>) -> PathBuf {
 
 pub(super) fn commands(picture: &TestPicture, task: &Task<'_>) -> Commands {
     let family = if task.ends.ipv6() { 6 } else { 4 };
-    let (source, gate) = match task.is_udp() {
+    let (source, listens_on) = match task.is_udp() {
         true => {
             let (port, address) = (task.ends.port, bracketed(task.ends.to));
-            (format!("UDP{family}-RECV:{port},bind={address}"), Gate::Udp(port))
+            (format!("UDP{family}-RECV:{port},bind={address}"), ListenPort::Udp(port))
         }
-        false => (format!("{}{}", socat_listen(task), socat_options(task)), Gate::Tcp(task.ends.port)),
+        false => (format!("{}{}", socat_listen(task), socat_options(task)), ListenPort::Tcp(task.ends.port)),
     };
     let server = format!(
-        "socat -u -b 65536 {source} STDOUT | tee {} | ffmpeg {QUIET} {AT_ONCE} -i pipe:0 -map 0:v -vf {SHOWN} -fps_mode \
+        "socat -u -b 65536 {source} STDOUT | tee {} | ffmpeg {QUIET} {LOW_DELAY_INPUT} -i pipe:0 -map 0:v -vf {SHOWN} -fps_mode \
          passthrough -f null -",
         quoted(&received(task))
     );
-    let mut server = CommandLine::new("sh", ["-c", &server]).behind(gate);
+    let mut server = CommandLine::new("sh", ["-c", &server]).listening_on(listens_on);
     // The end of the stream is the end of the receiver.
     server.ends_itself = !task.is_udp();
     let coding = coding(picture, task);
@@ -116,15 +117,19 @@ pub(super) fn inspect(task: &Task<'_>) -> Vec<(&'static str, String)> {
 /// What ffmpeg says of a recording; nothing if there is none.
 fn look(path: &Path, output: &[&str]) -> String {
     let mut command = Command::new("ffmpeg");
-    command.args(QUIET.split_whitespace()).args(AT_ONCE.split_whitespace()).arg("-i").arg(path);
+    command.args(QUIET.split_whitespace()).args(LOW_DELAY_INPUT.split_whitespace()).arg("-i").arg(path);
     command.args(["-map", "0:v"]).args(output).stdin(Stdio::null());
     let Ok(done) = command.output() else { return String::new() };
     let said = if done.stdout.is_empty() { done.stderr } else { done.stdout };
     String::from_utf8_lossy(&said).into_owned()
 }
 
-pub(super) fn parse(picture: &TestPicture, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, String> {
-    let number = |stamp: u64| (stamp as f64 * f64::from(picture.fps) / CLOCK as f64).round() as u64;
+pub(super) fn parse(
+    picture: &TestPicture,
+    task: &Task<'_>,
+    outputs: &Outputs,
+) -> Result<Measurement, Missing> {
+    let number = |stamp: u64| (stamp as f64 * f64::from(picture.fps) / CLOCK_RATE as f64).round() as u64;
     let period = 1.0 / f64::from(picture.fps);
     let sent = packets(outputs.find(PACKETS_SENT), number);
     // When the first frame was due: the sender may have been late with any one of them.
@@ -132,7 +137,7 @@ pub(super) fn parse(picture: &TestPicture, task: &Task<'_>, outputs: &Outputs) -
     let due = made.iter().filter_map(|frame| Some((frame.place, frame.wall?)));
     let first = due.map(|(place, wall)| wall - place as f64 * period).min_by(f64::total_cmp);
     let (Some(first), false) = (first, sent.is_empty()) else {
-        return Err(format!("nothing was sent: {}", outputs.complaint()));
+        return Err(outputs.lacks("nothing was sent"));
     };
     let came = packets(outputs.find(PACKETS_RECEIVED), number);
     let reference: BTreeMap<u64, u32> = sums(&shown(outputs.find(REFERENCE)), number).collect();
@@ -174,13 +179,13 @@ pub(super) fn parse(picture: &TestPicture, task: &Task<'_>, outputs: &Outputs) -
     let share = |count: u64| (video.frames_sent > 0).then(|| count as f64 / video.frames_sent as f64);
     video.in_time_ratio = share(video.frames_delivered - video.frames_late);
     video.decodable_frame_ratio = share(decodable);
-    Ok(Measured {
+    Ok(Measurement {
         received,
         units: Some((video.frames_sent, video.frames_delivered)),
         latency: Samples::new(latencies),
         video: Some(video),
         counters: BTreeMap::from([("frames_shown_damaged".to_owned(), damaged)]),
-        ..Measured::default()
+        ..Measurement::default()
     })
 }
 
@@ -217,7 +222,7 @@ struct Shown {
 }
 
 /// Larger time stamps are times of the machine, in microseconds: a recording is no eleven days long.
-const LARGEST_STAMP: u64 = 1_000_000_000_000;
+const MAX_STAMP: u64 = 1_000_000_000_000;
 
 /// `[Parsed_showinfo_0 @ 0x557eef282500] n:   1 pts:   3600 pts_time:0.04 … checksum:5480B119 …`.
 fn shown(text: &str) -> Vec<Shown> {
@@ -225,7 +230,7 @@ fn shown(text: &str) -> Vec<Shown> {
         let (_, line) = line.split_once("showinfo")?;
         let place = value(line, "] n:")?.parse().ok()?;
         let stamp: u64 = value(line, " pts:")?.parse().ok()?;
-        let is_wall = stamp >= LARGEST_STAMP;
+        let is_wall = stamp >= MAX_STAMP;
         let sum = value(line, " checksum:").and_then(|text| u32::from_str_radix(text, 16).ok());
         let wall = is_wall.then_some(stamp as f64 / 1e6);
         Some(Shown { place, stamp: (!is_wall).then_some(stamp), wall, sum })

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use hopcast_twin::scenario::model::Load;
 
-use super::command::{CommandLine, Commands, Gate, Outputs, Task};
-use super::measured::{Interval, Measured, Samples, bytes_within};
+use super::command::{CommandLine, Commands, ListenPort, Outputs, Task};
+use super::error::Missing;
+use super::measurement::{Interval, Measurement, Samples, bytes_within};
 
 /// The histogram's bins: as wide as what matters, and ten seconds of them.
 const HISTOGRAM: &str = "--histograms=100u,100000";
@@ -19,7 +20,11 @@ pub(super) fn commands(load: &Load, task: &Task<'_>) -> Commands {
         .and_if(task.ends.ipv6(), ["-V"])
         .and_if(task.is_udp(), ["-u"])
         .and_if(latency, [HISTOGRAM])
-        .behind(if task.is_udp() { Gate::Udp(task.ends.port) } else { Gate::Tcp(task.ends.port) });
+        .listening_on(if task.is_udp() {
+            ListenPort::Udp(task.ends.port)
+        } else {
+            ListenPort::Tcp(task.ends.port)
+        });
     let streams = u64::from(load.parallel.max(1));
     let mut client = CommandLine::new("iperf", ["-c", &task.ends.connect.to_string()])
         .and(common)
@@ -44,14 +49,14 @@ pub(super) fn commands(load: &Load, task: &Task<'_>) -> Commands {
     Commands { server: Some(server), client: client.and(load.arguments.iter().cloned()) }
 }
 
-pub(super) fn parse(load: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, String> {
+pub(super) fn parse(load: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<Measurement, Missing> {
     let (sender, receiver) = match load.reverse {
         true => (&outputs.server, &outputs.client),
         false => (&outputs.client, &outputs.server),
     };
     let (sent, received) = (report(sender), report(receiver));
     if received.is_empty() {
-        return Err(format!("no report of what arrived: {}", outputs.complaint()));
+        return Err(outputs.lacks("no report of what arrived"));
     }
     let run = |lines: &[Line]| -> Vec<Interval> {
         let times = |line: &Line| (outputs.started + line.from, outputs.started + line.to);
@@ -61,7 +66,7 @@ pub(super) fn parse(load: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<M
             .map(|((from, to), bytes)| Interval { from, to, bytes })
             .collect()
     };
-    let mut measured = Measured { received: run(&received), sent: run(&sent), ..Measured::default() };
+    let mut measured = Measurement { received: run(&received), sent: run(&sent), ..Measurement::default() };
     if task.is_udp() {
         let (from, to) = task.window_seconds();
         let size = load.datagram().get() as f64;

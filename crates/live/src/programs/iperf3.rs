@@ -3,8 +3,9 @@
 use hopcast_twin::scenario::model::Load;
 use serde_json::Value;
 
-use super::command::{CommandLine, Commands, Gate, Outputs, Task};
-use super::measured::{Interval, Measured, bytes_within};
+use super::command::{CommandLine, Commands, ListenPort, Outputs, Task};
+use super::error::Missing;
+use super::measurement::{Interval, Measurement, bytes_within};
 
 pub(super) fn commands(load: &Load, task: &Task<'_>) -> Commands {
     let (port, step) = (task.ends.port.to_string(), format!("{:.1}", task.step_seconds()));
@@ -12,7 +13,7 @@ pub(super) fn commands(load: &Load, task: &Task<'_>) -> Commands {
     // One test, and it ends.
     let server = CommandLine::new("iperf3", ["-s", "-1", "-B", &task.ends.to.to_string()])
         .and(common)
-        .behind(Gate::Tcp(task.ends.port))
+        .listening_on(ListenPort::Tcp(task.ends.port))
         .ending_itself();
     // It takes whole seconds alone: of a part it is told.
     let (seconds, streams) = (task.seconds(), u64::from(load.parallel.max(1)));
@@ -36,7 +37,7 @@ pub(super) fn commands(load: &Load, task: &Task<'_>) -> Commands {
     Commands { server: Some(server), client: client.and(load.arguments.iter().cloned()) }
 }
 
-pub(super) fn parse(load: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, String> {
+pub(super) fn parse(load: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<Measurement, Missing> {
     let client: Value = json(&outputs.client).unwrap_or_default();
     let server: Value = json(&outputs.server).unwrap_or_default();
     let (sender, receiver) = if load.reverse { (&server, &client) } else { (&client, &server) };
@@ -49,9 +50,9 @@ pub(super) fn parse(load: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<M
     if received.is_empty() {
         let said = [&client, &server].into_iter().find_map(|report| report["error"].as_str());
         let said = said.map_or_else(|| outputs.complaint(), str::to_owned);
-        return Err(format!("no report of what arrived: {said}"));
+        return Err(Missing { what: "no report of what arrived", said });
     }
-    let mut measured = Measured { received, sent, ..Measured::default() };
+    let mut measured = Measurement { received, sent, ..Measurement::default() };
     if task.is_udp() {
         let (from, to) = task.window_seconds();
         // Of the receiver's, `packets` are those that it knows of, the lost ones too.

@@ -9,24 +9,26 @@ use hopcast_core::{Duration, Instant};
 use hopcast_twin::scenario::model::Signal;
 
 use super::command::{CommandLine, first_line};
+use super::error::Error;
 use super::spawn::{Running, Spawner, is_open};
 
 /// How long before a client its servers are started.
 const HEAD_START: Duration = Duration::from_secs(1);
 /// How long a server may take until it listens.
-const OPENING: Duration = Duration::from_secs(5);
-/// How long after its time a program that ends by itself may take to do so: the last of it has to cross the network. KCP asks
-/// after 7 s whether a window that was closed is open again, and kcptun's is closed if its server is slow to begin.
-const GRACE: Duration = Duration::from_secs(10);
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long after its time a program that ends by itself may take to do so: the last of it has to cross the network.
+/// KCP asks after 7 s whether a window that was closed is open again, and kcptun's is closed if its server is slow to
+/// begin.
+const COMPLETION_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the servers of an application of ours go on after it.
-const LAST_OF_IT: Duration = Duration::from_secs(4);
+const SERVER_LINGER_AFTER_APP: Duration = Duration::from_secs(4);
 /// How long after its client a server goes on that does not end by itself: what is under way then may arrive.
-const UNDER_WAY: Duration = Duration::from_secs(1);
+const SERVER_LINGER: Duration = Duration::from_secs(1);
 /// How long a program may take to end when it is told to.
-const PATIENCE: Duration = Duration::from_secs(2);
+const SIGNAL_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often to look at what starts or ends, and at what runs.
-const SOON: Duration = Duration::from_millis(10);
-const LATER: Duration = Duration::from_millis(50);
+const POLL_FAST: Duration = Duration::from_millis(10);
+const POLL_SLOW: Duration = Duration::from_millis(50);
 
 /// One program at its node.
 pub(super) struct Process {
@@ -59,11 +61,12 @@ impl Process {
         }
     }
 
-    fn start(&mut self, now: Instant, spawner: &mut dyn Spawner) -> Result<(), String> {
+    fn start(&mut self, now: Instant, spawner: &mut dyn Spawner) -> Result<(), Error> {
         self.started = Some(now);
         self.started_wall = wall();
         let running = spawner.spawn(self.node, &self.line, &self.output);
-        self.running = Some(running.map_err(|error| format!("{}: {error}", self.at))?);
+        let failed = |error| Error::Node { node: self.at.clone(), source: Box::new(error) };
+        self.running = Some(running.map_err(failed)?);
         Ok(())
     }
 
@@ -81,7 +84,7 @@ impl Process {
     fn tell(&mut self, now: Instant) {
         let (Some(running), None) = (&mut self.running, self.ended) else { return };
         let times = match self.told {
-            Some((at, _)) if now < at + PATIENCE => return,
+            Some((at, _)) if now < at + SIGNAL_TIMEOUT => return,
             Some((_, times)) => times,
             None => 0,
         };
@@ -191,7 +194,7 @@ impl Job {
             State::Open if open_only || now < self.start => None,
             State::Open => match self.client.as_mut().map_or(Ok(()), |client| client.start(now, spawner)) {
                 Ok(()) => Some(State::Running),
-                Err(error) => self.fail(now, error),
+                Err(error) => self.fail(now, error.to_string()),
             },
             State::Running => {
                 let gone = |server: &&Process| !server.line.ends_itself && server.ended.is_some();
@@ -201,9 +204,9 @@ impl Job {
                 }
                 // What is under way to an application of ours may arrive.
                 let Some(client) = &mut self.client else {
-                    return (now >= self.stop + LAST_OF_IT).then_some(State::Closing(now));
+                    return (now >= self.stop + SERVER_LINGER_AFTER_APP).then_some(State::Closing(now));
                 };
-                let over = if client.line.ends_itself { self.stop + GRACE } else { self.stop };
+                let over = if client.line.ends_itself { self.stop + COMPLETION_TIMEOUT } else { self.stop };
                 if now >= over {
                     client.tell(now);
                 }
@@ -230,7 +233,7 @@ impl Job {
         if server.started.is_none()
             && let Err(error) = server.start(now, spawner)
         {
-            return self.fail(now, error);
+            return self.fail(now, error.to_string());
         }
         server.poll(now);
         if server.ended.is_some() {
@@ -238,14 +241,14 @@ impl Job {
             return self.fail(now, words);
         }
         let id = server.running.as_ref().map_or(0, |running| running.id());
-        if server.line.gate.is_none_or(|gate| is_open(id, gate)) {
+        if server.line.listens_on.is_none_or(|listens_on| is_open(id, listens_on)) {
             return Some(State::Opening(open + 1, now));
         }
-        if now < since + OPENING {
+        if now < since + LISTEN_TIMEOUT {
             return None;
         }
         let (program, at) = (&server.line.program, &server.at);
-        let words = format!("`{program}` at {at} does not listen at its port after {OPENING}");
+        let words = format!("`{program}` at {at} does not listen at its port after {LISTEN_TIMEOUT}");
         self.fail(now, words)
     }
 
@@ -259,8 +262,8 @@ impl Job {
             return Some(State::Done);
         };
         let last_chance = match (server.line.ends_itself, &self.client) {
-            (true, _) => since.max(self.stop) + GRACE,
-            (false, Some(_)) => since + UNDER_WAY,
+            (true, _) => since.max(self.stop) + COMPLETION_TIMEOUT,
+            (false, Some(_)) => since + SERVER_LINGER,
             // It was waited for already.
             (false, None) => since,
         };
@@ -276,10 +279,10 @@ impl Job {
             State::Waiting if self.servers.is_empty() => self.start,
             State::Waiting if self.start > Instant::ZERO + HEAD_START => self.start - HEAD_START,
             State::Waiting => now,
-            State::Opening(..) | State::Closing(_) => now + SOON,
+            State::Opening(..) | State::Closing(_) => now + POLL_FAST,
             State::Open => self.start,
-            State::Running if now < self.stop => self.stop.min(now + LATER),
-            State::Running => now + SOON,
+            State::Running if now < self.stop => self.stop.min(now + POLL_SLOW),
+            State::Running => now + POLL_FAST,
             State::Done => return None,
         };
         Some(look)
@@ -312,7 +315,7 @@ impl Job {
 }
 
 /// More output than this nobody reads: what measures says a line or two a step.
-const LONGEST_OUTPUT: u64 = 256 << 20;
+const MAX_OUTPUT: u64 = 256 << 20;
 
 /// What a program wrote to one of its files.
 fn read(output: &std::path::Path, ending: &str) -> String {
@@ -320,7 +323,7 @@ fn read(output: &std::path::Path, ending: &str) -> String {
     let mut bytes = Vec::new();
     if let Ok(file) = std::fs::File::open(output.with_added_extension(ending)) {
         // What could be read of it is better than nothing.
-        let _ = file.take(LONGEST_OUTPUT).read_to_end(&mut bytes);
+        let _ = file.take(MAX_OUTPUT).read_to_end(&mut bytes);
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use hopcast_twin::scenario::model::Ping;
 
 use super::command::{CommandLine, Commands, Outputs, Task};
-use super::measured::{Interval, Measured, Samples};
+use super::error::Missing;
+use super::measurement::{Interval, Measurement, Samples};
 
 pub(super) fn commands(ping: &Ping, task: &Task<'_>) -> Commands {
     let family = if task.ends.ipv6() { "-6" } else { "-4" };
@@ -17,7 +18,7 @@ pub(super) fn commands(ping: &Ping, task: &Task<'_>) -> Commands {
     Commands { server: None, client }
 }
 
-pub(super) fn parse(ping: &Ping, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, String> {
+pub(super) fn parse(ping: &Ping, task: &Task<'_>, outputs: &Outputs) -> Result<Measurement, Missing> {
     let text = &outputs.client;
     let transmitted = text.lines().find_map(|line| {
         let (count, _) = line.split_once(" packets transmitted")?;
@@ -32,7 +33,7 @@ pub(super) fn parse(ping: &Ping, task: &Task<'_>, outputs: &Outputs) -> Result<M
         replies.entry(number).or_insert(reply);
     }
     let Some(transmitted) = transmitted.or((last > 0).then_some(last)) else {
-        return Err(format!("no report: {}", outputs.complaint()));
+        return Err(outputs.lacks("no report"));
     };
     let every = ping.every.as_secs_f64();
     // When the first request left: by the first reply if there is one, and otherwise when ping was started.
@@ -56,11 +57,11 @@ pub(super) fn parse(ping: &Ping, task: &Task<'_>, outputs: &Outputs) -> Result<M
         let at = reply.at - outputs.started_wall + outputs.started;
         Interval { from: at, to: at, bytes: payload }
     };
-    Ok(Measured {
+    Ok(Measurement {
         received: replies.values().map(came).collect(),
         units: Some((sent, (counted().count() as u64).min(sent))),
         round_trip: Samples::new(counted().map(|reply| (reply.millis, 1))),
-        ..Measured::default()
+        ..Measurement::default()
     })
 }
 

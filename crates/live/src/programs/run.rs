@@ -11,13 +11,16 @@ use hopcast_twin::scenario::model::{
 };
 
 use super::command::{CommandLine, Commands, Ends, Outputs, Task};
+use super::error::CongestionConflict;
+use hopcast_stack::transport::ProgramPair;
+
 use super::job::{Job, Process};
-use super::measured::Measured;
+use super::measurement::Measurement;
 use super::spawn::Spawner;
-use super::{commands, copy, ffmpeg, find, kcptun, needed_by, not_installed, parse};
+use super::{Error, commands, copy, ffmpeg, find, needed_by, parse};
 
 /// A client that fails so soon and has measured nothing was told something that it does not take.
-const AT_ONCE: Duration = Duration::from_millis(500);
+const MISUSE_TIME: Duration = Duration::from_millis(500);
 
 /// All programs of a run: those that are flows, those that carry flows, and those of `exec`.
 ///
@@ -36,12 +39,12 @@ pub struct Programs {
 
 /// What came of all programs.
 #[derive(Debug, Default)]
-pub struct Ended {
+pub struct Outcomes {
     /// For each flow whose application is a program.
     pub flows: Vec<FlowOutcome>,
     /// For each command of `exec`.
     pub execs: Vec<ExecOutcome>,
-    /// For each flow of another application that kcptun carried and that went wrong, why.
+    /// For each flow of another application that programs carried and that went wrong, why.
     pub failures: Vec<(FlowId, String)>,
 }
 
@@ -50,8 +53,8 @@ pub struct Ended {
 pub struct FlowOutcome {
     /// Which.
     pub flow: FlowId,
-    /// What it measured, or in one line why it has nothing to say.
-    pub measured: Result<Measured, String>,
+    /// Its measurement, or the reason why there is none.
+    pub measured: Result<Measurement, Error>,
     /// What went wrong all the same.
     pub note: Option<String>,
     /// Whether the programs failed by themselves: what they did not measure says nothing about the network.
@@ -97,23 +100,22 @@ pub struct ExecOutcome {
 }
 
 impl Programs {
-    /// The programs of `scenario`, which write into the folder `programs` of `dir`. `ends` says where a flow's programs find
-    /// each other.
+    /// The programs of `scenario`, which write into the folder `programs` of `dir`. `ends` says where a flow's programs
+    /// find each other.
     ///
     /// # Errors
-    /// One line: a file that cannot be written, or what programs cannot do beside each other.
-    pub fn new(scenario: Arc<Scenario>, dir: &Path, ends: impl Fn(FlowId) -> Ends) -> Result<Self, String> {
+    /// A file that cannot be written, a program that is not installed, or programs that exclude each other.
+    pub fn new(scenario: Arc<Scenario>, dir: &Path, ends: impl Fn(FlowId) -> Ends) -> Result<Self, Error> {
         let dir = dir.join("programs");
         let mut programs = Self { dir, flows: Vec::new(), execs: Vec::new(), now: Instant::ZERO, scenario };
         let scenario = Arc::clone(&programs.scenario);
-        let has_programs = |flow: &Flow| flow.kcptun().is_some() || program_of(flow).is_some();
+        let has_programs = |flow: &Flow| flow.is_over_program() || program_of(flow).is_some();
         if !scenario.flows.iter().any(has_programs) && scenario.execs.is_empty() {
             return Ok(programs);
         }
-        fs::create_dir_all(&programs.dir).map_err(|error| format!("{}: {error}", programs.dir.display()))?;
+        fs::create_dir_all(&programs.dir).map_err(Error::file(&programs.dir))?;
         // What a program reads and writes may be relative to where it runs.
-        let absolute = fs::canonicalize(&programs.dir);
-        programs.dir = absolute.map_err(|error| format!("{}: {error}", programs.dir.display()))?;
+        programs.dir = fs::canonicalize(&programs.dir).map_err(Error::file(&programs.dir))?;
         check(&scenario)?;
         for (number, flow) in scenario.flows.iter().enumerate().filter(|(_, flow)| has_programs(flow)) {
             let ends = ends(number);
@@ -154,9 +156,9 @@ impl Programs {
         self.jobs().filter_map(|job| job.failure.as_deref())
     }
 
-    /// Reads what all of them have left behind. What still runs is ended.
-    pub fn finish(self) -> Ended {
-        let mut ended = Ended::default();
+    /// Reads what all of them have left listening_on. What still runs is ended.
+    pub fn finish(self) -> Outcomes {
+        let mut ended = Outcomes::default();
         for (flow, ends, job) in &self.flows {
             match program_of(&self.scenario.flows[*flow]) {
                 Some(program) => ended.flows.push(self.outcome(*flow, program, *ends, job)),
@@ -173,7 +175,7 @@ impl Programs {
     }
 
     /// The programs of a flow; `None` if it never starts.
-    fn flow(&self, number: FlowId, flow: &Flow, ends: Ends) -> Result<Option<Job>, String> {
+    fn flow(&self, number: FlowId, flow: &Flow, ends: Ends) -> Result<Option<Job>, Error> {
         let process = |line: CommandLine, node: NodeId, role: &str| {
             // No name has a dot: one of `exec` is never the same.
             let output = self.dir.join(format!("{}.{role}", flow.name));
@@ -181,14 +183,15 @@ impl Programs {
         };
         let mut servers = Vec::new();
         let receiver = flow.to[0];
-        if let Some(config) = flow.kcptun() {
-            let Commands { server, client } = kcptun::commands(config, ends);
-            servers.extend(server.map(|server| process(server, receiver, "kcptun-server")));
-            servers.push(process(client, flow.from, "kcptun-client"));
+        if let Some(ProgramPair { server, client }) = flow.transport_programs(ends.of_programs()) {
+            for (command, node) in [(server, receiver), (client, flow.from)] {
+                let role = command.program;
+                servers.push(process(CommandLine::of_transport(command), node, role));
+            }
         }
         let end = Instant::ZERO + self.scenario.duration;
         let Some(program) = program_of(flow) else {
-            // Its application is a machine of ours: kcptun carries it as long as the run lasts.
+            // Its application is a machine of ours, which programs carry as long as the run lasts.
             return Ok(Some(Job::new(Instant::ZERO, end, servers, None)));
         };
         let Some(task) = self.task(number, ends) else { return Ok(None) };
@@ -208,7 +211,7 @@ impl Programs {
         let (start, stop) = span(scenario, number)?;
         Some(Task {
             flow: &flow.name,
-            ends: if flow.kcptun().is_some() { ends.behind_kcptun() } else { ends },
+            ends: if flow.is_over_program() { ends.behind_program() } else { ends },
             socket: flow.socket()?,
             start,
             stop,
@@ -231,7 +234,7 @@ impl Programs {
 
     fn outcome(&self, flow: FlowId, program: &Program, ends: Ends, job: &Job) -> FlowOutcome {
         let (Some(task), Some(end)) = (self.task(flow, ends), job.client_end(self.now)) else {
-            let measured = Ok(Measured::default());
+            let measured = Ok(Measurement::default());
             return FlowOutcome { flow, measured, note: None, failed: false, recording: None };
         };
         let [client, client_errors, server, server_errors] = job.written();
@@ -253,9 +256,9 @@ impl Programs {
         let failure = job.failure.clone().or_else(|| failed.then_some(end.words));
         // What a failed program has measured until then is worth having, and the failure is worth saying.
         let measured = parse(program, &task, &outputs);
-        let measured = measured.map_err(|error| job.failure.clone().unwrap_or(error));
+        let measured = measured.map_err(|error| job.failure.clone().map_or(error, Error::Failed));
         // What a network does to a client takes longer.
-        let at_once = failed && measured.is_err() && end.ran < AT_ONCE;
+        let at_once = failed && measured.is_err() && end.ran < MISUSE_TIME;
         FlowOutcome { flow, measured, note: failure, failed: job.failure.is_some() || at_once, recording }
     }
 }
@@ -294,29 +297,27 @@ fn starts_again(scenario: &Scenario, number: FlowId) -> bool {
     starts.any(|at| at >= stop && at < end)
 }
 
-/// What of a scenario's programs cannot be, before anything is made: one line.
+/// Checks a scenario's programs before anything is made.
 ///
 /// # Errors
-/// A program that is not there, one that would have to start twice, two that need the same node to be different.
-pub(crate) fn check(scenario: &Scenario) -> Result<(), String> {
+/// A program that is not installed, one that would have to start twice, two that need the same node to be different.
+pub(crate) fn check(scenario: &Scenario) -> Result<(), Error> {
     for (number, flow) in scenario.flows.iter().enumerate() {
         if let Some(missing) = needed_by(flow).into_iter().find(|program| find(program).is_none()) {
-            return Err(format!("flow `{}`: {}", flow.name, not_installed(missing)));
+            return Err(Error::FlowNeeds { flow: flow.name.clone(), program: missing });
         }
         if program_of(flow).is_some() && starts_again(scenario, number) {
-            let name = &flow.name;
-            return Err(format!(
-                "flow `{name}`: a program is started and stopped once: make the second time a flow of its own"
-            ));
+            return Err(Error::StartsAgain(flow.name.clone()));
         }
     }
     agree_on_congestion(scenario)
 }
 
-/// What has its congestion control from its node, which has one, and of those that the kernel allows in a namespace.
-fn agree_on_congestion(scenario: &Scenario) -> Result<(), String> {
+/// Checks the programs that take their congestion control from their node: a node has one, of those that the kernel
+/// allows in a namespace.
+fn agree_on_congestion(scenario: &Scenario) -> Result<(), Error> {
     let allowed = fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_default();
-    let mut chosen: BTreeMap<NodeId, (&str, &Flow, &str)> = BTreeMap::new();
+    let mut chosen: BTreeMap<NodeId, (&'static str, &Flow, &'static str)> = BTreeMap::new();
     for flow in &scenario.flows {
         let program = match program_of(flow) {
             Some(Program::Nuttcp(_)) => "nuttcp",
@@ -326,21 +327,24 @@ fn agree_on_congestion(scenario: &Scenario) -> Result<(), String> {
         let Some(Socket::Tcp { congestion: Some(congestion) }) = flow.socket() else { continue };
         let better = |program: &str| if program == "nc" { "socat" } else { "iperf3" };
         if !allowed.is_empty() && !allowed.split_whitespace().any(|name| name == congestion) {
-            return Err(format!(
-                "flow `{}`: {program} has its congestion control from its node, which on this kernel cannot have {congestion} (allowed: {}): use `{}`",
-                flow.name,
-                allowed.trim(),
-                better(program)
-            ));
+            return Err(Error::CongestionNotAllowed {
+                flow: flow.name.clone(),
+                program,
+                congestion,
+                allowed: allowed.trim().to_owned(),
+                instead: better(program),
+            });
         }
         for node in [flow.from, flow.to[0]] {
             let (other, first, its) = *chosen.entry(node).or_insert((congestion, flow, program));
             if other != congestion {
-                let (node, better) = (&scenario.nodes[node].name, better(its));
-                return Err(format!(
-                    "flows `{}` and `{}`: {its} has its congestion control from its node, and `{node}` cannot have {other} and {congestion}: use `{better}`",
-                    first.name, flow.name
-                ));
+                return Err(Error::CongestionConflict(Box::new(CongestionConflict {
+                    flows: [first.name.clone(), flow.name.clone()],
+                    program: its,
+                    node: scenario.nodes[node].name.clone(),
+                    congestion: [other, congestion],
+                    instead: better(its),
+                })));
             }
         }
     }

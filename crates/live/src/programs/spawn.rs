@@ -8,21 +8,17 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use hopcast_twin::scenario::model::Signal;
 use rustix::process::{Pid, kill_process_group};
 
-use super::command::{CommandLine, Gate};
-use super::not_installed;
+use super::command::{CommandLine, ListenPort};
+use super::error::Error;
 
 /// Starts programs at nodes.
 pub trait Spawner {
     /// Starts `command` at `node`. What it writes goes to `output` with `.out` and `.err` at its end.
     ///
     /// # Errors
-    /// One line: why it cannot be started.
-    fn spawn(
-        &mut self,
-        node: usize,
-        command: &CommandLine,
-        output: &Path,
-    ) -> Result<Box<dyn Running>, String>;
+    /// The reason why it cannot be started.
+    fn spawn(&mut self, node: usize, command: &CommandLine, output: &Path)
+    -> Result<Box<dyn Running>, Error>;
 }
 
 /// A program that was started.
@@ -36,27 +32,19 @@ pub trait Running {
 }
 
 impl CommandLine {
-    /// Adds the rest of this to a command that has been made to run [`program`](Self::program) at its node: arguments, what
-    /// its environment has more, files for what it writes, and a process group of its own.
+    /// Adds the rest of this to a command that has been made to run [`program`](Self::program) at its node: arguments,
+    /// what its environment has more, files for what it writes, and a process group of its own.
     ///
     /// # Errors
-    /// One line, if a file cannot be made.
-    pub fn apply_to(&self, command: &mut Command, output: &Path) -> Result<(), String> {
+    /// A file that cannot be made.
+    pub fn apply_to(&self, command: &mut Command, output: &Path) -> Result<(), Error> {
         let file = |ending: &str| {
             let path = output.with_added_extension(ending);
-            fs::File::create(&path).map_err(|error| format!("{}: {error}", path.display()))
+            fs::File::create(&path).map_err(Error::file(path))
         };
         command.args(&self.arguments).envs(self.environment.iter().cloned()).process_group(0);
         command.stdin(Stdio::null()).stdout(file("out")?).stderr(file("err")?);
         Ok(())
-    }
-
-    /// The line for what went wrong when it was started.
-    pub fn cannot_start(&self, error: &std::io::Error) -> String {
-        match error.kind() {
-            std::io::ErrorKind::NotFound => not_installed(&self.program),
-            _ => format!("`{}` cannot be started: {error}", self.program),
-        }
     }
 }
 
@@ -113,11 +101,11 @@ impl Drop for ChildProcess {
     }
 }
 
-/// Whether anybody listens at `gate` in the network of process `id`.
-pub(super) fn is_open(id: u32, gate: Gate) -> bool {
-    let (tables, port, state) = match gate {
-        Gate::Tcp(port) => (["tcp", "tcp6"], port, Some(LISTENING)),
-        Gate::Udp(port) => (["udp", "udp6"], port, None),
+/// Whether anybody listens at `listens_on` in the network of process `id`.
+pub(super) fn is_open(id: u32, listens_on: ListenPort) -> bool {
+    let (tables, port, state) = match listens_on {
+        ListenPort::Tcp(port) => (["tcp", "tcp6"], port, Some(LISTENING)),
+        ListenPort::Udp(port) => (["udp", "udp6"], port, None),
     };
     tables.iter().any(|table| {
         let sockets = fs::read_to_string(format!("/proc/{id}/net/{table}")).unwrap_or_default();

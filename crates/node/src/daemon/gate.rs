@@ -7,11 +7,12 @@ use hopcast_core::{Instant, Item, Machine, Port};
 
 use crate::config::contains;
 
-/// IPv6 addresses of one link, which a host has on each of its devices and no router passes on (RFC 4291, section 2.5.6).
+/// IPv6 addresses of one link, which a host has on each of its devices and no router passes on (RFC 4291, section
+/// 2.5.6).
 const OF_ONE_LINK: (IpAddr, u8) = (IpAddr::V6(Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, 0, 0)), 10);
 
-/// Passes packets between the host above and the tunnel below. What comes from below is dropped unless its source is of a
-/// network that the far site may have: who sends into the tunnel there must not pass for somebody here.
+/// Passes packets between the host above and the tunnel below. What comes from below is dropped unless its source is of
+/// a network that the far site may have: who sends into the tunnel there must not pass for somebody here.
 pub(crate) struct Gate {
     from: Vec<(IpAddr, u8)>,
     out: VecDeque<(Port, Item)>,

@@ -1,6 +1,9 @@
 //! What a node that was killed has left behind: its rules, which would bring connections to nobody.
 //!
-//! Devices go with their process, and so does all that is routed into them; netfilter's tables and routing rules do not.
+//! Devices go with their process, and so does all that is routed into them; netfilter's tables and routing rules do
+//! not.
+
+use std::io;
 
 use crate::runtime::Claim;
 use crate::runtime::command::{ip, run};
@@ -25,7 +28,7 @@ pub fn sweep() -> Vec<String> {
 
 /// Does that again, several times over five seconds, until the process before is gone for sure: as long as the kernel
 /// takes it apart, its rules seem to be somebody's.
-pub(super) fn sweep_later() -> Result<(), String> {
+pub(super) fn sweep_later() -> io::Result<()> {
     /// How long to wait before each attempt, in milliseconds.
     const LATER: [u64; 5] = [200, 300, 500, 1000, 3000];
     let work = || {
@@ -35,8 +38,7 @@ pub(super) fn sweep_later() -> Result<(), String> {
             sweep().iter().for_each(|line| log::info!("{line}"));
         }
     };
-    let spawned = std::thread::Builder::new().name("leftovers".to_owned()).spawn(work);
-    spawned.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
+    std::thread::Builder::new().name("leftovers".to_owned()).spawn(work).map(drop)
 }
 
 /// The names of all nft tables that could be ours.

@@ -15,11 +15,12 @@
 //! | `names` | peers' names, looked up while they are silent |
 //! | `supervisor` | what systemd is told |
 //!
-//! One thread carries everything. It stops ten times a second for a moment, to log what happened and, twice a second, to put
-//! up its status; whoever asks for that is answered by other threads, which share nothing else with it.
+//! One thread carries everything. It stops ten times a second for a moment, to log what happened and, twice a second,
+//! to put up its status; whoever asks for that is answered by other threads, which share nothing else with it.
 
 pub(crate) mod complaints;
 mod doors;
+mod error;
 mod gate;
 mod hub;
 mod leftovers;
@@ -34,7 +35,7 @@ mod supervisor;
 #[cfg(test)]
 mod tests;
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::thread;
 
 use hopcast_core::plug::Plug;
@@ -44,6 +45,7 @@ use rustix::net::netdevice::name_to_index;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+pub use self::error::Error;
 use self::hub::Hub;
 pub use self::leftovers::sweep;
 use self::leftovers::sweep_later;
@@ -69,13 +71,16 @@ const AFTERMATH: Duration = Duration::from_secs(5);
 /// For so long the last resets may take to leave, and then the last hellos.
 const FAREWELL: Duration = Duration::from_millis(20);
 
-/// Runs a node until SIGINT or SIGTERM. An error is one line; whatever was made of the host's network is gone then too.
-pub fn run(config: &Config) -> Result<(), String> {
+/// Runs a node until SIGINT or SIGTERM.
+///
+/// # Errors
+/// Whatever the node cannot do without; its devices, rules and routes are gone then too.
+pub fn run(config: &Config) -> Result<(), Error> {
     // Before anything is made, so that a signal at any moment finds somebody who takes it away again.
-    let stops = Stops::new()?;
+    let stops = Stops::new().map_err(Error::Signals)?;
     let mut random = [0; 8];
     let urandom = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut random));
-    urandom.map_err(|error| format!("/dev/urandom: {error}"))?;
+    urandom.map_err(Error::Random)?;
     let (site, plugs, parts) = build(config, u64::from_ne_bytes(random));
     let was_killed = answer::before(&config.status) == Before::Killed;
     if !was_killed {
@@ -87,7 +92,7 @@ pub fn run(config: &Config) -> Result<(), String> {
     if config.carriers.iter().any(|carrier| carrier.tcp.is_some()) {
         sweep().iter().for_each(|line| info!("{line}"));
     }
-    let open = |clock| {
+    let open = |clock| -> Result<Runtime, Error> {
         free_devices(config)?;
         let runtime = Runtime::open_within(Box::new(site.clone()), &plugs, clock, memory::readers(config))?;
         config.metrics.map_or(Ok(()), |address| answer::on_http(address, board.clone()))?;
@@ -98,16 +103,16 @@ pub fn run(config: &Config) -> Result<(), String> {
     let (mut runtime, clock) = match open_within(patience, &stops.orderly, open) {
         Ok(opened) => opened,
         // systemd stops the programs that set things up too; what they had made is gone.
-        Err(why) if stops.orderly.is_pulled() => {
-            info!("stopped at the start: {why}");
+        Err(error) if stops.orderly.is_pulled() => {
+            info!("stopped at the start: {error}");
             return Ok(());
         }
-        Err(why) => return Err(why),
+        Err(error) => return Err(error),
     };
     if was_killed {
-        sweep_later()?;
+        sweep_later().map_err(Error::Thread)?;
     }
-    let mut names = Names::new(&config.peers, config.listen.is_ipv4())?;
+    let mut names = Names::new(&config.peers, config.listen.is_ipv4()).map_err(Error::Thread)?;
     let mut report = Report::new(config, parts, board);
     report.put_up(clock.now(), &site.get(), &runtime);
     greet(config);
@@ -131,7 +136,8 @@ pub fn run(config: &Config) -> Result<(), String> {
     report.reset_connections();
     runtime.run(Some(clock.now() + FAREWELL), &stops.at_once)?;
     site.get_mut().hub.say_bye(clock.now());
-    runtime.run(Some(clock.now() + FAREWELL), &stops.at_once)
+    runtime.run(Some(clock.now() + FAREWELL), &stops.at_once)?;
+    Ok(())
 }
 
 /// Opens what may not be free yet, until that succeeds or there is no time left. The clock that it comes with is at
@@ -139,15 +145,15 @@ pub fn run(config: &Config) -> Result<(), String> {
 fn open_within<T>(
     patience: Duration,
     stop: &Stop,
-    mut open: impl FnMut(Clock) -> Result<T, String>,
-) -> Result<(T, Clock), String> {
+    mut open: impl FnMut(Clock) -> Result<T, Error>,
+) -> Result<(T, Clock), Error> {
     let begun = Clock::starting_now();
     loop {
         let clock = Clock::starting_now();
         match open(clock) {
             Ok(opened) => return Ok((opened, clock)),
-            Err(why) if stop.is_pulled() || begun.now() >= hopcast_core::Instant::ZERO + patience => {
-                return Err(why);
+            Err(error) if stop.is_pulled() || begun.now() >= hopcast_core::Instant::ZERO + patience => {
+                return Err(error);
             }
             Err(_) => stop.wait(SLICE),
         }
@@ -194,11 +200,11 @@ fn build(config: &Config, random: u64) -> (Shared<Site>, Vec<Plug>, Vec<stack::P
 }
 
 /// Whether the names of the TUN devices are free: an interface of somebody else is not to be touched.
-fn free_devices(config: &Config) -> Result<(), String> {
-    let socket = std::net::UdpSocket::bind("127.0.0.1:0").map_err(|error| format!("no sockets: {error}"))?;
+fn free_devices(config: &Config) -> Result<(), Error> {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").map_err(Error::Sockets)?;
     for packets in config.carriers.iter().filter_map(|carrier| carrier.packets.as_ref()) {
         if name_to_index(&socket, &packets.tun).is_ok() {
-            return Err(format!("cannot make TUN `{0}`: there is already an interface `{0}`", packets.tun));
+            return Err(Error::DeviceInUse(packets.tun.clone()));
         }
     }
     Ok(())
@@ -255,10 +261,9 @@ struct Stops {
 }
 
 impl Stops {
-    fn new() -> Result<Self, String> {
-        let failed = |error| format!("cannot receive signals: {error}");
-        let stops = Self { orderly: Stop::new().map_err(failed)?, at_once: Stop::new().map_err(failed)? };
-        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
+    fn new() -> io::Result<Self> {
+        let stops = Self { orderly: Stop::new()?, at_once: Stop::new()? };
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let (orderly, at_once) = (stops.orderly.clone(), stops.at_once.clone());
         let watch = move || {
             for signal in signals.forever() {
@@ -269,7 +274,7 @@ impl Stops {
                 }
             }
         };
-        thread::Builder::new().name("signals".to_owned()).spawn(watch).map_err(failed)?;
+        thread::Builder::new().name("signals".to_owned()).spawn(watch)?;
         Ok(stops)
     }
 }

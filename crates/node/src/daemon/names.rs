@@ -1,5 +1,6 @@
 //! Peers' names, and the addresses that they stand for.
 
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -29,7 +30,7 @@ struct Asked {
 
 impl Names {
     /// Names stand for IPv4 addresses or for IPv6 addresses, as the socket is of one version.
-    pub(super) fn new(peers: &[Peer], v4: bool) -> Result<Self, String> {
+    pub(super) fn new(peers: &[Peer], v4: bool) -> io::Result<Self> {
         let (ask, asked) = channel::<usize>();
         let (answer, answers) = channel();
         let hosts: Vec<Option<(String, u16)>> = peers
@@ -52,8 +53,7 @@ impl Names {
                 }
             }
         };
-        let spawned = thread::Builder::new().name("names".to_owned()).spawn(work);
-        spawned.map_err(|error| format!("cannot start a thread: {error}"))?;
+        thread::Builder::new().name("names".to_owned()).spawn(work)?;
         Ok(Self { ask, answers, asked: known, names, version: if v4 { 4 } else { 6 } })
     }
 

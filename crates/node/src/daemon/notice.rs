@@ -32,8 +32,8 @@ pub(crate) enum Notice {
     Lane { peer: String, tag: Tag },
     /// A peer's datagrams have another size.
     Datagram { peer: String, theirs: u16, ours: u16 },
-    /// Datagrams as long as the longest do not get to a peer; the longest IP packet that does, and whether even fragments
-    /// do not.
+    /// Datagrams as long as the longest do not get to a peer; the longest IP packet that does, and whether even
+    /// fragments do not.
     Full { peer: String, bytes: u16, passes: Option<u16>, fragments: bool },
 }
 

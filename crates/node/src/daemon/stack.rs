@@ -144,7 +144,7 @@ impl Stack {
         let to = tcp.take.clone();
         let accept = match to.is_empty() {
             true => vec![None],
-            false => vec![Some(Accept::FromHere { to: to.clone() }), Some(Accept::InTransit { to })],
+            false => vec![Some(Accept::LocalOutput { to: to.clone() }), Some(Accept::Forwarded { to })],
         };
         for (side, accept) in accept.into_iter().enumerate() {
             let plug = TcpPlug {

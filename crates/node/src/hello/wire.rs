@@ -38,9 +38,9 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! Integers are in network byte order. A: the sender asks for a hello now. B: it is about to end. A length that is not 0 makes
-//! the hello a probe of its round: zeros make it as long as that. The heard round is the receiver's last one of which a probe
-//! has come here, and with it the length of the longest.
+//! Integers are in network byte order. A: the sender asks for a hello now. B: it is about to end. A length that is not
+//! 0 makes the hello a probe of its round: zeros make it as long as that. The heard round is the receiver's last one of
+//! which a probe has come here, and with it the length of the longest.
 //!
 //! # Data
 //!

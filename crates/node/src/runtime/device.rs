@@ -15,20 +15,22 @@ use super::Socket;
 use super::command::ip;
 use super::counters::Counters;
 use super::drops::Drops;
+use super::error::PlugError;
 use super::poller::{Poller, Token};
 
 /// The most packets that are read in one turn.
 const AT_ONCE: usize = 64;
 /// The longest packet that IP has, after Ethernet's header.
 const LONGEST: usize = 65_535 + 14;
-/// Linux' `IFNAMSIZ`, without the zero at its end.
-const NAME: usize = 15;
+/// Maximum length of an interface's name, in bytes: Linux' `IFNAMSIZ` without the zero at its end.
+pub(super) const MAX_NAME: usize = 15;
 
 /// The highest descriptor of a device.
 static HIGHEST: AtomicI32 = AtomicI32::new(-1);
 
-/// Has a connection end before the devices do if we are killed: the kernel closes the highest descriptor first. With a device
-/// go its address and its routes, and with them the reset that a program would be sent that has its connection from there.
+/// Has a connection end before the devices do if we are killed: the kernel closes the highest descriptor first. With a
+/// device go its address and its routes, and with them the reset that a program would be sent that has its connection
+/// from there.
 pub(super) fn ends_before_devices<F: AsFd + From<OwnedFd>>(connection: F) -> F {
     let devices = HIGHEST.load(Ordering::Relaxed);
     if connection.as_fd().as_raw_fd() > devices {
@@ -67,20 +69,20 @@ impl Device {
         plug: usize,
         kind: Kind,
         config: &DevicePlug,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, PlugError> {
         let DevicePlug { name, addresses, routes, mtu } = config;
-        if name.is_empty() || name.len() > NAME || name.contains(|c: char| c == '/' || c.is_whitespace()) {
-            return Err(format!("an interface's name has 1 to {NAME} bytes, without `/` and spaces"));
+        if name.is_empty() || name.len() > MAX_NAME || name.contains(|c: char| c == '/' || c.is_whitespace())
+        {
+            return Err(PlugError::InterfaceName);
         }
-        let failed = |error: io::Error| error.to_string();
         // Without offload: what comes up is complete, as it would be on a wire.
         let builder = DeviceBuilder::new().name(name).enable(false);
         let builder = match kind {
             Kind::Tun => builder,
             Kind::Tap(address) => builder.layer(Layer::L2).mac_addr(address),
         };
-        let device = builder.build_sync().map_err(failed)?;
-        device.set_nonblocking(true).map_err(failed)?;
+        let device = builder.build_sync()?;
+        device.set_nonblocking(true)?;
         HIGHEST.fetch_max(device.as_raw_fd(), Ordering::Relaxed);
         ip(&format!("link set dev {name} mtu {mtu} up"))?;
         for (address, prefix) in addresses {
@@ -92,7 +94,7 @@ impl Device {
             // Never in the place of a route that the host has: that would be gone with the device.
             ip(&format!("{version} route add {network}/{prefix} dev {name}"))?;
         }
-        poller.add(&device, Token { plug, key: 0 }, EventFlags::IN).map_err(failed)?;
+        poller.add(&device, Token { plug, key: 0 }, EventFlags::IN)?;
         Ok(Self {
             device,
             kind,

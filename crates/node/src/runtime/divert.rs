@@ -3,8 +3,8 @@
 //! All of them stand in one nft table and one routing table of our own, numbered by a [`Claim`], and go with
 //! [`Divert`]. Three things are done, each only where it is needed:
 //!
-//! - **Redirect** (`output`): connections that programs of this host open are redirected to a port of ours on a loopback
-//!   address. Our own sockets carry [`OWN_MARK`] and are let through.
+//! - **Redirect** (`output`): connections that programs of this host open are redirected to a port of ours on a
+//!   loopback address. Our own sockets carry [`OWN_MARK`] and are let through.
 //! - **Take out of transit** (`prerouting`): connections that this host would forward are given to a transparent
 //!   socket of ours (TPROXY). Their packets are for others' addresses, so a mark and a rule route them to this host.
 //! - **Bring answers** (`prerouting`): packets for connections that our sockets have under others' addresses are given
@@ -19,6 +19,7 @@ use hopcast_core::plug::Destination;
 
 use super::claim::Claim;
 use super::command::{ip, run};
+use super::error::{CommandError, PlugError};
 
 /// The mark of all our own sockets: "hopc".
 pub(super) const OWN_MARK: u32 = 0x686f_7063;
@@ -47,7 +48,7 @@ pub(super) struct Divert {
 
 impl Divert {
     /// Makes the rules; `None` if there is nothing to do. Where one fails, those before it are taken away again.
-    pub(super) fn install(take: &Take) -> Result<Option<Self>, String> {
+    pub(super) fn install(take: &Take) -> Result<Option<Self>, PlugError> {
         if take.redirect.is_empty() && !take.answers {
             return Ok(None);
         }
@@ -64,7 +65,7 @@ impl Divert {
             let wants_v6 = take.transit.iter().any(|&(_, v4)| !v4);
             match divert.route_here("-6", mark) {
                 // A host without IPv6 has no connections to be taken over either.
-                Err(why) if wants_v6 => return Err(why),
+                Err(error) if wants_v6 => return Err(error.into()),
                 _ => {}
             }
         }
@@ -72,14 +73,14 @@ impl Divert {
     }
 
     /// Lets packets with the mark be received here, whomever they are for.
-    fn route_here(&mut self, version: &str, mark: u32) -> Result<(), String> {
+    fn route_here(&mut self, version: &str, mark: u32) -> Result<(), CommandError> {
         // The table has the same number as the mark.
         let mut both = |verb: [&str; 2], what: String| {
             let undo = format!("{version} {} {what}", verb[1]);
             let _ = ip(&undo);
             ip(&format!("{version} {} {what}", verb[0]))?;
             self.undo.push(("ip", undo));
-            Ok::<(), String>(())
+            Ok::<(), CommandError>(())
         };
         both(["route add", "route del"], format!("local default dev lo table {mark}"))?;
         both(["rule add", "rule del"], format!("fwmark {mark} lookup {mark}"))

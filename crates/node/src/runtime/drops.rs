@@ -12,7 +12,8 @@ pub(super) struct Drops {
     row: (usize, String),
 }
 
-/// Where the drops stand in both tables: in proc(5)'s `udp` the last column, in its `dev` the transmitting side's `drop`.
+/// Where the drops stand in both tables: in proc(5)'s `udp` the last column, in its `dev` the transmitting side's
+/// `drop`.
 const COLUMN: usize = 12;
 
 impl Drops {

@@ -19,6 +19,7 @@ use rustix::net::{
 use super::Socket;
 use super::command::ip;
 use super::counters::Counters;
+use super::error::PlugError;
 use super::poller::{Poller, Token};
 
 /// The most frames that are read in one turn.
@@ -60,19 +61,18 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    pub(super) fn open(poller: &Rc<Poller>, plug: usize, config: &FramesPlug) -> Result<Self, String> {
-        let failed = |error: io::Error| error.to_string();
+    pub(super) fn open(poller: &Rc<Poller>, plug: usize, config: &FramesPlug) -> Result<Self, PlugError> {
         let interface = link(&config.interface)?;
         let ether_type = RawProtocol::new(config.ether_type.to_be().into());
-        let ether_type = ether_type.ok_or("frames of type 0 are none of Ethernet's")?;
-        let socket = packet_socket(Protocol::from_raw(ether_type), RECEIVE_BUFFER).map_err(failed)?;
+        let ether_type = ether_type.ok_or(PlugError::EtherType)?;
+        let socket = packet_socket(Protocol::from_raw(ether_type), RECEIVE_BUFFER)?;
         // The address names no type, so the socket keeps the one that it was made for.
-        nix::sys::socket::bind(socket.as_raw_fd(), &interface).map_err(|error| failed(error.into()))?;
+        nix::sys::socket::bind(socket.as_raw_fd(), &interface).map_err(io::Error::from)?;
         let hears_all = config.promiscuous.then(|| HearsAll::on(&config.interface)).transpose()?;
         // What came from other interfaces before it was bound to this one.
         forget(&socket);
         let token = Token { plug, key: 0 };
-        poller.add(&socket, token, EventFlags::IN).map_err(failed)?;
+        poller.add(&socket, token, EventFlags::IN)?;
         Ok(Self {
             socket,
             interface: config.interface.clone(),
@@ -200,8 +200,8 @@ impl Socket for Frames {
     }
 }
 
-/// A packet socket (packet(7)) for what passes this network namespace's interfaces, for which the kernel may hold so many
-/// bytes. Each frame that is read from it says how many could not be kept so far (`SO_RXQ_OVFL`).
+/// A packet socket (packet(7)) for what passes this network namespace's interfaces, for which the kernel may hold so
+/// many bytes. Each frame that is read from it says how many could not be kept so far (`SO_RXQ_OVFL`).
 ///
 /// # Errors
 /// What the kernel says.
@@ -221,11 +221,11 @@ pub fn forget(socket: &OwnedFd) {
 }
 
 /// The packet-level address of an interface.
-fn link(name: &str) -> Result<LinkAddr, String> {
-    let all = nix::ifaddrs::getifaddrs().map_err(|error| error.desc().to_owned())?;
+fn link(name: &str) -> Result<LinkAddr, PlugError> {
+    let all = nix::ifaddrs::getifaddrs().map_err(io::Error::from)?;
     let mut links = all.filter(|it| it.interface_name == name);
     let found = links.find_map(|it| it.address?.as_link_addr().copied());
-    found.ok_or_else(|| format!("there is no interface `{name}`"))
+    found.ok_or_else(|| PlugError::NoInterface(name.to_owned()))
 }
 
 /// An interface that hears what is for others, until this is dropped.
@@ -233,7 +233,7 @@ struct HearsAll(String);
 
 impl HearsAll {
     /// `None` if it was so before.
-    fn on(interface: &str) -> Result<Option<Self>, String> {
+    fn on(interface: &str) -> Result<Option<Self>, PlugError> {
         if ip(&format!("-o link show dev {interface}"))?.contains("PROMISC") {
             return Ok(None);
         }

@@ -14,9 +14,10 @@
 //!
 //! # Bounds
 //!
-//! A turn reads from each socket no more than one batch, so that no socket starves another and a flood costs no more than
-//! the datagrams that the kernel drops. What the kernel has no room for waits, a bounded lot for each socket; then what has
-//! waited longest is dropped, and counted ([`Runtime::counters`]). Streams wait under their credit, and drop nothing.
+//! A turn reads from each socket no more than one batch, so that no socket starves another and a flood costs no more
+//! than the datagrams that the kernel drops. What the kernel has no room for waits, a bounded lot for each socket; then
+//! what has waited longest is dropped, and counted ([`Runtime::counters`]). Streams wait under their credit, and drop
+//! nothing.
 //!
 //! | module | what |
 //! |---|---|
@@ -35,6 +36,7 @@ mod counters;
 mod device;
 mod divert;
 mod drops;
+mod error;
 mod frames;
 mod poller;
 mod stop;
@@ -56,15 +58,16 @@ use self::tcp::Budget;
 use crate::Clock;
 
 pub(crate) use self::claim::Claim;
+pub use self::error::{CommandError, OpenError, PlugError, RunError};
 pub use self::frames::{forget, packet_socket};
 pub use self::stop::Stop;
 
 /// After so many items the machine is woken if it has fallen due.
 const ITEMS: usize = 32;
 
-/// How long after a wake the thread sleeps at least, if nothing arrives: Linux' own slack for timers. A sender that paces
-/// itself is due every few microseconds at high rates; so it sends some datagrams at once, which cost the kernel little
-/// more than one. A wake after a longer rest comes on time.
+/// How long after a wake the thread sleeps at least, if nothing arrives: Linux' own slack for timers. A sender that
+/// paces itself is due every few microseconds at high rates; so it sends some datagrams at once, which cost the kernel
+/// little more than one. A wake after a longer rest comes on time.
 const WAKES_APART: Duration = Duration::from_micros(50);
 
 /// A machine on this host's sockets and devices.
@@ -129,21 +132,25 @@ trait Socket {
 }
 
 impl Runtime {
-    /// Opens the sockets and devices; plug number i is the machine's port `Below(i)`. An error is one line that says what
-    /// could not be opened, and why.
-    pub fn open(machine: Box<dyn Machine>, plugs: &[Plug], clock: Clock) -> Result<Self, String> {
+    /// Opens the sockets and devices; plug number i is the machine's port `Below(i)`.
+    ///
+    /// # Errors
+    /// A plug that could not be opened.
+    pub fn open(machine: Box<dyn Machine>, plugs: &[Plug], clock: Clock) -> Result<Self, OpenError> {
         Self::open_within(machine, plugs, clock, u64::MAX)
     }
 
-    /// The same, where so many bytes at most wait for the readers of all streams.
+    /// Like [`open`](Self::open), with at most `memory` bytes that wait for the readers of all streams.
+    ///
+    /// # Errors
+    /// A plug that could not be opened.
     pub fn open_within(
         machine: Box<dyn Machine>,
         plugs: &[Plug],
         clock: Clock,
         memory: u64,
-    ) -> Result<Self, String> {
-        let poller = Poller::new().map_err(|error| format!("cannot wait for events: {error}"))?;
-        let poller = Rc::new(poller);
+    ) -> Result<Self, OpenError> {
+        let poller = Rc::new(Poller::new().map_err(OpenError::Poller)?);
         let budget = Budget::new(memory);
         let mut sockets: Vec<Box<dyn Socket>> = Vec::new();
         for plug in plugs {
@@ -164,18 +171,19 @@ impl Runtime {
         })
     }
 
-    /// Runs until `stop` is pulled or `until` is reached; an error is what makes going on impossible. It can be called
-    /// again, and goes on where it was.
+    /// Runs until `stop` is pulled or `until` is reached. It can be called again, and continues.
     ///
     /// If the clock has not come to its zero, it waits for that first.
-    pub fn run(&mut self, until: Option<Instant>, stop: &Stop) -> Result<(), String> {
-        let failed = |error| format!("cannot be stopped: {error}");
+    ///
+    /// # Errors
+    /// A device that is gone, or the kernel's refusal to wait.
+    pub fn run(&mut self, until: Option<Instant>, stop: &Stop) -> Result<(), RunError> {
         // Without it wakes come up to 50 us late.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         self.wait_for_zero(stop);
-        self.poller.add_stop(stop.as_fd()).map_err(failed)?;
+        self.poller.add_stop(stop.as_fd()).map_err(RunError::Stop)?;
         let ran = self.turns(until, stop);
-        self.poller.remove(stop.as_fd()).map_err(failed)?;
+        self.poller.remove(stop.as_fd()).map_err(RunError::Stop)?;
         ran
     }
 
@@ -205,7 +213,7 @@ impl Runtime {
         report("unconnected", self.unconnected);
     }
 
-    fn turns(&mut self, until: Option<Instant>, stop: &Stop) -> Result<(), String> {
+    fn turns(&mut self, until: Option<Instant>, stop: &Stop) -> Result<(), RunError> {
         loop {
             let now = self.clock.now();
             self.wake_if_due(now);
@@ -219,8 +227,7 @@ impl Runtime {
             let next = if self.sockets.iter().any(|socket| socket.has_more()) { Some(now) } else { next };
             let timeout = next.map(|at| self.clock.until(at));
             self.turns += 1;
-            let waited = self.poller.wait(&mut self.events, timeout);
-            waited.map_err(|error| format!("cannot wait for events: {error}"))?;
+            self.poller.wait(&mut self.events, timeout).map_err(RunError::Wait)?;
             for event in &self.events {
                 if let Some(Token { plug, key }) = Token::of(event)
                     && let Some(socket) = self.sockets.get_mut(plug)
@@ -230,7 +237,7 @@ impl Runtime {
             }
             self.take_in();
             if let Some(what) = self.sockets.iter().find_map(|socket| socket.gone()) {
-                return Err(format!("{what} is gone"));
+                return Err(RunError::Gone(what));
             }
         }
     }
@@ -298,30 +305,31 @@ fn open(
     plug: &Plug,
     clock: Clock,
     budget: &Rc<Budget>,
-) -> Result<Box<dyn Socket>, String> {
+) -> Result<Box<dyn Socket>, OpenError> {
+    /// The socket or device, or the error with the plug's name.
+    fn named<S: Socket + 'static>(
+        opened: Result<S, PlugError>,
+        plug: impl FnOnce() -> String,
+    ) -> Result<Box<dyn Socket>, OpenError> {
+        match opened {
+            Ok(socket) => Ok(Box::new(socket)),
+            Err(source) => Err(OpenError::Plug { plug: plug(), source }),
+        }
+    }
     match plug {
         Plug::Udp(address) => {
-            let socket = udp::Udp::open(poller, place, *address);
-            Ok(Box::new(socket.map_err(|error| format!("cannot open UDP {address}: {error}"))?))
+            let socket = udp::Udp::open(poller, place, *address).map_err(PlugError::System);
+            named(socket, || format!("UDP {address}"))
         }
-        Plug::Tcp(config) => {
-            let socket = tcp::Tcp::open(poller, place, config, clock, budget);
-            Ok(Box::new(socket.map_err(|why| format!("cannot open TCP: {why}"))?))
-        }
+        Plug::Tcp(config) => named(tcp::Tcp::open(poller, place, config, clock, budget), || "TCP".to_owned()),
         Plug::Tun(config) => {
-            let device = Device::open(poller, place, Kind::Tun, config);
-            Ok(Box::new(device.map_err(|why| format!("cannot open TUN `{}`: {why}", config.name))?))
+            named(Device::open(poller, place, Kind::Tun, config), || format!("TUN `{}`", config.name))
         }
-        Plug::Tap(address, config) => {
-            let device = Device::open(poller, place, Kind::Tap(*address), config);
-            Ok(Box::new(device.map_err(|why| format!("cannot open TAP `{}`: {why}", config.name))?))
-        }
-        Plug::Frames(config) => {
-            let socket = frames::Frames::open(poller, place, config);
-            let failed = |why| {
-                format!("cannot open frames {:#06x} of `{}`: {why}", config.ether_type, config.interface)
-            };
-            Ok(Box::new(socket.map_err(failed)?))
-        }
+        Plug::Tap(address, config) => named(Device::open(poller, place, Kind::Tap(*address), config), || {
+            format!("TAP `{}`", config.name)
+        }),
+        Plug::Frames(config) => named(frames::Frames::open(poller, place, config), || {
+            format!("frames {:#06x} of `{}`", config.ether_type, config.interface)
+        }),
     }
 }

@@ -25,7 +25,8 @@ impl Stop {
         Ok(Self(Arc::new(Inner { pulled: AtomicBool::new(false), event })))
     }
 
-    /// Stops whoever runs until this is pulled. It only sets a flag and writes to a descriptor, so a signal handler may.
+    /// Stops whoever runs until this is pulled. It only sets a flag and writes to a descriptor, so a signal handler
+    /// may.
     pub fn pull(&self) {
         self.0.pulled.store(true, Ordering::Release);
         // It can only fail if it was written to 2^64 times, and then it is readable.

@@ -17,8 +17,8 @@ use super::counters::Counters;
 use super::drops::Drops;
 use super::poller::{Poller, Token};
 
-/// What the kernel may hold for us to read, in bytes: at 1 Gbit/s, what arrives in 30 ms, which another process may well
-/// have the processor for. The kernel doubles it for its bookkeeping.
+/// What the kernel may hold for us to read, in bytes: at 1 Gbit/s, what arrives in 30 ms, which another process may
+/// well have the processor for. The kernel doubles it for its bookkeeping.
 const RECEIVE_BUFFER: usize = 4 << 20;
 /// What the kernel may hold of ours: some bursts. What is more waits here, where it can be counted.
 const SEND_BUFFER: usize = 1 << 20;
@@ -299,7 +299,8 @@ impl Batch {
 }
 
 impl Row {
-    /// Hands it to the kernel; `None` if that has no room for it, or else how many it refused, which are counted and gone.
+    /// Hands it to the kernel; `None` if that has no room for it, or else how many it refused, which are counted and
+    /// gone.
     fn send(&self, socket: &Kernel, state: &UdpSocketState, counters: &mut Counters) -> Option<u64> {
         let transmit = |contents: &[u8], segment| {
             let Self { remote, source, .. } = *self;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Board;
+use super::{AnswerError, Board};
 use crate::metrics;
 
 /// Whoever asks or listens more slowly than this gets no answer.
@@ -92,26 +92,17 @@ fn greeted(path: &Path, limit: Duration) -> Result<Option<usize>, ErrorKind> {
 }
 
 /// Answers on `path` from now on: whoever connects is told the status, as one JSON document.
-pub(crate) fn on_socket(path: &Path, board: Board) -> Result<Socket, String> {
-    let failed = |error: std::io::Error| format!("cannot answer at {}: {error}", path.display());
+pub(crate) fn on_socket(path: &Path, board: Board) -> Result<Socket, AnswerError> {
+    let failed = |source: std::io::Error| AnswerError::Socket { path: path.to_owned(), source };
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory).map_err(failed)?;
     }
     match before(path) {
         Before::Nobody => {}
-        Before::Running => {
-            return Err(format!("a node is already running that answers at {}", path.display()));
-        }
+        Before::Running => return Err(AnswerError::NodeRunning(path.to_owned())),
         Before::Killed => fs::remove_file(path).map_err(failed)?,
-        Before::Unknown(why) => {
-            return Err(format!("cannot find out whether a node answers at {}: {why}", path.display()));
-        }
-        Before::Other => {
-            return Err(format!(
-                "cannot answer at {}: there is something else than a socket",
-                path.display()
-            ));
-        }
+        Before::Unknown(kind) => return Err(AnswerError::Unknown { path: path.to_owned(), kind }),
+        Before::Other => return Err(AnswerError::NotASocket(path.to_owned())),
     }
     let listener = UnixListener::bind(path).map_err(failed)?;
     // Names and addresses of peers are for whoever may run the node.
@@ -222,8 +213,8 @@ fn pause() {
 }
 
 /// Answers `GET /metrics` at `address` from now on.
-pub(crate) fn on_http(address: SocketAddr, board: Board) -> Result<(), String> {
-    let failed = |error| format!("cannot serve metrics at {address}: {error}");
+pub(crate) fn on_http(address: SocketAddr, board: Board) -> Result<(), AnswerError> {
+    let failed = |source| AnswerError::Metrics { address, source };
     let listener = TcpListener::bind(address).map_err(failed)?;
     let tell = |stream: &mut TcpStream, board: &Board| {
         let Some(request) = request(stream) else { return };
@@ -244,9 +235,9 @@ fn head(status: &str, length: usize) -> String {
     )
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), String> {
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), AnswerError> {
     let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
-    spawned.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
+    spawned.map(drop).map_err(AnswerError::Thread)
 }
 
 /// A request's head, if it comes in time and is not too long.

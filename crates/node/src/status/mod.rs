@@ -5,6 +5,7 @@
 
 pub(crate) mod answer;
 pub mod ask;
+mod error;
 pub mod table;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
+
+pub use self::error::{AnswerError, AskError};
 
 /// A node at one moment. Counts are since it was started.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

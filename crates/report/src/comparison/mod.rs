@@ -85,8 +85,8 @@ impl Comparison {
         self.figures.iter().filter_map(|compared| Some((compared, measure_of(&compared.figure)?)))
     }
 
-    /// What tells the rows apart: the paths that take more than one value, the flow and the protocol, as far as they say
-    /// anything new.
+    /// What tells the rows apart: the paths that take more than one value, the flow and the protocol, as far as they
+    /// say anything new.
     fn leading(&self) -> Leading {
         let cases = || {
             let figures = self.figures.iter().map(|compared| &compared.case);
@@ -161,7 +161,8 @@ impl Leading {
     }
 }
 
-/// Whether two rows are of the same case and flow. The protocol may differ where it is not swept: then that is compared.
+/// Whether two rows are of the same case and flow. The protocol may differ where it is not swept: then that is
+/// compared.
 fn same(a: &Summary, b: &Summary) -> bool {
     a.flow == b.flow && a.parameters == b.parameters
 }

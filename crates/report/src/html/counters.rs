@@ -1,8 +1,8 @@
 //! What the protocols counted, by where they did.
 //!
-//! A counter's name is `place.family_detail`: those of relays carry the node's name, those of the ends none. Counters whose
-//! detail is a number (`rank_16`, `batch_losses_2`) are a distribution; of those that have a sum to be shares of (bytes and
-//! packets by cause), the share stands beside the count.
+//! A counter's name is `place.family_detail`: those of relays carry the node's name, those of the ends none. Counters
+//! whose detail is a number (`rank_16`, `batch_losses_2`) are a distribution; of those that have a sum to be shares of
+//! (bytes and packets by cause), the share stands beside the count.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -102,7 +102,8 @@ fn picture(study: &Study<'_>, group: usize, case: usize) -> Option<Plot> {
     ))
 }
 
-/// What the scenario schedules in a case: seconds with what happens then; of the first run, since repeats have the same.
+/// What the scenario schedules in a case: seconds with what happens then; of the first run, since repeats have the
+/// same.
 fn events(study: &Study<'_>, case: usize) -> Vec<(f64, String)> {
     let run = study.document.runs.iter().find(|run| study.case_of(&run.parameters) == Some(case));
     let events = run.into_iter().flat_map(|run| &run.events);

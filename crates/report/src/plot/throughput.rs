@@ -16,8 +16,8 @@ const POINTS: usize = 400;
 /// Marks, with their intervals, that a line has at most.
 const MARKS: usize = 100;
 
-/// Of goodput and of each other figure that something was published of, a picture for each group of flows and setting of
-/// the parameters that are on no axis; and how many more there would be.
+/// Of goodput and of each other figure that something was published of, a picture for each group of flows and setting
+/// of the parameters that are on no axis; and how many more there would be.
 pub(crate) fn plots(study: &Study<'_>) -> (Vec<Plot>, usize) {
     let across = Across::new(study);
     let published = |measure: &&Measure| {

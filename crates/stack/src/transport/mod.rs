@@ -112,6 +112,8 @@ pub enum Worlds {
     Live {
         /// `kcp` and `kcp-fec` are its models, say.
         models: &'static str,
+        /// The programs, each with the package of Debian and Ubuntu that has it.
+        programs: &'static [(&'static str, &'static str)],
     },
 }
 

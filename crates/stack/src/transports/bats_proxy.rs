@@ -52,8 +52,8 @@ impl Transport for BatsProxy {
         let Some(tcp) = end.above().and_then(Layer::settings_as::<Tcp>) else { return Ok(Some(edge)) };
         let node = end.node;
         if end.is_on_kernel() {
-            let from_here = Accept::FromHere { to: vec![destination(end.ends.remote)] };
-            let accept = end.is_sender().then_some(from_here);
+            let local_output = Accept::LocalOutput { to: vec![destination(end.ends.remote)] };
+            let accept = end.is_sender().then_some(local_output);
             splice_kernel(end.builder, node, tcp.on_kernel(accept), edge)?;
             // The TCP above is the kernel's too.
             return Ok(None);
@@ -103,7 +103,7 @@ impl BatsProxy {
             let edge = flow.attach(name, node, Box::new(edge), below);
             if flow.is_on_kernel(node) {
                 // The connections to the flow's receiver are taken out of transit, and those opened come from its sender.
-                let accept = Accept::InTransit { to: vec![destination(source.remote)] };
+                let accept = Accept::Forwarded { to: vec![destination(source.remote)] };
                 let plug = TcpPlug { spoof: true, ..tcp.on_kernel(Some(accept)) };
                 splice_kernel(flow, node, plug, edge)?;
                 continue;

@@ -20,7 +20,10 @@ pub(super) static KCPTUN: Row = Row {
     name: "kcptun",
     about: "a stream through real kcptuns at both ends: live runs only; `kcp` and `kcp-fec` are its models",
     offers: Ports(&[Port::Stream]),
-    worlds: Worlds::Live { models: "`kcp` and `kcp-fec` are its models" },
+    worlds: Worlds::Live {
+        models: "`kcp` and `kcp-fec` are its models",
+        programs: &[("kcptun-server", "kcptun"), ("kcptun-client", "kcptun")],
+    },
     socket: Some(Socket::Tcp { congestion: None }),
     options: || OPTIONS.docs(&Kcptun::default()),
     read: |row, options| OPTIONS.transport(row, options, Kcptun::default()),

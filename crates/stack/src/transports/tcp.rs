@@ -167,7 +167,7 @@ impl Tcp {
     pub(super) fn put(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {
         let local = end.ends.local;
         if end.is_on_kernel() {
-            let tcp = TcpPlug { like_any_program: true, ..self.on_kernel(end.accepts(local)) };
+            let tcp = TcpPlug { redirectable: true, ..self.on_kernel(end.accepts(local)) };
             return end.builder.kernel_tcp(end.node, tcp).map(Some);
         }
         if end.below.is_none() {

@@ -7,7 +7,7 @@ use hopcast_core::{Duration, Instant};
 use hopcast_link as link;
 use hopcast_stack::flow;
 use hopcast_stack::network::Network;
-use hopcast_stack::transport::{Port, Ports, ProgramEnds, ProgramPair};
+use hopcast_stack::transport::{Port, Ports, ProgramEnds, ProgramPair, Worlds};
 
 use crate::results::Source;
 
@@ -225,7 +225,17 @@ impl Flow {
         self.over.first().and_then(|top| top.settings().programs(at))
     }
 
-    /// Whether its transport is a real program.
+    /// The real programs that its transport needs, in a live run.
+    pub fn needed_programs(&self) -> impl Iterator<Item = &'static str> {
+        let top = self.over.first().map(|top| top.row().worlds);
+        let needed = match top {
+            Some(Worlds::Live { programs, .. }) => programs,
+            Some(Worlds::Both) | None => &[],
+        };
+        needed.iter().map(|(program, _)| *program)
+    }
+
+    /// Whether a real program is its transport.
     pub fn is_over_program(&self) -> bool {
         self.over.first().is_some_and(Layer::is_program)
     }

@@ -23,8 +23,8 @@ const ELSEWHERE: usize = 16;
 /// What cannot be a round trip.
 const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(60);
 
-/// The address by which the machines above know a neighbour on a lane, wherever it is: of the discard prefix (RFC 6666),
-/// where nothing is. `None` is this node.
+/// The address by which the machines above know a neighbour on a lane, wherever it is: of the discard prefix (RFC
+/// 6666), where nothing is. `None` is this node.
 pub(crate) fn identity(neighbour: Option<usize>, tag: Tag) -> SocketAddr {
     let number = neighbour.map_or(0, |place| place + 1) as u16;
     (Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, number), u16::from(tag.byte())).into()
@@ -119,8 +119,8 @@ pub(crate) struct Peer {
     configured: Option<SocketAddr>,
     follow: Follow,
     path: Option<Path>,
-    /// What the nonces come from that are sent to where it might be instead, and how often they have changed: so nothing is
-    /// kept of those who say hello in its name, however many they are.
+    /// What the nonces come from that are sent to where it might be instead, and how often they have changed: so
+    /// nothing is kept of those who say hello in its name, however many they are.
     secret: Seed,
     epoch: u64,
     pub(crate) state: State,

@@ -1,8 +1,8 @@
 //! How long datagrams may be that get to a peer: probes as long as the longest, and where those vanish, shorter ones.
 //!
-//! A round begins with a full probe every [`EVERY`]. One that is not said to have come is repeated four times as often as
-//! hellos are said. After so many that losses do not explain it, shorter ones are sent, from long to short, until one
-//! is said to have come. That is found out within some seconds of a start, as of a path that changes.
+//! A round begins with a full probe every [`EVERY`]. One that is not said to have come is repeated four times as often
+//! as hellos are said. After so many that losses do not explain it, shorter ones are sent, from long to short, until
+//! one is said to have come. That is found out within some seconds of a start, as of a path that changes.
 
 use hopcast_core::{Duration, Instant};
 
@@ -19,7 +19,8 @@ const CHANCE: f64 = 1e-4;
 const FEWEST: f64 = 6.0;
 /// No more is taken to be lost at random: where the data is long as well, all of it vanishes, and says nothing of that.
 const MOST_LOSS: f64 = 0.6;
-/// Lengths of IP packets that are tried: of Ethernet with jumbo frames and without, of PPPoE, and of tunnels through them.
+/// Lengths of IP packets that are tried: of Ethernet with jumbo frames and without, of PPPoE, and of tunnels through
+/// them.
 const LENGTHS: [u16; 28] = [
     8900, 8000, 6000, 4352, 4000, 3000, 2304, 2000, 1500, 1492, 1480, 1476, 1472, 1460, 1450, 1440, 1430,
     1420, 1412, 1400, 1380, 1360, 1340, 1320, 1280, 1200, 1000, 576,

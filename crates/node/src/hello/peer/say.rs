@@ -50,7 +50,8 @@ impl Peer {
         self.send(path, &hello, myself);
     }
 
-    /// Sends the probes that are due: a way may pass short datagrams and swallow long ones. A peer that is silent is not asked.
+    /// Sends the probes that are due: a way may pass short datagrams and swallow long ones. A peer that is silent is
+    /// not asked.
     pub(super) fn say_probes(&mut self, now: Instant, silent: bool, myself: &mut Myself) {
         let Some(path) = self.path else { return };
         if silent {

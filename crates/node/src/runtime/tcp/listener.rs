@@ -6,6 +6,7 @@ use hopcast_core::plug::{Accept, Destination, TcpPlug};
 use socket2::Socket as Kernel;
 
 use super::super::divert::Take;
+use super::super::error::PlugError;
 use super::options::{Options, keep_in_mind};
 
 /// A socket that listens.
@@ -31,18 +32,18 @@ enum By {
 }
 
 /// Listens for those that a plug accepts, and says what has to be diverted for that.
-pub(super) fn listen(options: &Options, plug: &TcpPlug) -> Result<(Vec<Listener>, Take), String> {
+pub(super) fn listen(options: &Options, plug: &TcpPlug) -> Result<(Vec<Listener>, Take), PlugError> {
     let mut take = Take { answers: plug.spoof, ..Take::default() };
     let listeners = match &plug.accept {
         None => Vec::new(),
         Some(Accept::At(address)) => vec![Listener::new(options, *address, By::Address)?],
-        Some(Accept::FromHere { to }) => {
+        Some(Accept::LocalOutput { to }) => {
             let listeners = on_loopback(options, to, By::Redirect)?;
             take.redirect = listeners.iter().map(Listener::port).collect();
             take.to.clone_from(to);
             listeners
         }
-        Some(Accept::InTransit { to }) => {
+        Some(Accept::Forwarded { to }) => {
             let listeners = on_loopback(options, to, By::Transit)?;
             take.transit = listeners.iter().map(Listener::port).collect();
             take.to.clone_from(to);
@@ -54,7 +55,7 @@ pub(super) fn listen(options: &Options, plug: &TcpPlug) -> Result<(Vec<Listener>
 }
 
 /// One for each version of the destinations, on a loopback address, where nobody else can reach the port.
-fn on_loopback(options: &Options, to: &[Destination], by: By) -> Result<Vec<Listener>, String> {
+fn on_loopback(options: &Options, to: &[Destination], by: By) -> Result<Vec<Listener>, PlugError> {
     let loopbacks: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
     let wanted = |loopback: &IpAddr| to.iter().any(|to| to.network.is_ipv4() == loopback.is_ipv4());
     let loopbacks = loopbacks.into_iter().filter(wanted);
@@ -62,8 +63,8 @@ fn on_loopback(options: &Options, to: &[Destination], by: By) -> Result<Vec<List
 }
 
 impl Listener {
-    fn new(options: &Options, address: SocketAddr, by: By) -> Result<Self, String> {
-        let failed = |error| format!("cannot listen on {address}: {error}");
+    fn new(options: &Options, address: SocketAddr, by: By) -> Result<Self, PlugError> {
+        let failed = |source| PlugError::Listen { address, source };
         let socket = options.listen(address, by == By::Transit).map_err(failed)?;
         if by == By::Redirect {
             keep_in_mind(&socket).map_err(failed)?;

@@ -6,7 +6,8 @@
 //! upon long before it can leave, and [`Transmitted`](StreamItem::Transmitted), which is said when the kernel has taken
 //! bytes, is early by that at most.
 //!
-//! **Up.** No more is read than the machine has granted. What it does not want stays in the kernel, whose window closes.
+//! **Up.** No more is read than the machine has granted. What it does not want stays in the kernel, whose window
+//! closes.
 //!
 //! Events are edge-triggered and streams that can go on stand in a line, so that a turn costs what happens in it and
 //! not what there is. A connection that does not stand in time is reset.
@@ -32,6 +33,7 @@ use self::options::Options;
 use super::Socket;
 use super::counters::Counters;
 use super::divert::Divert;
+use super::error::PlugError;
 use super::poller::{Poller, Token};
 use crate::Clock;
 
@@ -88,15 +90,14 @@ impl Tcp {
         config: &TcpPlug,
         clock: Clock,
         budget: &Rc<Budget>,
-    ) -> Result<Self, String> {
-        let redirects = matches!(config.accept, Some(Accept::FromHere { .. }));
+    ) -> Result<Self, PlugError> {
+        let redirects = matches!(config.accept, Some(Accept::LocalOutput { .. }));
         let options = Options::new(config, redirects)?;
         let (listeners, take) = listener::listen(&options, config)?;
         let divert = Divert::install(&take)?;
         for (key, listener) in listeners.iter().enumerate() {
             let token = Token { plug, key: key as u64 };
-            let added = poller.add(&listener.socket, token, EventFlags::IN | EventFlags::ET);
-            added.map_err(|error| error.to_string())?;
+            poller.add(&listener.socket, token, EventFlags::IN | EventFlags::ET)?;
         }
         Ok(Self {
             poller: Rc::clone(poller),

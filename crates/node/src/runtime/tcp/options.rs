@@ -9,6 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Protocol, Socket as Kernel, TcpKeepalive, Type};
 
 use super::super::divert::OWN_MARK;
+use super::super::error::PlugError;
 
 /// How many bytes beyond those on their way the kernel takes (`TCP_NOTSENT_LOWAT`): one burst of segmentation offload.
 /// Less costs processor time at high rates; more is a queue in which everything waits, 5 ms at 100 Mbit/s.
@@ -26,21 +27,20 @@ pub(super) struct Options {
 
 impl Options {
     /// Tries them out. Where connections of this host are redirected, our own have to be told from others.
-    pub(super) fn new(plug: &TcpPlug, redirects: bool) -> Result<Self, String> {
+    pub(super) fn new(plug: &TcpPlug, redirects: bool) -> Result<Self, PlugError> {
         allow_descriptors();
-        let TcpPlug { congestion, spoof, like_any_program, .. } = plug;
-        let (spoof, marked) = (*spoof, !like_any_program);
+        let TcpPlug { congestion, spoof, redirectable, .. } = plug;
+        let (spoof, marked) = (*spoof, !redirectable);
         let options = Self { congestion: None, spoof, marked };
-        let socket = options.socket(Domain::IPV4).map_err(|error| error.to_string())?;
+        let socket = options.socket(Domain::IPV4)?;
         if let Some(name) = congestion {
             socket.set_tcp_congestion(name.as_bytes()).map_err(|error| no_congestion(name, &error))?;
         }
         if redirects {
-            socket.set_mark(OWN_MARK).map_err(|error| format!("cannot mark sockets: {error}"))?;
+            socket.set_mark(OWN_MARK).map_err(PlugError::Mark)?;
         }
         if spoof {
-            let transparent = socket.set_ip_transparent_v4(true);
-            transparent.map_err(|error| format!("cannot use others' addresses: {error}"))?;
+            socket.set_ip_transparent_v4(true).map_err(PlugError::Transparent)?;
         }
         Ok(Self { congestion: congestion.clone(), ..options })
     }
@@ -50,8 +50,8 @@ impl Options {
         socket.set_nonblocking(true)?;
         socket.set_tcp_nodelay(true)?;
         socket.set_tcp_notsent_lowat(UNSENT)?;
-        // Should the program be killed, its connections end with a reset: what was cut short must not pass for a stream that
-        // has come to its end. Sockets that are accepted have it from the one that listens.
+        // Should the program be killed, its connections end with a reset: what was cut short must not pass for a stream
+        // that has come to its end. Sockets that are accepted have it from the one that listens.
         socket.set_linger(Some(Duration::ZERO))?;
         watch_over(&socket)?;
         if self.marked {
@@ -115,15 +115,17 @@ impl Options {
 /// `EINPROGRESS`: the connection is being made.
 const IN_PROGRESS: i32 = rustix::io::Errno::INPROGRESS.raw_os_error();
 
-/// Why a congestion control cannot be had, and what can.
-fn no_congestion(name: &str, error: &io::Error) -> String {
-    let (why, others, list) = match error.kind() {
-        io::ErrorKind::PermissionDenied => ("only root may use", "others may use", "allowed"),
-        _ => ("this kernel has no", "has", "available"),
+/// The error of a congestion control that the kernel refuses, with those that it would not.
+fn no_congestion(name: &str, error: &io::Error) -> PlugError {
+    let list = |which: &str| {
+        let path = format!("/proc/sys/net/ipv4/tcp_{which}_congestion_control");
+        std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
     };
-    let path = format!("/proc/sys/net/ipv4/tcp_{list}_congestion_control");
-    let known = std::fs::read_to_string(path).unwrap_or_default();
-    format!("{why} congestion control `{name}` ({others}: {})", known.trim())
+    let name = name.to_owned();
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => PlugError::CongestionForbidden { name, allowed: list("allowed") },
+        _ => PlugError::NoCongestion { name, available: list("available") },
+    }
 }
 
 /// Lets the process have as many descriptors as it may; the usual limit is for programs with a few files.
@@ -150,18 +152,19 @@ fn is_of_this_host(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// A client that vanishes says nothing more, and a connection that is taken over hides that from the far end: so it is asked
-/// after two minutes of silence, and given up after two more without an answer. What is sent and not acknowledged is sent
-/// again for as long as the host does that for its own programs (`tcp_retries2`), and one that has no room may take its time.
+/// A client that vanishes says nothing more, and a connection that is taken over hides that from the far end: so it is
+/// asked after two minutes of silence, and given up after two more without an answer. What is sent and not acknowledged
+/// is sent again for as long as the host does that for its own programs (`tcp_retries2`), and one that has no room may
+/// take its time.
 fn watch_over(socket: &Kernel) -> io::Result<()> {
     const SILENCE: Duration = Duration::from_secs(120);
     let keepalive = TcpKeepalive::new().with_time(SILENCE).with_interval(SILENCE / 4).with_retries(4);
     socket.set_tcp_keepalive(&keepalive)
 }
 
-/// Whom a connection was for that was redirected, the kernel forgets if it is silent, by default after a minute once one side
-/// has ended; what comes then is nobody's, and resets it. So a program of this host is asked more often, which costs no link
-/// anything.
+/// Whom a connection was for that was redirected, the kernel forgets if it is silent, by default after a minute once
+/// one side has ended; what comes then is nobody's, and resets it. So a program of this host is asked more often, which
+/// costs no link anything.
 pub(super) fn keep_in_mind(socket: &Kernel) -> io::Result<()> {
     const SILENCE: Duration = Duration::from_secs(15);
     let keepalive = TcpKeepalive::new().with_time(SILENCE).with_interval(SILENCE).with_retries(15);

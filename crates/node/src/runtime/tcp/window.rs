@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use hopcast_core::StreamItem;
 
-/// What one may wait for at most, in bytes. A proxy's edge passes this on to the far edge as that stream's window, so that it
-/// bounds what a stream carries in a round trip of the whole path: 160 Mbit/s at 100 ms.
+/// What one may wait for at most, in bytes. A proxy's edge passes this on to the far edge as that stream's window, so
+/// that it bounds what a stream carries in a round trip of the whole path: 160 Mbit/s at 100 ms.
 const WINDOW: u64 = 2 << 20;
 /// And at least, so that each goes on: 1.3 Mbit/s at 100 ms.
 const LEAST: u64 = 16 << 10;
@@ -20,10 +20,11 @@ const MOST_FIRST: u64 = 64 << 10;
 /// it after three. Less, as twice in TCP's slow start, takes longer; more, and connections that have read little hold
 /// much.
 const GROWTH: u64 = 3;
-/// One source may hold such a part of what there is for all, so that its connections that stall leave the rest to others.
+/// One source may hold such a part of what there is for all, so that its connections that stall leave the rest to
+/// others.
 const SOURCES: u64 = 4;
-/// One connection may take such a part of what is left for its source and for all. Those that stall so share what there is,
-/// and leave some (the dynamic threshold of Choudhury and Hahne, IEEE/ACM ToN 6(2), 1998).
+/// One connection may take such a part of what is left for its source and for all. Those that stall so share what there
+/// is, and leave some (the dynamic threshold of Choudhury and Hahne, IEEE/ACM ToN 6(2), 1998).
 const PART: u64 = 8;
 
 /// What all connections of a runtime may hold.

@@ -216,7 +216,7 @@ pub(crate) fn live_app(node: &Node) -> Option<Diagnostic> {
 /// Why a stack needs a live run, if it does.
 pub(crate) fn live_stack(node: &Node, layers: &[Layer]) -> Option<Diagnostic> {
     layers.iter().find_map(|layer| {
-        let Worlds::Live { models } = layer.row().worlds else { return None };
+        let Worlds::Live { models, .. } = layer.row().worlds else { return None };
         let name = layer.row().name;
         Some(
             node.error(format!(

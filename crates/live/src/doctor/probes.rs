@@ -10,7 +10,7 @@ use hopcast_node::Clock;
 use rustix::thread::{Timespec, nanosleep};
 
 use super::{Finding, Health};
-use crate::punctual::{Awake, be_punctual};
+use crate::wakeups::{KeepAwake, request_timely_wakeups};
 use crate::{emulator, privileges};
 
 /// What takes connections for a proxy out of those that programs open, and out of transit. A statement a line: some
@@ -38,15 +38,16 @@ const RULES: [(&str, &str); 2] = [
 
 /// Whether the kernel's netfilter can do what proxies need, tried in a network namespace of its own.
 pub(super) fn netfilter() -> Vec<Finding> {
-    let each = |(what, rules): (&str, &str)| match load(rules) {
-        Ok(()) => Finding::new(what, Health::Yes, "works"),
-        Err(error) => Finding::new(what, Health::Partly, error)
+    let each = |(what, rules): (&str, &str)| match refusal(rules) {
+        None => Finding::new(what, Health::Yes, "works"),
+        Some(why) => Finding::new(what, Health::Partly, why)
             .with_remedy("`modprobe nft_redir nft_tproxy` as root, for flows over a proxy"),
     };
     RULES.into_iter().map(each).collect()
 }
 
-fn load(rules: &str) -> Result<(), String> {
+/// The reason why the kernel does not take `rules`; `None` if it does.
+fn refusal(rules: &str) -> Option<String> {
     let mut command = if privileges::administers_network() {
         let mut command = Command::new("unshare");
         command.arg("--net");
@@ -55,16 +56,21 @@ fn load(rules: &str) -> Result<(), String> {
         privileges::user_namespace()
     };
     command.args(["nft", "-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| format!("unshare: {error}"))?;
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => return Some(format!("unshare: {error}")),
+    };
     if let Some(mut stdin) = child.stdin.take() {
         // What counts is what it says.
         let _ = stdin.write_all(rules.as_bytes());
     }
-    let output = child.wait_with_output().map_err(|error| error.to_string())?;
-    if output.status.success() {
-        return Ok(());
+    match child.wait_with_output() {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => {
+            Some(String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or("it failed").to_owned())
+        }
+        Err(error) => Some(error.to_string()),
     }
-    Err(String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or("it failed").to_owned())
 }
 
 pub(super) fn congestion_controls() -> Finding {
@@ -94,8 +100,8 @@ pub(super) fn timing() -> [Finding; 2] {
             .with_remedy("keep rates below 100 Mbit/s, or use a machine with more")
     };
     // In a thread of its own, which alone is given another priority.
-    let awake = Awake::keep();
-    let measured = thread::spawn(|| (be_punctual(), lateness())).join();
+    let awake = KeepAwake::keep();
+    let measured = thread::spawn(|| (request_timely_wakeups(), lateness())).join();
     let Ok((real_time, late)) = measured else {
         return [processors, Finding::new("timers", Health::Partly, "could not be measured")];
     };

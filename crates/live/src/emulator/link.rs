@@ -1,4 +1,4 @@
-//! A link in real time: its model, the TAPs at its ends, and what is to happen to it.
+//! A link in real time: its model, the TAPs at its ends, and its scheduled changes and readings.
 
 use std::collections::VecDeque;
 
@@ -8,28 +8,28 @@ use hopcast_node::Clock;
 use hopcast_twin::world::{LinkSamples, directions};
 
 use super::figures::{DirectionReport, Tally};
-use crate::capture::{Record, Recorder, What};
+use crate::capture::{FrameEvent, Record, Recorder};
 use crate::lab::Tap;
 use crate::layout::{LinkLayout, Scheduled};
 
-/// The longest frame that a TAP hands over: the longest IP packet, and Ethernet's header.
-pub(crate) const LONGEST: usize = 65_535 + 14;
+/// Maximum length of a frame of a TAP, in bytes: the longest IP packet and Ethernet's header.
+pub(crate) const MAX_FRAME: usize = 65_535 + 14;
 
-/// When the figures of links are read.
+/// Times at which the counters of links are read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Readings {
-    /// When the measurement window opens.
+    /// Start of the measurement window.
     pub from: Instant,
-    /// When it closes.
+    /// End of the measurement window.
     pub to: Instant,
     /// The step of the time series; `None` for none.
     pub interval: Option<Duration>,
-    /// When the time series ends.
+    /// End of the time series.
     pub end: Instant,
 }
 
-/// A link and what is measured of it.
-pub(super) struct Wired {
+/// A link and its measurements.
+pub(super) struct EmulatedLink {
     number: usize,
     name: String,
     model: Box<dyn Link + Send>,
@@ -43,10 +43,10 @@ pub(super) struct Wired {
     sampled: LinkSamples,
 }
 
-/// A direction of the link that changes (all of them if `None`), and how.
+/// Changes of a link: the direction that leaves this attachment (all of them if `None`), and the change.
 pub(super) type Changes = Vec<Scheduled<(Option<Attachment>, Change)>>;
 
-impl Wired {
+impl EmulatedLink {
     pub(super) fn new(
         number: usize,
         link: LinkLayout,
@@ -66,7 +66,7 @@ impl Wired {
         let directions: Vec<_> = directions(ends).map(direction).collect();
         let sampled = LinkSamples::new(ends);
         let script = Script::new(changes, readings);
-        let mut wired = Self {
+        let mut link = Self {
             number,
             name,
             model,
@@ -78,29 +78,28 @@ impl Wired {
             directions,
             sampled,
         };
-        wired.look_ahead();
-        wired
+        link.look_ahead();
+        link
     }
 
     pub(super) fn taps(&self) -> &[Tap] {
         &self.taps
     }
 
-    /// Forgets what the interfaces have sent so far.
-    pub(super) fn empty(&self, buffer: &mut [u8]) {
+    /// Discards the frames that the interfaces have sent so far.
+    pub(super) fn discard_pending(&self, buffer: &mut [u8]) {
         for tap in &self.taps {
             while tap.read(buffer).is_ok() {}
         }
     }
 
-    /// When something happens next: in the model, or to it.
+    /// Time of the next event of the model or of the script.
     #[inline]
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// Does what is due by `now`: each thing as at its own time, so that being late changes nothing but when frames are
-    /// handed over.
+    /// Carries out all that is due by `now`, each at its own time: lateness changes only when frames are delivered.
     pub(super) fn catch_up(&mut self, now: Instant, clock: Clock, tally: &mut Tally) {
         while let Some(at) = self.deadline.filter(|&at| at <= now) {
             if self.script.next_at() == Some(at) {
@@ -109,7 +108,7 @@ impl Wired {
                 self.model.wake(at);
             }
             self.drain(at, clock, tally);
-            // A model that asks for the same time again has nothing more to say about it.
+            // A model that asks for the same time again has nothing more to do at it.
             if self.deadline == Some(at) && self.script.next_at() != Some(at) {
                 self.model.wake(now);
                 self.drain(now, clock, tally);
@@ -118,16 +117,16 @@ impl Wired {
         }
     }
 
-    /// Takes up to `most` frames that the node at `from` has sent, at `now`; what was due before must have been done.
+    /// Offers the model up to `most` frames that the node at `from` has sent, at `now`; `catch_up` comes before.
     pub(super) fn fetch(&mut self, from: Attachment, most: usize, now: Instant, buffer: &mut [u8]) {
         for _ in 0..most {
-            // Nothing more, or an interface that is down and has nothing to send.
+            // No more frames, or an interface that is down.
             let Ok(length) = self.taps[from].read(buffer) else { return };
             self.model.offer(now, from, Buffer::copy_from(&buffer[..length]));
         }
     }
 
-    /// Hands over what the model has to say at `now`.
+    /// Delivers the frames that the model delivers at `now`.
     pub(super) fn drain(&mut self, now: Instant, clock: Clock, tally: &mut Tally) {
         let mut records = Vec::new();
         while let Some(event) = self.model.poll(now) {
@@ -149,9 +148,9 @@ impl Wired {
         self.look_ahead();
     }
 
-    /// The figures, at the end of the run.
+    /// The counters at the end of the run.
     pub(super) fn finish(mut self, now: Instant) -> (usize, Vec<DirectionReport>) {
-        // A window that never closed, closes now; one that never opened, is empty.
+        // A window that is still open closes now; one that never opened is empty.
         if self.script.awaits(|step| matches!(step, Step::Open)) {
             self.open(now);
         }
@@ -194,20 +193,20 @@ impl Wired {
     }
 }
 
-/// What is written down of an event at an attachment that is captured.
+/// The record of an event at an attachment that is captured.
 fn record_of(at: Instant, link: &str, event: &Event, captured: &[Option<usize>]) -> Option<Record> {
     let (end, what, frame) = match event {
-        Event::Sent { from, frame } => (from, What::Sent, frame),
-        Event::Delivered { to, frame, .. } => (to, What::Received, frame),
+        Event::Sent { from, frame } => (from, FrameEvent::Sent, frame),
+        Event::Delivered { to, frame, .. } => (to, FrameEvent::Received, frame),
         Event::Dropped { from, to, frame, reason } => {
             let place = if to.is_some() { "on" } else { "before" };
-            (from, What::Dropped(format!("dropped {place} {link}: {reason}")), frame)
+            (from, FrameEvent::Dropped(format!("dropped {place} {link}: {reason}")), frame)
         }
     };
     captured[*end].map(|interface| Record { at, interface, what, bytes: frame.clone() })
 }
 
-/// What is to happen to a link, in order; at one instant, changes come before readings.
+/// Scheduled changes and readings of a link, in order; at one instant changes come before readings.
 struct Script {
     steps: VecDeque<(Instant, Step)>,
     sample: Option<Instant>,

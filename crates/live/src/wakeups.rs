@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use std::process::{Command, Stdio};
 
 /// Lets the calling thread come when it wants to, as far as that is allowed, and says whether it may before all others.
-pub(crate) fn be_punctual() -> bool {
+pub(crate) fn request_timely_wakeups() -> bool {
     // Otherwise the kernel wakes us up to 50 µs late, to save power.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     // The links come before the programs that send over them, and before what else the machine does. The lowest
@@ -25,13 +25,14 @@ pub(crate) fn be_punctual() -> bool {
 ///
 /// One that has nothing to do sleeps, and needs up to a hundred microseconds to wake. In a virtual machine it is given
 /// back to the host, which may take milliseconds to return it: links are then least exact when they have least to do.
-pub(crate) struct Awake {
+pub(crate) struct KeepAwake {
     /// The kernel holds to what was asked for while the file is open.
     asked: Option<File>,
 }
 
-impl Awake {
-    /// The kernel's interface for the longest time to wake that a program can bear (`Documentation/power/pm_qos_interface`).
+impl KeepAwake {
+    /// The kernel's interface for the longest time to wake that a program can bear
+    /// (`Documentation/power/pm_qos_interface`).
     const INTERFACE: &str = "/dev/cpu_dma_latency";
 
     /// Asks for it, as far as that is allowed.

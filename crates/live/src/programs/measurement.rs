@@ -12,7 +12,7 @@ const CURVE_POINTS: usize = 200;
 
 /// What was measured of a flow.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Measured {
+pub struct Measurement {
     /// Payload that arrived.
     pub received: Vec<Interval>,
     /// Payload that was sent, if the sender says it.
@@ -75,7 +75,7 @@ impl Task<'_> {
     }
 }
 
-impl Measured {
+impl Measurement {
     /// As the document has it; what is derived from the network (the min-cut) is left to who knows it.
     pub fn figures(&self, window: (Instant, Instant)) -> Figures {
         let (from, to) = self.lasted.unwrap_or((seconds(window.0), seconds(window.1)));
