@@ -11,6 +11,7 @@
 //! | [`units`] | [`Rate`], [`Bytes`], [`Fraction`], and how a person writes them |
 //! | [`random`] | one seed, and a named stream for each that draws from it |
 //! | [`buffer`] | a packet's bytes, with headroom |
+//! | [`bytes`] | numbers in bytes: [`Reader`](bytes::Reader), [`Writer`](bytes::Writer), and the error that names the field |
 //! | [`machine`] | **the contract**: [`Machine`], its [`Port`]s, and the [`Item`]s that cross them |
 //! | [`plug`] | what ports are plugged into on a real host |
 //! | [`stream`] | the stream port: back-pressure, half-close, reset |
@@ -22,6 +23,7 @@
 
 pub mod assembly;
 pub mod buffer;
+pub mod bytes;
 pub mod codel;
 mod decimal;
 pub mod guide;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use hopcast_core::bytes::Malformed;
 use hopcast_core::{Buffer, Duration, Instant, Item, Port, StreamId, StreamItem};
 
 use super::config::Config;
@@ -9,7 +10,7 @@ use super::counters::Counters;
 use super::fec::DATA_HEADER;
 use super::lower::Lower;
 use super::outbox::{Outbox, Sent};
-use super::records::{BEGIN, Broken, END, LONGEST, Ledger, Piece, Reader};
+use super::records::{BEGIN, END, LONGEST, Ledger, Piece, RecordReader};
 use super::remembered::End;
 use super::wire::{ACK, ASK, HEADER, PUSH, Packet, Segment};
 
@@ -62,7 +63,7 @@ pub(super) struct Conversation {
     finished: bool,
     /// How far the application has been told that its bytes are on the wire.
     told: u64,
-    reader: Reader,
+    reader: RecordReader,
     /// What has been read from KCP and not passed on yet: less than a segment.
     pending: Vec<u8>,
     /// The bytes that the application takes.
@@ -100,7 +101,7 @@ impl Conversation {
             granted: 0,
             finished: false,
             told: 0,
-            reader: Reader::new(accepting),
+            reader: RecordReader::new(accepting),
             pending: Vec::new(),
             credit: 0,
             read: 0,
@@ -255,13 +256,13 @@ impl Conversation {
     }
 
     /// Passes on what has arrived in order, as far as the application takes it.
-    fn deliver(&mut self, ctx: &mut Context<'_>) -> Result<(), Broken> {
+    fn deliver(&mut self, ctx: &mut Context<'_>) -> Result<(), Malformed> {
         let mut gathered: Option<Buffer> = None;
         let result = loop {
             let mut used = 0;
             let stop = loop {
                 match self.reader.next(&self.pending[used..], self.credit) {
-                    Err(broken) => break Err(broken),
+                    Err(malformed) => break Err(malformed),
                     Ok((None, 0)) => break Ok(()),
                     Ok((piece, read)) => {
                         let bytes = &self.pending[used..used + read];
