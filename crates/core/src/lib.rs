@@ -13,6 +13,7 @@
 //! | [`buffer`] | a packet's bytes, with headroom |
 //! | [`bytes`] | numbers in bytes: [`Reader`](bytes::Reader), [`Writer`](bytes::Writer), and the error that names the field |
 //! | [`machine`] | **the contract**: [`Machine`], its [`Port`]s, and the [`Item`]s that cross them |
+//! | [`shared`] | a machine that its owner looks into while somebody else runs it |
 //! | [`plug`] | what ports are plugged into on a real host |
 //! | [`stream`] | the stream port: back-pressure, half-close, reset |
 //! | [`assembly`] | machines plugged into one another; the order of hand-overs at one instant |
@@ -31,6 +32,7 @@ pub mod machine;
 pub mod pacer;
 pub mod plug;
 pub mod random;
+pub mod shared;
 pub mod stream;
 pub mod time;
 pub mod timers;
@@ -41,6 +43,7 @@ pub use buffer::Buffer;
 pub use machine::{Datagram, Frame, Item, Machine, Message, Port, Transit};
 pub use pacer::Pacer;
 pub use random::{Seed, Stream};
+pub use shared::Shared;
 pub use stream::{StreamId, StreamItem, StreamReader, StreamWriter};
 pub use time::{Duration, Instant};
 pub use timers::{Timer, Timers};
