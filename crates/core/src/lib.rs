@@ -18,6 +18,7 @@
 //! | [`stream`] | the stream port: back-pressure, half-close, reset |
 //! | [`assembly`] | machines plugged into one another; the order of hand-overs at one instant |
 //! | [`timers`] | a machine's timers |
+//! | [`loss`] | the share of packets that are lost, fading |
 //! | [`pacer`] | when a paced sender may let the next packet go |
 //! | [`codel`] | the queue discipline of RFC 8289, at links and at protocols' inputs |
 //! | [`guide`] | a worked example: a stack of two machines on a lossy link |
@@ -28,6 +29,7 @@ pub mod bytes;
 pub mod codel;
 mod decimal;
 pub mod guide;
+pub mod loss;
 pub mod machine;
 pub mod pacer;
 pub mod plug;
@@ -40,6 +42,7 @@ pub mod units;
 
 pub use assembly::{Assembly, Slot, earliest};
 pub use buffer::Buffer;
+pub use loss::FadingLoss;
 pub use machine::{Datagram, Frame, Item, Machine, Message, Port, Transit};
 pub use pacer::Pacer;
 pub use random::{Seed, Stream};
