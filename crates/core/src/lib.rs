@@ -13,6 +13,7 @@
 //! | [`buffer`] | a packet's bytes, with headroom |
 //! | [`bytes`] | numbers in bytes: [`Reader`](bytes::Reader), [`Writer`](bytes::Writer), and the error that names the field |
 //! | [`machine`] | **the contract**: [`Machine`], its [`Port`]s, and the [`Item`]s that cross them |
+//! | [`outbox`] | what a machine is about to hand over; [`Reactive`], a machine without timers |
 //! | [`shared`] | a machine that its owner looks into while somebody else runs it |
 //! | [`plug`] | what ports are plugged into on a real host |
 //! | [`stream`] | the stream port: back-pressure, half-close, reset |
@@ -31,6 +32,7 @@ mod decimal;
 pub mod guide;
 pub mod loss;
 pub mod machine;
+pub mod outbox;
 pub mod pacer;
 pub mod plug;
 pub mod random;
@@ -44,6 +46,7 @@ pub use assembly::{Assembly, Slot, earliest};
 pub use buffer::Buffer;
 pub use loss::FadingLoss;
 pub use machine::{Datagram, Frame, Item, Machine, Message, Port, Transit};
+pub use outbox::{Outbox, Reactive};
 pub use pacer::Pacer;
 pub use random::{Seed, Stream};
 pub use shared::Shared;
