@@ -213,8 +213,8 @@ fn a_tail_is_probed_for_after_two_round_trips_and_2_ms_and_a_lone_segment_later(
 
 #[test]
 fn what_reordering_may_delay_is_lost_after_a_quarter_of_a_round_trip_and_2_ms() {
-    // RFC 8985 section 6.2; Linux `tcp_rack_mark_lost`: 25 + 2 ms are 7 ticks, 25 would be 7 as well, so at a round trip of
-    // 104 ms: 26 + 2 ms are 7 ticks, and 26 + 4 are 8.
+    // RFC 8985 section 6.2; Linux `tcp_rack_mark_lost`: 25 + 2 ms are 7 ticks, 25 would be 7 as well, so at a round
+    // trip of 104 ms: 26 + 2 ms are 7 ticks, and 26 + 4 are 8.
     let mut line = Line::idle(10, 104, 1 << 30);
     line.write(1000, 10);
     line.ack(1104, 0, &[(start(1), start(2))], None);
