@@ -145,7 +145,7 @@ impl Machine for Assembly {
             self.deadlines.range(..=(now, usize::MAX)).map(|&(_, index)| index).collect();
         due.sort_unstable();
         for index in due {
-            // What another machine handed over may have moved the deadline.
+            // An item of another machine may have moved the deadline.
             if self.parts[index].deadline.is_some_and(|at| at <= now) {
                 self.parts[index].machine.wake(now);
                 self.drain(now, index);

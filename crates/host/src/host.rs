@@ -75,10 +75,10 @@ impl Host {
 
     /// Binds frames of a type on an interface: whole frames to the host or to a group go up on `Above(above)` as
     /// [`Item::Frame`], and, if `promiscuous`, so do those that the interface only overheard. A frame that comes down
-    /// there leaves by that interface as it is. Of several machines bound to the same frames each gets them, in the order
-    /// in which they were bound. An `above` has one interface.
+    /// there leaves by that interface as it is. Of several machines bound to the same frames each gets them, in the
+    /// order in which they were bound. An `above` has one interface.
     ///
-    /// What a link overhears reaches the host only if the host's station on it is promiscuous.
+    /// An overheard frame reaches the host only if the host's station on it is promiscuous.
     pub fn bind_frames(
         &mut self,
         above: u32,
@@ -97,7 +97,7 @@ impl Host {
         self.groups.insert(group);
     }
 
-    /// The longest packet that is known to reach `destination`, in bytes: what ICMP last told, or the MTU of the
+    /// The longest packet that is known to reach `destination`, in bytes: from the last ICMP message, or the MTU of the
     /// interface. `None` without a route.
     pub fn path_mtu(&mut self, destination: IpAddr) -> Option<u32> {
         let hop = self.routes.next_hop(destination)?;
@@ -223,7 +223,7 @@ impl Host {
         arrival: Arrival,
     ) {
         let returned = arrival.hooks_passed > 0;
-        // What a hook hands back was delivered when it arrived.
+        // A packet that a hook hands back was delivered when it arrived.
         let for_us =
             !returned && (is_broadcast(header.destination) || self.groups.contains(&header.destination));
         let hook = ingress.zip(self.bindings.hooked(header, arrival.hooks_passed));

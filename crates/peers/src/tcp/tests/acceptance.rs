@@ -15,7 +15,7 @@
 //!
 //! BBR's probes of 5/4 find nothing where more than a fifth is lost, and its long-term estimate takes such a path for a
 //! policed one: on a path of this length its rate falls until noise holds it up. On short paths without a rate limit
-//! noise does so much earlier, which is why kernels were seen to keep half of their rate at 5 % a hop there.
+//! noise does so much earlier, which is why kernels keep half of their rate at 5 % a hop there.
 
 use super::pair::{Direction, Pair};
 use crate::tcp::{Config, Congestion};

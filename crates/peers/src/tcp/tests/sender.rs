@@ -1,4 +1,4 @@
-//! What a sender makes of single acknowledgements: each is given to it as a peer would word it.
+//! A sender's reactions to single acknowledgements: each is given to it as a peer would word it.
 
 use hopcast_core::{Buffer, Duration, Instant, Seed};
 
@@ -37,7 +37,7 @@ impl Line {
         line
     }
 
-    /// One that has sent nothing yet, over a round trip of so many ms, to a peer that offers `offered` bytes.
+    /// One that has sent nothing yet, over a round trip of `rtt` ms, to a peer that offers `offered` bytes.
     fn idle(segments: u64, rtt: u64, offered: u64) -> Self {
         let reno = congestion::control(Congestion::Reno, at(0), Seed::new(1, 0).stream(&["line"], 0));
         let mut sender = Sender::new(1, MSS as u32, segments as u32, Duration::from_millis(200), reno);
@@ -48,7 +48,7 @@ impl Line {
         Self { sender, timers: Deadlines::default(), counters: Counters::default() }
     }
 
-    /// Writes so many segments more, and sends what may be sent.
+    /// Writes `segments` segments more, and sends what may be sent.
     fn write(&mut self, ms: u64, segments: u64) {
         self.sender.buffer.write(Buffer::zeroed((segments * MSS) as usize));
         self.send(ms);
