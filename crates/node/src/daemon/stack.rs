@@ -3,14 +3,13 @@
 use std::net::SocketAddr;
 
 use hopcast_core::plug::{Accept, DevicePlug, Plug, TcpPlug};
-use hopcast_core::{Assembly, Machine, Pacer, Port, Slot, Stream};
+use hopcast_core::{Assembly, Machine, Pacer, Port, Shared, Slot, Stream};
 use hopcast_stack::site::{MemoryShare, SiteEdge, SiteLayer, SiteRelay, Splice, Tunnel};
 
 use super::doors::{Doors, Limits};
 use super::gate::Gate;
 use super::hub::Lane;
 use super::memory::share;
-use super::shared::Shared;
 use crate::config::{Carrier, Config, Connections, Packets, Relay};
 use crate::hello::peer::identity;
 use crate::hello::wire::Tag;

@@ -3,10 +3,9 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::rc::Rc;
 
 use hopcast_core::plug::Plug;
-use hopcast_core::{Assembly, Instant, Item, Machine, Port, Seed, Slot};
+use hopcast_core::{Assembly, Machine, Seed, Shared, Slot};
 use serde::{Deserialize, Serialize};
 
 use hopcast_stack::network::NetworkPlan;
@@ -25,7 +24,7 @@ pub struct NodeInstance {
     flow: FlowId,
     node: NodeId,
     plugs: Vec<Plug>,
-    assembly: Rc<RefCell<Assembly>>,
+    assembly: Shared<Assembly>,
     names: Vec<(String, Slot)>,
     meters: Meters,
     frame: u64,
@@ -48,7 +47,7 @@ impl NodeInstance {
             let KernelNode { assembly, plugs } = builder.into_kernel()?;
             let own = machines.iter().filter(|machine| machine.node == node);
             let names: Vec<_> = own.map(|machine| (machine.name.clone(), machine.slot)).collect();
-            let (assembly, meters) = (Rc::new(RefCell::new(assembly)), meters.clone());
+            let (assembly, meters) = (Shared::new(assembly), meters.clone());
             (!names.is_empty()).then_some(Self { flow, node, plugs, assembly, names, meters, frame })
         };
         Ok(nodes.into_iter().enumerate().filter_map(instance).collect())
@@ -80,12 +79,12 @@ impl NodeInstance {
 
     /// The machine that is to be run; the instance keeps its figures.
     pub fn machine(&self) -> Box<dyn Machine> {
-        Box::new(SharedAssembly(self.assembly.clone()))
+        Box::new(self.assembly.clone())
     }
 
     /// The figures that were measured and counted here.
     pub fn report(&self) -> InstanceReport {
-        let assembly = self.assembly.borrow();
+        let assembly = self.assembly.get();
         let counters = sum_counters(self.names.iter().map(|(name, slot)| (&**name, assembly.machine(*slot))));
         let meters = self.meters.iter().map(|meter| Half::from(&*meter.borrow())).collect();
         InstanceReport { flow: self.flow, node: self.node, counters, meters, frame: self.frame }
@@ -114,30 +113,5 @@ impl InstanceReport {
             text.push_str(&format!("  {name:<40} {value:>14}\n"));
         }
         text
-    }
-}
-
-/// The assembly as the runner holds it.
-struct SharedAssembly(Rc<RefCell<Assembly>>);
-
-impl Machine for SharedAssembly {
-    fn handle(&mut self, now: Instant, port: Port, item: Item) {
-        self.0.borrow_mut().handle(now, port, item);
-    }
-
-    fn wake(&mut self, now: Instant) {
-        self.0.borrow_mut().wake(now);
-    }
-
-    fn poll(&mut self, now: Instant) -> Option<(Port, Item)> {
-        self.0.borrow_mut().poll(now)
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.0.borrow().deadline()
-    }
-
-    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        self.0.borrow().counters(report);
     }
 }

@@ -1,8 +1,8 @@
 //! BBR for a sender that repairs losses by itself: one hop of a path.
 //!
-//! BBR measures what arrives. Where a link loses a share p, its probes of a quarter more show no growth from p = 20 % on, and
-//! the rate falls without end. So what the link itself loses counts as delivered ([`OwnLoss`]), and what BBR measures is what
-//! the link passes.
+//! BBR measures what arrives. Where a link loses a share p, its probes of a quarter more show no growth from p = 20 %
+//! on, and the rate falls without end. So what the link itself loses counts as delivered ([`OwnLoss`]), and what BBR
+//! measures is what the link passes.
 
 use hopcast_core::{Duration, Instant, Pacer, Rate, Stream};
 
@@ -15,17 +15,17 @@ use super::window::Window;
 
 /// The window before there is a round trip: RFC 6928.
 const INITIAL_WINDOW: u32 = 10;
-/// The timeout before there is a round trip is this share of TCP's, 20 ms: a hop is mostly short, and its first packets are
-/// small.
+/// The timeout before there is a round trip is this share of TCP's, 20 ms: a hop is mostly short, and its first packets
+/// are small.
 const FIRST_SHARE: u64 = 50;
-/// The least time beside the round trip in a timeout: there is no delayed acknowledgement to wait for.
-const LEAST_TIMEOUT: Duration = Duration::from_millis(1);
-/// However the round trip varies, the timeout is not longer than this, or twice the round trip.
-const LONGEST_TIMEOUT: Duration = Duration::from_millis(500);
+/// Minimum time beside the round trip in a timeout: there is no delayed acknowledgement to wait for.
+const MIN_TIMEOUT: Duration = Duration::from_millis(1);
+/// Maximum timeout, or twice the round trip if that is longer, however the round trip varies.
+const MAX_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How fast a hop sends. Packets are numbered in the order of sending, each transmission anew.
 #[derive(Debug)]
-pub(crate) struct BlindBbr {
+pub(crate) struct HopBbr {
     bbr: Bbr,
     window: Window,
     rate: DeliveryRate,
@@ -37,7 +37,7 @@ pub(crate) struct BlindBbr {
     sent: u64,
 }
 
-/// What one acknowledgement said.
+/// The news of one acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Acked {
     /// Packets newly known to have arrived, and to be lost.
@@ -52,14 +52,14 @@ pub(crate) struct Acked {
     pub after: u32,
 }
 
-impl BlindBbr {
+impl HopBbr {
     /// For packets of at most `full` bytes.
     pub(crate) fn new(now: Instant, full: u32, random: Stream) -> Self {
         Self {
             bbr: Bbr::new(now, random).without_bursts(),
             window: Window::new(INITIAL_WINDOW),
             rate: DeliveryRate::default(),
-            rtt: Rtt::new(LEAST_TIMEOUT),
+            rtt: Rtt::new(MIN_TIMEOUT),
             own_loss: OwnLoss::default(),
             pacer: Pacer::default(),
             full,
@@ -96,7 +96,7 @@ impl BlindBbr {
     pub(crate) fn timeout(&self) -> Duration {
         match self.rtt.smoothed() {
             None => self.rtt.timeout() / FIRST_SHARE,
-            Some(smoothed) => self.rtt.timeout().min(LONGEST_TIMEOUT.max(smoothed * 2)),
+            Some(smoothed) => self.rtt.timeout().min(MAX_TIMEOUT.max(smoothed * 2)),
         }
     }
 
@@ -115,7 +115,7 @@ impl BlindBbr {
         self.rtt.note_least(now, rtt);
     }
 
-    /// Notes that a packet leaves, with so many in flight before it.
+    /// Notes that a packet leaves, with `in_flight` packets before it.
     pub(crate) fn sent(&mut self, now: Instant, in_flight: u32, bytes: u32) -> Snapshot {
         if self.sent == 0 {
             // The path is new from now on, however old this is.
@@ -186,15 +186,15 @@ mod tests {
     }
 
     /// One that has sent ten packets of 1,000 bytes at time zero, and the acknowledgement of some of them after `ms`.
-    fn acknowledged(packets: u32, lost: u32, ms: u64) -> BlindBbr {
-        let mut blind = BlindBbr::new(at(0), 1000, Seed::new(1, 0).stream(&["blind"], 0));
+    fn acknowledged(packets: u32, lost: u32, ms: u64) -> HopBbr {
+        let mut hop = HopBbr::new(at(0), 1000, Seed::new(1, 0).stream(&["hop"], 0));
         let mut newest = Newest::default();
         for number in 0..10 {
-            newest.note(at(0), number, blind.sent(at(0), number as u32, 1000));
+            newest.note(at(0), number, hop.sent(at(0), number as u32, 1000));
         }
         let rtt = Some(Duration::from_millis(ms));
-        blind.acknowledged(at(ms), Acked { packets, lost, newest, rtt, before: 10, after: 0 });
-        blind
+        hop.acknowledged(at(ms), Acked { packets, lost, newest, rtt, before: 10, after: 0 });
+        hop
     }
 
     #[test]
@@ -209,17 +209,17 @@ mod tests {
     #[test]
     fn the_timeout_is_that_of_tcp_within_a_millisecond_and_half_a_second_or_two_round_trips() {
         let ms = Duration::from_millis;
-        let blind = BlindBbr::new(at(0), 1000, Seed::new(1, 0).stream(&["blind"], 0));
-        assert_eq!((blind.timeout(), blind.round_trip()), (ms(20), None), "a fiftieth of TCP's first second");
+        let hop = HopBbr::new(at(0), 1000, Seed::new(1, 0).stream(&["hop"], 0));
+        assert_eq!((hop.timeout(), hop.round_trip()), (ms(20), None), "a fiftieth of TCP's first second");
         // RFC 6298 (2.2): three times the first round trip.
         assert_eq!(acknowledged(10, 0, 30).timeout(), ms(90));
         assert_eq!(acknowledged(10, 0, 200).timeout(), ms(500));
         assert_eq!(acknowledged(10, 0, 400).timeout(), ms(800));
-        let mut blind = acknowledged(10, 0, 30);
+        let mut hop = acknowledged(10, 0, 30);
         for _ in 0..1000 {
-            blind.sent(at(40), 1, 1000);
-            blind.acknowledged(at(70), Acked { packets: 1, rtt: Some(ms(30)), ..Acked::default() });
+            hop.sent(at(40), 1, 1000);
+            hop.acknowledged(at(70), Acked { packets: 1, rtt: Some(ms(30)), ..Acked::default() });
         }
-        assert_eq!(blind.timeout().as_micros(), 31_000, "without variance");
+        assert_eq!(hop.timeout().as_micros(), 31_000, "without variance");
     }
 }

@@ -1,7 +1,7 @@
-//! BBR lent to a transport that is not TCP, with what it needs of a sender around it.
+//! An adapter that gives BBR to a transport that is not TCP, with the parts of a sender that BBR needs.
 //!
-//! The transport keeps its own account of packets, in bytes, and tells what it sends, what arrives and what it takes for
-//! lost. A segment is then as many bytes as fill a datagram. What happened at an instant is taken in at once
+//! The transport keeps its own account of packets, in bytes, and reports what it sends, what arrives and what it takes
+//! for lost. A segment is then as many bytes as fill a datagram. What happened at an instant is taken in at once
 //! ([`settle`](Bbr::settle)), as TCP takes in an acknowledgement with the losses that it shows.
 
 use std::collections::VecDeque;
@@ -16,8 +16,8 @@ use super::window::Window;
 
 /// The window before anything is known: RFC 9002 section 7.2, RFC 6928.
 const INITIAL_WINDOW: u32 = 10;
-/// Instants of sending that are remembered, if so many are under way.
-const MOST_REMEMBERED: usize = 1 << 16;
+/// Maximum number of instants of sending that are remembered.
+const MAX_REMEMBERED: usize = 1 << 16;
 
 /// BBR version 1 as this crate's TCP has it.
 #[derive(Debug)]
@@ -31,25 +31,25 @@ pub(crate) struct Bbr {
     /// Bytes of a segment.
     segment: u32,
     in_flight: u64,
-    /// What was known of the rate at each instant at which something was sent.
+    /// The state of the rate at each instant at which something was sent.
     sent: VecDeque<(Instant, Snapshot)>,
     news: News,
     phase: Phase,
     /// A recovery ends with the delivery of what was sent after this.
     recovery_end: Instant,
-    /// The least round trip, and the last.
+    /// The minimum round trip, and the last.
     min_rtt: Option<Duration>,
     rtt: Option<Duration>,
 }
 
-/// What has happened and is not taken in yet.
+/// The events that are not taken in yet.
 #[derive(Debug, Default)]
 struct News {
     prior_in_flight: u64,
     packets: u32,
     delivered: u64,
     lost: u64,
-    hopeless: bool,
+    timed_out: bool,
     newest: Newest,
     newest_sent_at: Option<Instant>,
     /// Bytes that did not fill a segment, of what was delivered and of what was lost.
@@ -96,7 +96,7 @@ impl Bbr {
         }
         let snapshot = self.rate.snapshot(now, idle);
         if self.sent.back().is_none_or(|&(at, _)| at < now) {
-            if self.sent.len() == MOST_REMEMBERED {
+            if self.sent.len() == MAX_REMEMBERED {
                 self.sent.pop_front();
             }
             self.sent.push_back((now, snapshot));
@@ -120,15 +120,15 @@ impl Bbr {
         self.in_flight = self.in_flight.saturating_sub(bytes);
     }
 
-    /// So much is in flight, by the transport's own account.
+    /// Sets the bytes in flight, by the transport's own account.
     pub(crate) fn correct_in_flight(&mut self, bytes: u64) {
         self.in_flight = bytes;
     }
 
-    /// So many bytes are taken for lost; `hopeless` if nothing has arrived for long.
-    pub(crate) fn on_lost(&mut self, bytes: u64, hopeless: bool) {
+    /// `bytes` are taken for lost; `timed_out` if nothing has arrived for long.
+    pub(crate) fn on_lost(&mut self, bytes: u64, timed_out: bool) {
         self.news.lost += bytes;
-        self.news.hopeless |= hopeless;
+        self.news.timed_out |= timed_out;
         self.in_flight = self.in_flight.saturating_sub(bytes);
     }
 
@@ -166,9 +166,9 @@ impl Bbr {
 
     /// A recovery goes on while anything is lost in it.
     fn change_phase(&mut self, now: Instant, news: &News) {
-        if news.hopeless {
+        if news.timed_out {
             self.with(now, |control, path| control.threshold(path));
-            // What a retransmission timeout does to TCP.
+            // As a retransmission timeout does to TCP.
             self.window.size = self.segments(self.in_flight) + 1;
             self.with(now, |control, path| control.on_timeout(path));
             self.phase = Phase::Loss;
@@ -183,8 +183,8 @@ impl Bbr {
         }
     }
 
-    /// Forgets when packets were sent that have arrived since or are lost: none is awaited for two round trips longer than
-    /// one sent after it.
+    /// Forgets when packets were sent that have arrived since or are lost: none is awaited for two round trips longer
+    /// than one sent after it.
     fn forget(&mut self, now: Instant, newest: Option<Instant>) {
         let (Some(newest), Some(rtt)) = (newest, self.rtt) else { return };
         let long_ago = |at: Instant| at < newest && at + rtt * 2 < now;
