@@ -1,26 +1,36 @@
 //! What differs between nodes: with rank feedback ([`ranks`](super::ranks)), or without ([`strict`](super::strict)).
 
-use hopcast_core::{Buffer, Duration, Instant, Item, Stream};
+use hopcast_core::{Buffer, Duration, Instant, Stream};
 
 use super::age::Age;
+use super::batch::Batch;
 use super::child::Refused;
 use super::config::Config;
+use super::hop::OverHop;
 use super::node::Node;
+use super::packet::Packet;
+use super::receiver::Receiver;
 use super::store::Shape;
 use super::strict::Account;
-use super::wire::{Data, Info, Report, Session};
+use super::wire::{BatchHeader, Data, Info, Report, Session};
 
 /// What a node does in its own way.
 pub(super) trait Mode: Sized {
     /// One way of a session through a node.
     type Way;
     /// The sending end of a hop.
-    type Sender;
+    type Sender: OverHop;
     /// What DATA says, in terms of its way.
     type Packet;
 
     /// Whether the source tells everybody what to spend on a batch.
     const BUDGETED: bool;
+
+    /// Packets that a relay lets its parent be further ahead for each packet of a mean burst of losses.
+    const BURST_ALLOWANCE: f64;
+
+    /// Whether a probe asks for a report by itself, and not only by the INFO that goes with it.
+    const PROBES_ASK: bool;
 
     /// What a node keeps besides.
     fn new(random: &mut Stream) -> Self;
@@ -38,17 +48,13 @@ pub(super) trait Mode: Sized {
     fn session(way: &Self::Way) -> (Session, Shape);
 
     /// The ages of what comes on a way; `None` where delivery is reliable.
-    fn age(way: &mut Self::Way) -> Option<&mut Age>;
+    fn age(way: &Self::Way) -> Option<&Age>;
 
-    /// Whether delivery has a deadline.
-    fn has_deadline(way: &Self::Way) -> bool;
-
-    /// The least round trip to a child, if it is known.
-    fn least_round_trip(sender: &Self::Sender) -> Option<Duration>;
+    fn age_mut(way: &mut Self::Way) -> Option<&mut Age>;
 
     /// How long it takes at least to the child of a way that is furthest away, if that is known.
     fn look_ahead(way: &mut Self::Way, ahead: Option<Duration>) {
-        if let Some(age) = Self::age(way) {
+        if let Some(age) = Self::age_mut(way) {
             age.look_ahead(ahead);
         }
     }
@@ -58,9 +64,6 @@ pub(super) trait Mode: Sized {
 
     /// A child begins to be sent what there is of its way.
     fn begin(node: &mut Node<Self>, child: usize);
-
-    /// INFO about a way, for a child of this sender.
-    fn describe(way: &Self::Way, sender: &Self::Sender) -> Info;
 
     /// INFO about a way has come.
     fn learn(_way: &mut Self::Way, _info: &Info) {}
@@ -93,12 +96,78 @@ pub(super) trait Mode: Sized {
     /// When time brings something to a way.
     fn next_event(way: &Self::Way) -> Option<Instant>;
 
-    /// The next datagram for a neighbour, if there is any now.
-    fn transmit(node: &mut Node<Self>, now: Instant, to: usize) -> Option<Item>;
+    /// Makes something new for a child that could be sent it, and nothing else.
+    fn make(node: &mut Node<Self>, now: Instant, to: usize);
+
+    /// What to send a child now, if anything.
+    fn choose(sender: &mut Self::Sender, now: Instant, way: &Self::Way) -> Option<Packet>;
+
+    /// The batch of a packet, and its place in the session, if it is still there.
+    fn place(way: &Self::Way, batch: u64) -> Option<Place<'_>>;
+
+    /// A packet is sent, in a datagram of so many bytes.
+    fn on_sent(node: &mut Node<Self>, now: Instant, to: usize, packet: &Packet, bytes: usize);
+
+    /// Nothing can be sent now: sees to it that a lost report does not stop everything.
+    fn arm(node: &mut Node<Self>, now: Instant, to: usize);
+
+    /// One of several paths seems to be dead.
+    fn go_round(_node: &mut Node<Self>, _dead: usize) {}
+
+    /// The first symbol of a way that can still be had, for INFO.
+    fn floor(way: &Self::Way) -> u64;
+
+    /// The bytes to spend on a batch, in 16, for INFO.
+    fn budget(_way: &Self::Way) -> Option<u16> {
+        None
+    }
+
+    /// Whether the way goes on from here.
+    fn is_relay(way: &Self::Way) -> bool;
+
+    /// The number of bytes of a full packet on the link.
+    fn packet_len(way: &Self::Way) -> u64;
+
+    /// Up to where a parent has come; `None` if it has not been heard.
+    fn position(way: &Self::Way, receiver: &Receiver) -> Option<u64>;
+
+    /// Up to where it may come, as far as there is a place for what it sends.
+    fn limit(way: &Self::Way, receiver: &Receiver) -> u64;
+
+    /// What a report says of a way, besides what the receiver of the hop knows. `granted`: up to where the parent may send,
+    /// in terms of [`position`](Self::position).
+    fn report(
+        config: &Config,
+        way: &Self::Way,
+        receiver: &mut Receiver,
+        granted: u64,
+        list: &mut Vec<u8>,
+    ) -> Option<Said>;
+
+    /// The account that goes with a report to a neighbour.
+    fn account(_node: &mut Node<Self>, _now: Instant, _to: usize) -> Option<Account> {
+        None
+    }
 
     /// When there will be one, reports aside.
     fn next_send(node: &Node<Self>, to: usize) -> Option<Instant>;
 
     /// What is counted besides.
     fn counters(_node: &Node<Self>, _report: &mut dyn FnMut(&'static str, u64)) {}
+}
+
+/// A batch that a packet is made of, and its place in the session.
+pub(super) struct Place<'a> {
+    pub(super) batch: &'a Batch,
+    /// The block's number as DATA tells it.
+    pub(super) block: u32,
+    pub(super) header: BatchHeader,
+}
+
+/// What a report says of a way; see [`Report`].
+pub(super) struct Said {
+    pub(super) floor: u32,
+    pub(super) grant: u16,
+    pub(super) base: u16,
+    pub(super) complete: bool,
 }

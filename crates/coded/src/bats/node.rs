@@ -11,6 +11,7 @@ use super::child::Refused;
 use super::config::Config;
 use super::counters::Counters;
 use super::edge::Edge;
+use super::hop::OverHop as _;
 use super::mode::Mode;
 use super::receiver::{self, Receiver};
 use super::strict::Account;
@@ -33,6 +34,8 @@ pub(super) struct Node<M: Mode> {
     turn: usize,
     pub(super) coefficients: Coefficients,
     pub(super) counters: Counters,
+    /// The memory of a report's list.
+    pub(super) list: Vec<u8>,
     pub(super) mode: M,
 }
 
@@ -124,6 +127,7 @@ impl<M: Mode> Node<M> {
             random,
             turn: 0,
             counters: Counters::default(),
+            list: Vec::new(),
         }
     }
 
@@ -203,7 +207,7 @@ impl<M: Mode> Node<M> {
 
     /// Whether what goes a way has a deadline.
     pub(super) fn has_deadline(&self, way: usize) -> bool {
-        self.ways[way].as_ref().is_some_and(M::has_deadline)
+        self.ways[way].as_ref().and_then(M::age).is_some()
     }
 
     /// Finds out how far the children of a way are away, where there is a deadline that follows from it.
@@ -212,7 +216,7 @@ impl<M: Mode> Node<M> {
             return;
         }
         let children = self.neighbours.iter().filter(|child| child.takes(out));
-        let trip = children.filter_map(|child| M::least_round_trip(&child.sender)).max();
+        let trip = children.filter_map(|child| child.sender.hop().rate.min_rtt()).max();
         if let Some(way) = &mut self.ways[out] {
             M::look_ahead(way, trip.map(|trip| trip / 2));
         }
@@ -267,7 +271,7 @@ impl<M: Mode> Node<M> {
         self.neighbours[from].receiver.on_info(now, info);
         let parents = self.neighbours.iter().filter(|parent| parent.into == into);
         let elapsed = parents.filter_map(|parent| parent.receiver.elapsed(now)).min();
-        if let Some(age) = self.ways[into].as_mut().and_then(M::age) {
+        if let Some(age) = self.ways[into].as_mut().and_then(M::age_mut) {
             age.learn(now, elapsed);
         }
         self.follow_parents(now, into);
@@ -319,10 +323,10 @@ impl<M: Mode> Machine for Node<M> {
         M::pass(self, now);
         if let Some(edge) = &mut self.edge {
             let [out, into] = &mut self.ways;
-            if let Some(age) = out.as_mut().and_then(M::age) {
+            if let Some(age) = out.as_mut().and_then(M::age_mut) {
                 edge.framing.expire(now, age.bound());
             }
-            if let Some(item) = edge.poll(now, into.as_mut().and_then(M::age)) {
+            if let Some(item) = edge.poll(now, into.as_mut().and_then(M::age_mut)) {
                 return Some(item);
             }
         }
@@ -331,7 +335,7 @@ impl<M: Mode> Machine for Node<M> {
             if let Some(item) = self.next_vouch(now, self.turn) {
                 return Some((Port::Below(0), item));
             }
-            if let Some(item) = M::transmit(self, now, self.turn) {
+            if let Some(item) = self.transmit(now, self.turn) {
                 return Some((Port::Below(0), item));
             }
             self.turn = (self.turn + 1) % self.neighbours.len();

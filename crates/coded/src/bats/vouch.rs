@@ -24,6 +24,7 @@ use hopcast_core::{Buffer, Datagram, Duration, Instant, Item};
 
 use super::mode::Mode;
 use super::node::Node;
+use super::transmit::describe;
 use super::wire::{self, Info, Writer};
 
 /// For so long a relay vouches for what its parent has vouched for: long enough for a change to pass down a path of hops,
@@ -110,7 +111,7 @@ impl<M: Mode> Node<M> {
         } else {
             let (true, Some(way), Some(nonce)) = (may_vouch, &ways[out], vouch.wanted) else { return None };
             (vouch.wanted, vouch.answered) = (None, Some(now));
-            let info = Info { echo: Some(nonce), ..M::describe(way, &neighbour.sender) };
+            let info = Info { echo: Some(nonce), ..describe::<M>(way, &neighbour.sender, false) };
             let mut datagram = Buffer::zeroed(1 + info.len());
             let mut writer = Writer::new(&mut datagram);
             writer.u8(wire::MAGIC);

@@ -215,6 +215,20 @@ pub(super) enum Coding<'a> {
     Vector { first: u8, vector: &'a [u8] },
 }
 
+impl<'a> Coding<'a> {
+    /// A vector as it is sent: without the zeros at its ends, if that is shorter.
+    pub(super) fn trimmed(all: &'a [u8]) -> Self {
+        let some = |&coefficient: &u8| coefficient != 0;
+        let first = all.iter().position(some).unwrap_or(0);
+        let end = all.iter().rposition(some).map_or(1, |last| last + 1);
+        if end - first + 2 < all.len() {
+            Self::Vector { first: first as u8, vector: &all[first..end] }
+        } else {
+            Self::Vector { first: 0, vector: all }
+        }
+    }
+}
+
 /// What a source sends, from its start to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Session {

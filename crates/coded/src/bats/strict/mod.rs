@@ -66,7 +66,6 @@ mod account;
 mod block;
 mod code;
 mod delivery;
-mod hop;
 mod losses;
 mod meter;
 mod node;
@@ -74,6 +73,7 @@ mod order;
 mod path;
 mod plan;
 mod ring;
+mod sender;
 mod sink;
 mod source;
 #[cfg(test)]
@@ -85,3 +85,5 @@ mod way;
 
 pub(super) use account::Account;
 pub(super) use node::Node;
+#[cfg(test)]
+pub(super) use node::Strict;

@@ -1,19 +1,21 @@
 //! Nodes whose hops do not tell each other ranks.
 
-use hopcast_core::{Buffer, Duration, Instant, Item, Stream};
+use hopcast_core::{Buffer, Duration, Instant, Stream};
 
 use super::super::age::Age;
 use super::super::branch::waited_for;
 use super::super::child::Refused;
 use super::super::config::Config;
-use super::super::mode::Mode;
+use super::super::hop::OverHop as _;
+use super::super::mode::{Mode, Place, Said};
 use super::super::node::{self, INTO, OUT};
+use super::super::packet;
+use super::super::receiver::Receiver;
 use super::super::store::Shape;
 use super::super::wire::{self, Data, Info, Report, Session};
 use super::account::Account;
-use super::hop::Sender;
-use super::transmit;
-use super::way::{Packet, Role, Way};
+use super::sender::Sender;
+use super::way::{BLOCK_BITS, Packet, Role, Way};
 
 /// A node whose hops do not.
 pub(in super::super) type Node = node::Node<Strict>;
@@ -31,12 +33,22 @@ pub(super) const NEWS: Duration = Duration::from_millis(1);
 /// The bytes that a budget is told in.
 pub(super) const BUDGET_UNIT: f64 = 16.0;
 
+/// Packets that a sink lets its parent be ahead. It keeps no order of packets and has a place for each, so that this only
+/// bounds what is under way: chosen at a bandwidth-delay product of 1 Gbit/s and 100 ms.
+const SINK_ALLOWANCE: u64 = 8192;
+/// Bytes of a full packet on the link: an Ethernet frame with 1500 bytes in it.
+pub(super) const FULL_PACKET: u64 = 1514;
+
 impl Mode for Strict {
     type Way = Way;
     type Sender = Sender;
     type Packet = Packet;
 
     const BUDGETED: bool = true;
+    // Nothing waits for what a burst takes: the source makes up for it with later batches.
+    const BURST_ALLOWANCE: f64 = 0.0;
+    // INFO, which asks too, goes with the first probe, and every packet asks from then on.
+    const PROBES_ASK: bool = false;
 
     fn new(random: &mut Stream) -> Self {
         Self { instance: random.bits() as u16 }
@@ -58,16 +70,12 @@ impl Mode for Strict {
         (way.session, way.shape)
     }
 
-    fn age(way: &mut Way) -> Option<&mut Age> {
+    fn age(way: &Way) -> Option<&Age> {
+        way.age.as_ref()
+    }
+
+    fn age_mut(way: &mut Way) -> Option<&mut Age> {
         way.age.as_mut()
-    }
-
-    fn has_deadline(way: &Way) -> bool {
-        way.age.is_some()
-    }
-
-    fn least_round_trip(sender: &Sender) -> Option<Duration> {
-        sender.rate.min_rtt()
     }
 
     fn look_ahead(way: &mut Way, ahead: Option<Duration>) {
@@ -85,10 +93,6 @@ impl Mode for Strict {
         if !branch.given_up {
             sender.refresh(&way.ring, way.ring.first()..way.ring.end());
         }
-    }
-
-    fn describe(way: &Way, sender: &Sender) -> Info {
-        transmit::describe(way, sender, false)
     }
 
     fn learn(way: &mut Way, info: &Info) {
@@ -200,8 +204,77 @@ impl Mode for Strict {
         way.next_event()
     }
 
-    fn transmit(node: &mut Node, now: Instant, to: usize) -> Option<Item> {
-        node.transmit(now, to)
+    fn make(node: &mut Node, now: Instant, to: usize) {
+        node.make(now, to);
+    }
+
+    fn choose(sender: &mut Sender, now: Instant, way: &Way) -> Option<packet::Packet> {
+        sender.choose(now, &way.ring)
+    }
+
+    fn place(way: &Way, batch: u64) -> Option<Place<'_>> {
+        let slot = way.ring.get(batch)?;
+        let block = u32::from(slot.depth) << BLOCK_BITS | slot.block as u32 & ((1 << BLOCK_BITS) - 1);
+        Some(Place { batch: &slot.batch, block, header: slot.header })
+    }
+
+    fn on_sent(node: &mut Node, now: Instant, to: usize, packet: &packet::Packet, bytes: usize) {
+        let could = node.could_make(node.neighbours[to].out);
+        let Neighbour { out, sender, .. } = &mut node.neighbours[to];
+        if let Some(way) = &node.ways[*out] {
+            sender.on_sent(now, packet, &way.ring, bytes, could);
+        }
+    }
+
+    fn arm(node: &mut Node, now: Instant, to: usize) {
+        let out = node.neighbours[to].out;
+        // What is gone is to be told, too.
+        let tells = |way: &Way| way.gone * u64::from(way.shape.block) > way.floor();
+        // So is a child asked where others hold up what it could be sent: are they to blame, or are all cut off?
+        let wants = node.ways[out].as_ref().is_some_and(tells) || node.has_more(out);
+        node.neighbours[to].sender.arm(now, wants);
+    }
+
+    fn floor(way: &Way) -> u64 {
+        way.floor().max(way.gone * u64::from(way.shape.block))
+    }
+
+    fn budget(way: &Way) -> Option<u16> {
+        // The cast saturates.
+        Some((way.budget / BUDGET_UNIT) as u16)
+    }
+
+    fn is_relay(way: &Way) -> bool {
+        matches!(way.role, Role::Relay)
+    }
+
+    fn packet_len(_way: &Way) -> u64 {
+        FULL_PACKET
+    }
+
+    fn position(_way: &Way, receiver: &Receiver) -> Option<u64> {
+        receiver.highest().map(|highest| highest + 1)
+    }
+
+    fn limit(way: &Way, receiver: &Receiver) -> u64 {
+        let most = if Self::is_relay(way) { u64::from(u16::MAX) } else { SINK_ALLOWANCE };
+        Self::position(way, receiver).unwrap_or(0) + most
+    }
+
+    fn report(
+        _config: &Config,
+        way: &Way,
+        receiver: &mut Receiver,
+        granted: u64,
+        _list: &mut Vec<u8>,
+    ) -> Option<Said> {
+        receiver.granted = granted;
+        let grant = (granted - Self::position(way, receiver).unwrap_or(0)) as u16;
+        Some(Said { floor: way.floor() as u32, grant, base: 0, complete: true })
+    }
+
+    fn account(node: &mut Node, now: Instant, to: usize) -> Option<Account> {
+        node.account_for(now, to)
     }
 
     fn next_send(node: &Node, to: usize) -> Option<Instant> {

@@ -2,6 +2,7 @@
 
 use core::fmt::Write as _;
 
+use super::super::hop::OverHop as _;
 use super::node::Node;
 use super::way::Role;
 
@@ -26,10 +27,10 @@ impl Node {
                 "to {}: could {} rate {:?} srtt {:?} min {:?} loss {:.3} backlog {} {} deadline {:?} due {:?}; ",
                 n.address,
                 self.could_make(n.out),
-                n.sender.rate.rate(),
-                n.sender.rate.srtt(),
-                n.sender.rate.min_rtt(),
-                n.sender.hop().loss(),
+                n.sender.hop.rate.rate(),
+                n.sender.hop.rate.srtt(),
+                n.sender.hop.rate.min_rtt(),
+                n.sender.quality().loss(),
                 n.sender.backlog(),
                 n.sender.state(),
                 n.sender.deadline(self.could_make(n.out)),

@@ -1,19 +1,22 @@
 //! Hops that tell each other ranks.
 
-use hopcast_core::{Buffer, Duration, Instant, Item, Stream};
+mod transmit;
+
+use hopcast_core::{Buffer, Duration, Instant, Stream};
 
 use super::age::Age;
 use super::branch::waited_for;
 use super::child::Refused;
 use super::config::{Config, Delivery};
 use super::direction::{Arrived, Direction, Role, Taken};
-use super::mode::Mode;
+use super::mode::{Mode, Place, Said};
 use super::node::{self, INTO, OUT};
+use super::packet::Packet;
+use super::receiver::Receiver;
 use super::sender::Sender;
 use super::store::Shape;
 use super::strict::Account;
-use super::transmit;
-use super::wire::{self, Data, Info, Report, Session};
+use super::wire::{self, BatchHeader, Data, Info, Report, Session};
 
 /// A node whose hops do.
 pub(super) type Node = node::Node<Ranks>;
@@ -23,10 +26,12 @@ pub(super) type Neighbour = node::Neighbour<Sender>;
 #[derive(Default)]
 pub(super) struct Ranks {
     /// Where each batch takes one path: that of the last one.
-    pub(super) owner: usize,
-    /// The memory of a report's list.
-    pub(super) list: Vec<u8>,
+    owner: usize,
 }
+
+/// Bytes of a full packet on the link besides its symbol: Ethernet, IPv4 and UDP (42), the byte that names the protocol,
+/// and DATA's header with a vector of 16.
+const FRAME_OVERHEAD: u64 = 75;
 
 /// How long the news that data was delivered may wait, while nobody needs it.
 const FLOOR_WAIT: Duration = Duration::from_millis(50);
@@ -37,6 +42,9 @@ impl Mode for Ranks {
     type Packet = Arrived;
 
     const BUDGETED: bool = false;
+    // What a burst takes is repaired over the hop, and meanwhile the next hop has only what waits before it.
+    const BURST_ALLOWANCE: f64 = 128.0;
+    const PROBES_ASK: bool = true;
 
     fn new(_random: &mut Stream) -> Self {
         Self::default()
@@ -45,7 +53,7 @@ impl Mode for Ranks {
     fn sender(config: &Config, random: Stream) -> Sender {
         let mut sender = Sender::new(config.slack, random);
         if !config.congestion_control {
-            sender.rate.unbind();
+            sender.hop.rate.unbind();
         }
         sender
     }
@@ -62,16 +70,12 @@ impl Mode for Ranks {
         (way.session, way.store.shape())
     }
 
-    fn age(way: &mut Direction) -> Option<&mut Age> {
+    fn age(way: &Direction) -> Option<&Age> {
+        way.age.as_ref()
+    }
+
+    fn age_mut(way: &mut Direction) -> Option<&mut Age> {
         way.age.as_mut()
-    }
-
-    fn has_deadline(way: &Direction) -> bool {
-        way.age.is_some()
-    }
-
-    fn least_round_trip(sender: &Sender) -> Option<Duration> {
-        sender.rate.min_rtt()
     }
 
     fn packet(data: &Data<'_>, way: &Direction) -> Option<Arrived> {
@@ -91,10 +95,6 @@ impl Mode for Ranks {
         if !branch.given_up {
             (store.first()..store.end()).for_each(|number| sender.refresh(store, number));
         }
-    }
-
-    fn describe(way: &Direction, sender: &Sender) -> Info {
-        transmit::describe(way, sender, false)
     }
 
     fn skip_to(node: &mut Node, now: Instant, into: usize, floor: u64) {
@@ -178,8 +178,78 @@ impl Mode for Ranks {
         way.gives_up()
     }
 
-    fn transmit(node: &mut Node, now: Instant, to: usize) -> Option<Item> {
-        node.transmit(now, to)
+    fn make(node: &mut Node, now: Instant, to: usize) {
+        node.make(now, to);
+    }
+
+    fn choose(sender: &mut Sender, now: Instant, way: &Direction) -> Option<Packet> {
+        sender.choose(now, &way.store)
+    }
+
+    fn place(way: &Direction, batch: u64) -> Option<Place<'_>> {
+        let shape = way.store.shape();
+        let block = (batch / shape.batches()) as u32 & 0xFF_FFFF;
+        let id = (batch % shape.batches()) as u16;
+        let header = BatchHeader { block: shape.block, batch: shape.batch, id };
+        Some(Place { batch: &way.store.get(batch).batch, block, header })
+    }
+
+    fn on_sent(node: &mut Node, now: Instant, to: usize, packet: &Packet, bytes: usize) {
+        let Neighbour { out, sender, .. } = &mut node.neighbours[to];
+        if let Some(way) = &node.ways[*out] {
+            sender.on_sent(packet, &way.store);
+        }
+        let more = node.could_send(to);
+        node.neighbours[to].sender.follow(now, packet, bytes, more);
+    }
+
+    fn arm(node: &mut Node, now: Instant, to: usize) {
+        node.arm(now, to);
+    }
+
+    fn go_round(node: &mut Node, dead: usize) {
+        node.go_round(dead);
+    }
+
+    fn floor(way: &Direction) -> u64 {
+        way.store.floor().max(way.gone)
+    }
+
+    fn is_relay(way: &Direction) -> bool {
+        matches!(way.role, Role::Relay)
+    }
+
+    fn packet_len(way: &Direction) -> u64 {
+        u64::from(way.store.shape().symbol) + FRAME_OVERHEAD
+    }
+
+    fn position(way: &Direction, _receiver: &Receiver) -> Option<u64> {
+        Some(way.store.top())
+    }
+
+    fn limit(way: &Direction, _receiver: &Receiver) -> u64 {
+        way.store.limit()
+    }
+
+    fn report(
+        config: &Config,
+        way: &Direction,
+        receiver: &mut Receiver,
+        granted: u64,
+        list: &mut Vec<u8>,
+    ) -> Option<Said> {
+        let store = &way.store;
+        let room = usize::from(config.datagram).saturating_sub(1 + wire::REPORT_LEN + wire::LONGEST_INFO);
+        list.clear();
+        let complete = store.list(list, room.max(1));
+        receiver.granted = receiver.granted.max(granted);
+        let grant = match config.split {
+            true => granted.saturating_sub(store.top()),
+            false => receiver.granted.saturating_sub(store.floor()),
+        };
+        let grant = grant.min(u64::from(u16::MAX)) as u16;
+        let base = (store.base() - store.first()) as u16;
+        Some(Said { floor: store.floor() as u32, grant, base, complete })
     }
 
     fn next_send(node: &Node, to: usize) -> Option<Instant> {
@@ -193,8 +263,8 @@ impl Mode for Ranks {
             ["hop_bytes_back", "hop_packets_back", "hop_lost_back", "hop_rate_kbit_back"],
         ];
         for Neighbour { out, sender, .. } in &node.neighbours {
-            let figures =
-                [sender.bytes, sender.next(), sender.lost, sender.rate.rate().bits_per_sec() / 1000];
+            let hop = &sender.hop;
+            let figures = [hop.bytes, hop.next(), hop.lost, hop.rate.rate().bits_per_sec() / 1000];
             for (name, figure) in names[*out].into_iter().zip(figures).filter(|&(_, figure)| figure > 0) {
                 report(name, figure);
             }
@@ -261,9 +331,10 @@ impl Node {
     /// What a test that fails shows.
     #[cfg(test)]
     pub(super) fn state(&self) -> String {
+        use super::hop::OverHop as _;
         let mut state = String::new();
         for (i, Neighbour { address, out, sender, receiver, .. }) in self.neighbours.iter().enumerate() {
-            let (something, rate) = (self.could_send(i), &sender.rate);
+            let (something, rate) = (self.could_send(i), &sender.hop.rate);
             state += &format!(
                 "to {address}: {:?}, round trip {:?}, loss {:.3}",
                 rate.rate(),
