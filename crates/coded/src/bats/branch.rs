@@ -21,13 +21,13 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// ... if one that has was not silent for longer than this.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// The children of a way that are waited for: with a deadline those that are not silent, if there are any.
+/// The children of a direction that are waited for: with a deadline those that are not silent, if there are any.
 pub(super) fn waited_for<S: OverHop>(
     neighbours: &[Neighbour<S>],
-    way: usize,
+    direction: usize,
     deadline: bool,
 ) -> impl Iterator<Item = &Neighbour<S>> {
-    let children = move || neighbours.iter().filter(move |child| child.takes(way));
+    let children = move || neighbours.iter().filter(move |child| child.takes(direction));
     let all = !deadline || children().all(|child| child.sender.hop().is_silent());
     children().filter(move |child| all || !child.sender.hop().is_silent())
 }
@@ -43,7 +43,7 @@ pub(super) struct Branch {
     pub(super) given_up: bool,
 }
 
-/// Where the foremost branch of a way is.
+/// Where the foremost branch of a direction is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Front {
     reached: u64,
@@ -80,7 +80,7 @@ impl<M: Mode> Node<M> {
     /// What is before the floor that all parents tell of cannot be had any more.
     pub(super) fn follow_parents(&mut self, now: Instant, into: usize) {
         let parents = self.neighbours.iter().map(|parent| (parent.into, &parent.receiver));
-        let parents = parents.filter(|(way, receiver)| *way == into && receiver.is_introduced());
+        let parents = parents.filter(|(direction, receiver)| *direction == into && receiver.is_introduced());
         if let Some(floor) = parents.map(|(_, receiver)| receiver.floor).min() {
             M::skip_to(self, now, into, floor);
         }

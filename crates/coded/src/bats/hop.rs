@@ -1,7 +1,7 @@
 //! The sending end of a hop: what is the same whether or not the hops tell each other ranks.
 //!
 //! It numbers packets, has the rate of the link, decides when INFO is sent and when to ask for a report, and takes from a
-//! report what that says of the hop. What of a batch a child gets is the mode's: [`sender`](super::sender) with rank
+//! report what that says of the hop. What of a batch a child gets is the mode's: [`ranks`](super::ranks) with rank
 //! feedback, [`strict`](super::strict) without.
 
 use hopcast_core::{Duration, Instant, Stream};
@@ -30,6 +30,11 @@ pub(super) const SILENT: u32 = 6;
 /// Packets that a child may be sent before it has granted any. Chosen: a relay that has passed nothing on yet grants as
 /// many (`ALLOWANCE` in `transmit`); fewer would stop a window that starts with 10 packets, more would queue there.
 pub(super) const FIRST_GRANT: u64 = 128;
+
+/// Share of a hop's rate below which it is nearly idle, and has capacity to spare for repairs ahead of need. Chosen: such
+/// repairs are up to two for each packet, so that the hop is still used by less than its rate with them; a smaller share
+/// would leave out messages that have room for them, a larger one would take the room of data that comes next.
+pub(super) const NEARLY_IDLE: f64 = 0.25;
 
 /// The sender of a mode, which has such an end.
 pub(super) trait OverHop {

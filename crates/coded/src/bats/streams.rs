@@ -28,7 +28,7 @@ const LEAST_ROOM: u64 = 16 << 10;
 const PART: u64 = 8;
 /// Writes are merged up to so many bytes.
 const MERGED: usize = 2048;
-/// While there are streams, the other edge is asked to say something after so much silence. Less costs a datagram each way as
+/// While there are streams, the other edge is asked to say something after so much silence. Less costs a datagram in each direction as
 /// often on a path where nothing happens; more, and whoever waits hears later that the other edge was started anew.
 const ASK: Duration = Duration::from_secs(1);
 

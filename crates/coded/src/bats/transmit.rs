@@ -32,11 +32,11 @@ impl<M: Mode> Node<M> {
         let Neighbour { out, sender, receiver, branch, .. } = &mut self.neighbours[to];
         let out = *out;
         let (mut packet, mut info, mut is_dead) = (None, None, false);
-        if let Some(way) = &self.ways[out] {
+        if let Some(direction) = &self.directions[out] {
             let probing = sender.hop().probe_is_due(now);
-            packet = if branch.given_up { None } else { M::choose(sender, now, way) };
+            packet = if branch.given_up { None } else { M::choose(sender, now, direction) };
             if (probing || packet.is_some()) && sender.hop().info_is_due(now) {
-                info = Some(describe::<M>(way, sender, probing));
+                info = Some(describe::<M>(direction, sender, probing));
             }
             if probing && packet.is_none() {
                 sender.probed(now);
@@ -64,42 +64,45 @@ impl<M: Mode> Node<M> {
 
     /// Makes the report for a parent.
     fn report<'a>(&mut self, now: Instant, to: usize, list: &'a mut Vec<u8>) -> Option<Report<'a>> {
-        let way = self.ways[self.neighbours[to].into].as_ref()?;
-        let granted = self.grant(to, way);
+        let direction = self.directions[self.neighbours[to].into].as_ref()?;
+        let granted = self.grant(to, direction);
         let receiver = &mut self.neighbours[to].receiver;
-        M::report(&self.config, way, receiver, granted, list).and_then(|said| {
-            let report = receiver.report(now, M::session(way).0.mark)?;
+        M::report(&self.config, direction, receiver, granted, list).and_then(|said| {
+            let report = receiver.report(now, M::session(direction).0.mark)?;
             let Said { floor, grant, base, complete } = said;
             Some(Report { floor, grant, base, complete, list, ..report })
         })
     }
 
     /// Up to which packet, or symbol, a parent may send.
-    pub(super) fn grant(&self, parent: usize, way: &M::Way) -> u64 {
+    pub(super) fn grant(&self, parent: usize, direction: &M::Direction) -> u64 {
         let Neighbour { into, receiver, .. } = &self.neighbours[parent];
-        let limit = M::limit(way, receiver);
-        if !M::is_relay(way) {
+        let limit = M::limit(direction, receiver);
+        if !M::is_relay(direction) {
             return limit;
         }
         let horizon = (receiver.round_trip() + receiver.interval() * 2).as_secs_f64();
-        let len = M::packet_len(way);
-        let ahead = waited_for(&self.neighbours, *into, M::age(way).is_some()).map(|child| {
+        let len = M::packet_len(direction);
+        let ahead = waited_for(&self.neighbours, *into, M::age(direction).is_some()).map(|child| {
             let rate = &child.sender.hop().rate;
             let drain = packets(rate.rate().bits_per_sec() as f64, len);
             let bursts =
                 M::BURST_ALLOWANCE * (rate.mean_burst().max(receiver.mean_burst()) - BURSTY).max(0.0);
             allowance(drain, horizon, bursts).saturating_sub(child.sender.backlog())
         });
-        (M::position(way, receiver).unwrap_or(0) + ahead.min().unwrap_or(0)).min(limit)
+        (M::position(direction, receiver).unwrap_or(0) + ahead.min().unwrap_or(0)).min(limit)
     }
 
-    /// Something of a way was passed on: a parent that has run short of grants receives new ones.
-    pub(super) fn grant_more(&mut self, now: Instant, way: usize) {
-        let Some(passed) = self.ways[way].as_ref().filter(|way| M::is_relay(way)) else { return };
+    /// Something of a direction was passed on: a parent that has run short of grants receives new ones.
+    pub(super) fn grant_more(&mut self, now: Instant, direction: usize) {
+        let Some(passed) = self.directions[direction].as_ref().filter(|direction| M::is_relay(direction))
+        else {
+            return;
+        };
         for parent in 0..self.neighbours.len() {
             let Neighbour { into, receiver, .. } = &self.neighbours[parent];
             let Some(position) = M::position(passed, receiver) else { continue };
-            if *into == way
+            if *into == direction
                 && receiver.granted < position + SHORT
                 && self.grant(parent, passed) >= receiver.granted + SHORT / 2
             {
@@ -118,13 +121,15 @@ impl<M: Mode> Node<M> {
     ) -> Option<Buffer> {
         let mut mix = Mix::default();
         let Neighbour { out, sender, .. } = &self.neighbours[to];
-        let way = self.ways[*out].as_ref();
-        let chosen = way.zip(packet);
-        let chosen = chosen.and_then(|(way, packet)| Some((way, packet, M::place(way, packet.batch)?)));
+        let direction = self.directions[*out].as_ref();
+        let chosen = direction.zip(packet);
+        let chosen = chosen
+            .and_then(|(direction, packet)| Some((direction, packet, M::place(direction, packet.batch)?)));
         if let Some((_, Packet { content: Content::Mix(first), .. }, place)) = &chosen {
             mix = place.batch.mix(*first, &mut self.coefficients);
         }
-        let frame = chosen.map(|(way, packet, place)| Frame::new::<M>(way, sender, packet, place, &mix));
+        let frame =
+            chosen.map(|(direction, packet, place)| Frame::new::<M>(direction, sender, packet, place, &mix));
         let (limit, len) = (usize::from(self.config.datagram), control.len());
         let frame = frame.filter(|frame| len == 1 || len + frame.len() <= limit);
         let total = len + frame.as_ref().map_or(0, Frame::len);
@@ -197,13 +202,13 @@ enum Payload<'a> {
 impl<'a> Frame<'a> {
     /// `mix`: the combination, if the packet is one.
     fn new<M: Mode>(
-        way: &M::Way,
+        direction: &M::Direction,
         sender: &M::Sender,
         packet: Packet,
         place: Place<'a>,
         mix: &'a Mix,
     ) -> Self {
-        let (session, shape) = M::session(way);
+        let (session, shape) = M::session(direction);
         let (hop, symbols) = (sender.hop(), shape.batch.symbols());
         let (coding, payload) = match packet.content {
             Content::Symbol(index) => {
@@ -261,9 +266,9 @@ fn allowance(drain: f64, horizon: f64, bursts: f64) -> u64 {
     (drain * horizon + bursts.min(BURST_ALLOWANCE_SECONDS * drain)) as u64 + ALLOWANCE
 }
 
-/// INFO about a way, for the child of a sender; `ask`: a report is wanted now.
-pub(super) fn describe<M: Mode>(way: &M::Way, sender: &M::Sender, ask: bool) -> Info {
-    let ((session, shape), hop) = (M::session(way), sender.hop());
+/// INFO about a direction, for the child of a sender; `ask`: a report is wanted now.
+pub(super) fn describe<M: Mode>(direction: &M::Direction, sender: &M::Sender, ask: bool) -> Info {
+    let ((session, shape), hop) = (M::session(direction), sender.hop());
     let round_trip = hop.rate.srtt().map_or(0, |srtt| srtt.as_micros().clamp(1, u64::from(u32::MAX)));
     let info = Info {
         session,
@@ -276,11 +281,11 @@ pub(super) fn describe<M: Mode>(way: &M::Way, sender: &M::Sender, ask: bool) -> 
         deadline: None,
         fixed: false,
         elapsed: 0,
-        budget: M::budget(way),
+        budget: M::budget(direction),
         ask,
-        floor: M::floor(way),
+        floor: M::floor(direction),
     };
-    info.timed(M::age(way), hop.rate.min_rtt())
+    info.timed(M::age(direction), hop.rate.min_rtt())
 }
 
 #[cfg(test)]
@@ -288,7 +293,6 @@ mod tests {
     use super::super::ranks::Ranks;
     use super::super::strict::Strict;
     use super::*;
-    use crate::bats::Config;
 
     /// For bursts of losses of this mean length.
     fn bursts<M: Mode>(burst: f64) -> f64 {
@@ -305,16 +309,6 @@ mod tests {
         // 1000 full frames in a second, of which 20.5 pass in 20.5 ms, whatever the bursts.
         let drain = packets(1514.0 * 8.0 * 1000.0, 1514);
         assert_eq!(allowance(drain, 0.0205, bursts::<Strict>(8.0)), 20 + 128);
-    }
-
-    #[test]
-    fn a_packet_is_its_symbol_and_the_headers_of_all_layers() {
-        // Ethernet, IPv4, UDP; the protocol, DATA's header with a vector of 16.
-        let around = 14 + 20 + 8 + 1 + 16 + 16;
-        let way = super::super::direction::Direction::source(&Config::default(), wire::Session { mark: 1 });
-        assert_eq!(Ranks::packet_len(&way), 1439 + around);
-        let expected = 1e8 / ((1439 + around) * 8) as f64;
-        assert!((packets(1e8, 1439 + around) - expected).abs() < 1e-6);
     }
 
     #[test]

@@ -232,7 +232,7 @@ impl<'a> Coding<'a> {
 /// What a source sends, from its start to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Session {
-    /// Drawn when its edge starts. All frames of the session have it, so that nobody takes those of the other way, which have
+    /// Drawn when its edge starts. All frames of the session have it, so that nobody takes those of the other direction, which have
     /// come back, for those of this one.
     pub(super) mark: u32,
 }

@@ -3,26 +3,28 @@
 use hopcast_core::Instant;
 
 use super::super::branch::waited_for;
-use super::super::direction::Role;
 use super::super::hop::OverHop as _;
-use super::super::sender::Wait;
 use super::super::transmit::MAX_BACKLOG;
-use super::{Neighbour, Node};
+use super::direction::Role;
+use super::node::{Neighbour, Node};
+use super::sender::Wait;
 
 impl Node {
     /// Makes the next symbol if the child can take it and nothing else is to be sent to it.
     pub(super) fn make(&mut self, now: Instant, to: usize) {
         let Neighbour { out, sender, .. } = &self.neighbours[to];
         let out = *out;
-        let Some(way) = &self.ways[out] else { return };
-        if !sender.hop.rate.may_send(now) || sender.hop.probe_is_due(now) || sender.has_something(&way.store)
+        let Some(direction) = &self.directions[out] else { return };
+        if !sender.hop.rate.may_send(now)
+            || sender.hop.probe_is_due(now)
+            || sender.has_something(&direction.store)
         {
             return;
         }
         // Where each batch takes one path, what is left of the last one is made first, for the path that it takes.
         while self.may_make(to) && self.make_symbol(now, to).is_some() {
             let Neighbour { out, sender, .. } = &self.neighbours[to];
-            if self.ways[*out].as_ref().is_none_or(|way| sender.has_something(&way.store)) {
+            if self.directions[*out].as_ref().is_none_or(|direction| sender.has_something(&direction.store)) {
                 return;
             }
         }
@@ -31,9 +33,9 @@ impl Node {
     /// Makes a symbol, if there is data, because a child could be sent one. Whose it is.
     fn make_symbol(&mut self, now: Instant, to: usize) -> Option<usize> {
         let out = self.neighbours[to].out;
-        let (way, edge) = (self.ways[out].as_mut()?, self.edge.as_mut()?);
-        let begins = way.next()?.is_multiple_of(way.store.shape().symbols());
-        let number = way.make(now, |number, symbol| edge.framing.fill(now, number, symbol))?;
+        let (direction, edge) = (self.directions[out].as_mut()?, self.edge.as_mut()?);
+        let begins = direction.next()?.is_multiple_of(direction.store.shape().symbols());
+        let number = direction.make(now, |number, symbol| edge.framing.fill(now, number, symbol))?;
         self.counters.symbols += 1;
         if begins {
             self.mode.owner = to;
@@ -43,7 +45,7 @@ impl Node {
             if self.config.split && begins && i != whose {
                 neighbour.sender.leave(number);
             }
-            neighbour.sender.refresh(&way.store, number);
+            neighbour.sender.refresh(&direction.store, number);
         }
         Some(whose)
     }
@@ -54,34 +56,38 @@ impl Node {
         if branch.given_up || !self.edge.as_ref().is_some_and(|edge| edge.framing.has_data()) {
             return false;
         }
-        let Some((way, next)) = self.ways[*out].as_ref().and_then(|way| Some((way, way.next()?))) else {
+        let Some((direction, next)) =
+            self.directions[*out].as_ref().and_then(|direction| Some((direction, direction.next()?)))
+        else {
             return false;
         };
         let ready = |child: &Neighbour| child.sender.is_granted(next) && child.sender.backlog() < MAX_BACKLOG;
         if self.config.split {
-            let begins = next.is_multiple_of(way.store.shape().symbols());
+            let begins = next.is_multiple_of(direction.store.shape().symbols());
             let whose = if begins { to } else { self.mode.owner };
             !sender.hop.is_silent() && ready(&self.neighbours[whose])
         } else {
-            ready(&self.neighbours[to]) && waited_for(&self.neighbours, *out, way.age.is_some()).all(ready)
+            ready(&self.neighbours[to])
+                && waited_for(&self.neighbours, *out, direction.age.is_some()).all(ready)
         }
     }
 
     /// Whether there is data for a neighbour that it may be sent as soon as its link allows.
     pub(in super::super) fn could_send(&self, to: usize) -> bool {
         let neighbour = &self.neighbours[to];
-        let something =
-            self.ways[neighbour.out].as_ref().is_some_and(|way| neighbour.sender.has_something(&way.store));
+        let something = self.directions[neighbour.out]
+            .as_ref()
+            .is_some_and(|direction| neighbour.sender.has_something(&direction.store));
         something || self.may_make(to)
     }
 
     /// One of several paths seems to be dead: what it was to carry goes over the others.
     pub(super) fn go_round(&mut self, dead: usize) {
         let out = self.neighbours[dead].out;
-        let Some(way) = &self.ways[out] else { return };
+        let Some(direction) = &self.directions[out] else { return };
         for (i, neighbour) in self.neighbours.iter_mut().enumerate() {
             if neighbour.out == out && i != dead {
-                neighbour.sender.take_over(&way.store);
+                neighbour.sender.take_over(&direction.store);
             }
         }
         self.mode.owner = (0..self.neighbours.len())
@@ -92,11 +98,12 @@ impl Node {
     /// Nothing can be sent now: sees to it that a lost report does not stop everything.
     pub(super) fn arm(&mut self, now: Instant, to: usize) {
         let neighbour = &mut self.neighbours[to];
-        let Some(way) = &self.ways[neighbour.out] else { return };
-        let has_data = matches!(way.role, Role::Source(_))
+        let Some(direction) = &self.directions[neighbour.out] else { return };
+        let has_data = matches!(direction.role, Role::Source(_))
             && self.edge.as_ref().is_some_and(|edge| edge.framing.has_data());
         // What is gone is to be told, too.
-        let undelivered = way.store.floor() < way.store.top().max(way.gone) && !way.is_over(now);
+        let undelivered =
+            direction.store.floor() < direction.store.top().max(direction.gone) && !direction.is_over(now);
         let waits_for = if has_data || undelivered && neighbour.sender.is_waiting() {
             Wait::Report
         } else if undelivered {
@@ -194,7 +201,7 @@ mod tests {
             let config = Config { batch, window, ..Config::default() };
             let mut node = Node::relay(config, address(1), &[address(2)], &[address(3)], random());
             let info = Info { batch, ..Info::example() };
-            node.ways[OUT] = node.mode.arriving(&node.config, &info, false);
+            node.directions[OUT] = node.mode.arriving(&node.config, &info, false);
             node.neighbours[0].receiver.on_info(NOW, &info);
             node.neighbours[0].receiver.granted = granted;
             node.grant_more(NOW, OUT);

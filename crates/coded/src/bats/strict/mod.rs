@@ -66,6 +66,7 @@ mod account;
 mod block;
 mod code;
 mod delivery;
+mod direction;
 mod losses;
 mod meter;
 mod node;
@@ -81,7 +82,6 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod transmit;
-mod way;
 
 pub(super) use account::Account;
 pub(super) use node::Node;

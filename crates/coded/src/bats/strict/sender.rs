@@ -6,8 +6,7 @@ use std::collections::VecDeque;
 use hopcast_core::{Duration, Instant, Stream, earliest};
 
 use super::super::child::{Losses as _, Refused};
-use super::super::hop::{FIRST_GRANT, HopSender, OverHop};
-use super::super::idle::NEARLY_IDLE;
+use super::super::hop::{FIRST_GRANT, HopSender, NEARLY_IDLE, OverHop};
 use super::super::packet::{Cause, Content, Packet};
 use super::super::wire::Report;
 use super::account::{Account, HopQuality};

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use hopcast_code::bats::{Encoder, MAX_BATCHES, Parameters};
 use hopcast_core::{Buffer, Duration, Instant, earliest};
 
-use super::super::store::Shape;
+use super::super::shape::Shape;
 use super::super::wire::{self, BatchHeader};
 use super::account::{Account, COMPLETE, HopQuality};
 use super::block::Block;
@@ -383,9 +383,9 @@ impl Source {
             .blocks
             .iter()
             .map(|block| {
-                let way: Vec<u16> = block.under_way().collect();
+                let direction: Vec<u16> = block.under_way().collect();
                 format!(
-                    "{}: {} of {} closed {:?} {way:?}",
+                    "{}: {} of {} closed {:?} {direction:?}",
                     block.number, block.rank, block.made, block.closed
                 )
             })

@@ -3,12 +3,13 @@
 use hopcast_core::{Duration, Instant};
 
 use super::super::config::Config;
+use super::super::shape::Shape;
 use super::super::span::MOST;
-use super::super::store::Shape;
 use super::super::wire::BatchHeader;
 use super::account::{Account, COMPLETE, HopQuality};
+use super::direction::Arrived;
 use super::ring::Ring;
-use super::sink::{Arrived, Sink, Taken};
+use super::sink::{Sink, Taken};
 use super::source::Source;
 
 /// Lossy enough that one packet in five arrives.
@@ -102,8 +103,8 @@ fn a_block_that_only_waits_for_those_before_it_is_complete() {
         let header = BatchHeader { block: shape.block, batch, id };
         let index = Some((usize::from(position) % batch.symbols()) as u8);
         let payload = vec![7; usize::from(shape.symbol)];
-        let packet = Arrived { block, header, depth: 0, index, vector: &[0; MOST], payload: &payload };
-        assert_eq!(sink.push(Instant::ZERO, &packet), Taken::Innovative);
+        let packet = Arrived { block, header, depth: 0, index, vector: [0; MOST] };
+        assert_eq!(sink.push(Instant::ZERO, &packet, &payload), Taken::Innovative);
         sink.deliver(|_| {});
     };
     (0..shape.block - 1).for_each(|position| symbol(0, position));

@@ -6,8 +6,8 @@ use super::super::branch::waited_for;
 use super::super::hop::OverHop as _;
 use super::super::transmit::MAX_BACKLOG;
 use super::account::{Account, HopQuality};
+use super::direction::{Direction, Role};
 use super::node::{Neighbour, Node};
-use super::way::{Role, Way};
 
 impl Node {
     /// Makes a packet if the child can take it and nothing else is to be sent to it.
@@ -22,18 +22,18 @@ impl Node {
         {
             return;
         }
-        let (Some(way), Some(edge)) = (&mut self.ways[out], &mut self.edge) else { return };
-        let Role::Source(source) = &mut way.role else { return };
-        let before = way.ring.end();
+        let (Some(direction), Some(edge)) = (&mut self.directions[out], &mut self.edge) else { return };
+        let Role::Source(source) = &mut direction.role else { return };
+        let before = direction.ring.end();
         let changed = match source.owes(edge.framing.has_data()) {
-            Some(owed) => source.repair(now, &mut way.ring, owed),
+            Some(owed) => source.repair(now, &mut direction.ring, owed),
             None => {
                 self.counters.symbols += 1;
-                source.make(now, &mut way.ring, |number, symbol| edge.framing.fill(now, number, symbol))
+                source.make(now, &mut direction.ring, |number, symbol| edge.framing.fill(now, number, symbol))
             }
         };
-        way.touched = now;
-        let begun = way.ring.end() > before;
+        direction.touched = now;
+        let begun = direction.ring.end() > before;
         if begun {
             self.plan(out);
         }
@@ -49,14 +49,16 @@ impl Node {
 
     /// Whether the source has something to make, if no child were behind.
     pub(super) fn has_more(&self, out: usize) -> bool {
-        let (Some(Way { role: Role::Source(source), .. }), Some(edge)) = (&self.ways[out], &self.edge) else {
+        let (Some(Direction { role: Role::Source(source), .. }), Some(edge)) =
+            (&self.directions[out], &self.edge)
+        else {
             return false;
         };
         let has_data = edge.framing.has_data();
         source.has_room() && has_data || source.owes(has_data).is_some()
     }
 
-    /// What the sinks of a way have, as the children have told it.
+    /// What the sinks of a direction have, as the children have told it.
     pub(super) fn account_of(&self, out: usize) -> Option<Account> {
         let children = waited_for(&self.neighbours, out, self.has_deadline(out));
         let mut accounts = children.map(|child| child.sender.account());
@@ -74,7 +76,7 @@ impl Node {
     /// The account that goes to a parent.
     pub(super) fn account_for(&mut self, now: Instant, to: usize) -> Option<Account> {
         let into = self.neighbours[to].into;
-        match &mut self.ways[into].as_mut()?.role {
+        match &mut self.directions[into].as_mut()?.role {
             Role::Sink(sink) => Some(sink.account(now)),
             Role::Relay => {
                 let mut account = self.account_of(into)?;
@@ -106,14 +108,14 @@ mod tests {
 
     #[test]
     fn a_budget_is_told_in_16_bytes() {
-        let mut way = Way::arriving(&Config::strict(), &info(0), None).unwrap();
-        Strict::learn(&mut way, &info(1000));
-        assert_eq!(way.budget, 16_000.0);
+        let mut direction = Direction::arriving(&Config::strict(), &info(0), None).unwrap();
+        Strict::learn(&mut direction, &info(1000));
+        assert_eq!(direction.budget, 16_000.0);
         let sender = Sender::new(true, Duration::ZERO, Seed::new(1, 0).stream(&["strict"], 0));
-        let told = describe::<Strict>(&way, &sender, true);
+        let told = describe::<Strict>(&direction, &sender, true);
         assert_eq!((told.budget, told.floor, told.block, told.symbol), (Some(1000), 512, 256, 1000));
-        way.budget = 1e9;
-        assert_eq!(describe::<Strict>(&way, &sender, false).budget, Some(u16::MAX));
+        direction.budget = 1e9;
+        assert_eq!(describe::<Strict>(&direction, &sender, false).budget, Some(u16::MAX));
     }
 
     #[test]
@@ -121,7 +123,7 @@ mod tests {
         let [local, left] = [1, 2].map(|last| ([10, 0, 0, last], 9000).into());
         let random = Seed::new(1, 0).stream(&["strict"], 0);
         let node = Node::edge(Config::strict(), local, (local, left), &[left], random);
-        let sink = Way::arriving(&Config::strict(), &info(0), Some(1)).unwrap();
+        let sink = Direction::arriving(&Config::strict(), &info(0), Some(1)).unwrap();
         assert_eq!(node.grant(0, &sink), 8192);
     }
 
@@ -147,7 +149,7 @@ mod tests {
         let [local, left, right] = [1, 2, 3].map(|last| ([10, 0, 0, last], 9000).into());
         let random = Seed::new(1, 0).stream(&["strict"], 0);
         let mut node = Node::relay(Config::strict(), local, &[left], &[right], random);
-        node.ways[OUT] = Way::arriving(&Config::strict(), &info(0), None);
+        node.directions[OUT] = Direction::arriving(&Config::strict(), &info(0), None);
         let data = Data { sequence: 1000, ..Data::example() };
         // Packet 1000 is the last; 128 more are granted as long as none waits.
         for (granted, told) in [(1001 + 31, true), (1001 + 32, false)] {

@@ -3,8 +3,8 @@
 use hopcast_code::bats::ranks::Channel;
 use hopcast_code::bats::recoding::Repairs;
 
-use super::bursts::BURSTY;
-use super::span::MOST;
+use super::super::bursts::BURSTY;
+use super::super::span::MOST;
 
 /// So seldom may the last round leave something out. Most batches are complete before it.
 const SHORTFALL: f64 = 1e-4;

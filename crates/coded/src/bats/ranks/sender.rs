@@ -6,14 +6,14 @@ use std::collections::VecDeque;
 
 use hopcast_core::{Duration, Instant, Stream, earliest};
 
-use super::bursts::Bursts;
-use super::counters::Counters;
-use super::hop::{FIRST_GRANT, HopSender, OverHop};
+use super::super::bursts::Bursts;
+use super::super::counters::Counters;
+use super::super::hop::{FIRST_GRANT, HopSender, OverHop};
+use super::super::packet::{Cause, Content, Packet};
 use super::idle::Idle;
 use super::margin::Margin;
 use super::marks::Marks;
 use super::need::Need;
-use super::packet::{Cause, Content, Packet};
 use super::store::Store;
 
 /// How long to wait for news from a child that needs nothing, until everything is delivered.
@@ -23,7 +23,7 @@ const MOST_FLIGHTS: usize = 1 << 16;
 
 /// What is sent, and what is known of the child that gets it.
 #[derive(Debug)]
-pub(super) struct Sender {
+pub(in super::super) struct Sender {
     pub(super) hop: HopSender<Bursts>,
     /// The batches of the packets that no report has covered yet; the last is that of the packet sent last.
     flights: VecDeque<u64>,
@@ -332,7 +332,7 @@ mod tests {
 
     use super::*;
     use crate::bats::Config;
-    use crate::bats::store::Shape;
+    use crate::bats::shape::Shape;
 
     fn at(millis: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(millis)

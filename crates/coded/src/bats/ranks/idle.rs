@@ -4,13 +4,10 @@ use std::collections::VecDeque;
 
 use hopcast_core::{Duration, Instant};
 
-use super::bursts::BURSTY;
-use super::rate::LinkRate;
+use super::super::bursts::BURSTY;
+use super::super::hop::NEARLY_IDLE;
+use super::super::rate::LinkRate;
 
-/// Share of a hop's rate below which it is nearly idle, and has capacity to spare for repairs ahead of need. Chosen: such
-/// repairs are up to two for each packet, so that the hop is still used by less than its rate with them; a smaller share
-/// would leave out messages that have room for them, a larger one would take the room of data that comes next.
-pub(super) const NEARLY_IDLE: f64 = 0.25;
 /// The time over which the use is measured, and half of it.
 const SPAN: Duration = Duration::from_millis(50);
 /// Ten full packets, in bits.

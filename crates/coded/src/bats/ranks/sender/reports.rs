@@ -2,10 +2,10 @@
 
 use hopcast_core::Instant;
 
-use super::super::child::Refused;
-use super::super::hop::FIRST_GRANT;
+use super::super::super::child::Refused;
+use super::super::super::hop::FIRST_GRANT;
+use super::super::super::wire::{self, Ranks};
 use super::super::store::Store;
-use super::super::wire::{self, Ranks};
 use super::{Grant, Sender};
 
 impl Sender {
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use crate::bats::Config;
     use crate::bats::packet::{Cause, Content, Packet};
-    use crate::bats::store::Shape;
+    use crate::bats::shape::Shape;
 
     #[test]
     fn probes_that_nobody_answers_do_not_pile_up() {
