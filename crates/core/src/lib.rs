@@ -11,24 +11,32 @@
 //! | [`units`] | [`Rate`], [`Bytes`], [`Fraction`], and how a person writes them |
 //! | [`random`] | one seed, and a named stream for each that draws from it |
 //! | [`buffer`] | a packet's bytes, with headroom |
+//! | [`bytes`] | numbers in bytes: [`Reader`](bytes::Reader), [`Writer`](bytes::Writer), and the error that names the field |
 //! | [`machine`] | **the contract**: [`Machine`], its [`Port`]s, and the [`Item`]s that cross them |
+//! | [`outbox`] | what a machine is about to hand over; [`Reactive`], a machine without timers |
+//! | [`shared`] | a machine that its owner looks into while somebody else runs it |
 //! | [`plug`] | what ports are plugged into on a real host |
 //! | [`stream`] | the stream port: back-pressure, half-close, reset |
 //! | [`assembly`] | machines plugged into one another; the order of hand-overs at one instant |
 //! | [`timers`] | a machine's timers |
+//! | [`loss`] | the share of packets that are lost, fading |
 //! | [`pacer`] | when a paced sender may let the next packet go |
 //! | [`codel`] | the queue discipline of RFC 8289, at links and at protocols' inputs |
 //! | [`guide`] | a worked example: a stack of two machines on a lossy link |
 
 pub mod assembly;
 pub mod buffer;
+pub mod bytes;
 pub mod codel;
 mod decimal;
 pub mod guide;
+pub mod loss;
 pub mod machine;
+pub mod outbox;
 pub mod pacer;
 pub mod plug;
 pub mod random;
+pub mod shared;
 pub mod stream;
 pub mod time;
 pub mod timers;
@@ -36,9 +44,12 @@ pub mod units;
 
 pub use assembly::{Assembly, Slot, earliest};
 pub use buffer::Buffer;
+pub use loss::FadingLoss;
 pub use machine::{Datagram, Frame, Item, Machine, Message, Port, Transit};
+pub use outbox::{Outbox, Reactive};
 pub use pacer::Pacer;
 pub use random::{Seed, Stream};
+pub use shared::Shared;
 pub use stream::{StreamId, StreamItem, StreamReader, StreamWriter};
 pub use time::{Duration, Instant};
 pub use timers::{Timer, Timers};

@@ -129,7 +129,7 @@ impl Host {
     #[inline]
     fn put_out(&mut self, interface: u32, bytes: Buffer) {
         let frame = Frame { bytes, overheard: false };
-        self.out.push_back((Port::Below(interface), Item::Frame(frame)));
+        self.out.push(Port::Below(interface), Item::Frame(frame));
     }
 
     #[cold]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use hopcast_core::{Buffer, Duration, Instant, Item, Machine, Message, Port};
+use hopcast_core::{Buffer, Duration, Instant, Item, Machine, Message, Outbox, Port};
 use hopcast_wire::ip::Version;
 use hopcast_wire::{icmp, ip};
 
@@ -56,7 +56,7 @@ pub struct Ping {
     round_trips: RoundTrips,
     errors: u64,
     ignored: u64,
-    out: VecDeque<(Port, Item)>,
+    out: Outbox,
 }
 
 /// What is known of the round trips.
@@ -97,7 +97,7 @@ impl Ping {
             round_trips: RoundTrips::default(),
             errors: 0,
             ignored: 0,
-            out: VecDeque::new(),
+            out: Outbox::new(),
         }
     }
 
@@ -114,7 +114,7 @@ impl Ping {
         icmp::prepend(&mut packet, source, destination, request);
         let protocol = icmp::protocol(Version::of(destination));
         ip::prepend(&mut packet, source, destination, protocol, hop_limit, self.sent as u16);
-        self.out.push_back((Port::Below(0), Item::Packet(packet)));
+        self.out.down(Item::Packet(packet));
         if self.awaited.len() == Self::MOST_AWAITED {
             self.awaited.pop_front();
         }
@@ -132,7 +132,7 @@ impl Ping {
                 self.round_trips.add(now.since(sent_at));
                 packet.truncate(header.total_len);
                 packet.advance(header.header_len + icmp::HEADER);
-                self.out.push_back((Port::Above(0), Item::Message(Message { id, payload: packet })));
+                self.out.up(Item::Message(Message { id, payload: packet }));
                 Some(())
             }
             message if message.is_error(header.version) => {
@@ -164,7 +164,7 @@ impl Machine for Ping {
     }
 
     fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front()
+        self.out.pop()
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -26,7 +26,7 @@ impl Host {
             remote: SocketAddr::new(header.source, read.source),
             payload: packet,
         };
-        self.out.push_back((Port::Above(above), Item::Datagram(datagram)));
+        self.out.push(Port::Above(above), Item::Datagram(datagram));
     }
 
     /// Sends a datagram that came down on `Above(above)`.

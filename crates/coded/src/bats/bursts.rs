@@ -9,7 +9,7 @@ pub(super) const BURSTY: f64 = 1.5;
 /// How much of the estimate is left after each run of losses: it is that of the last fifty.
 const FADE: f64 = 0.98;
 
-/// Losses, and runs of them, fading.
+/// Losses, and runs of them, fading with each run: no [`FadingLoss`](hopcast_core::FadingLoss), which fades with packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bursts {
     lost: f64,

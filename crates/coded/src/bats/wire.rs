@@ -123,20 +123,21 @@
 //! DATA, the first three bits of `block` are the depth of interleaving, as a power of two, and K is, in a repair batch, the
 //! number of symbols that its block has; in a systematic batch, that of the block before.
 
-mod bytes;
 #[cfg(test)]
 mod examples;
+mod news;
 #[cfg(test)]
 mod tests;
 
 use std::num::NonZeroU32;
 
 use hopcast_core::Duration;
+pub(super) use hopcast_core::bytes::{Malformed, Reader, Writer, complete};
 
 use super::age::Age;
 use super::config::{BatchSize, Config};
 use super::strict::Account;
-pub(super) use bytes::{Malformed, Reader, Writer, complete, is_news};
+pub(super) use news::is_news;
 
 /// The first byte of every datagram: the protocol, and in the lower half its version.
 pub(super) const MAGIC: u8 = 0xB2;
@@ -337,12 +338,12 @@ pub(super) fn list_rank(list: &mut Vec<u8>, rank: Option<u8>) {
 
 /// Takes a datagram apart. `symbol` says how long a session's symbols are, if it is known.
 pub(super) fn parse(datagram: &[u8], symbol: impl Fn(u32) -> Option<usize>) -> Result<Frames<'_>, Malformed> {
-    let mut reader = Reader(datagram);
+    let mut reader = Reader::new(datagram);
     if reader.u8("protocol")? != MAGIC {
         return Err(Malformed { field: "protocol" });
     }
     let mut frames = Frames::default();
-    while !reader.0.is_empty() {
+    while !reader.is_empty() {
         let kind = reader.u8("frame type")?;
         match kind >> 4 {
             CHALLENGE if frames == Frames::default() => {
@@ -464,7 +465,7 @@ fn data<'a>(
         }
         _ => return Err(Malformed { field: "coding" }),
     };
-    let payload = core::mem::take(&mut reader.0);
+    let payload = reader.take_rest();
     if payload.is_empty() || length.is_some_and(|length| length != payload.len()) {
         return Err(Malformed { field: "payload length" });
     }

@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::text;
+use hopcast_config::yaml::Node;
 use hopcast_core::plug::Destination;
-use hopcast_twin::scenario::Diagnostic;
-use hopcast_twin::scenario::decode::text;
-use hopcast_twin::scenario::yaml::Node;
 
 use super::Place;
 

@@ -5,12 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use hopcast_coded::bats::{self, Delivery};
-use hopcast_core::plug::Destination;
-use hopcast_twin::scenario::Diagnostic;
-use hopcast_twin::scenario::decode::{
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{
     Fields, choice, did_you_mean, entries, flag, name, one_or_list, size, some_duration, text, whole,
 };
-use hopcast_twin::scenario::yaml::{Kind, Node};
+use hopcast_config::yaml::{Kind, Node};
+use hopcast_core::plug::Destination;
 use hopcast_twin::scenario::{self};
 use log::LevelFilter;
 
@@ -77,7 +77,7 @@ fn peers(node: &Node, own: &str, listen: SocketAddr) -> Result<Vec<Peer>, Diagno
     if entries.is_empty() || entries.len() > MOST_PEERS {
         return Err(node.error(format!("`peers`: expected 1 to {MOST_PEERS}, found {}", entries.len())));
     }
-    let peer = |entry: &hopcast_twin::scenario::yaml::Entry| {
+    let peer = |entry: &hopcast_config::yaml::Entry| {
         scenario::decode::check_name(&entry.key, "peers", &entry.key_span)?;
         if entry.key == own {
             return Err(entry.key_span.error(format!("`peers`: `{own}` is this node itself")));

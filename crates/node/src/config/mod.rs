@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hopcast_coded::bats;
+use hopcast_config::Diagnostic;
+use hopcast_config::yaml::{self, Source};
 use hopcast_core::Duration;
 use hopcast_core::plug::Destination;
-use hopcast_twin::scenario::Diagnostic;
-use hopcast_twin::scenario::yaml::{self, Source};
 use log::LevelFilter;
 
 pub(crate) use address::{contains, special};

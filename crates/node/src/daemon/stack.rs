@@ -5,13 +5,12 @@ use std::net::SocketAddr;
 use hopcast_coded::proxy::Splice;
 use hopcast_coded::{Tunnel, bats};
 use hopcast_core::plug::{Accept, DevicePlug, Plug, TcpPlug};
-use hopcast_core::{Assembly, Machine, Pacer, Port, Slot, Stream};
+use hopcast_core::{Assembly, Machine, Pacer, Port, Shared, Slot, Stream};
 
 use super::doors::{Doors, Limits};
 use super::gate::Gate;
 use super::hub::Lane;
 use super::memory::Memory;
-use super::shared::Shared;
 use crate::config::{Carrier, Config, Connections, Packets, Relay};
 use crate::hello::peer::identity;
 use crate::hello::wire::Tag;

@@ -7,7 +7,8 @@ use super::wire::Counts;
 /// Over how many hellos it is taken: at one a second, ten seconds.
 const HELLOS: usize = 10;
 
-/// One way of a hop.
+/// The losses of one direction of a hop. Over a window, which a person can state, where
+/// [`FadingLoss`](hopcast_core::FadingLoss) fades.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Loss(VecDeque<Counts>);
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
-use hopcast_core::{Item, Port, StreamId, StreamItem};
+use hopcast_core::{Item, Outbox, Port, StreamId, StreamItem};
 
 use super::config::{Config, MAX_STREAMS};
 use super::counters::Counters;
@@ -31,7 +31,7 @@ pub(super) struct Edge {
     ended_in_order: VecDeque<u32>,
     next_opened: u32,
     next_accepted: u64,
-    up: VecDeque<(Port, Item)>,
+    up: Outbox,
 }
 
 impl Edge {
@@ -50,16 +50,16 @@ impl Edge {
             ended_in_order: VecDeque::new(),
             next_opened: first,
             next_accepted: 1,
-            up: VecDeque::new(),
+            up: Outbox::new(),
         }
     }
 
     pub(super) fn poll(&mut self) -> Option<(Port, Item)> {
-        self.up.pop_front()
+        self.up.pop()
     }
 
     fn up(&mut self, id: StreamId, item: StreamItem) {
-        self.up.push_back((Port::Above(0), Item::Stream(id, item)));
+        self.up.up(Item::Stream(id, item));
     }
 
     fn say(&mut self, (opener, stream): Key, what: What<'_>) {
@@ -168,7 +168,7 @@ impl Edge {
         if chunk.what != What::Reset {
             let (id, told) = (stream.id, stream.on_grant(config, limit));
             let up = &mut self.up;
-            told.into_iter().for_each(|item| up.push_back((Port::Above(0), Item::Stream(id, item))));
+            told.into_iter().for_each(|item| up.up(Item::Stream(id, item)));
         }
         let done = match chunk.what {
             What::Data { offset, bytes, end } => stream.on_data(config, offset, bytes, end),
@@ -210,7 +210,7 @@ impl Edge {
     fn settle(&mut self, key: Key) {
         let Some(stream) = self.streams.get_mut(&key) else { return };
         while let Some(item) = stream.next_up() {
-            self.up.push_back((Port::Above(0), Item::Stream(stream.id, item)));
+            self.up.up(Item::Stream(stream.id, item));
         }
         let (grant, over) = (stream.next_grant(&self.config), stream.is_over());
         if stream.has_chunk() && !self.turns.contains(&key) {

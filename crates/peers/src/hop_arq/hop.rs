@@ -2,13 +2,14 @@
 
 use std::net::SocketAddr;
 
+use hopcast_core::bytes::Malformed;
 use hopcast_core::{Instant, Stream, earliest};
 
 use super::config::Config;
 use super::counters::Counters;
 use super::incoming::{Begun, Incoming, Taken};
 use super::outgoing::Outgoing;
-use super::wire::{Malformed, Message};
+use super::wire::Message;
 
 /// What has come of a datagram, or of its absence.
 #[derive(Debug, PartialEq, Eq)]

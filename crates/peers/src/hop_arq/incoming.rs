@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use hopcast_core::bytes::complete;
 use hopcast_core::{Duration, Instant};
 
 use super::config::MAX_AHEAD;
-use super::wire::{Acknowledgement, MOST_RUNS, Packet, near};
+use super::wire::{Acknowledgement, MOST_RUNS, Packet};
 
 /// Packets that are acknowledged together.
 const TOGETHER: u32 = 2;
@@ -81,12 +82,12 @@ impl Incoming {
         if self.session != Some(packet.session) {
             return Taken::Unknown;
         }
-        let index = near(self.next_index, packet.index);
+        let index = complete(packet.index, 32, self.next_index);
         if index >= self.next_index + MAX_AHEAD {
             return Taken::OutOfWindow;
         }
         let highest = self.runs.front().map_or(0, |&(_, to)| to);
-        let number = near(highest, packet.number);
+        let number = complete(packet.number, 32, highest);
         self.received += 1;
         self.unacknowledged += 1;
         let in_order = number == highest;

@@ -1,9 +1,8 @@
 //! A node of a path: an edge with the streams of its applications, or a relay.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Port, Stream, earliest};
+use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Outbox, Port, Stream, earliest};
 
 use super::config::{Config, DATAGRAM, MAX_HELD};
 use super::counters::Counters;
@@ -24,7 +23,7 @@ pub struct HopArq {
     /// One at an edge, two at a relay.
     hops: Vec<Hop>,
     edge: Option<Edge>,
-    out: VecDeque<(Port, Item)>,
+    out: Outbox,
     counters: Counters,
 }
 
@@ -51,7 +50,7 @@ impl HopArq {
     fn new(mut config: Config, local: SocketAddr, neighbours: &[SocketAddr], mut random: Stream) -> Self {
         config.datagram = config.datagram.clamp(*DATAGRAM.start(), *DATAGRAM.end());
         let hops = neighbours.iter().map(|&to| Hop::new(&config, to, random.fork())).collect();
-        Self { config, local, hops, edge: None, out: VecDeque::new(), counters: Counters::default() }
+        Self { config, local, hops, edge: None, out: Outbox::new(), counters: Counters::default() }
     }
 
     fn on_datagram(&mut self, now: Instant, datagram: &Datagram) {
@@ -130,15 +129,15 @@ impl HopArq {
                 }
             }
         }
-        while let Some(item) = self.edge.as_mut().and_then(Edge::poll) {
-            self.out.push_back(item);
+        while let Some((port, item)) = self.edge.as_mut().and_then(Edge::poll) {
+            self.out.push(port, item);
         }
     }
 
     fn send(&mut self, hop: usize, datagram: &[u8]) {
         let (local, remote) = (self.local, self.hops[hop].neighbour);
         let datagram = Datagram { local, remote, payload: Buffer::copy_from(datagram) };
-        self.out.push_back((Port::Below(0), Item::Datagram(datagram)));
+        self.out.down(Item::Datagram(datagram));
     }
 
     fn wake_hops(&mut self, now: Instant) {
@@ -183,7 +182,7 @@ impl Machine for HopArq {
     }
 
     fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front()
+        self.out.pop()
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use hopcast_core::bytes::{Malformed, complete};
 use hopcast_core::{Duration, Instant, Stream, earliest};
 
 use super::config::{MAX_AHEAD, MAX_HELD};
 use super::counters::Counters;
 use super::silence::Silence;
-use super::wire::{Acknowledgement, Malformed, Message, Packet, near};
+use super::wire::{Acknowledgement, Message, Packet};
 use crate::tcp::{Acked, BlindBbr, Snapshot};
 
 /// Transmissions taken for lost of which an acknowledgement may still come; the oldest makes room.
@@ -232,15 +233,12 @@ impl Outgoing {
         ack: &Acknowledgement,
         counters: &mut Counters,
     ) -> Result<(), Malformed> {
-        let highest = near(self.next_number, ack.highest);
-        let next_index = near(self.base, ack.next_index);
+        let highest = complete(ack.highest, 32, self.next_number);
+        let next_index = complete(ack.next_index, 32, self.base);
         let told: u64 = ack.runs.iter().copied().map(u64::from).sum();
-        if highest >= self.next_number
-            || next_index > self.base + self.kept.len() as u64
-            || told > highest + 1
-        {
-            return Err(Malformed);
-        }
+        Malformed::unless(highest < self.next_number, "highest")?;
+        Malformed::unless(next_index <= self.base + self.kept.len() as u64, "next index")?;
+        Malformed::unless(told <= highest + 1, "runs")?;
         if self.acknowledged.is_none_or(|seen| ack.received.wrapping_sub(seen) as i32 >= 0) {
             self.acknowledged = Some(ack.received);
             self.paused = ack.pause;

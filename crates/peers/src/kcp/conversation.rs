@@ -1,15 +1,14 @@
 //! One stream: the `kcp` crate's machine, driven in virtual time.
 
-use std::collections::VecDeque;
-
-use hopcast_core::{Buffer, Duration, Instant, Item, Port, StreamId, StreamItem};
+use hopcast_core::bytes::Malformed;
+use hopcast_core::{Buffer, Duration, Instant, Item, Outbox, StreamId, StreamItem};
 
 use super::config::Config;
 use super::counters::Counters;
 use super::fec::DATA_HEADER;
 use super::lower::Lower;
-use super::outbox::{Outbox, Sent};
-use super::records::{BEGIN, Broken, END, LONGEST, Ledger, Piece, Reader};
+use super::output::{Output, Sent};
+use super::records::{BEGIN, END, LONGEST, Ledger, Piece, RecordReader};
 use super::remembered::End;
 use super::wire::{ACK, ASK, HEADER, PUSH, Packet, Segment};
 
@@ -25,14 +24,14 @@ const MOST_OWED: u32 = 4096;
 pub(super) struct Context<'a> {
     pub now: Instant,
     pub config: &'a Config,
-    pub up: &'a mut VecDeque<(Port, Item)>,
+    pub up: &'a mut Outbox,
     pub lower: &'a mut Lower,
     pub counters: &'a mut Counters,
 }
 
 impl Context<'_> {
     pub(super) fn up(&mut self, id: StreamId, item: StreamItem) {
-        self.up.push_back((Port::Above(0), Item::Stream(id, item)));
+        self.up.up(Item::Stream(id, item));
     }
 
     pub(super) fn reset(&mut self, conv: u32) {
@@ -48,8 +47,8 @@ impl Context<'_> {
 pub(super) struct Conversation {
     id: StreamId,
     conv: u32,
-    kcp: ::kcp::Kcp<Outbox>,
-    outbox: Outbox,
+    kcp: ::kcp::Kcp<Output>,
+    output: Output,
     /// KCP's zero of time, and when it next flushes, in milliseconds from there.
     began: Instant,
     tick: u32,
@@ -62,7 +61,7 @@ pub(super) struct Conversation {
     finished: bool,
     /// How far the application has been told that its bytes are on the wire.
     told: u64,
-    reader: Reader,
+    reader: RecordReader,
     /// What has been read from KCP and not passed on yet: less than a segment.
     pending: Vec<u8>,
     /// The bytes that the application takes.
@@ -78,8 +77,8 @@ pub(super) struct Conversation {
 
 impl Conversation {
     pub(super) fn new(now: Instant, config: &Config, conv: u32, id: StreamId, accepting: bool) -> Self {
-        let outbox = Outbox::default();
-        let mut kcp = ::kcp::Kcp::new_stream(conv, outbox.clone());
+        let output = Output::default();
+        let mut kcp = ::kcp::Kcp::new_stream(conv, output.clone());
         let room = config.fec.map_or(0, |_| DATA_HEADER);
         sure(kcp.set_mtu(usize::from(config.mtu) - room));
         let interval = i32::try_from(config.interval.as_millis()).unwrap_or(i32::MAX);
@@ -91,7 +90,7 @@ impl Conversation {
             id,
             conv,
             kcp,
-            outbox,
+            output,
             began: now,
             tick: interval.clamp(10, 5000) as u32,
             owed: 0,
@@ -100,7 +99,7 @@ impl Conversation {
             granted: 0,
             finished: false,
             told: 0,
-            reader: Reader::new(accepting),
+            reader: RecordReader::new(accepting),
             pending: Vec::new(),
             credit: 0,
             read: 0,
@@ -255,13 +254,13 @@ impl Conversation {
     }
 
     /// Passes on what has arrived in order, as far as the application takes it.
-    fn deliver(&mut self, ctx: &mut Context<'_>) -> Result<(), Broken> {
+    fn deliver(&mut self, ctx: &mut Context<'_>) -> Result<(), Malformed> {
         let mut gathered: Option<Buffer> = None;
         let result = loop {
             let mut used = 0;
             let stop = loop {
                 match self.reader.next(&self.pending[used..], self.credit) {
-                    Err(broken) => break Err(broken),
+                    Err(malformed) => break Err(malformed),
                     Ok((None, 0)) => break Ok(()),
                     Ok((piece, read)) => {
                         let bytes = &self.pending[used..used + read];
@@ -367,7 +366,7 @@ impl Conversation {
     }
 
     fn send(&mut self, ctx: &mut Context<'_>) {
-        while let Some(datagram) = self.outbox.pop() {
+        while let Some(datagram) = self.output.pop() {
             if !self.sent.is_under_way() {
                 self.quiet_since = ctx.now;
             }

@@ -1,9 +1,9 @@
 //! All conversations of one KCP with one remote.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use hopcast_core::{Datagram, Instant, Item, Machine, Port, Stream, StreamId, StreamItem};
+use hopcast_core::{Datagram, Instant, Item, Machine, Outbox, Port, Stream, StreamId, StreamItem};
 
 use super::config::{Config, MAX_CONVERSATIONS, MTU};
 use super::conversation::{Context, Conversation};
@@ -26,7 +26,7 @@ pub struct Kcp {
     deadlines: BTreeSet<(Instant, u32)>,
     remembered: Remembered,
     next_id: u64,
-    out: VecDeque<(Port, Item)>,
+    out: Outbox,
     counters: Counters,
 }
 
@@ -47,7 +47,7 @@ impl Kcp {
             deadlines: BTreeSet::new(),
             remembered: Remembered::default(),
             next_id: 1,
-            out: VecDeque::new(),
+            out: Outbox::new(),
             counters: Counters::default(),
         }
     }
@@ -59,7 +59,7 @@ impl Kcp {
         }
         if !id.0.is_multiple_of(2) || self.conversations.len() >= MAX_CONVERSATIONS {
             self.counters.streams_refused += 1;
-            self.out.push_back((Port::Above(0), Item::Stream(id, StreamItem::Reset)));
+            self.out.up(Item::Stream(id, StreamItem::Reset));
             return;
         }
         let conv = loop {
@@ -223,7 +223,7 @@ impl Machine for Kcp {
     }
 
     fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front()
+        self.out.pop()
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -85,7 +85,7 @@ mod counters;
 mod fec;
 mod lower;
 mod machine;
-mod outbox;
+mod output;
 mod records;
 mod remembered;
 mod wire;

@@ -1,11 +1,11 @@
 //! All connections of one QUIC with one remote.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use hopcast_core::{Datagram, Instant, Item, Machine, Port, Stream, StreamId, StreamItem};
+use hopcast_core::{Datagram, Instant, Item, Machine, Outbox, Port, Stream, StreamId, StreamItem};
 use quinn_proto::congestion::CubicConfig;
 use quinn_proto::{
     ClientConfig, ConnectionId, ConnectionIdGenerator, DatagramEvent, Endpoint, EndpointConfig, IdleTimeout,
@@ -37,7 +37,7 @@ pub struct Quic {
     /// Which connection a stream is on.
     by_id: BTreeMap<StreamId, usize>,
     next_id: u64,
-    out: VecDeque<(Port, Item)>,
+    out: Outbox,
     counters: Counters,
 }
 
@@ -68,7 +68,7 @@ impl Quic {
             connections: BTreeMap::new(),
             by_id: BTreeMap::new(),
             next_id: 1,
-            out: VecDeque::new(),
+            out: Outbox::new(),
             counters: Counters::default(),
         };
         let (server, _) = quic.server(Instant::ZERO);
@@ -137,7 +137,7 @@ impl Quic {
         let room = id.0.is_multiple_of(2) && self.by_id.len() < 2 * MAX_STREAMS as usize;
         let Some(handle) = handle.or_else(|| self.connect(now)).filter(|_| room) else {
             self.counters.streams_refused += 1;
-            self.out.push_back((Port::Above(0), Item::Stream(id, StreamItem::Reset)));
+            self.out.up(Item::Stream(id, StreamItem::Reset));
             return;
         };
         self.counters.streams_opened += 1;
@@ -257,7 +257,7 @@ impl Machine for Quic {
     }
 
     fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front()
+        self.out.pop()
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -1,9 +1,8 @@
 //! One connection: composes its two halves, the handshake and the stream port.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use hopcast_core::{Buffer, Instant, Item, Port, Stream, StreamId, StreamItem};
+use hopcast_core::{Buffer, Instant, Item, Outbox, Stream, StreamId, StreamItem};
 use hopcast_wire::ip;
 
 use super::ack::{AckPolicy, When};
@@ -23,13 +22,13 @@ use super::wire::{self, ACK, FIN, Header, Options, PSH, RST};
 pub(super) struct Context<'a> {
     pub now: Instant,
     pub config: &'a Config,
-    pub out: &'a mut VecDeque<(Port, Item)>,
+    pub out: &'a mut Outbox,
     pub counters: &'a mut Counters,
 }
 
 impl Context<'_> {
     pub(super) fn up(&mut self, id: StreamId, item: StreamItem) {
-        self.out.push_back((Port::Above(0), Item::Stream(id, item)));
+        self.out.up(Item::Stream(id, item));
     }
 
     /// Puts TCP and IP header in front of the payload and hands the packet down.
@@ -44,7 +43,7 @@ impl Context<'_> {
         wire::prepend(&mut packet, local, remote, header);
         ip::prepend(&mut packet, local.ip(), remote.ip(), ip::TCP, self.config.hop_limit, id);
         self.counters.segments_sent += 1;
-        self.out.push_back((Port::Below(0), Item::Packet(packet)));
+        self.out.down(Item::Packet(packet));
     }
 }
 

@@ -5,7 +5,7 @@
 //! waited. So a loss beside a packet that has met no queue counts as passed by the link. Beside one that has, only as many
 //! count as the link was seen to lose while there was none.
 
-use hopcast_core::{Duration, Instant};
+use hopcast_core::{Duration, FadingLoss, Instant};
 
 use super::minmax::Minmax;
 
@@ -34,9 +34,8 @@ pub(super) struct OwnLoss {
     jitter: f64,
     /// How far the last round trip was above the least.
     queue: Duration,
-    /// Packets and losses while there was no queue, both fading.
-    packets: f64,
-    lost: f64,
+    /// The losses while there was no queue.
+    loss: FadingLoss,
     /// Parts of a packet that have passed and are not told yet.
     part: f64,
 }
@@ -48,8 +47,7 @@ impl Default for OwnLoss {
             last: [None; 2],
             jitter: 0.0,
             queue: Duration::ZERO,
-            packets: PRIOR,
-            lost: 0.0,
+            loss: FadingLoss::new(PRIOR, 0.0),
             part: 0.0,
         }
     }
@@ -78,11 +76,7 @@ impl OwnLoss {
         let lost = f64::from(lost);
         let patience = packet_time * QUEUE_PACKETS + Duration::from_nanos((JITTERS * self.jitter) as u64);
         let own = if self.queue <= patience {
-            let packets = f64::from(arrived) + lost;
-            let keep = (1.0 - packets / WEIGHT).max(0.0);
-            let take = (WEIGHT / packets.max(1.0)).min(1.0);
-            self.packets = self.packets * keep + packets * take;
-            self.lost = self.lost * keep + lost * take;
+            self.loss.add(f64::from(arrived) + lost, lost, WEIGHT);
             lost
         } else {
             let share = self.share();
@@ -96,7 +90,7 @@ impl OwnLoss {
 
     /// The share of packets that the link loses itself.
     pub(super) fn share(&self) -> f64 {
-        (self.lost / self.packets.max(1.0)).min(GREATEST)
+        self.loss.share().min(GREATEST)
     }
 }
 

@@ -2,15 +2,17 @@
 
 use hopcast_core::{Bytes, Duration, Fraction, Instant};
 
-use super::decode::{self, Fields, choice, duration, number, rate, share, size, some_duration, whole};
-use super::diagnostic::Diagnostic;
 use super::files::Contents;
 use super::model::{
     App, Arrivals, Frames, LARGEST_FRAME, Layer, OnOff, Pattern, Picture, SHORT_FLOW, SizeLaw, Span, Spread,
 };
 use super::programs::{self, PROGRAMS};
 use super::transports::{Port, Stack};
-use super::yaml::{Kind, Node};
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{
+    self, Fields, choice, duration, number, rate, share, size, some_duration, whole,
+};
+use hopcast_config::yaml::{Kind, Node};
 
 const APPS: [&str; 12] = [
     "cbr",

@@ -1,9 +1,9 @@
 //! Whether published figures are still of what is run, after the command line has changed it.
 
-use super::decode::{entries, one_or_list};
 use super::set::canonical;
 use super::sweep::plain;
-use super::yaml::{Entry, Kind, Node};
+use hopcast_config::decode::{entries, one_or_list};
+use hopcast_config::yaml::{Entry, Kind, Node};
 
 /// What may be set without a figure meaning anything else.
 const HARMLESS: [&str; 10] = [

@@ -3,14 +3,14 @@
 use hopcast_core::Instant;
 use hopcast_link::Change;
 
-use super::decode::{self, Fields, duration, flag, list, one_or_list, share};
-use super::diagnostic::Diagnostic;
 use super::files::Contents;
 use super::flows::Flows;
 use super::link;
 use super::model::{Action, Event, LinkId, LinkModel};
 use super::topology::Topology;
-use super::yaml::{Kind, Node};
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{self, Fields, duration, flag, list, one_or_list, share};
+use hopcast_config::yaml::{Kind, Node};
 
 const CHANGES: [&str; 8] = ["rate", "delay", "jitter", "loss", "corrupt", "duplicate", "down", "up"];
 const ALLOWED: [&str; 15] = [

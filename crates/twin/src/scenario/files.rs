@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use hopcast_link::Loss;
 
-use super::decode::{one_or_list, text};
-use super::diagnostic::Diagnostic;
 use super::studies;
 use super::video_trace::VideoTrace;
-use super::yaml::{Entry, Kind, Node, Source, Span, parse};
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{one_or_list, text};
+use hopcast_config::yaml::{Entry, Kind, Node, Source, Span, parse};
 
 /// The largest scenario file, in bytes.
 const LARGEST_SCENARIO: u64 = 16 << 20;

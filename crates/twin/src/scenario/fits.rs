@@ -4,11 +4,11 @@
 
 use hopcast_link::Attachment;
 
-use super::diagnostic::Diagnostic;
 use super::model::{App, ETHERNET, FRANC_FRAME, Flow, Link, NodeId, Program};
 use super::paths::Paths;
 use super::topology::Topology;
-use super::yaml::Node;
+use hopcast_config::Diagnostic;
+use hopcast_config::yaml::Node;
 
 /// The largest hop limit that a packet can have (RFC 791, RFC 8200), and what hosts send with.
 const HOP_LIMIT: usize = 255;

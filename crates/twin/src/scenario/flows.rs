@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::apps::app;
-use super::decode::{self, Fields, did_you_mean, list, one_or_list, whole};
-use super::diagnostic::Diagnostic;
 use super::files::Contents;
 use super::fits::{self, Written};
 use super::model::{App, Flow, FlowId, Layer, NodeId};
 use super::programs;
 use super::topology::Topology;
 use super::transports::{Stack, Variants};
-use super::yaml::Node;
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{self, Fields, did_you_mean, list, one_or_list, whole};
+use hopcast_config::yaml::Node;
 
 /// How many flows there may be: each has two ports of its own, from 10,000 on.
 const MOST: usize = 25_000;

@@ -4,12 +4,12 @@ use std::f64::consts::TAU;
 
 use hopcast_link::Config;
 
-use super::decode::{Fields, check_name, name, whole};
-use super::diagnostic::Diagnostic;
 use super::files::Contents;
 use super::link;
 use super::topology::{MOST, Topology};
-use super::yaml::{Node, Span};
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{Fields, check_name, name, whole};
+use hopcast_config::yaml::{Node, Span};
 
 /// Adds to `topology` what `generator` makes.
 pub(crate) fn generate(

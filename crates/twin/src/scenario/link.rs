@@ -5,10 +5,10 @@ use hopcast_link::{
     Attachment, Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue, QueueLimit,
 };
 
-use super::decode::{self, Fields, choice, duration, flag, rate, share, some_duration, whole};
-use super::diagnostic::Diagnostic;
 use super::files::Contents;
-use super::yaml::{Kind, Node};
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{self, Fields, choice, duration, flag, rate, share, some_duration, whole};
+use hopcast_config::yaml::{Kind, Node};
 
 /// The keys of one direction.
 pub(crate) const DIRECTION: [&str; 9] =

@@ -9,9 +9,9 @@
 mod apps;
 mod capacity;
 mod comparable;
-pub mod decode;
+
 mod describe;
-mod diagnostic;
+
 mod events;
 mod exchange;
 mod files;
@@ -32,14 +32,13 @@ mod topology;
 mod transports;
 mod video_trace;
 mod workload;
-pub mod yaml;
 
 pub use capacity::{Capacities, capacity};
-pub use decode::did_you_mean;
+
 pub use describe::{describe, notes};
-pub use diagnostic::Diagnostic;
 pub use exchange::{to_graphml, to_mermaid};
 pub use files::read_scenario;
+pub use hopcast_config::{Diagnostic, decode, did_you_mean, yaml};
 pub use plan::{Overrides, load, load_text};
 pub use programs::needs_live;
 pub use schema::SCHEMA;

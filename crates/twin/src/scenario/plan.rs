@@ -7,8 +7,6 @@ use std::sync::Arc;
 use hopcast_core::{Duration, Instant};
 
 use super::comparable::Changes;
-use super::decode::{self, Fields, entries, one_or_list, some_duration, whole};
-use super::diagnostic::Diagnostic;
 use super::events::{events, schedule};
 use super::files::{self, Contents};
 use super::flows::Flows;
@@ -19,8 +17,10 @@ use super::set;
 use super::sweep::Sweep;
 use super::topology::Topology;
 use super::transports::Variants;
-use super::yaml::{self, Entry, Kind, Node, Span, parse};
 use crate::results::Source;
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{self, Fields, entries, one_or_list, some_duration, whole};
+use hopcast_config::yaml::{self, Entry, Kind, Node, Span, parse};
 
 /// The keys of a scenario.
 pub(crate) const TOP: [&str; 21] = [

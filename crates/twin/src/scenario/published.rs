@@ -10,12 +10,12 @@
 
 use std::collections::BTreeMap;
 
-use super::decode::{self, Fields, choice, did_you_mean, entries, listed, one_or_list, share};
-use super::diagnostic::Diagnostic;
 use super::files::read_text;
 use super::model::{Case, Published};
 use super::sweep::{Sweep, plain};
-use super::yaml::{Entry, Node};
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{self, Fields, choice, did_you_mean, entries, listed, one_or_list, share};
+use hopcast_config::yaml::{Entry, Node};
 
 /// Our names of the figures that a publication may have; distributions are listed below.
 const FIGURES: [&str; 8] = [

@@ -12,8 +12,8 @@ mod tests {
 
     use super::SCHEMA;
     use crate::scenario::transports::protocols;
-    use crate::scenario::yaml::{Kind, Node};
     use crate::scenario::{Overrides, files, load_text};
+    use hopcast_config::yaml::{Kind, Node};
 
     fn schema() -> Value {
         serde_json::from_str(SCHEMA).unwrap()

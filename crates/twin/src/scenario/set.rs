@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::decode::{did_you_mean, ends_of_link, one_or_list};
-use super::diagnostic::Diagnostic;
 use super::sweep::keep_distinct_rows;
-use super::yaml::{Entry, Kind, Node, Span};
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{did_you_mean, ends_of_link, one_or_list};
+use hopcast_config::yaml::{Entry, Kind, Node, Span};
 
 /// How many elements of a list an error names.
 const MOST_NAMED: usize = 12;

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::decode::{did_you_mean, entries, one_or_list};
-use super::diagnostic::Diagnostic;
 use super::set;
-use super::yaml::{Entry, Kind, Node, Span};
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{did_you_mean, entries, one_or_list};
+use hopcast_config::yaml::{Entry, Kind, Node, Span};
 
 /// How many cases a sweep may have.
 const MOST_CASES: usize = 100_000;

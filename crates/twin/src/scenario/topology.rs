@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use hopcast_link::Config;
 
-use super::decode::{self, Fields, did_you_mean, list, name, number, text};
-use super::diagnostic::Diagnostic;
 use super::exchange;
 use super::files::Contents;
 use super::generate;
 use super::link;
 use super::model::{Link, LinkId, LinkModel, Node as Host, NodeId};
-use super::yaml::{Kind, Node, Span};
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{self, Fields, did_you_mean, list, name, number, text};
+use hopcast_config::yaml::{Kind, Node, Span};
 
 /// How many nodes, and how many links, there may be.
 pub(crate) const MOST: u64 = 1_000_000;

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use hopcast_core::Duration;
 
-use super::diagnostic::Diagnostic;
 use super::model::{LARGEST_FRAME, Picture, TraceFrame};
+use hopcast_config::Diagnostic;
 
 /// The most frames of a trace: eleven hours of 25 frames a second.
 const MOST_FRAMES: usize = 1_000_000;

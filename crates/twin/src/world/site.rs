@@ -3,10 +3,9 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::rc::Rc;
 
 use hopcast_core::plug::Plug;
-use hopcast_core::{Assembly, Instant, Item, Machine, Port, Seed, Slot};
+use hopcast_core::{Assembly, Machine, Seed, Shared, Slot};
 use serde::{Deserialize, Serialize};
 
 use super::cabling::Cabling;
@@ -24,7 +23,7 @@ pub struct Site {
     flow: FlowId,
     node: NodeId,
     plugs: Vec<Plug>,
-    assembly: Rc<RefCell<Assembly>>,
+    assembly: Shared<Assembly>,
     names: Vec<(String, Slot)>,
     meters: Meters,
     frame: u64,
@@ -47,7 +46,7 @@ impl Site {
             let Ground::Kernel(plugs) = builder.ground else { return None };
             let own = machines.iter().filter(|&&(_, at, _)| at == node);
             let names: Vec<_> = own.map(|(name, _, slot)| (name.clone(), *slot)).collect();
-            let (assembly, meters) = (Rc::new(RefCell::new(builder.assembly)), meters.clone());
+            let (assembly, meters) = (Shared::new(builder.assembly), meters.clone());
             (!names.is_empty()).then_some(Self { flow, node, plugs, assembly, names, meters, frame })
         };
         Ok(nodes.into_iter().enumerate().filter_map(site).collect())
@@ -76,12 +75,12 @@ impl Site {
 
     /// The machine that is to be run; the site keeps its figures.
     pub fn machine(&self) -> Box<dyn Machine> {
-        Box::new(Shared(self.assembly.clone()))
+        Box::new(self.assembly.clone())
     }
 
     /// What was measured and counted here.
     pub fn report(&self) -> SiteReport {
-        let assembly = self.assembly.borrow();
+        let assembly = self.assembly.get();
         let counters = sum_counters(self.names.iter().map(|(name, slot)| (&**name, assembly.machine(*slot))));
         let meters = self.meters.iter().map(|meter| Half::from(&*meter.borrow())).collect();
         SiteReport { flow: self.flow, node: self.node, counters, meters, frame: self.frame }
@@ -110,30 +109,5 @@ impl SiteReport {
             text.push_str(&format!("  {name:<40} {value:>14}\n"));
         }
         text
-    }
-}
-
-/// The assembly as the runner holds it.
-struct Shared(Rc<RefCell<Assembly>>);
-
-impl Machine for Shared {
-    fn handle(&mut self, now: Instant, port: Port, item: Item) {
-        self.0.borrow_mut().handle(now, port, item);
-    }
-
-    fn wake(&mut self, now: Instant) {
-        self.0.borrow_mut().wake(now);
-    }
-
-    fn poll(&mut self, now: Instant) -> Option<(Port, Item)> {
-        self.0.borrow_mut().poll(now)
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.0.borrow().deadline()
-    }
-
-    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        self.0.borrow().counters(report);
     }
 }

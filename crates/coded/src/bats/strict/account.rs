@@ -221,7 +221,7 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Result<Account, Malformed> {
-        Account::read(&mut Reader(&bytes[1..]), bytes[0])
+        Account::read(&mut Reader::new(&bytes[1..]), bytes[0])
     }
 
     #[test]

@@ -16,7 +16,8 @@ const STRETCH: f64 = 256.0;
 /// changed: what is known begins with those two. A queue that overflows once fills one stretch at most.
 const UNLIKELY: f64 = 3.0;
 
-/// The losses of a hop, as its child has told them.
+/// The losses of a hop, as its child has told them. No [`FadingLoss`](hopcast_core::FadingLoss): runs fade as well, packets
+/// that are late take losses back, and two unlikely stretches replace all that is known.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct HopLosses {
     known: Count,

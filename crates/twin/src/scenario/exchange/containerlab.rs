@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 
 use super::{LinkNames, Names, Network, entry, list, scalar, to_itself};
-use crate::scenario::decode::{self, entries, text};
-use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::files::TextFile;
-use crate::scenario::yaml::{Kind, Node};
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{self, entries, text};
+use hopcast_config::yaml::{Kind, Node};
 
 /// What stands in for a node at the end of a link that leaves the lab.
 const OUTSIDE: [&str; 4] = ["host", "mgmt-net", "macvlan", "dummy"];

@@ -12,11 +12,11 @@ use std::sync::Arc;
 use roxmltree::{Document, Node as Element, ParsingOptions};
 
 use super::{LinkNames, Names, Network, entry, list, scalar, to_itself, values};
-use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::files::TextFile;
 use crate::scenario::link;
 use crate::scenario::model::{LinkModel, Scenario};
-use crate::scenario::yaml::{Entry, Kind, Node, Source, Span, parse};
+use hopcast_config::Diagnostic;
+use hopcast_config::yaml::{Entry, Kind, Node, Source, Span, parse};
 
 /// What an XML document may have of nodes of any kind: a million links with a few data each.
 const MOST_XML: u32 = 20_000_000;

@@ -13,10 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use graphml::write as to_graphml;
 pub use mermaid::write as to_mermaid;
 
-use super::decode::{Fields, text};
-use super::diagnostic::Diagnostic;
 use super::files::{Contents, overlay};
-use super::yaml::{Entry, Kind, Node, Span};
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{Fields, text};
+use hopcast_config::yaml::{Entry, Kind, Node, Span};
 
 /// Where a network can come from, as keys of `topology`.
 pub(crate) const FORMATS: [&str; 2] = ["graphml", "containerlab"];

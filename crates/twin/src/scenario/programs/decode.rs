@@ -4,12 +4,12 @@ use hopcast_core::{Bytes, Duration, Rate};
 
 use super::{Copy, CopyProgram, DATAGRAM_SIZE, Load, PING_SIZE, Picture, Ping, Program, Socket, socket};
 use crate::scenario::apps::frequency;
-use crate::scenario::decode::{self, Fields, choice, flag, list, rate, size, some_duration, whole};
-use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::files::Contents;
 use crate::scenario::model::Layer;
 use crate::scenario::transports::{Port, Stack};
-use crate::scenario::yaml::Node;
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{self, Fields, choice, flag, list, rate, size, some_duration, whole};
+use hopcast_config::yaml::Node;
 
 /// The programs that an `app` may be.
 pub(crate) const PROGRAMS: [&str; 6] = ["iperf3", "iperf2", "nuttcp", "ping", "ffmpeg", "copy"];

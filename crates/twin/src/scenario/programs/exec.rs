@@ -6,10 +6,10 @@ use hopcast_core::{Duration, Instant};
 
 use super::decode::arguments;
 use super::{Exec, Signal};
-use crate::scenario::decode::{self, Fields, choice, duration, list, whole};
-use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::topology::Topology;
-use crate::scenario::yaml::{Kind, Node};
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{self, Fields, choice, duration, list, whole};
+use hopcast_config::yaml::{Kind, Node};
 
 const KEYS: [&str; 7] = ["name", "at", "command", "start", "stop", "stop-with", "expect"];
 const MOST: usize = 1000;

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use super::decode::arguments;
-use crate::scenario::decode::{Fields, choice, flag, whole};
-use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::model::Layer;
-use crate::scenario::yaml::Node;
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{Fields, choice, flag, whole};
+use hopcast_config::yaml::Node;
 
 const OPTIONS: [&str; 9] = [
     "mode",

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use hopcast_core::{Bytes, Duration, Instant, Rate};
 use hopcast_peers::tcp;
 
-use super::diagnostic::Diagnostic;
 use super::model::{Flow, Layer, NodeId, Scenario};
-use super::yaml::{Kind, Node};
+use hopcast_config::Diagnostic;
+use hopcast_config::yaml::{Kind, Node};
 
 pub(crate) use decode::{PROGRAMS, program};
 pub(crate) use exec::execs;

@@ -5,11 +5,11 @@ mod options;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::decode::{check_name, did_you_mean_one_of, entries, one_or_list};
-use super::diagnostic::Diagnostic;
 use super::model::Layer;
 use super::programs::{kcptun_layer, sends_packets};
-use super::yaml::{Kind, Node};
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{check_name, did_you_mean_one_of, entries, one_or_list};
+use hopcast_config::yaml::{Kind, Node};
 
 pub use options::needs_virtual_time;
 

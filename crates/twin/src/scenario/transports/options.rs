@@ -7,10 +7,10 @@ use hopcast_coded::franc;
 use hopcast_core::{Bytes, Duration, Fraction};
 use hopcast_peers::{hop_arq, kcp, quic, tcp};
 
-use crate::scenario::decode::{Fields, choice, duration, entries, flag, share, size, some_duration, whole};
-use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::model::{Layer, Scenario};
-use crate::scenario::yaml::Node;
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{Fields, choice, duration, entries, flag, share, size, some_duration, whole};
+use hopcast_config::yaml::Node;
 
 const BRTP_OPTIONS: [&str; 7] =
     ["feedback", "batch-size", "block", "window", "congestion-control", "idle-repair", "stream-timeout"];

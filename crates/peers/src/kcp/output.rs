@@ -11,15 +11,15 @@ use super::wire::{Packet, Segment};
 
 /// The datagrams that KCP has written and nobody has taken yet. KCP owns one handle, its conversation the other.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Outbox(Rc<RefCell<VecDeque<Vec<u8>>>>);
+pub(super) struct Output(Rc<RefCell<VecDeque<Vec<u8>>>>);
 
-impl Outbox {
+impl Output {
     pub(super) fn pop(&self) -> Option<Vec<u8>> {
         self.0.borrow_mut().pop_front()
     }
 }
 
-impl io::Write for Outbox {
+impl io::Write for Output {
     /// One call is one datagram.
     fn write(&mut self, datagram: &[u8]) -> io::Result<usize> {
         self.0.borrow_mut().push_back(datagram.to_vec());

@@ -1,4 +1,4 @@
-//! What is wrong with a scenario, and where.
+//! An error in a configuration file, and its place.
 
 use std::fmt;
 
@@ -24,12 +24,8 @@ impl Diagnostic {
         Self::at(file, 0, 0, message)
     }
 
-    pub(crate) fn at(
-        file: impl Into<String>,
-        line: usize,
-        column: usize,
-        message: impl Into<String>,
-    ) -> Self {
+    /// An error at a line and a column, both from 1; 0 where there are none.
+    pub fn at(file: impl Into<String>, line: usize, column: usize, message: impl Into<String>) -> Self {
         Self { file: one_line(&file.into()), line, column, message: one_line(&message.into()) }
     }
 }

@@ -7,15 +7,15 @@
 //! - **pivot** of a row: the packet that made the row put its payload into the slot of this column, and a byte in it is
 //!   the coefficient of that payload.
 //!
-//! The row with pivot p thus says: *symbol p = the sum, over its columns, of coefficient times symbol (where unknown) or
-//! payload (where not)*. Once nothing in its unknown columns is left, the row is the recipe for symbol p out of payloads
-//! received. An ordinary elimination carries an identity matrix along to find that recipe; here its columns take the
-//! places of those that have become trivial (the exchange step of the simplex method), which halves the work. And when a
-//! symbol arrives as it is, its column changes its meaning and not one byte is touched: losses alone cost.
+//! The row with pivot p thus says: *symbol p = the sum, over its columns, of coefficient times symbol (where unknown)
+//! or payload (where not)*. Once nothing in its unknown columns is left, the row is the recipe for symbol p out of
+//! payloads received. An ordinary elimination carries an identity matrix along to find that recipe; here its columns
+//! take the places of those that have become trivial (the exchange step of the simplex method), which halves the work.
+//! And when a symbol arrives as it is, its column changes its meaning and not one byte is touched: losses alone cost.
 //!
 //! Substituting each new row into all earlier ones would load and store them all for every packet. So new rows gather
 //! in a small *panel*, reduced among themselves, and are substituted together, the earlier rows staying in registers.
-//! [`settle`](Tableau::settle) does so when someone wants to know which rows are ready.
+//! [`settle`](Elimination::settle) does so when someone wants to know which rows are ready.
 
 use core::marker::PhantomData;
 use core::ops::Range;
@@ -24,7 +24,7 @@ use crate::field::Field;
 use crate::store::Store;
 
 #[derive(Debug)]
-pub(super) struct Tableau<F> {
+pub(super) struct Elimination<F> {
     /// The rows that are up to date with one another.
     rows: Store,
     /// The rows after those, of whose pivots the others know nothing yet.
@@ -53,7 +53,7 @@ pub(super) enum Column {
     Pivot,
 }
 
-impl<F: Field> Tableau<F> {
+impl<F: Field> Elimination<F> {
     pub(super) fn new(columns: usize) -> Self {
         Self {
             rows: Store::new(columns, columns),
@@ -125,7 +125,8 @@ impl<F: Field> Tableau<F> {
         self.take_pivots(settled..settled + fresh);
         F::product(self.vector.symbols_mut(0..1), &self.factors, self.panel.symbols(0..fresh));
 
-        // What is left of the unknown ones makes the new row; it says: pivot = 1 / coefficient * (the rest + payload).
+        // The coefficients of the unknown ones that are left make the new row: pivot = 1 / coefficient * (the rest +
+        // payload).
         let pivot = self.choose_pivot()?;
         let vector = self.vector.slot_mut(0);
         let inverse = F::inv(core::mem::replace(&mut vector[pivot], 1));

@@ -1,0 +1,14 @@
+//! Configuration files: YAML with places, typed values, and errors that say what to write instead.
+//!
+//! [`parse`](yaml::parse) makes of text a tree whose every word knows its line and column. [`Fields`](decode::Fields)
+//! and the functions of [`decode`] read typed values from it: durations, rates, sizes, names, choices. A mistake is a
+//! [`Diagnostic`], one line `file:line:column: message` with the nearest right spelling.
+//!
+//! The crate opens no file: the text is given to it.
+
+pub mod decode;
+mod diagnostic;
+pub mod yaml;
+
+pub use decode::did_you_mean;
+pub use diagnostic::Diagnostic;
