@@ -131,8 +131,8 @@ impl<M: Mode> Node<M> {
         let frame =
             chosen.map(|(direction, packet, place)| Frame::new::<M>(direction, sender, packet, place, &mix));
         let (limit, len) = (usize::from(self.config.datagram), control.len());
-        let frame = frame.filter(|frame| len == 1 || len + frame.len() <= limit);
-        let total = len + frame.as_ref().map_or(0, Frame::len);
+        let frame = frame.as_ref().filter(|frame| len == 1 || len + frame.len() <= limit);
+        let total = len + frame.map_or(0, Frame::len);
         if total == 1 {
             return None;
         }

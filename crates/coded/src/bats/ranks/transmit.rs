@@ -12,6 +12,9 @@ use super::sender::Wait;
 impl Node {
     /// Makes the next symbol if the child can take it and nothing else is to be sent to it.
     pub(super) fn make(&mut self, now: Instant, to: usize) {
+        if !self.edge.as_ref().is_some_and(|edge| edge.framing.has_data()) {
+            return;
+        }
         let Neighbour { out, sender, .. } = &self.neighbours[to];
         let out = *out;
         let Some(direction) = &self.directions[out] else { return };
@@ -30,8 +33,8 @@ impl Node {
         }
     }
 
-    /// Makes a symbol, if there is data, because a child could be sent one. Whose it is.
-    fn make_symbol(&mut self, now: Instant, to: usize) -> Option<usize> {
+    /// Makes a symbol, if there is data, because a child could be sent one; `None` if there is none.
+    fn make_symbol(&mut self, now: Instant, to: usize) -> Option<()> {
         let out = self.neighbours[to].out;
         let (direction, edge) = (self.directions[out].as_mut()?, self.edge.as_mut()?);
         let begins = direction.next()?.is_multiple_of(direction.store.shape().symbols());
@@ -47,7 +50,7 @@ impl Node {
             }
             neighbour.sender.refresh(&direction.store, number);
         }
-        Some(whose)
+        Some(())
     }
 
     /// Whether a symbol may be made because a child could be sent one.
