@@ -19,7 +19,7 @@ const UNLIKELY: f64 = 3.0;
 /// The losses of a hop, as its child has told them. No [`FadingLoss`](hopcast_core::FadingLoss): runs fade as well, packets
 /// that are late take losses back, and two unlikely stretches replace all that is known.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct HopLosses {
+pub(in super::super) struct HopLosses {
     known: Count,
     /// The stretch under way, and the one before it if that was unlikely.
     stretch: Count,

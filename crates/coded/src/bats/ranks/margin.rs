@@ -3,12 +3,11 @@
 use hopcast_code::bats::ranks::Channel;
 use hopcast_code::bats::recoding::Repairs;
 
-use super::span::MOST;
+use super::super::bursts::BURSTY;
+use super::super::span::MOST;
 
 /// So seldom may the last round leave something out. Most batches are complete before it.
 const SHORTFALL: f64 = 1e-4;
-/// Bursts of this mean length are told from single losses.
-const BURSTS: f64 = 1.5;
 /// The table is made anew when loss or bursts have changed by such a share, or by so much.
 const CHANGE: f64 = 0.1;
 const LEAST_CHANGE: f64 = 0.005;
@@ -35,7 +34,7 @@ impl Margin {
             return;
         }
         (self.loss, self.burst) = (loss, burst);
-        let channel = if burst > BURSTS {
+        let channel = if burst > BURSTY {
             // Simple Gilbert: bad loses all, and is left after as many packets as a burst has.
             let leaves_bad = 1.0 / burst;
             let enters_bad = (leaves_bad * loss / (1.0 - loss)).min(1.0);

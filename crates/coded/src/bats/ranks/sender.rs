@@ -6,45 +6,31 @@ use std::collections::VecDeque;
 
 use hopcast_core::{Duration, Instant, Stream, earliest};
 
-use super::branch::Asks;
-use super::bursts::Bursts;
-use super::child::Child;
-use super::counters::Counters;
+use super::super::bursts::Bursts;
+use super::super::counters::Counters;
+use super::super::hop::{FIRST_GRANT, HopSender, OverHop};
+use super::super::packet::{Cause, Content, Packet};
 use super::idle::Idle;
 use super::margin::Margin;
 use super::marks::Marks;
 use super::need::Need;
-use super::rate::{self, LinkRate};
 use super::store::Store;
 
-/// INFO is repeated while data is sent, ...
-const INFO_EVERY: Duration = Duration::from_millis(250);
-/// ... and more often while the round trip that it tells changes by such a share.
-const INFO_CHANGED: Duration = Duration::from_millis(50);
-const CHANGED: u64 = 4;
-/// New symbols that may be sent before the child has granted any.
-const FIRST_GRANT: u64 = 128;
 /// How long to wait for news from a child that needs nothing, until everything is delivered.
 const CONFIRMATION: Duration = Duration::from_millis(200);
 /// So many packets are followed, as many as `rate` follows: probes are sent for as long as nobody answers.
 const MOST_FLIGHTS: usize = 1 << 16;
-/// Before a report comes, INFO goes with the first datagrams, and then with every so many.
-const UNHEARD: u64 = 4;
 
 /// What is sent, and what is known of the child that gets it.
 #[derive(Debug)]
-pub(super) struct Sender {
-    pub(super) rate: LinkRate,
-    /// Drawn when this node started.
-    epoch: u32,
-    next: u64,
-    /// The batches of the packets that no report has covered yet; the last is that of packet `next - 1`.
+pub(in super::super) struct Sender {
+    pub(super) hop: HopSender<Bursts>,
+    /// The batches of the packets that no report has covered yet; the last is that of the packet sent last.
     flights: VecDeque<u64>,
     needs: Vec<Need>,
     marks: Marks,
     /// How many packets the child needs that can be sent.
     backlog: u64,
-    child: Option<Child<Bursts>>,
     /// The first batch that the child needs something of.
     base: u64,
     floor: u64,
@@ -52,24 +38,7 @@ pub(super) struct Sender {
     /// How many rounds of repair a batch gets; `None` for as many as it takes.
     rounds: Option<u8>,
     margin: Margin,
-    probe: Option<Instant>,
-    /// When INFO was sent last, and the round trip that it told.
-    info: Instant,
-    told: Duration,
-    /// Packets sent without any report.
-    unheard: u64,
-    /// That number when INFO was sent last.
-    informed: Option<u64>,
-    /// INFO has gone with the probe that is due.
-    asked: bool,
-    /// A probe has been sent, and no report has come since: every packet asks for one.
-    asking: bool,
-    /// Probes since the last report.
-    probes: u32,
     idle: Option<Idle>,
-    /// Bytes sent, and packets that were lost on the way, for the statistics.
-    pub(super) bytes: u64,
-    pub(super) lost: u64,
 }
 
 /// How much that is new a child may be sent.
@@ -80,36 +49,6 @@ pub(super) enum Grant {
     /// So many packets that it has not yet told of. Of several paths each carries some of the batches, so that numbers say
     /// nothing of how much there is.
     InFlight(u64),
-}
-
-/// A packet to be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Packet {
-    pub(super) batch: u64,
-    pub(super) content: Content,
-    pub(super) cause: Cause,
-}
-
-/// What it holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Content {
-    /// The symbol of this index.
-    Symbol(u8),
-    /// A combination of what is held, from this packet on.
-    Mix(u8),
-}
-
-/// Why a packet is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
-    /// Something new.
-    First,
-    /// The child reported that it lacks something.
-    Repair,
-    /// A hop with capacity to spare: ahead of need.
-    Idle,
-    /// No report has come for too long.
-    Probe,
 }
 
 /// What a sender waits for.
@@ -124,67 +63,57 @@ pub(super) enum Wait {
     Delivery,
 }
 
-impl Asks for Sender {
-    fn unanswered(&self) -> u32 {
-        self.probes
+impl OverHop for Sender {
+    type Losses = Bursts;
+
+    fn hop(&self) -> &HopSender<Bursts> {
+        &self.hop
+    }
+
+    fn hop_mut(&mut self) -> &mut HopSender<Bursts> {
+        &mut self.hop
+    }
+
+    fn backlog(&self) -> u64 {
+        self.backlog
+    }
+
+    fn probed(&mut self, now: Instant) {
+        let held = self.held();
+        self.hop.probed(now, held);
     }
 }
 
 impl Sender {
-    pub(super) fn new(slack: Duration, mut random: Stream) -> Self {
-        let epoch = random.bits() as u32;
+    pub(super) fn new(slack: Duration, random: Stream) -> Self {
         Self {
-            rate: LinkRate::new(rate::Config { slack, ..rate::Config::default() }, random),
-            epoch,
-            next: 0,
+            hop: HopSender::new(slack, false, random),
             flights: VecDeque::new(),
             needs: Vec::new(),
             marks: Marks::new(0),
             backlog: 0,
-            child: None,
             base: 0,
             floor: 0,
             grant: Grant::UpTo(0),
             rounds: None,
             margin: Margin::new(),
-            probe: None,
-            info: Instant::ZERO,
-            told: Duration::ZERO,
-            unheard: 0,
-            informed: None,
-            asked: false,
-            asking: false,
-            probes: 0,
             idle: None,
-            bytes: 0,
-            lost: 0,
         }
     }
 
     /// Begins with another session.
     pub(super) fn start(&mut self, store: &Store, rounds: Option<u8>, idle: bool, split: bool) {
+        self.hop.start();
         self.needs.clear();
         self.needs.resize_with(store.window() as usize, Need::default);
         self.marks = Marks::new(store.window());
         self.flights.iter_mut().for_each(|flight| *flight = u64::MAX);
         self.backlog = 0;
-        self.child = None;
         (self.base, self.floor) = (store.first(), store.floor());
         self.grant =
             if split { Grant::InFlight(FIRST_GRANT) } else { Grant::UpTo(store.floor() + FIRST_GRANT) };
         self.rounds = rounds;
-        self.probe = None;
-        (self.unheard, self.informed) = (0, None);
-        self.asked = false;
         self.idle = idle.then(Idle::default);
-    }
-
-    pub(super) const fn epoch(&self) -> u32 {
-        self.epoch
-    }
-
-    pub(super) const fn backlog(&self) -> u64 {
-        self.backlog
     }
 
     pub(super) const fn floor(&self) -> u64 {
@@ -211,11 +140,6 @@ impl Sender {
         }
     }
 
-    /// Whether the child has been heard of.
-    pub(super) const fn is_heard(&self) -> bool {
-        self.child.is_some()
-    }
-
     fn need(&mut self, number: u64) -> &mut Need {
         let at = number % self.needs.len() as u64;
         &mut self.needs[at as usize]
@@ -226,7 +150,7 @@ impl Sender {
         if !store.holds(number) {
             return;
         }
-        let (rounds, reported) = (self.rounds, self.next - self.flights.len() as u64);
+        let (rounds, reported) = (self.rounds, self.hop.next() - self.flights.len() as u64);
         let at = number % self.needs.len() as u64;
         let Self { needs, margin, .. } = self;
         let need = &mut needs[at as usize];
@@ -284,10 +208,10 @@ impl Sender {
 
     /// What to send now, if anything.
     pub(super) fn choose(&mut self, now: Instant, store: &Store) -> Option<Packet> {
-        if self.probe.is_some_and(|at| at <= now) {
+        if self.hop.probe_is_due(now) {
             return self.choose_probe(store);
         }
-        if !self.rate.may_send(now) {
+        if !self.hop.rate.may_send(now) {
             return None;
         }
         if self.backlog > 0
@@ -319,15 +243,9 @@ impl Sender {
         Some(Packet { batch, content, cause: Cause::Probe })
     }
 
-    /// The sequence number of the next packet.
-    pub(super) const fn next(&self) -> u64 {
-        self.next
-    }
-
     /// Notes that a packet is sent. [`follow`](Self::follow) is to be called next.
     pub(super) fn on_sent(&mut self, packet: &Packet, store: &Store) {
-        let sequence = self.next;
-        self.next += 1;
+        let sequence = self.hop.number();
         if self.flights.len() == MOST_FLIGHTS
             && let Some(batch) = self.pass_one(store)
         {
@@ -353,15 +271,13 @@ impl Sender {
 
     /// Notes what the packet was that was just sent: its datagram had so many bytes; `more`: another could follow.
     pub(super) fn follow(&mut self, now: Instant, packet: &Packet, bytes: usize, more: bool) {
-        let sequence = self.next - 1;
-        self.rate.on_sent(now, sequence, bytes as u64, !more);
-        self.bytes += bytes as u64;
-        self.unheard += u64::from(self.child.is_none());
+        self.hop.sent(now, bytes, !more);
         match packet.cause {
             Cause::Probe => self.probed(now),
             Cause::First => {
                 if let Some(idle) = &mut self.idle {
-                    idle.on_sent(now, bytes, packet.batch, sequence, !more, &self.rate);
+                    let sequence = self.hop.next() - 1;
+                    idle.on_sent(now, bytes, packet.batch, sequence, !more, &self.hop.rate);
                 }
             }
             Cause::Idle => {
@@ -373,29 +289,17 @@ impl Sender {
         }
     }
 
-    /// The probe timeout has gone off, and a probe is sent, if only to ask.
-    pub(super) fn probed(&mut self, now: Instant) {
-        self.rate.on_probe(now);
-        self.probes += 1;
-        (self.asked, self.asking) = (false, true);
-        self.probe = Some(now + self.patience());
-    }
-
-    pub(super) const fn is_asking(&self) -> bool {
-        self.asking
-    }
-
     /// Sees to it that a probe is sent if there is something to wait for.
     pub(super) fn arm(&mut self, now: Instant, waits_for: Wait) {
         let patience = match waits_for {
             Wait::Nothing => {
-                self.probe = None;
+                self.hop.set_probe(None);
                 return;
             }
             Wait::Report => self.patience(),
             Wait::Delivery => self.patience() + CONFIRMATION,
         };
-        self.probe = earliest(self.probe, Some(now + patience));
+        self.hop.set_probe(earliest(self.hop.probe(), Some(now + patience)));
     }
 
     /// Whether anything is sent and not reported, or waits to be.
@@ -405,40 +309,20 @@ impl Sender {
 
     /// How long to wait for a report.
     fn patience(&self) -> Duration {
-        let held = self.idle.as_ref().map_or(Duration::ZERO, |idle| idle.patience(self.rate.srtt()));
-        self.rate.probe_timeout() + held
+        self.hop.rate.probe_timeout() + self.held()
     }
 
-    pub(super) fn probe_is_due(&self, now: Instant) -> bool {
-        self.probe.is_some_and(|at| at <= now)
-    }
-
-    /// Whether INFO is to go with what is sent now.
-    pub(super) fn info_is_due(&self, now: Instant) -> bool {
-        if self.probe_is_due(now) {
-            !self.asked
-        } else if self.is_heard() {
-            let round_trip = self.rate.srtt().unwrap_or_default();
-            let changed = round_trip.abs_diff(self.told) > self.told / CHANGED;
-            now >= self.info + if changed { INFO_CHANGED } else { INFO_EVERY }
-        } else {
-            let often = self.unheard < UNHEARD || self.unheard.is_multiple_of(2 * UNHEARD);
-            often && self.informed != Some(self.unheard)
-        }
-    }
-
-    pub(super) fn informed(&mut self, now: Instant) {
-        (self.info, self.told) = (now, self.rate.srtt().unwrap_or_default());
-        self.informed = Some(self.unheard);
-        self.asked = self.probe_is_due(now);
+    /// How long a report may be held back besides.
+    fn held(&self) -> Duration {
+        self.idle.as_ref().map_or(Duration::ZERO, |idle| idle.patience(self.hop.rate.srtt()))
     }
 
     /// When there is something to do next; `something`: there is data that the child may be sent.
     pub(super) fn deadline(&self, something: bool) -> Option<Instant> {
-        let send = if something { self.rate.next_send() } else { None };
+        let send = if something { self.hop.rate.next_send() } else { None };
         let idle = self.idle.as_ref().and_then(Idle::deadline);
-        let idle = idle.and_then(|at| self.rate.next_send().map(|send| at.max(send)));
-        earliest(earliest(send, idle), self.probe)
+        let idle = idle.and_then(|at| self.hop.rate.next_send().map(|send| at.max(send)));
+        earliest(earliest(send, idle), self.hop.probe())
     }
 }
 
@@ -446,11 +330,9 @@ impl Sender {
 mod tests {
     use hopcast_core::Seed;
 
-    use super::rate::HopReport;
     use super::*;
     use crate::bats::Config;
-    use crate::bats::store::Shape;
-    use crate::bats::wire::Report;
+    use crate::bats::shape::Shape;
 
     fn at(millis: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(millis)
@@ -463,71 +345,15 @@ mod tests {
         (sender, store)
     }
 
-    /// The same, whose child has been heard.
-    fn heard() -> (Sender, Store) {
-        let (mut sender, store) = begun();
-        let report = Report::example(sender.epoch());
-        assert_eq!(sender.on_report(at(0), &report, &store, false), Ok(()));
-        (sender, store)
-    }
-
-    #[test]
-    fn info_goes_with_the_first_four_datagrams_and_then_with_every_eighth_until_a_report_comes() {
-        let (mut sender, _) = begun();
-        let mut told = Vec::new();
-        for unheard in 0..30 {
-            sender.unheard = unheard;
-            if sender.info_is_due(at(0)) {
-                told.push(unheard);
-                sender.informed(at(0));
-                assert!(!sender.info_is_due(at(0)), "once with each");
-            }
-        }
-        assert_eq!(told, [0, 1, 2, 3, 8, 16, 24]);
-    }
-
-    #[test]
-    fn info_is_repeated_every_quarter_of_a_second() {
-        let (mut sender, _) = heard();
-        sender.informed(at(1000));
-        assert!(!sender.info_is_due(at(1249)) && sender.info_is_due(at(1250)));
-    }
-
-    #[test]
-    fn info_is_repeated_every_50_ms_while_the_round_trip_is_a_quarter_off_what_it_told() {
-        let (mut sender, _) = heard();
-        sender.rate.on_sent(at(0), 0, 1000, true);
-        assert_eq!(sender.rate.on_report(at(100), &HopReport::example()), Ok(()));
-        assert_eq!(sender.rate.srtt(), Some(Duration::from_millis(100)));
-        sender.informed(at(1000));
-        assert_eq!(sender.told, Duration::from_millis(100));
-        for (told, changed) in [(50, true), (79, true), (81, false), (100, false), (133, false), (134, true)]
-        {
-            sender.told = Duration::from_millis(told);
-            assert_eq!(sender.info_is_due(at(1050)), changed, "{told}");
-            assert!(!sender.info_is_due(at(1049)));
-        }
-    }
-
     #[test]
     fn who_waits_for_delivery_asks_200_ms_later_than_who_waits_for_a_report() {
         let due = |waits_for| {
             let (mut sender, _) = begun();
             sender.arm(at(10), waits_for);
-            sender.probe
+            sender.hop.probe()
         };
         let report = due(Wait::Report).unwrap();
         assert_eq!(due(Wait::Delivery), Some(report + Duration::from_millis(200)));
         assert_eq!(due(Wait::Nothing), None);
-    }
-
-    #[test]
-    fn after_six_probes_without_a_report_a_child_is_silent() {
-        let (mut sender, _) = begun();
-        for probes in 1..=6 {
-            assert!(!sender.is_silent());
-            sender.probed(at(probes * 1000));
-        }
-        assert!(sender.is_silent() && sender.is_asking());
     }
 }

@@ -1,12 +1,12 @@
-//! One way of a session through a node.
+//! One direction of a session through a node.
 
 use hopcast_core::{Duration, Instant, earliest};
 
 use super::super::age::Age;
 use super::super::config::Config;
 use super::super::framing;
+use super::super::shape::Shape;
 use super::super::span::{MOST, Vector};
-use super::super::store::Shape;
 use super::super::wire::{self, BatchHeader, Coding, Data, Info, Session};
 use super::order::{DEEPEST, Order};
 use super::ring::Ring;
@@ -26,8 +26,8 @@ const FILLED: f64 = 0.995;
 /// The bits of a block's number that a packet has.
 pub(super) const BLOCK_BITS: u32 = 21;
 
-/// One way of a session.
-pub(in super::super) struct Way {
+/// One direction of a session.
+pub(in super::super) struct Direction {
     pub(super) session: Session,
     pub(super) shape: Shape,
     pub(super) ring: Ring,
@@ -45,7 +45,7 @@ pub(in super::super) struct Way {
     quiet: Option<(Instant, u32)>,
 }
 
-/// What a node is to one way of a session.
+/// What a node is to one direction of a session.
 pub(super) enum Role {
     /// It makes symbols.
     Source(Box<Source>),
@@ -55,15 +55,15 @@ pub(super) enum Role {
     Sink(Box<Sink>),
 }
 
-impl Way {
-    /// The way that begins here; `None` for a shape that no code has.
+impl Direction {
+    /// The direction that begins here; `None` for a shape that no code has.
     pub(super) fn source(config: &Config, session: Session) -> Option<Self> {
         let (shape, age) = (Shape::begun(config, MOST_BLOCK_BATCHES), config.age());
         let source = Source::new(shape, session.mark, config.window, age.as_ref().map(Age::bound))?;
         Some(Self::new(config, (session, shape), Role::Source(Box::new(source)), age, 0))
     }
 
-    /// A way that comes from elsewhere, as its sender describes it; `sink`: it ends here, at this instance. `None` for a
+    /// A direction that comes from elsewhere, as its sender describes it; `sink`: it ends here, at this instance. `None` for a
     /// shape that no code has.
     pub(super) fn arriving(config: &Config, info: &Info, sink: Option<u16>) -> Option<Self> {
         let shape = Shape::told(info);
@@ -180,7 +180,7 @@ impl Way {
 
     /// The stamps of the first and the last unit that begin in a packet, where delivery has a deadline and that can be
     /// known.
-    pub(super) fn stamps(&self, packet: &Packet, payload: &[u8]) -> Option<(u32, u32)> {
+    pub(super) fn stamps(&self, packet: &Arrived, payload: &[u8]) -> Option<(u32, u32)> {
         let (Some(_), Some(index)) = (&self.age, packet.index) else { return None };
         // Only the symbols of systematic batches are in the clear: those of a repair batch are combinations.
         if u64::from(packet.header.id) >= self.shape.batches() {
@@ -245,7 +245,7 @@ impl Way {
 }
 
 /// A packet's description, without what it borrowed.
-pub(in super::super) struct Packet {
+pub(in super::super) struct Arrived {
     pub(super) block: u64,
     pub(super) header: BatchHeader,
     pub(super) depth: u8,
@@ -253,10 +253,10 @@ pub(in super::super) struct Packet {
     pub(super) vector: Vector,
 }
 
-impl Packet {
+impl Arrived {
     /// Makes sense of a DATA frame by what is known of its session.
-    pub(super) fn new(data: &Data<'_>, way: &Way) -> Option<Self> {
-        let shape = way.shape;
+    pub(super) fn new(data: &Data<'_>, direction: &Direction) -> Option<Self> {
+        let shape = direction.shape;
         let count = data.header.block;
         if data.header.batch != shape.batch
             || count == 0
@@ -265,9 +265,9 @@ impl Packet {
         {
             return None;
         }
-        let expected = match &way.role {
+        let expected = match &direction.role {
             Role::Sink(sink) => sink.floor() / u64::from(shape.block),
-            Role::Source(_) | Role::Relay => way.ring.block(),
+            Role::Source(_) | Role::Relay => direction.ring.block(),
         };
         let block = wire::complete(data.block & ((1 << BLOCK_BITS) - 1), BLOCK_BITS, expected);
         let depth = (data.block >> BLOCK_BITS) as u8 & DEEPEST;
@@ -293,56 +293,56 @@ mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
-    /// A relay's way, at block 2.
-    fn relay() -> Way {
+    /// A relay's direction, at block 2.
+    fn relay() -> Direction {
         let info = Info { budget: Some(0), floor: 512, ..Info::example() };
-        Way::arriving(&Config::strict(), &info, None).unwrap()
+        Direction::arriving(&Config::strict(), &info, None).unwrap()
     }
 
     #[test]
     fn a_relay_spends_a_200th_less_than_the_source() {
-        let source = Way::source(&Config::strict(), Session { mark: 1 }).unwrap();
-        for (mut way, spends) in [(source, 20_000.0), (relay(), 19_900.0)] {
-            way.budget = 20_000.0;
-            assert!((way.spends() - spends).abs() < 1e-6, "{}", way.spends());
+        let source = Direction::source(&Config::strict(), Session { mark: 1 }).unwrap();
+        for (mut direction, spends) in [(source, 20_000.0), (relay(), 19_900.0)] {
+            direction.budget = 20_000.0;
+            assert!((direction.spends() - spends).abs() < 1e-6, "{}", direction.spends());
         }
     }
 
     #[test]
     fn a_batch_is_settled_when_nothing_has_come_for_2_ms() {
-        let mut way = relay();
-        way.touched = at(100);
-        assert_eq!(way.settles(), None);
-        way.ring.admit(2, BatchHeader { block: 256, batch: BatchSize::M16, id: 0 }, 0);
-        assert_eq!(way.settles(), Some(at(102)));
+        let mut direction = relay();
+        direction.touched = at(100);
+        assert_eq!(direction.settles(), None);
+        direction.ring.admit(2, BatchHeader { block: 256, batch: BatchSize::M16, id: 0 }, 0);
+        assert_eq!(direction.settles(), Some(at(102)));
     }
 
     #[test]
     fn that_nothing_comes_any_more_is_said_eight_times_each_after_twice_as_long() {
-        let mut way = relay();
-        way.touched = at(100);
-        let said: Vec<u64> = (100..5000).filter(|&now| way.is_quiet(at(now))).collect();
+        let mut direction = relay();
+        direction.touched = at(100);
+        let said: Vec<u64> = (100..5000).filter(|&now| direction.is_quiet(at(now))).collect();
         assert_eq!(said, [105, 110, 120, 140, 180, 260, 420, 740]);
-        way.touched = at(6000);
-        assert_eq!(way.falls_quiet(), Some(at(6005)));
+        direction.touched = at(6000);
+        assert_eq!(direction.falls_quiet(), Some(at(6005)));
     }
 
     #[test]
     fn packets_of_64_blocks_may_be_under_way() {
-        let way = relay();
-        assert_eq!([1, 2, 65, 66].map(|block| way.is_in_reach(block)), [false, true, true, false]);
+        let direction = relay();
+        assert_eq!([1, 2, 65, 66].map(|block| direction.is_in_reach(block)), [false, true, true, false]);
     }
 
     #[test]
     fn a_block_has_256_systematic_batches_at_most() {
         let config = Config { block: 65_520, batch: BatchSize::M4, ..Config::strict() };
-        let way = Way::source(&config, Session { mark: 1 }).unwrap();
-        assert_eq!(way.shape.block, 256 * 4);
+        let direction = Direction::source(&config, Session { mark: 1 }).unwrap();
+        assert_eq!(direction.shape.block, 256 * 4);
     }
 
     #[test]
     fn the_first_three_bits_of_a_block_are_the_depth() {
-        let way = relay();
+        let direction = relay();
         let data = Data {
             block: 0b101 << 21 | 7,
             header: BatchHeader { id: 3, ..Data::example().header },
@@ -350,19 +350,19 @@ mod tests {
             payload: &[0; 1000],
             ..Data::example()
         };
-        let packet = Packet::new(&data, &way).unwrap();
+        let packet = Arrived::new(&data, &direction).unwrap();
         assert_eq!((packet.block, packet.depth, packet.index), (7, 5, Some(4)));
-        let far = Packet::new(&Data { block: 0x1F_FFFF, ..data }, &way).unwrap();
+        let far = Arrived::new(&Data { block: 0x1F_FFFF, ..data }, &direction).unwrap();
         assert_eq!((far.block, far.depth), (0x1F_FFFF, 0));
     }
 
     #[test]
     fn a_relay_follows_its_sink_as_far_as_packets_have_come() {
         for (first, floor) in [(1, 2), (3, 3), (4, 4), (5, 5), (6, 5), (1000, 5)] {
-            let mut way = relay();
-            way.ring.admit(4, BatchHeader { block: 256, batch: BatchSize::M16, id: 0 }, 0);
-            way.pass(first);
-            assert_eq!(way.floor(), floor * 256, "the sink is at block {first}");
+            let mut direction = relay();
+            direction.ring.admit(4, BatchHeader { block: 256, batch: BatchSize::M16, id: 0 }, 0);
+            direction.pass(first);
+            assert_eq!(direction.floor(), floor * 256, "the sink is at block {first}");
         }
     }
 }

@@ -5,42 +5,28 @@ use std::collections::VecDeque;
 
 use hopcast_core::{Duration, Instant, Stream, earliest};
 
-use super::super::branch::Asks;
-use super::super::child::{Child, Heard, Losses as _, Refused};
-use super::super::rate::{self, LinkRate};
-use super::super::sender::Cause;
+use super::super::child::{Losses as _, Refused};
+use super::super::hop::{FIRST_GRANT, HopSender, NEARLY_IDLE, OverHop};
+use super::super::packet::{Cause, Content, Packet};
 use super::super::wire::Report;
-use super::account::{Account, Hop};
+use super::account::{Account, HopQuality};
 use super::losses::HopLosses;
 use super::meter::Meter;
+use super::node::FULL_PACKET;
 use super::plan::{Basis, Recoding};
 use super::ring::Ring;
 
-/// INFO is repeated while data is sent.
-const INFO_EVERY: Duration = Duration::from_millis(50);
-/// Packets that may be sent before the child has granted any.
-const FIRST_CREDIT: u64 = 128;
-/// Before a report comes, INFO goes with the first datagrams, and then with every so many.
-const UNHEARD: u64 = 4;
-/// The share of the hop's rate below which capacity is to spare.
-const USE: f64 = 0.25;
 /// Ethernet, IPv4 and UDP.
 const AROUND: u64 = 42;
-/// The size of a packet before any is measured.
-const PACKET: f64 = 1514.0;
 /// A queue that delays by less than this besides an eighth of the round trip is none.
 const QUEUE: Duration = Duration::from_millis(1);
 
 /// What is sent to one child.
 #[derive(Debug)]
 pub(in super::super) struct Sender {
-    pub(super) rate: LinkRate,
-    /// Drawn when this node started.
-    epoch: u32,
-    next: u64,
+    pub(super) hop: HopSender<HopLosses>,
     /// Up to which sequence number the child takes packets.
     credit: u64,
-    child: Option<Child<HopLosses>>,
     /// What the sink behind it has.
     account: Option<Account>,
     /// The batches that the ring has, from this serial number on.
@@ -56,17 +42,6 @@ pub(in super::super) struct Sender {
     meter: Meter,
     /// Whether spare capacity is used.
     spare: bool,
-    probe: Option<Instant>,
-    info: Instant,
-    /// Packets sent without any report, and that number when INFO was sent last.
-    unheard: u64,
-    informed: Option<u64>,
-    /// INFO has gone with the probe that is due.
-    asked: bool,
-    /// A probe has been sent, and no report has come since: every packet asks for one.
-    asking: bool,
-    /// How many probes nobody has answered.
-    probes: u32,
 }
 
 /// What a child has been sent of a batch.
@@ -78,30 +53,31 @@ struct Share {
     due: u16,
 }
 
-/// A packet to be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Packet {
-    pub(super) serial: u64,
-    /// A packet as it came, by its number; or else a combination of all.
-    pub(super) row: Option<u8>,
-    pub(super) cause: Cause,
-}
+impl OverHop for Sender {
+    type Losses = HopLosses;
 
-impl Asks for Sender {
-    fn unanswered(&self) -> u32 {
-        self.probes
+    fn hop(&self) -> &HopSender<HopLosses> {
+        &self.hop
+    }
+
+    fn hop_mut(&mut self) -> &mut HopSender<HopLosses> {
+        &mut self.hop
+    }
+
+    fn backlog(&self) -> u64 {
+        self.backlog
+    }
+
+    fn probed(&mut self, now: Instant) {
+        self.hop.probed(now, Duration::ZERO);
     }
 }
 
 impl Sender {
-    pub(super) fn new(spare: bool, slack: Duration, mut random: Stream) -> Self {
-        let epoch = random.bits() as u32;
+    pub(super) fn new(spare: bool, slack: Duration, random: Stream) -> Self {
         Self {
-            rate: LinkRate::new(rate::Config { slack, ..rate::Config::default() }, random),
-            epoch,
-            next: 0,
-            credit: FIRST_CREDIT,
-            child: None,
+            hop: HopSender::new(slack, true, random),
+            credit: FIRST_GRANT,
             account: None,
             shares: VecDeque::new(),
             first: 0,
@@ -111,13 +87,6 @@ impl Sender {
             recoding: Recoding::default(),
             meter: Meter::default(),
             spare,
-            probe: None,
-            info: Instant::ZERO,
-            unheard: 0,
-            informed: None,
-            asked: false,
-            asking: false,
-            probes: 0,
         }
     }
 
@@ -125,24 +94,10 @@ impl Sender {
     pub(super) fn start(&mut self, ring: &Ring) {
         self.shares.clear();
         (self.first, self.head, self.turn, self.backlog) = (ring.first(), ring.first(), ring.first(), 0);
-        self.credit = self.next + FIRST_CREDIT;
-        (self.child, self.account) = (None, None);
-        self.probe = None;
-        (self.unheard, self.informed, self.asked, self.probes) = (0, None, false, 0);
-    }
-
-    pub(super) const fn epoch(&self) -> u32 {
-        self.epoch
-    }
-
-    /// The sequence number of the next packet.
-    pub(super) const fn next(&self) -> u64 {
-        self.next
-    }
-
-    /// How many packets wait.
-    pub(super) const fn backlog(&self) -> u64 {
-        self.backlog
+        self.credit = self.hop.next() + FIRST_GRANT;
+        self.account = None;
+        self.hop.start();
+        self.hop.forget_silence();
     }
 
     /// Whether packets of a batch wait.
@@ -152,19 +107,22 @@ impl Sender {
     }
 
     /// What is measured of the hop.
-    pub(super) fn hop(&self) -> Hop {
-        let known = self.child.map(|child| child.losses);
-        known.map_or_else(|| Hop::new(0.0, 1.0), |losses| Hop::new(losses.share(), losses.mean_burst()))
+    pub(super) fn quality(&self) -> HopQuality {
+        let known = self.hop.losses();
+        known.map_or_else(
+            || HopQuality::new(0.0, 1.0),
+            |losses| HopQuality::new(losses.share(), losses.mean_burst()),
+        )
     }
 
     /// The mean size of the packets that are sent, headers of lower layers included.
     pub(super) fn packet_size(&self) -> f64 {
-        self.meter.measured().map_or(PACKET, |measured| measured.size)
+        self.meter.measured().map_or(FULL_PACKET as f64, |measured| measured.size)
     }
 
     /// A batch has begun: the plan is brought up to date. `budget`: the bytes to spend on it.
     pub(super) fn begin(&mut self, ring: &Ring, symbols: usize, budget: f64) {
-        let Some(Child { losses, .. }) = &self.child else { return };
+        let Some(losses) = self.hop.losses() else { return };
         let last = ring.end().saturating_sub(1);
         let depth = ring.get(last).map_or(0, |slot| slot.depth);
         let budget = (budget / self.packet_size()).clamp(1.0, 8.0 * symbols as f64);
@@ -202,7 +160,7 @@ impl Sender {
     /// Whether little of the link is used.
     fn is_idle(&self) -> bool {
         let Some(measured) = self.meter.measured() else { return true };
-        measured.bits < USE * self.rate.rate().bits_per_sec() as f64
+        measured.bits < NEARLY_IDLE * self.hop.rate.rate().bits_per_sec() as f64
     }
 
     /// Takes a report.
@@ -211,20 +169,16 @@ impl Sender {
     ///
     /// It is old or makes no sense; nothing has changed.
     pub(super) fn on_report(&mut self, now: Instant, report: &Report<'_>) -> Result<(), Refused> {
-        let Heard { child, restarted, hop, .. } = Child::hear(self.child, report, self.epoch, self.next)?;
-        if restarted {
+        let heard = self.hop.hear(report)?;
+        if heard.restarted {
             // It grants what it has room for, and knows nothing of the session.
-            self.credit = self.next + FIRST_CREDIT;
-            self.info = now;
+            self.credit = self.hop.next() + FIRST_GRANT;
+            self.hop.inform_again();
         }
-        if let Some(hop) = &hop {
-            // What it cannot believe, or knows, it leaves alone.
-            _ = self.rate.on_report(now, hop);
+        if let Some(hop) = &heard.hop {
             self.credit = self.credit.max(hop.highest + 1 + u64::from(report.grant));
         }
-        self.child = Some(child);
-        self.unheard = 0;
-        (self.probe, self.asking, self.probes) = (None, false, 0);
+        self.hop.take(now, &heard);
         Ok(())
     }
 
@@ -244,12 +198,12 @@ impl Sender {
 
     /// Whether the link and the child would take a packet now.
     pub(super) fn is_ready(&self, now: Instant) -> bool {
-        self.next < self.credit && self.rate.may_send(now)
+        self.hop.next() < self.credit && self.hop.rate.may_send(now)
     }
 
     /// What to send now, if anything.
     pub(super) fn choose(&mut self, now: Instant, ring: &Ring) -> Option<Packet> {
-        if self.probe_is_due(now) {
+        if self.hop.probe_is_due(now) {
             return self.choose_probe(ring);
         }
         if self.backlog == 0 || !self.is_ready(now) {
@@ -266,80 +220,49 @@ impl Sender {
         let share = due(serial)?;
         let new = share.forwarded < ring.get(serial)?.batch.rank();
         self.head = head;
-        let (row, cause) = if new { (Some(share.forwarded), Cause::First) } else { (None, Cause::Repair) };
-        Some(Packet { serial, row, cause })
+        let (content, cause) = if new {
+            (Content::Row(share.forwarded), Cause::First)
+        } else {
+            (Content::Mix(0), Cause::Repair)
+        };
+        Some(Packet { batch: serial, content, cause })
     }
 
     /// A packet that is of some use, whatever the child has.
     fn choose_probe(&self, ring: &Ring) -> Option<Packet> {
         let last = ring.end().checked_sub(1).filter(|&last| last >= ring.first())?;
         let serial = self.head.clamp(ring.first(), last);
-        (ring.get(serial)?.batch.rank() > 0).then_some(Packet { serial, row: None, cause: Cause::Probe })
+        let packet = Packet { batch: serial, content: Content::Mix(0), cause: Cause::Probe };
+        (ring.get(serial)?.batch.rank() > 0).then_some(packet)
     }
 
     /// Notes that a packet is sent, in a datagram of so many bytes; `more`: another could follow.
     pub(super) fn on_sent(&mut self, now: Instant, packet: &Packet, ring: &Ring, bytes: usize, more: bool) {
-        let sequence = self.next;
-        self.next += 1;
-        self.turn = packet.serial;
-        if let Some(share) = self.shares.get_mut(packet.serial.saturating_sub(self.first) as usize) {
+        self.hop.number();
+        self.turn = packet.batch;
+        if let Some(share) = self.shares.get_mut(packet.batch.saturating_sub(self.first) as usize) {
             share.sent = share.sent.saturating_add(1);
-            share.forwarded += u8::from(packet.row.is_some());
+            share.forwarded += u8::from(matches!(packet.content, Content::Row(_)));
         }
-        self.refresh(ring, packet.serial..packet.serial + 1);
+        self.refresh(ring, packet.batch..packet.batch + 1);
         // Where a queue stands, the link is not idle for want of data, even if there is none.
-        let standing = self.rate.srtt().zip(self.rate.min_rtt());
+        let standing = self.hop.rate.srtt().zip(self.hop.rate.min_rtt());
         let full = standing.is_some_and(|(round_trip, least)| is_queued(round_trip, least));
-        self.rate.on_sent(now, sequence, bytes as u64, !more && self.backlog == 0 && !full);
+        self.hop.sent(now, bytes, !more && self.backlog == 0 && !full);
         self.meter.packet(now, bytes as u64 + AROUND);
-        self.unheard += u64::from(self.child.is_none());
         if packet.cause == Cause::Probe {
             self.probed(now);
         }
     }
 
-    /// The probe timeout has gone off, and a probe is sent, if only to ask.
-    pub(super) fn probed(&mut self, now: Instant) {
-        self.rate.on_probe(now);
-        (self.asked, self.asking) = (false, true);
-        self.probes += 1;
-        self.probe = Some(now + self.rate.probe_timeout());
-    }
-
-    pub(super) const fn is_asking(&self) -> bool {
-        self.asking
-    }
-
     /// Sees to it that a probe is sent if something waits, `wants`, and no report comes.
     pub(super) fn arm(&mut self, now: Instant, wants: bool) {
-        let unheard = self.child.is_none() && self.next > 0;
+        let unheard = !self.hop.is_heard() && self.hop.next() > 0;
         if !wants && !unheard && self.backlog == 0 {
-            self.probe = None;
-        } else if self.probe.is_none() {
-            self.probe = Some(now + self.rate.probe_timeout());
+            self.hop.set_probe(None);
+        } else if self.hop.probe().is_none() {
+            self.hop.set_probe(Some(now + self.hop.rate.probe_timeout()));
         }
-    }
-
-    pub(super) fn probe_is_due(&self, now: Instant) -> bool {
-        self.probe.is_some_and(|at| at <= now)
-    }
-
-    /// Whether INFO is to go with what is sent now.
-    pub(super) fn info_is_due(&self, now: Instant) -> bool {
-        if self.probe_is_due(now) {
-            !self.asked
-        } else if self.child.is_some() {
-            self.info <= now
-        } else {
-            let often = self.unheard < UNHEARD || self.unheard.is_multiple_of(2 * UNHEARD);
-            often && self.informed != Some(self.unheard)
-        }
-    }
-
-    pub(super) fn informed(&mut self, now: Instant) {
-        self.info = now + INFO_EVERY;
-        self.informed = Some(self.unheard);
-        self.asked = self.probe_is_due(now);
     }
 
     /// What a test that fails shows.
@@ -347,10 +270,10 @@ impl Sender {
     pub(super) fn state(&self) -> String {
         format!(
             "next {} credit {} head {} in flight {} idle {} measured {:?}",
-            self.next,
+            self.hop.next(),
             self.credit,
             self.head,
-            self.rate.in_flight(),
+            self.hop.rate.in_flight(),
             self.is_idle(),
             self.meter.measured(),
         )
@@ -358,9 +281,9 @@ impl Sender {
 
     /// When there is something to do next; `something`: the source could make a packet.
     pub(super) fn deadline(&self, something: bool) -> Option<Instant> {
-        let open = (self.backlog > 0 || something) && self.next < self.credit;
-        let send = if open { self.rate.next_send() } else { None };
-        earliest(send, self.probe)
+        let open = (self.backlog > 0 || something) && self.hop.next() < self.credit;
+        let send = if open { self.hop.rate.next_send() } else { None };
+        earliest(send, self.hop.probe())
     }
 }
 
@@ -374,6 +297,7 @@ mod tests {
     use hopcast_core::Seed;
 
     use super::*;
+    use crate::bats::rate::HopReport;
 
     fn at(millis: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(millis)
@@ -389,38 +313,14 @@ mod tests {
     fn before_a_child_has_granted_anything_it_is_sent_128_packets() {
         let mut sender = begun();
         for (next, ready) in [(0, true), (127, true), (128, false)] {
-            sender.next = next;
+            sender.hop.skip_to(next);
             assert_eq!(sender.is_ready(at(0)), ready, "{next}");
         }
         sender.start(&Ring::new(64, 0));
-        sender.next = 255;
+        sender.hop.skip_to(255);
         assert!(sender.is_ready(at(0)), "so in another session");
-        sender.next = 256;
+        sender.hop.skip_to(256);
         assert!(!sender.is_ready(at(0)));
-    }
-
-    #[test]
-    fn info_goes_with_the_first_four_datagrams_and_then_with_every_eighth_until_a_report_comes() {
-        let mut sender = begun();
-        let mut told = Vec::new();
-        for unheard in 0..30 {
-            sender.unheard = unheard;
-            if sender.info_is_due(at(0)) {
-                told.push(unheard);
-                sender.informed(at(0));
-                assert!(!sender.info_is_due(at(0)), "once with each");
-            }
-        }
-        assert_eq!(told, [0, 1, 2, 3, 8, 16, 24]);
-    }
-
-    #[test]
-    fn info_is_repeated_every_50_ms() {
-        let mut sender = begun();
-        let report = Report::example(sender.epoch());
-        assert_eq!(sender.on_report(at(0), &report), Ok(()));
-        sender.informed(at(1000));
-        assert!(!sender.info_is_due(at(1049)) && sender.info_is_due(at(1050)));
     }
 
     #[test]
@@ -432,9 +332,9 @@ mod tests {
             for round in 0..10 {
                 let now = |millis| at(20 * round + millis);
                 for packet in 0..10 {
-                    sender.rate.on_sent(now(packet), 10 * round + packet, 1000, false);
+                    sender.hop.rate.on_sent(now(packet), 10 * round + packet, 1000, false);
                 }
-                let report = rate::HopReport {
+                let report = HopReport {
                     highest: 10 * round + 9,
                     arrival_ns: (20 * round + 10) * 1_000_000,
                     hold: Duration::ZERO,
@@ -442,10 +342,10 @@ mod tests {
                     received_bytes: 10_000 * (round + 1),
                     mean_burst: 1.0,
                 };
-                assert_eq!(sender.rate.on_report(now(11), &report), Ok(()));
+                assert_eq!(sender.hop.rate.on_report(now(11), &report), Ok(()));
             }
-            assert!(sender.rate.rate().bits_per_sec() > 100_000, "{:?}", sender.rate.rate());
-            let bytes = share * sender.rate.rate().bits_per_sec() as f64 * 0.02 / 8.0;
+            assert!(sender.hop.rate.rate().bits_per_sec() > 100_000, "{:?}", sender.hop.rate.rate());
+            let bytes = share * sender.hop.rate.rate().bits_per_sec() as f64 * 0.02 / 8.0;
             sender.meter.packet(at(1000), bytes as u64);
             sender.meter.packet(at(1020), 0);
             assert_eq!(sender.is_idle(), idle, "{share}");
@@ -456,7 +356,7 @@ mod tests {
     fn a_packet_is_a_full_frame_until_some_are_measured_with_their_headers() {
         let mut sender = begun();
         assert_eq!(sender.packet_size(), 1514.0);
-        let packet = Packet { serial: 0, row: None, cause: Cause::Repair };
+        let packet = Packet { batch: 0, content: Content::Mix(0), cause: Cause::Repair };
         for millis in [0, 10, 20] {
             sender.on_sent(at(millis), &packet, &Ring::new(64, 0), 1000, false);
         }

@@ -1,18 +1,19 @@
-//! One way of a session through a node: its batches, and where they begin or end.
+//! One direction of a session through a node: its batches, and where they begin or end.
 
 use hopcast_core::{Buffer, Instant};
 
-use super::age::Age;
-use super::config::Config;
-use super::counters::Counters;
-use super::framing;
+use super::super::age::Age;
+use super::super::config::Config;
+use super::super::counters::Counters;
+use super::super::framing;
+use super::super::shape::Shape;
+use super::super::span::{MOST, Vector};
+use super::super::wire::{self, BatchHeader, Coding, Session};
 use super::sink::Sink;
-use super::span::{MOST, Vector};
-use super::store::{Shape, Store};
-use super::wire::{self, BatchHeader, Coding, Session};
+use super::store::Store;
 
-/// One way of a session.
-pub(super) struct Direction {
+/// One direction of a session.
+pub(in super::super) struct Direction {
     pub(super) session: Session,
     pub(super) store: Store,
     /// The ages of what comes; `None` where delivery is reliable.
@@ -22,7 +23,7 @@ pub(super) struct Direction {
     pub(super) gone: u64,
 }
 
-/// What a node is to one way of a session.
+/// What a node is to one direction of a session.
 pub(super) enum Role {
     /// It makes symbols; the next one is this.
     Source(u64),
@@ -44,14 +45,14 @@ pub(super) enum Taken {
 }
 
 impl Direction {
-    /// The way that begins here.
+    /// The direction that begins here.
     pub(super) fn source(config: &Config, session: Session) -> Self {
         let shape = Shape::begun(config, u16::MAX);
         let store = Store::new(shape, window(config, shape), 0);
         Self { session, store, age: config.age(), role: Role::Source(0), gone: 0 }
     }
 
-    /// A way that comes from elsewhere, as its sender describes it; `sink`: it ends here. `None` for a shape that no code
+    /// A direction that comes from elsewhere, as its sender describes it; `sink`: it ends here. `None` for a shape that no code
     /// has.
     pub(super) fn arriving(config: &Config, info: &wire::Info, sink: bool) -> Option<Self> {
         let shape = Shape::told(info);
@@ -160,7 +161,7 @@ impl Direction {
 }
 
 /// A packet's description, without what it borrowed.
-pub(super) struct Arrived {
+pub(in super::super) struct Arrived {
     pub(super) number: u64,
     pub(super) index: Option<u8>,
     pub(super) vector: Vector,

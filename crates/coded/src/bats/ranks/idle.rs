@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use hopcast_core::{Duration, Instant};
 
-use super::rate::LinkRate;
+use super::super::bursts::BURSTY;
+use super::super::hop::NEARLY_IDLE;
+use super::super::rate::LinkRate;
 
-/// The share of the hop's rate below which it is nearly idle.
-const USE: f64 = 0.25;
 /// The time over which the use is measured, and half of it.
 const SPAN: Duration = Duration::from_millis(50);
 /// Ten full packets, in bits.
@@ -22,8 +22,6 @@ const MOST: u32 = 2;
 const PLANNED: usize = 64;
 /// The time between a packet and its repair, which may be lost in the same event if it follows closely.
 const SPACING: Duration = Duration::from_millis(1);
-/// The mean length of bursts from which on they are spread wider.
-const BURSTS: f64 = 1.5;
 /// A report may wait so long for data to travel with, where little is sent.
 const HELD: Duration = Duration::from_millis(20);
 
@@ -67,7 +65,7 @@ impl Idle {
         // A trickle measures nothing but itself: a window of ten packets a round trip is taken for granted (RFC 6928).
         let granted = rate.srtt().map_or(f64::INFINITY, |rtt| INITIAL_WINDOW / rtt.as_secs_f64().max(1e-6));
         let capacity = granted.max(rate.rate().bits_per_sec() as f64);
-        self.idle = last && used < USE * capacity;
+        self.idle = last && used < NEARLY_IDLE * capacity;
         if !self.idle {
             self.planned.clear();
             return;
@@ -80,7 +78,7 @@ impl Idle {
         if loss < LEAST_LOSS {
             return;
         }
-        let spacing = if bursts > BURSTS { SPACING.mul_f64(bursts) } else { SPACING };
+        let spacing = if bursts > BURSTY { SPACING.mul_f64(bursts) } else { SPACING };
         let mut residual = loss;
         for nth in 1..=u64::from(MOST) {
             if residual <= RESIDUAL || self.planned.len() == PLANNED {

@@ -1,48 +1,10 @@
-//! The batches that a node holds, each way: a window over the session's batches that moves with what has been delivered.
+//! The batches that a node holds, in each direction: a window over the session's batches that moves with what has been delivered.
 
 use hopcast_core::{Duration, Instant};
 
-use super::batch::Batch;
-use super::config::{BatchSize, Config};
-use super::framing::LEAST_SYMBOL;
-use super::wire;
-
-/// The shape of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
-    pub(super) batch: BatchSize,
-    /// The number of symbols of a block, K.
-    pub(super) block: u16,
-    /// The length of a symbol, T, in bytes.
-    pub(super) symbol: u16,
-}
-
-impl Shape {
-    /// The shape of the session that an edge begins, of whose blocks none may have more than so many batches.
-    pub(super) fn begun(config: &Config, most: u16) -> Self {
-        let symbols = config.batch.symbols() as u16;
-        Self {
-            batch: config.batch,
-            block: (config.block / symbols).clamp(1, most) * symbols,
-            symbol: wire::symbol_len(usize::from(config.datagram), config.batch).max(LEAST_SYMBOL) as u16,
-        }
-    }
-
-    /// The shape of a session that another edge has begun.
-    pub(super) const fn told(info: &wire::Info) -> Self {
-        Self { batch: info.batch, block: info.block, symbol: info.symbol }
-    }
-
-    /// M.
-    pub(super) const fn symbols(&self) -> u64 {
-        self.batch.symbols() as u64
-    }
-
-    /// Systematic batches of a block.
-    pub(super) const fn batches(&self) -> u64 {
-        self.block as u64 / self.symbols()
-    }
-}
+use super::super::batch::Batch;
+use super::super::shape::Shape;
+use super::super::wire;
 
 /// The batches from the floor on, at most a window of them.
 #[derive(Debug)]
@@ -229,19 +191,5 @@ impl Store {
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.slots.iter().filter(|slot| slot.batch.rank() > 0).count()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn however_small_datagrams_are_a_symbol_has_a_checksum_and_64_bytes() {
-        // A datagram has 33 bytes besides a symbol.
-        for (datagram, symbol) in [(1472, 1439), (102, 69), (101, 68), (100, 68), (0, 68)] {
-            let config = Config { datagram, ..Config::default() };
-            assert_eq!(Shape::begun(&config, u16::MAX).symbol, symbol, "{datagram}");
-        }
     }
 }

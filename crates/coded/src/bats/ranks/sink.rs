@@ -3,9 +3,10 @@
 use hopcast_code::rlnc::{self, Coding, Decoder, Outcome, Packet};
 use hopcast_core::{Duration, Instant};
 
-use super::edge::Delivered;
-use super::span::Vector;
-use super::store::{Shape, Store};
+use super::super::edge::Delivered;
+use super::super::shape::Shape;
+use super::super::span::Vector;
+use super::store::Store;
 
 /// What decodes a session.
 pub(super) struct Sink {

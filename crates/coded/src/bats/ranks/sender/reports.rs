@@ -2,10 +2,11 @@
 
 use hopcast_core::Instant;
 
-use super::super::child::{Child, Heard, Refused};
+use super::super::super::child::Refused;
+use super::super::super::hop::FIRST_GRANT;
+use super::super::super::wire::{self, Ranks};
 use super::super::store::Store;
-use super::super::wire::{self, Ranks};
-use super::{FIRST_GRANT, Grant, Sender};
+use super::{Grant, Sender};
 
 impl Sender {
     /// Takes a report. Only who has made all that there is knows how much there can be; a relay of one of several paths, or
@@ -21,34 +22,27 @@ impl Sender {
         store: &Store,
         made_all: bool,
     ) -> Result<(), Refused> {
-        let Heard { child, restarted, hop, lost } = Child::hear(self.child, report, self.epoch, self.next)?;
+        let heard = self.hop.hear(report)?;
         let symbols = store.shape().symbols();
         let floor = wire::complete(report.floor, 32, self.floor);
         let base = floor / symbols + u64::from(report.base);
         if made_all && (floor > store.top() || claimed(base, report.list) * symbols > store.top()) {
             return Err(Refused::Absurd);
         }
-        if restarted {
+        if heard.restarted {
             self.forgotten(store);
         }
-        if let Some(hop) = &hop {
-            self.lost += lost;
-            // What it cannot believe, or knows, it leaves alone.
-            _ = self.rate.on_report(now, hop);
-            if self.rounds.is_some() {
-                self.margin.update(self.rate.loss(), self.rate.mean_burst());
-            }
+        self.hop.take(now, &heard);
+        if heard.hop.is_some() && self.rounds.is_some() {
+            self.margin.update(self.hop.rate.loss(), self.hop.rate.mean_burst());
         }
-        self.child = Some(child);
-        self.unheard = 0;
         self.floor = self.floor.max(floor);
         match &mut self.grant {
             Grant::UpTo(limit) => *limit = (*limit).max(floor + u64::from(report.grant)),
             Grant::InFlight(most) => *most = u64::from(report.grant),
         }
-        let highest = hop.map(|hop| hop.highest);
+        let highest = heard.hop.map(|hop| hop.highest);
         self.take_ranks(report, base, highest, store);
-        (self.probe, self.asking, self.probes) = (None, false, 0);
         if let Some(idle) = &mut self.idle {
             idle.on_report(highest.map_or(0, |highest| highest + 1));
         }
@@ -102,7 +96,7 @@ impl Sender {
         }
         let listed = if report.complete { u64::MAX } else { number };
         if let Some(highest) = highest {
-            let mut passed = self.next - self.flights.len() as u64;
+            let mut passed = self.hop.next() - self.flights.len() as u64;
             while passed <= highest {
                 passed += 1;
                 if let Some(batch) = self.pass_one(store) {
@@ -146,10 +140,11 @@ fn claimed(base: u64, list: &[u8]) -> u64 {
 mod tests {
     use hopcast_core::Seed;
 
-    use super::super::{Cause, Content, MOST_FLIGHTS, Packet};
+    use super::super::MOST_FLIGHTS;
     use super::*;
     use crate::bats::Config;
-    use crate::bats::store::Shape;
+    use crate::bats::packet::{Cause, Content, Packet};
+    use crate::bats::shape::Shape;
 
     #[test]
     fn probes_that_nobody_answers_do_not_pile_up() {
@@ -183,7 +178,7 @@ mod tests {
         sender.start(&store, None, false, false);
         // What is granted is not taken back.
         for (number, (floor, grant, end)) in (1..).zip([(32, 200, 232), (48, 100, 232), (64, 200, 264)]) {
-            let report = wire::Report { number, floor, grant, ..wire::Report::example(sender.epoch()) };
+            let report = wire::Report { number, floor, grant, ..wire::Report::example(sender.hop.epoch()) };
             assert_eq!(sender.on_report(Instant::ZERO, &report, &store, false), Ok(()));
             assert!(sender.is_granted(end - 1) && !sender.is_granted(end), "{:?}", sender.granted());
             assert_eq!(sender.floor(), u64::from(floor));

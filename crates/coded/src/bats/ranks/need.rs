@@ -1,7 +1,7 @@
 //! What one child needs of one batch.
 
+use super::super::packet::Cause;
 use super::margin::Margin;
-use super::sender::Cause;
 
 /// So many packets for each that there is, and some more, are enough over a hop that loses half of them.
 const ENOUGH: u16 = 3;
