@@ -8,12 +8,12 @@ use hopcast_twin::scenario::model::{Action, Capture, NodeId, Scenario};
 use hopcast_twin::world::{Site, Way, Wiring};
 
 use crate::layout::{
-    Captured, InterfaceLayout, Layout, LinkChange, LinkLayout, NodeLayout, Reroute, Route, Scheduled,
+    Captured, InterfaceLayout, LinkChange, LinkLayout, NetworkLayout, NodeLayout, Reroute, Route, Scheduled,
 };
 use crate::run;
 
 /// The network of `scenario`, with the random streams of repeat number `repeat`.
-pub fn layout(scenario: &Scenario, repeat: u64) -> Layout {
+pub fn layout(scenario: &Scenario, repeat: u64) -> NetworkLayout {
     let mut wiring = Wiring::of(scenario);
     let nodes: Vec<NodeLayout> =
         (0..scenario.nodes.len()).map(|node| node_layout(scenario, &mut wiring, node)).collect();
@@ -42,15 +42,15 @@ pub fn layout(scenario: &Scenario, repeat: u64) -> Layout {
             changes.push(Scheduled { at: event.at, what });
             moved |= wiring.change(*link, *from, change);
         }
-        // What happens at one instant is one change of routes.
+        // All changes at one instant are one change of routes.
         if events.peek().is_none_or(|next| next.at > event.at) && std::mem::take(&mut moved) {
             reroutes.extend(new_routes(&mut wiring, &mut routes, event.at));
         }
     }
-    Layout { nodes, links, changes, reroutes, captured: captures }
+    NetworkLayout { nodes, links, changes, reroutes, captured: captures }
 }
 
-/// The devices of machines at nodes that are captured.
+/// The captured devices of machines at nodes.
 ///
 /// # Errors
 /// [`run::Error::Flow`], if a flow cannot be built.
@@ -75,7 +75,7 @@ pub fn captured_devices(scenario: &Scenario, repeat: u64) -> Result<Vec<Captured
     Ok(captured)
 }
 
-/// The tables that are no longer what they were.
+/// The routing tables that have changed.
 fn new_routes(wiring: &mut Wiring, known: &mut [Vec<Route>], at: Instant) -> Vec<Scheduled<Reroute>> {
     let mut changed = Vec::new();
     for (node, known) in known.iter_mut().enumerate() {

@@ -4,8 +4,8 @@ use hopcast_twin::scenario::model::Kcptun;
 
 use super::command::{CommandLine, Commands, Ends, ListenPort};
 
-/// Both kcptuns of a flow: the client takes connections at the sender's loopback, and the server hands them on to the
-/// receiver's, both at the flow's port.
+/// Both kcptuns of a flow: the client accepts connections at the sender's loopback address, and the server opens them
+/// at the receiver's, both at the flow's port.
 pub(super) fn commands(config: &Kcptun, ends: Ends) -> Commands {
     let inner = ends.behind_kcptun();
     let common = |command: CommandLine| {

@@ -1,16 +1,15 @@
 //! Real programs as the workloads of a live run.
 //!
-//! For each program a module says how it is told what to do, and reads what it says of how it went: pure functions,
-//! which are tested on what the programs really print. [`Programs`] starts and stops them all over the time of a run,
-//! wherever a [`Spawner`] puts them.
+//! A module for each program makes its command lines and reads its output: pure functions, which are tested on real
+//! output. [`Programs`] starts and stops all of them over the time of a run, wherever a [`Spawner`] puts them.
 //!
 //! | module | what |
 //! |---|---|
-//! | `command` | a command line, and what it leaves listening_on |
-//! | `measurement` | what was measurement, brought into the run's time and window |
+//! | `command` | a command line, and its output |
+//! | `measurement` | a measurement in the run's time and window |
 //! | `iperf3`, `iperf2`, `nuttcp`, `ping`, `ffmpeg`, `copy` | the programs |
 //! | `kcptun` | the programs that carry other programs' connections |
-//! | `spawn` | where programs are started |
+//! | `spawn` | starting programs and watching them |
 //! | `job` | servers and a client, from start to end |
 //! | `run` | all jobs of a run |
 //! | `pictures` | frames of a test picture, side by side |
@@ -44,7 +43,7 @@ use std::{env, fs};
 
 use hopcast_twin::scenario::model::{App, CopyProgram, Flow, Program};
 
-/// The programs that live runs may start, each with the package of Debian and Ubuntu that has it.
+/// The programs that live runs may start, each with its package in Debian and Ubuntu.
 pub const KNOWN: &[(&str, &str)] = &[
     ("iperf3", "iperf3"),
     ("iperf", "iperf"),
@@ -57,12 +56,12 @@ pub const KNOWN: &[(&str, &str)] = &[
     ("kcptun-server", "kcptun"),
 ];
 
-/// The package that has a program, if it is one of [`KNOWN`].
+/// The package of a program, if it is one of [`KNOWN`].
 pub fn package_of(program: &str) -> Option<&'static str> {
     KNOWN.iter().find(|(known, _)| *known == program).map(|&(_, package)| package)
 }
 
-/// The line for a program that is not there.
+/// The message for a program that is not installed.
 pub fn not_installed(program: &str) -> String {
     match package_of(program) {
         Some(package) => format!("`{program}` is not installed: apt-get install {package}"),
@@ -70,7 +69,7 @@ pub fn not_installed(program: &str) -> String {
     }
 }
 
-/// Where a program is, by `PATH`.
+/// The path of a program, by `PATH`.
 pub(crate) fn find(name: &str) -> Option<PathBuf> {
     let paths = env::var_os("PATH")?;
     let executable = |path: &PathBuf| {
@@ -99,7 +98,7 @@ pub fn needed_by(flow: &Flow) -> Vec<&'static str> {
     needed
 }
 
-/// How a program is started at both ends.
+/// The command lines of a program at both ends.
 pub fn commands(program: &Program, task: &Task<'_>) -> Commands {
     match program {
         Program::Iperf3(load) => iperf3::commands(load, task),
@@ -111,10 +110,10 @@ pub fn commands(program: &Program, task: &Task<'_>) -> Commands {
     }
 }
 
-/// The measurement of a program, by what it printed.
+/// The measurement in a program's output.
 ///
 /// # Errors
-/// A part of its output that is missing.
+/// A missing part of the output.
 pub fn parse(program: &Program, task: &Task<'_>, outputs: &Outputs) -> Result<Measurement, Error> {
     let measurement = match program {
         Program::Iperf3(load) => iperf3::parse(load, task, outputs),
