@@ -1,40 +1,40 @@
-//! What each part of a node may take of its memory.
+//! Shares of a node's memory.
 
 use hopcast_coded::bats;
 
 use crate::config::Config;
 
-/// The least window, in batches: below it a hop of a few milliseconds is not filled.
-const LEAST_WINDOW: u64 = 16;
+/// Minimum window, in batches: below it a hop of a few milliseconds is not filled.
+const MIN_WINDOW: u64 = 16;
 
-/// The shares of the node's memory.
+/// The shares of a node's machines.
 pub(crate) struct Memory {
-    /// Bytes of batches, of each way through a machine of a lane.
+    /// Bytes of batches for each direction of a machine of a lane.
     way: u64,
-    /// Bytes that wait at an edge to be sent, of all its streams.
+    /// Bytes that wait to be sent at an edge, of all its streams.
     queue: u64,
 }
 
 impl Memory {
-    /// Half is for batches, in equal parts; a quarter for what waits at edges. [`readers`] has the rest.
+    /// Half for batches, in equal parts; a quarter for bytes that wait at edges; the rest for [`readers`].
     pub(crate) fn of(config: &Config) -> Self {
         let proxies = config.carriers.iter().filter(|carrier| carrier.tcp.is_some()).count() as u64;
         let tunnels = config.carriers.iter().filter(|carrier| carrier.packets.is_some()).count() as u64;
-        // A relay has a machine for packets and one for connections, and each machine has two ways.
+        // A relay has a machine for packets and one for connections, and each machine has two directions.
         let machines = proxies + tunnels + 2 * config.relays.len() as u64;
         Self { way: config.memory / 2 / (2 * machines).max(1), queue: config.memory / 4 / proxies.max(1) }
     }
 
-    /// The settings of a machine of a lane, with a window and a queue that fit.
+    /// The settings of a lane's machine, with a window and a queue that fit its share.
     pub(crate) fn fit(&self, over: &bats::Config, datagram: u16) -> bats::Config {
         let batch =
             over.batch.symbols() as u64 * (u64::from(datagram) + hopcast_core::Buffer::HEADROOM as u64);
-        let window = (self.way / batch).max(LEAST_WINDOW).min(u64::from(over.window)) as u16;
+        let window = (self.way / batch).max(MIN_WINDOW).min(u64::from(over.window)) as u16;
         bats::Config { window, queue: self.queue.min(over.queue), ..over.clone() }
     }
 }
 
-/// What waits for slow readers, of all connections, in bytes.
+/// Bytes that wait for slow readers, of all connections.
 pub(crate) const fn readers(config: &Config) -> u64 {
     config.memory / 4
 }
