@@ -98,11 +98,11 @@ pub fn run(config: &Config) -> Result<(), Error> {
         config.metrics.map_or(Ok(()), |address| answer::on_http(address, board.clone()))?;
         Ok(runtime)
     };
-    // The kernel may still be taking away what the process before had.
+    // The kernel may still be removing the predecessor's devices.
     let patience = if was_killed { PREDECESSOR_TIMEOUT } else { Duration::ZERO };
     let (mut runtime, clock) = match open_within(patience, &stops.orderly, open) {
         Ok(opened) => opened,
-        // systemd stops the programs that set things up too; what they had made is gone.
+        // systemd also stops the programs that set things up; what they had made is removed.
         Err(error) if stops.orderly.is_pulled() => {
             info!("stopped at the start: {error}");
             return Ok(());
@@ -132,7 +132,7 @@ pub fn run(config: &Config) -> Result<(), Error> {
     while report.connections() > 0 && clock.now() < end && !stops.at_once.is_pulled() {
         runtime.run(Some((clock.now() + LOG_INTERVAL).min(end)), &stops.at_once)?;
     }
-    // The far sites hear of those that are cut short, before this one is down to its neighbours.
+    // The far sites learn of the resets before their neighbours see this node as down.
     report.reset_connections();
     runtime.run(Some(clock.now() + FAREWELL_TIME), &stops.at_once)?;
     site.get_mut().hub.say_bye(clock.now());
@@ -140,8 +140,8 @@ pub fn run(config: &Config) -> Result<(), Error> {
     Ok(())
 }
 
-/// Opens what may not be free yet, until that succeeds or there is no time left. The clock that it comes with is at
-/// zero when the attempt begins: nobody has been silent for as long as nothing could be sent.
+/// Opens sockets and devices that may not be free yet, until that succeeds or there is no time left. The clock passed
+/// to `open` is at zero when the attempt begins: no peer counts as silent while nothing could be sent.
 fn open_within<T>(
     patience: Duration,
     stop: &Stop,
@@ -160,13 +160,13 @@ fn open_within<T>(
     }
 }
 
-/// A node without a host, for tests: `Below(0)` is its UDP port. `random` decides what it draws.
+/// A node without a host, for tests: `Below(0)` is its UDP port, and `random` seeds its draws.
 #[doc(hidden)]
 pub fn machine(config: &Config, random: u64) -> impl Machine + use<> {
     build(config, random).0
 }
 
-/// The node's machine, what it is plugged into, and its parts for the report.
+/// The node's machine, its plugs, and its parts for the report.
 fn build(config: &Config, random: u64) -> (Shared<Site>, Vec<Plug>, Vec<stack::Part>) {
     let mut random = Seed::new(random, 0).stream(&["node"], 0);
     let mut stack = Stack::new(config, &mut random);
@@ -199,7 +199,7 @@ fn build(config: &Config, random: u64) -> (Shared<Site>, Vec<Plug>, Vec<stack::P
     (Shared::new(Site::new(hub, stack)), plugs, parts)
 }
 
-/// Whether the names of the TUN devices are free: an interface of somebody else is not to be touched.
+/// Checks that the names of the TUN devices are free: interfaces of others are not touched.
 fn free_devices(config: &Config) -> Result<(), Error> {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").map_err(Error::Sockets)?;
     for packets in config.carriers.iter().filter_map(|carrier| carrier.packets.as_ref()) {
@@ -210,7 +210,7 @@ fn free_devices(config: &Config) -> Result<(), Error> {
     Ok(())
 }
 
-/// Two lines at the start.
+/// Logs two lines at the start.
 fn greet(config: &Config) {
     let sites = config.carriers.iter().map(|carrier| format!("carrying to `{}`", carrier.to));
     let relays = config.relays.iter().map(|relay| {
@@ -224,7 +224,7 @@ fn greet(config: &Config) {
     if log_enabled!(Level::Warn) {
         warn!("{open}");
     } else {
-        // Whatever the log leaves out, this is said.
+        // Printed whatever the log leaves out.
         eprintln!("{open}");
     }
 }
