@@ -18,7 +18,7 @@ use hopcast_core::{Duration, Instant, Rate, Seed};
 use hopcast_link::{Config, Direction, Link, PointToPoint};
 use hopcast_live::emulator::{Emulator, EmulatorReport, Options, Readings};
 use hopcast_live::lab::Lab;
-use hopcast_live::layout::Layout;
+use hopcast_live::layout::NetworkLayout;
 use hopcast_node::Clock;
 
 #[global_allocator]
@@ -226,17 +226,17 @@ fn iperf(lab: &Lab, arguments: &[&str]) -> Result<f64, Failure> {
         .ok_or_else(|| format!("iperf3: {}", said["error"]).into())
 }
 
-fn lab(hops: usize, direction: Direction) -> Result<(Lab, Layout), Failure> {
+fn lab(hops: usize, direction: Direction) -> Result<(Lab, NetworkLayout), Failure> {
     let model = |number: usize| -> Box<dyn Link + Send> {
         let config = Config { forward: direction.clone(), backward: direction.clone(), ..Config::default() };
         let stream = |end| Seed::new(1, 0).stream(&["link"], (2 * number + end) as u64);
         Box::new(PointToPoint::new(config, [stream(0), stream(1)]))
     };
-    let layout = Layout::chain((0..hops).map(model), 1500);
+    let layout = NetworkLayout::chain((0..hops).map(model), 1500);
     Ok((Lab::set_up(&layout, &Lab::fresh_id())?, layout))
 }
 
-fn start(lab: &mut Lab, layout: Layout, threads: Option<NonZeroUsize>) -> Result<Emulator, Failure> {
+fn start(lab: &mut Lab, layout: NetworkLayout, threads: Option<NonZeroUsize>) -> Result<Emulator, Failure> {
     let readings = Readings {
         from: Instant::ZERO + Duration::from_secs(1),
         to: Instant::ZERO + Duration::from_secs(SECONDS + 1),

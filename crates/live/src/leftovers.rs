@@ -1,4 +1,4 @@
-//! What labs have left behind whose owner is gone: killed, or crashed.
+//! Remains of labs whose process was killed or crashed.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,23 +11,23 @@ use crate::lab::{Error, Namespace, path, programs, remove};
 pub struct Leftover {
     file: PathBuf,
     owner: Process,
-    /// Those that are still there.
+    /// Those that still exist.
     namespaces: Vec<Namespace>,
 }
 
 impl Leftover {
-    /// The names of its network namespaces that are still there.
+    /// The names of its network namespaces that still exist.
     pub fn namespaces(&self) -> impl Iterator<Item = &str> {
         self.namespaces.iter().map(Namespace::name)
     }
 
-    /// The number of the process that it belonged to.
+    /// The number of its former process.
     pub fn owner(&self) -> u32 {
         self.owner.pid()
     }
 }
 
-/// All labs without an owner. What a living process has set up is none, nor what nobody has left word of.
+/// All labs without an owner: those with a record, whose process is gone.
 ///
 /// # Errors
 /// The directory of records, if it cannot be read.
@@ -41,7 +41,7 @@ pub fn find() -> Result<Vec<Leftover>, Error> {
     Ok(gone.map(leftover).collect())
 }
 
-/// Removes all of [`find`], and says in a line each what it did.
+/// Removes all labs of [`find`], and returns a line for each removal.
 ///
 /// # Errors
 /// As [`find`].
@@ -66,9 +66,9 @@ pub fn clean() -> Result<Vec<String>, Error> {
 }
 
 fn still_there(made: &CreatedNamespace) -> Option<Namespace> {
-    // Whatever stands there: nothing is ours but what we would have named so.
+    // Only names that labs give are accepted, whatever the record contains.
     let ours = made.name.starts_with("hopcast-") && !made.name.contains('/');
     let namespace = ours.then(|| Namespace::open(&made.name).ok()).flatten()?;
-    // Somebody else's, who came to the same name later, stays.
+    // A later namespace of the same name is not the lab's.
     made.inode.is_none_or(|inode| namespace.identity() == Some(inode)).then_some(namespace)
 }

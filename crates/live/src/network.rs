@@ -10,12 +10,12 @@ use hopcast_twin::scenario::model::{Action, Capture, NodeId, Scenario};
 use hopcast_twin::world::NodeInstance;
 
 use crate::layout::{
-    Captured, InterfaceLayout, Layout, LinkChange, LinkLayout, NodeLayout, Reroute, Route, Scheduled,
+    Captured, InterfaceLayout, LinkChange, LinkLayout, NetworkLayout, NodeLayout, Reroute, Route, Scheduled,
 };
 use crate::run;
 
 /// The network of `scenario`, with the random streams of repeat number `repeat`.
-pub fn layout(scenario: &Scenario, repeat: u64) -> Layout {
+pub fn layout(scenario: &Scenario, repeat: u64) -> NetworkLayout {
     let plan = NetworkPlan::of(scenario.network());
     let mut global = plan.routes(scenario.network());
     let seed = Seed::new(scenario.seed, repeat);
@@ -46,15 +46,15 @@ pub fn layout(scenario: &Scenario, repeat: u64) -> Layout {
             changes.push(Scheduled { at: event.at, what });
             moved |= global.change_link(*link, *from, change);
         }
-        // What happens at one instant is one change of routes.
+        // All changes at one instant are one change of routes.
         if events.peek().is_none_or(|next| next.at > event.at) && std::mem::take(&mut moved) {
             reroutes.extend(new_routes(&mut global, &mut routes, event.at));
         }
     }
-    Layout { nodes, links, changes, reroutes, captured: captures }
+    NetworkLayout { nodes, links, changes, reroutes, captured: captures }
 }
 
-/// The devices of machines at nodes that are captured.
+/// The captured devices of machines at nodes.
 ///
 /// # Errors
 /// [`run::Error::Flow`], if a flow cannot be built.
@@ -79,7 +79,7 @@ pub fn captured_devices(scenario: &Scenario, repeat: u64) -> Result<Vec<Captured
     Ok(captured)
 }
 
-/// The tables that are no longer what they were.
+/// The routing tables that have changed.
 fn new_routes(global: &mut GlobalRoutes, known: &mut [Vec<Route>], at: Instant) -> Vec<Scheduled<Reroute>> {
     let mut changed = Vec::new();
     for (node, known) in known.iter_mut().enumerate() {

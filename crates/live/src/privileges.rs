@@ -1,4 +1,4 @@
-//! What it takes to set up a lab, and how to come by it without being root.
+//! The privileges that a lab needs, and how to get them without being root.
 
 use std::env;
 use std::ffi::OsString;
@@ -8,16 +8,16 @@ use std::process::{Command, Stdio};
 
 use thiserror::Error;
 
-/// Set for the program that [`become_capable`] has started, so that it does not start itself for ever.
+/// Environment variable of the program that [`become_capable`] starts, which keeps it from starting itself for ever.
 const INSIDE_VARIABLE: &str = "HOPCAST_INSIDE_NAMESPACE";
 
-/// What has to be done before a lab can be set up.
+/// The step between the calling process and a lab.
 #[derive(Debug)]
 pub enum Capable {
-    /// Nothing.
+    /// None: it can set up a lab.
     Already,
-    /// This command has to be run in place of the program: the same program with the same arguments, in namespaces of
-    /// its own in which it is root. Nothing that it sets up outlives it.
+    /// This command must run in place of the program: the same program with the same arguments, as root of namespaces
+    /// of its own. Nothing that it sets up outlives it.
     Through(Command),
 }
 
@@ -73,10 +73,10 @@ impl Error {
     }
 }
 
-/// How the calling process can set up a lab.
+/// The step that the calling process needs to set up a lab.
 ///
 /// # Errors
-/// A privilege or device that is missing, with the remedy.
+/// A missing privilege or device, with the remedy.
 pub fn become_capable() -> Result<Capable, Error> {
     open_tun()?;
     if administers_network() && writes_run() {
@@ -88,7 +88,7 @@ pub fn become_capable() -> Result<Capable, Error> {
     try_user_namespace()?;
     let program = env::current_exe().map_err(Error::NoProgram)?;
     let mut command = user_namespace();
-    // `ip netns` keeps its namespaces in /run, which is root's: we get another one, for the time that we run.
+    // `ip netns` keeps namespaces in /run, which belongs to root, so the command mounts a /run of its own.
     let prepare = "mount -t tmpfs -o mode=755 tmpfs /run && mkdir /run/netns && exec \"$@\"";
     command.args(["--mount", "--", "sh", "-c", prepare, "sh"]).arg(program);
     command.args(env::args_os().skip(1).collect::<Vec<OsString>>()).env(INSIDE_VARIABLE, "1");
@@ -108,7 +108,7 @@ pub(crate) fn open_tun() -> Result<(), Error> {
     })
 }
 
-/// `unshare` for a user namespace in which we are root, and a network namespace of its.
+/// `unshare` with a user namespace in which the caller is root, and a network namespace in it.
 pub(crate) fn user_namespace() -> Command {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--net"]);
@@ -144,7 +144,7 @@ pub(crate) fn try_user_namespace() -> Result<(), Error> {
     Err(Error::NoUserNamespace { said, remedy })
 }
 
-/// Whether we may make network namespaces, and what belongs into them.
+/// Whether this process may make network namespaces and set them up.
 pub(crate) fn administers_network() -> bool {
     // capabilities(7), by number.
     const NET_ADMIN: u64 = 1 << 12;
@@ -156,7 +156,7 @@ pub(crate) fn administers_network() -> bool {
     effective.is_some_and(|effective| effective & needed == needed)
 }
 
-/// Whether `ip netns` and labs may leave in /run what they leave there.
+/// Whether `ip netns` and labs may write in /run.
 fn writes_run() -> bool {
     fs::create_dir_all("/run/hopcast-labs").is_ok()
         && rustix::fs::access("/run", rustix::fs::Access::WRITE_OK).is_ok()

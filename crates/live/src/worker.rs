@@ -90,12 +90,8 @@ fn converse(
     let running =
         RunningNode::begin((scenario, node, repeat), &flows, Clock::with_zero(zero), &event_sender)?;
     say(output, "ready")?;
-    loop {
-        match events.recv() {
-            Ok(Event::Line(_)) => {}
-            Ok(Event::End | Event::Failed) | Err(_) => break,
-        }
-    }
+    // Until the input ends or a thread fails.
+    while let Ok(Event::Line(_)) = events.recv() {}
     let report = running.end()?;
     let report = serde_json::to_string(&report).map_err(Error::Report)?;
     say(output, &format!("report {report}"))

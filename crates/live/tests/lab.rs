@@ -14,12 +14,12 @@ use common::{Running, Shared, captured, ms, networks_can_be_set_up, one_way, pau
 use hopcast_core::Duration;
 use hopcast_link::Direction;
 use hopcast_live::lab::Lab;
-use hopcast_live::layout::{InterfaceLayout, Layout, LinkLayout, Reroute, Route, Scheduled};
+use hopcast_live::layout::{InterfaceLayout, LinkLayout, NetworkLayout, Reroute, Route, Scheduled};
 use hopcast_live::leftovers;
 use pcap_file::pcapng::{Block, PcapNgReader};
 
-fn chain(hops: usize) -> Layout {
-    Layout::chain((0..hops).map(|_| one_way(&Direction::default())), 1500)
+fn chain(hops: usize) -> NetworkLayout {
+    NetworkLayout::chain((0..hops).map(|_| one_way(&Direction::default())), 1500)
 }
 
 fn namespaces(id: &str) -> Vec<String> {

@@ -49,8 +49,8 @@ pub(crate) fn receivers(document: &Document) -> io::Result<Vec<u8>> {
     finish(rows)
 }
 
-/// `counters.csv`: one row for each run, flow and counter of its protocols, summed over both ends; what the hosts did,
-/// summed over the network, has no flow.
+/// `counters.csv`: one row for each run, flow and counter of its protocols, summed over both ends; counters of the
+/// hosts, summed over the network, have no flow.
 pub(crate) fn counters(document: &Document) -> io::Result<Vec<u8>> {
     let (mut rows, swept) = begin(document, &COUNTER_COLUMNS.map(String::from))?;
     for (index, run) in document.runs.iter().enumerate() {
@@ -94,7 +94,7 @@ pub(crate) fn timeseries(document: &Document) -> io::Result<Vec<u8>> {
     for (index, run) in document.runs.iter().enumerate() {
         let lead = lead(index, run, &paths);
         let step = run.series.step_s;
-        // A multiple of a fraction that is none in binary would have digits of its own.
+        // Rounded to nanoseconds: a multiple of a fraction that is not exact in binary would have digits of its own.
         let step_ns = (step * 1e9).round() as u64;
         let mut write = |kind: &str, name: &str, at: usize, mbps: f64, lost: Option<&f64>| {
             let own = [
@@ -222,12 +222,12 @@ fn figure_columns() -> impl Iterator<Item = String> {
     figures.chain(quantiles("latency_ms")).chain(quantiles("round_trip_ms")).chain(videos)
 }
 
-/// The heading; also gives the swept paths.
+/// Writes the heading; returns the swept paths.
 fn begin(document: &Document, own: &[String]) -> io::Result<(Rows, Vec<Swept>)> {
     let paths = distinct(document.runs.iter().flat_map(|run| run.parameters.keys().cloned()));
     let swept: Vec<Swept> = paths.into_iter().map(|path| Swept::new(document, path)).collect();
     let mut rows = Writer::from_writer(Vec::new());
-    // A swept path may be called like one of the columns.
+    // A swept path may have the name of a column.
     let taken = |name: &String| own.contains(name) || name == "run" || name == "repeat";
     let heading = |swept: &Swept| match swept.heading() {
         name if taken(&name) => format!("parameter.{name}"),
@@ -268,7 +268,7 @@ fn figures(figures: &Figures) -> Vec<String> {
     row
 }
 
-/// What became of a video's frames; blanks if it is none.
+/// Counts of a video's frames; empty cells if the flow is no video.
 fn frames(video: Option<&Video>) -> Vec<String> {
     let Some(video) = video else { return vec![String::new(); VIDEO_COLUMNS.len()] };
     let counts = [
@@ -291,7 +291,7 @@ fn float(text: &str) -> Result<f64, RowError> {
     text.parse().map_err(|_| RowError::NotANumber(text.to_owned()))
 }
 
-/// Gives each row to its run; `field` counts from the first of `columns`.
+/// Hands each row to its run; `field` counts from the first of `columns`.
 fn read(
     path: &Path,
     columns: &[&str],

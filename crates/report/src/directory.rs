@@ -10,14 +10,14 @@ use serde_json::Value;
 use crate::error::{ReadError, TopologyError};
 use crate::{Topology, csv_files, html, plot};
 
-/// What the files of a run directory hold.
+/// The contents of a run directory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunDirectory {
     /// `summary.json`, with the series and latency curves of `timeseries.csv` and `latency.csv`.
     pub document: Document,
     /// `topology.json`.
     pub topology: Topology,
-    /// `manifest.json`: who ran what, when and where.
+    /// `manifest.json`: the circumstances of the run.
     pub manifest: Value,
 }
 
@@ -25,7 +25,7 @@ pub struct RunDirectory {
 /// `counters.csv`, `links.csv`, `timeseries.csv`, `latency.csv`, `report.html` and `plots/*.svg`; with the feature
 /// `parquet`, each of the CSV files but `latency.csv` as Parquet too.
 ///
-/// Makes the directory if need be, and writes over files of these names.
+/// Makes the directory if necessary, and overwrites files of these names.
 ///
 /// # Errors
 ///
@@ -41,8 +41,8 @@ pub fn write_run_directory(
     topology.check().map_err(invalid)?;
     let pictures = plot::pictures(document, topology);
     make(&dir.join("plots"))?;
-    // Without it this is no run's directory: it goes first and comes last, so that what is half written passes for
-    // none.
+    // A directory without it is no run directory: it is removed first and written last, so that a half-written
+    // directory is recognised.
     remove(&dir.join("manifest.json"))?;
     write(dir, "summary.json", &json(document)?)?;
     write(dir, "topology.json", &json(topology)?)?;
@@ -83,7 +83,7 @@ pub fn read_run_directory(dir: &Path) -> Result<RunDirectory, ReadError> {
     Ok(RunDirectory { document, topology, manifest })
 }
 
-/// Writes a table as CSV, and as Parquet if this was built with it.
+/// Writes a table as CSV, and with the feature `parquet` as Parquet too.
 fn write_rows(dir: &Path, name: &str, csv: &[u8]) -> io::Result<()> {
     #[cfg(feature = "parquet")]
     write(dir, &format!("{name}.parquet"), &crate::parquet_files::of_csv(csv)?)?;
@@ -100,7 +100,7 @@ fn make(dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir).map_err(|error| named(dir, &error))
 }
 
-/// Takes away the plots of an earlier run, which another sweep may have named otherwise.
+/// Removes the plots of an earlier run, which may have other names.
 fn remove_plots(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir).map_err(|error| named(dir, &error))? {
         let path = entry.map_err(|error| named(dir, &error))?.path();

@@ -1,4 +1,4 @@
-//! Parts of a sweep that were run apart, and joining them.
+//! Shards of a sweep, and joining them.
 
 use hopcast_twin::results::{Document, Run, Summary};
 use hopcast_twin::stats::summarise;
@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 use crate::RunDirectory;
 use crate::error::JoinError;
 
-/// Which part of which sweep a directory holds.
+/// The shard of a sweep that a directory holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// Its place among the parts, from 1.
+    /// Its number, from 1.
     pub number: u64,
-    /// How many parts there are.
+    /// Number of shards.
     pub of: u64,
-    /// What the sweep is recognised by.
+    /// Identity of the sweep.
     pub sweep: String,
 }
 
 impl Shard {
-    /// As `manifest.json` has it.
+    /// Its entry in `manifest.json`.
     pub fn to_json(&self) -> Value {
         json!({ "number": self.number, "of": self.of, "sweep": self.sweep })
     }
@@ -34,14 +34,13 @@ impl Shard {
 }
 
 impl RunDirectory {
-    /// Which part of a sweep this is, if it is not all of one.
+    /// The shard that this is; `None` for a whole sweep.
     pub fn shard(&self) -> Option<Shard> {
         Shard::of(&self.manifest)
     }
 }
 
-/// Joins all the shards of a sweep; `names` are what messages call them. The document is the one that the sweep gives
-/// when it is run in one piece.
+/// Joins all shards of a sweep, which `names` call in messages. The document equals that of the sweep run in one piece.
 ///
 /// # Errors
 /// Shards that are missing, cut short, given twice or of another sweep.
@@ -68,7 +67,7 @@ pub fn join(shards: Vec<RunDirectory>, names: &[String]) -> Result<RunDirectory,
         return Err(JoinError::Twice { names, number: pair[0].0.number, of: first.of });
     }
     let there = |number: &u64| found.iter().any(|(shard, ..)| shard.number == *number);
-    // Where there are fewer runs than shards, the last ones have none, and need not be there.
+    // With fewer runs than shards, the last shards have no runs and need not be given.
     let number = |key| directory.manifest.get(key).and_then(Value::as_u64);
     let runs = number("cases").zip(number("repeats")).map(|(cases, repeats)| cases.saturating_mul(repeats));
     let missing: Vec<String> = (1..=first.of.min(runs.unwrap_or(u64::MAX)))
@@ -81,7 +80,7 @@ pub fn join(shards: Vec<RunDirectory>, names: &[String]) -> Result<RunDirectory,
     Ok(joined(found.into_iter().map(|(_, directory, _)| directory).collect()))
 }
 
-/// All shards, in their order, as one: each gives a run in turn, as they were dealt.
+/// Joins shards in order: each gives a run in turn, as they were dealt.
 fn joined(shards: Vec<RunDirectory>) -> RunDirectory {
     let took: f64 = shards.iter().filter_map(|shard| shard.manifest.get("took_s")?.as_f64()).sum();
     let mut manifest = shards[0].manifest.clone();
@@ -118,9 +117,9 @@ fn joined(shards: Vec<RunDirectory>) -> RunDirectory {
     RunDirectory { document, topology, manifest }
 }
 
-/// The command that runs all of what this one runs a shard of.
+/// The command that runs the whole sweep of a shard's command.
 fn without_shard(command: &str) -> String {
-    // A space within quotes parts no words.
+    // A quoted space separates no words.
     let mut quoted = false;
     let mut words = command.split(|c: char| {
         quoted ^= c == '\'';

@@ -1,4 +1,4 @@
-//! The topology as drawn, and where to draw its nodes.
+//! The topology in drawings, and the places of its nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ pub struct Topology {
 pub struct TopologyNode {
     /// Its name.
     pub name: String,
-    /// Where it is, in arbitrary units, y downwards; where it is `None`, a layout finds a place.
+    /// Its position in arbitrary units, y downwards; `None` leaves it to the layout.
     #[serde(default)]
     pub position: Option<(f64, f64)>,
 }
@@ -39,8 +39,8 @@ pub struct TopologyLink {
     pub rate_mbps: Option<f64>,
 }
 
-/// Beyond this many nodes only those on used links are drawn.
-pub(crate) const DRAWN_NODES: usize = 400;
+/// Maximum number of nodes of a topology that is drawn whole; of a larger one only the nodes on used links are drawn.
+pub(crate) const MAX_DRAWN_NODES: usize = 400;
 
 impl Topology {
     /// Checks that links end at nodes and that positions are numbers.
@@ -59,9 +59,9 @@ impl Topology {
         }
     }
 
-    /// What to draw of this topology: all of it, or of a large one the nodes on links that carried something.
+    /// The part to draw: all of it, or of a large topology the nodes on links that carried something.
     pub(crate) fn drawn(&self, used: &BTreeSet<(String, String)>) -> Self {
-        if self.nodes.len() <= DRAWN_NODES {
+        if self.nodes.len() <= MAX_DRAWN_NODES {
             return self.clone();
         }
         let mut keep = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! `hopcast protocols`: what a scenario's `over` can name.
+//! `hopcast protocols`: the names for `over` in a scenario.
 
 use hopcast_stack::TRANSPORTS;
 

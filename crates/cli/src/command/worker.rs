@@ -12,7 +12,7 @@ use hopcast_twin::scenario::{self, model::Scenario};
 
 use crate::{Failure, OverrideOptions, interrupt};
 
-/// Which node of which case of a scenario.
+/// The node and case of a scenario.
 #[derive(Args)]
 pub(crate) struct WorkerOptions {
     /// CONFIG is a scenario, and this host is the node of this name in it
@@ -35,7 +35,7 @@ pub(crate) struct WorkerOptions {
 }
 
 impl WorkerOptions {
-    /// Which node, if it is one of a scenario.
+    /// The name of the node; `None` if CONFIG is no scenario.
     pub(crate) fn node(&self) -> Option<&str> {
         self.node.as_deref()
     }
@@ -58,7 +58,7 @@ pub(crate) fn work(file: &Path, name: &str, options: &WorkerOptions) -> Result<(
     };
     if options.supervised {
         // The supervisor ends the run, and a Ctrl-C at the terminal is for the supervisor.
-        interrupt::is_ignored();
+        interrupt::ignore_ctrl_c();
         let identity = Identities::new("").case(case).to_string();
         let ran = worker::run_supervised(
             (scenario, &identity),
@@ -75,13 +75,13 @@ pub(crate) fn work(file: &Path, name: &str, options: &WorkerOptions) -> Result<(
         eprintln!("{name} ({own}) begins at {}", humantime::format_rfc3339_seconds(begin));
         begin
     };
-    let stop = interrupt::stops()?;
+    let stop = interrupt::stop_on_ctrl_c()?;
     let report =
         worker::run_standalone(scenario, node, options.repeat, begin, &stop).map_err(Failure::run)?;
     crate::output::write(report)
 }
 
-/// Hosts that are started by hand at about the same time agree on that.
+/// The begin for hosts that are started by hand at about the same time: the next full minute.
 fn next_minute() -> SystemTime {
     const MINUTE: u64 = 60;
     #[allow(clippy::disallowed_methods)] // hosts have nothing else in common

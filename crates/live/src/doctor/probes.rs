@@ -1,4 +1,4 @@
-//! What can only be known by trying.
+//! Checks that can only be made by trying.
 
 use std::fs;
 use std::io::Write;
@@ -13,8 +13,8 @@ use super::{Finding, Health};
 use crate::wakeups::{KeepAwake, request_timely_wakeups};
 use crate::{emulator, privileges};
 
-/// What takes connections for a proxy out of those that programs open, and out of transit. A statement a line: some
-/// versions of nft, 1.0.6 for one, refuse a `}` that follows another on its line.
+/// Rules that redirect connections of local programs and forwarded connections to a proxy. One statement for each line:
+/// some versions of nft, 1.0.6 for one, refuse a `}` that follows another on its line.
 const RULES: [(&str, &str); 2] = [
     (
         "nft redirect",
@@ -36,7 +36,7 @@ const RULES: [(&str, &str); 2] = [
     ),
 ];
 
-/// Whether the kernel's netfilter can do what proxies need, tried in a network namespace of its own.
+/// Checks the parts of netfilter that proxies need, in a network namespace of its own.
 pub(super) fn netfilter() -> Vec<Finding> {
     let each = |(what, rules): (&str, &str)| match refusal(rules) {
         None => Finding::new(what, Health::Yes, "works"),
@@ -61,7 +61,7 @@ fn refusal(rules: &str) -> Option<String> {
         Err(error) => return Some(format!("unshare: {error}")),
     };
     if let Some(mut stdin) = child.stdin.take() {
-        // What counts is what it says.
+        // Its error is read below.
         let _ = stdin.write_all(rules.as_bytes());
     }
     match child.wait_with_output() {
@@ -90,7 +90,7 @@ pub(super) fn congestion_controls() -> Finding {
         .with_remedy(format!("`modprobe {}` as root", modules.join(" ")))
 }
 
-/// How many processors there are, and how exactly a thread of the emulator is woken.
+/// Checks the number of processors, and how exactly a thread of the emulator is woken.
 pub(super) fn timing() -> [Finding; 2] {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let processors = if processors > 1 {
@@ -99,7 +99,7 @@ pub(super) fn timing() -> [Finding; 2] {
         Finding::new("processors", Health::Partly, "one, for the links and for the programs")
             .with_remedy("keep rates below 100 Mbit/s, or use a machine with more")
     };
-    // In a thread of its own, which alone is given another priority.
+    // On a thread of its own, since the priority of that thread changes.
     let awake = KeepAwake::keep();
     let measured = thread::spawn(|| (request_timely_wakeups(), lateness())).join();
     let Ok((real_time, late)) = measured else {
@@ -123,7 +123,7 @@ pub(super) fn timing() -> [Finding; 2] {
     [processors, timers]
 }
 
-/// The 99th percentile of how late sleeps of 100 µs end.
+/// The 99th percentile of the lateness of sleeps of 100 µs.
 fn lateness() -> Duration {
     const SLEEPS: usize = 500;
     const SPAN: Duration = Duration::from_micros(100);

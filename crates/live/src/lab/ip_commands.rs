@@ -6,11 +6,11 @@ use std::net::IpAddr;
 
 use crate::layout::{NodeLayout, Route};
 
-/// How many frames may wait in an interface's device for the emulator: a tenth of a second at 100,000 a second. It
-/// only matters while the emulator is kept from reading, and what overflows is counted.
+/// Maximum number of frames that wait in an interface's device for the emulator: a tenth of a second at 100,000 frames
+/// a second. It matters only while the emulator is kept from reading, and frames beyond it are counted.
 const DEVICE_QUEUE: u32 = 10_000;
 
-/// All of a node, in a namespace that has its TAPs.
+/// Commands that set up a node in a namespace that has its TAPs.
 pub(super) fn node(node: &NodeLayout) -> String {
     let mut commands = String::from("link set lo up\n");
     for address in &node.addresses {
@@ -26,13 +26,13 @@ pub(super) fn node(node: &NodeLayout) -> String {
         );
     }
     if let (Some(source), false) = (of_family(&node.addresses, true), node.interfaces.is_empty()) {
-        // Programs that send to a group without naming an interface: the first one.
+        // Multicast of programs that name no interface leaves by the first one.
         line(&mut commands, format_args!("route add 224.0.0.0/4 dev eth0 src {source}"));
     }
     commands + &reroute(&node.addresses, &[], &node.routes)
 }
 
-/// From one table of routes to another, such that at each moment every address that has a route in both has one.
+/// Commands that replace one table of routes by another; at each moment every address that is in both has a route.
 pub(super) fn reroute(addresses: &[IpAddr], before: &[Route], after: &[Route]) -> String {
     let mut commands = String::new();
     let known: BTreeSet<_> = before.iter().map(neighbour).collect();

@@ -1,7 +1,7 @@
 //! The network of a live run: a namespace for each node, a TAP for each interface, addresses and routes.
 //!
-//! What is set up is removed again: when the [`Lab`] is dropped, and after a crash by [`leftovers`], which finds it by
-//! the word that a lab leaves of itself. The machine's own network is not touched.
+//! All of it is removed when the [`Lab`] is dropped, and after a crash by [`leftovers`], which finds it by the record
+//! that each lab writes of itself. The machine's own network is not touched.
 
 mod error;
 mod ip;
@@ -28,15 +28,15 @@ pub use reroute::Rerouter;
 pub use statistics::KernelDrops;
 pub use tap::Tap;
 
-use crate::layout::{Layout, LinkLayout, NodeLayout, Route};
+use crate::layout::{LinkLayout, NetworkLayout, NodeLayout, Route};
 use crate::leftovers::{self, Leftover};
 use programs::Starter;
 use registry::{CreatedNamespace, Process, Record, Registration};
 
-/// A network that has been set up.
+/// A network on this machine's kernel.
 pub struct Lab {
     nodes: Arc<[Node]>,
-    /// For each link, for each attachment, its TAP, until they are taken.
+    /// The TAP of each attachment of each link, until they are taken.
     taps: Vec<Vec<Tap>>,
     starter: Option<Starter>,
     _registration: Registration,
@@ -46,12 +46,12 @@ pub(crate) struct Node {
     namespace: Namespace,
     interfaces: usize,
     addresses: Vec<IpAddr>,
-    /// The routes that it has.
+    /// Its current routes.
     table: Mutex<Vec<Route>>,
 }
 
 impl Lab {
-    /// An id that no other lab has: of this process, or of another one that is alive.
+    /// An id that no other living lab has.
     pub fn fresh_id() -> String {
         static LABS: AtomicUsize = AtomicUsize::new(0);
         format!("{}-{}", std::process::id(), LABS.fetch_add(1, Ordering::Relaxed))
@@ -60,8 +60,8 @@ impl Lab {
     /// Sets up the nodes and interfaces of `layout`, in namespaces called `hopcast-<id>-<node>`.
     ///
     /// # Errors
-    /// The step that could not be done; nothing is left behind then.
-    pub fn set_up(layout: &Layout, id: &str) -> Result<Self, Error> {
+    /// The first step that failed; nothing is left behind.
+    pub fn set_up(layout: &NetworkLayout, id: &str) -> Result<Self, Error> {
         allow_many_files();
         let names = namespace::names(id, layout.nodes.iter().map(|node| node.name.as_str()));
         if let Some(taken) = names.iter().find(|name| path(name).exists()) {
@@ -96,9 +96,9 @@ impl Lab {
         self.nodes[node].namespace.run(work)
     }
 
-    /// The command that runs `program` in a node; add its arguments, and start it with [`Lab::start`].
+    /// A command that runs `program` in a node; add its arguments, and start it with [`Lab::start`].
     pub fn command(&self, node: usize, program: impl AsRef<OsStr>) -> Command {
-        // Whatever ends us ends it too.
+        // The program is killed when this process ends.
         let mut command = Command::new("setpriv");
         command
             .args(["--pdeathsig", "KILL", "ip", "netns", "exec", self.namespace(node).name()])
@@ -109,7 +109,7 @@ impl Lab {
     /// Starts a [`command`](Lab::command). It ends with the lab at the latest.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's.
     pub fn start(&self, command: Command) -> io::Result<Child> {
         match &self.starter {
             Some(starter) => starter.start(command),
@@ -117,7 +117,7 @@ impl Lab {
         }
     }
 
-    /// Gives a node new routes, in place of all that it has.
+    /// Replaces all routes of a node.
     ///
     /// # Errors
     /// The first route that cannot be set.
@@ -125,7 +125,7 @@ impl Lab {
         self.nodes[node].reroute(routes)
     }
 
-    /// The TAP of each attachment of each link; the first caller gets them.
+    /// Takes the TAPs, of each attachment of each link; empty after the first call.
     pub(crate) fn take_taps(&mut self) -> Vec<Vec<Tap>> {
         std::mem::take(&mut self.taps)
     }
@@ -171,7 +171,7 @@ impl NewNamespaces {
     fn begin(names: &[String]) -> Result<Self, Error> {
         let commands: String = names.iter().map(|name| format!("netns add {name}\n")).collect();
         let failed = ip::batch(&commands).err();
-        // Those before the one that failed are ours; that one may be somebody else's.
+        // Those before the one that failed are this lab's; that one may be somebody else's.
         let ours = failed.as_ref().map_or(names.len(), |(_, number)| number.unwrap_or(0));
         let mut creation = Self { names: names[..ours].to_vec(), namespaces: Vec::new() };
         if let Some((error, _)) = failed {
@@ -188,13 +188,13 @@ impl NewNamespaces {
 
 impl Drop for NewNamespaces {
     fn drop(&mut self) {
-        // There may be no descriptor left to start a program with.
+        // Without them there are descriptors to start `ip` with.
         self.namespaces.clear();
         remove(self.names.iter().map(String::as_str));
     }
 }
 
-/// Removes namespaces, as far as they are there.
+/// Removes those of the namespaces that exist.
 pub(crate) fn remove<'a>(names: impl Iterator<Item = &'a str>) {
     for name in names {
         let _ = ip::batch(&format!("netns del {name}\n"));
@@ -203,12 +203,12 @@ pub(crate) fn remove<'a>(names: impl Iterator<Item = &'a str>) {
 
 type NodesAndTaps = (Vec<Node>, Vec<Vec<Tap>>);
 
-/// Does something for each number below `count`, several at a time; the results are in order.
+/// Calls `work` for each number below `count`, on several threads; the results are in order.
 fn several_at_once<T: Send>(
     count: usize,
     work: impl Fn(usize) -> Result<T, Error> + Sync,
 ) -> Result<Vec<T>, Error> {
-    /// `ip` waits for the kernel's lock most of the time; more would only wait for each other.
+    /// `ip` waits for the kernel's lock most of the time: more threads would only wait for each other.
     const THREADS: usize = 4;
     let next = AtomicUsize::new(0);
     let share = || {
@@ -231,8 +231,8 @@ fn several_at_once<T: Send>(
 }
 
 /// Gives all nodes their interfaces, addresses and routes.
-fn set_up_nodes(layout: &Layout, namespaces: &[Namespace]) -> Result<NodesAndTaps, Error> {
-    // Links cannot be shared between threads.
+fn set_up_nodes(layout: &NetworkLayout, namespaces: &[Namespace]) -> Result<NodesAndTaps, Error> {
+    // Link models cannot be shared between threads, so the closure must not borrow `layout`.
     let nodes = &layout.nodes;
     let set_up_one = |number: usize| set_up_node(&nodes[number], &namespaces[number]);
     let done = several_at_once(nodes.len(), set_up_one)?;
@@ -270,10 +270,11 @@ fn set_up_node(node: &NodeLayout, namespace: &Namespace) -> Result<Vec<Tap>, Err
     done.map_err(|error: Error| Error::Node { name: node.name.clone(), source: Box::new(error) })
 }
 
-/// A lab takes a file for each interface and a few for each program: more than the usual limit of a thousand.
+/// Raises the limit of open files: a lab needs one for each interface and a few for each program, more than the usual
+/// limit of 1024.
 fn allow_many_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // What is still too few shows when they are opened.
+    // If the limit is still too low, opening fails with an error.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }

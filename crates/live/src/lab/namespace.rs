@@ -11,13 +11,13 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::Error;
 
-/// What all our namespaces' names begin with.
+/// Prefix of the names of all namespaces of labs.
 const PREFIX: &str = "hopcast-";
 
-/// Where `ip netns` keeps them.
+/// Directory in which `ip netns` keeps namespaces.
 const DIRECTORY: &str = "/run/netns";
 
-/// A network namespace that somebody has made.
+/// An existing network namespace.
 #[derive(Clone, Debug)]
 pub struct Namespace {
     name: Arc<str>,
@@ -39,7 +39,7 @@ impl Namespace {
         &self.name
     }
 
-    /// Moves the calling thread into it for good; threads and processes that it starts from now on are there too.
+    /// Moves the calling thread into it for good, with all threads and processes that it starts from now on.
     ///
     /// # Errors
     /// [`Error::Enter`], if that is not allowed.
@@ -62,7 +62,7 @@ impl Namespace {
         })
     }
 
-    /// What tells it from another namespace that later has the same name.
+    /// Inode, which tells it from a later namespace of the same name.
     pub(crate) fn identity(&self) -> Option<u64> {
         self.file.metadata().ok().map(|file| file.ino())
     }
@@ -72,15 +72,15 @@ pub(crate) fn path(name: &str) -> PathBuf {
     Path::new(DIRECTORY).join(name)
 }
 
-/// A name for the namespace of each node: `hopcast-<id>-<node>`, the node in characters that every program takes.
+/// A name for the namespace of each node: `hopcast-<id>-<node>`, in characters that every program accepts.
 pub(super) fn names<'a>(id: &str, nodes: impl Iterator<Item = &'a str>) -> Vec<String> {
-    /// Long enough to recognise a node by, and far below what a file may be called.
+    /// Maximum length of the node's part: enough to recognise a node, and far below the limit of file names.
     const MAX_LENGTH: usize = 40;
     let mut taken = BTreeSet::new();
     let name = |(number, node): (usize, &'a str)| {
         let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
         let short: String = node.chars().take(MAX_LENGTH).map(plain).collect();
-        // No name has a tilde of its own.
+        // A tilde marks shortened names, and no short name contains one.
         let as_it_is = short == node && !node.is_empty() && taken.insert(node);
         if as_it_is { format!("{PREFIX}{id}-{short}") } else { format!("{PREFIX}{id}-{short}~{number}") }
     };

@@ -1,4 +1,4 @@
-//! What labs leave word of, so that their remains can be told from those of labs that are alive.
+//! Records that labs write of themselves, which tell the remains of dead labs from living labs.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -8,31 +8,31 @@ use serde::{Deserialize, Serialize};
 
 use super::Error;
 
-/// A lab, as its file tells of it.
+/// The record of a lab.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) owner: Process,
     pub(crate) namespaces: Vec<CreatedNamespace>,
 }
 
-/// A namespace that a lab has made, or was about to.
+/// A namespace that a lab has created, or is about to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CreatedNamespace {
     pub(crate) name: String,
-    /// Its inode, once it is made.
+    /// Its inode, once it exists.
     pub(crate) inode: Option<u64>,
 }
 
-/// A process that no later one can be taken for.
+/// A process, distinguishable from later ones with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Process {
     pid: u32,
-    /// When it was started, in the kernel's ticks since the machine was.
+    /// Start time, in the kernel's ticks since boot.
     started: u64,
 }
 
 impl Process {
-    /// The calling one.
+    /// The calling process.
     pub(crate) fn this() -> Result<Self, Error> {
         let pid = std::process::id();
         let started = start_of(pid).ok_or(Error::NoProc)?;
@@ -57,14 +57,14 @@ fn start_of(pid: u32) -> Option<u64> {
     if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
 }
 
-/// Our own file, which goes with the lab: with the last of its namespaces.
+/// The record of a living lab, which is removed after the last of its namespaces.
 pub(crate) struct Registration {
     path: PathBuf,
     namespaces: Vec<String>,
 }
 
 impl Registration {
-    /// Leaves word of lab `id`.
+    /// Writes the record of lab `id`.
     pub(crate) fn new(id: &str, record: &Record) -> Result<Self, Error> {
         let directory = directory();
         fs::create_dir_all(&directory).map_err(|source| Error::File { path: directory.clone(), source })?;
@@ -83,7 +83,7 @@ impl Registration {
     pub(crate) fn update(&self, record: &Record) -> Result<(), Error> {
         let path = &self.path;
         let text = serde_json::to_string(record).expect("a record is strings and numbers");
-        // Whole or not at all, whenever we are killed.
+        // Written whole or not at all, even if this process is killed.
         let next = path.with_extension("new");
         let written = fs::write(&next, text).and_then(|()| fs::rename(&next, path));
         written.map_err(|source| Error::File { path: path.clone(), source })
@@ -98,7 +98,7 @@ impl Drop for Registration {
     }
 }
 
-/// All that is left word of, with the file of each.
+/// All records, with their files.
 pub(crate) fn records() -> Result<Vec<(PathBuf, Record)>, Error> {
     let directory = directory();
     let entries = match fs::read_dir(&directory) {
@@ -116,7 +116,7 @@ fn read(path: &Path) -> Option<Record> {
     serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
 }
 
-/// Gone after a restart of the machine, as the namespaces are.
+/// Cleared by a restart of the machine, as the namespaces are.
 fn directory() -> PathBuf {
     PathBuf::from("/run/hopcast-labs")
 }

@@ -1,4 +1,4 @@
-//! Routes that change on time.
+//! Scheduled changes of routes.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -17,10 +17,10 @@ pub struct Rerouter {
 }
 
 impl Lab {
-    /// Begins to change routes as `reroutes` says.
+    /// Starts the changes of `reroutes`.
     ///
     /// # Errors
-    /// [`Error::Thread`], if there can be no more threads.
+    /// [`Error::Thread`], if no thread can be started.
     pub fn reroute_on_time(
         &self,
         mut reroutes: Vec<Scheduled<Reroute>>,
@@ -34,7 +34,7 @@ impl Lab {
             for moment in reroutes.chunk_by(|one, next| one.at == next.at) {
                 let at = moment[0].at;
                 let wait = time::Duration::from_nanos(clock.until(at).as_nanos());
-                // Told to stop, or nobody is there to tell us.
+                // Stopped, or the `Rerouter` is gone.
                 if stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
                     break;
                 }
@@ -55,7 +55,7 @@ impl Lab {
 }
 
 impl Rerouter {
-    /// Changes nothing any more, and says by how much the latest change came after its time.
+    /// Stops, and returns the maximum lateness of a change.
     ///
     /// # Errors
     /// A change that could not be made.

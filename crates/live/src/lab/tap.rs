@@ -1,4 +1,4 @@
-//! The two sides of an interface: a device in a node's kernel, and a descriptor from which to read what it sends.
+//! The two sides of an interface: a device in a node's kernel, and a descriptor to read its frames from.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,7 +7,7 @@ use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
 use super::Error;
 
-/// A TAP device. It is gone once this is dropped.
+/// A TAP device, which is removed when this is dropped.
 pub struct Tap {
     device: SyncDevice,
 }
@@ -15,8 +15,7 @@ pub struct Tap {
 impl Tap {
     /// Makes `eth<number>` in the network namespace of the calling thread; it stays there, whoever holds the `Tap`.
     ///
-    /// The device offers the kernel no offloads: what it sends is single frames that fit the link, with all checksums
-    /// computed.
+    /// The device offers the kernel no offloads: each frame fits the link and has its checksums.
     pub(super) fn create(number: usize) -> Result<Self, Error> {
         let device = DeviceBuilder::new()
             .name(format!("eth{number}"))
@@ -33,14 +32,14 @@ impl Tap {
         Ok(Self { device })
     }
 
-    /// Takes the next frame that the node sends; `WouldBlock` if there is none.
+    /// Reads the next frame that the node sends; `WouldBlock` if there is none.
     #[inline]
     pub(crate) fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         self.device.recv(into)
     }
 
-    /// Hands the node a frame. Its kernel deals with it at once, on our time: up to the socket, or on to the next
-    /// interface.
+    /// Delivers a frame to the node. Its kernel processes the frame at once, on the calling thread: up to the socket,
+    /// or on to the next interface.
     #[inline]
     pub(crate) fn write(&self, frame: &[u8]) -> io::Result<usize> {
         self.device.send(frame)

@@ -14,7 +14,7 @@ pub enum Error {
     /// The program is not installed.
     #[error("{}", not_installed(.0))]
     NotInstalled(String),
-    /// What enters a node for a program is not installed.
+    /// `setpriv`, which enters a node for a program, is not installed.
     #[error("`setpriv` is not installed: apt-get install util-linux")]
     NoSetpriv,
     /// The program cannot be started.
@@ -80,7 +80,7 @@ pub enum Error {
     NoMeasurement {
         /// The program.
         program: &'static str,
-        /// What is missing of its output.
+        /// The missing part of its output.
         missing: Missing,
     },
     /// The recording of a video does not have a frame.
@@ -129,12 +129,12 @@ pub struct CongestionConflict {
     pub instead: &'static str,
 }
 
-/// What a program's output lacks, and what the program said instead.
+/// The missing part of a program's output, and the program's message in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// What it lacks, as in "no report of what arrived".
+    /// The missing part, as in "no report of what arrived".
     pub what: &'static str,
-    /// The first line that the program said.
+    /// The first line that the program printed.
     pub said: String,
 }
 

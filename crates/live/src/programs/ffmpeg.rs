@@ -1,8 +1,8 @@
-//! ffmpeg: a test picture is coded, sent as an MPEG transport stream, and shown where it arrives.
+//! ffmpeg: a test picture is coded, sent as an MPEG transport stream, and shown at the receiver.
 //!
-//! The sender keeps what it sends, and the receiver what it receives. After the run both are looked at frame by frame,
-//! by the time stamps that they bear: a frame has arrived if the bytes of its picture have, it is in time if it was
-//! shown before its deadline, and it could be decoded if what was shown is what the sender's own copy shows.
+//! Sender and receiver keep recordings, which are compared frame by frame after the run, by time stamps: a frame has
+//! arrived if the bytes of its picture have, it is in time if it was shown before its deadline, and it could be decoded
+//! if it looks as in the sender's own recording.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,25 +16,25 @@ use super::copy::{bracketed, quoted, socat_connect, socat_listen, socat_options}
 use super::error::Missing;
 use super::measurement::{Interval, Measurement, Samples};
 
-/// Of time stamps in MPEG transport streams, a second (ISO 13818-1).
+/// Rate of time stamps in MPEG transport streams, per second (ISO/IEC 13818-1, 2.4.3.7).
 const CLOCK_RATE: u64 = 90_000;
-/// Read a stream as it comes: a frame is over with its last byte, and not with the first of the next.
+/// Options that read a stream without delay: a frame ends with its last byte, not with the first byte of the next.
 const LOW_DELAY_INPUT: &str =
     "-copyts -fflags +noparse+nofillin -flags low_delay -probesize 5000 -analyzeduration 0 -f mpegts";
-/// Nothing asked, nothing counted, what matters said.
+/// Options against questions and progress on standard error.
 const QUIET: &str = "-nostdin -hide_banner -loglevel info -nostats";
-/// A frame's own time stamp and sum, then the machine's time in microseconds.
+/// Filters that print a frame's time stamp and checksum, and then the machine's time in microseconds.
 const SHOWN: &str = "showinfo,settb=1/1000000,setpts=RTCTIME,showinfo=checksum=0";
 const REFERENCE: &str = "reference";
 const PACKETS_SENT: &str = "packets sent";
 const PACKETS_RECEIVED: &str = "packets received";
 
-/// What the sender sent.
+/// The sender's recording.
 pub(super) fn sent(task: &Task<'_>) -> PathBuf {
     task.file("sent.ts")
 }
 
-/// What the receiver received.
+/// The receiver's recording.
 pub(super) fn received(task: &Task<'_>) -> PathBuf {
     task.file("received.ts")
 }
@@ -54,7 +54,7 @@ pub(super) fn commands(picture: &TestPicture, task: &Task<'_>) -> Commands {
         quoted(&received(task))
     );
     let mut server = CommandLine::new("sh", ["-c", &server]).listening_on(listens_on);
-    // The end of the stream is the end of the receiver.
+    // Over TCP the receiver ends with the stream.
     server.ends_itself = !task.is_udp();
     let coding = coding(picture, task);
     let options = "f=mpegts:omit_video_pes_length=0";
@@ -77,11 +77,11 @@ pub(super) fn commands(picture: &TestPicture, task: &Task<'_>) -> Commands {
     Commands { server: Some(server), client: client.ending_itself() }
 }
 
-/// How the picture is made and coded, up to where it goes.
+/// Options that make and code the picture.
 fn coding(picture: &TestPicture, task: &Task<'_>) -> String {
     let TestPicture { rate, width, height, fps, gop, .. } = picture;
     let (rate, half) = (rate.bits_per_sec(), (rate.bits_per_sec() / 2).max(1));
-    // The picture bears its own number and time, for people.
+    // The picture shows its number and time, for people.
     format!(
         "{QUIET} -re -f lavfi -t {:.3} -i testsrc2=size={width}x{height}:rate={fps} -filter_complex \
          [0:v]split[v][t];[t]settb=1/1000000,setpts=RTCTIME,showinfo=checksum=0[w] -map [v] -c:v libx264 -preset veryfast -tune \
@@ -90,19 +90,19 @@ fn coding(picture: &TestPicture, task: &Task<'_>) -> String {
     )
 }
 
-/// The second output of the sender, which only says when each frame was made.
+/// Options of the sender's second output, which only prints when each frame was made.
 const fn clock_words() -> &'static str {
     "-map [w] -fps_mode passthrough -f null -"
 }
 
-/// As the tee muxer of ffmpeg reads a file name.
+/// A file name, escaped for ffmpeg's tee muxer.
 fn escaped(path: &Path) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_');
     let text = path.display().to_string();
     text.chars().flat_map(|c| (!plain(c)).then_some('\\').into_iter().chain([c])).collect()
 }
 
-/// What both recordings hold, read after the run.
+/// The contents of both recordings, read after the run.
 pub(super) fn inspect(task: &Task<'_>) -> Vec<(&'static str, String)> {
     let packets = ["-c", "copy", "-copyinkf", "-f", "framecrc", "-"];
     let pictures = ["-vf", "showinfo", "-fps_mode", "passthrough", "-f", "null", "-"];
@@ -114,7 +114,7 @@ pub(super) fn inspect(task: &Task<'_>) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What ffmpeg says of a recording; nothing if there is none.
+/// The output of ffmpeg for a recording; empty if there is none.
 fn look(path: &Path, output: &[&str]) -> String {
     let mut command = Command::new("ffmpeg");
     command.args(QUIET.split_whitespace()).args(LOW_DELAY_INPUT.split_whitespace()).arg("-i").arg(path);
@@ -132,7 +132,7 @@ pub(super) fn parse(
     let number = |stamp: u64| (stamp as f64 * f64::from(picture.fps) / CLOCK_RATE as f64).round() as u64;
     let period = 1.0 / f64::from(picture.fps);
     let sent = packets(outputs.find(PACKETS_SENT), number);
-    // When the first frame was due: the sender may have been late with any one of them.
+    // The time at which the first frame was due: the sender may have been late with any of them.
     let made = shown(&outputs.client_errors);
     let due = made.iter().filter_map(|frame| Some((frame.place, frame.wall?)));
     let first = due.map(|(place, wall)| wall - place as f64 * period).min_by(f64::total_cmp);
@@ -189,7 +189,7 @@ pub(super) fn parse(
     })
 }
 
-/// The bytes of a frame as they were sent.
+/// A coded frame as it was sent.
 #[derive(PartialEq, Eq)]
 struct Packet {
     bytes: u64,
@@ -205,23 +205,24 @@ fn packets(text: &str, number: impl Fn(u64) -> u64) -> BTreeMap<u64, Packet> {
         let sum = u32::from_str_radix(fields.next()?.strip_prefix("0x")?, 16).ok()?;
         Some((number(stamp), Packet { bytes, sum }))
     };
-    // A frame that comes twice has come with the first of them.
+    // A frame that arrives twice arrived with the first copy.
     let found: Vec<_> = text.lines().filter_map(packet).collect();
     found.into_iter().rev().collect()
 }
 
 /// A frame as the filter `showinfo` describes it.
 struct Shown {
-    /// Its place, from 0.
+    /// Its number, from 0.
     place: u64,
-    /// Its time stamp, unless that is the machine's time.
+    /// Its time stamp, unless it is the machine's time.
     stamp: Option<u64>,
     /// The machine's time, in seconds.
     wall: Option<f64>,
     sum: Option<u32>,
 }
 
-/// Larger time stamps are times of the machine, in microseconds: a recording is no eleven days long.
+/// Maximum time stamp of a recording: larger ones are machine times in microseconds, since no recording lasts eleven
+/// days.
 const MAX_STAMP: u64 = 1_000_000_000_000;
 
 /// `[Parsed_showinfo_0 @ 0x557eef282500] n:   1 pts:   3600 pts_time:0.04 … checksum:5480B119 …`.
@@ -243,12 +244,12 @@ fn value<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     rest.split_whitespace().next()
 }
 
-/// What each frame looked like.
+/// The checksum of each frame.
 fn sums(frames: &[Shown], number: impl Fn(u64) -> u64) -> impl Iterator<Item = (u64, u32)> {
     frames.iter().filter_map(move |frame| Some((number(frame.stamp?), frame.sum?)))
 }
 
-/// When each frame was shown: the two lines of a frame have one place.
+/// The time at which each frame was shown; the two lines of a frame have one number.
 fn arrivals(frames: &[Shown], number: impl Fn(u64) -> u64) -> BTreeMap<u64, f64> {
     let walls: BTreeMap<u64, f64> =
         frames.iter().filter_map(|frame| Some((frame.place, frame.wall?))).collect();

@@ -1,4 +1,4 @@
-//! What was measured, in the run's time and window.
+//! Measurements of programs, in the run's time and window.
 
 use std::collections::BTreeMap;
 
@@ -10,46 +10,46 @@ use super::command::Task;
 /// Points of a latency curve: enough for a smooth line.
 const CURVE_POINTS: usize = 200;
 
-/// What was measured of a flow.
+/// The measurement of a flow.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measurement {
     /// Payload that arrived.
     pub received: Vec<Interval>,
-    /// Payload that was sent, if the sender says it.
+    /// Payload that was sent, if the sender reports it.
     pub sent: Vec<Interval>,
-    /// Units sent in the window, and those of them that arrived; `None` of a stream, which has none.
+    /// Units sent in the window, and those of them that arrived; `None` for a stream, which has no units.
     pub units: Option<(u64, u64)>,
-    /// When a transfer of bounded size was complete, in seconds after its start.
+    /// Duration of a transfer of bounded size, in seconds.
     pub completed_s: Option<f64>,
-    /// Whether what arrived is what was sent, of a file.
+    /// Whether the received file equals the sent one.
     pub hash_ok: Option<bool>,
     /// One-way latencies.
     pub latency: Samples,
-    /// Round trips.
+    /// Round-trip times.
     pub round_trip: Samples,
-    /// RFC 3550's jitter.
+    /// Interarrival jitter (RFC 3550, section 6.4.1).
     pub jitter_ms: Option<f64>,
-    /// What became of the frames of a video.
+    /// Fates of the frames of a video.
     pub video: Option<Video>,
-    /// What has no place among the figures.
+    /// Counters by name, for what is no figure.
     pub counters: BTreeMap<String, u64>,
-    /// The span over which goodput is taken, in seconds of the run, if it is not the measurement window.
+    /// Span over which goodput is taken, in seconds of the run; `None` for the measurement window.
     pub lasted: Option<(f64, f64)>,
 }
 
 /// Payload between two times, in seconds of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interval {
-    /// From when.
+    /// Its start.
     pub from: f64,
-    /// Until when.
+    /// Its end.
     pub to: f64,
-    /// How much payload.
+    /// Payload in it.
     pub bytes: f64,
 }
 
 impl Interval {
-    /// How many of its bytes fall between two times, if they are spread evenly.
+    /// The bytes of it between two times, if they are spread evenly.
     fn bytes_within(&self, from: f64, to: f64) -> f64 {
         let length = self.to - self.from;
         if length <= 0.0 {
@@ -59,7 +59,7 @@ impl Interval {
     }
 }
 
-/// The bytes that fall between two times.
+/// The bytes between two times.
 pub(super) fn bytes_within(intervals: &[Interval], from: f64, to: f64) -> f64 {
     intervals.iter().map(|interval| interval.bytes_within(from, to)).sum()
 }
@@ -76,7 +76,7 @@ impl Task<'_> {
 }
 
 impl Measurement {
-    /// As the document has it; what is derived from the network (the min-cut) is left to who knows it.
+    /// The figures of the document, without those that depend on the network (the share of the min-cut).
     pub fn figures(&self, window: (Instant, Instant)) -> Figures {
         let (from, to) = self.lasted.unwrap_or((seconds(window.0), seconds(window.1)));
         let (from, to) = (from.max(seconds(window.0)), to.min(seconds(window.1)));
@@ -102,7 +102,7 @@ impl Measurement {
         let step = step.as_secs_f64();
         let mut bytes = vec![0.0; steps];
         for interval in &self.received {
-            // `as` saturates, and so does what lies outside.
+            // `as` saturates for times outside of the series.
             let first = (interval.from / step) as usize;
             let last = ((interval.to / step) as usize).min(steps.saturating_sub(1));
             for (number, bytes) in bytes.iter_mut().enumerate().take(last + 1).skip(first) {
@@ -119,12 +119,12 @@ impl Measurement {
     }
 }
 
-/// Times in milliseconds, each with how often it came.
+/// Times in milliseconds, each with its count.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples(Vec<(f64, u64)>);
 
 impl Samples {
-    /// All of `samples` that are times.
+    /// Those of `samples` that are valid times.
     pub fn new(samples: impl IntoIterator<Item = (f64, u64)>) -> Self {
         let mut samples: Vec<(f64, u64)> =
             samples.into_iter().filter(|(value, count)| value.is_finite() && *count > 0).collect();
@@ -136,7 +136,7 @@ impl Samples {
         self.0.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count))
     }
 
-    /// The least value that so large a share does not exceed.
+    /// The smallest value that at least this share of the samples does not exceed.
     fn at(&self, share: f64) -> f64 {
         let wanted = (share * self.count() as f64).ceil().max(1.0) as u64;
         let mut seen: u64 = 0;

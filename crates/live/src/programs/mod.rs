@@ -1,8 +1,7 @@
 //! Real programs as the workloads of a live run.
 //!
-//! For each program a module says how it is told what to do, and reads what it says of how it went: pure functions,
-//! which are tested on what the programs really print. [`Programs`] starts and stops them all over the time of a run,
-//! wherever a [`Spawner`] puts them.
+//! A module for each program makes its command lines and reads its output: pure functions, which are tested on real
+//! output. [`Programs`] starts and stops all of them over the time of a run, wherever a [`Spawner`] puts them.
 //!
 //! | module | what |
 //! |---|---|
@@ -69,7 +68,7 @@ pub fn package_of(program: &str) -> Option<&'static str> {
     known().find(|(known, _)| *known == program).map(|&(_, package)| package)
 }
 
-/// The line for a program that is not there.
+/// The message for a program that is not installed.
 pub fn not_installed(program: &str) -> String {
     match package_of(program) {
         Some(package) => format!("`{program}` is not installed: apt-get install {package}"),
@@ -77,7 +76,7 @@ pub fn not_installed(program: &str) -> String {
     }
 }
 
-/// Where a program is, by `PATH`.
+/// The path of a program, by `PATH`.
 pub(crate) fn find(name: &str) -> Option<PathBuf> {
     let paths = env::var_os("PATH")?;
     let executable = |path: &PathBuf| {
@@ -103,7 +102,7 @@ pub fn needed_by(flow: &Flow) -> Vec<&'static str> {
     needed
 }
 
-/// How a program is started at both ends.
+/// The command lines of a program at both ends.
 pub fn commands(program: &Program, task: &Task<'_>) -> Commands {
     match program {
         Program::Iperf3(load) => iperf3::commands(load, task),
@@ -115,10 +114,10 @@ pub fn commands(program: &Program, task: &Task<'_>) -> Commands {
     }
 }
 
-/// The measurement of a program, by what it printed.
+/// The measurement in a program's output.
 ///
 /// # Errors
-/// A part of its output that is missing.
+/// A missing part of the output.
 pub fn parse(program: &Program, task: &Task<'_>, outputs: &Outputs) -> Result<Measurement, Error> {
     let measurement = match program {
         Program::Iperf3(load) => iperf3::parse(load, task, outputs),

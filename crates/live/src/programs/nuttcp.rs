@@ -1,4 +1,4 @@
-//! nuttcp: the client prints what the receiver has measured, as `key=value`.
+//! nuttcp: the client prints the receiver's measurement, as `key=value`.
 
 use hopcast_twin::scenario::model::Load;
 
@@ -6,7 +6,7 @@ use super::command::{CommandLine, Commands, ListenPort, Outputs, Task};
 use super::error::Missing;
 use super::measurement::{Interval, Measurement, bytes_within};
 
-/// Its megabytes are 2^20 bytes.
+/// Bytes in a megabyte of nuttcp.
 const MEGABYTE: f64 = 1_048_576.0;
 
 pub(super) fn commands(load: &Load, task: &Task<'_>) -> Commands {
@@ -40,7 +40,7 @@ pub(super) fn parse(_: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<Meas
     let (mut received, mut sent, mut dropped) = (Vec::new(), Vec::new(), Vec::new());
     let (mut at, mut bytes, mut packets, mut drops) = (outputs.started, 0.0, 0.0, 0.0);
     for line in &lines {
-        // The last line is of all: what is left of it after the steps is one more.
+        // The last line is the sum: its rest after the steps is one more step.
         let mut own = *line;
         if line.all {
             own.seconds = (line.seconds - (at - outputs.started)).max(0.0);
@@ -69,7 +69,7 @@ pub(super) fn parse(_: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<Meas
     Ok(measured)
 }
 
-/// `megabytes=2.9375 real_sec=0.50 rate_Mbps=48.9001 retrans=0`; the last one says `real_seconds`.
+/// `megabytes=2.9375 real_sec=0.50 rate_Mbps=48.9001 retrans=0`; the last line has `real_seconds`.
 #[derive(Clone, Copy)]
 struct Line {
     all: bool,

@@ -19,25 +19,25 @@ use super::measurement::Measurement;
 use super::spawn::Spawner;
 use super::{Error, commands, copy, ffmpeg, find, needed_by, parse};
 
-/// A client that fails so soon and has measured nothing was told something that it does not take.
+/// Maximum duration of a client that failed because of a wrong option and not because of the network.
 const MISUSE_TIME: Duration = Duration::from_millis(500);
 
-/// All programs of a run: those that are flows, those that carry flows, and those of `exec`.
+/// All programs of a run: applications of flows, carriers of flows, and commands of `exec`.
 ///
-/// Before time zero [`prepare`](Self::prepare), until it says that all is open; then [`step`](Self::step) at each
-/// [`next_deadline`](Self::next_deadline), after the end of the run too, until [`is_done`](Self::is_done); then
+/// Before time zero [`prepare`](Self::prepare) until it returns true; then [`step`](Self::step) at each
+/// [`next_deadline`](Self::next_deadline), also after the end of the run, until [`is_done`](Self::is_done); then
 /// [`finish`](Self::finish).
 pub struct Programs {
     scenario: Arc<Scenario>,
     dir: PathBuf,
-    /// Those flows that have programs, and where they are.
+    /// Flows with programs, and their addresses.
     flows: Vec<(FlowId, Ends, Job)>,
     /// In the order of the scenario.
     execs: Vec<Job>,
     now: Instant,
 }
 
-/// What came of all programs.
+/// Results of all programs.
 #[derive(Debug, Default)]
 pub struct Outcomes {
     /// For each flow whose application is a program.
@@ -48,29 +48,29 @@ pub struct Outcomes {
     pub failures: Vec<(FlowId, String)>,
 }
 
-/// What came of a flow.
+/// The result of a flow's program.
 #[derive(Debug)]
 pub struct FlowOutcome {
-    /// Which.
+    /// The flow.
     pub flow: FlowId,
     /// Its measurement, or the reason why there is none.
     pub measured: Result<Measurement, Error>,
-    /// What went wrong all the same.
+    /// A failure beside the measurement, as a message.
     pub note: Option<String>,
-    /// Whether the programs failed by themselves: what they did not measure says nothing about the network.
+    /// Whether the programs failed by themselves: the missing measurement then says nothing about the network.
     pub failed: bool,
-    /// What it recorded, if it is a test picture.
+    /// The recording of a test picture.
     pub recording: Option<Recording>,
 }
 
-/// A test picture as it was sent and as it arrived.
+/// The recordings of a test picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recording {
-    /// An MPEG transport stream.
+    /// The sender's: an MPEG transport stream.
     pub sent: PathBuf,
-    /// The same; the file may be absent or empty if nothing arrived.
+    /// The receiver's; the file may be absent or empty if nothing arrived.
     pub received: PathBuf,
-    /// Frames a second.
+    /// Frames per second.
     pub fps: u32,
 }
 
@@ -78,13 +78,13 @@ impl Recording {
     /// Removes the files.
     pub fn remove(&self) {
         for path in [&self.sent, &self.received] {
-            // What was never made need not be removed.
+            // A file may never have been made.
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// What came of a command.
+/// The result of a command of `exec`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecOutcome {
     /// Its name.
@@ -93,15 +93,15 @@ pub struct ExecOutcome {
     pub exit: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// Whether it ran until it was told to end.
+    /// Whether it ran until it was ended by a signal.
     pub was_told: bool,
-    /// In one line, why it did not go as the scenario says it must.
+    /// The deviation from the exit status that the scenario expects, as a message.
     pub failure: Option<String>,
 }
 
 impl Programs {
-    /// The programs of `scenario`, which write into the folder `programs` of `dir`. `ends` says where a flow's programs
-    /// find each other.
+    /// The programs of `scenario`, which write into the folder `programs` of `dir`; `ends` has the addresses of each
+    /// flow.
     ///
     /// # Errors
     /// A file that cannot be written, a program that is not installed, or programs that exclude each other.
@@ -114,7 +114,7 @@ impl Programs {
             return Ok(programs);
         }
         fs::create_dir_all(&programs.dir).map_err(Error::file(&programs.dir))?;
-        // What a program reads and writes may be relative to where it runs.
+        // Absolute, since programs may run in another directory.
         programs.dir = fs::canonicalize(&programs.dir).map_err(Error::file(&programs.dir))?;
         check(&scenario)?;
         for (number, flow) in scenario.flows.iter().enumerate().filter(|(_, flow)| has_programs(flow)) {
@@ -126,7 +126,7 @@ impl Programs {
         Ok(programs)
     }
 
-    /// Starts the servers of what begins with the run; says whether all of them listen.
+    /// Starts the servers of flows that begin with the run; returns whether all of them listen.
     pub fn prepare(&mut self, spawner: &mut dyn Spawner) -> bool {
         for (_, _, job) in &mut self.flows {
             job.step(Instant::ZERO, true, spawner);
@@ -134,14 +134,14 @@ impl Programs {
         self.flows.iter().all(|(_, _, job)| job.is_ready())
     }
 
-    /// Starts, looks after and stops what it is time for.
+    /// Starts and ends the programs that are due.
     pub fn step(&mut self, now: Instant, spawner: &mut dyn Spawner) {
         self.now = now;
         let jobs = self.flows.iter_mut().map(|(_, _, job)| job).chain(&mut self.execs);
         jobs.for_each(|job| job.step(now, false, spawner));
     }
 
-    /// When to step next; `None` when all is over.
+    /// The time of the next step; `None` when all is over.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.jobs().fold(None, |first, job| earliest(first, job.deadline(self.now)))
     }
@@ -151,12 +151,12 @@ impl Programs {
         self.jobs().all(Job::is_done)
     }
 
-    /// What went wrong so far, a line each.
+    /// Failures so far, as messages.
     pub fn failures(&self) -> impl Iterator<Item = &str> {
         self.jobs().filter_map(|job| job.failure.as_deref())
     }
 
-    /// Reads what all of them have left listening_on. What still runs is ended.
+    /// Reads the output of all programs, and ends those that still run.
     pub fn finish(self) -> Outcomes {
         let mut ended = Outcomes::default();
         for (flow, ends, job) in &self.flows {
@@ -177,7 +177,7 @@ impl Programs {
     /// The programs of a flow; `None` if it never starts.
     fn flow(&self, number: FlowId, flow: &Flow, ends: Ends) -> Result<Option<Job>, Error> {
         let process = |line: CommandLine, node: NodeId, role: &str| {
-            // No name has a dot: one of `exec` is never the same.
+            // Names have no dots, so a file of a flow is never one of `exec`.
             let output = self.dir.join(format!("{}.{role}", flow.name));
             Process::new(line, node, &self.scenario.nodes[node].name, output)
         };
@@ -204,7 +204,7 @@ impl Programs {
         Ok(Some(Job::new(task.start, task.stop, servers, Some(client))))
     }
 
-    /// What a flow's program is to do; `None` if it never starts.
+    /// The task of a flow's program; `None` if it never starts.
     fn task(&self, number: FlowId, ends: Ends) -> Option<Task<'_>> {
         let scenario = &self.scenario;
         let flow = &scenario.flows[number];
@@ -254,10 +254,10 @@ impl Programs {
             Outputs { client, client_errors, server, server_errors, more, started, started_wall, ended };
         let failed = !end.was_told && end.exit != Some(0);
         let failure = job.failure.clone().or_else(|| failed.then_some(end.words));
-        // What a failed program has measured until then is worth having, and the failure is worth saying.
+        // The measurement of a failed program is kept, with the failure as a note.
         let measured = parse(program, &task, &outputs);
         let measured = measured.map_err(|error| job.failure.clone().map_or(error, Error::Failed));
-        // What a network does to a client takes longer.
+        // A failure caused by the network takes longer.
         let at_once = failed && measured.is_err() && end.ran < MISUSE_TIME;
         FlowOutcome { flow, measured, note: failure, failed: job.failure.is_some() || at_once, recording }
     }
@@ -271,7 +271,7 @@ fn program_of(flow: &Flow) -> Option<&Program> {
     }
 }
 
-/// When a flow's application starts and stops, by itself and by events; `None` if it never does.
+/// Start and stop of a flow's application, by its options and by events; `None` if it never starts.
 fn span(scenario: &Scenario, number: FlowId) -> Option<(Instant, Instant)> {
     let span = scenario.flows[number].app.span();
     let end = Instant::ZERO + scenario.duration;
@@ -300,7 +300,8 @@ fn starts_again(scenario: &Scenario, number: FlowId) -> bool {
 /// Checks a scenario's programs before anything is made.
 ///
 /// # Errors
-/// A program that is not installed, one that would have to start twice, two that need the same node to be different.
+/// A program that is not installed, one that would have to start twice, or two that need different settings of one
+/// node.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), Error> {
     for (number, flow) in scenario.flows.iter().enumerate() {
         if let Some(missing) = needed_by(flow).into_iter().find(|program| find(program).is_none()) {
@@ -313,8 +314,8 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), Error> {
     agree_on_congestion(scenario)
 }
 
-/// Checks the programs that take their congestion control from their node: a node has one, of those that the kernel
-/// allows in a namespace.
+/// Checks the programs that use their node's congestion control: a node has one, which the kernel must allow in a
+/// namespace.
 fn agree_on_congestion(scenario: &Scenario) -> Result<(), Error> {
     let allowed = fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_default();
     let mut chosen: BTreeMap<NodeId, (&'static str, &Flow, &'static str)> = BTreeMap::new();

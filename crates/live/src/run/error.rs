@@ -106,7 +106,7 @@ pub enum NodeFailure {
     Outcomes {
         /// Its exit status, or the reason why it is not known.
         status: io::Result<ExitStatus>,
-        /// What it said last.
+        /// Its last message.
         words: String,
     },
 }

@@ -13,7 +13,7 @@ use hopcast_link::{Config, Direction, Link, PointToPoint};
 use hopcast_live::capture::CaptureWriter;
 use hopcast_live::emulator::{Emulator, EmulatorReport, Options, Readings};
 use hopcast_live::lab::Lab;
-use hopcast_live::layout::{Captured, Layout, LinkChange, Scheduled};
+use hopcast_live::layout::{Captured, LinkChange, NetworkLayout, Scheduled};
 use hopcast_node::Clock;
 use hopcast_node::testing::{Need, require};
 use hopcast_twin::capture::Carries;
@@ -53,7 +53,11 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn start(mut layout: Layout, changes: Vec<Scheduled<LinkChange>>, options: Options) -> Self {
+    pub(crate) fn start(
+        mut layout: NetworkLayout,
+        changes: Vec<Scheduled<LinkChange>>,
+        options: Options,
+    ) -> Self {
         let mut lab = Lab::set_up(&layout, &Lab::fresh_id()).unwrap();
         let clock = Clock::starting_now();
         let links = std::mem::take(&mut layout.links);
@@ -63,7 +67,7 @@ impl Running {
 
     /// Two nodes and the link between them, measured from the start to the end.
     pub(crate) fn pair(direction: &Direction) -> Self {
-        Self::start(Layout::chain([one_way(direction)], 1500), Vec::new(), whole_run())
+        Self::start(NetworkLayout::chain([one_way(direction)], 1500), Vec::new(), whole_run())
     }
 
     pub(crate) fn finish(self) -> EmulatorReport {
@@ -97,7 +101,7 @@ impl Running {
 
 /// Two nodes and the link between them, of which both ends are captured.
 pub(crate) fn captured(direction: &Direction, into: impl Write + Send + 'static) -> (Running, CaptureWriter) {
-    let mut layout = Layout::chain([one_way(direction)], 1500);
+    let mut layout = NetworkLayout::chain([one_way(direction)], 1500);
     layout.links[0].captured = vec![Some(0), Some(1)];
     let interface = |node: usize| {
         let captured = Captured { node, name: "eth0".to_owned(), carries: Carries::Frames, by_link: true };

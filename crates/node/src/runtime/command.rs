@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::error::CommandError;
 
-/// Runs `ip` with the words of `line`.
+/// Runs `ip` with the words of `line` as arguments.
 pub(crate) fn ip(line: &str) -> Result<String, CommandError> {
     run("ip", line, "")
 }
@@ -20,7 +20,7 @@ pub(crate) fn run(program: &str, line: &str, input: &str) -> Result<String, Comm
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // A Ctrl-C at the terminal is for us, and must not keep us from taking away what was made.
+        // A Ctrl-C at the terminal is for this program, and must not prevent the removal of what was made.
         .process_group(0)
         .spawn()
         .map_err(|error| match error.kind() {
@@ -31,7 +31,7 @@ pub(crate) fn run(program: &str, line: &str, input: &str) -> Result<String, Comm
             _ => failed(error),
         })?;
     if let Some(mut stdin) = child.stdin.take() {
-        // If it does not read all, it says why below.
+        // A program that does not read all of it reports an error below.
         let _ = stdin.write_all(input.as_bytes());
     }
     let output = child.wait_with_output().map_err(failed)?;

@@ -1,4 +1,4 @@
-//! The asking side: what `hopcast node status` does.
+//! The client side: `hopcast node status`.
 
 use std::fs;
 use std::io::{self, ErrorKind, Read};
@@ -9,12 +9,15 @@ use std::time::Duration;
 use super::{AskError, Status};
 use crate::config::Config;
 
-/// A node answers at once or not at all.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// A status with as many peers and carriers as there may be is far below this.
-const LONGEST: u64 = 16 << 20;
+/// Maximum time of an answer.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum length of a status, in bytes; one with the maximum number of peers and carriers is far shorter.
+const MAX_STATUS: u64 = 16 << 20;
 
-/// The status of the node that answers at `socket`, as it sent it and as it is.
+/// The status of the node that answers at `socket`, as text and parsed.
+///
+/// # Errors
+/// No node, no permission, or an answer that is no status.
 pub fn status(socket: &Path) -> Result<(String, Status), AskError> {
     let failed = |error: io::Error| {
         let path = socket.to_owned();
@@ -25,15 +28,18 @@ pub fn status(socket: &Path) -> Result<(String, Status), AskError> {
         }
     };
     let stream = UnixStream::connect(socket).map_err(failed)?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    stream.set_read_timeout(Some(TIMEOUT)).map_err(failed)?;
     let mut text = String::new();
-    stream.take(LONGEST).read_to_string(&mut text).map_err(failed)?;
+    stream.take(MAX_STATUS).read_to_string(&mut text).map_err(failed)?;
     let status = serde_json::from_str(&text);
     let status = status.map_err(|source| AskError::NoStatus { path: socket.to_owned(), source })?;
     Ok((text, status))
 }
 
-/// The socket of the node `name`, or of the only one that runs here.
+/// The socket of the node `name`, or of the only one on this host.
+///
+/// # Errors
+/// No node or several, if no name is given.
 pub fn socket_of(name: Option<&str>) -> Result<PathBuf, AskError> {
     if let Some(name) = name {
         return Ok(Config::usual_socket(name));
@@ -45,7 +51,7 @@ pub fn socket_of(name: Option<&str>) -> Result<PathBuf, AskError> {
         Some(path.file_name()?.to_str()?.strip_prefix("node-")?.strip_suffix(".sock")?.to_owned())
     };
     let mut sockets: Vec<_> = files.filter_map(|path| Some((name(&path)?, path))).collect();
-    // What a killed node has left behind is not there.
+    // Sockets of killed nodes are ignored.
     sockets.retain(|(_, path)| UnixStream::connect(path).is_ok());
     sockets.sort();
     match sockets.as_slice() {

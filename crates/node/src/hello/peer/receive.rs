@@ -1,16 +1,16 @@
-//! What a peer's hellos say.
+//! Receiving a peer's hellos.
 
 use std::net::SocketAddr;
 
 use hopcast_core::{Duration, Instant};
 
-use super::{Follow, LONGEST_ROUND_TRIP, Myself, Path, Peer, State};
+use super::{Follow, MAX_ROUND_TRIP, Myself, Path, Peer, State};
 use crate::daemon::complaints::may_say;
 use crate::daemon::notice::Notice;
 use crate::hello::wire::{Counts, Hello, Longest};
 
 impl Peer {
-    /// It has said hello, in a datagram of so many bytes.
+    /// Handles a hello, of a datagram of `length` bytes.
     pub(crate) fn on_hello(
         &mut self,
         now: Instant,
@@ -33,7 +33,7 @@ impl Peer {
         let path = here.unwrap_or_else(|| self.elsewhere(from));
         let stamp = (hello.stamp, now);
         if hello.echo.nonce != path.nonce {
-            // It has yet to show that it gets what is sent there.
+            // It has yet to show that it receives datagrams there.
             if here.is_some() && !self.is_up() {
                 self.stamp = Some(stamp);
             }
@@ -51,7 +51,7 @@ impl Peer {
         }
     }
 
-    /// A hello of another version has come.
+    /// Handles a hello of another version.
     pub(crate) fn on_other_version(
         &mut self,
         now: Instant,
@@ -59,13 +59,13 @@ impl Peer {
         version: u8,
         myself: &mut Myself,
     ) {
-        // Of a peer that is up it says nothing: that speaks this version, or will fall silent.
+        // Ignored for a peer that is up: either it has this version, or it will fall silent.
         if self.is_up() || !self.may_be_at(from) {
             self.disbelieved += 1;
             return;
         }
         let before = core::mem::replace(&mut self.state, State::Version(version));
-        // What may not be said yet is said later: it says hello again.
+        // A notice that is not due yet waits for its next hello.
         self.version_unsaid |= before != self.state;
         if self.version_unsaid && may_say(now, &mut self.said_version) {
             self.version_unsaid = false;
@@ -73,7 +73,7 @@ impl Peer {
         }
     }
 
-    /// Whether it is no more where it was, and here instead.
+    /// Whether it has moved here from its last address.
     fn moves_to(&mut self, now: Instant, path: Path, myself: &mut Myself) -> bool {
         if self.is_up() && (self.follow != Follow::Roams || !self.is_silent(now, &myself.timing)) {
             self.disbelieve(now, path.address, myself);
@@ -92,7 +92,7 @@ impl Peer {
         true
     }
 
-    /// Somebody says hello in its name from where it is not.
+    /// Rejects a hello in its name from elsewhere.
     fn disbelieve(&mut self, now: Instant, address: SocketAddr, myself: &mut Myself) {
         self.disbelieved += 1;
         if may_say(now, &mut self.said_rival) {
@@ -101,7 +101,7 @@ impl Peer {
         }
     }
 
-    /// It is there, and it is itself as far as one can know.
+    /// Accepts a hello: the peer is where it says, as far as the protocol can tell.
     fn trusted(&mut self, now: Instant, hello: &Hello, myself: &mut Myself) {
         self.heard_at = now;
         self.sequence = hello.sequence;
@@ -110,7 +110,7 @@ impl Peer {
         if anew {
             self.loss_in.restart();
             self.loss_out.restart();
-            // Nobody brings the one before back by saying its hellos again.
+            // Replayed hellos of the last instance are no longer accepted.
             self.epoch += 1;
             if let Some(path) = &mut self.path {
                 path.nonce = myself.nonce();
@@ -126,8 +126,8 @@ impl Peer {
         let trip = (now.as_nanos() / 1000) as u32;
         let trip = trip.wrapping_sub(hello.echo.micros).wrapping_sub(hello.held);
         let trip = Duration::from_micros(u64::from(trip));
-        if trip < LONGEST_ROUND_TRIP {
-            // As TCP smooths its round trips (RFC 6298, section 2).
+        if trip < MAX_ROUND_TRIP {
+            // Smoothed as in TCP (RFC 6298, section 2).
             let smoothed =
                 self.round_trip.map_or(trip, |before| before.mul_f64(7.0 / 8.0) + trip.mul_f64(1.0 / 8.0));
             self.round_trip = Some(smoothed);
@@ -163,7 +163,7 @@ impl Peer {
         }
     }
 
-    /// Says what both ends do not agree on.
+    /// Notices about lanes and lengths on which the ends do not agree.
     fn compare(&self, hello: &Hello, anew: bool, myself: &mut Myself) {
         for &tag in self.needed.iter().filter(|tag| !hello.lanes.contains(tag)) {
             myself.notices.push(Notice::Lane { peer: self.name.clone(), tag });

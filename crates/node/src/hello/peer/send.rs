@@ -1,17 +1,17 @@
-//! What a peer is told.
+//! Sending hellos and probes to a peer.
 
 use hopcast_core::{Duration, Instant};
 
 use super::probe::{self, Step};
-use super::{ANSWERS, ELSEWHERE, Myself, Path, Peer};
+use super::{ELSEWHERE_SLOTS, MIN_ANSWER_INTERVAL, Myself, Path, Peer};
 use crate::daemon::notice::Notice;
 use crate::hello::wire::{Hello, Stamp};
 
-/// Probes are spaced as if hellos were said at least so often.
-const PACE: Duration = Duration::from_secs(1);
+/// Maximum time between hellos that the spacing of probes assumes.
+const MAX_PROBE_PACE: Duration = Duration::from_secs(1);
 
 impl Peer {
-    /// Says that this node ends.
+    /// Sends a hello that announces this node's end.
     pub(crate) fn say_bye(&mut self, now: Instant, myself: &mut Myself) {
         if let (true, Some(path)) = (self.is_up(), self.path) {
             let hello = Hello { bye: true, ask: false, ..self.hello(now, path, self.stamp, myself) };
@@ -19,7 +19,8 @@ impl Peer {
         }
     }
 
-    /// Answers one who is `proved` to be there, or not: those who only claim it leave the turns of those who are alone.
+    /// Answers a hello whose sender is `proved` to be at its address, or not: unproved ones cannot exhaust the answers
+    /// to proved ones.
     pub(super) fn answer(
         &mut self,
         now: Instant,
@@ -30,9 +31,9 @@ impl Peer {
     ) {
         let slot = match self.address() == Some(path.address) {
             true => usize::from(!proved),
-            false => 2 + path.nonce as usize % ELSEWHERE,
+            false => 2 + path.nonce as usize % ELSEWHERE_SLOTS,
         };
-        if self.answered[slot].is_some_and(|at| now < at + ANSWERS) {
+        if self.answered[slot].is_some_and(|at| now < at + MIN_ANSWER_INTERVAL) {
             return;
         }
         self.answered[slot] = Some(now);
@@ -50,8 +51,8 @@ impl Peer {
         self.send(path, &hello, myself);
     }
 
-    /// Sends the probes that are due: a way may pass short datagrams and swallow long ones. A peer that is silent is
-    /// not asked.
+    /// Sends the probes that are due: a path may pass short datagrams and lose all long ones. Silent peers are not
+    /// probed.
     pub(super) fn say_probes(&mut self, now: Instant, silent: bool, myself: &mut Myself) {
         let Some(path) = self.path else { return };
         if silent {
@@ -59,10 +60,10 @@ impl Peer {
             return;
         }
         let full = myself.datagram + 1;
-        let way = probe::Way {
+        let way = probe::PathFigures {
             full,
             headers: myself.headers,
-            pace: myself.timing.hello.min(PACE),
+            pace: myself.timing.hello.min(MAX_PROBE_PACE),
             round_trip: self.round_trip.unwrap_or_default(),
             loss: self.loss_out.share().unwrap_or_default(),
         };
