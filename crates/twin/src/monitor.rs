@@ -36,14 +36,16 @@ impl Monitor {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn begin(&self, runs: usize, virtual_ns: u64) {
+    /// Begins to count: `runs` runs of `virtual_ns` nanoseconds of virtual time together.
+    pub fn begin(&self, runs: usize, virtual_ns: u64) {
         self.done.store(0, Ordering::Relaxed);
         self.simulated_ns.store(0, Ordering::Relaxed);
         self.total.store(runs, Ordering::Relaxed);
         self.total_ns.store(virtual_ns, Ordering::Relaxed);
     }
 
-    pub(crate) fn finished_one(&self) {
+    /// One more run is done.
+    pub fn finished_one(&self) {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -6,9 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hopcast_core::{Bytes, Duration, Instant, Rate};
-use hopcast_twin::World;
+use hopcast_runner::load_text;
 use hopcast_twin::scenario::model::{App, Layer, Load, Mode, Plan, Program, Signal, Socket};
-use hopcast_twin::scenario::{Diagnostic, Overrides, describe, load_text, needs_live};
+use hopcast_twin::scenario::{Diagnostic, Overrides, describe, needs_live};
+use hopcast_twin::{BuildError, World};
 
 fn load(rest: &str) -> Result<Plan, Diagnostic> {
     let head = "duration: 10s\ntopology: { chain: { hops: 2, link: { rate: 10 Mbit/s } } }\n";
@@ -124,7 +125,10 @@ fn what_is_for_live_runs_is_refused_in_virtual_time_and_nowhere_else() {
         assert!(!describe(&plan).is_empty());
         let scenario = &plan.cases[0].scenario;
         assert_eq!(needs_live(scenario), Some(why));
-        assert_eq!(World::new(Arc::clone(scenario), 0, None).err().as_deref(), Some(why));
+        assert_eq!(
+            World::new(Arc::clone(scenario), 0, None).err(),
+            Some(BuildError::LiveOnly(why.to_owned()))
+        );
     }
     let plan = flow("udp", "bulk").unwrap();
     assert_eq!(needs_live(&plan.cases[0].scenario), None);

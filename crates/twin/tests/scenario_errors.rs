@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use hopcast_twin::scenario::{Diagnostic, Overrides, load, load_text};
+use hopcast_runner::{load, load_text};
+use hopcast_twin::scenario::{Diagnostic, Overrides};
 
 const GOOD: &str = "duration: 10s
 measure: { from: 1s }

@@ -15,7 +15,7 @@ fn scenarios() -> PathBuf {
 
 fn plan_with(text: &str, sets: &[&str]) -> Result<Plan, Diagnostic> {
     let sets = sets.iter().map(|set| (*set).to_owned()).collect();
-    scenario::load_text(Path::new("test.yaml"), text, &Overrides { sets, ..Overrides::default() })
+    hopcast_runner::load_text(Path::new("test.yaml"), text, &Overrides { sets, ..Overrides::default() })
 }
 
 #[track_caller]
@@ -49,7 +49,7 @@ fn every_example_loads_and_is_described() {
                 continue;
             }
             for quick in [false, true] {
-                let plan = scenario::load(&path, &Overrides { quick, ..Overrides::default() });
+                let plan = hopcast_runner::load(&path, &Overrides { quick, ..Overrides::default() });
                 let plan = plan.unwrap_or_else(|error| panic!("{error}"));
                 assert!(scenario::describe(&plan).contains(&plan.title));
             }
@@ -62,7 +62,7 @@ fn every_example_loads_and_is_described() {
 #[test]
 fn the_study_of_six_hops_has_its_published_figures() {
     let path = scenarios().join("studies/bats-six-hop.yaml");
-    let plan = scenario::load(&path, &Overrides::default()).unwrap();
+    let plan = hopcast_runner::load(&path, &Overrides::default()).unwrap();
     assert_eq!((plan.cases.len(), plan.repeats), (50, 10));
     let parameters = &plan.cases[11].parameters;
     let expected = [("events.loss.loss", "5 %"), ("flows.bulk.over", "tcp-cubic")];
@@ -76,7 +76,7 @@ fn the_study_of_six_hops_has_its_published_figures() {
         (source.authors.as_slice(), source.year),
         (&["n-hop technologies Limited".to_owned()][..], 2024)
     );
-    let quick = scenario::load(&path, &Overrides { quick: true, ..Overrides::default() }).unwrap();
+    let quick = hopcast_runner::load(&path, &Overrides { quick: true, ..Overrides::default() }).unwrap();
     assert_eq!((quick.cases[0].scenario.duration, quick.repeats), (Duration::from_secs(10), 2));
 }
 
@@ -84,7 +84,7 @@ fn the_study_of_six_hops_has_its_published_figures() {
 fn compared(sets: &[&str], quick: bool) -> (usize, Vec<String>) {
     let path = scenarios().join("studies/bats-six-hop.yaml");
     let sets = sets.iter().map(|set| (*set).to_owned()).collect();
-    let plan = scenario::load(&path, &Overrides { sets, quick, ..Overrides::default() });
+    let plan = hopcast_runner::load(&path, &Overrides { sets, quick, ..Overrides::default() });
     let plan = plan.unwrap_or_else(|error| panic!("{error}"));
     (plan.published.len(), plan.remarks)
 }
@@ -142,7 +142,7 @@ fn what_quick_makes_shorter_is_said_beside_published_figures() {
 
 #[test]
 fn ten_thousand_nodes_resolve_and_their_min_cut_is_found() {
-    let plan = scenario::load(&scenarios().join("large-grid.yaml"), &Overrides::default()).unwrap();
+    let plan = hopcast_runner::load(&scenarios().join("large-grid.yaml"), &Overrides::default()).unwrap();
     let scenario = &plan.cases[0].scenario;
     assert_eq!((scenario.nodes.len(), scenario.links.len()), (10_000, 19_800));
     assert_eq!(scenario.links[0].name, "r0c0-r0c1");
@@ -241,7 +241,7 @@ flows: [{ from: a, to: b, over: udp, app: bulk }]",
 
 #[test]
 fn a_trace_is_read_beside_the_file_that_names_it() {
-    let plan = scenario::load(&scenarios().join("bursty-loss.yaml"), &Overrides::default()).unwrap();
+    let plan = hopcast_runner::load(&scenarios().join("bursty-loss.yaml"), &Overrides::default()).unwrap();
     let Action::Link { change: Change::Loss(loss), .. } = &plan.cases[6].scenario.events[0].action else {
         panic!()
     };
@@ -426,14 +426,15 @@ fn the_program_has_the_studies_and_all_they_name() {
     for (name, path) in own {
         let file = scenarios().join(format!("studies/{name}.yaml"));
         let load = |path: &Path| {
-            scenario::load(path, &Overrides::default()).unwrap_or_else(|error| panic!("{error}"))
+            hopcast_runner::load(path, &Overrides::default()).unwrap_or_else(|error| panic!("{error}"))
         };
         let plans = [load(&path), load(&file)];
         assert_eq!(scenario::describe(&plans[0]), scenario::describe(&plans[1]));
         assert_eq!(plans[0].published, plans[1].published);
-        assert_eq!(scenario::read_scenario(&path).unwrap(), fs::read(&file).unwrap());
+        assert_eq!(hopcast_runner::read_scenario(&path).unwrap(), fs::read(&file).unwrap());
     }
-    let error = scenario::load(Path::new("hopcast:studies/none.yaml"), &Overrides::default()).unwrap_err();
+    let error =
+        hopcast_runner::load(Path::new("hopcast:studies/none.yaml"), &Overrides::default()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "hopcast:studies/none.yaml: cannot read this file: the program has no such file"
@@ -556,7 +557,7 @@ flows: [{ from: a, to: b, over: tcp-cubic, app: bulk }]",
 fn the_command_line_wins_over_quick_and_quick_over_the_file() {
     let text = with("repeats: 9\nseed: 3\nquick: { repeats: 2, duration: 5s, seed: 4 }");
     let load = |overrides: &Overrides| {
-        let plan = scenario::load_text(Path::new("t.yaml"), &text, overrides).unwrap();
+        let plan = hopcast_runner::load_text(Path::new("t.yaml"), &text, overrides).unwrap();
         (plan.repeats, plan.cases[0].scenario.seed, plan.cases[0].scenario.duration.as_secs_f64())
     };
     let quick = Overrides { quick: true, ..Overrides::default() };
@@ -577,19 +578,19 @@ fn an_including_file_wins_over_what_it_includes() {
     write("parts/one.yaml", "include: deep.yaml\nseed: 1\nrepeats: 3\nmeasure: { from: 1s, to: 2s }");
     write("parts/two.yaml", "measure: { from: 2s }");
     write("parts/deep.yaml", "title: Deep\nrepeats: 1");
-    let plan = scenario::load(&dir.path().join("main.yaml"), &Overrides::default()).unwrap();
+    let plan = hopcast_runner::load(&dir.path().join("main.yaml"), &Overrides::default()).unwrap();
     let scenario = &plan.cases[0].scenario;
     assert_eq!((plan.title.as_str(), plan.repeats, scenario.seed), ("Deep", 3, 7));
     assert_eq!((scenario.measure.from.as_secs_f64(), scenario.measure.to.as_secs_f64()), (2.0, 9.0));
 
     // Errors keep naming the file in which the mistake stands.
     write("parts/two.yaml", "measure: { from: 2 }");
-    let error = scenario::load(&dir.path().join("main.yaml"), &Overrides::default()).unwrap_err();
+    let error = hopcast_runner::load(&dir.path().join("main.yaml"), &Overrides::default()).unwrap_err();
     assert!(error.file.ends_with("parts/two.yaml"), "{error}");
     assert_eq!((error.line, error.column), (1, 18));
 
     write("parts/deep.yaml", "include: ../main.yaml");
-    let error = scenario::load(&dir.path().join("main.yaml"), &Overrides::default()).unwrap_err();
+    let error = hopcast_runner::load(&dir.path().join("main.yaml"), &Overrides::default()).unwrap_err();
     assert!(
         error.file.ends_with("deep.yaml") && error.message.ends_with("is being included already: a cycle")
     );

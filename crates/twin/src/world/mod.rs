@@ -33,6 +33,7 @@ use crate::meter::Meters;
 use crate::monitor::Monitor;
 use crate::scenario::model::{Action, LinkId, NodeId, Scenario};
 use agenda::Agenda;
+pub use build::BuildError;
 use routing::Oracle;
 use script::{Script, Step};
 pub use site::{Site, SiteReport};

@@ -14,12 +14,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use hopcast_twin::identity::{Identities, Identity};
+use hopcast_twin::results::{LatencyCurve, Run, Series};
+use hopcast_twin::scenario::model::Plan;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::identity::{Identities, Identity};
-use crate::results::{LatencyCurve, Run, Series};
-use crate::scenario::model::Plan;
+use crate::error::JournalError;
 
 /// Digits of the identity and of the checksum, with a space behind each.
 const PREFIX: usize = 64 + 1 + 16 + 1;
@@ -57,8 +58,8 @@ impl Journal {
     /// Opens the journal at `path`, or makes it. Runs of another `version` of the program are not recognised.
     ///
     /// # Errors
-    /// If it cannot be read or written, in one line.
-    pub fn open(path: &Path, version: &str) -> Result<Self, String> {
+    /// If it cannot be read or written.
+    pub fn open(path: &Path, version: &str) -> Result<Self, JournalError> {
         let opened = || -> io::Result<_> {
             let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
             let (found, damaged, whole) = index(&mut file)?;
@@ -67,7 +68,8 @@ impl Journal {
             }
             Ok((file, found, damaged))
         };
-        let (file, found, damaged) = opened().map_err(|error| format!("{}: {error}", path.display()))?;
+        let (file, found, damaged) =
+            opened().map_err(|error| JournalError { path: path.to_owned(), error })?;
         let file = Mutex::new(Appending { file, synced: now(), damaged });
         Ok(Self { path: path.to_owned(), identities: Identities::new(version), found, file })
     }
@@ -117,20 +119,20 @@ impl Journal {
     }
 
     /// Writes a run that has just been finished.
-    pub(crate) fn add(&self, identity: Identity, run: &Run) -> Result<(), String> {
-        let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", self.path.display());
+    pub(crate) fn add(&self, identity: Identity, run: &Run) -> Result<(), JournalError> {
+        let failed = |error: io::Error| JournalError { path: self.path.clone(), error };
         let record = Record {
             run: Cow::Borrowed(run),
             series: Cow::Borrowed(&run.series),
             latency: Cow::Borrowed(&run.latency),
         };
-        let record = serde_json::to_string(&record).map_err(|error| failed(&error))?;
+        let record = serde_json::to_string(&record).map_err(|error| failed(error.into()))?;
         let identity = identity.to_string();
         let line = format!("{identity} {} {record}\n", checksum(identity.as_bytes(), record.as_bytes()));
         let mut appending = self.appending();
-        appending.file.write_all(line.as_bytes()).map_err(|error| failed(&error))?;
+        appending.file.write_all(line.as_bytes()).map_err(failed)?;
         if appending.synced.elapsed() >= SYNC {
-            appending.file.sync_data().map_err(|error| failed(&error))?;
+            appending.file.sync_data().map_err(failed)?;
             appending.synced = now();
         }
         Ok(())
@@ -139,8 +141,8 @@ impl Journal {
     /// Leaves the runs of `plan` in the journal and nothing else: for when all of them are finished.
     ///
     /// # Errors
-    /// If it cannot be written, in one line.
-    pub fn tidy(self, plan: &Plan) -> Result<(), String> {
+    /// If it cannot be written.
+    pub fn tidy(self, plan: &Plan) -> Result<(), JournalError> {
         let Self { path, identities, found, file } = self;
         let appending = file.into_inner().expect("no thread panics with the lock held");
         let ours: BTreeSet<Identity> = runs_of(&identities, plan).into_iter().collect();
@@ -151,7 +153,7 @@ impl Journal {
             }
             appending.file.sync_data()
         };
-        tidied().map_err(|error| format!("{}: {error}", path.display()))
+        tidied().map_err(|error| JournalError { path, error })
     }
 
     fn runs_of(&self, plan: &Plan) -> Vec<Identity> {
