@@ -4,8 +4,8 @@
 //! A frame is stamped at its sender when its last bit has left, and at its receiver when it arrives. A frame that the
 //! network lost stands once in the file, at its sender, with a comment that says where and why.
 
+use core::time::Duration;
 use std::io::{self, Write};
-use std::time::Duration;
 
 use hopcast_core::Instant;
 use pcap_file::DataLink;

@@ -99,7 +99,7 @@ mod deferral;
 mod handshake;
 mod hystart;
 mod input;
-#[cfg(not(target_family = "wasm"))]
+#[cfg(feature = "quic")]
 pub(crate) mod lent;
 mod long_term;
 mod minmax;

@@ -15,7 +15,7 @@ use hopcast_coded::{Tunnel, proxy};
 use hopcast_core::{Duration, Instant, Machine, Pacer, Port, Seed, Slot, Stream};
 use hopcast_host::Udp;
 use hopcast_peers::kcp::{self, Kcp};
-use hopcast_peers::quic::{self, Quic};
+use hopcast_peers::quic;
 use hopcast_peers::tcp::{self, Tcp};
 
 use self::bats::Tree;
@@ -252,7 +252,8 @@ impl Parts<'_> {
             Layer::Quic(config) => {
                 let random = self.random(node, depth);
                 let config = self.quic(config, depth)?;
-                ("quic", Box::new(Quic::new(config, ends.local, ends.remote, random)))
+                let quic = quic::quic(config, ends.local, ends.remote, random);
+                ("quic", quic.ok_or("this build has no QUIC")?)
             }
             Layer::Bats(config) => ("bats", self.edge(config, depth, node, ends)),
             Layer::Udp
