@@ -16,6 +16,7 @@ mod node;
 mod routing;
 mod script;
 mod site;
+mod snapshot;
 mod wiring;
 
 use std::cell::RefCell;
@@ -37,6 +38,7 @@ pub use build::BuildError;
 use routing::Oracle;
 use script::{Script, Step};
 pub use site::{Site, SiteReport};
+pub use snapshot::{FlowState, LinkState, NodeState, ReceiverState, Snapshot};
 pub use wiring::{Way, Wiring};
 
 /// A scenario in motion.
