@@ -103,7 +103,7 @@ impl Executor for Kernel {
             // One that is cut short passes for none.
             let _ = std::fs::remove_file(path);
         }
-        ran.map_err(RunError::Executor)
+        ran.map_err(|why| RunError::Executor(why.into()))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Why runs, and the journal of runs, fail.
 
+use std::error;
 use std::io;
 use std::path::PathBuf;
 
@@ -23,9 +24,9 @@ pub enum RunError {
     /// The journal cannot be written.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// An executor's own reason, in one line.
-    #[error("{0}")]
-    Executor(String),
+    /// An executor's own reason, which prints as one line.
+    #[error(transparent)]
+    Executor(Box<dyn error::Error + Send + Sync>),
 }
 
 /// Why a journal cannot be read or written.
