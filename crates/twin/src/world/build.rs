@@ -6,46 +6,28 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use hopcast_core::{Instant, Machine, Seed};
-use thiserror::Error;
 
 use super::cabling::Cabling;
 use super::flow::build_flow;
 use super::node::Builder;
-use super::{Agenda, LinkSamples, Script, Station, Wired, World};
+use super::{Agenda, BuildError, LinkSamples, Script, Station, Wired, World};
 use crate::capture::{Capture, Carries};
 use crate::scenario::model::{Capture as Captured, NodeId, Scenario};
 use crate::scenario::needs_live;
-
-/// Why a world cannot be built from a scenario.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum BuildError {
-    /// The scenario needs the kernel; the text says for what.
-    #[error("{0}")]
-    LiveOnly(String),
-    /// A flow does not fit its nodes or its route; the text says why.
-    #[error("{0}")]
-    Flow(String),
-}
-
-impl From<String> for BuildError {
-    fn from(why: String) -> Self {
-        Self::Flow(why)
-    }
-}
 
 impl World {
     /// The world of `scenario`, for repeat number `repeat`, at time zero. With a capture, the interfaces that the
     /// scenario names are written to it.
     ///
     /// # Errors
-    /// If the scenario needs the kernel, or a flow cannot be built.
+    /// See [`BuildError`].
     pub fn new(
         scenario: Arc<Scenario>,
         repeat: u64,
         mut capture: Option<Capture>,
     ) -> Result<Self, BuildError> {
         if let Some(why) = needs_live(&scenario) {
-            return Err(BuildError::LiveOnly(why.to_owned()));
+            return Err(BuildError::NeedsLive(why.to_owned()));
         }
         let seed = Seed::new(scenario.seed, repeat);
         let cabling = Cabling::new(&scenario);

@@ -11,6 +11,7 @@
 mod agenda;
 mod build;
 mod cabling;
+mod error;
 mod flow;
 mod node;
 mod routing;
@@ -34,9 +35,10 @@ use crate::meter::Meters;
 use crate::monitor::Monitor;
 use crate::scenario::model::{Action, LinkId, NodeId, Scenario};
 use agenda::Agenda;
-pub use build::BuildError;
 use routing::Oracle;
 use script::{Script, Step};
+
+pub use error::BuildError;
 pub use site::{Site, SiteReport};
 pub use snapshot::{FlowState, LinkState, NodeState, ReceiverState, Snapshot};
 pub use wiring::{Way, Wiring};
