@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, dead_code)] // each test file uses its part
 
+pub(crate) mod scenarios;
+
 use std::path::Path;
 
 use hopcast_runner::{load_text, run};
