@@ -1,10 +1,10 @@
-//! The journal of a run directory: every run that is finished, written at once, so that a sweep that was cut short,
-//! by Ctrl-C or by the mains, goes on where it stopped.
+//! The journal of a run directory: every finished run, written at once, so that a sweep that was interrupted, by Ctrl-C
+//! or a power failure, goes on where it stopped.
 //!
-//! One line for each run, `identity checksum record`: 64 digits of hash, 16 of both's, and the run as JSON with its
-//! series and latency curves. Lines are only ever added; the last may be torn, and a line that its checksum does not fit
-//! is as if it were not there. One file rather than one for each run: a sweep of a hundred thousand runs is one append
-//! each, and the disk is waited for once a second at most.
+//! One line for each run, `identity checksum record`: the identity in 64 digits, a checksum of identity and record in
+//! 16, and the run as JSON with its series and latency curves. Lines are only ever added; the last may be torn, and a
+//! line that its checksum does not fit is as if it were not there. One file rather than one for each run: a sweep of a
+//! hundred thousand runs is one append each, and the disk is waited for once a second at most.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,10 +24,10 @@ use crate::error::JournalError;
 
 /// Digits of the identity and of the checksum, with a space behind each.
 const PREFIX: usize = 64 + 1 + 16 + 1;
-/// How long what is written may be in the operating system's memory alone.
+/// Maximum time for which a finished run is in the operating system's memory alone.
 const SYNC: Duration = Duration::from_secs(1);
 
-/// Where each run's line begins, and how long it is.
+/// Offset and length of each run's line, in bytes.
 type Places = BTreeMap<Identity, (u64, usize)>;
 
 /// The finished runs of a directory.
@@ -74,17 +74,17 @@ impl Journal {
         Ok(Self { path: path.to_owned(), identities: Identities::new(version), found, file })
     }
 
-    /// What works out its runs' identities.
+    /// Computes the identities of its runs.
     pub fn identities(&self) -> &Identities {
         &self.identities
     }
 
-    /// How many lines were of no use.
+    /// Number of damaged lines.
     pub fn damaged(&self) -> u64 {
         self.appending().damaged
     }
 
-    /// How many runs it holds, of whatever plan.
+    /// Number of runs that it holds, of any plan.
     pub fn len(&self) -> usize {
         self.found.len()
     }
@@ -94,7 +94,7 @@ impl Journal {
         self.found.is_empty()
     }
 
-    /// How many of the runs of `plan` it holds, as far as can be told without reading them.
+    /// Number of runs of `plan` that it holds, by their lines' identities: damage is found when a line is read.
     pub fn holds(&self, plan: &Plan) -> usize {
         if self.found.is_empty() {
             return 0;
@@ -173,8 +173,8 @@ fn runs_of(identities: &Identities, plan: &Plan) -> Vec<Identity> {
     plan.cases.iter().flat_map(repeats).collect()
 }
 
-/// Where the runs are, how many lines are none, and whether the last line is whole. Of two lines of one run the later
-/// counts.
+/// The places of the runs, the number of damaged lines, and whether the last line is complete. Of two lines of one run
+/// the later counts.
 fn index(file: &mut File) -> io::Result<(Places, u64, bool)> {
     let (mut found, mut damaged, mut whole, mut at) = (BTreeMap::new(), 0, true, 0);
     let mut reader = BufReader::with_capacity(1 << 16, file);

@@ -38,13 +38,13 @@ impl Part {
         (self.number, self.of)
     }
 
-    /// How many of `all` runs are in it.
+    /// Number of `all` runs that are in it.
     pub fn runs(self, all: u64) -> u64 {
         all.saturating_sub(self.number - 1).div_ceil(self.of)
     }
 }
 
-/// How to run a plan.
+/// The settings of running a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Jobs<'j> {
     /// Number of runs at once.

@@ -1,10 +1,10 @@
-//! What a run is recognised by: the hash of all that its results depend on.
+//! The identity of a run: the hash of all that its results depend on.
 //!
-//! That is what [`World::new`](crate::World::new) is given, the resolved scenario and the repeat, with the parameters that
-//! the document names the case by and the version of the program. The resolved scenario is hashed by its `Debug` form,
-//! which is derived throughout and so leaves nothing out: a field that is added tomorrow is in it, an included file or a
-//! default is in it as what came of it, while a comment, the order of keys or `5%` for `5 %` make no other run. Contents to
-//! send stand in it by their own hash, worked out once.
+//! These are the arguments of [`World::new`](crate::World::new), the resolved scenario and the repeat, with the
+//! parameters by which the document names the case, and the version of the program. The resolved scenario is hashed by
+//! its `Debug` form, which is derived throughout and so leaves nothing out: a field that is added tomorrow is in it,
+//! and so are the values of included files and defaults, while a comment, the order of keys or `5%` for `5 %` make no
+//! other run. Contents to send stand in it by their own hash, computed once.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,12 +15,12 @@ use sha2::{Digest, Sha256};
 
 use crate::scenario::model::{Case, Plan, Scenario};
 
-/// The hash that a run is recognised by.
+/// The hash that identifies a run, a case or a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity([u8; 32]);
 
 impl Identity {
-    /// The same of `text`, if it is what [`Display`](fmt::Display) writes.
+    /// Reads what [`Display`](fmt::Display) writes; `None` of any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];
         if text.len() != 64 || !text.is_ascii() {
@@ -45,7 +45,7 @@ impl fmt::Display for Identity {
     }
 }
 
-/// Works out identities for one version of the program.
+/// Computes identities for one version of the program.
 #[derive(Debug)]
 pub struct Identities {
     version: String,

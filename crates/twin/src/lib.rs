@@ -1,22 +1,22 @@
 //! The twin: scenarios, the virtual-time world, workloads, measurements and results.
 //!
-//! A [`scenario`] file is read into a [`Plan`](scenario::model::Plan): every case of its sweep, resolved. A [`World`] is
-//! one repeat of one case, [`run_to_end`](World::run_to_end) its results, and [`document()`] puts those of all runs
-//! together. Files come through a source that is given ([`Files`](scenario::Files)), nothing reads a clock, and nothing
-//! starts a thread: what does, `hopcast-runner`, has a plan run on every core.
+//! A [`scenario`] file is read into a [`Plan`](scenario::model::Plan): every case of its sweep, resolved. A [`World`]
+//! is one repeat of one case, [`run_to_end`](World::run_to_end) gives its results, and [`document()`] puts those of all
+//! runs together. Files come through a source that is given ([`Files`](scenario::Files)), nothing reads a clock, and
+//! nothing starts a thread: what does, `hopcast-runner`, has a plan run on every core.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`scenario`] | the scenario language: files, includes, overrides, sweeps, and errors that say what to write |
 //! | [`world`] | the deterministic event engine, the hosts, the routes |
 //! | `app` | the workloads, as machines: `cbr`, `bulk`, `file`, `messages`, `video`, `short-flows` |
-//! | `meter` | what is measured of a flow |
+//! | `meter` | the measurements of a flow |
 //! | [`bounds`] | the bounds of flows, and how much of what was delivered counts as goodput |
 //! | `capture` | pcapng |
-//! | [`collect`](mod@collect) | from what a run has left to be read to its part of the document |
-//! | [`monitor`] | how far runs have come |
+//! | [`collect`](mod@collect) | from the observations of a run to its part of the document |
+//! | [`monitor`] | the progress of runs |
 //! | `run` | one run from its first instant to its last, and the document of all |
-//! | [`identity`] | what a run is recognised by |
+//! | [`identity`] | the hash that identifies a run |
 //! | [`stats`] | means with intervals |
 //! | [`results`] | the document |
 

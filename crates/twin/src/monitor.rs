@@ -1,10 +1,10 @@
-//! How far runs have come, for whoever shows it.
+//! The progress of runs, for whoever shows it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use hopcast_core::Duration;
 
-/// How far a run has come, shared with whoever shows it, and the means to cut it short.
+/// The progress of runs, shared with whoever shows it, and the means to cancel them.
 #[derive(Debug, Default)]
 pub struct Monitor {
     simulated_ns: AtomicU64,
@@ -21,7 +21,7 @@ impl Monitor {
         (self.simulated_ns.load(Ordering::Relaxed) as f64 / total as f64).min(1.0)
     }
 
-    /// How many runs are done, and of how many.
+    /// Number of runs that are done, and of all runs.
     pub fn runs(&self) -> (usize, usize) {
         (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
     }
@@ -49,7 +49,7 @@ impl Monitor {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A run has come so much further.
+    /// A run has advanced by this much virtual time.
     pub fn advance(&self, by: Duration) {
         self.simulated_ns.fetch_add(by.as_nanos(), Ordering::Relaxed);
     }

@@ -12,17 +12,17 @@ use crate::results::{Document, Run};
 use crate::scenario::model::{Case, Plan, Scenario};
 use crate::stats::summarise;
 
-/// Virtual time after the end of a run in which nothing is sent any more, and what is under way may arrive. Where nothing
-/// happens it costs nothing.
+/// Virtual time after the end of a run in which applications send no more, and what is under way may arrive. Where
+/// nothing happens it costs nothing.
 const DRAIN: Duration = Duration::from_secs(60);
 
-/// When a run of `scenario` ends.
+/// The end of a run of `scenario`.
 pub fn end_of(scenario: &Scenario) -> Instant {
     Instant::ZERO + scenario.duration
 }
 
 impl World {
-    /// Runs this world, which is that of repeat number `repeat` of `case`, to its end; `None` if `monitor` was cancelled.
+    /// Runs this world, that of repeat number `repeat` of `case`, to its end; `None` if `monitor` was cancelled.
     ///
     /// # Errors
     /// If the capture cannot be written.

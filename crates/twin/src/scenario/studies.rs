@@ -1,7 +1,7 @@
 //! The studies that the program carries with it: the files of `scenarios/studies` as they were when it was built.
 //!
-//! They are read at paths such as `hopcast:studies/parity.yaml`, so that a published table or an included file, which is
-//! named relative to its study, is found beside it as in a checkout.
+//! They are read at paths such as `hopcast:studies/parity.yaml`, so that a published table or an included file, which
+//! is named relative to its study, is found beside it as in a checkout.
 
 use std::path::{Path, PathBuf};
 

@@ -13,7 +13,7 @@ use super::cabling::Cabling;
 use super::flow::{application_ends, build_flow};
 use super::node::{Builder, Ground};
 use super::{RunningFlow, sum_counters};
-use crate::meter::{Half, Meters};
+use crate::meter::{Meters, PartialMeter};
 use crate::scenario::model::{FlowId, NodeId, Scenario};
 
 /// The machines of one flow on one node, with what they are plugged into.
@@ -42,7 +42,7 @@ impl Site {
         let seed = Seed::new(scenario.seed, repeat);
         let running = build_flow(scenario, &cabling, &oracle, seed, &mut nodes, flow)?;
         let RunningFlow { meters, machines, frame } = running;
-        meters.each(|meter| meter.stand_apart());
+        meters.each(|meter| meter.split());
         let site = |(node, builder): (NodeId, Builder)| {
             let Ground::Kernel(plugs) = builder.ground else { return None };
             let own = machines.iter().filter(|&&(_, at, _)| at == node);
@@ -83,7 +83,7 @@ impl Site {
     pub fn report(&self) -> SiteReport {
         let assembly = self.assembly.borrow();
         let counters = sum_counters(self.names.iter().map(|(name, slot)| (&**name, assembly.machine(*slot))));
-        let meters = self.meters.iter().map(|meter| Half::from(&*meter.borrow())).collect();
+        let meters = self.meters.iter().map(|meter| PartialMeter::from(&*meter.borrow())).collect();
         SiteReport { flow: self.flow, node: self.node, counters, meters, frame: self.frame }
     }
 }
@@ -95,7 +95,7 @@ pub struct SiteReport {
     pub(crate) node: NodeId,
     pub(crate) counters: BTreeMap<String, u64>,
     /// One for each receiver of the flow.
-    pub(crate) meters: Vec<Half>,
+    pub(crate) meters: Vec<PartialMeter>,
     pub(crate) frame: u64,
 }
 
