@@ -290,8 +290,8 @@ pub fn did_you_mean<'a>(found: &str, candidates: impl IntoIterator<Item = &'a st
     }
 }
 
-/// The same among names of several words parted by `-`: of those that begin or end with the words found all are offered,
-/// since `tcp` is as near to one TCP as to any other.
+/// The same among names of several words parted by `-`: of those that begin or end with the words found all are
+/// offered, since `tcp` is as near to one TCP as to any other.
 pub fn did_you_mean_one_of<'a>(found: &str, candidates: &[&'a str]) -> String {
     let with_words = |fits: &dyn Fn(&str) -> bool| -> Vec<&'a str> {
         candidates.iter().copied().filter(|candidate| !found.is_empty() && fits(candidate)).collect()

@@ -106,6 +106,20 @@ pub trait Link {
     /// to (a group frame for every pair); the time and drops of the queue are those of the sending station, in each of
     /// its directions.
     fn counters(&mut self, now: Instant, from: Attachment, to: Attachment) -> Counters;
+
+    /// The queue of the attachment `from` at `now`; empty if there is no such attachment.
+    fn backlog(&mut self, now: Instant, from: Attachment) -> Backlog;
+}
+
+/// The queue of an attachment at one instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Frames that wait, without the one that is being sent.
+    pub frames: u64,
+    /// Bytes of these frames.
+    pub bytes: u64,
+    /// Whether the attachment is down: it drops what it is offered.
+    pub down: bool,
 }
 
 /// An event of a link.

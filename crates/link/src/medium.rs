@@ -6,7 +6,7 @@ use crate::air::Air;
 use crate::config::{Mac, MediumConfig};
 use crate::csma::Contention;
 use crate::sender::longest_waiting;
-use crate::{Attachment, Change, Counters, Event, Link};
+use crate::{Attachment, Backlog, Change, Counters, Event, Link};
 
 /// A half-duplex medium: one transmission at a time, heard by every other station, each of which loses on its own.
 ///
@@ -120,6 +120,11 @@ impl Link for Medium {
     fn counters(&mut self, now: Instant, from: Attachment, to: Attachment) -> Counters {
         self.advance(now);
         self.air.counters(now, from, to)
+    }
+
+    fn backlog(&mut self, now: Instant, from: Attachment) -> Backlog {
+        self.advance(now);
+        self.air.senders.get(from).map_or_else(Backlog::default, |sender| sender.backlog())
     }
 }
 

@@ -63,6 +63,11 @@ impl Queue {
         self.backlog.since()
     }
 
+    /// Number of frames, and of their bytes.
+    pub(crate) fn size(&self) -> (u64, u64) {
+        (self.backlog.len() as u64, self.backlog.bytes())
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.backlog.is_empty()
     }

@@ -5,7 +5,7 @@ use hopcast_core::{Buffer, Duration, Instant, Rate};
 use crate::config::{Direction, DropReason};
 use crate::queue::Queue;
 use crate::reports::Reports;
-use crate::{Attachment, Change, Counters};
+use crate::{Attachment, Backlog, Change, Counters};
 
 /// The bytes of an Ethernet header, which the MTU does not count.
 const HEADER: u64 = 14;
@@ -182,6 +182,12 @@ impl Sender {
             counters.busy += now.since(frame.start);
         }
         counters
+    }
+
+    /// What waits now.
+    pub(crate) fn backlog(&self) -> Backlog {
+        let (frames, bytes) = self.queue.size();
+        Backlog { frames, bytes, down: self.down }
     }
 
     fn start(&mut self, now: Instant, frame: Buffer) {

@@ -131,7 +131,8 @@ fn is_captured(capture: &Capture, node: NodeId) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hopcast_twin::scenario::{Overrides, load_text};
+    use hopcast_runner::load_text;
+    use hopcast_twin::scenario::Overrides;
 
     #[test]
     fn a_link_that_goes_down_changes_the_tables_of_those_whose_way_it_was() {

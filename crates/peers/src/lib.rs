@@ -4,6 +4,5 @@
 mod chain;
 pub mod hop_arq;
 pub mod kcp;
-#[cfg(not(target_family = "wasm"))]
 pub mod quic;
 pub mod tcp;

@@ -42,7 +42,7 @@ impl WorkerOptions {
 }
 
 pub(crate) fn work(file: &Path, name: &str, options: &WorkerOptions) -> Result<(), Failure> {
-    let plan = scenario::load(file, &options.overrides.resolve()).map_err(Failure::input)?;
+    let plan = hopcast_runner::load(file, &options.overrides.resolve()).map_err(Failure::input)?;
     let case = plan.cases.get(options.case).ok_or_else(|| {
         Failure::input(format!(
             "--case: there are {} cases, from 0 on, and no {}",

@@ -93,7 +93,7 @@
 mod ack;
 mod aggregation;
 mod bbr;
-#[cfg(not(target_family = "wasm"))]
+#[cfg(feature = "quic")]
 pub(crate) mod bbr_adapter;
 pub mod config;
 mod congestion;

@@ -83,7 +83,7 @@ pub(crate) fn read_stamp(from: &[u8]) -> Option<(u64, Instant)> {
 /// The length of a block: the unit of `bulk` over a stream, and of the pattern.
 pub(crate) const BLOCK: usize = 64 * 1024;
 
-/// What is sent where the contents do not matter: a block of letters that matches no shifted copy of itself, and that no
+/// The contents where they do not matter: a block of letters that matches no shifted copy of itself, and that no
 /// dissector takes for a protocol.
 static PATTERN: LazyLock<Arc<[u8]>> = LazyLock::new(|| {
     let mut random = hopcast_core::Seed::new(0, 0).stream(&["pattern"], 0);

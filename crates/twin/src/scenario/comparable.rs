@@ -46,7 +46,8 @@ impl Changes {
     }
 
     /// What is to be said of published figures beside what is run, and whether they can stand there: not if the command
-    /// line set anything but which of the swept values are run. What the file's own `quick:` sets, its author has allowed.
+    /// line set anything but which of the swept values are run. What the file's own `quick:` sets, its author has
+    /// allowed.
     pub(crate) fn remarks(&self, root: &Node) -> (bool, Vec<String>) {
         let Some((whose, _)) = tables(&self.original) else { return (true, Vec::new()) };
         let mut changed: Vec<String> =

@@ -100,8 +100,8 @@ pub(crate) fn events(
     Ok(events)
 }
 
-/// The events in words, in the order of time: `loss 5 %`, or `down on a-b` where not all links are meant. What cannot be
-/// read is left to [`events`], which says so.
+/// The events in words, in the order of time: `loss 5 %`, or `down on a-b` where not all links are meant. What cannot
+/// be read is left to [`events`], which says so.
 pub(crate) fn schedule(node: Option<&Node>) -> Vec<(Instant, String)> {
     let items = node.and_then(|node| list(node, "events").ok()).unwrap_or_default();
     let mut schedule: Vec<(Instant, String)> = items.iter().filter_map(in_words).collect();

@@ -36,8 +36,8 @@ pub use capacity::{Capacities, capacity};
 
 pub use describe::{describe, notes};
 pub use exchange::{to_graphml, to_mermaid};
-pub use files::read_scenario;
-pub use hopcast_config::{Diagnostic, decode, did_you_mean, yaml};
+pub use files::{read_scenario, tree};
+pub use hopcast_config::{Diagnostic, FileError, Files, MemoryFiles, decode, did_you_mean, yaml};
 pub use plan::{Overrides, load, load_text};
 pub use programs::{needs_live, needs_virtual_time};
 pub use schema::SCHEMA;

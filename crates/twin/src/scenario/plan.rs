@@ -17,9 +17,9 @@ use super::set;
 use super::sweep::Sweep;
 use super::topology::Topology;
 use crate::results::Source;
-use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, entries, one_or_list, some_duration, whole};
 use hopcast_config::yaml::{self, Entry, Kind, Node, Span, parse};
+use hopcast_config::{Diagnostic, Files};
 use hopcast_stack::Variants;
 
 /// The keys of a scenario.
@@ -68,17 +68,29 @@ pub struct Overrides {
     pub quick: bool,
 }
 
-/// Reads a scenario file.
-pub fn load(path: &Path, overrides: &Overrides) -> Result<Plan, Diagnostic> {
-    plan(files::load(path)?, path, overrides)
+/// Reads the scenario at `path`, with all that it names, from `files`.
+///
+/// # Errors
+/// The first mistake: where it is, and what to write instead.
+pub fn load(files: &dyn Files, path: &Path, overrides: &Overrides) -> Result<Plan, Diagnostic> {
+    plan(files, files::tree(files, path)?, path, overrides)
 }
 
-/// Reads a scenario from `text` as if it stood in the file `path`, which is not opened.
-pub fn load_text(path: &Path, text: &str, overrides: &Overrides) -> Result<Plan, Diagnostic> {
-    plan(files::load_text(path, text)?, path, overrides)
+/// Reads a scenario from `text` as if it stood in the file `path`, which is not read; what it names is read from
+/// `files`.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_text(
+    files: &dyn Files,
+    path: &Path,
+    text: &str,
+    overrides: &Overrides,
+) -> Result<Plan, Diagnostic> {
+    plan(files, files::tree_of_text(files, path, text)?, path, overrides)
 }
 
-fn plan(mut root: Node, path: &Path, overrides: &Overrides) -> Result<Plan, Diagnostic> {
+fn plan(files: &dyn Files, mut root: Node, path: &Path, overrides: &Overrides) -> Result<Plan, Diagnostic> {
     Fields::of(&root, "a scenario", &TOP)?;
     let mut changes = Changes::of(&root);
     apply(&mut root, overrides, &mut changes)?;
@@ -97,7 +109,7 @@ fn plan(mut root: Node, path: &Path, overrides: &Overrides) -> Result<Plan, Diag
         return Err(node.error("a scenario has `published` figures or `measured` ones beside ours, not both"));
     }
     let sweep = Sweep::of(sweep.as_ref(), &root)?;
-    let mut contents = Contents::default();
+    let mut contents = Contents::new(files);
     let mut cases = Vec::new();
     let mut elements = 0;
     for number in 0..sweep.cases {
@@ -120,7 +132,7 @@ fn plan(mut root: Node, path: &Path, overrides: &Overrides) -> Result<Plan, Diag
     }
     let tables = published.as_ref().map(|node| ("`published`", node));
     let tables = tables.or_else(|| measured.as_ref().map(|node| ("`measured`", node)));
-    let published = published::published(tables, &sweep, &cases)?;
+    let published = published::published(tables, &sweep, &cases, &contents)?;
     let published = if comparable { published } else { Vec::new() };
     let measured = measured.is_some();
     let fields = Fields::of(&root, "a scenario", &TOP)?;

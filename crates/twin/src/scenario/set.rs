@@ -14,8 +14,9 @@ const CHOICES: [&str; 5] = ["app", "over", "loss", "jitter", "queue"];
 
 /// Puts `value` where `path` leads from `root`; `at` is where the path is written.
 ///
-/// An element of a list is named by its `name`, by the name that a link has from its ends, or by its index. A key that is not there yet is made, so that a key left
-/// at its default can be set; a misspelt one is then found as unknown, at the place of the path.
+/// An element of a list is named by its `name`, by the name that a link has from its ends, or by its index. A key that
+/// is not there yet is made, so that a key left at its default can be set; a misspelt one is then found as unknown, at
+/// the place of the path.
 pub(crate) fn assign(root: &mut Node, path: &str, at: &Span, value: Node) -> Result<(), Diagnostic> {
     let mut node = root;
     let mut before = String::new();

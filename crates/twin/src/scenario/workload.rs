@@ -199,8 +199,8 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// The sizes of I-, P- and B-frames relative to each other. x264 typically makes I-frames 2.5 to 3 times as large as
-    /// P-frames, and these 2.5 to 3 times as large as B-frames (Merritt on ffmpeg-devel, 22 October 2007).
+    /// The sizes of I-, P- and B-frames relative to each other. x264 typically makes I-frames 2.5 to 3 times as large
+    /// as P-frames, and these 2.5 to 3 times as large as B-frames (Merritt on ffmpeg-devel, 22 October 2007).
     const WEIGHTS: [f64; 3] = [6.25, 2.5, 1.0];
 
     /// The type of the frame at a place of a group.

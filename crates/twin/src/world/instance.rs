@@ -13,7 +13,7 @@ use hopcast_stack::{KernelNode, NodeBuilder};
 
 use super::flow::{application_ends, build_flow};
 use super::{BuildError, RunningFlow, sum_counters};
-use crate::meter::{Half, Meters};
+use crate::meter::{Meters, PartialMeter};
 use crate::scenario::model::{FlowId, NodeId, Scenario};
 
 /// The machines of one flow on one node, with what they are plugged into.
@@ -42,7 +42,7 @@ impl NodeInstance {
         let seed = Seed::new(scenario.seed, repeat);
         let running = build_flow(scenario, &plan, &routes, seed, &mut nodes, flow)?;
         let RunningFlow { meters, machines, frame } = running;
-        meters.each(|meter| meter.stand_apart());
+        meters.each(|meter| meter.split());
         let instance = |(node, builder): (NodeId, NodeBuilder)| {
             let KernelNode { assembly, plugs } = builder.into_kernel()?;
             let own = machines.iter().filter(|machine| machine.node == node);
@@ -86,7 +86,7 @@ impl NodeInstance {
     pub fn report(&self) -> InstanceReport {
         let assembly = self.assembly.get();
         let counters = sum_counters(self.names.iter().map(|(name, slot)| (&**name, assembly.machine(*slot))));
-        let meters = self.meters.iter().map(|meter| Half::from(&*meter.borrow())).collect();
+        let meters = self.meters.iter().map(|meter| PartialMeter::from(&*meter.borrow())).collect();
         InstanceReport { flow: self.flow, node: self.node, counters, meters, frame: self.frame }
     }
 }
@@ -98,7 +98,7 @@ pub struct InstanceReport {
     pub(crate) node: NodeId,
     pub(crate) counters: BTreeMap<String, u64>,
     /// One for each receiver of the flow.
-    pub(crate) meters: Vec<Half>,
+    pub(crate) meters: Vec<PartialMeter>,
     pub(crate) frame: u64,
 }
 

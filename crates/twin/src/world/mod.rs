@@ -14,6 +14,7 @@ mod error;
 mod flow;
 mod instance;
 mod script;
+mod snapshot;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -38,6 +39,7 @@ use script::{Script, Step};
 pub use error::BuildError;
 pub use hopcast_stack::network::directions;
 pub use instance::{InstanceReport, NodeInstance};
+pub use snapshot::{FlowState, LinkState, NodeState, ReceiverState, Snapshot};
 
 /// A scenario in motion.
 pub struct World {

@@ -1,8 +1,8 @@
 //! Topologies of containerlab: `topology.nodes`, and `topology.links` in the brief and in the extended form.
 //!
-//! A file says which interfaces are joined; of what a link is like it says at most the MTU. Links to the host or to nowhere
-//! (`host`, `mgmt-net`, `macvlan`, `vxlan`, `dummy`) are none between two nodes, and are left out; a node that is a bridge is
-//! a node.
+//! A file says which interfaces are joined; of what a link is like it says at most the MTU. Links to the host or to
+//! nowhere (`host`, `mgmt-net`, `macvlan`, `vxlan`, `dummy`) are none between two nodes, and are left out; a node that
+//! is a bridge is a node.
 
 use std::collections::BTreeMap;
 

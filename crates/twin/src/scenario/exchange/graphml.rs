@@ -1,9 +1,9 @@
 //! GraphML: what graph editors, topology collections and graph libraries exchange.
 //!
 //! Data of an edge is a key of a link if its `attr.name` is one: `rate`, `delay`, `loss` and so on, with values as in a
-//! scenario. `LinkSpeedRaw`, in bit/s, is the rate in the Internet Topology Zoo. A node is called by its `name`, or else by its
-//! `label`, or else by its `id`, and stands at its `x` and `y`, or at its `Longitude` and `Latitude`. A hyperedge is a medium.
-//! Data that is none of these is not the network's, and is passed over.
+//! scenario. `LinkSpeedRaw`, in bit/s, is the rate in the Internet Topology Zoo. A node is called by its `name`, or
+//! else by its `label`, or else by its `id`, and stands at its `x` and `y`, or at its `Longitude` and `Latitude`. A
+//! hyperedge is a medium. Data that is none of these is not the network's, and is passed over.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -223,7 +223,8 @@ fn value(text: &str, at: &Span) -> Result<Node, Diagnostic> {
 struct Places<'a> {
     text: &'a str,
     source: &'a Arc<Source>,
-    /// Offsets with their line and column: each line's beginning, and more on long lines, of which some files have just one.
+    /// Offsets with their line and column: each line's beginning, and more on long lines, of which some files have just
+    /// one.
     marks: Vec<(usize, usize, usize)>,
 }
 
@@ -258,7 +259,8 @@ impl<'a> Places<'a> {
 const KEYS: [(&str, &str, &str); 3] =
     [("name", "all", "string"), ("x", "node", "double"), ("y", "node", "double")];
 
-/// A scenario's network as GraphML: what `topology: { graphml: … }` takes. Losses that replay a trace have no value there.
+/// A scenario's network as GraphML: what `topology: { graphml: … }` takes. Losses that replay a trace have no value
+/// there.
 pub fn write(scenario: &Scenario) -> String {
     let mut out = String::from(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n",

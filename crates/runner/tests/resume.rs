@@ -5,10 +5,11 @@
 use std::fs;
 use std::path::Path;
 
+use hopcast_runner::{Jobs, Journal, Part, load_text, run, run_jobs};
+use hopcast_twin::Monitor;
 use hopcast_twin::results::Document;
+use hopcast_twin::scenario::Overrides;
 use hopcast_twin::scenario::model::Plan;
-use hopcast_twin::scenario::{Overrides, load_text};
-use hopcast_twin::{Jobs, Journal, Monitor, Part, run, run_jobs};
 
 const TEXT: &str = "\
 title: To be cut short

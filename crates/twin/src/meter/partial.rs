@@ -1,4 +1,4 @@
-//! The meter of a flow whose ends are two processes: what each of them notes, and how the two become one.
+//! The meter of a flow whose ends are two processes: the notes of each, and how the two meters become one.
 
 use hopcast_core::{Duration, Instant};
 use serde::{Deserialize, Serialize};
@@ -7,18 +7,19 @@ use super::{Distribution, Jitter, Meter};
 use crate::app::BLOCK;
 use crate::scenario::model::{Measure, Picture};
 
-/// What one end knows and the other would need. Times are in nanoseconds of the clock that both read.
+/// Observations of one end that only both ends together can judge. Times are in nanoseconds of the clock that both
+/// read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Notes {
-    /// The ends of the blocks of a stream, and when each was first transmitted.
+    /// For each block of a stream: its end in bytes, and the time of its first transmission.
     blocks_sent: Vec<(u64, u64)>,
-    /// How many bytes of the stream had been received, and when.
+    /// Bytes of the stream received in order, and the time.
     blocks_received: Vec<(u64, u64)>,
-    /// Whether those blocks are the flow's units.
+    /// Whether these blocks are the flow's units.
     blocks_are_units: bool,
-    /// When each frame of a video was sent, of what type it is, and its deadline.
+    /// For each frame of a video: the time it was sent, its type, and its deadline.
     frames_sent: Vec<(u64, char, u64)>,
-    /// When a frame was sent, when it was complete, and its number.
+    /// For each complete frame: the time it was sent, the time it was complete, and its number.
     frames_delivered: Vec<(u64, u64, u64)>,
 }
 
@@ -27,7 +28,7 @@ impl Notes {
         self.blocks_sent.push((end, now.as_nanos()));
     }
 
-    /// Notes what was received if it completes a block, or all there is.
+    /// Notes the bytes received if they complete a block, or are all there are.
     pub(super) fn received(&mut self, now: Instant, bytes: u64, units: bool, all: bool) {
         self.blocks_are_units = units;
         let before = self.blocks_received.last().map_or(0, |&(bytes, _)| bytes);
@@ -50,9 +51,9 @@ impl Notes {
     }
 }
 
-/// A meter on its way from the process of one end to whoever joins it with the other.
+/// The meter of one end, as its process reports it; [`Meter::joined`] makes one meter of two.
 #[derive(Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Half {
+pub(crate) struct PartialMeter {
     payload_bytes: u64,
     slice_bytes: Vec<u64>,
     step_bytes: Vec<u64>,
@@ -74,7 +75,7 @@ pub(crate) struct Half {
     notes: Notes,
 }
 
-impl From<&Meter> for Half {
+impl From<&Meter> for PartialMeter {
     fn from(meter: &Meter) -> Self {
         let nanos = |at: Option<Instant>| at.map(Instant::as_nanos);
         Self {
@@ -101,8 +102,8 @@ impl From<&Meter> for Half {
     }
 }
 
-impl Half {
-    /// What one end knows by itself, a line each, for a person.
+impl PartialMeter {
+    /// The figures that one end knows by itself, a line each, for a person.
     pub(crate) fn lines(&self, measure: Measure) -> Vec<String> {
         let mut lines = Vec::new();
         let (from, to) = (measure.from.as_secs_f64(), measure.to.as_secs_f64());
@@ -127,8 +128,13 @@ impl Half {
 }
 
 impl Meter {
-    /// The meter of one receiver, from what both ends have found.
-    pub(crate) fn joined(measure: Measure, duration: Duration, sender: &Half, receiver: &Half) -> Self {
+    /// The meter of one receiver, from the partial meters of both ends.
+    pub(crate) fn joined(
+        measure: Measure,
+        duration: Duration,
+        sender: &PartialMeter,
+        receiver: &PartialMeter,
+    ) -> Self {
         let at = |one: Option<u64>, other: Option<u64>| one.or(other).map(Instant::from_nanos);
         let mut whole = Self::new(measure, duration);
         for half in [sender, receiver] {
@@ -172,7 +178,7 @@ impl Meter {
         }
     }
 
-    /// Both ends' notes again, in the order of time.
+    /// Replays both ends' notes of frames in the order of time.
     fn join_frames(&mut self, sender: &Notes, receiver: &Notes) {
         let mut delivered = receiver.frames_delivered.clone();
         delivered.sort_by_key(|&(_, now, _)| now);
@@ -211,16 +217,16 @@ mod tests {
 
     const DURATION: Duration = Duration::from_secs(10);
 
-    /// The same calls on one meter, and on two that are joined after a way through text.
+    /// The same calls on one meter, and on two that are written as text, read and joined.
     fn both(sender: impl Fn(&mut Meter), receiver: impl Fn(&mut Meter)) -> [Meter; 2] {
         let mut whole = Meter::new(measure(), DURATION);
         sender(&mut whole);
         receiver(&mut whole);
-        let apart = |calls: &dyn Fn(&mut Meter)| -> Half {
+        let apart = |calls: &dyn Fn(&mut Meter)| -> PartialMeter {
             let mut meter = Meter::new(measure(), DURATION);
-            meter.stand_apart();
+            meter.split();
             calls(&mut meter);
-            serde_json::from_str(&serde_json::to_string(&Half::from(&meter)).unwrap()).unwrap()
+            serde_json::from_str(&serde_json::to_string(&PartialMeter::from(&meter)).unwrap()).unwrap()
         };
         [whole, Meter::joined(measure(), DURATION, &apart(&sender), &apart(&receiver))]
     }
@@ -283,9 +289,9 @@ mod tests {
         };
         let sent = |number: u64| millis(1500 + number * 1000);
         let mut whole = Meter::new(measure(), DURATION);
-        let halves: [Half; 2] = {
+        let halves: [PartialMeter; 2] = {
             let mut ends = [Meter::new(measure(), DURATION), Meter::new(measure(), DURATION)];
-            ends.iter_mut().for_each(Meter::stand_apart);
+            ends.iter_mut().for_each(Meter::split);
             for number in 0..8 {
                 let (at, picture) = (sent(number), pictures[number as usize % 4]);
                 let deadline = at + Duration::from_millis(500);
@@ -297,7 +303,7 @@ mod tests {
                     ends[1].frame_delivered(at, now, number);
                 }
             }
-            ends.map(|meter| Half::from(&meter))
+            ends.map(|meter| PartialMeter::from(&meter))
         };
         let joined = Meter::joined(measure(), DURATION, &halves[0], &halves[1]);
         assert_eq!(joined.frames.as_ref().unwrap().figures().frames_lost, 1);

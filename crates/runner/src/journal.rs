@@ -1,10 +1,10 @@
-//! The journal of a run directory: every run that is finished, written at once, so that a sweep that was cut short,
-//! by Ctrl-C or by the mains, goes on where it stopped.
+//! The journal of a run directory: every finished run, written at once, so that a sweep that was interrupted, by Ctrl-C
+//! or a power failure, goes on where it stopped.
 //!
-//! One line for each run, `identity checksum record`: 64 digits of hash, 16 of both's, and the run as JSON with its
-//! series and latency curves. Lines are only ever added; the last may be torn, and a line that its checksum does not fit
-//! is as if it were not there. One file rather than one for each run: a sweep of a hundred thousand runs is one append
-//! each, and the disk is waited for once a second at most.
+//! One line for each run, `identity checksum record`: the identity in 64 digits, a checksum of identity and record in
+//! 16, and the run as JSON with its series and latency curves. Lines are only ever added; the last may be torn, and a
+//! line that its checksum does not fit is as if it were not there. One file rather than one for each run: a sweep of a
+//! hundred thousand runs is one append each, and the disk is waited for once a second at most.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,19 +14,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use hopcast_twin::identity::{Identities, Identity};
+use hopcast_twin::results::{LatencyCurve, Run, Series};
+use hopcast_twin::scenario::model::Plan;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::identity::{Identities, Identity};
-use crate::results::{LatencyCurve, Run, Series};
-use crate::scenario::model::Plan;
+use crate::error::JournalError;
 
 /// Digits of the identity and of the checksum, with a space behind each.
 const PREFIX: usize = 64 + 1 + 16 + 1;
-/// How long what is written may be in the operating system's memory alone.
+/// Maximum time for which a finished run is in the operating system's memory alone.
 const SYNC: Duration = Duration::from_secs(1);
 
-/// Where each run's line begins, and how long it is.
+/// Offset and length of each run's line, in bytes.
 type Places = BTreeMap<Identity, (u64, usize)>;
 
 /// The finished runs of a directory.
@@ -57,8 +58,8 @@ impl Journal {
     /// Opens the journal at `path`, or makes it. Runs of another `version` of the program are not recognised.
     ///
     /// # Errors
-    /// If it cannot be read or written, in one line.
-    pub fn open(path: &Path, version: &str) -> Result<Self, String> {
+    /// If it cannot be read or written.
+    pub fn open(path: &Path, version: &str) -> Result<Self, JournalError> {
         let opened = || -> io::Result<_> {
             let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
             let (found, damaged, whole) = index(&mut file)?;
@@ -67,22 +68,23 @@ impl Journal {
             }
             Ok((file, found, damaged))
         };
-        let (file, found, damaged) = opened().map_err(|error| format!("{}: {error}", path.display()))?;
+        let (file, found, damaged) =
+            opened().map_err(|error| JournalError { path: path.to_owned(), error })?;
         let file = Mutex::new(Appending { file, synced: now(), damaged });
         Ok(Self { path: path.to_owned(), identities: Identities::new(version), found, file })
     }
 
-    /// What works out its runs' identities.
+    /// Computes the identities of its runs.
     pub fn identities(&self) -> &Identities {
         &self.identities
     }
 
-    /// How many lines were of no use.
+    /// Number of damaged lines.
     pub fn damaged(&self) -> u64 {
         self.appending().damaged
     }
 
-    /// How many runs it holds, of whatever plan.
+    /// Number of runs that it holds, of any plan.
     pub fn len(&self) -> usize {
         self.found.len()
     }
@@ -92,7 +94,7 @@ impl Journal {
         self.found.is_empty()
     }
 
-    /// How many of the runs of `plan` it holds, as far as can be told without reading them.
+    /// Number of runs of `plan` that it holds, by their lines' identities: damage is found when a line is read.
     pub fn holds(&self, plan: &Plan) -> usize {
         if self.found.is_empty() {
             return 0;
@@ -117,20 +119,20 @@ impl Journal {
     }
 
     /// Writes a run that has just been finished.
-    pub(crate) fn add(&self, identity: Identity, run: &Run) -> Result<(), String> {
-        let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", self.path.display());
+    pub(crate) fn add(&self, identity: Identity, run: &Run) -> Result<(), JournalError> {
+        let failed = |error: io::Error| JournalError { path: self.path.clone(), error };
         let record = Record {
             run: Cow::Borrowed(run),
             series: Cow::Borrowed(&run.series),
             latency: Cow::Borrowed(&run.latency),
         };
-        let record = serde_json::to_string(&record).map_err(|error| failed(&error))?;
+        let record = serde_json::to_string(&record).map_err(|error| failed(error.into()))?;
         let identity = identity.to_string();
         let line = format!("{identity} {} {record}\n", checksum(identity.as_bytes(), record.as_bytes()));
         let mut appending = self.appending();
-        appending.file.write_all(line.as_bytes()).map_err(|error| failed(&error))?;
+        appending.file.write_all(line.as_bytes()).map_err(failed)?;
         if appending.synced.elapsed() >= SYNC {
-            appending.file.sync_data().map_err(|error| failed(&error))?;
+            appending.file.sync_data().map_err(failed)?;
             appending.synced = now();
         }
         Ok(())
@@ -139,8 +141,8 @@ impl Journal {
     /// Leaves the runs of `plan` in the journal and nothing else: for when all of them are finished.
     ///
     /// # Errors
-    /// If it cannot be written, in one line.
-    pub fn tidy(self, plan: &Plan) -> Result<(), String> {
+    /// If it cannot be written.
+    pub fn tidy(self, plan: &Plan) -> Result<(), JournalError> {
         let Self { path, identities, found, file } = self;
         let appending = file.into_inner().expect("no thread panics with the lock held");
         let ours: BTreeSet<Identity> = runs_of(&identities, plan).into_iter().collect();
@@ -151,7 +153,7 @@ impl Journal {
             }
             appending.file.sync_data()
         };
-        tidied().map_err(|error| format!("{}: {error}", path.display()))
+        tidied().map_err(|error| JournalError { path, error })
     }
 
     fn runs_of(&self, plan: &Plan) -> Vec<Identity> {
@@ -171,8 +173,8 @@ fn runs_of(identities: &Identities, plan: &Plan) -> Vec<Identity> {
     plan.cases.iter().flat_map(repeats).collect()
 }
 
-/// Where the runs are, how many lines are none, and whether the last line is whole. Of two lines of one run the later
-/// counts.
+/// The places of the runs, the number of damaged lines, and whether the last line is complete. Of two lines of one run
+/// the later counts.
 fn index(file: &mut File) -> io::Result<(Places, u64, bool)> {
     let (mut found, mut damaged, mut whole, mut at) = (BTreeMap::new(), 0, true, 0);
     let mut reader = BufReader::with_capacity(1 << 16, file);
