@@ -9,7 +9,7 @@ use common::scenarios::*;
 use hopcast_core::{Bytes, Duration, Fraction, Instant, Rate};
 use hopcast_link::{Change, Duplex, Jitter, Loss, Queue, QueueLimit};
 use hopcast_twin::scenario;
-use hopcast_twin::scenario::model::{Action, App, Arrivals, Capture, Layer, LinkModel, Span};
+use hopcast_twin::scenario::model::{Action, App, Arrivals, Capture, LinkModel, Span};
 
 #[test]
 fn generators_name_and_link_their_nodes() {
@@ -137,7 +137,7 @@ sweep: { flows.bulk.over: [udp, quick-tcp, [quick-tcp, tunnel], inside, { tcp-cu
     assert_eq!(names, ["udp", "quick-tcp", "quick-tcp/tunnel", "inside", "tcp-cubic"]);
     assert_eq!(
         plan.cases[1].scenario.flows[0].over[0].to_string(),
-        "tcp-bbr (initial-window 4, sack off, min-rto 1 s, delayed-ack 0 s, receive-buffer 64 KiB)"
+        "tcp-bbr (initial-window 4, sack off, min-rto 1s, delayed-ack 0s, receive-buffer 64 KiB)"
     );
     // What is below a tunnel is the host's UDP, said or unsaid.
     let layers = &plan.cases[2].scenario.flows[0].over;
@@ -217,7 +217,7 @@ fn the_options_of_a_choice_can_be_set_one_after_the_other() {
     let text = with("").replace("over: udp", "over: tcp-bbr");
     let plan = plan_with(&text, &sets).unwrap();
     let layer = &plan.cases[0].scenario.flows[0].over[0];
-    assert_eq!(layer.to_string(), "tcp-bbr (sack off, min-rto 1 s)");
+    assert_eq!(layer.to_string(), "tcp-bbr (sack off, min-rto 1s)");
 }
 
 #[test]
