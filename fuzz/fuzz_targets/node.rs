@@ -1,6 +1,6 @@
-//! Two whole nodes, the network between them, and somebody who writes to their ports, changes what they say, and says it in
-//! other places: nobody panics or runs away, and once he is silent what is given to one comes out at the other. Only where
-//! he has spoken with a peer's address may a peer be gone for longer.
+//! Two whole nodes, the network between them, and somebody who writes to their ports, changes what they say, and says
+//! it in other places: nobody panics or runs away, and once he is silent what is given to one comes out at the other.
+//! Only where he has spoken with a peer's address may a peer be gone for longer.
 #![no_main]
 
 use std::collections::VecDeque;

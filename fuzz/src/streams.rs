@@ -1,5 +1,5 @@
-//! Two ends that carry streams in datagrams, a path that does what the input says, and somebody on it who changes what is
-//! under way.
+//! Two ends that carry streams in datagrams, a path that does what the input says, and somebody on it who changes what
+//! is under way.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -66,8 +66,9 @@ pub enum Step {
 /// Packets under way each way; more are lost.
 const QUEUE: usize = 512;
 
-/// Lets two ends do what the steps say, and then whatever they still have to do: nobody panics, runs away, or sends what does
-/// not fit; and what comes out are the bytes that went in, in order, where `genuine`, since nobody can forge them.
+/// Lets two ends do what the steps say, and then whatever they still have to do: nobody panics, runs away, or sends
+/// what does not fit; and what comes out are the bytes that went in, in order, where `genuine`, since nobody can forge
+/// them.
 pub fn drive<M: Machine>(ends: [M; 2], genuine: bool, steps: &[Step]) {
     let mut path = Path::new(ends, genuine);
     for step in steps.iter().take(300) {

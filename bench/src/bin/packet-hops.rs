@@ -1,8 +1,8 @@
 //! Packet-hops a second: UDP with IP and real bytes over six hops, on one core, beside ns-3 where it is installed.
 //!
-//! A packet-hop is one completed link transmission, lost ones included. ns-3 carries no payload bytes; ours are written,
-//! summed and compared. Both take turns, by processor time, and the ratio is the median of the turns' ratios: what
-//! disturbs the machine disturbs both.
+//! A packet-hop is one completed link transmission, lost ones included. ns-3 carries no payload bytes; ours are
+//! written, summed and compared. Both take turns, by processor time, and the ratio is the median of the turns' ratios:
+//! what disturbs the machine disturbs both.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,14 +1,16 @@
 //! What one relay costs on real sockets: processor time for each gigabit that it passes on, sockets included.
 //!
-//! An edge, a relay and an edge talk over UDP on the loopback interface, each on a thread of its own, and the first edge
-//! loses some of its datagrams on purpose, so that the relay recodes. Beside it stands a forwarder of the same runtime
-//! that passes every datagram on as it is: what sockets cost by themselves. Only the time of the relay's thread counts.
+//! An edge, a relay and an edge talk over UDP on the loopback interface, each on a thread of its own, and the first
+//! edge loses some of its datagrams on purpose, so that the relay recodes. Beside it stands a forwarder of the same
+//! runtime that passes every datagram on as it is: what sockets cost by themselves. Only the time of the relay's thread
+//! counts.
 //!
 //! Edges send without congestion control: what is offered is what the hop gets, however busy the machine is. At a low
 //! rate each datagram costs calls of its own; at full rate many share them, and that is what a core can carry.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::error::Error;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::mpsc::channel;
@@ -17,8 +19,8 @@ use std::thread;
 use hopcast_coded::bats::{Config, Node};
 use hopcast_core::plug::Plug;
 use hopcast_core::{
-    Datagram, Duration, Instant, Item, Machine, Port, Seed, Stream, StreamId, StreamItem, StreamReader,
-    StreamWriter, earliest,
+    Datagram, Duration, Instant, Item, Machine, Port, Reactive, Seed, Stream, StreamId, StreamItem,
+    StreamReader, StreamWriter, earliest,
 };
 use hopcast_node::Clock;
 use hopcast_node::runtime::{Runtime, Stop};
@@ -34,7 +36,10 @@ const UNIT: usize = 1400;
 /// What the application at the sink lets the other be ahead.
 const WINDOW: u64 = 8 << 20;
 
-fn main() -> Result<(), String> {
+/// Any error, which ends the measurement; it can come from another thread.
+type Failure = Box<dyn Error + Send + Sync>;
+
+fn main() -> Result<(), Failure> {
     println!(
         "{:<18} {:<16} {:>8} {:>8} {:>12} {:>14} {:>15} {:>13} {:>10}",
         "offered",
@@ -79,12 +84,12 @@ struct Seen {
 }
 
 /// `offered` is in bytes a nanosecond.
-fn run(relay: bool, loss: f64, offered: Option<f64>) -> Result<Seen, String> {
+fn run(relay: bool, loss: f64, offered: Option<f64>) -> Result<Seen, Failure> {
     let seed = Seed::new(1, 0);
     let at = |place: u16| SocketAddr::from(([127, 0, 0, 1], 47_000 + place));
     let (ends, config) = ((at(10), at(11)), Config { congestion_control: false, ..Config::default() });
     let clock = Clock::starting_now();
-    let stop = Stop::new().map_err(|error| error.to_string())?;
+    let stop = Stop::new()?;
     let (warm, end) = (Instant::ZERO + WARM, Instant::ZERO + WARM + Duration::from_secs(SECONDS));
     let (delivered, deliveries) = channel();
     thread::scope(|scope| {
@@ -103,7 +108,8 @@ fn run(relay: bool, loss: f64, offered: Option<f64>) -> Result<Seen, String> {
                 runtime.run(Some(end), &stop)?;
                 let _ = delivered.send(got.get() - before);
                 // The others may not have come to the end.
-                runtime.run(Some(end + Duration::from_millis(100)), &stop)
+                runtime.run(Some(end + Duration::from_millis(100)), &stop)?;
+                Ok::<_, Failure>(())
             });
         }
         let middle = scope.spawn(move || {
@@ -121,7 +127,7 @@ fn run(relay: bool, loss: f64, offered: Option<f64>) -> Result<Seen, String> {
                 runtime.counters(&mut |name, figure| eprintln!("  {name} {figure}"));
             }
             runtime.run(Some(end + Duration::from_millis(100)), &stop)?;
-            Ok::<_, String>((after.0 - before.0, after.1 - before.1, after.2 - before.2))
+            Ok::<_, Failure>((after.0 - before.0, after.1 - before.1, after.2 - before.2))
         });
         let (cpu, syscalls, recoded) = middle.join().map_err(|_| "the relay broke down")??;
         drop(delivered);
@@ -154,25 +160,20 @@ struct Forwarder {
     out: Option<Datagram>,
 }
 
-impl Machine for Forwarder {
-    fn handle(&mut self, _now: Instant, _port: Port, item: Item) {
+impl Reactive for Forwarder {
+    fn react(&mut self, _now: Instant, _port: Port, item: Item) {
         let Item::Datagram(Datagram { local, remote, payload }) = item else { return };
         let to = if remote == self.ends[0] { self.ends[1] } else { self.ends[0] };
         self.out = Some(Datagram { local, remote: to, payload });
     }
 
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+    fn next(&mut self) -> Option<(Port, Item)> {
         self.out.take().map(|datagram| (Port::Below(0), Item::Datagram(datagram)))
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
     }
 }
 
-/// An edge with what stands above it: one stream, filled at one end and emptied at the other. Of what it sends, some is lost.
+/// An edge with what stands above it: one stream, filled at one end and emptied at the other. Of what it sends, some is
+/// lost.
 struct Application {
     edge: Node,
     opening: Option<Item>,

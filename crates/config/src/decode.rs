@@ -10,8 +10,10 @@ use super::yaml::{Entry, Kind, Node, Span};
 
 /// The longest duration: long past any experiment, far before the end of [`Duration`].
 pub const LONGEST: Duration = Duration::from_secs(1000 * 3600);
-/// The longest name of a node, link, flow or variant.
+/// Maximum length of the name of a node, link, flow or variant, in bytes.
 const MAX_NAME: usize = 64;
+/// Maximum number of words of a command line: more are a slip.
+const MAX_WORDS: usize = 100;
 /// Maximum number of names that a hint offers.
 const MAX_OFFERED: usize = 6;
 
@@ -98,6 +100,15 @@ pub fn one_or_list(node: &Node) -> &[Node] {
         Kind::List(items) => items,
         Kind::Scalar(_) | Kind::Map(_) => std::slice::from_ref(node),
     }
+}
+
+/// A list of words, as on a command line.
+pub fn words(node: &Node, key: &str) -> Result<Vec<String>, Diagnostic> {
+    let items = list(node, key)?;
+    if items.len() > MAX_WORDS {
+        return Err(node.error(format!("`{key}`: expected at most {MAX_WORDS} words, found {}", items.len())));
+    }
+    items.iter().map(|item| text(item, key).map(str::to_owned)).collect()
 }
 
 /// The text of a scalar.

@@ -56,7 +56,7 @@ impl Host {
         (header.hop_limit > 1 && header.total_len <= mtu as usize).then_some(hop)
     }
 
-    /// Tells the sender why a packet in transit cannot go on.
+    /// Answers the sender of a packet in transit with the reason why it cannot go on.
     #[cold]
     fn report_stuck(&mut self, now: Instant, packet: &[u8], header: &Header) {
         if header.hop_limit < 2 {
@@ -129,7 +129,7 @@ impl Host {
     #[inline]
     fn put_out(&mut self, interface: u32, bytes: Buffer) {
         let frame = Frame { bytes, overheard: false };
-        self.out.push_back((Port::Below(interface), Item::Frame(frame)));
+        self.out.push(Port::Below(interface), Item::Frame(frame));
     }
 
     #[cold]

@@ -8,9 +8,9 @@
 //! A frame that arrives is checked and its packet goes one of three ways. To one of the host's own addresses it is
 //! delivered: to what is bound, or to the host's own ICMP, which answers pings. Otherwise it is in transit: a hook may
 //! take it, and what no hook takes is forwarded, one hop less, in the buffer in which it came. What cannot be delivered
-//! or forwarded is answered with the ICMP error that says why, so that path-MTU discovery and traceroute work as they do
-//! on the Internet. What machines above hand down leaves by the same routes, and comes right back if it is for the host
-//! itself.
+//! or forwarded is answered with the ICMP error that says why, so that path-MTU discovery and traceroute work as they
+//! do on the Internet. What machines above hand down leaves by the same routes, and comes right back if it is for the
+//! host itself.
 //!
 //! | module | what |
 //! |---|---|
@@ -33,15 +33,15 @@
 //! - **A transit packet's transport checksum is not looked at**, as on any router. UDP's and ICMP's are verified before
 //!   anything is delivered; another protocol's are left to the machine that is bound to it.
 //! - **Multicast and broadcast are not forwarded** but by a hook that hands them back; groups that the host
-//!   [joined](Host::join) are delivered. There is no IGMP or MLD. What the host itself sends to a group leaves by the one
-//!   next hop that [`Routes`] names, and is not looped back.
-//! - **Path MTUs told by ICMP are remembered** ([`Host::path_mtu`]) and delivered to the machine whose packet was too
-//!   big, unless it is UDP's, which has no way to hear of it; nothing is held back on their account.
+//!   [joined](Host::join) are delivered. There is no IGMP or MLD. What the host itself sends to a group leaves by the
+//!   one next hop that [`Routes`] names, and is not looped back.
+//! - **Path MTUs that ICMP announces are remembered** ([`Host::path_mtu`]) and delivered to the machine whose packet
+//!   was too big, unless it is UDP's, which has no way to hear of it; nothing is held back on their account.
 //! - **A host has no timers**: its deadline is always `None`.
 //! - The source of what the host says is its first address of the version, not the interface's: hosts here are known by
 //!   one address, as if it were a loopback address.
-//! - No redirects, no source routes, no options: they are forwarded unread. A packet whose IPv6 extension headers do not
-//!   read is malformed in transit too, where a router would not look.
+//! - No redirects, no source routes, no options: they are forwarded unread. A packet whose IPv6 extension headers do
+//!   not read is malformed in transit too, where a router would not look.
 
 pub mod binding;
 pub mod config;

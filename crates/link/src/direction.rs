@@ -2,7 +2,7 @@
 
 use hopcast_core::{Buffer, Instant, Stream};
 
-use crate::config::{Direction as Config, Drop};
+use crate::config::{Direction as Config, DropReason};
 use crate::flight::{Arriving, Flight};
 use crate::path::Path;
 use crate::reports::Reports;
@@ -45,7 +45,7 @@ impl Direction {
         let frame = self.sender.finish(reports)?;
         match self.path.fate(end) {
             Some(fate) => self.flight.launch(fate, frame, self.from, self.to, false),
-            None => reports.dropped(end, self.from, Some(self.to), frame, Drop::Lost),
+            None => reports.dropped(end, self.from, Some(self.to), frame, DropReason::Lost),
         }
         Some(end)
     }
@@ -67,14 +67,14 @@ impl Direction {
     pub(crate) fn launches_by(&self) -> Option<Instant> {
         let end = self.sender.end()?;
         if self.path.varies() && self.sender.has_backlog() {
-            return Some(end + self.path.least_delay());
+            return Some(end + self.path.min_delay());
         }
         Some(self.path.arrival(end))
     }
 
     /// An instant not after the first arrival of the frames that wait for the line to be free at `end`.
     pub(crate) fn follows_by(&self, end: Instant) -> Option<Instant> {
-        self.sender.ready_since().map(|_| end + self.path.least_delay())
+        self.sender.ready_since().map(|_| end + self.path.min_delay())
     }
 
     pub(crate) fn offer(&mut self, now: Instant, frame: Buffer, free: bool, reports: &mut Reports) {

@@ -35,9 +35,9 @@
 //!   has the checksums of its protocols.
 //! - In the seed's description of Gilbert-Elliott (`004`, section 5) the second balance equation should end in π_B;
 //!   its solution is right. Of the four-state model, the balance π3 p32 = π2 p23 and the solution are right.
-//! - On a [`Medium`] with [`Mac::Csma`] all stations hear one another: there is no hidden station, no capture (of frames
-//!   that collide none is read) and no RTS. An immediate access begins at the next slot's edge, and an acknowledgement is
-//!   never lost. Radio propagation is a model to come behind the same [`Link`] trait.
+//! - On a [`Medium`] with [`Mac::Csma`] all stations hear one another: there is no hidden station, no capture (of
+//!   frames that collide none is read) and no RTS. An immediate access begins at the next slot's edge, and an
+//!   acknowledgement is never lost. Radio propagation is a model to come behind the same [`Link`] trait.
 
 mod air;
 pub mod config;
@@ -54,7 +54,7 @@ mod sender;
 mod trace;
 
 pub use config::{
-    Config, Csma, Direction, Drop as DropReason, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue,
+    Config, Csma, Direction, DropReason, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue,
     QueueLimit, Station,
 };
 pub use medium::Medium;
@@ -70,7 +70,7 @@ pub type Attachment = usize;
 
 /// A link model.
 ///
-/// Whoever runs it: [`offer`](Link::offer) a frame, or [`wake`](Link::wake) it at its deadline; then
+/// Whoever runs it [`offer`](Link::offer) a frame, or [`wake`](Link::wake) it at its deadline; then
 /// [`poll`](Link::poll) until `None`; then read [`deadline`](Link::deadline). As with a
 /// [`Machine`](hopcast_core::Machine), waking it late or without cause is harmless.
 pub trait Link {
@@ -83,7 +83,7 @@ pub trait Link {
     /// The deadline has been reached, or may have been.
     fn wake(&mut self, now: Instant);
 
-    /// What happened up to `now`, in order; `None` once there is nothing more.
+    /// The events up to `now`, in order; `None` once there is nothing more.
     fn poll(&mut self, now: Instant) -> Option<Event>;
 
     /// When something happens next.
@@ -102,9 +102,9 @@ pub trait Link {
 
     /// The figures of one direction up to and including `now`, cumulative; all zero if there is no such direction.
     ///
-    /// A medium has a direction for each ordered pair of stations. What was sent counts for the pair it was addressed to
-    /// (a group frame for every pair); the time and drops of the queue are those of the sending station, in each of its
-    /// directions.
+    /// A medium has a direction for each ordered pair of stations. What was sent counts for the pair it was addressed
+    /// to (a group frame for every pair); the time and drops of the queue are those of the sending station, in each of
+    /// its directions.
     fn counters(&mut self, now: Instant, from: Attachment, to: Attachment) -> Counters;
 
     /// The queue of the attachment `from` at `now`; empty if there is no such attachment.
@@ -122,7 +122,7 @@ pub struct Backlog {
     pub down: bool,
 }
 
-/// What a link says.
+/// An event of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// `frame` has left the interface at `from` completely: it has crossed the queue and been serialised. Reported
@@ -234,7 +234,7 @@ impl Add for Counters {
     }
 }
 
-/// What has been added since an earlier reading.
+/// The difference to an earlier reading.
 impl Sub for Counters {
     type Output = Self;
     fn sub(self, other: Self) -> Self {

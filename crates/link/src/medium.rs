@@ -153,7 +153,7 @@ impl Schedule {
 
     fn deadline(&self, air: &Air) -> Option<Instant> {
         let end = self.sending.and_then(|from| air.senders[from].end());
-        if air.reports.on() { end } else { end.map(|end| end + air.least_delay) }
+        if air.reports.on() { end } else { end.map(|end| end + air.min_delay) }
     }
 
     /// Begins to send what a change has made possible.

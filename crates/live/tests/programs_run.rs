@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hopcast_core::{Duration, Instant};
 use hopcast_live::programs::{
-    ChildProcess, CommandLine, Ended, Ends, Measured, Programs, Running, Spawner, pictures,
+    ChildProcess, CommandLine, Ends, Error, Measurement, Outcomes, Programs, Running, Spawner, pictures,
 };
 use hopcast_node::Clock;
 use hopcast_node::testing::{Need, require};
@@ -71,11 +71,11 @@ impl Drop for Pair {
 }
 
 impl Spawner for Pair {
-    fn spawn(&mut self, node: usize, line: &CommandLine, output: &Path) -> Result<Box<dyn Running>, String> {
+    fn spawn(&mut self, node: usize, line: &CommandLine, output: &Path) -> Result<Box<dyn Running>, Error> {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.names[node], &line.program]);
         line.apply_to(&mut command, output)?;
-        let child = command.spawn().map_err(|error| line.cannot_start(&error))?;
+        let child = command.spawn().map_err(|error| Error::start(&line.program, error))?;
         Ok(Box::new(ChildProcess::new(child)))
     }
 }
@@ -90,12 +90,12 @@ fn ends(scenario: &Scenario, flow: usize) -> Ends {
 }
 
 /// What came of flows, and of more lines of a scenario of two seconds.
-fn run(flows: &str, dir: &Path) -> (Ended, Arc<Scenario>) {
+fn run(flows: &str, dir: &Path) -> (Outcomes, Arc<Scenario>) {
     run_until(2, flows, dir)
 }
 
 /// The same for a scenario of so many seconds.
-fn run_until(end: u32, flows: &str, dir: &Path) -> (Ended, Arc<Scenario>) {
+fn run_until(end: u32, flows: &str, dir: &Path) -> (Outcomes, Arc<Scenario>) {
     let text = format!(
         "duration: {end}500ms\nmeasure: {{ from: 500ms, to: {end}s, interval: 100ms }}\ntopology: {{ chain: {{ hops: 1, link: {{ rate: 1 Gbit/s }} }} }}\n{flows}"
     );
@@ -126,7 +126,7 @@ fn needs(programs: &[&str]) -> bool {
 }
 
 /// What each flow measured: none of them went wrong.
-fn measured<'e>(ended: &'e Ended, scenario: &Scenario) -> Vec<(&'e Measured, Figures)> {
+fn measured<'e>(ended: &'e Outcomes, scenario: &Scenario) -> Vec<(&'e Measurement, Figures)> {
     let window = (scenario.measure.from, scenario.measure.to);
     let flows = ended.flows.iter().map(|flow| {
         assert_eq!(flow.note, None);
@@ -333,6 +333,6 @@ fn a_server_that_ends_at_once_is_said_to() {
         assert!(clock.now() < Instant::ZERO + Duration::from_secs(30));
     }
     let ended = programs.finish();
-    let error = ended.flows[0].measured.as_ref().unwrap_err();
+    let error = ended.flows[0].measured.as_ref().unwrap_err().to_string();
     assert!(error.starts_with("`iperf3` at n1 ended with exit status 1: "), "{error}");
 }

@@ -13,7 +13,7 @@ use crate::results::{
     Figures, Flow, LatencyCurve, Link, Live, Parameters, Receiver, Run, ScheduledEvent, Series,
 };
 use crate::scenario::model::{self, Action, Case, LinkId, Measure, Scenario};
-use crate::world::SiteReport;
+use crate::world::InstanceReport;
 
 /// Points of a latency curve: enough for a smooth line.
 const CURVE_POINTS: usize = 200;
@@ -48,34 +48,34 @@ pub struct ObservedLink {
     pub steps: Vec<Vec<[u64; 3]>>,
 }
 
-/// What a live run has left to be read.
+/// Observations of a live run, before they are part of the document.
 #[derive(Default)]
-pub struct Gathered {
-    /// What each site has found, in any order.
-    pub sites: Vec<SiteReport>,
-    /// The links, in the order of the scenario.
+pub struct LiveObservations {
+    /// The report of each site, in any order.
+    pub sites: Vec<InstanceReport>,
+    /// For each link, in the order of the scenario.
     pub links: Vec<ObservedLink>,
-    /// What real programs have measured.
-    pub programs: Vec<ProgramFound>,
-    /// How the machine kept up.
+    /// Measurements of real programs.
+    pub programs: Vec<ProgramResult>,
+    /// Figures of the machine itself: lateness, drops, validity.
     pub live: Live,
 }
 
-/// What the real program of a flow has measured.
-pub struct ProgramFound {
-    /// Which flow.
+/// The measurement of a flow's real program.
+pub struct ProgramResult {
+    /// The flow.
     pub flow: model::FlowId,
-    /// Its figures, but for those that need to know the network.
+    /// Its figures, except those that depend on the network.
     pub figures: Figures,
     /// Goodput in Mbit/s in each step of the time series.
     pub series: Vec<f64>,
     /// Its latency distributions.
     pub latency: Vec<LatencyCurve>,
-    /// What has no place among the figures.
+    /// Counters by name, for what is no figure.
     pub counters: BTreeMap<String, u64>,
 }
 
-impl Gathered {
+impl LiveObservations {
     /// The part of the document of one repeat of `case`.
     pub fn collect(self, case: &Case, repeat: u64, bounds: &Bounds) -> Run {
         let scenario = &case.scenario;
@@ -83,7 +83,7 @@ impl Gathered {
         let flows = (0..scenario.flows.len()).map(|number| joined(scenario, number, &sites)).collect();
         let observed = Observed { flows, links, hosts: BTreeMap::new() };
         let mut run = Run { live: Some(live), ..collect(case, repeat, bounds, observed) };
-        for ProgramFound { flow: number, mut figures, series, latency, counters } in programs {
+        for ProgramResult { flow: number, mut figures, series, latency, counters } in programs {
             let bound = bounds.of_flow(scenario, number).first().copied().flatten();
             let share = |goodput: f64| {
                 bound.filter(|&bound| bound > 0.0).map(|bound| (goodput * 1e6 / bound).min(1.0))
@@ -101,9 +101,9 @@ impl Gathered {
 }
 
 /// One flow, from what its sites have found.
-fn joined(scenario: &Scenario, number: usize, sites: &[SiteReport]) -> ObservedFlow {
+fn joined(scenario: &Scenario, number: usize, sites: &[InstanceReport]) -> ObservedFlow {
     let spec = &scenario.flows[number];
-    let sites: Vec<&SiteReport> = sites.iter().filter(|site| site.flow == number).collect();
+    let sites: Vec<&InstanceReport> = sites.iter().filter(|site| site.flow == number).collect();
     // A site that was lost has found nothing.
     let half = |node, place: usize| -> PartialMeter {
         let site = sites.iter().find(|site| site.node == node);

@@ -9,7 +9,7 @@ use common::scenarios::*;
 use hopcast_core::{Bytes, Duration, Fraction, Instant, Rate};
 use hopcast_link::{Change, Duplex, Jitter, Loss, Queue, QueueLimit};
 use hopcast_twin::scenario;
-use hopcast_twin::scenario::model::{Action, App, Arrivals, Capture, Layer, LinkModel, Span};
+use hopcast_twin::scenario::model::{Action, App, Arrivals, Capture, LinkModel, Span};
 
 #[test]
 fn generators_name_and_link_their_nodes() {
@@ -135,13 +135,14 @@ sweep: { flows.bulk.over: [udp, quick-tcp, [quick-tcp, tunnel], inside, { tcp-cu
     let plan = plan(&text);
     let names: Vec<_> = plan.cases.iter().map(|case| case.scenario.flows[0].protocol.as_str()).collect();
     assert_eq!(names, ["udp", "quick-tcp", "quick-tcp/tunnel", "inside", "tcp-cubic"]);
-    let Layer::Tcp(config) = &plan.cases[1].scenario.flows[0].over[0] else { panic!() };
-    assert_eq!((config.initial_window, config.sack), (4, false));
-    assert_eq!((config.min_rto, config.delayed_ack), (Duration::from_secs(1), Duration::ZERO));
-    assert_eq!((config.receive_buffer, config.send_buffer), (Bytes::new(65_536), Bytes::new(4 << 20)));
+    assert_eq!(
+        plan.cases[1].scenario.flows[0].over[0].to_string(),
+        "tcp-bbr (initial-window 4, sack off, min-rto 1 s, delayed-ack 0 s, receive-buffer 64 KiB)"
+    );
     // What is below a tunnel is the host's UDP, said or unsaid.
     let layers = &plan.cases[2].scenario.flows[0].over;
-    assert!(matches!(layers.as_slice(), [Layer::Tcp(_), Layer::Tunnel, Layer::Udp]));
+    let names: Vec<&str> = layers.iter().map(|layer| layer.row().name).collect();
+    assert_eq!(names, ["tcp-bbr", "tunnel", "udp"]);
     assert_eq!(layers.len(), plan.cases[3].scenario.flows[0].over.len());
 }
 
@@ -215,8 +216,8 @@ fn the_options_of_a_choice_can_be_set_one_after_the_other() {
     let sets = ["flows.bulk.over.tcp-bbr.sack=off", "flows.bulk.over.tcp-bbr.min-rto=1s"];
     let text = with("").replace("over: udp", "over: tcp-bbr");
     let plan = plan_with(&text, &sets).unwrap();
-    let Layer::Tcp(config) = &plan.cases[0].scenario.flows[0].over[0] else { panic!() };
-    assert_eq!((config.sack, config.min_rto), (false, Duration::from_secs(1)));
+    let layer = &plan.cases[0].scenario.flows[0].over[0];
+    assert_eq!(layer.to_string(), "tcp-bbr (sack off, min-rto 1 s)");
 }
 
 #[test]

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use hopcast_runner::{FileSystem, load_text};
+use hopcast_stack::TRANSPORTS;
+use hopcast_stack::transport::{Form, OptionDoc, Row};
 use hopcast_twin::scenario::yaml::{Kind, Node};
-use hopcast_twin::scenario::{MemoryFiles, Overrides, SCHEMA, protocols, tree};
+use hopcast_twin::scenario::{MemoryFiles, Overrides, SCHEMA, tree};
 
 fn schema() -> Value {
     serde_json::from_str(SCHEMA).unwrap()
@@ -99,9 +101,8 @@ variants:
 
 /// The text without its marks, and the marks with the text that has a key too many there.
 fn marked() -> (String, Vec<(String, String)>) {
-    let with_options = |name: &&&str| !["udp", "tunnel"].contains(name);
-    let transports: Vec<&str> = protocols().iter().map(|protocol| protocol.name).collect();
-    let variants = transports.iter().filter(with_options).map(|name| {
+    let with_options = TRANSPORTS.iter().filter(|row| !(row.options)().is_empty());
+    let variants = with_options.map(|row| row.name).map(|name| {
         format!("  v-{name}: {{{name}: {{@/$defs/layer/anyOf/1/properties/{name}/anyOf/1/properties}}}}\n")
     });
     let whole: String = std::iter::once(WHOLE.to_owned()).chain(variants).collect();
@@ -150,12 +151,59 @@ fn the_schema_allows_the_keys_that_the_decoder_allows() {
     assert!(marks.len() > 30, "{}", marks.len());
 }
 
+/// What the schema says of transports is what their table says. After a change of the table,
+/// `HOPCAST_RECORD=1 cargo test -p hopcast-twin --test schema` writes it anew.
 #[test]
-fn the_schema_knows_every_transport() {
-    let schema = schema();
-    let layers = schema.pointer("/$defs/layer/anyOf/1/properties").and_then(Value::as_object).unwrap();
-    let known: BTreeSet<&str> = layers.keys().map(String::as_str).collect();
-    assert_eq!(known, protocols().iter().map(|protocol| protocol.name).collect());
+fn the_transports_of_the_schema_are_those_of_the_table() {
+    let mut schema = schema();
+    let layers: serde_json::Map<String, Value> =
+        TRANSPORTS.iter().map(|row| (row.name.to_owned(), layer(row))).collect();
+    let written = schema.pointer_mut("/$defs/layer/anyOf/1/properties").unwrap();
+    if std::env::var_os("HOPCAST_RECORD").is_some() {
+        *written = Value::Object(layers);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenario.schema.json");
+        std::fs::write(path, serde_json::to_string_pretty(&schema).unwrap() + "\n").unwrap();
+        return;
+    }
+    assert_eq!(*written, Value::Object(layers));
+}
+
+/// A transport with options.
+fn layer(row: &Row) -> Value {
+    let options = (row.options)();
+    if options.is_empty() {
+        return json!({ "description": row.about, "$ref": "#/$defs/empty" });
+    }
+    let properties: serde_json::Map<String, Value> =
+        options.iter().map(|option| (option.key.to_owned(), described(option))).collect();
+    json!({
+        "description": row.about,
+        "anyOf": [
+            { "$ref": "#/$defs/empty" },
+            { "type": "object", "additionalProperties": false, "properties": properties },
+        ],
+    })
+}
+
+/// The values of an option, with its documentation and default.
+fn described(option: &OptionDoc) -> Value {
+    let mut value = match option.form {
+        Form::Duration => json!({ "$ref": "#/$defs/duration" }),
+        Form::Size => json!({ "$ref": "#/$defs/size" }),
+        Form::Share => json!({ "$ref": "#/$defs/share" }),
+        Form::Count => json!({ "$ref": "#/$defs/count" }),
+        Form::Flag => json!({ "$ref": "#/$defs/flag" }),
+        Form::Words => json!({ "$ref": "#/$defs/words" }),
+        Form::OneOf(words) => json!({ "enum": words }),
+        Form::OneNumberOf(numbers) => json!({ "enum": numbers }),
+        Form::Shares(keys) => {
+            let share = |key: &&str| ((*key).to_owned(), json!({ "$ref": "#/$defs/share" }));
+            let shares: serde_json::Map<String, Value> = keys.iter().map(share).collect();
+            json!({ "type": "object", "additionalProperties": false, "properties": shares })
+        }
+    };
+    value["description"] = format!("{} Default: {}.", option.about, option.default).into();
+    value
 }
 
 #[test]

@@ -7,7 +7,7 @@ use hopcast_twin::scenario;
 
 use crate::{Failure, OverrideOptions, output};
 
-/// What a network can be written as.
+/// A format for networks.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum NetworkFormat {
     /// What graph editors and libraries read, and `topology: { graphml: FILE }`

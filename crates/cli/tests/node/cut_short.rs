@@ -1,4 +1,5 @@
-//! What becomes of TCP connections whose site is killed: they end with a reset, in bounded time, and never as if all had come.
+//! What becomes of TCP connections whose site is killed: they end with a reset, in bounded time, and never as if all
+//! had come.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};

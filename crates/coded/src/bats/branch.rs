@@ -4,7 +4,7 @@
 //! never happens behind one of them, its window fills up, and the others wait. So a branch is given up that has got no
 //! further for [`PATIENCE`] while another one, which is heard all the time, is done with what it lacks: it is sent no more
 //! than INFO, and nobody waits for it. An outage that all branches share is no reason, however long it lasts; nor is one
-//! on a path without branches. Where delivery has a deadline nobody waits for a child that has not answered [`SILENT`]
+//! on a path without branches. Where delivery has a deadline nobody waits for a child that has not answered [`SILENT`](super::hop::SILENT)
 //! probes, a second or two: what it lacks is soon too old for it.
 //!
 //! The floor that INFO tells says what is gone. Relays pass it on, and a sink that hears of it goes on from there, without
@@ -12,6 +12,7 @@
 
 use hopcast_core::{Duration, Instant};
 
+use super::hop::OverHop;
 use super::mode::Mode;
 use super::node::{Neighbour, Node};
 
@@ -20,29 +21,15 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// ... if one that has was not silent for longer than this.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// After so many probes without a report, a child is silent.
-pub(super) const SILENT: u32 = 6;
-
-/// The sending end of a hop, as far as it is known whether anybody is there.
-pub(super) trait Asks {
-    /// How many probes nobody has answered, one after the other.
-    fn unanswered(&self) -> u32;
-
-    /// Whether nothing has been heard for so long that it does not count.
-    fn is_silent(&self) -> bool {
-        self.unanswered() >= SILENT
-    }
-}
-
-/// The children of a way that are waited for: with a deadline those that are not silent, if there are any.
-pub(super) fn waited_for<S: Asks>(
+/// The children of a direction that are waited for: with a deadline those that are not silent, if there are any.
+pub(super) fn waited_for<S: OverHop>(
     neighbours: &[Neighbour<S>],
-    way: usize,
+    direction: usize,
     deadline: bool,
 ) -> impl Iterator<Item = &Neighbour<S>> {
-    let children = move || neighbours.iter().filter(move |child| child.takes(way));
-    let all = !deadline || children().all(|child| child.sender.is_silent());
-    children().filter(move |child| all || !child.sender.is_silent())
+    let children = move || neighbours.iter().filter(move |child| child.takes(direction));
+    let all = !deadline || children().all(|child| child.sender.hop().is_silent());
+    children().filter(move |child| all || !child.sender.hop().is_silent())
 }
 
 /// What is known of a branch.
@@ -56,7 +43,7 @@ pub(super) struct Branch {
     pub(super) given_up: bool,
 }
 
-/// Where the foremost branch of a way is.
+/// Where the foremost branch of a direction is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Front {
     reached: u64,
@@ -93,7 +80,7 @@ impl<M: Mode> Node<M> {
     /// What is before the floor that all parents tell of cannot be had any more.
     pub(super) fn follow_parents(&mut self, now: Instant, into: usize) {
         let parents = self.neighbours.iter().map(|parent| (parent.into, &parent.receiver));
-        let parents = parents.filter(|(way, receiver)| *way == into && receiver.is_introduced());
+        let parents = parents.filter(|(direction, receiver)| *direction == into && receiver.is_introduced());
         if let Some(floor) = parents.map(|(_, receiver)| receiver.floor).min() {
             M::skip_to(self, now, into, floor);
         }

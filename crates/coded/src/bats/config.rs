@@ -27,7 +27,7 @@ pub struct Config {
     ///
     /// Too large, and full datagrams are lost or fragmented; too small, and headers eat the rate.
     pub datagram: u16,
-    /// How many batches a node holds at most, each way. Default: 1024.
+    /// How many batches a node holds at most, in each direction. Default: 1024.
     ///
     /// It bounds memory (1024 batches of 16 are 24 MB), and with it what may be under way between the edges: a path with
     /// more than that in flight is not filled. Without rank feedback, it is the systematic batches of the blocks that an

@@ -1,8 +1,8 @@
 //! What a node counts.
 
-use super::sender::Cause;
+use super::packet::Cause;
 use super::span::MOST;
-use super::wire::{Coding, Data};
+use super::wire::{Coding, Data, Info};
 
 /// The figures of a node; see [`Node`](super::Node)'s counters.
 #[derive(Debug)]
@@ -77,6 +77,13 @@ impl Default for Counters {
 }
 
 impl Counters {
+    /// A datagram is sent with a report of so many bytes, and what stands behind it, and with INFO.
+    pub(super) fn control(&mut self, report: usize, info: Option<&Info>) {
+        self.reports_sent += u64::from(report > 0);
+        self.report_bytes += report as u64;
+        self.info_bytes += info.map_or(0, Info::len) as u64;
+    }
+
     /// A DATA frame is sent, with so many bytes of payload.
     pub(super) fn sent(&mut self, cause: Cause, data: &Data<'_>, payload: usize) {
         self.packets[cause as usize] += 1;

@@ -14,7 +14,7 @@
 //!   └──────┘ REPORT  └───────┘ REPORT  └───────┘ REPORT  └──────┘
 //! ```
 //!
-//! The other way round it is the same: each edge is a source and a sink, and each relay carries both ways.
+//! The other way round it is the same: each edge is a source and a sink, and each relay carries both directions.
 //!
 //! # Words
 //!
@@ -81,7 +81,7 @@
 //! [`Node`] counts packets by cause (first, repair, ahead of need, probe), bytes by kind (payload, headers, vectors,
 //! reports, INFO), packets by what they brought (innovative, redundant), and batches by rank (`rank_r`), by packets sent to
 //! a child, their recoding number (`batch_packets_n`), and by how many of those its rank lacks (`batch_losses_n`).
-//! Of each way they tell what the hops carried and lost (`hop_bytes_out`, `hop_lost_out`, ...).
+//! Of each direction they tell what the hops carried and lost (`hop_bytes_out`, `hop_lost_out`, ...).
 //!
 //! # Scope and departures
 //!
@@ -97,7 +97,7 @@
 //!   of that already bring 98 to 99.9 % of what a link can carry, where no code without feedback reaches 93 %.
 //! - GF(2) is not used. Its vectors are shorter, but 1.6 packets in each batch are wasted.
 //! - A source takes one sink's word for what is delivered, in a tree all sinks'. In a tree only the source should send: a
-//!   relay knows one session each way.
+//!   relay knows one session in each direction.
 //! - Nothing is encrypted or signed; checksums are for accidents. Who can read the datagrams can forge them: put an
 //!   encryption above and a trusted network, or another tunnel, below.
 
@@ -108,23 +108,18 @@ mod bursts;
 mod child;
 mod config;
 mod counters;
-mod direction;
 mod edge;
 mod framing;
-mod idle;
+mod hop;
 mod machine;
-mod margin;
-mod marks;
 mod mode;
-mod need;
 mod node;
+mod packet;
 mod ranks;
 mod rate;
 mod receiver;
-mod sender;
-mod sink;
+mod shape;
 mod span;
-mod store;
 mod streams;
 mod strict;
 #[cfg(test)]

@@ -203,7 +203,7 @@ impl Receiver {
         }
         let oldest = core::mem::replace(&mut self.latest[self.turn], now);
         self.turn = (self.turn + 1) % self.latest.len();
-        // Little arrives: the report may wait for data that goes the same way.
+        // Little arrives: the report may wait for data that goes in the same direction.
         let trickle = now.since(oldest) > interval * 4;
         let at = if gap && (quiet >= interval || self.untold >= PACKETS) {
             now

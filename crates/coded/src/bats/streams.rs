@@ -15,20 +15,21 @@
 //!   as often. So an edge that only waits hears of a restart too, within that time and two round trips. If nothing has come
 //!   for the timeout, the other edge is taken for gone.
 
+mod stream;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
 use hopcast_core::{Buffer, Duration, Instant, StreamId, StreamItem, earliest};
 
 use super::framing::{Chunk, Counters, Filler, GREATEST, Gone, Meeting, Up};
+use stream::Stream;
 
 /// Bytes of a stream that may be queued however much is queued of others, so that each of them goes on.
 const LEAST_ROOM: u64 = 16 << 10;
 /// One stream may take such a part of what is left for all.
 const PART: u64 = 8;
-/// Writes are merged up to so many bytes.
-const MERGED: usize = 2048;
-/// While there are streams, the other edge is asked to say something after so much silence. Less costs a datagram each way as
+/// While there are streams, the other edge is asked to say something after so much silence. Less costs a datagram in each direction as
 /// often on a path where nothing happens; more, and whoever waits hears later that the other edge was started anew.
 const ASK: Duration = Duration::from_secs(1);
 
@@ -69,41 +70,6 @@ pub(super) struct Streams {
     /// When something of the other edge came last, or the first stream was opened, and when it was asked last.
     heard: Instant,
     asked: Instant,
-}
-
-/// One stream. Counts are of bytes since it began.
-#[derive(Debug, Default)]
-struct Stream {
-    /// What the other end has yet to be told.
-    open: Option<(SocketAddr, SocketAddr)>,
-    opened: bool,
-    credit: u64,
-    /// Whether the application has heard that it stands.
-    stands: bool,
-    out: Sending,
-    into: Receiving,
-}
-
-#[derive(Debug, Default)]
-struct Sending {
-    queue: VecDeque<Buffer>,
-    queued: u64,
-    /// What left in symbols.
-    sent: u64,
-    /// What the far application lets us send, and what we let the near one hand over.
-    allowed: u64,
-    granted: u64,
-    finish: bool,
-    finished: bool,
-    /// Whether it is among the turns.
-    waits: bool,
-}
-
-#[derive(Debug, Default)]
-struct Receiving {
-    granted: u64,
-    received: u64,
-    finished: bool,
 }
 
 impl Streams {
@@ -497,92 +463,6 @@ impl Streams {
     }
 }
 
-impl Stream {
-    /// Fills in what is no data; false if the symbol is full.
-    fn fill_control(&mut self, stream: u64, filler: &mut Filler<'_>) -> bool {
-        if let Some((local, remote)) = self.open {
-            if !filler.put(&Chunk::Open { stream, local, remote }) {
-                return false;
-            }
-            self.open = None;
-        }
-        if self.opened {
-            if !filler.put(&Chunk::Opened { stream }) {
-                return false;
-            }
-            self.opened = false;
-        }
-        if self.credit > 0 {
-            if !filler.put(&Chunk::Credit { stream, bytes: self.credit }) {
-                return false;
-            }
-            self.credit = 0;
-        }
-        true
-    }
-}
-
-impl Sending {
-    /// Queues data from the application; false if that is more than it was granted, or after its end.
-    fn take(&mut self, data: Buffer) -> bool {
-        let len = data.len() as u64;
-        if self.finish || self.sent + self.queued + len > self.granted {
-            return false;
-        }
-        self.queued += len;
-        match self.queue.back_mut() {
-            // Many small writes do not become many small buffers.
-            Some(back) if back.len() + data.len() <= MERGED => back.append(&data),
-            _ if data.is_empty() => {}
-            _ => self.queue.push_back(data),
-        }
-        true
-    }
-
-    fn has_data(&self) -> bool {
-        self.queued > 0 || (self.finish && !self.finished)
-    }
-
-    /// Fills in one chunk of data, and the end if it follows.
-    fn fill(&mut self, stream: u64, filler: &mut Filler<'_>) {
-        while let Some(front) = self.queue.front_mut() {
-            let Some(room) = filler.room_for(stream) else { return };
-            let len = room.min(front.len());
-            filler.put(&Chunk::Data { stream, bytes: &front[..len] });
-            front.advance(len);
-            if front.is_empty() {
-                self.queue.pop_front();
-            }
-            self.queued -= len as u64;
-            self.sent += len as u64;
-        }
-        if self.finish && !self.finished {
-            self.finished = filler.put(&Chunk::Finish { stream, bytes: self.sent });
-        }
-    }
-
-    /// Grants the application what the other end allows and there is room for, once it is worth an item.
-    /// How much that is.
-    fn grant(&mut self, stream: u64, room: u64, up: &mut VecDeque<Up>) -> u64 {
-        let most = self.allowed.min(self.sent.saturating_add(room));
-        let more = most.saturating_sub(self.granted);
-        if more == 0 || (most < self.allowed && more < room / 4) {
-            return 0;
-        }
-        self.granted = most;
-        up.push_back(Up::Stream(StreamId(stream), StreamItem::Credit(more)));
-        more
-    }
-}
-
-impl Receiving {
-    /// Notes data; false if it is more than was granted, or after the end.
-    fn take(&mut self, len: usize) -> bool {
-        self.received += len as u64;
-        !self.finished && self.received <= self.granted
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -601,17 +481,6 @@ mod tests {
             assert_eq!(streams.room(), room, "{committed}");
         }
         assert_eq!(super::tests::streams(1000).room(), 1000, "and never more than its own room");
-    }
-
-    #[test]
-    fn writes_are_merged_up_to_2048_bytes() {
-        let mut out = Sending { granted: 10_000, ..Sending::default() };
-        for (len, buffers) in [(1024, 1), (1024, 1), (1, 2), (2047, 2), (1, 3), (3000, 4)] {
-            assert!(out.take(Buffer::zeroed(len)));
-            assert_eq!(out.queue.len(), buffers, "{len}");
-        }
-        assert!(out.take(Buffer::zeroed(0)) && out.queued == 7097);
-        assert!(!out.take(Buffer::zeroed(2904)), "that is more than was granted");
     }
 
     #[test]

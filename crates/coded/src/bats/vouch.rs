@@ -24,6 +24,7 @@ use hopcast_core::{Buffer, Datagram, Duration, Instant, Item};
 
 use super::mode::Mode;
 use super::node::Node;
+use super::transmit::describe;
 use super::wire::{self, Info, Writer};
 
 /// For so long a relay vouches for what its parent has vouched for: long enough for a change to pass down a path of hops,
@@ -88,15 +89,15 @@ impl<M: Mode> Node<M> {
         }
     }
 
-    fn may_vouch(&self, now: Instant, way: usize) -> bool {
-        self.edge.is_some() || self.vouched[way].is_some_and(|at| now < at + FRESH)
+    fn may_vouch(&self, now: Instant, direction: usize) -> bool {
+        self.edge.is_some() || self.vouched[direction].is_some_and(|at| now < at + FRESH)
     }
 
     /// The next challenge to a neighbour, or the answer to its own.
     pub(super) fn next_vouch(&mut self, now: Instant, to: usize) -> Option<Item> {
         let out = self.neighbours[to].out;
         let may_vouch = self.may_vouch(now, out);
-        let Self { neighbours, ways, counters, .. } = self;
+        let Self { neighbours, directions, counters, .. } = self;
         let neighbour = &mut neighbours[to];
         let vouch = &mut neighbour.vouch;
         let datagram = if core::mem::take(&mut vouch.due) {
@@ -108,9 +109,11 @@ impl<M: Mode> Node<M> {
             counters.challenges += 1;
             datagram
         } else {
-            let (true, Some(way), Some(nonce)) = (may_vouch, &ways[out], vouch.wanted) else { return None };
+            let (true, Some(direction), Some(nonce)) = (may_vouch, &directions[out], vouch.wanted) else {
+                return None;
+            };
             (vouch.wanted, vouch.answered) = (None, Some(now));
-            let info = Info { echo: Some(nonce), ..M::describe(way, &neighbour.sender) };
+            let info = Info { echo: Some(nonce), ..describe::<M>(direction, &neighbour.sender, false) };
             let mut datagram = Buffer::zeroed(1 + info.len());
             let mut writer = Writer::new(&mut datagram);
             writer.u8(wire::MAGIC);

@@ -38,14 +38,14 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! Integers are in network byte order. A: the sender asks for a hello now. B: it is about to end. A length that is not 0 makes
-//! the hello a probe of its round: zeros make it as long as that. The heard round is the receiver's last one of which a probe
-//! has come here, and with it the length of the longest.
+//! Integers are in network byte order. A: the sender requests a hello now. B: it is about to end. A length other than 0
+//! makes the hello a probe of its round: zeros extend it to that length. The heard round is the receiver's last one of
+//! which a probe has arrived here, with the length of its longest probe.
 //!
 //! # Data
 //!
-//! What is no hello has one byte in front of what the lane carries, its tag. Since its highest bit is set and that
-//! of `h` is not, the first byte tells them apart.
+//! A datagram that is no hello has a byte before the lane's payload, its tag. The highest bit of a tag is set and that
+//! of `h` is not, so the first byte tells them apart.
 //!
 //! ```text
 //! +-+-+-+-+-+-+-+-+
@@ -55,17 +55,19 @@
 
 use std::str;
 
+use hopcast_core::bytes::{Malformed, Reader, Writer};
+
 const MAGIC: &[u8; 3] = b"hop";
-/// The version that this node speaks.
+/// The version of this node.
 pub(crate) const VERSION: u8 = 2;
 const ASK: u8 = 1;
 const BYE: u8 = 2;
-/// What follows the name and precedes the lanes.
-const FIXED: usize = 1 + 1 + 2 + 8 + 9 * 4 + 1 + 1 + 2 + 2;
-/// The longest name, in bytes, as the configuration has it.
-const LONGEST_NAME: usize = 64;
+/// Length of the fields between the name and the lanes, in bytes.
+const FIXED_LENGTH: usize = 1 + 1 + 2 + 8 + 9 * 4 + 1 + 1 + 2 + 2;
+/// Maximum length of a name, in bytes, as in the configuration.
+const MAX_NAME: usize = 64;
 
-/// What a lane carries, and on which channel.
+/// The payload and the channel of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Tag(u8);
 
@@ -81,7 +83,7 @@ impl Tag {
         Self(Self::DATA | Self::TCP | channel & 0x3F)
     }
 
-    /// Of a datagram's first byte, unless that is a hello's.
+    /// The tag in a datagram's first byte; `None` for a hello.
     pub(crate) const fn of(byte: u8) -> Option<Self> {
         if byte & Self::DATA == 0 { None } else { Some(Self(byte)) }
     }
@@ -94,31 +96,31 @@ impl Tag {
         self.0 & 0x3F
     }
 
-    /// What it carries, in a word.
+    /// The payload, in a word.
     pub(crate) const fn what(self) -> &'static str {
         if self.0 & Self::TCP == 0 { "packets" } else { "tcp" }
     }
 }
 
-/// When a hello left, by its sender's clock, and a nonce that only who receives it knows.
+/// The time at which a hello was sent, by its sender's clock, and a nonce that only its receiver knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) nonce: u32,
     pub(crate) micros: u32,
 }
 
-/// How many datagrams had been sent when a hello was, and how many of them had come when it came.
+/// Datagrams sent when a hello was sent, and received when it was received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) sent: u32,
     pub(crate) received: u32,
 }
 
-/// What has come of a round of probes.
+/// The received probes of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Longest {
     pub(crate) round: u8,
-    /// The length of the longest datagram, 0 if none has ever come.
+    /// Length of the longest one; 0 if none has ever arrived.
     pub(crate) bytes: u16,
 }
 
@@ -136,57 +138,45 @@ pub(crate) struct Hello {
     pub(crate) sent: u32,
     pub(crate) heard: Counts,
     pub(crate) datagram: u16,
-    /// The round of a probe, and how long that is; 0 for a hello that is none.
+    /// The round of a probe; below, its length, which is 0 for a hello that is no probe.
     pub(crate) round: u8,
     pub(crate) padded: u16,
     pub(crate) longest: Longest,
     pub(crate) lanes: Vec<Tag>,
 }
 
-/// What a hello's bytes are.
+/// A parsed hello.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// A hello of this version.
+    /// Of this version.
     Hello(Hello),
-    /// One of another version.
+    /// Of another version.
     Other {
-        /// Who says it.
+        /// Name of the sender.
         name: String,
         /// The version.
         version: u8,
     },
 }
 
-/// Not a hello: this field is missing or wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed(pub(crate) &'static str);
-
 pub(crate) fn parse(bytes: &[u8]) -> Result<Heard, Malformed> {
-    let mut reader = Reader(bytes);
-    if reader.take(MAGIC.len(), "magic")? != MAGIC {
-        return Err(Malformed("magic"));
-    }
+    let mut reader = Reader::new(bytes);
+    Malformed::unless(reader.take(MAGIC.len(), "magic")? == MAGIC, "magic")?;
     let version = reader.u8("version")?;
     let length = usize::from(reader.u8("name's length")?);
-    if length == 0 || length > LONGEST_NAME {
-        return Err(Malformed("name's length"));
-    }
-    let name = str::from_utf8(reader.take(length, "name")?).map_err(|_| Malformed("name"))?;
+    Malformed::unless((1..=MAX_NAME).contains(&length), "name's length")?;
+    let name = str::from_utf8(reader.take(length, "name")?).map_err(|_| Malformed { field: "name" })?;
     // It goes into the log as it is.
-    if name.chars().any(char::is_control) {
-        return Err(Malformed("name"));
-    }
+    Malformed::unless(!name.chars().any(char::is_control), "name")?;
     let name = name.to_owned();
     if version != VERSION {
         return Ok(Heard::Other { name, version });
     }
     let flags = reader.u8("flags")?;
-    if flags & !(ASK | BYE) != 0 {
-        return Err(Malformed("flags"));
-    }
+    Malformed::unless(flags & !(ASK | BYE) == 0, "flags")?;
     let lanes = usize::from(reader.u8("lanes")?);
     let datagram = reader.u16("longest datagram")?;
-    let instance = u64::from(reader.u32("instance")?) << 32 | u64::from(reader.u32("instance")?);
+    let instance = reader.u64("instance")?;
     let sequence = reader.u32("sequence")?;
     let stamp = Stamp { nonce: reader.u32("stamp")?, micros: reader.u32("stamp")? };
     let echo = Stamp { nonce: reader.u32("echo")?, micros: reader.u32("echo")? };
@@ -196,14 +186,14 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Heard, Malformed> {
     let (round, heard_round) = (reader.u8("round")?, reader.u8("heard round")?);
     let padded = reader.u16("length")?;
     let longest = Longest { round: heard_round, bytes: reader.u16("longest")? };
-    let lanes = reader.take(lanes, "lanes")?.iter().map(|&byte| Tag::of(byte).ok_or(Malformed("lanes")));
+    let lanes =
+        reader.take(lanes, "lanes")?.iter().map(|&byte| Tag::of(byte).ok_or(Malformed { field: "lanes" }));
     let lanes = lanes.collect::<Result<_, _>>()?;
     let is = |flag: u8| flags & flag != 0;
     let (ask, bye) = (is(ASK), is(BYE));
-    let padding = usize::from(padded).saturating_sub(bytes.len() - reader.0.len());
-    if reader.0.len() != padding || reader.0.iter().any(|&byte| byte != 0) {
-        return Err(Malformed("length"));
-    }
+    let rest = reader.rest();
+    let padding = usize::from(padded).saturating_sub(bytes.len() - rest.len());
+    Malformed::unless(rest.len() == padding && rest.iter().all(|&byte| byte == 0), "length")?;
     Ok(Heard::Hello(Hello {
         name,
         ask,
@@ -225,14 +215,18 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Heard, Malformed> {
 
 impl Hello {
     pub(crate) fn emit(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(5 + self.name.len() + FIXED + self.lanes.len());
-        bytes.extend_from_slice(MAGIC);
-        bytes.extend_from_slice(&[VERSION, self.name.len() as u8]);
-        bytes.extend_from_slice(self.name.as_bytes());
+        let len = 5 + self.name.len() + FIXED_LENGTH + self.lanes.len();
+        let mut bytes = vec![0; len.max(self.padded.into())];
+        let mut out = Writer::new(&mut bytes);
+        out.put(MAGIC);
+        out.u8(VERSION);
+        out.u8(self.name.len() as u8);
+        out.put(self.name.as_bytes());
         let flag = |is: bool, flag: u8| u8::from(is) * flag;
-        bytes.extend_from_slice(&[flag(self.ask, ASK) | flag(self.bye, BYE), self.lanes.len() as u8]);
-        bytes.extend_from_slice(&self.datagram.to_be_bytes());
-        bytes.extend_from_slice(&self.instance.to_be_bytes());
+        out.u8(flag(self.ask, ASK) | flag(self.bye, BYE));
+        out.u8(self.lanes.len() as u8);
+        out.u16(self.datagram);
+        out.u64(self.instance);
         let words = [
             self.sequence,
             self.stamp.nonce,
@@ -244,40 +238,12 @@ impl Hello {
             self.heard.sent,
             self.heard.received,
         ];
-        words.iter().for_each(|word| bytes.extend_from_slice(&word.to_be_bytes()));
-        bytes.extend_from_slice(&[self.round, self.longest.round]);
-        bytes.extend_from_slice(&self.padded.to_be_bytes());
-        bytes.extend_from_slice(&self.longest.bytes.to_be_bytes());
-        bytes.extend(self.lanes.iter().map(|lane| lane.byte()));
-        bytes.resize(usize::from(self.padded).max(bytes.len()), 0);
+        words.into_iter().for_each(|word| out.u32(word));
+        out.u8(self.round);
+        out.u8(self.longest.round);
+        out.u16(self.padded);
+        out.u16(self.longest.bytes);
+        self.lanes.iter().for_each(|lane| out.u8(lane.byte()));
         bytes
-    }
-}
-
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, length: usize, field: &'static str) -> Result<&'a [u8], Malformed> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or(Malformed(field))?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], Malformed> {
-        let (taken, rest) = self.0.split_first_chunk().ok_or(Malformed(field))?;
-        self.0 = rest;
-        Ok(*taken)
-    }
-
-    fn u8(&mut self, field: &'static str) -> Result<u8, Malformed> {
-        self.array::<1>(field).map(|[byte]| byte)
-    }
-
-    fn u16(&mut self, field: &'static str) -> Result<u16, Malformed> {
-        self.array(field).map(u16::from_be_bytes)
-    }
-
-    fn u32(&mut self, field: &'static str) -> Result<u32, Malformed> {
-        self.array(field).map(u32::from_be_bytes)
     }
 }

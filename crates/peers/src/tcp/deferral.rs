@@ -1,8 +1,9 @@
-//! Sending in lumps: a sender whose window lets only little go waits for the next acknowledgement and sends more at once.
+//! Sending in lumps: a sender whose window lets only little go waits for the next acknowledgement and sends more at
+//! once.
 //!
 //! After Linux `tcp_tso_should_defer` and `tcp_tso_autosize`. A kernel hands its device lumps that the device cuts into
-//! segments, and a larger lump costs less. So congestion controls that do not pace hold back what is less than a lump. On a
-//! lossy path that costs goodput: of a window of eight segments often one is not in use.
+//! segments, and a larger lump costs less. So congestion controls that do not pace hold back what is less than a lump.
+//! On a lossy path that costs goodput: of a window of eight segments often one is not in use.
 
 use hopcast_core::{Duration, Instant};
 
@@ -24,7 +25,7 @@ const AVOIDANCE_PERCENT: u64 = 120;
 /// This part of the smaller window is always sent: Linux `tcp_tso_win_divisor`.
 const WINDOW_PART: u64 = 3;
 /// Nothing is held back when this long ago something was sent, or the next acknowledgement is as far away.
-const LONGEST: Duration = Duration::from_millis(1);
+const MAX_DEFERRAL: Duration = Duration::from_millis(1);
 
 /// Which window keeps a lump from being larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl Sender {
             || waiting <= mss.max(sendable / mss * mss)
             || sendable >= u64::from(lump) * mss
             || sendable >= smaller / WINDOW_PART
-            || now.since(self.window.last_sent()) > LONGEST
+            || now.since(self.window.last_sent()) > MAX_DEFERRAL
             || self.is_acknowledgement_far(now)
         {
             return Ok(lump);
@@ -59,7 +60,7 @@ impl Sender {
     /// Whether the acknowledgement of the earliest segment outstanding is not to be expected soon.
     fn is_acknowledgement_far(&self, now: Instant) -> bool {
         let (Some((_, head)), Some(smoothed)) = (self.board.head(), self.rtt.smoothed()) else { return true };
-        (head.sent_at + smoothed).since(now) > LONGEST.min(smoothed / 2)
+        (head.sent_at + smoothed).since(now) > MAX_DEFERRAL.min(smoothed / 2)
     }
 
     /// The rate in bytes per second at which a window that is not paced would be (Linux `tcp_update_pacing_rate`).
@@ -72,7 +73,7 @@ impl Sender {
     }
 }
 
-/// The segments of a lump at `rate` bytes per second over a path whose least round trip is `min_rtt`.
+/// The segments of a lump at `rate` bytes per second over a path whose minimum round trip is `min_rtt`.
 fn lump(rate: u64, mss: u32, min_rtt: Option<Duration>) -> u32 {
     let halvings = min_rtt.map_or(u64::MAX, |min_rtt| min_rtt.as_micros() >> SHORT_PATH_SHIFT);
     let more = if halvings < 32 { LARGEST_LUMP >> halvings } else { 0 };

@@ -1,7 +1,7 @@
 //! Round-trip times and the retransmission timeout.
 //!
-//! RFC 6298 with the variance of Linux: the mean deviation's maximum over each round trip, which falls slowly, and never
-//! below the least timeout. The timeout is thus never below the smoothed round trip *plus* the least timeout.
+//! RFC 6298 with the variance of Linux: the mean deviation's maximum over each round trip, which falls slowly, and
+//! never below the minimum timeout. The timeout is thus never below the smoothed round trip *plus* the minimum timeout.
 
 use hopcast_core::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use super::minmax::Minmax;
 pub(super) const INITIAL_RTO: Duration = Duration::from_secs(1);
 /// The longest timeout: Linux `TCP_RTO_MAX`.
 pub(super) const MAX_RTO: Duration = Duration::from_secs(120);
-/// Over how long the least round trip is sought: Linux `tcp_min_rtt_wlen`.
+/// The window of the minimum round trip: Linux `tcp_min_rtt_wlen`.
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
 
 /// The estimator of one connection.
@@ -95,7 +95,7 @@ impl Rtt {
         self.smoothed.map(Duration::from_nanos)
     }
 
-    /// The least round trip of the last minutes.
+    /// The minimum round trip of the last minutes.
     pub(super) fn least(&self) -> Option<Duration> {
         self.least.map(|filter| Duration::from_nanos(filter.get()))
     }

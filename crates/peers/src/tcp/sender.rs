@@ -1,8 +1,8 @@
 //! The sending half of a connection: composes the mechanisms, and takes in acknowledgements.
 //!
-//! What an acknowledgement leads to, in the order of Linux `tcp_ack`: the scoreboard learns what was delivered, the round
-//! trip and the delivery rate are measured, recovery ([`super::recovery`]) finds out what is lost, the timers are set,
-//! and the congestion control says how much may be in flight. Then [`super::output`] sends.
+//! The effects of an acknowledgement, in the order of Linux `tcp_ack`: the scoreboard learns what was delivered, the
+//! round trip and the delivery rate are measured, recovery ([`super::recovery`]) finds out what is lost, the timers are
+//! set, and the congestion control says how much may be in flight. Then [`super::output`] sends.
 
 use hopcast_core::{Duration, Instant};
 
@@ -36,7 +36,7 @@ pub(super) struct Sender {
     pub(super) recovery: Recovery,
     pub(super) pacer: Pacer,
     pub(super) congestion: Box<dyn CongestionControl>,
-    /// The peer's window: so many bytes from `una` on.
+    /// The peer's window, in bytes from `una` on.
     pub(super) peer_window: u64,
     /// The largest that it has been.
     pub(super) largest_window: u64,
@@ -44,7 +44,7 @@ pub(super) struct Sender {
     window_seq: u64,
     /// Payload of a full segment in bytes.
     pub(super) mss: u32,
-    /// What the selective acknowledgements of the other direction take from each segment at present.
+    /// Bytes that the selective acknowledgements of the other direction take from each segment at present.
     pub(super) option_len: u32,
     /// Whether the peer acknowledges selectively.
     pub(super) sack: bool,
@@ -65,7 +65,7 @@ pub(super) struct Outgoing {
     pub fin: bool,
 }
 
-/// What the peer acknowledges.
+/// The acknowledgement of the peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ack<'a> {
     pub number: u64,
@@ -80,7 +80,7 @@ pub(super) struct Ack<'a> {
     pub echoed: Option<Instant>,
 }
 
-/// What an acknowledgement turned out to say, gathered on the way through.
+/// The news of an acknowledgement, gathered on the way through.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct News {
     pub advanced: bool,
@@ -403,7 +403,7 @@ impl Sender {
         act(&mut *self.congestion, &mut path)
     }
 
-    /// What RACK's reordering window depends on.
+    /// The state on which RACK's reordering window depends.
     pub(super) fn circumstances(&self) -> Circumstances {
         Circumstances {
             min_rtt: self.rtt.least(),

@@ -10,7 +10,7 @@ const OUTDATED: Duration = Duration::from_secs(24 * 24 * 3600);
 /// The clock of one connection, and the peer's as far as it is known.
 #[derive(Clone, Debug)]
 pub(super) struct Clock {
-    /// What the clock shows at time zero: random, so that it tells nothing about the host.
+    /// The clock's value at time zero: random, so that it reveals nothing about the host.
     offset: u32,
     agreed: bool,
     recent: u32,
@@ -22,7 +22,7 @@ impl Clock {
         Self { offset, agreed: false, recent: 0, recent_at: Instant::ZERO }
     }
 
-    /// What the clock shows.
+    /// The clock's value.
     pub(super) fn value(&self, now: Instant) -> u32 {
         (now.since(Instant::ZERO).as_millis() as u32).wrapping_add(self.offset)
     }

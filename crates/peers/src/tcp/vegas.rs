@@ -1,14 +1,14 @@
 //! Vegas: congestion read from round trips before anything is lost.
 //!
-//! After L. Brakmo and L. Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet" (1995), with Linux's
-//! parameters. With W the window, the segments that stand in queues are
+//! After L. Brakmo and L. Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet" (1995), with
+//! Linux's parameters. With W the window, the segments that stand in queues are
 //!
 //! ```text
 //! diff = W (RTT - RTT_base) / RTT_base
 //! ```
 //!
-//! RTT is the least of the last round trip, RTT_base the least of all. Once a round trip the window is brought to between 2
-//! and 4 of them. Slow start ends when there is more than one. After a loss it is Reno.
+//! RTT is the minimum of the last round trip, RTT_base that of all. Once a round trip the window is brought to between
+//! 2 and 4 of them. Slow start ends when there is more than one. After a loss it is Reno.
 
 use hopcast_core::Duration;
 
@@ -23,14 +23,14 @@ const BETA: f64 = 4.0;
 /// More, and slow start ends.
 const GAMMA: f64 = 1.0;
 /// Samples without which a round trip says nothing: with fewer, all may be delayed acknowledgements.
-const LEAST_SAMPLES: u32 = 3;
+const MIN_SAMPLES: u32 = 3;
 const LEAST: u32 = 2;
 
 /// The state of Vegas.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Vegas {
     base: Option<Duration>,
-    /// The least round trip since the last look, and of how many.
+    /// The minimum round trip since the last look, and the number of samples.
     least: Option<Duration>,
     samples: u32,
     /// The next look is when this has been acknowledged; `None` while losses are repaired.
@@ -41,8 +41,7 @@ pub(super) struct Vegas {
 impl Vegas {
     /// A round trip is over.
     fn look(&mut self, path: &mut Path<'_>, acked: u32) {
-        let (Some(base), Some(rtt)) = (self.base, self.least.filter(|_| self.samples >= LEAST_SAMPLES))
-        else {
+        let (Some(base), Some(rtt)) = (self.base, self.least.filter(|_| self.samples >= MIN_SAMPLES)) else {
             return self.reno.grow(path.window, acked);
         };
         let window = &mut *path.window;
@@ -123,7 +122,8 @@ mod tests {
     use crate::tcp::rate::DeliveryRate;
     use crate::tcp::window::{NO_THRESHOLD, Window};
 
-    /// Window and threshold after a round trip in which `samples` round trips were at least `rtt` ms, over a path of 100 ms.
+    /// Window and threshold after a round trip in which `samples` round trips were at least `rtt` ms, over a path of
+    /// 100 ms.
     fn look(size: u32, threshold: u32, rtt: u64, samples: u32) -> (u32, u32) {
         let (mut window, mut rate) = (Window::new(size), DeliveryRate::default());
         window.threshold = threshold;

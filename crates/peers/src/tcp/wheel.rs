@@ -1,10 +1,10 @@
 //! The kernel's timer wheel: when a timer that is set for a certain time goes off.
 //!
-//! After Linux `kernel/time/timer.c`. Time passes in ticks. A timer waits in a slot of a level that suits how far away it
-//! is, and the slots of each level are eight times as long as those of the one before. It never goes off early, so it is
-//! put into the slot after the one that its time falls into: 4 to 8 ms late, or, where a timeout is far away, by up to an
-//! eighth of it. Linux' timers for retransmission, loss probes, reordering, windows that are closed and delayed
-//! acknowledgements are of this kind; those for pacing and SACK compression are exact.
+//! After Linux `kernel/time/timer.c`. Time passes in ticks. A timer waits in a slot of a level that suits how far away
+//! it is, and the slots of each level are eight times as long as those of the one before. It never goes off early, so
+//! it is put into the slot after the one that its time falls into: 4 to 8 ms late, or, where a timeout is far away, by
+//! up to an eighth of it. Linux' timers for retransmission, loss probes, reordering, windows that are closed and
+//! delayed acknowledgements are of this kind; those for pacing and SACK compression are exact.
 
 use hopcast_core::{Duration, Instant};
 

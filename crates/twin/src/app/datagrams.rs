@@ -1,6 +1,6 @@
 //! Datagrams at a constant rate, like iperf2's UDP test: `cbr`, and `bulk` over datagrams.
 
-use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Port};
+use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Port, Reactive};
 
 use super::door::Door;
 use super::pace::{Clock, Pace};
@@ -134,8 +134,8 @@ impl DatagramSink {
     }
 }
 
-impl Machine for DatagramSink {
-    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
+impl Reactive for DatagramSink {
+    fn react(&mut self, now: Instant, _port: Port, item: Item) {
         let Item::Datagram(Datagram { payload, .. }) = item else { return };
         let mut meter = self.meter.borrow_mut();
         let Some((number, sent)) = check_unit(&payload, now) else {
@@ -161,15 +161,5 @@ impl Machine for DatagramSink {
         if self.expected == Some(self.received) {
             meter.completed = Some(now);
         }
-    }
-
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        None
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
     }
 }

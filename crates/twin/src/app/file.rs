@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Port};
+use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Port, Reactive};
 use sha2::{Digest, Sha256};
 
 use super::door::Door;
@@ -117,8 +117,8 @@ impl FileReceiver {
     }
 }
 
-impl Machine for FileReceiver {
-    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
+impl Reactive for FileReceiver {
+    fn react(&mut self, now: Instant, _port: Port, item: Item) {
         let Item::Datagram(Datagram { payload, .. }) = item else { return };
         let mut meter = self.meter.borrow_mut();
         let Some((number, sent)) = read_stamp(&payload).filter(|&(_, sent)| sent <= now) else {
@@ -156,16 +156,6 @@ impl Machine for FileReceiver {
             let intact = Sha256::digest(&self.received) == Sha256::digest(&self.contents);
             meter.file_complete(now, intact);
         }
-    }
-
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        None
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {

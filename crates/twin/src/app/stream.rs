@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hopcast_core::{Instant, Item, Machine, Port, Rate, StreamId, StreamItem, StreamReader, StreamWriter};
+use hopcast_core::{
+    Instant, Item, Machine, Port, Rate, Reactive, StreamId, StreamItem, StreamReader, StreamWriter,
+};
 use sha2::{Digest, Sha256};
 
 use super::accepted::Accepted;
@@ -292,8 +294,8 @@ impl StreamSink {
     }
 }
 
-impl Machine for StreamSink {
-    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
+impl Reactive for StreamSink {
+    fn react(&mut self, now: Instant, _port: Port, item: Item) {
         let Some(item) = self.stream.take(item, self.reader.first_grant()) else { return };
         match item {
             StreamItem::Data(data) => {
@@ -317,14 +319,8 @@ impl Machine for StreamSink {
         }
     }
 
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+    fn next(&mut self) -> Option<(Port, Item)> {
         self.stream.poll()
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
     }
 }
 

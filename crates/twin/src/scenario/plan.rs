@@ -16,11 +16,11 @@ use super::published;
 use super::set;
 use super::sweep::Sweep;
 use super::topology::Topology;
-use super::transports::Variants;
 use crate::results::Source;
 use hopcast_config::decode::{self, Fields, entries, one_or_list, some_duration, whole};
 use hopcast_config::yaml::{self, Entry, Kind, Node, Span, parse};
 use hopcast_config::{Diagnostic, Files};
+use hopcast_stack::Variants;
 
 /// The keys of a scenario.
 pub(crate) const TOP: [&str; 21] = [

@@ -47,19 +47,19 @@ pub(in super::super) struct Account {
     pub(super) latest: Option<(u32, u16)>,
     /// The mean rank of whole batches, in 1/256.
     pub(super) mean: u16,
-    pub(super) hops: List<Hop, MOST_HOPS>,
+    pub(super) hops: List<HopQuality, MOST_HOPS>,
     /// Of each block from the first on, so many packets were innovative, or [`COMPLETE`].
     pub(super) ranks: List<u16, MOST_BLOCKS>,
 }
 
 /// What is measured of a hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Hop {
+pub(super) struct HopQuality {
     loss: u8,
     burst: u8,
 }
 
-impl Hop {
+impl HopQuality {
     pub(super) fn new(loss: f64, burst: f64) -> Self {
         Self { loss: (loss * 255.0).round() as u8, burst: (burst * 4.0).round() as u8 }
     }
@@ -89,7 +89,7 @@ impl Account {
         let mean = reader.u16("account mean rank")?;
         let mut hops = List::default();
         for _ in 0..reader.u8("account hops")? {
-            let hop = Hop { loss: reader.u8("account loss")?, burst: reader.u8("account burst")? };
+            let hop = HopQuality { loss: reader.u8("account loss")?, burst: reader.u8("account burst")? };
             hops.push(hop).ok_or(Malformed { field: "account hops" })?;
         }
         let mut ranks = List::default();
@@ -100,7 +100,7 @@ impl Account {
         Ok(Self { instance, number, quiet: kind & 2 != 0, first, latest, mean, hops, ranks })
     }
 
-    pub(super) fn write(&self, out: &mut Writer<'_>) {
+    pub(in super::super) fn write(&self, out: &mut Writer<'_>) {
         out.u8(ACCOUNT << 4 | u8::from(self.quiet) << 1 | u8::from(self.latest.is_some()));
         out.u16(self.instance);
         out.u16(self.number);
@@ -121,7 +121,7 @@ impl Account {
     }
 
     /// Notes the hop that it has come over against the current; of those beyond the most, nothing is known.
-    pub(super) fn pass(&mut self, own: Hop) {
+    pub(super) fn pass(&mut self, own: HopQuality) {
         let mut hops = List::default();
         _ = hops.push(own);
         for &hop in self.hops.iter() {
@@ -150,9 +150,9 @@ impl Account {
         let quiet = self.quiet && other.quiet;
         let mut worst = List::default();
         for i in 0..hops.len().max(other.hops.len()) {
-            let at = |hops: &List<Hop, MOST_HOPS>| hops.iter().nth(i).copied().unwrap_or_default();
+            let at = |hops: &List<HopQuality, MOST_HOPS>| hops.iter().nth(i).copied().unwrap_or_default();
             let (one, two) = (at(&hops), at(&other.hops));
-            _ = worst.push(Hop { loss: one.loss.max(two.loss), burst: one.burst.max(two.burst) });
+            _ = worst.push(HopQuality { loss: one.loss.max(two.loss), burst: one.burst.max(two.burst) });
         }
         (self.first, self.latest, self.quiet, self.ranks, self.hops) = (first, latest, quiet, ranks, worst);
         // Any of them is news; which instances there are does not matter, as long as they stay.
@@ -208,7 +208,7 @@ mod tests {
             mean: 0x6162,
             ..Account::default()
         };
-        account.hops.push(Hop::new(0.2, 2.5)).unwrap();
+        account.hops.push(HopQuality::new(0.2, 2.5)).unwrap();
         account.ranks.push(COMPLETE).unwrap();
         account.ranks.push(0x0102).unwrap();
         account
@@ -221,7 +221,7 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Result<Account, Malformed> {
-        Account::read(&mut Reader(&bytes[1..]), bytes[0])
+        Account::read(&mut Reader::new(&bytes[1..]), bytes[0])
     }
 
     #[test]
@@ -240,9 +240,9 @@ mod tests {
     fn an_account_tells_of_32_hops_and_16_blocks_at_most() {
         let mut account = some();
         for hops in 2..=40 {
-            account.pass(Hop::new(0.4, 1.0));
+            account.pass(HopQuality::new(0.4, 1.0));
             assert_eq!(account.hops.len(), hops.min(32));
-            assert_eq!(account.hops.iter().next(), Some(&Hop::new(0.4, 1.0)), "the nearest in front");
+            assert_eq!(account.hops.iter().next(), Some(&HopQuality::new(0.4, 1.0)), "the nearest in front");
         }
         assert_eq!(read(&written(&account)), Ok(account));
         let mut hops = vec![0; 60 + 2 * 33];

@@ -2,7 +2,7 @@
 
 use hopcast_code::bats::{BatchSize, InnerField, Parameters, Sampling, Start};
 
-use super::super::store::Shape;
+use super::super::shape::Shape;
 
 /// The code of a session's blocks: systematic batches, then repairs with even sampling. `None` for a shape that no
 /// code has.

@@ -16,9 +16,10 @@ const STRETCH: f64 = 256.0;
 /// changed: what is known begins with those two. A queue that overflows once fills one stretch at most.
 const UNLIKELY: f64 = 3.0;
 
-/// The losses of a hop, as its child has told them.
+/// The losses of a hop, as its child has told them. No [`FadingLoss`](hopcast_core::FadingLoss): runs fade as well, packets
+/// that are late take losses back, and two unlikely stretches replace all that is known.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct HopLosses {
+pub(in super::super) struct HopLosses {
     known: Count,
     /// The stretch under way, and the one before it if that was unlikely.
     stretch: Count,

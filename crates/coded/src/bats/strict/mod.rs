@@ -66,7 +66,7 @@ mod account;
 mod block;
 mod code;
 mod delivery;
-mod hop;
+mod direction;
 mod losses;
 mod meter;
 mod node;
@@ -74,6 +74,7 @@ mod order;
 mod path;
 mod plan;
 mod ring;
+mod sender;
 mod sink;
 mod source;
 #[cfg(test)]
@@ -81,7 +82,8 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod transmit;
-mod way;
 
 pub(super) use account::Account;
 pub(super) use node::Node;
+#[cfg(test)]
+pub(super) use node::Strict;

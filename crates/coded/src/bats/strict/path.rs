@@ -1,6 +1,7 @@
 //! What the source knows of the way to the sink: how much the worst hop loses, and how much of a batch arrives.
 
-use super::account::Hop;
+use super::super::bursts::BURSTY;
+use super::account::HopQuality;
 use super::order::DEEPEST;
 
 /// Packets to spend on a batch, as a share of those that the worst hop needs for the whole of it: a little fewer than one
@@ -8,9 +9,7 @@ use super::order::DEEPEST;
 const SPENT: f64 = 0.98;
 /// Below this loss nothing is.
 const LEAST_LOSS: f64 = 0.002;
-/// Losses in bursts longer than this are spread over several batches ...
-const BURSTS: f64 = 1.5;
-/// ... so many for each packet of a burst.
+/// Batches over which losses in bursts are spread, for each packet of a burst.
 const SPREAD: f64 = 2.0;
 /// At most, as a power of two.
 const MOST_DEPTH: u8 = 4;
@@ -35,7 +34,7 @@ impl Path {
     }
 
     /// Takes what is known of each hop, and of the ranks behind the last.
-    pub(super) fn update<'a>(&mut self, hops: impl Iterator<Item = &'a Hop>, mean: f64) {
+    pub(super) fn update<'a>(&mut self, hops: impl Iterator<Item = &'a HopQuality>, mean: f64) {
         (self.loss, self.burst, self.arrives) = (0.0, 1.0, 1.0);
         for hop in hops {
             self.loss = self.loss.max(hop.loss());
@@ -74,7 +73,7 @@ impl Path {
 
     /// How many batches to interleave of a block of so many, as a power of two.
     pub(super) fn depth(&self, batches: u64) -> u8 {
-        if self.burst < BURSTS || !self.is_lossy() {
+        if self.burst < BURSTY || !self.is_lossy() {
             return 0;
         }
         let wanted = (SPREAD * self.burst).log2().ceil() as u8;
@@ -88,7 +87,7 @@ mod tests {
 
     fn path(loss: f64, burst: f64, mean: f64) -> Path {
         let mut path = Path::new(16);
-        path.update([Hop::new(loss / 2.0, 1.0), Hop::new(loss, burst)].iter(), mean);
+        path.update([HopQuality::new(loss / 2.0, 1.0), HopQuality::new(loss, burst)].iter(), mean);
         path
     }
 

@@ -3,6 +3,8 @@
 use hopcast_code::bats::ranks::{Channel, Ranks, Scheme};
 use hopcast_code::bats::recoding::{Plan, Repairs};
 
+use super::super::bursts::BURSTY;
+
 /// A plan is made anew after so many batches.
 const BATCHES: u64 = 128;
 /// Or when the loss differs by such a share of it, and by so much more, or the budget by such a share.
@@ -11,8 +13,6 @@ const LOSS: f64 = 0.005;
 const BUDGET_SHARE: f64 = 0.01;
 /// Where capacity is to spare, so many packets are sent that a batch passes the hop as it is with this probability.
 const CERTAINTY: f64 = 0.99;
-/// Losses in bursts shorter than this count as independent.
-const BURSTS: f64 = 1.5;
 
 /// What a plan is made for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -72,7 +72,7 @@ impl Recoding {
 /// The hop as a batch sees it.
 fn channel(basis: &Basis) -> Option<Channel> {
     let loss = basis.loss.clamp(0.0, 0.9);
-    if basis.burst < BURSTS || loss == 0.0 {
+    if basis.burst < BURSTY || loss == 0.0 {
         return Channel::independent(loss, 256).ok();
     }
     // Gilbert's: nothing passes in the bad state, which is left with probability 1 / burst.

@@ -7,11 +7,11 @@ use hopcast_code::rlnc::Outcome;
 use hopcast_core::{Duration, Instant, earliest};
 
 use super::super::edge::Delivered;
-use super::super::span::{MOST, Vector};
-use super::super::store::Shape;
-use super::super::wire;
+use super::super::shape::Shape;
+use super::super::span::MOST;
 use super::account::{Account, COMPLETE, List};
 use super::code;
+use super::direction::Arrived;
 use super::order::Order;
 
 /// When nothing has come for so long, what was under way is lost.
@@ -70,16 +70,6 @@ impl Block {
     }
 }
 
-/// A packet that is to be decoded.
-pub(super) struct Arrived<'a> {
-    pub(super) block: u64,
-    pub(super) header: wire::BatchHeader,
-    pub(super) depth: u8,
-    pub(super) index: Option<u8>,
-    pub(super) vector: &'a Vector,
-    pub(super) payload: &'a [u8],
-}
-
 /// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
@@ -126,7 +116,7 @@ impl Sink {
     }
 
     /// Takes a packet.
-    pub(super) fn push(&mut self, now: Instant, packet: &Arrived<'_>) -> Taken {
+    pub(super) fn push(&mut self, now: Instant, packet: &Arrived, payload: &[u8]) -> Taken {
         self.arrived = now;
         if packet.block < self.first {
             return Taken::Redundant;
@@ -150,11 +140,11 @@ impl Sink {
         let Self { blocks, parameters, padded, .. } = self;
         let block = &mut blocks[at];
         let Some(decoder) = &mut block.decoder else { return Taken::Redundant };
-        let payload = if packet.payload.len() == padded.len() {
-            packet.payload
+        let payload = if payload.len() == padded.len() {
+            payload
         } else {
             padded.fill(0);
-            padded[..packet.payload.len()].copy_from_slice(packet.payload);
+            padded[..payload.len()].copy_from_slice(payload);
             padded
         };
         let symbols = parameters.batch().packets();
@@ -164,7 +154,7 @@ impl Sink {
                 unit[usize::from(index)] = 1;
                 &unit
             }
-            None => packet.vector,
+            None => &packet.vector,
         };
         let id = usize::from(packet.header.id);
         if block.ranks.get(id).is_none_or(|&rank| rank == 0) {
@@ -187,7 +177,7 @@ impl Sink {
     }
 
     /// What the header of a packet says of blocks and their numbers of symbols; false if that cannot be.
-    fn learn(&mut self, at: usize, packet: &Arrived<'_>, systematic: bool) -> bool {
+    fn learn(&mut self, at: usize, packet: &Arrived, systematic: bool) -> bool {
         let count = packet.header.block;
         if count == 0 || count > self.shape.block {
             return false;

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use hopcast_code::bats::{Encoder, MAX_BATCHES, Parameters};
 use hopcast_core::{Buffer, Duration, Instant, earliest};
 
-use super::super::store::Shape;
+use super::super::shape::Shape;
 use super::super::wire::{self, BatchHeader};
-use super::account::{Account, COMPLETE, Hop};
+use super::account::{Account, COMPLETE, HopQuality};
 use super::block::Block;
 use super::code;
 use super::order::Order;
@@ -229,7 +229,7 @@ impl Source {
     }
 
     /// Takes an account of the sink; what the first hop loses. Whether blocks are over.
-    pub(super) fn on_account(&mut self, now: Instant, account: &Account, own: Hop) -> bool {
+    pub(super) fn on_account(&mut self, now: Instant, account: &Account, own: HopQuality) -> bool {
         if self.account.is_some_and(|old| !account.is_newer(&old)) {
             return false;
         }
@@ -383,9 +383,9 @@ impl Source {
             .blocks
             .iter()
             .map(|block| {
-                let way: Vec<u16> = block.under_way().collect();
+                let direction: Vec<u16> = block.under_way().collect();
                 format!(
-                    "{}: {} of {} closed {:?} {way:?}",
+                    "{}: {} of {} closed {:?} {direction:?}",
                     block.number, block.rank, block.made, block.closed
                 )
             })
@@ -414,7 +414,7 @@ mod tests {
         let shape = Shape { batch: crate::bats::BatchSize::M16, ..Shape::begun(&Config::strict(), 256) };
         let mut source = Source::new(Shape { block: 256, ..shape }, 1, 256, deadline).unwrap();
         let mut ring = Ring::new(256, 0);
-        source.path.update([Hop::new(0.2, 1.0)].iter(), 12.8);
+        source.path.update([HopQuality::new(0.2, 1.0)].iter(), 12.8);
         for _ in 0..symbols {
             source.make(at(0), &mut ring, |_, symbol| symbol.len());
         }
@@ -456,7 +456,7 @@ mod tests {
         assert_eq!(source.closes(), None, "it lacks nothing");
         // Without losses it may stay open.
         let (mut source, _) = begun(3, None);
-        source.path.update([Hop::new(0.0, 1.0)].iter(), 16.0);
+        source.path.update([HopQuality::new(0.0, 1.0)].iter(), 16.0);
         assert_eq!(source.closes(), None);
     }
 

@@ -3,12 +3,13 @@
 use hopcast_core::{Duration, Instant};
 
 use super::super::config::Config;
+use super::super::shape::Shape;
 use super::super::span::MOST;
-use super::super::store::Shape;
 use super::super::wire::BatchHeader;
-use super::account::{Account, COMPLETE, Hop};
+use super::account::{Account, COMPLETE, HopQuality};
+use super::direction::Arrived;
 use super::ring::Ring;
-use super::sink::{Arrived, Sink, Taken};
+use super::sink::{Sink, Taken};
 use super::source::Source;
 
 /// Lossy enough that one packet in five arrives.
@@ -25,8 +26,8 @@ fn old_block(symbols: usize) -> (Source, Ring, Instant) {
     let (mut ring, mut now) = (Ring::new(256, 0), Instant::ZERO);
     // That there are losses is known, so that blocks may grow old.
     let mut account = Account { number: 1, ..Account::default() };
-    _ = account.hops.push(Hop::new(LOSS, 1.0));
-    source.on_account(now, &account, Hop::new(LOSS, 1.0));
+    _ = account.hops.push(HopQuality::new(LOSS, 1.0));
+    source.on_account(now, &account, HopQuality::new(LOSS, 1.0));
     for _ in 0..symbols {
         source.make(now, &mut ring, |_, symbol| symbol.len());
     }
@@ -40,7 +41,7 @@ fn all_arrived(number: u16, latest: u16, rank: u16) -> Account {
     let mut account =
         Account { number, quiet: true, latest: Some((0, latest)), mean: 16 * 256, ..Account::default() };
     for _ in 0..HOPS {
-        _ = account.hops.push(Hop::new(LOSS, 1.0));
+        _ = account.hops.push(HopQuality::new(LOSS, 1.0));
     }
     _ = account.ranks.push(rank);
     account
@@ -61,7 +62,7 @@ fn repairs(source: &mut Source, ring: &mut Ring, now: Instant) -> u16 {
 fn a_block_that_is_closed_before_it_is_full_gets_all_it_lacks_at_once_while_data_waits() {
     let (mut source, mut ring, now) = old_block(960);
     assert_eq!(source.owes(true), None, "all of it is under way");
-    source.on_account(now, &all_arrived(2, 29, 660), Hop::new(LOSS, 1.0));
+    source.on_account(now, &all_arrived(2, 29, 660), HopQuality::new(LOSS, 1.0));
     // A batch of 32 a round trip, and each block would take ten of them.
     let sent = repairs(&mut source, &mut ring, now);
     assert!(sent > 300, "{sent} packets for 300 symbols");
@@ -70,7 +71,7 @@ fn a_block_that_is_closed_before_it_is_full_gets_all_it_lacks_at_once_while_data
 #[test]
 fn of_a_trickle_no_more_is_sent_again_than_is_missing() {
     let (mut source, mut ring, now) = old_block(100);
-    source.on_account(now, &all_arrived(2, 3, 60), Hop::new(LOSS, 1.0));
+    source.on_account(now, &all_arrived(2, 3, 60), HopQuality::new(LOSS, 1.0));
     let mut coming = 0;
     while let Some(owed) = source.owes(false) {
         source.repair(now, &mut ring, owed);
@@ -86,7 +87,7 @@ fn what_is_lost_again_is_sent_with_more_each_time() {
     for round in 0..6 {
         // The repair batches come after the 32 systematic ones.
         let latest = if round == 0 { 29 } else { 31 + round };
-        source.on_account(now, &all_arrived(2 + round, latest, 959), Hop::new(LOSS, 1.0));
+        source.on_account(now, &all_arrived(2 + round, latest, 959), HopQuality::new(LOSS, 1.0));
         sent.push(repairs(&mut source, &mut ring, now));
     }
     assert!(sent.is_sorted() && sent[5] >= 2 * sent[0], "{sent:?}");
@@ -102,8 +103,8 @@ fn a_block_that_only_waits_for_those_before_it_is_complete() {
         let header = BatchHeader { block: shape.block, batch, id };
         let index = Some((usize::from(position) % batch.symbols()) as u8);
         let payload = vec![7; usize::from(shape.symbol)];
-        let packet = Arrived { block, header, depth: 0, index, vector: &[0; MOST], payload: &payload };
-        assert_eq!(sink.push(Instant::ZERO, &packet), Taken::Innovative);
+        let packet = Arrived { block, header, depth: 0, index, vector: [0; MOST] };
+        assert_eq!(sink.push(Instant::ZERO, &packet, &payload), Taken::Innovative);
         sink.deliver(|_| {});
     };
     (0..shape.block - 1).for_each(|position| symbol(0, position));
@@ -116,7 +117,7 @@ fn a_block_that_only_waits_for_those_before_it_is_complete() {
     for _ in 0..2 * shape.block {
         source.make(Instant::ZERO, &mut ring, |_, symbol| symbol.len());
     }
-    source.on_account(Instant::ZERO, &Account { quiet: true, ..account }, Hop::default());
+    source.on_account(Instant::ZERO, &Account { quiet: true, ..account }, HopQuality::default());
     assert_eq!(source.owes(true).map(|(block, _)| block), Some(0));
     repairs(&mut source, &mut ring, Instant::ZERO);
     assert!(source.owes(false).is_none_or(|(block, _)| block == 0), "nothing is missing of the second");

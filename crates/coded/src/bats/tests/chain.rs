@@ -76,7 +76,10 @@ impl Chain {
     ) -> Self {
         let seed = Seed::new(seed, 0);
         let link = |(i, (_, _, cable)): (usize, &(usize, usize, Cable))| {
-            PointToPoint::new(cable.clone(), [0, 1].map(|way| seed.stream(&["link"], 2 * i as u64 + way)))
+            PointToPoint::new(
+                cable.clone(),
+                [0, 1].map(|direction| seed.stream(&["link"], 2 * i as u64 + direction)),
+            )
         };
         let mut chain = Self {
             now: Instant::ZERO,

@@ -53,6 +53,7 @@ use core::hash::Hasher;
 use hopcast_code::field::Gf2;
 use hopcast_code::rlnc::packed_len;
 use hopcast_core::Buffer;
+use hopcast_core::bytes::{Malformed, Reader};
 use hopcast_wire::ethernet::{self, Mac};
 use siphasher::sip::SipHasher13;
 
@@ -181,6 +182,12 @@ pub(super) enum Refused {
     Damaged,
 }
 
+impl From<Malformed> for Refused {
+    fn from(Malformed { field }: Malformed) -> Self {
+        Self::Truncated { field }
+    }
+}
+
 /// How many bytes a bitmap of a block takes.
 pub(super) fn bitmap_len(block: u8) -> usize {
     packed_len::<Gf2>(usize::from(block))
@@ -250,7 +257,7 @@ pub(super) fn emit(addresses: (Mac, Mac), common: Common, packet: &Packet<'_>, c
 
 /// Reads a packet, which begins behind the Ethernet header.
 pub(super) fn parse<'a>(packet: &'a [u8], config: &Config) -> Result<(Common, Packet<'a>), Refused> {
-    let mut bytes = Reader(packet);
+    let mut bytes = Reader::new(packet);
     let (first, flags) = (bytes.u8("type")?, bytes.u8("flags")?);
     let check = bytes.u32("check")?;
     let association = bytes.u32("association")?;
@@ -295,7 +302,7 @@ fn parse_enc<'a>(bytes: &mut Reader<'a>, flags: u8, config: &Config) -> Result<E
     };
     let ack = (flags & ACKNOWLEDGES != 0).then(|| Ack::parse(bytes, config.block)).transpose()?;
     let report = (flags & RELAYED != 0).then(|| Report::parse(bytes, block, config)).transpose()?;
-    let symbol = bytes.0;
+    let symbol = bytes.rest();
     if symbol.len() > usize::from(config.symbol) {
         return Err(Refused::Invalid { field: "symbol" });
     }
@@ -308,31 +315,6 @@ fn check_of(packet: &[u8]) -> u32 {
     hasher.write(&packet[..packet.len().min(2)]);
     hasher.write(packet.get(6..).unwrap_or_default());
     hasher.finish() as u32
-}
-
-/// What is still to be read.
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, len: usize, field: &'static str) -> Result<&'a [u8], Refused> {
-        let (taken, rest) = self.0.split_at_checked(len).ok_or(Refused::Truncated { field })?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn u8(&mut self, field: &'static str) -> Result<u8, Refused> {
-        Ok(self.take(1, field)?[0])
-    }
-
-    fn u16(&mut self, field: &'static str) -> Result<u16, Refused> {
-        let bytes = self.take(2, field)?;
-        Ok(u16::from_be_bytes([bytes[0], bytes[1]]))
-    }
-
-    fn u32(&mut self, field: &'static str) -> Result<u32, Refused> {
-        let bytes = self.take(4, field)?;
-        Ok(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
-    }
 }
 
 #[cfg(test)]
