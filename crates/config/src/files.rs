@@ -1,4 +1,4 @@
-//! Where the files that a configuration names are read: a file system, or memory.
+//! Sources of the files that a configuration names: a file system, or memory.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};

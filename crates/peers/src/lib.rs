@@ -4,5 +4,6 @@
 mod chain;
 pub mod hop_arq;
 pub mod kcp;
+#[cfg(feature = "quic")]
 pub mod quic;
 pub mod tcp;

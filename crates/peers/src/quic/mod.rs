@@ -1,6 +1,6 @@
 //! QUIC in virtual time: streams over UDP with acknowledgements by packet number, as quinn has it.
 //!
-//! `Quic` is a machine: below it a datagram port, to one remote; above it a stream port. The protocol itself is the
+//! [`Quic`] is a machine: below it a datagram port, to one remote; above it a stream port. The protocol itself is the
 //! `quinn-proto` crate's: it is told the time and keeps no socket. What is here drives it in virtual time, takes all that
 //! it would draw by lot from a seed, and puts a cryptography under it that is reproducible (`crypto`).
 //!
@@ -37,8 +37,8 @@
 //!
 //! Connection ids, packet numbers that are skipped, key phases and the handshake's random bytes come from the seed. The
 //! time of day reaches nothing: there are no tokens, which alone have one. quinn-proto wants the standard library's
-//! instants, which cannot be made without a clock: `clock` reads it once, and only differences are used. That is why the
-//! machine is left out where there is no clock, by the cargo feature `quic`; its settings are there all the same.
+//! instants, which cannot be made without a clock: `clock` reads it once, and only differences are used. That is why this
+//! module is a cargo feature, `quic`, which is off where there is no clock.
 //!
 //! # What arrives may be anything
 //!
@@ -62,27 +62,18 @@
 //! - BBR counts full datagrams where it counts segments in TCP. A recovery lasts while each round trip loses something,
 //!   as with TCP's, and not for one round trip as RFC 9002 has it.
 
-#[cfg(feature = "quic")]
 mod bbr;
-#[cfg(feature = "quic")]
 mod clock;
 pub mod config;
-#[cfg(feature = "quic")]
 mod connection;
-#[cfg(feature = "quic")]
 mod counters;
-#[cfg(feature = "quic")]
 mod crypto;
-#[cfg(feature = "quic")]
 mod machine;
-#[cfg(feature = "quic")]
 mod stream;
-#[cfg(feature = "quic")]
 mod wire;
 
-#[cfg(all(test, feature = "quic"))]
+#[cfg(test)]
 mod tests;
 
 pub use config::{Config, Congestion};
-#[cfg(feature = "quic")]
 pub use machine::Quic;

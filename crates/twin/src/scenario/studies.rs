@@ -9,7 +9,7 @@ use hopcast_config::FileError;
 
 include!(concat!(env!("OUT_DIR"), "/studies.rs"));
 
-/// Where they are read.
+/// The folder under which they are read.
 const DIR: &str = "hopcast:studies";
 
 /// Each study by name, with the path that it is loaded from.

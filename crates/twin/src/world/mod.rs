@@ -51,7 +51,7 @@ pub struct World {
     nodes: Vec<VirtualNode>,
     routes: Rc<RefCell<GlobalRoutes>>,
     flows: Vec<RunningFlow>,
-    /// What is still to be done at this instant.
+    /// Work that remains at this instant.
     work: VecDeque<Work>,
     capture: Option<Capture>,
     opened: Vec<Vec<Counters>>,
@@ -83,17 +83,17 @@ enum Work {
     Deliver(NodeId, u32, Frame),
 }
 
-/// What the directions of a link carried in each step of the time series, in whichever world.
+/// Traffic of the directions of a link in each step of the time series, in either world.
 pub struct LinkSamples {
     last: Vec<Counters>,
-    /// How many steps there have been.
+    /// Number of steps so far.
     count: usize,
     /// For each direction, (bytes sent, frames lost, frames delivered) in each step; empty until it carries something.
     steps: Vec<Vec<[u64; 3]>>,
 }
 
 impl LinkSamples {
-    /// Of a link with so many ends, before the first step.
+    /// Of a link with `ends` ends, before the first step.
     pub fn new(ends: usize) -> Self {
         let directions = directions(ends).count();
         Self { last: vec![Counters::default(); directions], count: 0, steps: vec![Vec::new(); directions] }
@@ -121,7 +121,7 @@ impl LinkSamples {
 }
 
 impl World {
-    /// How many link transmissions have been completed, lost ones included.
+    /// Number of completed link transmissions, lost ones included.
     pub fn packet_hops(&mut self) -> u64 {
         let now = self.now;
         let each = |link: &mut Wired| -> u64 {
@@ -268,7 +268,7 @@ impl World {
         }
     }
 
-    /// What there is to be read, after the run.
+    /// The observations, after the run.
     pub(crate) fn observe(&self) -> Observed {
         let flow = |flow: &RunningFlow| ObservedFlow {
             meters: flow.meters.iter().map(|meter| meter.borrow().clone()).collect(),

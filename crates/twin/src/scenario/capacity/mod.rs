@@ -21,7 +21,7 @@ pub fn capacity(scenario: &Scenario, from: NodeId, to: NodeId) -> Option<f64> {
     Capacities::of(scenario).between(from, to)
 }
 
-/// What each direction of each link carries on the average, as a graph.
+/// Mean capacity of each direction of each link, as a graph.
 ///
 /// A direction without a rate is unbounded if it is up at any time of the window. On a medium one station at a time
 /// sends, directly to another: between two stations it carries rate x (1 - the mean loss of that pair), or with a

@@ -12,7 +12,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, entries, text};
 use hopcast_config::yaml::{Kind, Node};
 
-/// What stands in for a node at the end of a link that leaves the lab.
+/// Words that stand in for a node at the end of a link that leaves the lab.
 const OUTSIDE: [&str; 4] = ["host", "mgmt-net", "macvlan", "dummy"];
 
 /// The nodes and links of a parsed file.

@@ -18,12 +18,12 @@ use crate::scenario::model::{LinkModel, Scenario};
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::{Entry, Kind, Node, Source, Span, parse};
 
-/// What an XML document may have of nodes of any kind: a million links with a few data each.
-const MOST_XML: u32 = 20_000_000;
+/// Maximum number of nodes of any kind in an XML document: a million links with a few data each.
+const MAX_XML: u32 = 20_000_000;
 
 /// The nodes and links of a GraphML file.
 pub(super) fn read(file: &TextFile) -> Result<Network, Diagnostic> {
-    let options = ParsingOptions { nodes_limit: MOST_XML, ..ParsingOptions::default() };
+    let options = ParsingOptions { nodes_limit: MAX_XML, ..ParsingOptions::default() };
     let document = Document::parse_with_options(&file.text, options).map_err(|error| {
         let place = error.pos();
         let message = format!("this is not valid XML: {error}");
@@ -55,10 +55,10 @@ fn children<'a, 'i>(parent: Element<'a, 'i>, name: &'static str) -> impl Iterato
     parent.children().filter(move |child| child.is_element() && child.tag_name().name() == name)
 }
 
-/// What a key stands for.
+/// The declaration of a key.
 struct Key<'a> {
     name: &'a str,
-    /// What elements it is for, and what those have that do not say.
+    /// The elements it is for, and the value of those without one.
     of: &'a str,
     default: Option<(String, Span)>,
 }
@@ -219,7 +219,7 @@ fn value(text: &str, at: &Span) -> Result<Node, Diagnostic> {
     Ok(node.at(at))
 }
 
-/// Where the elements of a text stand.
+/// The places of elements in a text.
 struct Places<'a> {
     text: &'a str,
     source: &'a Arc<Source>,
