@@ -39,7 +39,7 @@ pub struct TcpPlug {
     /// Whether the connections that it opens are like any program's of the host, so that a proxy's
     /// [`Accept::FromHere`] may take them over. Those that a proxy opens itself must not be.
     pub like_any_program: bool,
-    /// How long a connection that it opens may take to stand before it is reset; `None` leaves it to the host.
+    /// The time within which a connection that it opens must be open, or it is reset; `None` leaves it to the host.
     pub connect_timeout: Option<Duration>,
 }
 
@@ -52,22 +52,22 @@ pub enum Accept {
     /// Connections that programs of this host open to any of `to`: redirected to a port of the host's choice
     /// (netfilter's REDIRECT on OUTPUT).
     FromHere {
-        /// Which connections.
+        /// The destinations of the connections that are taken.
         to: Vec<Destination>,
     },
     /// Connections that the host would forward to any of `to`: taken out of transit (netfilter's TPROXY).
     InTransit {
-        /// Which connections.
+        /// The destinations of the connections that are taken.
         to: Vec<Destination>,
     },
 }
 
-/// Whom a connection is for: a network, and one port or all.
+/// The destination of a connection: a network, and one port or all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Destination {
     /// An address of the network.
     pub network: IpAddr,
-    /// How many of its bits all of the network have.
+    /// The length of the prefix, in bits.
     pub prefix: u8,
     /// The port; `None` for all.
     pub port: Option<u16>,
@@ -99,7 +99,7 @@ pub struct DevicePlug {
 pub struct FramesPlug {
     /// The interface's name.
     pub interface: String,
-    /// Their EtherType.
+    /// The frames' EtherType.
     pub ether_type: u16,
     /// Whether those for other stations come up too, marked as overheard.
     pub promiscuous: bool,
