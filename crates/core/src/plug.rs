@@ -62,12 +62,12 @@ pub enum Accept {
     },
 }
 
-/// Whom a connection is for: a network, and one port or all.
+/// The destination of a connection: a network, and one port or all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Destination {
     /// An address of the network.
     pub network: IpAddr,
-    /// How many of its bits all of the network have.
+    /// The length of the prefix, in bits.
     pub prefix: u8,
     /// The port; `None` for all.
     pub port: Option<u16>,
@@ -99,7 +99,7 @@ pub struct DevicePlug {
 pub struct FramesPlug {
     /// The interface's name.
     pub interface: String,
-    /// Their EtherType.
+    /// The frames' EtherType.
     pub ether_type: u16,
     /// Whether those for other stations come up too, marked as overheard.
     pub promiscuous: bool,

@@ -23,7 +23,7 @@ pub enum StreamItem {
         /// The other end.
         remote: SocketAddr,
     },
-    /// Up: the connection that was asked for stands.
+    /// Up: the connection that was asked for is open.
     Opened,
     /// The next bytes of the stream; never more than the credit granted.
     Data(Buffer),

@@ -1,4 +1,4 @@
-//! The machine: takes what arrives and sorts it.
+//! The machine: takes frames and items that arrive and sorts them.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -143,13 +143,13 @@ impl Host {
         self.receive(now, packet, &header, Some(interface), Arrival { to_group, hooks_passed: 0 });
     }
 
-    /// Hands a frame for another station to who listens to such; false if nobody does.
+    /// Hands a frame for another station up to the ports that listen to such; false if there is none.
     fn overhear(&mut self, interface: u32, frame: &Frame) -> bool {
         let header = ethernet::parse(&frame.bytes);
         header.is_ok_and(|header| self.hand_up_frame(interface, header.ether_type, frame))
     }
 
-    /// Hands a frame to all who are bound to its type; false if nobody is.
+    /// Hands a frame up to all ports that are bound to its type; false if there is none.
     fn hand_up_frame(&mut self, interface: u32, ether_type: u16, frame: &Frame) -> bool {
         let mut taken = false;
         for binding in self.bindings.frames(interface, ether_type) {
@@ -259,7 +259,7 @@ impl Host {
         }
     }
 
-    /// Hands a packet that is for this host to whom it belongs.
+    /// Hands a packet that is for this host up to the port that it is for.
     fn deliver(&mut self, now: Instant, packet: Buffer, header: &Header) {
         if header.fragment {
             self.counters.fragments += 1;
@@ -272,7 +272,7 @@ impl Host {
         }
     }
 
-    /// Hands a whole packet to who has its protocol.
+    /// Hands a whole packet up to the port that is bound to its protocol.
     pub(crate) fn deliver_packet(&mut self, now: Instant, packet: Buffer, header: &Header) {
         let port = ip::ports(&packet[header.payload()]).map(|(_, destination)| destination);
         match self.bindings.protocol(header.protocol, port) {

@@ -7,7 +7,7 @@ use hopcast_core::{Buffer, Duration, Instant, Item, Machine, Message, Outbox, Po
 use hopcast_wire::ip::Version;
 use hopcast_wire::{icmp, ip};
 
-/// Whom to ping, and how.
+/// The configuration of a ping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PingConfig {
     /// The host's own address, of the destination's version.
@@ -45,7 +45,7 @@ impl PingConfig {
 }
 
 /// Sends echo requests on its packet port `Below(0)`, which belongs on a host's binding of ICMP, and hands a
-/// [`Message`] with the request's number up on `Above(0)` when its answer comes. What the round trips were stands in
+/// [`Message`] with the request's number up on `Above(0)` when its answer comes. The round trips are in
 /// its counters.
 pub struct Ping {
     config: PingConfig,
@@ -62,13 +62,13 @@ pub struct Ping {
 /// The round trips measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoundTrips {
-    /// How many there were.
+    /// The number of answers.
     pub count: u64,
-    /// The shortest.
+    /// The shortest round trip.
     pub min: Duration,
-    /// The longest.
+    /// The longest round trip.
     pub max: Duration,
-    /// All of them together.
+    /// The sum of all.
     pub total: Duration,
 }
 

@@ -9,7 +9,7 @@ use crate::reports::Reports;
 use crate::sender::Sender;
 use crate::{Attachment, Change, Counters};
 
-/// The stations of a medium, whatever decides whose turn it is.
+/// The stations of a medium, under either medium access.
 #[derive(Debug)]
 pub(crate) struct Air {
     stations: Vec<Station>,
@@ -175,7 +175,7 @@ impl Air {
 
     fn measure_min_delay(&mut self) {
         let least = self.paths.iter().map(Path::min_delay).min().unwrap_or(Duration::ZERO);
-        // An echo has no way to go.
+        // An echo crosses no path.
         let echoes = self.stations.iter().any(|station| station.echo);
         self.min_delay = if echoes { Duration::ZERO } else { least };
     }

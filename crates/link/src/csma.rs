@@ -59,7 +59,7 @@ impl Contention {
         Self { config, contenders: streams.map(contender).collect(), origin: Instant::ZERO, on_air: None }
     }
 
-    /// Lets happen all that happens by `now`.
+    /// Catches up with `now`.
     pub(crate) fn advance(&mut self, now: Instant, air: &mut Air) {
         loop {
             match &self.on_air {
@@ -80,7 +80,7 @@ impl Contention {
         }
     }
 
-    /// When something happens next, of which somebody may hear.
+    /// The time of the next event that somebody may notice.
     pub(crate) fn deadline(&self, air: &Air) -> Option<Instant> {
         match &self.on_air {
             Some(transmission) => Some(transmission.end),
@@ -111,7 +111,7 @@ impl Contention {
         Some((slot, self.origin + self.config.slot * slot))
     }
 
-    /// All whose slot it is begin.
+    /// All stations whose slot it is begin to send.
     fn begin(&mut self, slot: u64, start: Instant, air: &mut Air) {
         let (mut by, mut end) = (Vec::new(), start);
         for (station, contender) in self.contenders.iter_mut().enumerate() {
@@ -213,7 +213,7 @@ impl Contention {
         air.echo(done, from, &head.frame);
     }
 
-    /// A station falls silent in the middle of whatever it does.
+    /// A station goes down, also in the middle of a transmission.
     fn silence(&mut self, now: Instant, station: Attachment, air: &mut Air) {
         let Some(head) = self.contenders[station].head.take() else { return };
         if let Some(transmission) = &mut self.on_air

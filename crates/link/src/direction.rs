@@ -9,7 +9,7 @@ use crate::reports::Reports;
 use crate::sender::Sender;
 use crate::{Attachment, Change, Counters};
 
-/// A sender, the way to its one listener, and the frames under way.
+/// A sender, the path to its one listener, and the frames under way.
 #[derive(Debug)]
 pub(crate) struct Direction {
     pub(crate) sender: Sender,
@@ -38,7 +38,7 @@ impl Direction {
         }
     }
 
-    /// Decides about the frame in serialisation, if it has left by `now`, and says when it left.
+    /// Decides about the frame in serialisation, if it has left by `now`, and returns when it left.
     #[inline]
     pub(crate) fn finish(&mut self, now: Instant, reports: &mut Reports) -> Option<Instant> {
         let end = self.sender.end().filter(|&end| end <= now)?;

@@ -12,11 +12,11 @@
 //!
 //! - A frame offered to an idle line is serialised at once; a queue limits only what waits. A rate of `None` takes no
 //!   time, so nothing ever waits; at a rate of zero nothing is begun, and the queue fills.
-//! - What becomes of a frame is decided as its last bit leaves, by the configuration then in force: a change at an
+//! - The fate of a frame is decided as its last bit leaves, by the configuration then in force: a change at an
 //!   instant applies to the frames that leave after it. The rate is that in force as a frame's first bit leaves.
 //! - A frame arrives at the time it left plus delay plus jitter, and, without `reorder`, not before those that left
 //!   earlier. A frame that is duplicated arrives twice at that time; the copy has the same bits, flipped ones too.
-//! - What happens at one instant happens in this order: serialisations end and the next begin; then what the caller
+//! - Events of one instant happen in this order: serialisations end and the next begin; then what the caller
 //!   came for (an offer, a change); and arrivals are reported when polled, after what has left or was dropped by then.
 //!
 //! # Time
@@ -70,8 +70,8 @@ pub type Attachment = usize;
 
 /// A link model.
 ///
-/// Whoever runs it [`offer`](Link::offer) a frame, or [`wake`](Link::wake) it at its deadline; then
-/// [`poll`](Link::poll) until `None`; then read [`deadline`](Link::deadline). As with a
+/// Its runner calls [`offer`](Link::offer) with a frame, or [`wake`](Link::wake) at its deadline; then
+/// [`poll`](Link::poll) until `None`; then it reads [`deadline`](Link::deadline). As with a
 /// [`Machine`](hopcast_core::Machine), waking it late or without cause is harmless.
 pub trait Link {
     /// How many attachments there are.

@@ -1,4 +1,4 @@
-//! The packet formats that several rooms read: Ethernet II, IPv4, IPv6, UDP and ICMP, on a [`hopcast_core::Buffer`].
+//! The packet formats that several crates read: Ethernet II, IPv4, IPv6, UDP and ICMP, on a [`hopcast_core::Buffer`].
 //!
 //! Reading is a look at lent bytes: each format has a `parse` that returns a small [`Copy`] header or an error that
 //! names what was wrong and at which field ([`Malformed`]). Writing is a `prepend` into a buffer's headroom, or a

@@ -13,7 +13,7 @@ use super::wire::{CHUNK_HEADER, Chunk, PACKET_HEADER, What};
 /// Streams of the other end's that are over and of which something may still be under way; the oldest makes room.
 const MAX_REMEMBERED: usize = 4096;
 
-/// Who opened a stream (this end, or the other), and its number among those.
+/// The key of a stream: whether this end opened it, and its number among those.
 type Key = (bool, u32);
 
 /// All streams of an end.

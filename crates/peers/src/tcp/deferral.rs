@@ -39,7 +39,7 @@ impl Sender {
     pub(super) fn lump(&self, now: Instant) -> Result<u32, HeldBy> {
         let mss = u64::from(self.mss.max(1));
         let room = u64::from(self.window.size.saturating_sub(self.board.in_flight())) * mss;
-        let lump = lump(self.pacing_rate(), self.mss, self.rtt.least());
+        let lump = lump(self.pacing_rate(), self.mss, self.rtt.min_rtt());
         let waiting = self.buffer.end().saturating_sub(self.nxt);
         let admitted = self.window_end().saturating_sub(self.nxt);
         let sendable = room.min(admitted);
@@ -116,7 +116,7 @@ mod tests {
         let mut sender = Sender::new(1, MSS, 30, Duration::from_millis(200), reno);
         let rtt = Duration::from_millis(100);
         sender.rtt.sample(rtt, 1, 1);
-        sender.rtt.note_least(at(0), rtt);
+        sender.rtt.note_min(at(0), rtt);
         sender.begin(at(0), 1, 1 << 30);
         sender.buffer.write(Buffer::zeroed((sent * MSS) as usize));
         sender.send(at(0), &mut Deadlines::default(), &mut Counters::default());
@@ -142,7 +142,7 @@ mod tests {
         let lump_at = |sent, us, threshold| {
             let mut sender = sender(sent);
             // So that a lump is larger than what the window admits.
-            sender.rtt.note_least(at(0), Duration::from_micros(100));
+            sender.rtt.note_min(at(0), Duration::from_micros(100));
             sender.window.note_sent(at(us));
             sender.window.threshold = threshold;
             sender.lump(at(us)).is_ok()
@@ -152,7 +152,7 @@ mod tests {
         assert!(!lump_at(25, 99_000, 10), "a millisecond away");
         assert!(lump_at(25, 98_999, 10), "further away");
         let mut late = sender(25);
-        late.rtt.note_least(at(0), Duration::from_micros(100));
+        late.rtt.note_min(at(0), Duration::from_micros(100));
         late.window.note_sent(at(99_000));
         assert!(late.lump(at(100_000)).is_err(), "sent a millisecond ago");
         assert!(late.lump(at(100_001)).is_ok(), "longer ago");
@@ -162,7 +162,7 @@ mod tests {
     fn the_smaller_of_the_windows_decides_what_is_always_sent_and_which_of_them_limits() {
         let held = |sent, peer_window| {
             let mut sender = sender(sent);
-            sender.rtt.note_least(at(0), Duration::from_micros(100));
+            sender.rtt.note_min(at(0), Duration::from_micros(100));
             sender.window.note_sent(at(99_500));
             sender.peer_window = peer_window;
             sender.lump(at(99_500)).err()

@@ -81,7 +81,7 @@ impl Connection {
         };
         if let Some(rtt) = rtt {
             self.sender.rtt.sample(rtt, first, first);
-            self.sender.rtt.note_least(now, rtt);
+            self.sender.rtt.note_min(now, rtt);
         }
         // RFC 6298 (5.7), RFC 5681: a SYN that had to be sent more than twice says that the path is bad.
         if self.syns > 2 {

@@ -112,7 +112,7 @@ impl HopBbr {
     /// Notes the round trip of a packet that was taken for lost and was not.
     pub(crate) fn late(&mut self, now: Instant, rtt: Duration) {
         self.rtt.sample(rtt, self.rate.delivered, self.sent);
-        self.rtt.note_least(now, rtt);
+        self.rtt.note_min(now, rtt);
     }
 
     /// Notes that a packet leaves, with `in_flight` packets before it.
@@ -140,12 +140,12 @@ impl HopBbr {
     pub(crate) fn acknowledged(&mut self, now: Instant, acked: Acked) {
         if let Some(rtt) = acked.rtt {
             self.rtt.sample(rtt, self.rate.delivered + u64::from(acked.packets), self.sent);
-            self.rtt.note_least(now, rtt);
+            self.rtt.note_min(now, rtt);
             self.own_loss.on_round_trip(now, rtt);
         }
         let packet_time = self.packet_time();
         let passed = acked.packets + self.own_loss.passed(acked.packets, acked.lost, packet_time);
-        let rate = self.rate.sample(now, passed, acked.newest, self.rtt.least());
+        let rate = self.rate.sample(now, passed, acked.newest, self.rtt.min_rtt());
         let sample = Sample {
             delivered: passed,
             prior_in_flight: acked.before,
@@ -157,7 +157,7 @@ impl HopBbr {
     }
 
     fn with(&mut self, now: Instant, in_flight: u32, act: impl FnOnce(&mut Bbr, &mut Path<'_>)) {
-        let (una, smoothed_rtt, min_rtt) = (self.rate.delivered, self.rtt.smoothed(), self.rtt.least());
+        let (una, smoothed_rtt, min_rtt) = (self.rate.delivered, self.rtt.smoothed(), self.rtt.min_rtt());
         let mut path = Path {
             now,
             window: &mut self.window,

@@ -71,7 +71,7 @@ impl HyStart {
         over
     }
 
-    /// By how much the window grows for `acked` segments.
+    /// The growth of the window for `acked` segments.
     pub(super) fn growth(&mut self, acked: u32) -> u32 {
         let acked = acked.min(BURST);
         if self.conservative.is_none() {

@@ -22,7 +22,7 @@ const WEIGHT: f64 = 128.0;
 const PRIOR: f64 = 16.0;
 /// The greatest share that is taken for the link's own. Where a queue is too short to show, it bounds the overload: at
 /// most ten times what arrives is sent.
-const GREATEST: f64 = 0.9;
+const MAX_SHARE: f64 = 0.9;
 
 /// The estimator of one path.
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ impl OwnLoss {
     /// How many of `lost` packets have passed the link although they are lost, where `arrived` beside them did arrive
     /// and a packet takes `packet_time` on the link.
     pub(super) fn passed(&mut self, arrived: u32, lost: u32, packet_time: Duration) -> u32 {
-        let most = f64::from(arrived) * GREATEST / (1.0 - GREATEST);
+        let most = f64::from(arrived) * MAX_SHARE / (1.0 - MAX_SHARE);
         let lost = f64::from(lost);
         let patience = packet_time * QUEUE_PACKETS + Duration::from_nanos((JITTERS * self.jitter) as u64);
         let own = if self.queue <= patience {
@@ -90,7 +90,7 @@ impl OwnLoss {
 
     /// The share of packets that the link loses itself.
     pub(super) fn share(&self) -> f64 {
-        self.loss.share().min(GREATEST)
+        self.loss.share().min(MAX_SHARE)
     }
 }
 

@@ -7,7 +7,7 @@ use hopcast_core::{Duration, Instant};
 
 use super::scoreboard::{Scoreboard, Segment};
 
-/// For how many recoveries an enlarged reordering window stays: RFC 8985 section 6.2 step 4.
+/// Recoveries for which an enlarged reordering window stays: RFC 8985 section 6.2 step 4.
 const PERSISTENCE: u8 = 16;
 
 /// The segment sent last of those that have been delivered, and the state of reordering.

@@ -5,7 +5,7 @@ use super::cubic::slow_start;
 use super::window::Window;
 
 /// Minimum window after a loss (RFC 5681, equation 4).
-const LEAST: u32 = 2;
+const MIN_WINDOW: u32 = 2;
 
 /// The state of Reno.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +43,7 @@ impl Reno {
 
     /// The threshold after a loss.
     pub(super) fn halved(window: &Window) -> u32 {
-        (window.size / 2).max(LEAST)
+        (window.size / 2).max(MIN_WINDOW)
     }
 }
 

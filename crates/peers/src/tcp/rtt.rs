@@ -79,7 +79,7 @@ impl Rtt {
     }
 
     /// Takes a sample that may be the path's least.
-    pub(super) fn note_least(&mut self, now: Instant, rtt: Duration) {
+    pub(super) fn note_min(&mut self, now: Instant, rtt: Duration) {
         // As in Linux a round trip has at least a microsecond.
         let (at, value) = (now.as_nanos(), rtt.as_nanos().max(1_000));
         match &mut self.least {
@@ -96,7 +96,7 @@ impl Rtt {
     }
 
     /// The minimum round trip of the last minutes.
-    pub(super) fn least(&self) -> Option<Duration> {
+    pub(super) fn min_rtt(&self) -> Option<Duration> {
         self.least.map(|filter| Duration::from_nanos(filter.get()))
     }
 
@@ -185,14 +185,14 @@ mod tests {
     fn the_least_round_trip_is_that_of_five_minutes() {
         let mut rtt = Rtt::new(MS(200));
         let at = |s: u64| Instant::ZERO + Duration::from_secs(s);
-        rtt.note_least(at(0), MS(20));
-        rtt.note_least(at(1), MS(30));
-        assert_eq!(rtt.least(), Some(MS(20)));
-        rtt.note_least(at(299), MS(30));
-        assert_eq!(rtt.least(), Some(MS(20)));
-        rtt.note_least(at(301), MS(30));
-        assert_eq!(rtt.least(), Some(MS(30)));
-        rtt.note_least(at(302), Duration::from_nanos(1));
-        assert_eq!(rtt.least(), Some(Duration::from_micros(1)), "at least a microsecond");
+        rtt.note_min(at(0), MS(20));
+        rtt.note_min(at(1), MS(30));
+        assert_eq!(rtt.min_rtt(), Some(MS(20)));
+        rtt.note_min(at(299), MS(30));
+        assert_eq!(rtt.min_rtt(), Some(MS(20)));
+        rtt.note_min(at(301), MS(30));
+        assert_eq!(rtt.min_rtt(), Some(MS(30)));
+        rtt.note_min(at(302), Duration::from_nanos(1));
+        assert_eq!(rtt.min_rtt(), Some(Duration::from_micros(1)), "at least a microsecond");
     }
 }

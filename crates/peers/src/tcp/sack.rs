@@ -7,7 +7,7 @@ use super::wire::Blocks;
 /// with.
 const REMEMBERED: usize = 4;
 
-/// Of these two fit any segment, beside a D-SACK.
+/// Blocks for which room is expected: two fit any segment, beside a D-SACK.
 const EXPECTED: usize = 2;
 
 /// The blocks to report.

@@ -228,7 +228,7 @@ impl Sender {
             self.silent_since = None;
             self.set_timer_after_progress(now, timers);
         }
-        sample.rate = self.rate.sample(now, news.delivered, news.newest, self.rtt.least());
+        sample.rate = self.rate.sample(now, news.delivered, news.newest, self.rtt.min_rtt());
         sample.lost = (self.rate.lost - prior_lost) as u32;
         self.control(now, &news, &mut sample);
         if self.board.is_empty() {
@@ -269,7 +269,7 @@ impl Sender {
             blocks = rest;
             self.note_dsack(*first, prior_una, news, counters);
         }
-        let min_rtt = self.rtt.least();
+        let min_rtt = self.rtt.min_rtt();
         let recovery_end = self.recovery.end;
         // The option begins with the newest block. In order of sequence, so that a block that is reported for the first
         // time together with a higher one is not taken for one that came late (Linux `tcp_sacktag_write_queue`).
@@ -302,7 +302,7 @@ impl Sender {
         }
         let lone = self.board.len() == 1;
         self.una = number;
-        let min_rtt = self.rtt.least();
+        let min_rtt = self.rtt.min_rtt();
         let recovery_end = self.recovery.end;
         let mss = u64::from(self.mss);
         let Self { board, rack, .. } = self;
@@ -355,9 +355,9 @@ impl Sender {
         }
         let delayed = news.maybe_delayed;
         if let Some(latest) = latest
-            && !(delayed && self.rtt.least().is_some_and(|least| latest > least))
+            && !(delayed && self.rtt.min_rtt().is_some_and(|least| latest > least))
         {
-            self.rtt.note_least(now, latest);
+            self.rtt.note_min(now, latest);
         }
         if let Some(sample) = sample {
             self.rtt.sample(sample, self.una, self.nxt);
@@ -397,7 +397,7 @@ impl Sender {
             nxt: self.nxt,
             mss: self.mss,
             smoothed_rtt: self.rtt.smoothed(),
-            min_rtt: self.rtt.least(),
+            min_rtt: self.rtt.min_rtt(),
             departure: self.pacer.departure(),
         };
         act(&mut *self.congestion, &mut path)
@@ -406,7 +406,7 @@ impl Sender {
     /// The state on which RACK's reordering window depends.
     pub(super) fn circumstances(&self) -> Circumstances {
         Circumstances {
-            min_rtt: self.rtt.least(),
+            min_rtt: self.rtt.min_rtt(),
             smoothed_rtt: self.rtt.smoothed(),
             recovering: self.recovery.phase >= Phase::Recovery,
             sacked: self.board.sacked_out(),

@@ -10,7 +10,7 @@ use super::sender::{News, Outgoing, Sender};
 use super::timer::{Deadlines, Timer, stop_waiting, wait_for_ack};
 use super::wheel;
 
-/// After so long without an answer a connection is given up: what Linux makes of `tcp_retries2` = 15.
+/// Time without an answer after which a connection is given up: Linux with `tcp_retries2` = 15.
 const GIVE_UP: Duration = Duration::from_millis(924_600);
 /// Unanswered probes of a closed window after which the connection is given up as well (Linux `tcp_probe_timer`).
 const MAX_PROBES: u32 = 15;

@@ -4,7 +4,7 @@ use hopcast_core::{Duration, Instant};
 
 use super::wire::Timestamps;
 
-/// After so long without a segment any timestamp is taken (RFC 7323 section 5.5).
+/// Time without a segment after which any timestamp is taken (RFC 7323 section 5.5).
 const OUTDATED: Duration = Duration::from_secs(24 * 24 * 3600);
 
 /// The clock of one connection, and the peer's as far as it is known.

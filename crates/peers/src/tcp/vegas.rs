@@ -16,15 +16,16 @@ use super::congestion::{CongestionControl, Path, Phase, Sample};
 use super::cubic::slow_start;
 use super::reno::Reno;
 
-/// Segments that stand in queues: fewer, and the window grows; ...
+/// Segments in queues below which the window grows (Linux `tcp_vegas.c`, as the others: `alpha`),
 const ALPHA: f64 = 2.0;
-/// ... more, and it shrinks.
+/// above which it shrinks (`beta`),
 const BETA: f64 = 4.0;
-/// More, and slow start ends.
+/// and above which slow start ends (`gamma`).
 const GAMMA: f64 = 1.0;
 /// Samples without which a round trip says nothing: with fewer, all may be delayed acknowledgements.
 const MIN_SAMPLES: u32 = 3;
-const LEAST: u32 = 2;
+/// Minimum window, in segments.
+const MIN_WINDOW: u32 = 2;
 
 /// The state of Vegas.
 #[derive(Clone, Debug, Default)]
@@ -50,14 +51,14 @@ impl Vegas {
         let diff = size * (rtt - base) / base;
         if window.in_slow_start() {
             if diff > GAMMA {
-                window.size = window.size.min((size * base / rtt) as u32 + 1).max(LEAST);
-                window.threshold = window.size.saturating_sub(1).max(LEAST);
+                window.size = window.size.min((size * base / rtt) as u32 + 1).max(MIN_WINDOW);
+                window.threshold = window.size.saturating_sub(1).max(MIN_WINDOW);
             } else {
                 slow_start(window, acked);
             }
         } else if diff > BETA {
-            window.size = window.size.saturating_sub(1).max(LEAST);
-            window.threshold = window.threshold.min(window.size.saturating_sub(1)).max(LEAST);
+            window.size = window.size.saturating_sub(1).max(MIN_WINDOW);
+            window.threshold = window.threshold.min(window.size.saturating_sub(1)).max(MIN_WINDOW);
         } else if diff < ALPHA {
             window.size = window.size.saturating_add(1);
         }

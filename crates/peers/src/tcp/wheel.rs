@@ -15,7 +15,7 @@ pub(super) const TICKS_PER_SECOND: u64 = 250;
 /// The slots of a level beyond its first, from how many of them on a timer belongs to the next level: Linux `LVL_SIZE`
 /// less one.
 const SLOTS: u64 = 63;
-/// By how much the slots of a level are longer than those of the one before, as a power of two: Linux `LVL_CLK_SHIFT`.
+/// The ratio of the slots of a level to those of the one before, as a power of two: Linux `LVL_CLK_SHIFT`.
 const COARSER: u32 = 3;
 
 /// How many ticks have passed at `at`.

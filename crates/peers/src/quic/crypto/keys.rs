@@ -18,7 +18,7 @@ pub(in super::super) const TAG: usize = 16;
 pub(super) struct Secret([u8; 16]);
 
 impl Secret {
-    /// That of Initial packets, which all can know (RFC 9001 section 5.2).
+    /// The secret of Initial packets, which all can know (RFC 9001 section 5.2).
     pub(super) fn initial(id: &ConnectionId) -> Self {
         Self::default().derive(&[b"initial", id])
     }

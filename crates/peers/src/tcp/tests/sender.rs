@@ -43,7 +43,7 @@ impl Line {
         let mut sender = Sender::new(1, MSS as u32, segments as u32, Duration::from_millis(200), reno);
         let rtt = Duration::from_millis(rtt);
         sender.rtt.sample(rtt, 1, 1);
-        sender.rtt.note_least(at(900), rtt);
+        sender.rtt.note_min(at(900), rtt);
         sender.begin(at(1000), 1, offered);
         Self { sender, timers: Deadlines::default(), counters: Counters::default() }
     }
