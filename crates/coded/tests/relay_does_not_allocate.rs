@@ -1,5 +1,5 @@
-//! A BATS relay in steady state allocates nothing for the datagrams that pass it. Without rank feedback it does for a new
-//! plan of recoding, when what it measures of its hop has changed.
+//! A BATS relay in steady state allocates nothing for the datagrams that pass it. Without rank feedback it does for a
+//! new plan of recoding, when what it measures of its hop has changed.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

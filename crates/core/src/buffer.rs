@@ -10,8 +10,8 @@ use core::ops::{Deref, DerefMut};
 /// down and [`advance`](Buffer::advance)s past it on the way up, so that no layer copies the payload.
 ///
 /// Whoever hands a buffer over does not get it back, so that its memory returns another way: the memory of buffers that
-/// are dropped is used for those that are made next on the same thread. Once as many are around as are needed at a time,
-/// none allocates.
+/// are dropped is used for those that are made next on the same thread. Once as many are around as are needed at a
+/// time, none allocates.
 #[derive(Default)]
 pub struct Buffer {
     bytes: Vec<u8>,
@@ -66,13 +66,13 @@ impl Buffer {
     }
 }
 
-/// Capacities of memory that is kept, in bytes: of control packets, and of whole Ethernet frames with their headroom. What
-/// is larger than both is not kept.
+/// Capacities of memory that is kept, in bytes: of control packets, and of whole Ethernet frames with their headroom.
+/// What is larger than both is not kept.
 const CAPACITIES: [usize; 2] = [512, 2048];
 
-/// Maximum number of pieces of memory of each capacity that are kept on a thread. Chosen: a BATS relay lets go at once of
-/// what passed in 50 ms, which is 4096 packets at 1 Gbit/s. With fewer, it would allocate at that rate; a thread keeps 8 MiB
-/// of frames for nothing at most.
+/// Maximum number of pieces of memory of each capacity that are kept on a thread. Chosen: a BATS relay lets go at once
+/// of what passed in 50 ms, which is 4096 packets at 1 Gbit/s. With fewer, it would allocate at that rate; a thread
+/// keeps 8 MiB of frames for nothing at most.
 const MAX_KEPT: usize = 4096;
 
 thread_local! {

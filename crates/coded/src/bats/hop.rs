@@ -1,7 +1,7 @@
 //! The sending end of a hop: what is the same whether or not the hops tell each other ranks.
 //!
-//! It numbers packets, has the rate of the link, decides when INFO is sent and when to ask for a report, and takes from a
-//! report what that says of the hop. What of a batch a child gets is the mode's: [`ranks`](super::ranks) with rank
+//! It numbers packets, has the rate of the link, decides when INFO is sent and when to ask for a report, and takes from
+//! a report what that says of the hop. What of a batch a child gets is the mode's: [`ranks`](super::ranks) with rank
 //! feedback, [`strict`](super::strict) without.
 
 use hopcast_core::{Duration, Instant, Stream};
@@ -10,12 +10,12 @@ use super::child::{Child, Heard, Losses, Refused};
 use super::rate::{self, LinkRate};
 use super::wire::Report;
 
-/// Interval at which INFO is repeated while data is sent. Chosen: a child that missed it, or a relay that was restarted,
-/// waits this long before it can take anything; INFO of 32 bytes four times a second costs 1 kbit/s.
+/// Interval at which INFO is repeated while data is sent. Chosen: a child that missed it, or a relay that was
+/// restarted, waits this long before it can take anything; INFO of 32 bytes four times a second costs 1 kbit/s.
 const INFO_EVERY: Duration = Duration::from_millis(250);
-/// The same while INFO tells something new: its round trip has changed, or it carries the budget of a batch, which without
-/// rank feedback follows the losses of the path. Chosen: longer, and a child reports at an interval that is wrong, or
-/// spends what the path no longer has; shorter gains nothing, as both are averages of several round trips.
+/// The same while INFO tells something new: its round trip has changed, or it carries the budget of a batch, which
+/// without rank feedback follows the losses of the path. Chosen: longer, and a child reports at an interval that is
+/// wrong, or spends what the path no longer has; shorter gains nothing, as both are averages of several round trips.
 const INFO_CHANGED: Duration = Duration::from_millis(50);
 /// Change of the round trip that counts, as one over a share of it. Chosen: reports come four times in a round trip
 /// (`receiver`), so that a quarter is as much as one more or less of them.
@@ -31,14 +31,14 @@ pub(super) const SILENT: u32 = 6;
 /// many (`ALLOWANCE` in `transmit`); fewer would stop a window that starts with 10 packets, more would queue there.
 pub(super) const FIRST_GRANT: u64 = 128;
 
-/// Share of a hop's rate below which it is nearly idle, and has capacity to spare for repairs ahead of need. Chosen: such
-/// repairs are up to two for each packet, so that the hop is still used by less than its rate with them; a smaller share
-/// would leave out messages that have room for them, a larger one would take the room of data that comes next.
+/// Share of a hop's rate below which it is nearly idle, and has capacity to spare for repairs ahead of need. Chosen:
+/// such repairs are up to two for each packet, so that the hop is still used by less than its rate with them; a smaller
+/// share would leave out messages that have room for them, a larger one would take the room of data that comes next.
 pub(super) const NEARLY_IDLE: f64 = 0.25;
 
 /// The sender of a mode, which has such an end.
 pub(super) trait OverHop {
-    /// What is made of losses.
+    /// The record of losses.
     type Losses: Losses;
 
     fn hop(&self) -> &HopSender<Self::Losses>;
@@ -159,8 +159,8 @@ impl<L: Losses> HopSender<L> {
         self.next - 1
     }
 
-    /// Notes that the packet that was numbered last is sent, in a datagram of so many bytes; `app_limited`: none waits to
-    /// follow it.
+    /// Notes that the packet that was numbered last is sent, in a datagram of so many bytes; `app_limited`: none waits
+    /// to follow it.
     pub(super) fn sent(&mut self, now: Instant, bytes: usize, app_limited: bool) {
         self.rate.on_sent(now, self.next - 1, bytes as u64, app_limited);
         self.bytes += bytes as u64;
@@ -180,8 +180,8 @@ impl<L: Losses> HopSender<L> {
         self.probe.is_some_and(|at| at <= now)
     }
 
-    /// The probe timeout has gone off, and a probe is sent, if only to ask. `held`: how much longer than usual the answer
-    /// may be held back.
+    /// The probe timeout has gone off, and a probe is sent, if only to ask. `held`: how much longer than usual the
+    /// answer may be held back.
     pub(super) fn probed(&mut self, now: Instant, held: Duration) {
         self.rate.on_probe(now);
         self.probes += 1;

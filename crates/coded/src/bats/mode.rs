@@ -1,4 +1,4 @@
-//! What differs between nodes: with rank feedback ([`ranks`](super::ranks)), or without ([`strict`](super::strict)).
+//! The differences between nodes with rank feedback ([`ranks`](super::ranks)) and without ([`strict`](super::strict)).
 
 use hopcast_core::{Buffer, Duration, Instant, Stream};
 
@@ -11,16 +11,16 @@ use super::node::Node;
 use super::packet::Packet;
 use super::receiver::Receiver;
 use super::shape::Shape;
-use super::strict::Account;
+use super::strict::EndToEndReport;
 use super::wire::{BatchHeader, Data, Info, Report, Session};
 
-/// What a node does in its own way.
+/// The part of a node that depends on the feedback.
 pub(super) trait Mode: Sized {
     /// One direction of a session through a node.
     type Direction;
     /// The sending end of a hop.
     type Sender: OverHop;
-    /// What DATA says, in terms of its direction.
+    /// A DATA frame, in terms of its direction.
     type Arrived;
 
     /// Whether the source tells everybody what to spend on a batch.
@@ -32,7 +32,7 @@ pub(super) trait Mode: Sized {
     /// Whether a probe asks for a report by itself, and not only by the INFO that goes with it.
     const PROBES_ASK: bool;
 
-    /// What a node keeps besides.
+    /// The state of a node besides.
     fn new(random: &mut Stream) -> Self;
 
     fn sender(config: &Config, random: Stream) -> Self::Sender;
@@ -40,8 +40,8 @@ pub(super) trait Mode: Sized {
     /// The direction that begins at an edge; `None` for a shape that no code has.
     fn source(config: &Config, session: Session) -> Option<Self::Direction>;
 
-    /// A direction that comes from elsewhere, as its sender describes it; `sink`: it ends here. `None` for a shape that no code
-    /// has.
+    /// A direction that comes from elsewhere, as its sender describes it; `sink`: it ends here. `None` for a shape that
+    /// no code has.
     fn arriving(&self, config: &Config, info: &Info, sink: bool) -> Option<Self::Direction>;
 
     /// The direction's session, and the shape of that.
@@ -68,7 +68,7 @@ pub(super) trait Mode: Sized {
     /// INFO about a direction has come.
     fn learn(_way: &mut Self::Direction, _info: &Info) {}
 
-    /// What is before `floor` cannot be had any more.
+    /// Nothing before `floor` can be had any more.
     fn skip_to(node: &mut Node<Self>, now: Instant, into: usize, floor: u64);
 
     /// How far everything is delivered behind the child that says this, and was at `before`. `None` if all may give up
@@ -76,7 +76,7 @@ pub(super) trait Mode: Sized {
     fn reached(
         direction: &Self::Direction,
         report: &Report<'_>,
-        account: Option<&Account>,
+        end_to_end: Option<&EndToEndReport>,
         before: u64,
     ) -> Option<u64>;
 
@@ -89,7 +89,7 @@ pub(super) trait Mode: Sized {
         now: Instant,
         from: usize,
         report: &Report<'_>,
-        account: Option<&Account>,
+        end_to_end: Option<&EndToEndReport>,
     ) -> Result<(), Refused>;
 
     /// A packet of a direction has come.
@@ -104,7 +104,7 @@ pub(super) trait Mode: Sized {
     /// Makes something new for a child that could be sent it, and nothing else.
     fn make(node: &mut Node<Self>, now: Instant, to: usize);
 
-    /// What to send a child now, if anything.
+    /// The packet to send a child now, if there is any.
     fn choose(sender: &mut Self::Sender, now: Instant, direction: &Self::Direction) -> Option<Packet>;
 
     /// The batch of a packet, and its place in the session, if it is still there.
@@ -139,8 +139,8 @@ pub(super) trait Mode: Sized {
     /// Up to where it may come, as far as there is a place for what it sends.
     fn limit(direction: &Self::Direction, receiver: &Receiver) -> u64;
 
-    /// What a report says of a direction, besides what the receiver of the hop knows. `granted`: up to where the parent may send,
-    /// in terms of [`position`](Self::position).
+    /// The report's fields about a direction; the receiver of the hop knows the others. `granted`: up to where the
+    /// parent may send, in terms of [`position`](Self::position).
     fn report(
         config: &Config,
         direction: &Self::Direction,
@@ -149,15 +149,15 @@ pub(super) trait Mode: Sized {
         list: &mut Vec<u8>,
     ) -> Option<Said>;
 
-    /// The account that goes with a report to a neighbour.
-    fn account(_node: &mut Node<Self>, _now: Instant, _to: usize) -> Option<Account> {
+    /// The end-to-end report that goes with a report to a neighbour.
+    fn end_to_end(_node: &mut Node<Self>, _now: Instant, _to: usize) -> Option<EndToEndReport> {
         None
     }
 
     /// When there will be one, reports aside.
     fn next_send(node: &Node<Self>, to: usize) -> Option<Instant>;
 
-    /// What is counted besides.
+    /// Reports the figures that only this mode has.
     fn counters(_node: &Node<Self>, _report: &mut dyn FnMut(&'static str, u64)) {}
 }
 
@@ -169,7 +169,7 @@ pub(super) struct Place<'a> {
     pub(super) header: BatchHeader,
 }
 
-/// What a report says of a direction; see [`Report`].
+/// Fields of a [`Report`] about a direction.
 pub(super) struct Said {
     pub(super) floor: u32,
     pub(super) grant: u16,

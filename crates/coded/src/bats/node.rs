@@ -1,4 +1,4 @@
-//! What every node does, whatever its hops tell each other: it knows its neighbours and the two directions of its session,
+//! The node, whatever its hops tell each other: it knows its neighbours and the two directions of its session,
 //! judges what comes, and gives everybody a turn to send.
 
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use super::edge::Edge;
 use super::hop::OverHop as _;
 use super::mode::Mode;
 use super::receiver::{self, Receiver};
-use super::strict::Account;
+use super::strict::EndToEndReport;
 use super::vouch::Vouch;
 use super::wire::{self, Data, Frames, Info, Report, Session};
 
@@ -47,9 +47,9 @@ pub(super) struct Neighbour<S> {
     pub(super) into: usize,
     pub(super) sender: S,
     pub(super) receiver: Receiver,
-    /// What is behind it.
+    /// The branch behind it.
     pub(super) branch: Branch,
-    /// What it and this node ask each other before a session replaces another one.
+    /// The challenges between it and this node, before a session replaces another one.
     pub(super) vouch: Vouch,
 }
 
@@ -64,8 +64,9 @@ impl<S> Neighbour<S> {
 pub(super) const OUT: usize = 0;
 pub(super) const INTO: usize = 1;
 
-/// No session is that long: the symbols after it can still be counted.
-const MOST_SYMBOLS: u64 = 1 << 62;
+/// Greatest first symbol of a session that is believed: those after it can still be counted, and no session is that
+/// long.
+const MAX_FLOOR: u64 = 1 << 62;
 
 impl<M: Mode> Node<M> {
     /// See [`Node::edge`](super::Node::edge).
@@ -151,7 +152,7 @@ impl<M: Mode> Node<M> {
             self.on_challenge(now, from, nonce);
         }
         if let Some(report) = &frames.report {
-            self.on_report(now, from, report, frames.account.as_ref());
+            self.on_report(now, from, report, frames.end_to_end.as_ref());
         }
         if let Some(info) = &frames.info {
             self.on_info(now, from, info);
@@ -180,7 +181,13 @@ impl<M: Mode> Node<M> {
             || is(into, frames.report.map(|report| report.session))
     }
 
-    fn on_report(&mut self, now: Instant, from: usize, report: &Report<'_>, account: Option<&Account>) {
+    fn on_report(
+        &mut self,
+        now: Instant,
+        from: usize,
+        report: &Report<'_>,
+        end_to_end: Option<&EndToEndReport>,
+    ) {
         let Neighbour { out, branch, .. } = self.neighbours[from];
         let Some(direction) =
             self.directions[out].as_ref().filter(|direction| M::session(direction).0.mark == report.session)
@@ -188,7 +195,8 @@ impl<M: Mode> Node<M> {
             self.counters.stale += 1;
             return;
         };
-        let reached = M::reached(direction, report, account, branch.reached()).filter(|_| !self.config.split);
+        let reached =
+            M::reached(direction, report, end_to_end, branch.reached()).filter(|_| !self.config.split);
         if let (true, Some(reached)) = (branch.given_up, reached) {
             if reached <= branch.reached() {
                 return;
@@ -196,14 +204,14 @@ impl<M: Mode> Node<M> {
             self.neighbours[from].branch.given_up = false;
             M::begin(self, from);
         }
-        match M::on_report(self, now, from, report, account) {
+        match M::on_report(self, now, from, report, end_to_end) {
             Ok(()) => {
                 reached.into_iter().for_each(|reached| self.follow_branches(now, from, reached));
                 self.look_ahead(out);
             }
             // Of this session, and repeated or overtaken on the way: that says nothing of the session.
             Err(Refused::Stale) => self.counters.repeated += 1,
-            Err(Refused::Absurd) => self.counters.malformed += 1,
+            Err(Refused::NeverSent) => self.counters.malformed += 1,
         }
     }
 
@@ -241,7 +249,7 @@ impl<M: Mode> Node<M> {
         let into = self.neighbours[from].into;
         // Symbols that do not fit our datagrams could not be passed on.
         let most = wire::symbol_len(usize::from(self.config.datagram), info.batch);
-        let fits = usize::from(info.symbol) <= most && info.floor <= MOST_SYMBOLS;
+        let fits = usize::from(info.symbol) <= most && info.floor <= MAX_FLOOR;
         if info.budget.is_some() != M::BUDGETED || !fits {
             self.counters.malformed += 1;
             return;

@@ -1,7 +1,7 @@
 //! The shape of a session: how many symbols a batch and a block have, and how long they are.
 
 use super::config::{BatchSize, Config};
-use super::framing::LEAST_SYMBOL;
+use super::framing::MIN_SYMBOL;
 use super::wire;
 
 /// The shape of a session.
@@ -21,7 +21,7 @@ impl Shape {
         Self {
             batch: config.batch,
             block: (config.block / symbols).clamp(1, most) * symbols,
-            symbol: wire::symbol_len(usize::from(config.datagram), config.batch).max(LEAST_SYMBOL) as u16,
+            symbol: wire::symbol_len(usize::from(config.datagram), config.batch).max(MIN_SYMBOL) as u16,
         }
     }
 

@@ -1,19 +1,19 @@
 //! Many streams in one session, each with its own credit, ends and reset.
 //!
-//! The contract of the stream port (`hopcast_core::stream`) goes from end to end: credit that the far application grants
-//! travels in chunks, and is granted on to the near one as far as there is room to queue. A stream is named by whoever
-//! opens it, with an even number; the other end sees the next odd one. It stands, for its opener, once anything comes
-//! back on it. It is over when both directions have finished, or one end has reset it; what still arrives on it then is
-//! counted as stray and let go.
+//! The contract of the stream port (`hopcast_core::stream`) goes from end to end: credit that the far application
+//! grants travels in chunks, and is granted on to the near one as far as there is room to queue. A stream is named by
+//! whoever opens it, with an even number; the other end sees the next odd one. It stands, for its opener, once anything
+//! comes back on it. It is over when both directions have finished, or one end has reset it; what still arrives on it
+//! then is counted as stray and let go.
 //!
 //! # What resets all streams
 //!
 //! - The other edge was started anew, and knows none of them.
-//! - Something of the other's session is missing or damaged: it may have been of any stream. Both edges reset all, since
-//!   the one that misses something does not know what ([`Meeting`]).
-//! - While there are streams and nothing has come of the other edge for [`ASK`], it is asked to say something, and again
-//!   as often. So an edge that only waits hears of a restart too, within that time and two round trips. If nothing has come
-//!   for the timeout, the other edge is taken for gone.
+//! - Something of the other's session is missing or damaged: it may have been of any stream. Both edges reset all,
+//!   since the one that misses something does not know what ([`Meeting`]).
+//! - While there are streams and nothing has come of the other edge for [`ASK_AFTER`], it is asked to say something,
+//!   and again as often. So an edge that only waits hears of a restart too, within that time and two round trips. If
+//!   nothing has come for the timeout, the other edge is taken for gone.
 
 mod stream;
 
@@ -22,16 +22,19 @@ use std::net::SocketAddr;
 
 use hopcast_core::{Buffer, Duration, Instant, StreamId, StreamItem, earliest};
 
-use super::framing::{Chunk, Counters, Filler, GREATEST, Gone, Meeting, Up};
+use super::framing::{Chunk, Counters, Filler, Gone, MAX_NUMBER, Meeting, Up};
 use stream::Stream;
 
-/// Bytes of a stream that may be queued however much is queued of others, so that each of them goes on.
-const LEAST_ROOM: u64 = 16 << 10;
-/// One stream may take such a part of what is left for all.
-const PART: u64 = 8;
-/// While there are streams, the other edge is asked to say something after so much silence. Less costs a datagram in each direction as
-/// often on a path where nothing happens; more, and whoever waits hears later that the other edge was started anew.
-const ASK: Duration = Duration::from_secs(1);
+/// Bytes of a stream that may be queued however much is queued of others, so that each of them goes on. Chosen: eleven
+/// full symbols.
+const MIN_ROOM: u64 = 16 << 10;
+/// Share of what is left for all that one stream may take, as one over a number. Chosen: larger, and the first streams
+/// take the room of those to come; smaller, and a single one cannot fill a long path.
+const ROOM_SHARE: u64 = 8;
+/// Silence after which the other edge is asked to say something, while there are streams. Chosen: shorter costs a
+/// datagram in each direction as often on a path where nothing happens; longer, and whoever waits hears later that the
+/// other edge was started anew.
+const ASK_AFTER: Duration = Duration::from_secs(1);
 
 /// Why all streams are reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +117,7 @@ impl Streams {
         if self.streams.is_empty() {
             return None;
         }
-        earliest(Some(self.heard + self.timeout), Some(self.heard.max(self.asked) + ASK))
+        earliest(Some(self.heard + self.timeout), Some(self.heard.max(self.asked) + ASK_AFTER))
     }
 
     /// The application hands over an item.
@@ -145,7 +148,7 @@ impl Streams {
             }
             StreamItem::Credit(0) => {}
             StreamItem::Credit(bytes) => {
-                stream.credit = stream.credit.saturating_add(bytes).min(GREATEST);
+                stream.credit = stream.credit.saturating_add(bytes).min(MAX_NUMBER);
                 stream.into.granted = stream.into.granted.saturating_add(bytes);
                 self.control.insert(id);
             }
@@ -172,7 +175,7 @@ impl Streams {
         counters: &mut Counters,
     ) {
         let known = self.streams.contains_key(&id) || self.resets.contains(&id);
-        if known || !id.is_multiple_of(2) || id > GREATEST || self.is_full() {
+        if known || !id.is_multiple_of(2) || id > MAX_NUMBER || self.is_full() {
             counters.streams_refused += 1;
             if !known {
                 up.push_back(Up::Stream(StreamId(id), StreamItem::Reset));
@@ -183,9 +186,9 @@ impl Streams {
         self.control.insert(id);
     }
 
-    /// What may be queued of a stream.
+    /// Bytes that may be queued of a stream.
     fn room(&self) -> u64 {
-        (self.queue.saturating_sub(self.committed) / PART).clamp(LEAST_ROOM.min(self.room), self.room)
+        (self.queue.saturating_sub(self.committed) / ROOM_SHARE).clamp(MIN_ROOM.min(self.room), self.room)
     }
 
     fn add(&mut self, now: Instant, id: u64, stream: Stream) {
@@ -381,8 +384,8 @@ impl Streams {
         let is_over = |stream: &Stream| stream.open.is_none() || cause == Cause::Silence;
         let over = self.streams.iter().filter(|(_, stream)| is_over(stream));
         let over: Vec<(u64, bool)> = over.map(|(&id, stream)| (id, stream.open.is_none())).collect();
-        // Who was started anew, or has never said anything, may have those that were opened here: who has not said that it
-        // joined this session may have received it from the beginning. So it does of those that were reset before.
+        // Who was started anew, or has never said anything, may have those that were opened here: who has not said that
+        // it joined this session may have received it from the beginning. So it does of those that were reset before.
         let names_them = cause == Cause::Restart || self.meeting.other().is_none();
         self.resets.retain(|id| names_them && id.is_multiple_of(2));
         let count = over.len() as u64;

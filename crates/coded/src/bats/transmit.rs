@@ -9,20 +9,21 @@ use super::hop::OverHop as _;
 use super::mode::{Mode, Place, Said};
 use super::node::{Neighbour, Node};
 use super::packet::{Cause, Content, Packet};
-use super::strict::Account;
+use super::strict::EndToEndReport;
 use super::wire::{self, Coding, Data, Info, Report, Writer};
 
-/// Packets that a relay lets its parent be ahead of what it can pass on, besides those of a round trip. Chosen: fewer, and
-/// a link that is served by turns falls idle between grants; more, and a queue stands at a relay instead of at the source.
+/// Packets that a relay lets its parent be ahead of what it can pass on, besides those of a round trip. Chosen: fewer,
+/// and a link that is served by turns falls idle between grants; more, and a queue stands at a relay instead of at the
+/// source.
 const ALLOWANCE: u64 = 128;
-/// Upper bound of what is allowed for bursts of losses, in seconds of what the child takes. Chosen: a hop that is cut off
-/// for a while must not leave the next one idle, and more would be a queue that delays everything by as much.
+/// Upper bound of what is allowed for bursts of losses, in seconds of what the child takes. Chosen: a hop that is cut
+/// off for a while must not leave the next one idle, and more would be a queue that delays everything by as much.
 const BURST_ALLOWANCE_SECONDS: f64 = 0.04;
 /// Packets that a parent may still send below which it receives new grants at once, if it could be granted half as many
 /// more. Chosen: a quarter of the allowance, so that it does not run out while the report is on its way.
 const SHORT: u64 = 32;
-/// Packets that may wait for a child before a source makes nothing new. Chosen: fewer, and a child whose link is paced in
-/// bursts falls idle; more, and the source's queue is where the application cannot see it.
+/// Packets that may wait for a child before a source makes nothing new. Chosen: fewer, and a child whose link is paced
+/// in bursts falls idle; more, and the source's queue is where the application cannot see it.
 pub(super) const MAX_BACKLOG: u64 = 64;
 
 impl<M: Mode> Node<M> {
@@ -54,8 +55,8 @@ impl<M: Mode> Node<M> {
         }
         let mut list = core::mem::take(&mut self.list);
         let report = if wants_report { self.report(now, to, &mut list) } else { None };
-        let account = report.and_then(|_| M::account(self, now, to));
-        let datagram = self.assemble(now, to, &Control { report, account, info }, packet);
+        let end_to_end = report.and_then(|_| M::end_to_end(self, now, to));
+        let datagram = self.assemble(now, to, &Control { report, end_to_end, info }, packet);
         self.list = list;
         self.grant_more(now, out);
         let remote = self.neighbours[to].address;
@@ -156,7 +157,7 @@ impl<M: Mode> Node<M> {
 /// The frames of a datagram in front of DATA.
 struct Control<'a> {
     report: Option<Report<'a>>,
-    account: Option<Account>,
+    end_to_end: Option<EndToEndReport>,
     info: Option<Info>,
 }
 
@@ -168,7 +169,7 @@ impl Control<'_> {
 
     /// The length of REPORT and what stands behind it.
     fn report_len(&self) -> usize {
-        self.report.as_ref().map_or(0, Report::len) + self.account.as_ref().map_or(0, Account::len)
+        self.report.as_ref().map_or(0, Report::len) + self.end_to_end.as_ref().map_or(0, EndToEndReport::len)
     }
 
     fn write(&self, out: &mut Writer<'_>) {
@@ -176,8 +177,8 @@ impl Control<'_> {
         if let Some(report) = &self.report {
             report.write(out);
         }
-        if let Some(account) = &self.account {
-            account.write(out);
+        if let Some(end_to_end) = &self.end_to_end {
+            end_to_end.write(out);
         }
         if let Some(info) = &self.info {
             info.write(out);

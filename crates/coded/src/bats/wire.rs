@@ -1,9 +1,8 @@
-//! What hops say to each other, in UDP datagrams.
+//! The frames between the ends of a hop, in UDP datagrams.
 //!
-//! A datagram is a byte that names the protocol, then frames: at most one CHALLENGE, one REPORT, one ACCOUNT, one INFO and
-//! one DATA, in this order.
-//! Integers are in network byte order; those that count for a session's life are sent by their lowest bits, and the
-//! receiver completes them to the value nearest to the one it expects.
+//! A datagram is a byte that names the protocol, then frames: at most one CHALLENGE, one REPORT, one END_TO_END, one
+//! INFO and one DATA, in this order. Integers are in network byte order; those that count for a session's life are sent
+//! by their lowest bits, and the receiver completes them to the value nearest to the one it expects.
 //!
 //! # DATA
 //!
@@ -30,19 +29,20 @@
 //!
 //! The word of K, Mq and BID is the header of RFC 9426, section 4.2. BID < K/M are the systematic batches of the block,
 //! higher ones are of the outer code. Where T is not set, the payload is as long as a symbol; where it is, it is
-//! shorter, and the rest of the symbol is zeros. Either way its length is known, so a datagram cut short is noticed. A: the
-//! sender asks for a report now. The session is its [mark](Session::mark).
+//! shorter, and the rest of the symbol is zeros. Either way its length is known, so a datagram cut short is noticed. A:
+//! the sender asks for a report now. The session is its [mark](Session::mark).
 //!
 //! # What is protected
 //!
-//! A symbol begins with a [checksum](super::framing) of its own, which relays combine with the rest and the sink checks. So
-//! what is damaged on the way or in a relay's memory is not delivered, whether it was the payload, the vector or the header
-//! that says which symbol it is. The frames themselves have no checksum but UDP's: a REPORT or INFO that is damaged behind
-//! that may stop a hop. None of this stops a forger, who can compute it all; keys are yet to come.
+//! A symbol begins with a [checksum](super::framing) of its own, which relays combine with the rest and the sink
+//! checks. So what is damaged on the way or in a relay's memory is not delivered, whether it was the payload, the
+//! vector or the header that says which symbol it is. The frames themselves have no checksum but UDP's: a REPORT or
+//! INFO that is damaged behind that may stop a hop. None of this stops a forger, who can compute it all; keys are yet
+//! to come.
 //!
 //! # INFO
 //!
-//! What a sender tells its receiver about the session; without it no DATA is taken.
+//! The session, as its sender describes it; without it no DATA is taken.
 //!
 //! ```text
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
@@ -66,10 +66,10 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! A: the sender asks for a report now. U: unreliable, with a deadline. S: the deadline holds however long the path is. R: no
-//! ranks are wanted. The least time is the sum over the hops of half of the least round trip, 0 while one of them is not
-//! known. The epoch is drawn by the sender when it starts; its lowest byte marks DATA, so that what it sent before it was
-//! restarted is not counted.
+//! A: the sender asks for a report now. U: unreliable, with a deadline. S: the deadline holds however long the path is.
+//! R: no ranks are wanted. The least time is the sum over the hops of half of the least round trip, 0 while one of them
+//! is not known. The epoch is drawn by the sender when it starts; its lowest byte marks DATA, so that what it sent
+//! before it was restarted is not counted.
 //!
 //! # CHALLENGE
 //!
@@ -86,7 +86,7 @@
 //!
 //! # REPORT
 //!
-//! What a receiver has.
+//! The state of a receiver.
 //!
 //! ```text
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
@@ -118,10 +118,11 @@
 //!
 //! # Without ranks
 //!
-//! In the [strict mode](super::strict) a report's list is empty and its grant is of packets from the highest on. What the
-//! sink lacks of each block travels behind the REPORT in an ACCOUNT, the [end-to-end frame](super::strict::Account). In
-//! DATA, the first three bits of `block` are the depth of interleaving, as a power of two, and K is, in a repair batch, the
-//! number of symbols that its block has; in a systematic batch, that of the block before.
+//! In the [strict mode](super::strict) a report's list is empty and its grant is of packets from the highest on. What
+//! the sink lacks of each block travels behind the REPORT in an END_TO_END, the [end-to-end
+//! frame](super::strict::EndToEndReport). In DATA, the first three bits of `block` are the depth of interleaving, as a
+//! power of two, and K is, in a repair batch, the number of symbols that its block has; in a systematic batch, that of
+//! the block before.
 
 mod data;
 #[cfg(test)]
@@ -137,9 +138,9 @@ use std::num::NonZeroU32;
 pub(super) use hopcast_core::bytes::{Malformed, Reader, Writer, complete};
 
 use super::config::BatchSize;
-use super::strict::Account;
+use super::strict::EndToEndReport;
 pub(super) use data::{BatchHeader, Coding, Data, symbol_len, trim};
-pub(super) use info::{Info, LONGEST_INFO, Session};
+pub(super) use info::{Info, MAX_INFO_LEN, Session};
 pub(super) use news::is_news;
 pub(super) use report::{Arrivals, REPORT_LEN, Ranks, Report, list_rank};
 
@@ -149,19 +150,19 @@ pub(super) const MAGIC: u8 = 0xB2;
 const DATA: u8 = 1;
 const INFO: u8 = 2;
 const REPORT: u8 = 3;
-pub(super) const ACCOUNT: u8 = 4;
+pub(super) const END_TO_END: u8 = 4;
 const CHALLENGE: u8 = 5;
 
-/// A CHALLENGE.
+/// Length of a CHALLENGE, in bytes.
 pub(super) const CHALLENGE_LEN: usize = 1 + 4;
 
-/// What a datagram holds.
+/// The frames of a datagram.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Frames<'a> {
     /// The nonce of a CHALLENGE.
     pub(super) challenge: Option<NonZeroU32>,
     pub(super) report: Option<Report<'a>>,
-    pub(super) account: Option<Account>,
+    pub(super) end_to_end: Option<EndToEndReport>,
     pub(super) info: Option<Info>,
     pub(super) data: Option<Data<'a>>,
 }
@@ -183,8 +184,8 @@ pub(super) fn parse(datagram: &[u8], symbol: impl Fn(u32) -> Option<usize>) -> R
             REPORT if frames.report.is_none() && frames.info.is_none() => {
                 frames.report = Some(Report::read(&mut reader, kind)?);
             }
-            ACCOUNT if frames.report.is_some() && frames.account.is_none() && frames.info.is_none() => {
-                frames.account = Some(Account::read(&mut reader, kind)?);
+            END_TO_END if frames.report.is_some() && frames.end_to_end.is_none() && frames.info.is_none() => {
+                frames.end_to_end = Some(EndToEndReport::read(&mut reader, kind)?);
             }
             INFO if frames.info.is_none() => frames.info = Some(Info::read(&mut reader, kind)?),
             DATA => {

@@ -1,4 +1,4 @@
-//! What a link loses, from what its receiver says it has heard.
+//! The loss of a link, estimated from the reports of its receiver.
 
 use hopcast_core::FadingLoss;
 
@@ -6,7 +6,7 @@ use super::wire::Heard;
 
 /// The estimate rests on about so many packets.
 const WEIGHT: f64 = 400.0;
-/// What is assumed before anything is known, and how many packets that counts for.
+/// Loss that is assumed before any is measured, and the number of packets that it counts for.
 const PRIOR: f64 = 0.05;
 const PRIOR_WEIGHT: f64 = 20.0;
 /// Where a link loses more than this, a little more or less is not worth knowing.

@@ -9,14 +9,14 @@ use super::gate::Gate;
 use super::relay::Relay;
 use super::wire::{self, Common, Packet};
 
-/// So many packets of another association in a row, and it is the one to help.
+/// Number of packets of another association in a row after which it is the one to help.
 const PERSUASIVE: u32 = 3;
 
 /// A helper at `local` of the segment between `ends`, for both directions.
 ///
 /// # Errors
 ///
-/// What [`Config::validate`] says, or that the settings have no helper.
+/// The error of [`Config::validate`], or that the settings have no helper.
 pub fn helper(
     config: Config,
     local: Mac,

@@ -11,8 +11,8 @@ const MOST_PAIRS: usize = 65_536;
 /// Joins the streams of two machines below it, `Below(0)` and `Below(1)`.
 ///
 /// A stream that a peer has opened on one side is opened on the other with its addresses exchanged: from who opened it
-/// to whom it was opened; or, by [`Splice::towards`], always between the same two. Everything else passes as it comes, so
-/// back-pressure, half-close and reset do.
+/// to whom it was opened; or, by [`Splice::towards`], always between the same two. Everything else passes as it comes,
+/// so back-pressure, half-close and reset do.
 #[derive(Default)]
 pub struct Splice {
     /// For each side, for each stream, what it is joined to on the other.

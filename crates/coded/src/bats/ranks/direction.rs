@@ -7,7 +7,7 @@ use super::super::config::Config;
 use super::super::counters::Counters;
 use super::super::framing;
 use super::super::shape::Shape;
-use super::super::span::{MOST, Vector};
+use super::super::span::{MAX_SYMBOLS, Vector};
 use super::super::wire::{self, BatchHeader, Coding, Session};
 use super::sink::Sink;
 use super::store::Store;
@@ -19,11 +19,11 @@ pub(in super::super) struct Direction {
     /// The ages of what comes; `None` where delivery is reliable.
     pub(super) age: Option<Age>,
     pub(super) role: Role,
-    /// What is before this symbol cannot be had any more, as a relay has heard.
+    /// The first symbol that can still be had, as a relay has heard.
     pub(super) gone: u64,
 }
 
-/// What a node is to one direction of a session.
+/// The role of a node in one direction of a session.
 pub(super) enum Role {
     /// It makes symbols; the next one is this.
     Source(u64),
@@ -33,7 +33,7 @@ pub(super) enum Role {
     Sink(Box<Sink>),
 }
 
-/// What became of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     /// The rank of this batch has risen.
@@ -52,8 +52,8 @@ impl Direction {
         Self { session, store, age: config.age(), role: Role::Source(0), gone: 0 }
     }
 
-    /// A direction that comes from elsewhere, as its sender describes it; `sink`: it ends here. `None` for a shape that no code
-    /// has.
+    /// A direction that comes from elsewhere, as its sender describes it; `sink`: it ends here. `None` for a shape that
+    /// no code has.
     pub(super) fn arriving(config: &Config, info: &wire::Info, sink: bool) -> Option<Self> {
         let shape = Shape::told(info);
         let store = Store::new(shape, window(config, shape), info.floor);
@@ -133,7 +133,7 @@ impl Direction {
         let to = (floor / self.store.shape().symbols()).min(self.store.end());
         for number in self.store.first()..to {
             let rank = usize::from(self.store.get(number).rank);
-            counters.ranks[rank.min(MOST)] += 1;
+            counters.ranks[rank.min(MAX_SYMBOLS)] += 1;
         }
     }
 
@@ -182,7 +182,7 @@ impl Arrived {
         }
         let block = wire::complete(data.block, 24, store.base() / shape.batches());
         let number = block.checked_mul(shape.batches())?.checked_add(u64::from(id))?;
-        let mut vector = [0; MOST];
+        let mut vector = [0; MAX_SYMBOLS];
         let (index, top) = match data.coding {
             Coding::Symbol(index) => (Some(index), index + 1),
             Coding::Vector { first, vector: coefficients } => {

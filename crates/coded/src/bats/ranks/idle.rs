@@ -8,22 +8,28 @@ use super::super::bursts::BURSTY;
 use super::super::hop::NEARLY_IDLE;
 use super::super::rate::LinkRate;
 
-/// The time over which the use is measured, and half of it.
+/// Time over which the use of a hop is measured, in two halves. Chosen: shorter, and a pause between two messages is
+/// idleness; longer, and repairs compete with the beginning of a transfer.
 const SPAN: Duration = Duration::from_millis(50);
-/// Ten full packets, in bits.
+/// Capacity that a hop has at least in a round trip, in bits: ten full packets (RFC 6928).
 const INITIAL_WINDOW: f64 = 10.0 * 1514.0 * 8.0;
-/// Below this loss no repair is sent ahead.
-const LEAST_LOSS: f64 = 0.002;
-/// So seldom may a packet and all its repairs be lost.
+/// Loss below which no repair is sent ahead of need. Chosen: a loss is then so rare that repairs would be nearly all in
+/// vain.
+const MIN_LOSS: f64 = 0.002;
+/// Probability that a packet and all its repairs are lost, at which no more are planned. Chosen: one message in a
+/// thousand then waits for a round trip; a smaller one takes more repairs of every message.
 const RESIDUAL: f64 = 1e-3;
-/// The most repairs for one packet.
-const MOST: u32 = 2;
-/// The most repairs that are planned at once.
-const PLANNED: usize = 64;
-/// The time between a packet and its repair, which may be lost in the same event if it follows closely.
+/// Maximum number of repairs for one packet: with them, a hop below a quarter of its rate stays below it
+/// (`NEARLY_IDLE`).
+const MAX_REPAIRS: u32 = 2;
+/// Maximum number of repairs that are planned at once. Chosen: it bounds memory, and is more than a nearly idle hop has
+/// packets in a millisecond or two.
+const MAX_PLANNED: usize = 64;
+/// Time between a packet and its repair. Chosen: shorter, and the same event takes both; longer, and a loss costs as
+/// much delay.
 const SPACING: Duration = Duration::from_millis(1);
-/// A report may wait so long for data to travel with, where little is sent.
-const HELD: Duration = Duration::from_millis(20);
+/// Time that a report may wait for data to travel with, where little is sent: as long as the receiver's `MAX_WAIT`.
+const MAX_REPORT_HOLD: Duration = Duration::from_millis(20);
 
 /// The use of one hop, and the repairs that are planned.
 #[derive(Debug, Default)]
@@ -75,13 +81,13 @@ impl Idle {
 
     /// Plans repairs of a packet over a hop with this loss, in bursts of this mean length.
     fn plan(&mut self, now: Instant, batch: u64, sequence: u64, (loss, bursts): (f64, f64)) {
-        if loss < LEAST_LOSS {
+        if loss < MIN_LOSS {
             return;
         }
         let spacing = if bursts > BURSTY { SPACING.mul_f64(bursts) } else { SPACING };
         let mut residual = loss;
-        for nth in 1..=u64::from(MOST) {
-            if residual <= RESIDUAL || self.planned.len() == PLANNED {
+        for nth in 1..=u64::from(MAX_REPAIRS) {
+            if residual <= RESIDUAL || self.planned.len() == MAX_PLANNED {
                 break;
             }
             residual *= loss;
@@ -111,7 +117,7 @@ impl Idle {
 
     /// For how much longer than else a report may be waited for.
     pub(super) fn patience(&self, round_trip: Option<Duration>) -> Duration {
-        if self.idle { (round_trip.unwrap_or_default() * 2).min(HELD) } else { Duration::ZERO }
+        if self.idle { (round_trip.unwrap_or_default() * 2).min(MAX_REPORT_HOLD) } else { Duration::ZERO }
     }
 }
 

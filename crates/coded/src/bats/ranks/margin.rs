@@ -4,13 +4,15 @@ use hopcast_code::bats::ranks::Channel;
 use hopcast_code::bats::recoding::Repairs;
 
 use super::super::bursts::BURSTY;
-use super::super::span::MOST;
+use super::super::span::MAX_SYMBOLS;
 
-/// So seldom may the last round leave something out. Most batches are complete before it.
+/// Probability that the last round leaves something out. Chosen: most batches are complete before it, so that this is
+/// one in ten thousand of few; a smaller one costs packets in every last round.
 const SHORTFALL: f64 = 1e-4;
-/// The table is made anew when loss or bursts have changed by such a share, or by so much.
+/// Change of loss or bursts at which the table is made anew, as a share; of loss, at least `MIN_CHANGE`. Chosen: it
+/// moves the number of packets by less than one; a smaller one makes tables for noise.
 const CHANGE: f64 = 0.1;
-const LEAST_CHANGE: f64 = 0.005;
+const MIN_CHANGE: f64 = 0.005;
 
 /// The packets to send for each deficit, for the loss of one hop.
 #[derive(Debug)]
@@ -28,7 +30,7 @@ impl Margin {
     /// The hop is found to lose this share of its packets, in runs of this mean length.
     pub(super) fn update(&mut self, loss: f64, burst: f64) {
         let (loss, burst) = (loss.clamp(0.0, 0.9), burst.clamp(1.0, 1e3));
-        let same = (loss - self.loss).abs() <= (CHANGE * self.loss).max(LEAST_CHANGE)
+        let same = (loss - self.loss).abs() <= (CHANGE * self.loss).max(MIN_CHANGE)
             && (burst - self.burst).abs() <= CHANGE * self.burst;
         if same && self.repairs.is_some() {
             return;
@@ -42,7 +44,7 @@ impl Margin {
         } else {
             Channel::independent(loss, 256)
         };
-        self.repairs = channel.ok().map(|channel| Repairs::new(&channel, MOST, 1.0 - SHORTFALL));
+        self.repairs = channel.ok().map(|channel| Repairs::new(&channel, MAX_SYMBOLS, 1.0 - SHORTFALL));
     }
 
     /// The packets to send so that `missing` more arrive.

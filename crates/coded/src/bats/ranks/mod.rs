@@ -1,7 +1,8 @@
-//! Hops that tell each other ranks: each repairs what it has lost, until its child has as many packets of a batch as it.
+//! Hops that tell each other ranks: each repairs what it has lost, until its child has as many packets of a batch as
+//! it.
 //!
-//! A [`store`] holds the batches of one [`direction`], and the [`sender`] for each child knows what that one still [`need`]s of
-//! each. The rest is what every node does; [`strict`](super::strict) is the other way.
+//! A [`store`] holds the batches of one [`direction`], and the [`sender`] for each child knows what that one still
+//! [`need`]s of each. The rest is what every node does; [`strict`](super::strict) is the other way.
 
 mod direction;
 mod idle;

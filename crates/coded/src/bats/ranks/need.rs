@@ -1,13 +1,15 @@
-//! What one child needs of one batch.
+//! The need of one child: how many packets of one batch to send it.
 
 use super::super::packet::Cause;
 use super::margin::Margin;
 
-/// So many packets for each that there is, and some more, are enough over a hop that loses half of them.
-const ENOUGH: u16 = 3;
-const MORE: u16 = 8;
+/// Packets sent of a batch, for each that is here and `MAX_SENT_EXTRA` more, after which a child is taken to lack what
+/// it was thought to have. Chosen: they are enough over a hop that loses half of them; fewer, and losses are taken for
+/// it, more, and a batch that is stuck stays so for longer.
+const MAX_SENT_PER_RANK: u16 = 3;
+const MAX_SENT_EXTRA: u16 = 8;
 
-/// What is known of a child's share of a batch, and what to send it.
+/// A child's share of a batch, as far as it is known, and the packets to send it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Need {
     /// Which symbols it was sent as they are.
@@ -16,7 +18,7 @@ pub(super) struct Need {
     pub(super) in_flight: u16,
     /// Its rank as last reported.
     reported: u8,
-    /// So many of the packets here, the first ones, it has, if all that it has is from here.
+    /// Number of the packets here, the first ones, that it has, if all that it has is from here.
     known: u8,
     /// It needs nothing more.
     pub(super) done: bool,
@@ -26,9 +28,9 @@ pub(super) struct Need {
     pub(super) packets: u8,
     /// Packets have passed since its rank was reported.
     pub(super) unsure: bool,
-    /// So many packets it has been sent, or been granted, for what is new here.
+    /// Number of packets that it has been sent, or been granted, for what is new here.
     first: u8,
-    /// What is left of the round of repair, where rounds are counted.
+    /// Packets that are left of the round of repair, where rounds are counted.
     repairs: u8,
     rounds: u8,
     /// The packet after the last one of the round.
@@ -78,7 +80,7 @@ impl Need {
     pub(super) const fn mix_from(&self, own: u8) -> u8 {
         // It may have got something else before this node was restarted, or from elsewhere: if what should be enough
         // is not, it is sent of everything.
-        if self.packets as u16 > ENOUGH * own as u16 + MORE { 0 } else { self.known }
+        if self.packets as u16 > MAX_SENT_PER_RANK * own as u16 + MAX_SENT_EXTRA { 0 } else { self.known }
     }
 
     /// Whether the child may lack something that it was sent.

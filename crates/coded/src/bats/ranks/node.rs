@@ -11,7 +11,7 @@ use super::super::node::{self, INTO, OUT};
 use super::super::packet::Packet;
 use super::super::receiver::Receiver;
 use super::super::shape::Shape;
-use super::super::strict::Account;
+use super::super::strict::EndToEndReport;
 use super::super::wire::{self, BatchHeader, Data, Info, Report, Session};
 use super::direction::{Arrived, Direction, Role, Taken};
 use super::sender::Sender;
@@ -20,18 +20,19 @@ use super::sender::Sender;
 pub(in super::super) type Node = node::Node<Ranks>;
 pub(super) type Neighbour = node::Neighbour<Sender>;
 
-/// What it keeps besides.
+/// The state of such a node besides.
 #[derive(Default)]
 pub(in super::super) struct Ranks {
     /// Where each batch takes one path: that of the last one.
     pub(super) owner: usize,
 }
 
-/// Bytes of a full packet on the link besides its symbol: Ethernet, IPv4 and UDP (42), the byte that names the protocol,
-/// and DATA's header with a vector of 16.
+/// Bytes of a full packet on the link besides its symbol: Ethernet, IPv4 and UDP (42), the byte that names the
+/// protocol, and DATA's header with a vector of 16.
 const FRAME_OVERHEAD: u64 = 75;
 
-/// How long the news that data was delivered may wait, while nobody needs it.
+/// Time that the news of a delivery may wait, while nobody needs it. Chosen: longer, and a parent keeps batches for
+/// longer; shorter costs reports where no data goes their way.
 const FLOOR_WAIT: Duration = Duration::from_millis(50);
 
 impl Mode for Ranks {
@@ -114,7 +115,7 @@ impl Mode for Ranks {
     fn reached(
         direction: &Direction,
         report: &Report<'_>,
-        _account: Option<&Account>,
+        _account: Option<&EndToEndReport>,
         before: u64,
     ) -> Option<u64> {
         direction.age.is_none().then(|| wire::complete(report.floor, 32, before).min(direction.store.top()))
@@ -129,7 +130,7 @@ impl Mode for Ranks {
         now: Instant,
         from: usize,
         report: &Report<'_>,
-        _account: Option<&Account>,
+        _account: Option<&EndToEndReport>,
     ) -> Result<(), Refused> {
         let Neighbour { out, sender, .. } = &mut node.neighbours[from];
         let out = *out;
@@ -245,7 +246,7 @@ impl Mode for Ranks {
         list: &mut Vec<u8>,
     ) -> Option<Said> {
         let store = &direction.store;
-        let room = usize::from(config.datagram).saturating_sub(1 + wire::REPORT_LEN + wire::LONGEST_INFO);
+        let room = usize::from(config.datagram).saturating_sub(1 + wire::REPORT_LEN + wire::MAX_INFO_LEN);
         list.clear();
         let complete = store.list(list, room.max(1));
         receiver.granted = receiver.granted.max(granted);
@@ -262,7 +263,7 @@ impl Mode for Ranks {
         node.neighbours[to].sender.deadline(node.could_send(to))
     }
 
-    /// What the hops carry and lose, in each direction: the relay's or source's right is out, its left back.
+    /// Load and losses of the hops, in each direction: the relay's or source's right is out, its left back.
     fn counters(node: &Node, report: &mut dyn FnMut(&'static str, u64)) {
         let names = [
             ["hop_bytes_out", "hop_packets_out", "hop_lost_out", "hop_rate_kbit_out"],
@@ -334,7 +335,7 @@ impl Node {
         self.directions.iter().flatten().map(held).sum()
     }
 
-    /// What a test that fails shows.
+    /// The state, for the message of a test that fails.
     #[cfg(test)]
     pub(in super::super) fn state(&self) -> String {
         use super::super::hop::OverHop as _;

@@ -16,12 +16,15 @@ use super::marks::Marks;
 use super::need::Need;
 use super::store::Store;
 
-/// How long to wait for news from a child that needs nothing, until everything is delivered.
+/// Time to wait for news from a child that needs nothing, until everything is delivered. Chosen: the floor travels in
+/// steps of up to 50 ms a hop; shorter, and probes ask for what comes by itself, longer, and a child that was restarted
+/// is found later.
 const CONFIRMATION: Duration = Duration::from_millis(200);
-/// So many packets are followed, as many as `rate` follows: probes are sent for as long as nobody answers.
-const MOST_FLIGHTS: usize = 1 << 16;
+/// Maximum number of packets that are followed, as many as `rate` follows: probes are sent for as long as nobody
+/// answers.
+const MAX_FLIGHTS: usize = 1 << 16;
 
-/// What is sent, and what is known of the child that gets it.
+/// The sending end of a hop, and the needs of its child.
 #[derive(Debug)]
 pub(in super::super) struct Sender {
     pub(super) hop: HopSender<Bursts>,
@@ -46,12 +49,12 @@ pub(in super::super) struct Sender {
 pub(super) enum Grant {
     /// The symbols before this one.
     UpTo(u64),
-    /// So many packets that it has not yet told of. Of several paths each carries some of the batches, so that numbers say
-    /// nothing of how much there is.
+    /// This number of packets that it has not yet told of. Of several paths each carries some of the batches, so that
+    /// numbers say nothing of how much there is.
     InFlight(u64),
 }
 
-/// What a sender waits for.
+/// A reason for a sender to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
     /// There is nothing that it does not know.
@@ -120,7 +123,7 @@ impl Sender {
         self.floor
     }
 
-    /// What has been granted, for tests that fail to tell.
+    /// The grant, for the messages of tests that fail.
     #[cfg(test)]
     pub(super) const fn granted(&self) -> Grant {
         self.grant
@@ -206,7 +209,7 @@ impl Sender {
         self.backlog > 0 && self.next_need(store).is_some()
     }
 
-    /// What to send now, if anything.
+    /// The packet to send now, if there is any.
     pub(super) fn choose(&mut self, now: Instant, store: &Store) -> Option<Packet> {
         if self.hop.probe_is_due(now) {
             return self.choose_probe(store);
@@ -246,7 +249,7 @@ impl Sender {
     /// Notes that a packet is sent. [`follow`](Self::follow) is to be called next.
     pub(super) fn on_sent(&mut self, packet: &Packet, store: &Store) {
         let sequence = self.hop.number();
-        if self.flights.len() == MOST_FLIGHTS
+        if self.flights.len() == MAX_FLIGHTS
             && let Some(batch) = self.pass_one(store)
         {
             self.refresh(store, batch);

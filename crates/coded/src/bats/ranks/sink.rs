@@ -8,7 +8,7 @@ use super::super::shape::Shape;
 use super::super::span::Vector;
 use super::store::Store;
 
-/// What decodes a session.
+/// The decoders of a session.
 pub(super) struct Sink {
     shape: rlnc::Shape,
     decoders: Vec<Option<Decoder>>,
@@ -121,15 +121,15 @@ impl Sink {
         }
     }
 
-    /// When the symbol that is missing is given up, if there is any: when it has been for `after`, or what is held would be
-    /// late.
+    /// When the symbol that is missing is given up, if there is any: when it has been for `after`, or what is held
+    /// would be late.
     pub(super) fn gives_up(&self, after: Duration) -> Option<Instant> {
         let heard = self.heard[(self.next % self.heard.len() as u64) as usize];
         (self.next < self.heard_to)
             .then(|| self.held_until.map_or(heard + after, |held| held.min(heard + after)))
     }
 
-    /// What `of` finds in the first symbol, by its number, that is known after one that is missing.
+    /// The result of `of` for the first symbol, by its number, that is known after one that is missing and has any.
     pub(super) fn first_held<T>(&mut self, mut of: impl FnMut(u64, &[u8]) -> Option<T>) -> Option<T> {
         let symbols = self.shape.symbols() as u64;
         for number in self.next / symbols..self.heard_to.div_ceil(symbols) {

@@ -1,4 +1,5 @@
-//! The batches that a node holds, in each direction: a window over the session's batches that moves with what has been delivered.
+//! The batches that a node holds, in each direction: a window over the session's batches that moves with what has been
+//! delivered.
 
 use hopcast_core::{Duration, Instant};
 
@@ -24,7 +25,7 @@ pub(super) struct Store {
 /// A place for a batch, used again and again.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
-    /// What a source or a relay has of it; a sink has it elsewhere.
+    /// The packets of a source or a relay; a sink has them elsewhere.
     pub(super) batch: Batch,
     pub(super) rank: u8,
     /// Complete, or given up.

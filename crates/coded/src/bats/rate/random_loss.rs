@@ -6,24 +6,29 @@
 
 use hopcast_core::FadingLoss;
 
-/// What is learnt fades as so many packets follow.
+/// Packets after which what is learnt has faded to 1/e. Chosen: fewer, and 1 % is known to half of it; more, and a link
+/// that changes is followed late.
 const WEIGHT: f64 = 512.0;
 /// The same while what is known does not explain what is lost.
 const QUICK_WEIGHT: f64 = 128.0;
-/// As many packets are taken as lossless at the beginning.
+/// Packets that are taken as lossless at the beginning.
 const PRIOR: f64 = 16.0;
-/// Losses past what is explained, from which on the rest is overflow; and so many more for each of a burst's packets.
+/// Losses past what is explained from which on the rest is overflow. Chosen: fewer, and chance is taken for it; more,
+/// and a queue overflows for longer before anything is done.
 const EXCESS: f64 = 8.0;
+/// The same for each packet of a mean burst.
 const EXCESS_BURST: f64 = 4.0;
-/// And it fades as so many packets follow.
+/// Packets after which the excess has faded to 1/e.
 const EXCESS_WEIGHT: f64 = 4096.0;
-/// The error of the estimate that is allowed for: so much, and so many of its standard deviations.
+/// Error of the estimate that is allowed for, as a share of packets; and besides, [`DEVIATIONS`].
 const TOLERANCE: f64 = 0.003;
+/// Standard deviations of the estimate that are allowed for.
 const DEVIATIONS: f64 = 2.0;
-/// A loss-based TCP makes a queue drop few packets; if the share of them is higher, all have to send less.
-const SWAMPED: f64 = 0.03;
-/// The greatest share that is believed; what loses more is no link.
-const GREATEST: f64 = 0.9;
+/// Share of packets that a queue drops from which on all have to send less. Chosen: a loss-based TCP makes a queue drop
+/// fewer, so that beside one of those a sender does not yield.
+const OVERLOAD_SHARE: f64 = 0.03;
+/// Maximum share that is believed; what loses more is no link.
+const MAX_SHARE: f64 = 0.9;
 
 /// The packets and losses between two reports.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +95,7 @@ impl RandomLoss {
 
     /// Whether so much more is lost than the link itself loses that it does not matter who fills the queue.
     pub(super) fn is_swamped(&self) -> bool {
-        self.all() > self.get() + SWAMPED
+        self.all() > self.get() + OVERLOAD_SHARE
     }
 
     /// The overflow has been answered; what follows counts anew.
@@ -100,7 +105,7 @@ impl RandomLoss {
 
     /// The share, below 1.
     pub(super) fn get(&self) -> f64 {
-        self.eased.share().min(GREATEST)
+        self.eased.share().min(MAX_SHARE)
     }
 
     /// The share of all packets that are lost, whatever the reason.

@@ -7,14 +7,14 @@ use hopcast_core::{Buffer, StreamId, StreamItem};
 
 use super::super::framing::{Chunk, Filler, Up};
 
-/// Length up to which writes are merged, in bytes: one symbol, and some more. Chosen: shorter, and many small writes become
-/// many small buffers with the headroom of each; longer, and more is copied than a symbol takes.
+/// Length up to which writes are merged, in bytes: one symbol, and some more. Chosen: shorter, and many small writes
+/// become many small buffers with the headroom of each; longer, and more is copied than a symbol takes.
 const MERGED: usize = 2048;
 
 /// One stream. Counts are of bytes since it began.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
-    /// What the other end has yet to be told.
+    /// The addresses, until the other end has been told of the stream.
     pub(super) open: Option<(SocketAddr, SocketAddr)>,
     pub(super) opened: bool,
     pub(super) credit: u64,
@@ -28,9 +28,9 @@ pub(super) struct Stream {
 pub(super) struct Sending {
     pub(super) queue: VecDeque<Buffer>,
     pub(super) queued: u64,
-    /// What left in symbols.
+    /// Bytes that left in symbols.
     pub(super) sent: u64,
-    /// What the far application lets us send, and what we let the near one hand over.
+    /// Bytes that the far application lets us send, and that we let the near one hand over.
     pub(super) allowed: u64,
     pub(super) granted: u64,
     pub(super) finish: bool,

@@ -1,11 +1,11 @@
-//! The node as sink: what it decodes goes up, and its account back.
+//! The node as sink: what it decodes goes up, and its end-to-end report back.
 
 use hopcast_core::Instant;
 
 use super::super::age::Age;
 use super::super::edge::Delivered;
-use super::direction::{Arrived, Direction, REACH, Role};
-use super::node::{NEWS, Node};
+use super::direction::{Arrived, Direction, MAX_BLOCKS_AHEAD, Role};
+use super::node::{NEWS_WAIT, Node};
 use super::sink::{Sink, Taken};
 
 impl Node {
@@ -32,7 +32,7 @@ impl Node {
         let outcome = self.at_sink(now, into, |sink, deliver| {
             if may_give_up {
                 // What is too old for a place is too old to wait for.
-                for _ in 0..sink.crowded(packet.block).min(REACH) {
+                for _ in 0..sink.crowded(packet.block).min(MAX_BLOCKS_AHEAD) {
                     sink.give_up(&mut *deliver);
                 }
             }
@@ -47,11 +47,11 @@ impl Node {
             Taken::Innovative => self.counters.innovative += 1,
             Taken::Redundant => self.counters.redundant += 1,
             Taken::Beyond => self.counters.beyond += 1,
-            Taken::Absurd => self.counters.malformed += 1,
+            Taken::Contradiction => self.counters.malformed += 1,
         }
         if over {
             for parent in self.neighbours.iter_mut().filter(|neighbour| neighbour.into == into) {
-                parent.receiver.report_at(now + NEWS);
+                parent.receiver.report_at(now + NEWS_WAIT);
             }
         }
     }

@@ -13,28 +13,29 @@ use super::super::packet::Packet;
 use super::super::receiver::Receiver;
 use super::super::shape::Shape;
 use super::super::wire::{self, Data, Info, Report, Session};
-use super::account::Account;
 use super::direction::{Arrived, BLOCK_BITS, Direction, Role};
+use super::end_to_end::EndToEndReport;
 use super::sender::Sender;
 
 /// A node whose hops do not.
 pub(in super::super) type Node = node::Node<Strict>;
 pub(super) type Neighbour = node::Neighbour<Sender>;
 
-/// What it keeps besides.
+/// The state of such a node besides.
 pub(in super::super) struct Strict {
-    /// What an account of ours is marked with.
+    /// The mark of our end-to-end reports.
     instance: u16,
 }
 
-/// What the sink has need not be told more often than this, unless reports are sent anyway.
-pub(super) const NEWS: Duration = Duration::from_millis(1);
+/// Minimum time between two reports for the sake of what the sink has alone. Chosen: it is as long at each hop, so that
+/// an end-to-end report of six takes 6 ms longer; shorter, and each packet of a repair makes a report.
+pub(super) const NEWS_WAIT: Duration = Duration::from_millis(1);
 
-/// The bytes that a budget is told in.
+/// Unit in which a budget is told, in bytes: 16 bits tell up to 1 MiB a batch.
 pub(super) const BUDGET_UNIT: f64 = 16.0;
 
-/// Packets that a sink lets its parent be ahead. It keeps no order of packets and has a place for each, so that this only
-/// bounds what is under way: chosen at a bandwidth-delay product of 1 Gbit/s and 100 ms.
+/// Packets that a sink lets its parent be ahead. It has a place for each, so that this only bounds what is under way:
+/// as many as are at 1 Gbit/s and 100 ms.
 const SINK_ALLOWANCE: u64 = 8192;
 /// Bytes of a full packet on the link: an Ethernet frame with 1500 bytes in it.
 pub(super) const FULL_PACKET: u64 = 1514;
@@ -114,15 +115,15 @@ impl Mode for Strict {
     fn reached(
         direction: &Direction,
         _report: &Report<'_>,
-        account: Option<&Account>,
+        end_to_end: Option<&EndToEndReport>,
         before: u64,
     ) -> Option<u64> {
-        let first = wire::complete(account?.first, 24, before);
+        let first = wire::complete(end_to_end?.first, 24, before);
         direction.age.is_none().then(|| first.min(direction.ring.block() + 1))
     }
 
     fn on_given_up(node: &mut Node, now: Instant, out: usize) {
-        node.on_account(now, out);
+        node.on_end_to_end(now, out);
         node.refresh(out, 0..0);
     }
 
@@ -131,13 +132,13 @@ impl Mode for Strict {
         now: Instant,
         from: usize,
         report: &Report<'_>,
-        account: Option<&Account>,
+        end_to_end: Option<&EndToEndReport>,
     ) -> Result<(), Refused> {
         let Neighbour { out, sender, .. } = &mut node.neighbours[from];
         let (out, taken) = (*out, sender.on_report(now, report));
-        // The account is older or newer by itself.
-        if account.is_some_and(|account| sender.on_account(account)) {
-            node.on_account(now, out);
+        // The end-to-end report is older or newer by itself.
+        if end_to_end.is_some_and(|end_to_end| sender.on_end_to_end(end_to_end)) {
+            node.on_end_to_end(now, out);
         }
         taken
     }
@@ -279,8 +280,8 @@ impl Mode for Strict {
         Some(Said { floor: direction.floor() as u32, grant, base: 0, complete: true })
     }
 
-    fn account(node: &mut Node, now: Instant, to: usize) -> Option<Account> {
-        node.account_for(now, to)
+    fn end_to_end(node: &mut Node, now: Instant, to: usize) -> Option<EndToEndReport> {
+        node.end_to_end_for(now, to)
     }
 
     fn next_send(node: &Node, to: usize) -> Option<Instant> {
@@ -290,23 +291,23 @@ impl Mode for Strict {
 }
 
 impl Node {
-    /// A child's account is news.
-    fn on_account(&mut self, now: Instant, out: usize) {
-        let Some(account) = self.account_of(out) else { return };
+    /// A child's end-to-end report is news.
+    fn on_end_to_end(&mut self, now: Instant, out: usize) {
+        let Some(end_to_end) = self.end_to_end_of(out) else { return };
         let own = self.worst_hop(out);
         let Some(direction) = &mut self.directions[out] else { return };
         match &mut direction.role {
             Role::Source(source) => {
-                if source.on_account(now, &account, own) {
+                if source.on_end_to_end(now, &end_to_end, own) {
                     direction.drop_over();
                 }
                 self.refresh(out, 0..0);
             }
             Role::Relay => {
-                direction.pass(account.first);
+                direction.pass(end_to_end.first);
                 self.refresh(out, 0..0);
                 for parent in self.neighbours.iter_mut().filter(|neighbour| neighbour.into == out) {
-                    parent.receiver.report_at(now + NEWS);
+                    parent.receiver.report_at(now + NEWS_WAIT);
                 }
             }
             Role::Sink(_) => {}
@@ -318,7 +319,8 @@ impl Node {
         let Some(direction) = &mut self.directions[out] else { return };
         let children = || self.neighbours.iter().filter(|neighbour| neighbour.takes(out));
         if let Role::Source(source) = &direction.role {
-            // All hops spend as many bytes, so that those with longer packets, as more of them are coded, are not slower.
+            // All hops spend as many bytes, so that those with longer packets, as more of them are coded, are not
+            // slower.
             let size = children().map(|child| child.sender.packet_size()).fold(0.0, f64::max);
             // Of a batch that is not whole, it is as much as it is of a batch.
             let whole = direction.shape.batch.symbols() as f64;
@@ -361,8 +363,8 @@ mod tests {
         let info = Info { budget: Some(0), ..Info::example() };
         node.directions[OUT] = Direction::arriving(&Config::strict(), &info, None);
         node.neighbours.iter_mut().for_each(|neighbour| neighbour.receiver.on_info(at(0), &info));
-        assert!(node.neighbours[1].sender.on_account(&Account::default()));
-        node.on_account(at(10), OUT);
+        assert!(node.neighbours[1].sender.on_end_to_end(&EndToEndReport::default()));
+        node.on_end_to_end(at(10), OUT);
         assert_eq!([0, 1].map(|i| node.neighbours[i].receiver.due()), [Some(at(11)), None]);
     }
 }

@@ -1,20 +1,23 @@
-//! What the source knows of the way to the sink: how much the worst hop loses, and how much of a batch arrives.
+//! The path to the sink, as its source knows it: how much the worst hop loses, and how much of a batch arrives.
 
 use super::super::bursts::BURSTY;
-use super::account::HopQuality;
-use super::order::DEEPEST;
+use super::end_to_end::HopQuality;
+use super::order::MAX_HEADER_DEPTH;
 
-/// Packets to spend on a batch, as a share of those that the worst hop needs for the whole of it: a little fewer than one
-/// is best over six hops, whatever they lose, and by half a percent at most better than this.
+/// Packets to spend on a batch, as a share of those that the worst hop needs for the whole of it. Calculated (`bound`
+/// in the tests): a little fewer than one is best over six hops, whatever they lose, and by half a percent at most
+/// better than this.
 const SPENT: f64 = 0.98;
-/// Below this loss nothing is.
-const LEAST_LOSS: f64 = 0.002;
-/// Batches over which losses in bursts are spread, for each packet of a burst.
+/// Loss below which the path counts as free of losses, and nothing is spent or interleaved for it: what noise makes of
+/// none.
+const MIN_LOSS: f64 = 0.002;
+/// Batches over which losses in bursts are spread, for each packet of a burst. Chosen: fewer, and a burst takes much of
+/// one batch; more, and each batch takes longer to be over.
 const SPREAD: f64 = 2.0;
-/// At most, as a power of two.
-const MOST_DEPTH: u8 = 4;
+/// Maximum depth of interleaving, as a power of two: 16 batches, which take as many times as long to be over.
+const MAX_DEPTH: u8 = 4;
 
-/// What is known.
+/// The path to the sink.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path {
     symbols: f64,
@@ -45,7 +48,7 @@ impl Path {
     }
 
     pub(super) fn is_lossy(&self) -> bool {
-        self.loss > LEAST_LOSS
+        self.loss > MIN_LOSS
     }
 
     /// How many packets each hop should spend on a whole batch.
@@ -77,7 +80,7 @@ impl Path {
             return 0;
         }
         let wanted = (SPREAD * self.burst).log2().ceil() as u8;
-        wanted.min(MOST_DEPTH).min(DEEPEST).min(batches.max(1).ilog2() as u8)
+        wanted.min(MAX_DEPTH).min(MAX_HEADER_DEPTH).min(batches.max(1).ilog2() as u8)
     }
 }
 

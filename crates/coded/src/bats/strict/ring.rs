@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use hopcast_core::{Duration, Instant};
 
 use super::super::batch::Batch;
-use super::super::span::MOST;
+use super::super::span::MAX_SYMBOLS;
 use super::super::wire::BatchHeader;
 
 /// Batches in the order in which their first packets came.
@@ -24,7 +24,7 @@ pub(super) struct Ring {
     /// The greatest block that was heard of.
     block: u64,
     /// How often batches were over with each rank; fades.
-    ranks: [f64; MOST + 1],
+    ranks: [f64; MAX_SYMBOLS + 1],
 }
 
 /// A batch.
@@ -42,10 +42,10 @@ pub(super) struct Slot {
     closed: bool,
 }
 
-/// What is known of the ranks fades as so many batches follow.
+/// Batches after which what is known of ranks has faded to 1/e: blockwise adaptive recoding has blocks of this order.
 const MEMORY: f64 = 256.0;
-/// Batches whose memory is kept to be used again: those of two blocks as they are by default, which are over at once. Fewer,
-/// and each block allocates; more is memory for nothing, of some 4 kB a batch.
+/// Batches whose memory is kept to be used again: those of two blocks as they are by default, which are over at once.
+/// Fewer, and each block allocates; more is memory for nothing, of some 4 kB a batch.
 const SPARE: usize = 64;
 
 impl Ring {
@@ -59,7 +59,7 @@ impl Ring {
             most: most.max(2),
             spare: Vec::new(),
             block,
-            ranks: [0.0; MOST + 1],
+            ranks: [0.0; MAX_SYMBOLS + 1],
         }
     }
 
@@ -86,7 +86,7 @@ impl Ring {
     }
 
     /// How often batches were over with each rank, from 0 on.
-    pub(super) const fn ranks(&self) -> &[f64; MOST + 1] {
+    pub(super) const fn ranks(&self) -> &[f64; MAX_SYMBOLS + 1] {
         &self.ranks
     }
 
@@ -227,7 +227,7 @@ impl Ring {
         if sum > MEMORY {
             self.ranks.iter_mut().for_each(|share| *share *= 1.0 - 1.0 / MEMORY);
         }
-        self.ranks[usize::from(rank).min(MOST)] += 1.0;
+        self.ranks[usize::from(rank).min(MAX_SYMBOLS)] += 1.0;
     }
 
     /// How many batches are at hand.

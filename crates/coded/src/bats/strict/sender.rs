@@ -9,26 +9,27 @@ use super::super::child::{Losses as _, Refused};
 use super::super::hop::{FIRST_GRANT, HopSender, NEARLY_IDLE, OverHop};
 use super::super::packet::{Cause, Content, Packet};
 use super::super::wire::Report;
-use super::account::{Account, HopQuality};
+use super::end_to_end::{EndToEndReport, HopQuality};
 use super::losses::HopLosses;
 use super::meter::Meter;
 use super::node::FULL_PACKET;
 use super::plan::{Basis, Recoding};
 use super::ring::Ring;
 
-/// Ethernet, IPv4 and UDP.
-const AROUND: u64 = 42;
-/// A queue that delays by less than this besides an eighth of the round trip is none.
-const QUEUE: Duration = Duration::from_millis(1);
+/// Bytes of a packet on the link below UDP's payload: Ethernet, IPv4 and UDP.
+const LOWER_HEADERS: u64 = 42;
+/// Delay, besides an eighth of the round trip, below which a queue is none. Chosen: late wake-ups and jitter make as
+/// much.
+const MIN_QUEUE_DELAY: Duration = Duration::from_millis(1);
 
-/// What is sent to one child.
+/// The sending end of a hop, and the packets due to its child.
 #[derive(Debug)]
 pub(in super::super) struct Sender {
     pub(super) hop: HopSender<HopLosses>,
     /// Up to which sequence number the child takes packets.
     credit: u64,
-    /// What the sink behind it has.
-    account: Option<Account>,
+    /// The newest end-to-end report of the sink behind it.
+    end_to_end: Option<EndToEndReport>,
     /// The batches that the ring has, from this serial number on.
     shares: VecDeque<Share>,
     first: u64,
@@ -44,7 +45,7 @@ pub(in super::super) struct Sender {
     spare: bool,
 }
 
-/// What a child has been sent of a batch.
+/// A child's share of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     /// Of the packets here, so many as they came.
@@ -78,7 +79,7 @@ impl Sender {
         Self {
             hop: HopSender::new(slack, true, random),
             credit: FIRST_GRANT,
-            account: None,
+            end_to_end: None,
             shares: VecDeque::new(),
             first: 0,
             head: 0,
@@ -95,7 +96,7 @@ impl Sender {
         self.shares.clear();
         (self.first, self.head, self.turn, self.backlog) = (ring.first(), ring.first(), ring.first(), 0);
         self.credit = self.hop.next() + FIRST_GRANT;
-        self.account = None;
+        self.end_to_end = None;
         self.hop.start();
         self.hop.forget_silence();
     }
@@ -106,7 +107,7 @@ impl Sender {
         share.is_some_and(|share| share.due > 0)
     }
 
-    /// What is measured of the hop.
+    /// The measured losses of the hop.
     pub(super) fn quality(&self) -> HopQuality {
         let known = self.hop.losses();
         known.map_or_else(
@@ -182,18 +183,18 @@ impl Sender {
         Ok(())
     }
 
-    /// Takes an account that has come with a report. Whether it is news.
-    pub(super) fn on_account(&mut self, account: &Account) -> bool {
-        let news = self.account.is_none_or(|old| account.is_newer(&old));
+    /// Takes an end-to-end report that has come with a report. Whether it is news.
+    pub(super) fn on_end_to_end(&mut self, end_to_end: &EndToEndReport) -> bool {
+        let news = self.end_to_end.is_none_or(|old| end_to_end.is_newer(&old));
         if news {
-            self.account = Some(*account);
+            self.end_to_end = Some(*end_to_end);
         }
         news
     }
 
-    /// What the sink behind the child has.
-    pub(super) const fn account(&self) -> Option<Account> {
-        self.account
+    /// The newest end-to-end report of the sink behind the child.
+    pub(super) const fn end_to_end(&self) -> Option<EndToEndReport> {
+        self.end_to_end
     }
 
     /// Whether the link and the child would take a packet now.
@@ -201,7 +202,7 @@ impl Sender {
         self.hop.next() < self.credit && self.hop.rate.may_send(now)
     }
 
-    /// What to send now, if anything.
+    /// The packet to send now, if there is any.
     pub(super) fn choose(&mut self, now: Instant, ring: &Ring) -> Option<Packet> {
         if self.hop.probe_is_due(now) {
             return self.choose_probe(ring);
@@ -249,7 +250,7 @@ impl Sender {
         let standing = self.hop.rate.srtt().zip(self.hop.rate.min_rtt());
         let full = standing.is_some_and(|(round_trip, least)| is_queued(round_trip, least));
         self.hop.sent(now, bytes, !more && self.backlog == 0 && !full);
-        self.meter.packet(now, bytes as u64 + AROUND);
+        self.meter.packet(now, bytes as u64 + LOWER_HEADERS);
         if packet.cause == Cause::Probe {
             self.probed(now);
         }
@@ -265,7 +266,7 @@ impl Sender {
         }
     }
 
-    /// What a test that fails shows.
+    /// The state, for the message of a test that fails.
     #[cfg(test)]
     pub(super) fn state(&self) -> String {
         format!(
@@ -289,7 +290,7 @@ impl Sender {
 
 /// Whether a round trip that takes so long, and so long at least, has a queue on its way.
 fn is_queued(round_trip: Duration, least: Duration) -> bool {
-    round_trip > least + least / 8 + QUEUE
+    round_trip > least + least / 8 + MIN_QUEUE_DELAY
 }
 
 #[cfg(test)]

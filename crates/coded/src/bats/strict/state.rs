@@ -1,4 +1,4 @@
-//! What tests see of a node.
+//! The state of a node, for tests.
 
 use core::fmt::Write as _;
 
@@ -18,7 +18,7 @@ impl Node {
         (directions().map(|direction| direction.ring.len()).max().unwrap_or(0), blocks.max().unwrap_or(0))
     }
 
-    /// What a test that fails shows.
+    /// The state, for the message of a test that fails.
     pub(in super::super) fn state(&self) -> String {
         let mut state = String::new();
         for n in &self.neighbours {

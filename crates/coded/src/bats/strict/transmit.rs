@@ -1,12 +1,13 @@
-//! The source without rank feedback: packets are made when a child can be sent them; and what sinks have, on its way back.
+//! The source without rank feedback: packets are made when a child can be sent them; and what sinks have, on its way
+//! back.
 
 use hopcast_core::Instant;
 
 use super::super::branch::waited_for;
 use super::super::hop::OverHop as _;
 use super::super::transmit::MAX_BACKLOG;
-use super::account::{Account, HopQuality};
 use super::direction::{Direction, Role};
+use super::end_to_end::{EndToEndReport, HopQuality};
 use super::node::{Neighbour, Node};
 
 impl Node {
@@ -58,12 +59,12 @@ impl Node {
         source.has_room() && has_data || source.owes(has_data).is_some()
     }
 
-    /// What the sinks of a direction have, as the children have told it.
-    pub(super) fn account_of(&self, out: usize) -> Option<Account> {
+    /// The state of the sinks of a direction, as the children have reported it.
+    pub(super) fn end_to_end_of(&self, out: usize) -> Option<EndToEndReport> {
         let children = waited_for(&self.neighbours, out, self.has_deadline(out));
-        let mut accounts = children.map(|child| child.sender.account());
-        let first = accounts.next()??;
-        accounts.try_fold(first, |all, other| other.map(|other| all.merge(&other)))
+        let mut reports = children.map(|child| child.sender.end_to_end());
+        let first = reports.next()??;
+        reports.try_fold(first, |all, other| other.map(|other| all.merge(&other)))
     }
 
     /// The hop to a child that loses the most.
@@ -73,15 +74,15 @@ impl Node {
         hops.max_by(|one, other| one.loss().total_cmp(&other.loss())).unwrap_or_default()
     }
 
-    /// The account that goes to a parent.
-    pub(super) fn account_for(&mut self, now: Instant, to: usize) -> Option<Account> {
+    /// The end-to-end report that goes to a parent.
+    pub(super) fn end_to_end_for(&mut self, now: Instant, to: usize) -> Option<EndToEndReport> {
         let into = self.neighbours[to].into;
         match &mut self.directions[into].as_mut()?.role {
-            Role::Sink(sink) => Some(sink.account(now)),
+            Role::Sink(sink) => Some(sink.end_to_end(now)),
             Role::Relay => {
-                let mut account = self.account_of(into)?;
-                account.pass(self.worst_hop(into));
-                Some(account)
+                let mut end_to_end = self.end_to_end_of(into)?;
+                end_to_end.pass(self.worst_hop(into));
+                Some(end_to_end)
             }
             Role::Source(_) => None,
         }

@@ -66,8 +66,8 @@ impl<'a> Coding<'a> {
     }
 }
 
-/// Whether a payload of `len` bytes travels trimmed, and how long it then is: its length takes two bytes, so that what lacks
-/// less of a symbol of `symbol` bytes travels whole.
+/// Whether a payload of `len` bytes travels trimmed, and how long it then is: its length takes two bytes, so that what
+/// lacks less of a symbol of `symbol` bytes travels whole.
 pub(in super::super) const fn trim(len: usize, symbol: usize) -> (bool, usize) {
     if len + 2 <= symbol { (true, len) } else { (false, symbol) }
 }

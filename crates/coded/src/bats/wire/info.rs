@@ -11,13 +11,13 @@ use super::{INFO, Malformed, Reader, Writer, batch_size, mq};
 /// Length of INFO without a budget or deadline, in bytes.
 const INFO_LEN: usize = 1 + 4 + 4 + 1 + 2 + 2 + 4 + 4 + 2 + 8;
 /// Maximum length of INFO, in bytes: with both.
-pub(in super::super) const LONGEST_INFO: usize = INFO_LEN + 2 + 4;
+pub(in super::super) const MAX_INFO_LEN: usize = INFO_LEN + 2 + 4;
 
-/// What a source sends, from its start to its end.
+/// A session: all that a source sends, from its start to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Session {
-    /// Drawn when its edge starts. All frames of the session have it, so that nobody takes those of the other direction, which have
-    /// come back, for those of this one.
+    /// Drawn when its edge starts. All frames of the session have it, so that nobody takes those of the other
+    /// direction, which have come back, for those of this one.
     pub(in super::super) mark: u32,
 }
 

@@ -24,7 +24,7 @@ pub(in super::super) struct Report<'a> {
     pub(in super::super) list: &'a [u8],
 }
 
-/// What has arrived over a hop.
+/// Arrivals over a hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Arrivals {
     /// 24 bits.
@@ -46,14 +46,14 @@ pub(in super::super) struct Arrivals {
 pub(in super::super) enum Ranks {
     /// One batch of this rank.
     Rank(u8),
-    /// So many batches of which nothing more is needed.
+    /// A run of batches of which nothing more is needed.
     Complete(u8),
-    /// So many of which nothing has arrived.
+    /// A run of batches of which nothing has arrived.
     Nothing(u8),
 }
 
-/// The longest run of one item.
-const LONGEST_RUN: u8 = 64;
+/// Greatest run of one item: it has six bits.
+const MAX_RUN: u8 = 64;
 
 impl Ranks {
     pub(in super::super) fn of(byte: u8) -> Self {
@@ -74,7 +74,7 @@ pub(in super::super) fn list_rank(list: &mut Vec<u8>, rank: Option<u8>) {
         Some(rank) => return list.push(rank & 0x7F),
     };
     match list.last_mut() {
-        Some(last) if *last & 0xC0 == kind && *last & 0x3F < LONGEST_RUN - 1 => *last += 1,
+        Some(last) if *last & 0xC0 == kind && *last & 0x3F < MAX_RUN - 1 => *last += 1,
         _ => list.push(kind),
     }
 }

@@ -23,7 +23,7 @@ const HELPER_GONE: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 ///
-/// What [`Config::validate`] says.
+/// The error of [`Config::validate`].
 pub fn edge(config: Config, local: Mac, peer: Mac, random: Stream) -> Result<Box<dyn Machine>, String> {
     config.validate()?;
     Ok(match config.field {

@@ -1,4 +1,4 @@
-//! What arrives at an edge, from above and from below.
+//! The input of an edge, from above and from below.
 
 use hopcast_code::field::Field;
 use hopcast_core::{Buffer, Frame, Instant, Item};

@@ -1,4 +1,4 @@
-//! What an edge hands to its interface.
+//! The output of an edge to its interface.
 
 use hopcast_code::field::Field;
 use hopcast_core::{Buffer, Duration, Frame, Instant, Item};

@@ -1,4 +1,4 @@
-//! What crosses a segment in tests, held against what it should be; and the unreliable link.
+//! Traffic over a segment in tests, compared with what was sent; and the unreliable link.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -51,7 +51,7 @@ impl Reactive for Bare {
     }
 }
 
-/// What came out at the far end.
+/// Packets that came out at the far end.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     pub(super) sent: u64,
@@ -95,7 +95,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// So many bit/s of packets of `size` bytes, until `stop`.
+    /// A rate in bit/s of packets of `size` bytes, until `stop`.
     pub(super) fn boxed(rate: u64, size: usize, stop: Instant, meter: &SharedMeter) -> Box<dyn Machine> {
         let every = Rate::from_bits_per_sec(rate).time_for(size as u64);
         Box::new(Self { every, size, stop, next: Instant::ZERO, meter: meter.clone(), due: false })

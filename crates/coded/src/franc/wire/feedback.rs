@@ -1,4 +1,4 @@
-//! What decoders and helpers tell, as bytes.
+//! The feedback of decoders and helpers, as bytes.
 
 use hopcast_core::Buffer;
 use hopcast_core::bytes::{Malformed, Reader};

@@ -1,4 +1,4 @@
-//! What is missing, damaged or made up resets all streams, at both edges.
+//! A symbol that is missing, damaged or made up resets all streams, at both edges.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What a report changes: what the child has, what it may be sent, and how fast.
+//! The effect of a report: on the needs of the child, on its grant, and on the rate.
 
 use hopcast_core::Instant;
 
@@ -9,8 +9,8 @@ use super::super::store::Store;
 use super::{Grant, Sender};
 
 impl Sender {
-    /// Takes a report. Only who has made all that there is knows how much there can be; a relay of one of several paths, or
-    /// one that was restarted, may be behind its child.
+    /// Takes a report. Only who has made all that there is knows how much there can be; a relay of one of several
+    /// paths, or one that was restarted, may be behind its child.
     ///
     /// # Errors
     ///
@@ -27,7 +27,7 @@ impl Sender {
         let floor = wire::complete(report.floor, 32, self.floor);
         let base = floor / symbols + u64::from(report.base);
         if made_all && (floor > store.top() || claimed(base, report.list) * symbols > store.top()) {
-            return Err(Refused::Absurd);
+            return Err(Refused::NeverSent);
         }
         if heard.restarted {
             self.forgotten(store);
@@ -140,7 +140,7 @@ fn claimed(base: u64, list: &[u8]) -> u64 {
 mod tests {
     use hopcast_core::Seed;
 
-    use super::super::MOST_FLIGHTS;
+    use super::super::MAX_FLIGHTS;
     use super::*;
     use crate::bats::Config;
     use crate::bats::packet::{Cause, Content, Packet};
@@ -151,7 +151,7 @@ mod tests {
         let store = Store::new(Shape::begun(&Config::default(), u16::MAX), 4, 0);
         let mut sender = Sender::new(hopcast_core::Duration::ZERO, Seed::new(1, 0).stream(&["sender"], 0));
         sender.start(&store, None, false, false);
-        for _ in 0..MOST_FLIGHTS + 1000 {
+        for _ in 0..MAX_FLIGHTS + 1000 {
             sender.on_sent(&Packet { batch: 0, content: Content::Mix(0), cause: Cause::Probe }, &store);
         }
         assert_eq!(sender.flights.len(), 65_536, "as many as the rate follows");

@@ -20,23 +20,23 @@
 //!
 //! A rank of 0xFFFF says that the block is complete, and waits only for those before it.
 //!
-//! It stands behind the REPORT, whose session is its own. The sink draws the instance when it starts and counts the number;
-//! L: something has arrived, and the latest batch of which something did is that one; Q: and nothing has for a while.
-//! Relays pass the newest one on, and each puts the hop behind it in front of the list.
+//! It stands behind the REPORT, whose session is its own. The sink draws the instance when it starts and counts the
+//! number; L: something has arrived, and the latest batch of which something did is that one; Q: and nothing has for a
+//! while. Relays pass the newest one on, and each puts the hop behind it in front of the list.
 
-use super::super::wire::{ACCOUNT, Malformed, Reader, Writer, is_news};
+use super::super::wire::{END_TO_END, Malformed, Reader, Writer, is_news};
 
-/// The most hops that are told of.
-const MOST_HOPS: usize = 32;
-/// The most blocks.
-pub(in super::super) const MOST_BLOCKS: usize = 16;
+/// Maximum number of hops that are told of: of those beyond, nothing is known.
+const MAX_HOPS: usize = 32;
+/// Maximum number of blocks that are told of, which bounds how many are under way.
+pub(in super::super) const MAX_BLOCKS: usize = 16;
 
-/// The rank of a block that lacks nothing.
+/// Rank of a block that lacks nothing.
 pub(super) const COMPLETE: u16 = u16::MAX;
 
-/// What the sink has.
+/// State of the sink.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Account {
+pub(in super::super) struct EndToEndReport {
     pub(super) instance: u16,
     pub(super) number: u16,
     /// Nothing has arrived for a while.
@@ -47,12 +47,12 @@ pub(in super::super) struct Account {
     pub(super) latest: Option<(u32, u16)>,
     /// The mean rank of whole batches, in 1/256.
     pub(super) mean: u16,
-    pub(super) hops: List<HopQuality, MOST_HOPS>,
+    pub(super) hops: List<HopQuality, MAX_HOPS>,
     /// Of each block from the first on, so many packets were innovative, or [`COMPLETE`].
-    pub(super) ranks: List<u16, MOST_BLOCKS>,
+    pub(super) ranks: List<u16, MAX_BLOCKS>,
 }
 
-/// What is measured of a hop.
+/// Losses of a hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct HopQuality {
     loss: u8,
@@ -75,33 +75,34 @@ impl HopQuality {
     }
 }
 
-impl Account {
+impl EndToEndReport {
     pub(in super::super) const fn len(&self) -> usize {
         1 + 2 + 2 + 3 + 3 + 2 + 2 + 1 + 2 * self.hops.len() + 1 + 2 * self.ranks.len()
     }
 
     /// Reads it, but for the byte that names it.
     pub(in super::super) fn read(reader: &mut Reader<'_>, kind: u8) -> Result<Self, Malformed> {
-        let instance = reader.u16("account instance")?;
-        let number = reader.u16("account number")?;
-        let first = reader.u24("account first block")?;
-        let latest = (reader.u24("account latest block")?, reader.u16("account latest batch")?);
-        let mean = reader.u16("account mean rank")?;
+        let instance = reader.u16("end-to-end instance")?;
+        let number = reader.u16("end-to-end number")?;
+        let first = reader.u24("end-to-end first block")?;
+        let latest = (reader.u24("end-to-end latest block")?, reader.u16("end-to-end latest batch")?);
+        let mean = reader.u16("end-to-end mean rank")?;
         let mut hops = List::default();
-        for _ in 0..reader.u8("account hops")? {
-            let hop = HopQuality { loss: reader.u8("account loss")?, burst: reader.u8("account burst")? };
-            hops.push(hop).ok_or(Malformed { field: "account hops" })?;
+        for _ in 0..reader.u8("end-to-end hops")? {
+            let hop =
+                HopQuality { loss: reader.u8("end-to-end loss")?, burst: reader.u8("end-to-end burst")? };
+            hops.push(hop).ok_or(Malformed { field: "end-to-end hops" })?;
         }
         let mut ranks = List::default();
-        for _ in 0..reader.u8("account blocks")? {
-            ranks.push(reader.u16("account rank")?).ok_or(Malformed { field: "account blocks" })?;
+        for _ in 0..reader.u8("end-to-end blocks")? {
+            ranks.push(reader.u16("end-to-end rank")?).ok_or(Malformed { field: "end-to-end blocks" })?;
         }
         let latest = (kind & 1 != 0).then_some(latest);
         Ok(Self { instance, number, quiet: kind & 2 != 0, first, latest, mean, hops, ranks })
     }
 
     pub(in super::super) fn write(&self, out: &mut Writer<'_>) {
-        out.u8(ACCOUNT << 4 | u8::from(self.quiet) << 1 | u8::from(self.latest.is_some()));
+        out.u8(END_TO_END << 4 | u8::from(self.quiet) << 1 | u8::from(self.latest.is_some()));
         out.u16(self.instance);
         out.u16(self.number);
         out.u24(self.first & 0xFF_FFFF);
@@ -135,7 +136,7 @@ impl Account {
         self.instance != old.instance || is_news(self.number, old.number)
     }
 
-    /// The account of several branches: what the neediest has of each block, and the worst of each hop.
+    /// The end-to-end report of several branches: what the neediest has of each block, and the worst of each hop.
     pub(super) fn merge(mut self, other: &Self) -> Self {
         // How much nearer its end the other is.
         let ahead = (other.first.wrapping_sub(self.first) << 8) as i32 >> 8;
@@ -150,7 +151,7 @@ impl Account {
         let quiet = self.quiet && other.quiet;
         let mut worst = List::default();
         for i in 0..hops.len().max(other.hops.len()) {
-            let at = |hops: &List<HopQuality, MOST_HOPS>| hops.iter().nth(i).copied().unwrap_or_default();
+            let at = |hops: &List<HopQuality, MAX_HOPS>| hops.iter().nth(i).copied().unwrap_or_default();
             let (one, two) = (at(&hops), at(&other.hops));
             _ = worst.push(HopQuality { loss: one.loss.max(two.loss), burst: one.burst.max(two.burst) });
         }
@@ -198,69 +199,74 @@ impl<T: Copy, const N: usize> List<T, N> {
 mod tests {
     use super::*;
 
-    fn some() -> Account {
-        let mut account = Account {
+    fn some() -> EndToEndReport {
+        let mut end_to_end = EndToEndReport {
             instance: 0x1112,
             number: 0x2122,
             quiet: true,
             first: 0x31_3233,
             latest: Some((0x41_4243, 0x5152)),
             mean: 0x6162,
-            ..Account::default()
+            ..EndToEndReport::default()
         };
-        account.hops.push(HopQuality::new(0.2, 2.5)).unwrap();
-        account.ranks.push(COMPLETE).unwrap();
-        account.ranks.push(0x0102).unwrap();
-        account
+        end_to_end.hops.push(HopQuality::new(0.2, 2.5)).unwrap();
+        end_to_end.ranks.push(COMPLETE).unwrap();
+        end_to_end.ranks.push(0x0102).unwrap();
+        end_to_end
     }
 
-    fn written(account: &Account) -> Vec<u8> {
-        let mut bytes = vec![0; account.len()];
-        account.write(&mut Writer::new(&mut bytes));
+    fn written(end_to_end: &EndToEndReport) -> Vec<u8> {
+        let mut bytes = vec![0; end_to_end.len()];
+        end_to_end.write(&mut Writer::new(&mut bytes));
         bytes
     }
 
-    fn read(bytes: &[u8]) -> Result<Account, Malformed> {
-        Account::read(&mut Reader::new(&bytes[1..]), bytes[0])
+    fn read(bytes: &[u8]) -> Result<EndToEndReport, Malformed> {
+        EndToEndReport::read(&mut Reader::new(&bytes[1..]), bytes[0])
     }
 
     #[test]
-    fn an_account_is_these_bytes() {
+    fn an_end_to_end_report_is_these_bytes() {
         // A loss of 51/255, and ten quarters of a packet.
         let expected =
             b"\x43\x11\x12\x21\x22\x31\x32\x33\x41\x42\x43\x51\x52\x61\x62\x01\x33\x0A\x02\xFF\xFF\x01\x02";
         assert_eq!(written(&some()), expected);
         assert_eq!(read(expected), Ok(some()));
-        assert_eq!(written(&Account { quiet: false, ..some() })[0], 0x41);
-        assert_eq!(written(&Account { latest: None, ..some() })[..13][8..], [0; 5]);
-        assert_eq!(written(&Account { latest: None, ..some() })[0], 0x42);
+        assert_eq!(written(&EndToEndReport { quiet: false, ..some() })[0], 0x41);
+        assert_eq!(written(&EndToEndReport { latest: None, ..some() })[..13][8..], [0; 5]);
+        assert_eq!(written(&EndToEndReport { latest: None, ..some() })[0], 0x42);
     }
 
     #[test]
-    fn an_account_tells_of_32_hops_and_16_blocks_at_most() {
-        let mut account = some();
+    fn an_end_to_end_report_tells_of_32_hops_and_16_blocks_at_most() {
+        let mut end_to_end = some();
         for hops in 2..=40 {
-            account.pass(HopQuality::new(0.4, 1.0));
-            assert_eq!(account.hops.len(), hops.min(32));
-            assert_eq!(account.hops.iter().next(), Some(&HopQuality::new(0.4, 1.0)), "the nearest in front");
+            end_to_end.pass(HopQuality::new(0.4, 1.0));
+            assert_eq!(end_to_end.hops.len(), hops.min(32));
+            assert_eq!(
+                end_to_end.hops.iter().next(),
+                Some(&HopQuality::new(0.4, 1.0)),
+                "the nearest in front"
+            );
         }
-        assert_eq!(read(&written(&account)), Ok(account));
+        assert_eq!(read(&written(&end_to_end)), Ok(end_to_end));
         let mut hops = vec![0; 60 + 2 * 33];
         hops[15] = 33;
-        assert_eq!(read(&hops), Err(Malformed { field: "account hops" }));
+        assert_eq!(read(&hops), Err(Malformed { field: "end-to-end hops" }));
         let mut blocks = vec![0; 60];
         blocks[16] = 16;
         assert!(read(&blocks).is_ok());
         blocks[16] = 17;
-        assert_eq!(read(&blocks), Err(Malformed { field: "account blocks" }));
+        assert_eq!(read(&blocks), Err(Malformed { field: "end-to-end blocks" }));
     }
 
     #[test]
     fn of_several_branches_the_neediest_counts() {
         let with = |first, ranks: &[u16]| {
-            let mut account = Account { first, mean: 256 + (first & 0xFF) as u16, ..Account::default() };
-            ranks.iter().for_each(|&rank| account.ranks.push(rank).unwrap());
-            account
+            let mut end_to_end =
+                EndToEndReport { first, mean: 256 + (first & 0xFF) as u16, ..EndToEndReport::default() };
+            ranks.iter().for_each(|&rank| end_to_end.ranks.push(rank).unwrap());
+            end_to_end
         };
         let (one, other) = (with(7, &[3, COMPLETE, 9]), with(8, &[5, 8]));
         for merged in [one.merge(&other), other.merge(&one)] {
