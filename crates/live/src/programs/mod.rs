@@ -11,9 +11,11 @@
 //! | `kcptun` | the programs that carry other programs' connections |
 //! | `spawn` | starting programs and watching them |
 //! | `job` | servers and a client, from start to end |
+//! | `check` | whether the programs of a scenario can run |
 //! | `run` | all jobs of a run |
 //! | `pictures` | frames of a test picture, side by side |
 
+mod check;
 mod command;
 mod copy;
 mod error;
@@ -29,11 +31,11 @@ mod ping;
 mod run;
 mod spawn;
 
+pub(crate) use check::check;
 pub use command::{CommandLine, Commands, Ends, ListenPort, Outputs, Task};
 pub use error::{CongestionConflict, Error, Missing};
 pub use measurement::{Interval, Measurement, Samples};
 pub use pictures::{FramePair, pictures};
-pub(crate) use run::check;
 pub use run::{ExecOutcome, FlowOutcome, Outcomes, Programs, Recording};
 pub use spawn::{ChildProcess, Running, Spawner};
 
