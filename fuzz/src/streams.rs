@@ -10,7 +10,7 @@ use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, Str
 
 use crate::change::Change;
 
-/// What happens on the path.
+/// An event on the path.
 #[derive(Arbitrary, Debug)]
 #[allow(missing_docs)] // the names say it
 pub enum Step {
@@ -48,7 +48,7 @@ pub enum Step {
         far: bool,
         at: u8,
     },
-    /// What is under way arrives changed, and then as it was.
+    /// Datagrams under way arrive changed, and then as they were.
     Forge {
         far: bool,
         at: u8,
@@ -86,7 +86,7 @@ struct Path<M> {
     now: Instant,
     ends: [M; 2],
     genuine: bool,
-    /// What is under way to each end.
+    /// Datagrams under way to each end.
     lines: [VecDeque<Buffer>; 2],
     /// The streams of each end that stand, in the order in which they came to be.
     streams: [Vec<Stream>; 2],

@@ -1,4 +1,4 @@
-//! What the links of live runs can carry on this machine, and how true they are to their models; as root.
+//! The capacity of the links of live runs on this machine, and how closely they follow their models; as root.
 //!
 //! First one link and datagrams at a growing rate. Then six links in a row, with the kernel forwarding between them,
 //! and real TCP and UDP (iperf3) over them; beside them the same row joined by veth pairs, which is what one has
@@ -124,7 +124,7 @@ fn source(done: &AtomicBool, per_second: u64, payload: usize) {
     while !done.load(Ordering::Relaxed) {
         let due = start.elapsed().as_nanos() as u64 * per_second / 1_000_000_000;
         while sent < due {
-            // What the other side does not want is none of our concern.
+            // Datagrams that the other side refuses do not matter here.
             let _ = socket.send(&datagram);
             sent += 1;
         }

@@ -1,4 +1,4 @@
-//! What one relay costs on real sockets: processor time for each gigabit that it passes on, sockets included.
+//! The cost of one relay on real sockets: processor time for each gigabit that it passes on, sockets included.
 //!
 //! An edge, a relay and an edge talk over UDP on the loopback interface, each on a thread of its own, and the first
 //! edge loses some of its datagrams on purpose, so that the relay recodes. Beside it stands a forwarder of the same
@@ -31,9 +31,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const SECONDS: u64 = 4;
 const WARM: Duration = Duration::from_secs(2);
-/// What the application writes at least.
+/// Minimum length of the application's writes, in bytes.
 const UNIT: usize = 1400;
-/// What the application at the sink lets the other be ahead.
+/// Receive window of the application at the sink, in bytes.
 const WINDOW: u64 = 8 << 20;
 
 /// Any error, which ends the measurement; it can come from another thread.
@@ -74,7 +74,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What was seen in the window: what the application got, and what the one in the middle took for it.
+/// Measurements in the window: the application's goodput, and the cost of the node in the middle.
 #[derive(Default)]
 struct Seen {
     gbit: f64,
@@ -177,13 +177,13 @@ impl Reactive for Forwarder {
 struct Application {
     edge: Node,
     opening: Option<Item>,
-    /// What the edge is still to be given.
+    /// Items for the edge.
     line: VecDeque<StreamItem>,
     writer: StreamWriter,
     reader: StreamReader,
     got: Rc<Cell<u64>>,
     piece: Vec<u8>,
-    /// What the application has in a nanosecond, and what it has written; without a limit always something.
+    /// Bytes that the application offers in a nanosecond (`None`: no limit), and has written.
     offered: Option<f64>,
     written: u64,
     loss: f64,
@@ -241,7 +241,7 @@ impl Application {
                 return;
             }
             let Some((item, len)) = self.writer.write(&self.piece[..has]) else {
-                // What it does not take, it need not take later.
+                // A datagram that it does not take is dropped.
                 self.written += if self.offered.is_some() { has as u64 } else { 0 };
                 return;
             };

@@ -1,4 +1,4 @@
-//! What the doctor finds, and how somebody who is not root comes to a lab.
+//! Findings of the doctor, and a lab for a user who is not root.
 
 #![allow(clippy::unwrap_used)]
 

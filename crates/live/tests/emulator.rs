@@ -54,7 +54,7 @@ fn a_saturated_link_carries_its_rate() {
     if report.verdict.is_none() && carried.busy >= ms(999) {
         assert!((carried.sent_bytes as f64 * 8.0 / 20e6 - 1.0).abs() < 0.01, "{carried:?}");
     }
-    // What the time series says of the window is what the window says.
+    // The time series within the window adds up to the window.
     let steps = &report.links[0][0].steps;
     assert_eq!(steps[5..15].iter().map(|step| step[0]).sum::<u64>(), carried.sent_bytes);
     let span = arrivals.last().unwrap().received.since(arrivals[0].received).as_secs_f64();
@@ -282,7 +282,7 @@ fn frames_that_find_a_link_that_does_not_keep_up_are_the_queues_to_drop() {
     let direction = Direction { rate: Some(Rate::from_mbit(1)), queue, ..Direction::default() };
     let net = Running::pair(&direction);
     let arrivals = net.send(1000, 958, Duration::from_micros(100));
-    // What still waits arrives within 11 times 8 ms.
+    // The rest of the queue arrives within 11 times 8 ms.
     pause(ms(200));
     let report = net.finish();
     let carried = forward(&report);

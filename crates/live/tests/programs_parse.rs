@@ -1,4 +1,4 @@
-//! What programs print is read as what they measured, and whatever else they print is one line of an error.
+//! Output of programs is read as their measurement, and any other output is an error of one line.
 
 #![allow(clippy::unwrap_used)]
 

@@ -89,7 +89,7 @@ fn ends(scenario: &Scenario, flow: usize) -> Ends {
     Ends { from: address(1), to: address(2), connect: address(2), port }
 }
 
-/// What came of flows, and of more lines of a scenario of two seconds.
+/// Runs the programs of flows, and of more lines, of a scenario of two seconds.
 fn run(flows: &str, dir: &Path) -> (Outcomes, Arc<Scenario>) {
     run_until(2, flows, dir)
 }
@@ -125,7 +125,7 @@ fn needs(programs: &[&str]) -> bool {
     require(&needs)
 }
 
-/// What each flow measured: none of them went wrong.
+/// The measurement of each flow, of which none failed.
 fn measured<'e>(ended: &'e Outcomes, scenario: &Scenario) -> Vec<(&'e Measurement, Figures)> {
     let window = (scenario.measure.from, scenario.measure.to);
     let flows = ended.flows.iter().map(|flow| {

@@ -30,7 +30,7 @@ fn open(remote: SocketAddr) -> StreamItem {
     StreamItem::Open { local: address("0.0.0.0:0"), remote }
 }
 
-/// What a stream of the test carries at an offset.
+/// The bytes of a stream of the test at an offset.
 fn byte(offset: u64) -> u8 {
     (offset ^ offset >> 8 ^ offset >> 17) as u8
 }

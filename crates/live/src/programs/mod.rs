@@ -10,9 +10,11 @@
 //! | `iperf3`, `iperf2`, `nuttcp`, `ping`, `ffmpeg`, `copy` | the programs |
 //! | `spawn` | where programs are started |
 //! | `job` | servers and a client, from start to end |
+//! | `check` | whether the programs of a scenario can run |
 //! | `run` | all jobs of a run |
 //! | `pictures` | frames of a test picture, side by side |
 
+mod check;
 mod command;
 mod copy;
 mod error;
@@ -27,11 +29,11 @@ mod ping;
 mod run;
 mod spawn;
 
+pub(crate) use check::check;
 pub use command::{CommandLine, Commands, Ends, ListenPort, Outputs, Task};
 pub use error::{CongestionConflict, Error, Missing};
 pub use measurement::{Interval, Measurement, Samples};
 pub use pictures::{FramePair, pictures};
-pub(crate) use run::check;
 pub use run::{ExecOutcome, FlowOutcome, Outcomes, Programs, Recording};
 pub use spawn::{ChildProcess, Running, Spawner};
 

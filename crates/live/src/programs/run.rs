@@ -1,23 +1,18 @@
 //! All programs of a run, from its start to its end.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hopcast_core::{Duration, Instant, earliest};
-use hopcast_twin::scenario::model::{
-    Action, App, CopyProgram, Exec, Flow, FlowId, NodeId, Program, Scenario, Socket,
-};
+use hopcast_stack::transport::ProgramPair;
+use hopcast_twin::scenario::model::{Action, App, Exec, Flow, FlowId, NodeId, Program, Scenario};
 
 use super::command::{CommandLine, Commands, Ends, Outputs, Task};
-use super::error::CongestionConflict;
-use hopcast_stack::transport::ProgramPair;
-
 use super::job::{Job, Process};
 use super::measurement::Measurement;
 use super::spawn::Spawner;
-use super::{Error, commands, copy, ffmpeg, find, needed_by, parse};
+use super::{Error, commands, copy, ffmpeg, parse};
 
 /// Maximum duration of a client that failed because of a wrong option and not because of the network.
 const MISUSE_TIME: Duration = Duration::from_millis(500);
@@ -116,7 +111,7 @@ impl Programs {
         fs::create_dir_all(&programs.dir).map_err(Error::file(&programs.dir))?;
         // Absolute, since programs may run in another directory.
         programs.dir = fs::canonicalize(&programs.dir).map_err(Error::file(&programs.dir))?;
-        check(&scenario)?;
+        super::check(&scenario)?;
         for (number, flow) in scenario.flows.iter().enumerate().filter(|(_, flow)| has_programs(flow)) {
             let ends = ends(number);
             let job = programs.flow(number, flow, ends)?;
@@ -264,7 +259,7 @@ impl Programs {
 }
 
 /// The program that is a flow's application.
-fn program_of(flow: &Flow) -> Option<&Program> {
+pub(super) fn program_of(flow: &Flow) -> Option<&Program> {
     match &flow.app {
         App::Program { program, .. } => Some(program),
         _ => None,
@@ -272,7 +267,7 @@ fn program_of(flow: &Flow) -> Option<&Program> {
 }
 
 /// Start and stop of a flow's application, by its options and by events; `None` if it never starts.
-fn span(scenario: &Scenario, number: FlowId) -> Option<(Instant, Instant)> {
+pub(super) fn span(scenario: &Scenario, number: FlowId) -> Option<(Instant, Instant)> {
     let span = scenario.flows[number].app.span();
     let end = Instant::ZERO + scenario.duration;
     let at = |wanted: &Action, after: Instant| {
@@ -286,70 +281,6 @@ fn span(scenario: &Scenario, number: FlowId) -> Option<(Instant, Instant)> {
         earliest(span.start, at(&Action::Start(number), Instant::ZERO)).filter(|start| *start < end)?;
     let stop = earliest(span.stop, at(&Action::Stop(number), start)).unwrap_or(end).min(end);
     (start < stop).then_some((start, stop))
-}
-
-/// Whether a flow's application starts after it has stopped.
-fn starts_again(scenario: &Scenario, number: FlowId) -> bool {
-    let end = Instant::ZERO + scenario.duration;
-    let Some((_, stop)) = span(scenario, number) else { return false };
-    let starts = scenario.events.iter().filter(|event| event.action == Action::Start(number));
-    let mut starts = starts.map(|event| event.at).chain(scenario.flows[number].app.span().start);
-    starts.any(|at| at >= stop && at < end)
-}
-
-/// Checks a scenario's programs before anything is made.
-///
-/// # Errors
-/// A program that is not installed, one that would have to start twice, or two that need different settings of one
-/// node.
-pub(crate) fn check(scenario: &Scenario) -> Result<(), Error> {
-    for (number, flow) in scenario.flows.iter().enumerate() {
-        if let Some(missing) = needed_by(flow).into_iter().find(|program| find(program).is_none()) {
-            return Err(Error::FlowNeeds { flow: flow.name.clone(), program: missing });
-        }
-        if program_of(flow).is_some() && starts_again(scenario, number) {
-            return Err(Error::StartsAgain(flow.name.clone()));
-        }
-    }
-    agree_on_congestion(scenario)
-}
-
-/// Checks the programs that use their node's congestion control: a node has one, which the kernel must allow in a
-/// namespace.
-fn agree_on_congestion(scenario: &Scenario) -> Result<(), Error> {
-    let allowed = fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_default();
-    let mut chosen: BTreeMap<NodeId, (&'static str, &Flow, &'static str)> = BTreeMap::new();
-    for flow in &scenario.flows {
-        let program = match program_of(flow) {
-            Some(Program::Nuttcp(_)) => "nuttcp",
-            Some(Program::Copy(copy)) if copy.with == CopyProgram::Nc => "nc",
-            _ => continue,
-        };
-        let Some(Socket::Tcp { congestion: Some(congestion) }) = flow.socket() else { continue };
-        let better = |program: &str| if program == "nc" { "socat" } else { "iperf3" };
-        if !allowed.is_empty() && !allowed.split_whitespace().any(|name| name == congestion) {
-            return Err(Error::CongestionNotAllowed {
-                flow: flow.name.clone(),
-                program,
-                congestion,
-                allowed: allowed.trim().to_owned(),
-                instead: better(program),
-            });
-        }
-        for node in [flow.from, flow.to[0]] {
-            let (other, first, its) = *chosen.entry(node).or_insert((congestion, flow, program));
-            if other != congestion {
-                return Err(Error::CongestionConflict(Box::new(CongestionConflict {
-                    flows: [first.name.clone(), flow.name.clone()],
-                    program: its,
-                    node: scenario.nodes[node].name.clone(),
-                    congestion: [other, congestion],
-                    instead: better(its),
-                })));
-            }
-        }
-    }
-    Ok(())
 }
 
 fn exec_outcome(exec: &Exec, job: &Job, now: Instant) -> Option<ExecOutcome> {

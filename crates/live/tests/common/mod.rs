@@ -1,4 +1,4 @@
-//! What the tests on the kernel share: networks, and datagrams that know when they were sent.
+//! Networks on the kernel for tests, and datagrams that bear the time of their sending.
 
 #![allow(dead_code, clippy::unwrap_used)] // each test needs some of it
 
