@@ -6,13 +6,13 @@ use hopcast_coded::bats::{BatchSize, Config, Delivery, Feedback as Reports, Node
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{choice, flag, some_duration, whole};
 use hopcast_config::yaml::Node;
-use hopcast_core::{Duration, Machine};
+use hopcast_core::{Buffer, Duration, Machine};
 
 use super::{on_off, shown};
 use crate::error::BuildError;
 use crate::flow::{End, FlowBuilder, FlowPlan};
 use crate::platform::LowerPort;
-use crate::site::{SiteEdge, SiteRelay, SiteTransport};
+use crate::site::{MemoryShare, SiteEdge, SiteRelay, SiteTransport};
 use crate::transport::{Count, Feedback, Form, Opt, Options, Port, Ports, Row, Transport};
 
 pub(super) static BTP: Row = Row {
@@ -43,8 +43,10 @@ const BASE: Row = Row {
 
 /// The settings of every node.
 #[derive(Clone, Debug)]
-pub struct Bats(pub Config);
+pub(super) struct Bats(pub(super) Config);
 
+/// Minimum window in a deployment, in batches: below it a hop of a few milliseconds is not filled.
+const MIN_WINDOW: u64 = 16;
 /// The deadlines that BTP can tell its nodes, in whole milliseconds.
 const DEADLINES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(65);
 
@@ -241,6 +243,14 @@ impl Bats {
         Ok(())
     }
 
+    /// The settings with a window and a queue that fit a share of memory.
+    fn within(&self, share: MemoryShare, datagram: u16) -> Config {
+        let over = &self.0;
+        let batch = over.batch.symbols() as u64 * (u64::from(datagram) + Buffer::HEADROOM as u64);
+        let window = (share.batches / batch).max(MIN_WINDOW).min(u64::from(over.window)) as u16;
+        Config { window, queue: share.queue.min(over.queue), ..over.clone() }
+    }
+
     /// The options that are not the default of the same delivery and feedback.
     pub(super) fn changed(&self) -> Vec<String> {
         let (options, usual) = match self.0.delivery {
@@ -294,13 +304,30 @@ impl SiteTransport for Bats {
         let SiteEdge { datagram, slack, memory, streams, ends, neighbours, random } = site;
         let streams = streams.unwrap_or(self.0.streams);
         let split = neighbours.len() > 1;
-        let config = Config { datagram, split, slack, streams, ..memory.fit(&self.0, datagram) };
+        let config = Config { datagram, split, slack, streams, ..self.within(memory, datagram) };
         Box::new(BatsMachine::edge(config, ends.0, ends, neighbours, random))
     }
 
     fn relay(&self, site: SiteRelay) -> Box<dyn Machine> {
         let SiteRelay { datagram, slack, memory, address, between: [one, other], random } = site;
-        let config = Config { datagram, slack, ..memory.fit(&self.0, datagram) };
+        let config = Config { datagram, slack, ..self.within(memory, datagram) };
         Box::new(BatsMachine::relay(config, address, &[one], &[other], random))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_memory_bounds_window_and_queue() {
+        let bats = Bats(Config::default());
+        let share = MemoryShare { batches: 100 * 16 * (1472 + Buffer::HEADROOM as u64), queue: 1000 };
+        let fitted = bats.within(share, 1472);
+        assert_eq!((fitted.window, fitted.queue), (100, 1000));
+        let tiny = bats.within(MemoryShare { batches: 0, queue: u64::MAX }, 1472);
+        assert_eq!((u64::from(tiny.window), tiny.queue), (MIN_WINDOW, bats.0.queue));
+        let ample = bats.within(MemoryShare { batches: u64::MAX, queue: 0 }, 1472);
+        assert_eq!(ample.window, bats.0.window);
     }
 }
