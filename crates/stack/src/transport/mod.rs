@@ -117,6 +117,34 @@ pub enum Worlds {
     },
 }
 
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::One => "one",
+            Self::Several => "several",
+        })
+    }
+}
+
+impl fmt::Display for Feedback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::EndToEnd => "end to end",
+            Self::HopByHop => "hop by hop",
+        })
+    }
+}
+
+impl fmt::Display for Worlds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Both => "both",
+            Self::Live { .. } => "live",
+        })
+    }
+}
+
 /// A socket of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Socket {

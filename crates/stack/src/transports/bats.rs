@@ -52,8 +52,8 @@ const DEADLINES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration:
 
 const FEEDBACK: Opt<Bats> = Opt {
     key: "feedback",
-    about: "`ranks`: each node is told what the next one has, and repairs that. `none`: hops send what their loss is \
-            expected to need, and an outer code makes up for the rest.",
+    about: "`ranks`: each hop repairs what the next one says it lacks. `none`: hops tell each other losses alone, recode as \
+            far as these promise, and the source's outer code makes up for the rest.",
     form: Form::OneOf(&["ranks", "none"]),
     set: |bats, node, key| {
         if choice(node, key, &["ranks", "none"])?.0 == "none" {
@@ -67,8 +67,8 @@ const FEEDBACK: Opt<Bats> = Opt {
 
 const BATCH_SIZE: Opt<Bats> = Opt {
     key: "batch-size",
-    about: "Symbols of a batch: 4, 8, 16 or 32 (RFC 9426 section 4.2). Small ones waste more without feedback, large ones \
-            cost arithmetic and delay.",
+    about: "Symbols of a batch: 4, 8, 16 or 32 (RFC 9426 section 4.2); without feedback 32. Small ones waste more without \
+            feedback, large ones cost arithmetic and delay.",
     form: Form::OneNumberOf(&[4, 8, 16, 32]),
     set: |bats, node, _| {
         bats.0.batch = batch_size(node)?;
@@ -79,7 +79,7 @@ const BATCH_SIZE: Opt<Bats> = Opt {
 
 const BLOCK: Opt<Bats> = Opt {
     key: "block",
-    about: "Symbols of a block of the outer code, a multiple of the batch size, at most 8192. Small blocks need more on \
+    about: "Symbols of a block of the outer code, a multiple of the batch size, at most 8192; without feedback 1024. Small blocks need more on \
             top, large ones delay what is missing until their end.",
     form: Form::Count,
     set: |bats, node, key| {
@@ -98,7 +98,7 @@ const BLOCK: Opt<Bats> = Opt {
 
 const WINDOW: Opt<Bats> = Opt {
     key: "window",
-    about: "Batches that a node holds each way, 4 to 2000. It bounds memory, and what a path may have outstanding.",
+    about: "Batches that a node holds each way, 4 to 2000; without feedback 256. It bounds memory, and what a path may have outstanding.",
     form: Form::Count,
     set: |bats, node, key| {
         bats.0.window = whole(node, key, 4..=2000)? as u16;
@@ -109,7 +109,7 @@ const WINDOW: Opt<Bats> = Opt {
 
 const CONGESTION_CONTROL: Opt<Bats> = Opt {
     key: "congestion-control",
-    about: "Whether a node sends no more than each hop carries. Without it, what is too much is lost in queues and repaired.",
+    about: "Whether a node sends no more than each hop carries; `off` with `ranks` only. Without it, what is too much is lost in queues and repaired.",
     form: Form::Flag,
     set: |bats, node, key| {
         bats.0.congestion_control = flag(node, key)?;
@@ -162,8 +162,12 @@ static BTP_OPTIONS: Options<Bats> = Options(&[
     IDLE_REPAIR,
     Opt {
         key: "deadline",
-        about: "How old a datagram may grow, 1 ms to 65 s; without it, four times what the path takes. Too short, and a \
-                repair is never in time; too long, and what is late takes the rate of what is not.",
+        about: "The maximum age of a datagram that is handed up, from when the application sent it (`bulk` and `file`: from \
+                when it leaves the source's queue), 1 ms to 65 s. Unless it is set, it is four times what the path takes \
+                where that is more, and 65 s for `bulk` and `file` if `rounds` are not limited. What is older is dropped \
+                wherever it is, and counted (`units_expired` at the source, `batches_given_up` on the path, `units_late` at \
+                the receiver). Too short, and a loss is not repaired in time; too long, and what is late takes the rate of \
+                what is not.",
         form: Form::Duration,
         set: |bats, node, key| {
             let found = some_duration(node, key)?;
@@ -177,12 +181,13 @@ static BTP_OPTIONS: Options<Bats> = Options(&[
         },
         show: |bats| match bats.0.delivery {
             Delivery::Deadline { after, fixed: true, .. } => shown(&after),
-            Delivery::Deadline { .. } | Delivery::Reliable => "four times the path's delay".to_owned(),
+            Delivery::Deadline { after, .. } => format!("{after} or more"),
+            Delivery::Reliable => "none".to_owned(),
         },
     },
     Opt {
         key: "rounds",
-        about: "Rounds of repair on each hop, 0 to 100, before a batch is left as it is.",
+        about: "How often a hop repairs a batch, 0 to 100. Unless it is set, as often as there is time before the deadline.",
         form: Form::Count,
         set: |bats, node, key| {
             let found = whole(node, key, 0..=100)? as u8;
@@ -192,6 +197,7 @@ static BTP_OPTIONS: Options<Bats> = Options(&[
             Ok(())
         },
         show: |bats| match bats.0.delivery {
+            Delivery::Deadline { rounds: Delivery::UNTIL_DEADLINE, .. } => "until the deadline".to_owned(),
             Delivery::Deadline { rounds, .. } => shown(&rounds),
             Delivery::Reliable => "no bound".to_owned(),
         },

@@ -73,7 +73,7 @@ static OPTIONS: Options<Franc> = Options(&[
     },
     Opt {
         key: "block",
-        about: "Packets of a generation, 1 to 255. Large ones cost delay and arithmetic, small ones more repair on top.",
+        about: "Packets of a generation, 1 to 255; of `budget` 150. Large ones cost delay and arithmetic, small ones more repair on top.",
         form: Form::Count,
         set: |franc, node, key| {
             franc.0.block = whole(node, key, 1..=255)? as u8;
@@ -83,7 +83,7 @@ static OPTIONS: Options<Franc> = Options(&[
     },
     Opt {
         key: "window",
-        about: "Generations outstanding, 1 to 64. Too few leave the channel idle while an acknowledgement is under way.",
+        about: "Generations outstanding, 1 to 64; of `budget` 1. Too few leave the channel idle while an acknowledgement is under way.",
         form: Form::Count,
         set: |franc, node, key| {
             franc.0.window = whole(node, key, 1..=64)? as u8;
@@ -103,8 +103,8 @@ static OPTIONS: Options<Franc> = Options(&[
     },
     Opt {
         key: "losses",
-        about: "The losses between source and destination (`e3`), source and helper (`e1`), helper and destination (`e2`), \
-                instead of what the edges measure.",
+        about: "The losses from source to helper (`e1`), helper to destination (`e2`) and source to destination (`e3`), if \
+                they are known and need not be measured.",
         form: Form::Shares(&["e1", "e2", "e3"]),
         set: |franc, node, key| {
             let what = format!("`{key}`");
@@ -123,7 +123,7 @@ static OPTIONS: Options<Franc> = Options(&[
     },
     Opt {
         key: "field",
-        about: "The size of the finite field, 2 or 256. The binary one costs less arithmetic and wastes some packets.",
+        about: "The size of the finite field, 2 or 256; of `budget` 2. The binary one costs less arithmetic and wastes some packets.",
         form: Form::OneNumberOf(&[2, 256]),
         set: |franc, node, key| {
             let field = field(node, key)?;
