@@ -7,7 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hopcast_twin::scenario::{Overrides, load};
+use hopcast_runner::load;
+use hopcast_twin::scenario::Overrides;
 use hopcast_twin::{Monitor, World};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -62,7 +63,7 @@ fn ours(seconds: u64) -> Result<Turn, String> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("packet-hops.yaml");
     let overrides = Overrides { sets: vec![format!("duration={seconds} s")], ..Overrides::default() };
     let plan = load(&file, &overrides).map_err(|error| error.to_string())?;
-    let mut world = World::new(plan.cases[0].scenario.clone(), 0, None)?;
+    let mut world = World::new(plan.cases[0].scenario.clone(), 0, None).map_err(|error| error.to_string())?;
     let began = processor_time();
     world.run_until(hopcast_twin::end_of(&plan.cases[0].scenario), &Monitor::default());
     Ok((world.packet_hops(), processor_time() - began))

@@ -19,8 +19,8 @@ use std::thread;
 use hopcast_coded::bats::{Config, Node};
 use hopcast_core::plug::Plug;
 use hopcast_core::{
-    Datagram, Duration, Instant, Item, Machine, Port, Seed, Stream, StreamId, StreamItem, StreamReader,
-    StreamWriter, earliest,
+    Datagram, Duration, Instant, Item, Machine, Port, Reactive, Seed, Stream, StreamId, StreamItem,
+    StreamReader, StreamWriter, earliest,
 };
 use hopcast_node::Clock;
 use hopcast_node::runtime::{Runtime, Stop};
@@ -160,21 +160,15 @@ struct Forwarder {
     out: Option<Datagram>,
 }
 
-impl Machine for Forwarder {
-    fn handle(&mut self, _now: Instant, _port: Port, item: Item) {
+impl Reactive for Forwarder {
+    fn react(&mut self, _now: Instant, _port: Port, item: Item) {
         let Item::Datagram(Datagram { local, remote, payload }) = item else { return };
         let to = if remote == self.ends[0] { self.ends[1] } else { self.ends[0] };
         self.out = Some(Datagram { local, remote: to, payload });
     }
 
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+    fn next(&mut self) -> Option<(Port, Item)> {
         self.out.take().map(|datagram| (Port::Below(0), Item::Datagram(datagram)))
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
     }
 }
 

@@ -1,8 +1,9 @@
-//! A file crosses three lossy links and two relays: `cargo run --release -p hopcast-code --example file_over_relays [file]`.
+//! A file crosses three lossy links and two relays:
+//! `cargo run --release -p hopcast-code --example file_over_relays [file]`.
 //!
 //! The source sends each generation once as it is and then combinations. Every link loses 30 % of what is sent on it.
-//! The relays recode: they send combinations of whatever they have received, and never decode. The receiver decodes, and
-//! the hashes are compared. Without a file, it makes up a megabyte.
+//! The relays recode: they send combinations of whatever they have received, and never decode. The receiver decodes,
+//! and the hashes are compared. Without a file, it makes up a megabyte.
 
 use std::process::ExitCode;
 
@@ -59,7 +60,7 @@ fn main() -> ExitCode {
     if sent == arrived { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// What becomes of one generation; gives what the receiver decoded.
+/// Carries one generation over all links; returns the bytes that the receiver decoded.
 fn carry(
     shape: Shape,
     generation: u32,
@@ -127,7 +128,7 @@ impl Channel {
     }
 }
 
-/// The fraction of packets that survives so many links.
+/// The fraction of packets that crosses `links` links.
 fn survives(links: i32) -> f64 {
     (1.0 - LOSS_PERCENT as f64 / 100.0).powi(links)
 }

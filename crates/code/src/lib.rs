@@ -2,7 +2,7 @@
 //!
 //! - [`bats`]: batches of random combinations, which relays mix again each for itself; for long paths.
 //! - [`field`]: GF(2), GF(2^4) and GF(2^8), and sums of whole symbols with the machine's vector instructions. All codes
-//!   stand on it, and no other module has `unsafe` code.
+//!   use it, and no other module has `unsafe` code.
 //! - [`reed_solomon`]: any k of k + n symbols suffice; NORM's and PGM's code.
 //! - [`rlnc`]: random combinations, in generations and in a sliding window, which relays mix again without decoding.
 //!

@@ -13,7 +13,7 @@ pub(crate) struct Store {
     bytes: Vec<u8>,
     len: usize,
     stride: usize,
-    /// Where the first slot begins.
+    /// The offset of the first slot.
     first: usize,
     slots: usize,
 }
@@ -42,7 +42,7 @@ impl Store {
         &mut self.bytes[at..][..self.len]
     }
 
-    /// Where a slot begins, for [`symbols_at`](Self::symbols_at).
+    /// The offset of a slot, for [`symbols_at`](Self::symbols_at).
     #[inline]
     pub(crate) fn offset(&self, slot: usize) -> usize {
         debug_assert!(slot < self.slots);
@@ -74,14 +74,14 @@ impl Store {
 
 /// Slots that are taken one after the other. Those that are never taken are never touched either, and one that is
 /// taken for a symbol at hand or a combination is written once, not zeroed first: with many short generations that is
-/// what costs.
+/// the cost.
 #[derive(Debug)]
 pub(crate) struct Heap {
     bytes: Vec<u8>,
     len: usize,
     stride: usize,
     first: usize,
-    /// Where the next slot begins.
+    /// The offset of the next slot.
     end: usize,
 }
 
@@ -151,7 +151,7 @@ impl Heap {
         self.end = self.bytes.len();
     }
 
-    /// Where the slot that is taken next begins, and how far it is from one to the next.
+    /// The offset of the slot that is taken next, and the distance from one slot to the next.
     pub(crate) fn next(&self) -> (usize, usize) {
         (self.end, self.stride)
     }

@@ -56,7 +56,7 @@ fn rlnc<F: Field>() -> Vec<u8> {
     sent
 }
 
-/// As much lost as can be; gives the parity.
+/// Recovers the maximum number of losses; returns the parity.
 fn reed_solomon() -> Vec<u8> {
     let code = Code::new(10, 6).unwrap();
     let source = bytes(10 * LEN, 3);

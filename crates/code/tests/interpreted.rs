@@ -1,6 +1,6 @@
 //! Every way through the codes once, so small that Miri interprets it all in a minute or two: `scripts/miri`.
 //!
-//! Miri has no vector instructions, so there this is the plain kernel and what stands on it. What random input does is
+//! Miri has no vector instructions, so there this is the plain kernel and what uses it. What random input does is
 //! the other tests' business.
 #![allow(clippy::unwrap_used, reason = "in a test's helpers too")]
 

@@ -1,9 +1,8 @@
 //! A tunnel: IP packets inside the datagrams of whatever is below.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Port};
+use hopcast_core::{Buffer, Datagram, Instant, Item, Outbox, Port, Reactive};
 use hopcast_wire::{icmp, ip};
 
 /// One end of a tunnel between two hosts: a packet port above, a datagram port below, and nothing in between.
@@ -17,7 +16,7 @@ pub struct Tunnel {
     local: SocketAddr,
     remote: SocketAddr,
     mtu: u32,
-    out: VecDeque<(Port, Item)>,
+    out: Outbox,
     sent: u64,
     received: u64,
     too_big: u64,
@@ -27,7 +26,7 @@ pub struct Tunnel {
 impl Tunnel {
     /// The end at `local` of a tunnel to `remote`, for packets of at most `mtu` bytes.
     pub fn new(local: SocketAddr, remote: SocketAddr, mtu: u32) -> Self {
-        Self { local, remote, mtu, out: VecDeque::new(), sent: 0, received: 0, too_big: 0, refused: 0 }
+        Self { local, remote, mtu, out: Outbox::new(), sent: 0, received: 0, too_big: 0, refused: 0 }
     }
 
     fn encapsulate(&mut self, packet: Buffer) {
@@ -38,7 +37,7 @@ impl Tunnel {
         }
         self.sent += 1;
         let datagram = Datagram { local: self.local, remote: self.remote, payload: packet };
-        self.out.push_back((Port::Below(0), Item::Datagram(datagram)));
+        self.out.down(Item::Datagram(datagram));
     }
 
     /// Tells the sender inside what would have fitted; about a packet that is no IP there is nothing to tell.
@@ -49,32 +48,26 @@ impl Tunnel {
         let (from, to) = (header.destination, header.source);
         icmp::prepend(&mut answer, from, to, icmp::Message::PacketTooBig { mtu: self.mtu });
         ip::prepend(&mut answer, from, to, icmp::protocol(header.version), 64, 0);
-        self.out.push_back((Port::Above(0), Item::Packet(answer)));
+        self.out.up(Item::Packet(answer));
     }
 }
 
-impl Machine for Tunnel {
-    fn handle(&mut self, _now: Instant, port: Port, item: Item) {
+impl Reactive for Tunnel {
+    fn react(&mut self, _now: Instant, port: Port, item: Item) {
         match (port, item) {
             (Port::Above(_), Item::Packet(packet)) => self.encapsulate(packet),
             (Port::Below(_), Item::Datagram(Datagram { remote, payload, .. }))
                 if remote == self.remote && ip::parse(&payload).is_ok() =>
             {
                 self.received += 1;
-                self.out.push_back((Port::Above(0), Item::Packet(payload)));
+                self.out.up(Item::Packet(payload));
             }
             _ => self.refused += 1,
         }
     }
 
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front()
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
+    fn next(&mut self) -> Option<(Port, Item)> {
+        self.out.pop()
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
@@ -88,6 +81,7 @@ impl Machine for Tunnel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hopcast_core::Machine;
 
     const NOW: Instant = Instant::ZERO;
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::machine::{Item, Machine, Port};
+use crate::outbox::Outbox;
 use crate::time::Instant;
 
 /// A machine inside an [`Assembly`].
@@ -17,14 +18,14 @@ pub struct Slot(usize);
 /// has been given something is drained completely, its items joining the end of the line in the order it gave them,
 /// before the next item of the line is delivered. When several machines are due at one instant they are woken in the
 /// order in which they were added, and the line is emptied after each. Items for the outside keep the order in which
-/// they were given. What an unconnected port gives is dropped and counted.
+/// they were given. An item from an unconnected port is dropped and counted.
 #[derive(Default)]
 pub struct Assembly {
     parts: Vec<Part>,
     outside_below: Vec<Option<(usize, Port)>>,
     outside_above: Vec<Option<(usize, Port)>>,
     line: VecDeque<(usize, Port, Item)>,
-    out: VecDeque<(Port, Item)>,
+    out: Outbox,
     /// Each machine's deadline, so that a host with thousands of machines need not look at all of them.
     deadlines: BTreeSet<(Instant, usize)>,
     unconnected: u64,
@@ -111,7 +112,7 @@ impl Assembly {
             };
             match wire {
                 Some(&Wire::Inside(to, port)) => self.line.push_back((to, port, item)),
-                Some(&Wire::Outside(port)) => self.out.push_back((port, item)),
+                Some(&Wire::Outside(port)) => self.out.push(port, item),
                 Some(Wire::Nowhere) | None => self.unconnected += 1,
             }
         }
@@ -144,7 +145,7 @@ impl Machine for Assembly {
             self.deadlines.range(..=(now, usize::MAX)).map(|&(_, index)| index).collect();
         due.sort_unstable();
         for index in due {
-            // What another machine handed over may have moved the deadline.
+            // An item of another machine may have moved the deadline.
             if self.parts[index].deadline.is_some_and(|at| at <= now) {
                 self.parts[index].machine.wake(now);
                 self.drain(now, index);
@@ -154,7 +155,7 @@ impl Machine for Assembly {
     }
 
     fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front()
+        self.out.pop()
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -22,7 +22,7 @@
 //!     sent: u8,                   // the number of the message on its way
 //!     expected: u8,               // the number of the next message from the other end
 //!     again: Option<Instant>,     // when to send again
-//!     out: VecDeque<(Port, Item)>,
+//!     out: Outbox,
 //! }
 //!
 //! const TIMEOUT: Duration = Duration::from_millis(30);
@@ -35,7 +35,7 @@
 //!         if let Some(message) = self.waiting.front() {
 //!             let mut packet = message.clone();
 //!             packet.prepend(2).copy_from_slice(&[DATA, self.sent]);
-//!             self.out.push_back((Port::Below(0), Item::Packet(packet)));
+//!             self.out.down(Item::Packet(packet));
 //!             self.again = Some(now + TIMEOUT);
 //!         }
 //!     }
@@ -57,11 +57,11 @@
 //!                     if number == self.expected {
 //!                         self.expected = self.expected.wrapping_add(1);
 //!                         let message = Message { id: number.into(), payload: packet };
-//!                         self.out.push_back((Port::Above(0), Item::Message(message)));
+//!                         self.out.up(Item::Message(message));
 //!                     }
 //!                     // Acknowledged even if it is old news: the acknowledgement may have been lost.
 //!                     let ack = Buffer::copy_from(&[ACK, number]);
-//!                     self.out.push_back((Port::Below(0), Item::Packet(ack)));
+//!                     self.out.down(Item::Packet(ack));
 //!                 }
 //!                 [ACK, number] if number == self.sent && self.again.is_some() => {
 //!                     self.waiting.pop_front();
@@ -81,7 +81,7 @@
 //!     }
 //!
 //!     fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-//!         self.out.pop_front()
+//!         self.out.pop()
 //!     }
 //!
 //!     fn deadline(&self) -> Option<Instant> {
@@ -91,29 +91,26 @@
 //!
 //! /// Puts an Ethernet header in front of each packet, and takes it off again.
 //! #[derive(Default)]
-//! struct Framing(VecDeque<(Port, Item)>);
+//! struct Framing(Outbox);
 //!
-//! impl Machine for Framing {
-//!     fn handle(&mut self, _now: Instant, _port: Port, item: Item) {
+//! impl Reactive for Framing {
+//!     fn react(&mut self, _now: Instant, _port: Port, item: Item) {
 //!         match item {
 //!             Item::Packet(mut packet) => {
 //!                 packet.prepend(14).copy_from_slice(b"\x02----B\x02----A\x88\xb5");
 //!                 let frame = Frame { bytes: packet, overheard: false };
-//!                 self.0.push_back((Port::Below(0), Item::Frame(frame)));
+//!                 self.0.down(Item::Frame(frame));
 //!             }
 //!             Item::Frame(mut frame) => {
 //!                 frame.bytes.advance(14);
-//!                 self.0.push_back((Port::Above(0), Item::Packet(frame.bytes)));
+//!                 self.0.up(Item::Packet(frame.bytes));
 //!             }
 //!             _ => {}
 //!         }
 //!     }
-//!     fn wake(&mut self, _now: Instant) {}
-//!     fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-//!         self.0.pop_front()
-//!     }
-//!     fn deadline(&self) -> Option<Instant> {
-//!         None
+//!
+//!     fn next(&mut self) -> Option<(Port, Item)> {
+//!         self.0.pop()
 //!     }
 //! }
 //!

@@ -1,7 +1,7 @@
-//! What every part of hopcast stands on: time, quantities, randomness, and the machine contract.
+//! The base of every part of hopcast: time, quantities, randomness, and the machine contract.
 //!
 //! hopcast's protocols, link models, hosts and applications are [`Machine`]s: state machines without I/O that are
-//! told the time and what arrived. The same code therefore runs in virtual time, live on Linux, and in a browser.
+//! given the time and what arrived. The same code therefore runs in virtual time, live on Linux, and in a browser.
 //! This crate holds the contract and the pieces that several machines share. It knows no clock, no socket and no
 //! ambient randomness.
 //!
@@ -11,24 +11,32 @@
 //! | [`units`] | [`Rate`], [`Bytes`], [`Fraction`], and how a person writes them |
 //! | [`random`] | one seed, and a named stream for each that draws from it |
 //! | [`buffer`] | a packet's bytes, with headroom |
+//! | [`bytes`] | [`Reader`](bytes::Reader) and [`Writer`](bytes::Writer) of numbers; errors name the field |
 //! | [`machine`] | **the contract**: [`Machine`], its [`Port`]s, and the [`Item`]s that cross them |
+//! | [`outbox`] | what a machine is about to hand over; [`Reactive`], a machine without timers |
+//! | [`shared`] | a machine that its owner looks into while somebody else runs it |
 //! | [`plug`] | what ports are plugged into on a real host |
 //! | [`stream`] | the stream port: back-pressure, half-close, reset |
 //! | [`assembly`] | machines plugged into one another; the order of hand-overs at one instant |
 //! | [`timers`] | a machine's timers |
+//! | [`loss`] | the share of packets that are lost, fading |
 //! | [`pacer`] | when a paced sender may let the next packet go |
 //! | [`codel`] | the queue discipline of RFC 8289, at links and at protocols' inputs |
 //! | [`guide`] | a worked example: a stack of two machines on a lossy link |
 
 pub mod assembly;
 pub mod buffer;
+pub mod bytes;
 pub mod codel;
 mod decimal;
 pub mod guide;
+pub mod loss;
 pub mod machine;
+pub mod outbox;
 pub mod pacer;
 pub mod plug;
 pub mod random;
+pub mod shared;
 pub mod stream;
 pub mod time;
 pub mod timers;
@@ -36,9 +44,12 @@ pub mod units;
 
 pub use assembly::{Assembly, Slot, earliest};
 pub use buffer::Buffer;
+pub use loss::FadingLoss;
 pub use machine::{Datagram, Frame, Item, Machine, Message, Port, Transit};
+pub use outbox::{Outbox, Reactive};
 pub use pacer::Pacer;
 pub use random::{Seed, Stream};
+pub use shared::Shared;
 pub use stream::{StreamId, StreamItem, StreamReader, StreamWriter};
 pub use time::{Duration, Instant};
 pub use timers::{Timer, Timers};

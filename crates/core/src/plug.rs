@@ -1,15 +1,15 @@
-//! What the ports of machines are plugged into on a real host.
+//! The sockets and devices into which ports of machines are plugged on a real host.
 //!
-//! In virtual time a stack stands on a simulated host. Live it stands on the kernel: each port towards the network has
-//! a [`Plug`] that says which socket or device carries it. A plug is only a description, so that whoever builds a stack
-//! knows no socket; `hopcast-node` opens it and moves the items.
+//! In virtual time a stack is attached to a simulated host. Live it is attached to the kernel: each port towards the
+//! network has a [`Plug`] that says which socket or device carries it. A plug is only a description, so that whoever
+//! builds a stack knows no socket; `hopcast-node` opens it and moves the items.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::Duration;
 
-/// What one port towards the network is plugged into.
+/// The socket or device into which one port towards the network is plugged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plug {
     /// A datagram port: the host's UDP, bound to this address. What arrives has it as `local` (with the address that
@@ -47,7 +47,7 @@ pub struct TcpPlug {
 /// `local` is whom the client wanted to reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Accept {
-    /// Those to this address.
+    /// Connections to this address.
     At(SocketAddr),
     /// Those that programs of this host open to any of `to`: redirected to a port of the host's choice (netfilter's
     /// REDIRECT on OUTPUT).
@@ -62,12 +62,12 @@ pub enum Accept {
     },
 }
 
-/// Whom a connection is for: a network, and one port or all.
+/// The destination of a connection: a network, and one port or all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Destination {
     /// An address of the network.
     pub network: IpAddr,
-    /// How many of its bits all of the network have.
+    /// The length of the prefix, in bits.
     pub prefix: u8,
     /// The port; `None` for all.
     pub port: Option<u16>,
@@ -99,7 +99,7 @@ pub struct DevicePlug {
 pub struct FramesPlug {
     /// The interface's name.
     pub interface: String,
-    /// Their EtherType.
+    /// The frames' EtherType.
     pub ether_type: u16,
     /// Whether those for other stations come up too, marked as overheard.
     pub promiscuous: bool,

@@ -1,9 +1,9 @@
-//! The machine: takes what arrives and sorts it.
+//! The machine: takes frames and items that arrive and sorts them.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
 
-use hopcast_core::{Buffer, Frame, Instant, Item, Machine, Port, Transit};
+use hopcast_core::{Buffer, Frame, Instant, Item, Outbox, Port, Reactive, Transit};
 use hopcast_wire::ip::Header;
 use hopcast_wire::{Malformed, ethernet, ip};
 
@@ -21,7 +21,7 @@ pub struct Host {
     groups: BTreeSet<IpAddr>,
     /// Packets from the host to itself, before they are received. Empty between calls.
     pub(crate) loopback: VecDeque<Buffer>,
-    pub(crate) out: VecDeque<(Port, Item)>,
+    pub(crate) out: Outbox,
     pub(crate) identification: u16,
     pub(crate) error_limit: ErrorLimit,
     pub(crate) path_mtus: PathMtus,
@@ -37,7 +37,7 @@ impl Host {
             bindings: Bindings::default(),
             groups: BTreeSet::new(),
             loopback: VecDeque::new(),
-            out: VecDeque::new(),
+            out: Outbox::new(),
             identification: 0,
             error_limit: ErrorLimit::default(),
             path_mtus: PathMtus::default(),
@@ -75,10 +75,10 @@ impl Host {
 
     /// Binds frames of a type on an interface: whole frames to the host or to a group go up on `Above(above)` as
     /// [`Item::Frame`], and, if `promiscuous`, so do those that the interface only overheard. A frame that comes down
-    /// there leaves by that interface as it is. Of several machines bound to the same frames each gets them, in the order
-    /// in which they were bound. An `above` has one interface.
+    /// there leaves by that interface as it is. Of several machines bound to the same frames each gets them, in the
+    /// order in which they were bound. An `above` has one interface.
     ///
-    /// What a link overhears reaches the host only if the host's station on it is promiscuous.
+    /// An overheard frame reaches the host only if the host's station on it is promiscuous.
     pub fn bind_frames(
         &mut self,
         above: u32,
@@ -97,7 +97,7 @@ impl Host {
         self.groups.insert(group);
     }
 
-    /// The longest packet that is known to reach `destination`, in bytes: what ICMP last told, or the MTU of the
+    /// The longest packet that is known to reach `destination`, in bytes: from the last ICMP message, or the MTU of the
     /// interface. `None` without a route.
     pub fn path_mtu(&mut self, destination: IpAddr) -> Option<u32> {
         let hop = self.routes.next_hop(destination)?;
@@ -143,19 +143,19 @@ impl Host {
         self.receive(now, packet, &header, Some(interface), Arrival { to_group, hooks_passed: 0 });
     }
 
-    /// Hands a frame for another station to who listens to such; false if nobody does.
+    /// Hands a frame for another station up to the ports that listen to such; false if there is none.
     fn overhear(&mut self, interface: u32, frame: &Frame) -> bool {
         let header = ethernet::parse(&frame.bytes);
         header.is_ok_and(|header| self.hand_up_frame(interface, header.ether_type, frame))
     }
 
-    /// Hands a frame to all who are bound to its type; false if nobody is.
+    /// Hands a frame up to all ports that are bound to its type; false if there is none.
     fn hand_up_frame(&mut self, interface: u32, ether_type: u16, frame: &Frame) -> bool {
         let mut taken = false;
         for binding in self.bindings.frames(interface, ether_type) {
             if binding.promiscuous || !frame.overheard {
                 self.counters.frames_delivered += 1;
-                self.out.push_back((Port::Above(binding.above), Item::Frame(frame.clone())));
+                self.out.push(Port::Above(binding.above), Item::Frame(frame.clone()));
                 taken = true;
             }
         }
@@ -167,7 +167,7 @@ impl Host {
         match self.bindings.frame_interface(above) {
             Some(interface) => {
                 self.counters.frames_sent += 1;
-                self.out.push_back((Port::Below(interface), Item::Frame(frame)));
+                self.out.push(Port::Below(interface), Item::Frame(frame));
             }
             None => self.counters.misplaced += 1,
         }
@@ -223,7 +223,7 @@ impl Host {
         arrival: Arrival,
     ) {
         let returned = arrival.hooks_passed > 0;
-        // What a hook hands back was delivered when it arrived.
+        // A packet that a hook hands back was delivered when it arrived.
         let for_us =
             !returned && (is_broadcast(header.destination) || self.groups.contains(&header.destination));
         let hook = ingress.zip(self.bindings.hooked(header, arrival.hooks_passed));
@@ -242,7 +242,7 @@ impl Host {
 
     fn hand_to_hook(&mut self, above: u32, packet: Buffer, ingress: u32) {
         self.counters.hooked += 1;
-        self.out.push_back((Port::Above(above), Item::Transit(Transit { packet, ingress })));
+        self.out.push(Port::Above(above), Item::Transit(Transit { packet, ingress }));
     }
 
     /// Takes a packet back from the hook on `Above(above)`; only hooks after it may still see it.
@@ -259,7 +259,7 @@ impl Host {
         }
     }
 
-    /// Hands a packet that is for this host to whom it belongs.
+    /// Hands a packet that is for this host up to the port that it is for.
     fn deliver(&mut self, now: Instant, packet: Buffer, header: &Header) {
         if header.fragment {
             self.counters.fragments += 1;
@@ -272,7 +272,7 @@ impl Host {
         }
     }
 
-    /// Hands a whole packet to who has its protocol.
+    /// Hands a whole packet up to the port that is bound to its protocol.
     pub(crate) fn deliver_packet(&mut self, now: Instant, packet: Buffer, header: &Header) {
         let port = ip::ports(&packet[header.payload()]).map(|(_, destination)| destination);
         match self.bindings.protocol(header.protocol, port) {
@@ -283,7 +283,7 @@ impl Host {
 
     pub(crate) fn hand_up(&mut self, above: u32, packet: Buffer) {
         self.counters.delivered += 1;
-        self.out.push_back((Port::Above(above), Item::Packet(packet)));
+        self.out.push(Port::Above(above), Item::Packet(packet));
     }
 
     /// Receives what the host has sent to itself. It comes to an end: a packet causes at most one other here, an echo
@@ -324,8 +324,8 @@ fn is_broadcast(address: IpAddr) -> bool {
     matches!(address, IpAddr::V4(address) if address.is_broadcast())
 }
 
-impl Machine for Host {
-    fn handle(&mut self, now: Instant, port: Port, item: Item) {
+impl Reactive for Host {
+    fn react(&mut self, now: Instant, port: Port, item: Item) {
         match (port, item) {
             (Port::Below(interface), Item::Frame(frame)) => self.receive_frame(now, interface, frame),
             (Port::Above(above), Item::Datagram(datagram)) => self.send_udp(now, above, datagram),
@@ -337,14 +337,8 @@ impl Machine for Host {
         self.settle(now);
     }
 
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front()
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
+    fn next(&mut self) -> Option<(Port, Item)> {
+        self.out.pop()
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {

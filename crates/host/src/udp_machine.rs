@@ -1,20 +1,19 @@
 //! UDP on its own: for a stack whose packets do not go to the host but into a tunnel.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use hopcast_core::{Datagram, Instant, Item, Machine, Port};
+use hopcast_core::{Datagram, Instant, Item, Outbox, Port, Reactive};
 use hopcast_wire::{ip, udp};
 
 /// One UDP port as a machine: a datagram port above, a packet port below.
 ///
 /// It sends from `local`, whatever the datagram says, and takes what is addressed there; everything else is dropped
-/// and counted, ICMP errors among it: the machine above cannot be told of them.
+/// and counted, ICMP errors among it: the machine above cannot receive them.
 pub struct Udp {
     local: SocketAddr,
     hop_limit: u8,
     identification: u16,
-    out: VecDeque<(Port, Item)>,
+    out: Outbox,
     sent: u64,
     received: u64,
     refused: u64,
@@ -26,7 +25,7 @@ const MAX_PAYLOAD: usize = 65_507;
 impl Udp {
     /// The port `local`.
     pub fn new(local: SocketAddr, hop_limit: u8) -> Self {
-        Self { local, hop_limit, identification: 0, out: VecDeque::new(), sent: 0, received: 0, refused: 0 }
+        Self { local, hop_limit, identification: 0, out: Outbox::new(), sent: 0, received: 0, refused: 0 }
     }
 
     fn send(&mut self, Datagram { remote, mut payload, .. }: Datagram) {
@@ -39,7 +38,7 @@ impl Udp {
         let (from, to) = (self.local.ip(), remote.ip());
         ip::prepend(&mut payload, from, to, ip::UDP, self.hop_limit, self.identification);
         self.sent += 1;
-        self.out.push_back((Port::Below(0), Item::Packet(payload)));
+        self.out.down(Item::Packet(payload));
     }
 
     /// The datagram in an IP packet, if there is a sound one for this port.
@@ -60,14 +59,14 @@ impl Udp {
     }
 }
 
-impl Machine for Udp {
-    fn handle(&mut self, _now: Instant, port: Port, item: Item) {
+impl Reactive for Udp {
+    fn react(&mut self, _now: Instant, port: Port, item: Item) {
         match (port, item) {
             (Port::Above(_), Item::Datagram(datagram)) => self.send(datagram),
             (Port::Below(_), Item::Packet(packet)) => match self.receive(packet) {
                 Some(datagram) => {
                     self.received += 1;
-                    self.out.push_back((Port::Above(0), Item::Datagram(datagram)));
+                    self.out.up(Item::Datagram(datagram));
                 }
                 None => self.refused += 1,
             },
@@ -75,14 +74,8 @@ impl Machine for Udp {
         }
     }
 
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front()
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
+    fn next(&mut self) -> Option<(Port, Item)> {
+        self.out.pop()
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
@@ -95,7 +88,7 @@ impl Machine for Udp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hopcast_core::Buffer;
+    use hopcast_core::{Buffer, Machine};
 
     const NOW: Instant = Instant::ZERO;
 

@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 
 use hopcast_core::{Duration, Instant};
 use hopcast_node::Clock;
+use hopcast_runner::{Executor, Job, RunError};
 use hopcast_twin::collect::{LiveObservations, ObservedLink};
 use hopcast_twin::results::{Live, Run};
 use hopcast_twin::scenario::model::Scenario;
 use hopcast_twin::scenario::needs_virtual_time;
-use hopcast_twin::{Identities, Job, Monitor, Stage, end_of};
+use hopcast_twin::{Identities, Monitor, end_of};
 
 pub use self::error::{Error, NodeFailure};
 use self::supervisor::Supervisor;
@@ -75,8 +76,8 @@ pub struct Kernel {
     pub output: PathBuf,
 }
 
-impl Stage for Kernel {
-    fn run(&self, job: &Job<'_>, monitor: &Monitor) -> Result<Option<Run>, String> {
+impl Executor for Kernel {
+    fn run(&self, job: &Job<'_>, monitor: &Monitor) -> Result<Option<Run>, RunError> {
         let (mut retries, mut reported) = (0, Instant::ZERO);
         let mut spoiled: Option<Run> = None;
         let mut whole;
@@ -104,7 +105,7 @@ impl Stage for Kernel {
             // An incomplete capture must not pass for a complete one.
             let _ = std::fs::remove_file(path);
         }
-        ran
+        ran.map_err(|why| RunError::Executor(why.into()))
     }
 }
 

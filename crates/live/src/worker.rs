@@ -27,7 +27,7 @@ use hopcast_node::Clock;
 use hopcast_node::runtime::{Runtime, Stop};
 use hopcast_twin::end_of;
 use hopcast_twin::scenario::model::{NodeId, Scenario};
-use hopcast_twin::world::{Site, SiteReport};
+use hopcast_twin::world::{InstanceReport, NodeInstance};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +37,7 @@ pub use self::error::Error;
 #[derive(Default, Serialize, Deserialize)]
 pub struct NodeReport {
     /// Measurements and counters at this node, for each of its flows.
-    pub sites: Vec<SiteReport>,
+    pub sites: Vec<InstanceReport>,
     /// Counters of its sockets, by name.
     pub sockets: BTreeMap<String, u64>,
     /// Processor time, in seconds.
@@ -134,7 +134,7 @@ pub fn run_standalone(
 fn flows_at(scenario: &Scenario, node: NodeId, repeat: u64) -> Result<Vec<usize>, Error> {
     let mut flows = Vec::new();
     for flow in 0..scenario.flows.len() {
-        let sites = Site::of_flow(scenario, repeat, flow).map_err(Error::Flow)?;
+        let sites = NodeInstance::of_flow(scenario, repeat, flow).map_err(Error::Flow)?;
         if sites.iter().any(|site| site.node() == node) {
             flows.push(flow);
         }
@@ -162,7 +162,7 @@ struct RunningNode {
     threads: Vec<JoinHandle<Result<FlowReport, Error>>>,
 }
 
-type FlowReport = (SiteReport, Vec<(&'static str, u64)>);
+type FlowReport = (InstanceReport, Vec<(&'static str, u64)>);
 
 impl RunningNode {
     /// Opens the sockets and devices of the machines of `flows` at `node`, and starts the machines.
@@ -244,8 +244,8 @@ fn open(
     repeat: u64,
     flow: usize,
     clock: Clock,
-) -> Result<(Site, Runtime), Error> {
-    let sites = Site::of_flow(scenario, repeat, flow).map_err(Error::Flow)?;
+) -> Result<(NodeInstance, Runtime), Error> {
+    let sites = NodeInstance::of_flow(scenario, repeat, flow).map_err(Error::Flow)?;
     let site = sites.into_iter().find(|site| site.node() == node);
     let site = site.ok_or(Error::NothingHere)?;
     let plugs: &[Plug] = site.plugs();

@@ -15,9 +15,10 @@ use hopcast_live::programs::{
 };
 use hopcast_node::Clock;
 use hopcast_node::testing::{Need, require};
+use hopcast_runner::load_text;
 use hopcast_twin::results::Figures;
+use hopcast_twin::scenario::Overrides;
 use hopcast_twin::scenario::model::Scenario;
-use hopcast_twin::scenario::{Overrides, load_text};
 
 /// Two namespaces, joined.
 struct Pair {

@@ -146,7 +146,7 @@ fn frames_of_a_type_pass_between_interfaces_and_others_are_overheard_where_asked
                 (group, own, ETHER_TYPE, &[5; 50]),
             ];
             for (to, from, ether_type, payload) in sent {
-                of_one.borrow_mut().out.push_back((Port::Below(0), frame(to, from, ether_type, payload)));
+                of_one.borrow_mut().out.down(frame(to, from, ether_type, payload));
             }
             let wanted: &[(u8, bool)] = match promiscuous {
                 true => &[(1, false), (2, true), (4, true), (5, false)],

@@ -11,7 +11,9 @@ use std::rc::Rc;
 
 use common::{Bench, address, figure};
 use hopcast_core::plug::{Accept, Plug, TcpPlug};
-use hopcast_core::{Buffer, Instant, Item, Machine, Port, StreamId, StreamItem, StreamReader, StreamWriter};
+use hopcast_core::{
+    Buffer, Instant, Item, Outbox, Port, Reactive, StreamId, StreamItem, StreamReader, StreamWriter,
+};
 use hopcast_node::runtime::Runtime;
 
 const WINDOW: u64 = 1 << 20;
@@ -37,13 +39,13 @@ fn byte(offset: u64) -> u8 {
 #[derive(Default)]
 struct Echo {
     streams: BTreeMap<StreamId, (StreamReader, StreamWriter, VecDeque<u8>, bool)>,
-    out: VecDeque<(Port, Item)>,
+    out: Outbox,
 }
 
-impl Machine for Echo {
-    fn handle(&mut self, _now: Instant, port: Port, item: Item) {
+impl Reactive for Echo {
+    fn react(&mut self, _now: Instant, port: Port, item: Item) {
         let Item::Stream(id, item) = item else { panic!("no stream") };
-        let mut give = |item| self.out.push_back((port, Item::Stream(id, item)));
+        let mut give = |item| self.out.push(port, Item::Stream(id, item));
         let new = || (StreamReader::new(WINDOW), StreamWriter::default(), VecDeque::new(), false);
         let (reader, writer, waiting, finished) = self.streams.entry(id).or_insert_with(new);
         match item {
@@ -73,14 +75,8 @@ impl Machine for Echo {
         }
     }
 
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front()
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
+    fn next(&mut self) -> Option<(Port, Item)> {
+        self.out.pop()
     }
 }
 
@@ -89,7 +85,7 @@ struct Asker {
     total: u64,
     writer: BTreeMap<StreamId, (StreamWriter, u64)>,
     reader: BTreeMap<StreamId, (StreamReader, u64)>,
-    out: VecDeque<(Port, Item)>,
+    out: Outbox,
     done: Rc<RefCell<u64>>,
 }
 
@@ -97,21 +93,23 @@ impl Asker {
     fn new(remote: SocketAddr, streams: u64, total: u64) -> (Box<Self>, Rc<RefCell<u64>>) {
         let done = Rc::default();
         let ids = (0..streams).map(|i| StreamId(2 * i));
+        let mut out = Outbox::new();
+        ids.clone().for_each(|id| out.down(Item::Stream(id, open(remote))));
         let asker = Self {
             total,
             writer: ids.clone().map(|id| (id, Default::default())).collect(),
-            reader: ids.clone().map(|id| (id, (StreamReader::new(WINDOW), 0))).collect(),
-            out: ids.map(|id| (Port::Below(0), Item::Stream(id, open(remote)))).collect(),
+            reader: ids.map(|id| (id, (StreamReader::new(WINDOW), 0))).collect(),
+            out,
             done: Rc::clone(&done),
         };
         (Box::new(asker), done)
     }
 }
 
-impl Machine for Asker {
-    fn handle(&mut self, _now: Instant, port: Port, item: Item) {
+impl Reactive for Asker {
+    fn react(&mut self, _now: Instant, port: Port, item: Item) {
         let Item::Stream(id, item) = item else { panic!("no stream") };
-        let mut give = |item| self.out.push_back((port, Item::Stream(id, item)));
+        let mut give = |item| self.out.push(port, Item::Stream(id, item));
         let (reader, read) = self.reader.get_mut(&id).unwrap();
         match item {
             StreamItem::Opened => give(reader.first_grant()),
@@ -144,14 +142,12 @@ impl Machine for Asker {
         }
     }
 
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front()
+    fn next(&mut self) -> Option<(Port, Item)> {
+        self.out.pop()
     }
 
-    fn deadline(&self) -> Option<Instant> {
-        (!self.out.is_empty()).then_some(Instant::ZERO)
+    fn is_pending(&self) -> bool {
+        !self.out.is_empty()
     }
 }
 

@@ -124,7 +124,7 @@ impl Machine for Edge {
     }
 
     fn wake(&mut self, now: Instant) {
-        while let Some((_, unit)) = self.units.borrow_mut().out.pop_front() {
+        while let Some((_, unit)) = self.units.borrow_mut().out.pop() {
             self.node.handle(now, Port::Above(0), unit);
         }
         self.node.wake(now);

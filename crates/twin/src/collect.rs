@@ -8,27 +8,27 @@ use serde_json::Value;
 
 use crate::app::FrameLog;
 use crate::bounds::Bounds;
-use crate::meter::{Half, Meter};
+use crate::meter::{Meter, PartialMeter};
 use crate::results::{
     Figures, Flow, LatencyCurve, Link, Live, Parameters, Receiver, Run, ScheduledEvent, Series,
 };
 use crate::scenario::model::{self, Action, Case, LinkId, Measure, Scenario};
-use crate::world::SiteReport;
+use crate::world::InstanceReport;
 
 /// Points of a latency curve: enough for a smooth line.
 const CURVE_POINTS: usize = 200;
 
-/// What a run has left to be read, in whichever world it took place.
+/// The observations of a run, in either world.
 pub(crate) struct Observed {
-    /// For each flow, in the order of the scenario.
+    /// The flows, in the order of the scenario.
     pub(crate) flows: Vec<ObservedFlow>,
-    /// For each link, in the order of the scenario.
+    /// The links, in the order of the scenario.
     pub(crate) links: Vec<ObservedLink>,
-    /// What the hosts did, summed over the network.
+    /// Counters of the hosts, summed over the network.
     pub(crate) hosts: BTreeMap<String, u64>,
 }
 
-/// What there is to be read of a flow.
+/// The observations of a flow.
 pub(crate) struct ObservedFlow {
     /// One for each receiver.
     pub(crate) meters: Vec<Meter>,
@@ -38,7 +38,7 @@ pub(crate) struct ObservedFlow {
     pub(crate) frame: u64,
 }
 
-/// What there is to be read of a link.
+/// The observations of a link.
 #[derive(Clone, Debug, Default)]
 pub struct ObservedLink {
     /// For each direction, in order, its ends and its figures in the measurement window.
@@ -52,7 +52,7 @@ pub struct ObservedLink {
 #[derive(Default)]
 pub struct LiveObservations {
     /// The report of each site, in any order.
-    pub sites: Vec<SiteReport>,
+    pub sites: Vec<InstanceReport>,
     /// For each link, in the order of the scenario.
     pub links: Vec<ObservedLink>,
     /// Measurements of real programs.
@@ -101,11 +101,11 @@ impl LiveObservations {
 }
 
 /// One flow, from what its sites have found.
-fn joined(scenario: &Scenario, number: usize, sites: &[SiteReport]) -> ObservedFlow {
+fn joined(scenario: &Scenario, number: usize, sites: &[InstanceReport]) -> ObservedFlow {
     let spec = &scenario.flows[number];
-    let sites: Vec<&SiteReport> = sites.iter().filter(|site| site.flow == number).collect();
+    let sites: Vec<&InstanceReport> = sites.iter().filter(|site| site.flow == number).collect();
     // A site that was lost has found nothing.
-    let half = |node, place: usize| -> Half {
+    let half = |node, place: usize| -> PartialMeter {
         let site = sites.iter().find(|site| site.node == node);
         site.and_then(|site| site.meters.get(place)).cloned().unwrap_or_default()
     };
@@ -124,7 +124,7 @@ fn joined(scenario: &Scenario, number: usize, sites: &[SiteReport]) -> ObservedF
     }
 }
 
-/// What a run found.
+/// The part of the document of one repeat of `case`.
 pub(crate) fn collect(case: &Case, repeat: u64, bounds: &Bounds, observed: Observed) -> Run {
     let scenario = &case.scenario;
     let mut latency = Vec::new();
@@ -234,15 +234,15 @@ fn arrived_bytes(scenario: &Scenario, links: &[ObservedLink], node: model::NodeI
     towards.map(|(_, (_, counters))| counters.delivered_bytes).sum()
 }
 
-/// What bounds a flow.
+/// The bound of a flow.
 struct Bound {
     /// In bit/s.
     min_cut: Option<f64>,
-    /// How much of it can be payload.
+    /// Share of it that can be payload.
     share: f64,
 }
 
-/// What was measured at one receiver, or at several together, at each of which so many bytes count.
+/// The figures of one receiver, or of several together; `counted` has the bytes that count at each.
 fn figures(
     spec: &model::Flow,
     meter: &Meter,
@@ -323,7 +323,7 @@ fn links(scenario: &Scenario, observed: &Observed) -> Vec<Link> {
     links
 }
 
-/// How long each link's attachments were kept from sending in the measurement window, where they were.
+/// Time in the measurement window in which each attachment of a link was down, where it was.
 fn down(scenario: &Scenario) -> BTreeMap<(LinkId, usize), Duration> {
     let Measure { from, to, .. } = scenario.measure;
     let mut since: BTreeMap<(LinkId, usize), Instant> = BTreeMap::new();

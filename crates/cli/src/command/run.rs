@@ -10,10 +10,11 @@ use std::time::Instant;
 use hopcast_live::privileges::{self, Capable};
 use hopcast_live::run::{Kernel, check as check_live};
 use hopcast_report::{Shard, Topology, TopologyLink, TopologyNode, write_run_directory};
+use hopcast_runner::{Executor, Jobs, Journal, Part, VirtualTime, run_jobs_on};
 use hopcast_twin::results::Document;
 use hopcast_twin::scenario;
 use hopcast_twin::scenario::model::{self, Plan, World};
-use hopcast_twin::{Identities, Jobs, Journal, Monitor, Part, Stage, VirtualTime, run_jobs_on};
+use hopcast_twin::{Identities, Monitor};
 
 use crate::directory::{JOURNAL, OtherResults, Owner, RunDirectory, VIRTUAL};
 use crate::manifest::{self, VERSION};
@@ -29,8 +30,8 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
         };
         overrides.sets.push(format!("capture={nodes}"));
     }
-    let plan = scenario::load(file, &overrides).map_err(Failure::input)?;
-    let text = scenario::read_scenario(file)
+    let plan = hopcast_runner::load(file, &overrides).map_err(Failure::input)?;
+    let text = hopcast_runner::read_scenario(file)
         .map_err(|why| Failure::input(format!("{}: cannot read this file: {why}", file.display())))?;
     let part = options.shard.unwrap_or(Part::ALL);
     let runs = part.runs(plan.cases.len() as u64 * plan.repeats);
@@ -137,7 +138,7 @@ struct Execution<'e> {
 impl Execution<'_> {
     /// Runs everything in one world; captures and the journal go into the directory.
     fn run(&self, plan: &Plan, dir: &RunDirectory, live: bool) -> Result<Document, Failure> {
-        let stage: Box<dyn Stage> = if live {
+        let executor: Box<dyn Executor> = if live {
             Box::new(Kernel { node: node_command(self.file, self.overrides)?, output: dir.path().to_owned() })
         } else {
             Box::new(VirtualTime)
@@ -164,7 +165,7 @@ impl Execution<'_> {
         };
         let jobs =
             Jobs { threads, part: self.part, captures: captures.as_deref(), journal: journal.as_ref() };
-        let run = || run_jobs_on(&*stage, plan, &jobs, self.monitor);
+        let run = || run_jobs_on(&*executor, plan, &jobs, self.monitor);
         let document = progress::shown_while(self.monitor, run).map_err(Failure::run)?;
         if let Some(journal) = journal {
             close_journal(journal, plan, document.interrupted)?;

@@ -30,7 +30,7 @@ pub(crate) fn list() -> Result<(), Failure> {
     let width = studies.keys().map(String::len).max().unwrap_or(0);
     let mut text = String::new();
     for (name, file) in studies {
-        let plan = scenario::load(&file, &scenario::Overrides::default()).map_err(Failure::input)?;
+        let plan = hopcast_runner::load(&file, &scenario::Overrides::default()).map_err(Failure::input)?;
         text.push_str(&format!("{name:<width$}  {}\n", plan.title));
     }
     output::write(text)

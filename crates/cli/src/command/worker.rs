@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use hopcast_live::worker;
+use hopcast_stack::network::addresses_of;
 use hopcast_twin::Identities;
 use hopcast_twin::scenario::{self, model::Scenario};
-use hopcast_twin::world::Wiring;
 
 use crate::{Failure, OverrideOptions, interrupt};
 
@@ -42,7 +42,7 @@ impl WorkerOptions {
 }
 
 pub(crate) fn work(file: &Path, name: &str, options: &WorkerOptions) -> Result<(), Failure> {
-    let plan = scenario::load(file, &options.overrides.resolve()).map_err(Failure::input)?;
+    let plan = hopcast_runner::load(file, &options.overrides.resolve()).map_err(Failure::input)?;
     let case = plan.cases.get(options.case).ok_or_else(|| {
         Failure::input(format!(
             "--case: there are {} cases, from 0 on, and no {}",
@@ -71,7 +71,7 @@ pub(crate) fn work(file: &Path, name: &str, options: &WorkerOptions) -> Result<(
     }
     let begin = || {
         let begin = options.begin.unwrap_or_else(next_minute);
-        let own = Wiring::addresses(node).map(|address| address.to_string()).join(" and ");
+        let own = addresses_of(node).map(|address| address.to_string()).join(" and ");
         eprintln!("{name} ({own}) begins at {}", humantime::format_rfc3339_seconds(begin));
         begin
     };

@@ -1,4 +1,4 @@
-//! What both benchmarks measure with.
+//! The timing and counting that both benchmarks share.
 
 use std::hint::black_box;
 use std::time::Instant;

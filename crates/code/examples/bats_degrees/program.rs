@@ -18,10 +18,10 @@ pub(crate) struct Demand<'a> {
 pub(crate) struct Solution {
     /// The probabilities of the degrees 1, 2, ..
     pub(crate) degrees: Vec<f64>,
-    /// Symbols for each batch as belief propagation proceeds, in the limit of long codes: it decodes (1 - eta) K symbols
-    /// from K / theta batches.
+    /// Symbols for each batch as belief propagation proceeds, in the limit of long codes: it decodes (1 - eta) K
+    /// symbols from K / theta batches.
     pub(crate) theta: f64,
-    /// The most that (1 - eta) theta can be for these ranks: the mean of the effective rank, a little below the mean
+    /// The upper bound of (1 - eta) theta for these ranks: the mean of the effective rank, a little below the mean
     /// rank.
     pub(crate) bound: f64,
 }
@@ -32,8 +32,8 @@ pub(crate) struct Solution {
 /// sum_d d Psi_d [ sum_{r < d} hbar_r I_x(d - r, r) + sum_{r >= d} hbar_r ] + theta ln(1 - x) >= 0
 /// ```
 ///
-/// and the Psi_d, d up to min(K, ceil(M / eta) - 1), sum to 1 (Yang and Yeung, *Batched Sparse Codes*, IEEE Transactions
-/// on Information Theory 60(9), 2014, section IV).
+/// and the Psi_d, d up to min(K, ceil(M / eta) - 1), sum to 1 (Yang and Yeung, *Batched Sparse Codes*, IEEE
+/// Transactions on Information Theory 60(9), 2014, section IV).
 pub(crate) fn solve(demand: Demand<'_>) -> Result<Solution, microlp::Error> {
     let effective = effective_ranks(demand.ranks);
     let batch = effective.len() - 1;
@@ -65,8 +65,8 @@ pub(crate) fn solve(demand: Demand<'_>) -> Result<Solution, microlp::Error> {
 
 const POINTS: usize = 100;
 
-/// What the constraint at `x` has of each degree d from 1 to `largest`: d times the probability that a batch of that
-/// degree lets one more of its symbols be decoded when the share `x` of all is.
+/// The coefficients of the constraint at `x` for each degree d from 1 to `largest`: d times the probability that a
+/// batch of that degree lets one more of its symbols be decoded when the share `x` of all is.
 ///
 /// I_x(d - r, r) is the probability that fewer than r of d - 1 symbols are undecoded, each being so with probability
 /// 1 - x; for r >= d it is a certainty. So both sums are one, over a binomial distribution that grows with d.
@@ -88,8 +88,8 @@ pub(crate) fn progress(effective: &[f64], x: f64, largest: usize) -> Vec<f64> {
     (1..=largest).map(of_degree).collect()
 }
 
-/// The effective ranks hbar_0 .. hbar_M: how probable it is that a batch of rank i can give s symbols once only s of its
-/// symbols are unknown, and not before,
+/// The effective ranks hbar_0 .. hbar_M: how probable it is that a batch of rank i can give s symbols once only s of
+/// its symbols are unknown, and not before,
 ///
 /// ```text
 /// hbar_s = sum_{i >= s} zeta(i, s) q^-(i - s) h_i,    zeta(i, s) = (1 - q^-i) (1 - q^-(i-1)) .. (1 - q^-(i-s+1))

@@ -57,7 +57,7 @@ impl<B: AsRef<[u8]>> Encoder<B> {
         })
     }
 
-    /// What was agreed on.
+    /// The parameters that both ends share.
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }
@@ -78,7 +78,8 @@ impl<B: AsRef<[u8]>> Encoder<B> {
         if index < self.count() { Ok(&self.source.as_ref()[index * len..][..len]) } else { Err(missing) }
     }
 
-    /// Writes the M packets of a batch, one after the other. The coefficient vector of packet i is the i-th unit vector.
+    /// Writes the M packets of a batch, one after the other. The coefficient vector of packet i is the i-th unit
+    /// vector.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What both ends must agree on, and the header that tells them.
+//! The parameters that both ends must share, and the header that carries some of them.
 
 use core::fmt;
 
@@ -17,7 +17,7 @@ pub enum InnerField {
 
 /// How many packets a batch has, M, and the field q that relays combine them over.
 ///
-/// There are eight, which the header tells apart in three bits (RFC 9426, table 1).
+/// There are eight, numbered by three bits of the header (RFC 9426, table 1).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct BatchSize {
     packets: usize,
@@ -59,7 +59,7 @@ impl BatchSize {
 
     /// Bytes of a packed coefficient vector, CO = ceil(M log2(q) / 8).
     ///
-    /// So 16 for q = 2 and M = 128, where RFC 9426 has 6 in its text: that is not what its formula gives.
+    /// This is 16 for q = 2 and M = 128, where RFC 9426 has 6 in its text, against its formula.
     pub const fn coefficient_overhead(self) -> usize {
         match self.field {
             InnerField::Gf2 => packed_len::<Gf2>(self.packets),
@@ -92,18 +92,18 @@ pub enum Sampling {
     Rfc,
     /// The same draws, but degree and indices have seeds of their own, which differ between sessions.
     Separate {
-        /// What differs between sessions.
+        /// The number that makes sessions differ.
         session: u32,
     },
-    /// All symbols in turn, in an order that changes with each pass, so that every symbol is in as many batches as every
-    /// other. See [`Start`] for what else it does.
+    /// All symbols in turn, in an order that changes with each pass, so that every symbol is in as many batches as
+    /// every other. See [`Start`] for what else it does.
     Even {
-        /// What differs between sessions.
+        /// The number that makes sessions differ.
         session: u32,
     },
 }
 
-/// What the first batches are.
+/// The kind of the first batches.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Start {
     /// Coded from the first on. With [`Sampling::Even`] the source is precoded, with few dense and more sparse checks:
@@ -117,7 +117,7 @@ pub enum Start {
     Systematic,
 }
 
-/// What the two ends of a session agree on.
+/// The parameters that the two ends of a session share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
     symbols: usize,
@@ -128,7 +128,7 @@ pub struct Parameters {
     degrees: Degrees,
 }
 
-/// The most symbols of a session: the header's K has 16 bits.
+/// The maximum number of symbols of a session: the header's K has 16 bits.
 pub const MAX_SYMBOLS: usize = u16::MAX as usize;
 /// How many batches a session can have: the header's BID has 13 bits.
 pub const MAX_BATCHES: usize = 1 << 13;
@@ -235,7 +235,7 @@ impl Parameters {
         Ok(Header { symbols: self.symbols as u16, batch: self.batch, bid })
     }
 
-    /// The same in another session, if the sampling tells them apart.
+    /// The same in another session, if the sampling depends on it.
     pub(super) fn restart(&mut self, number: u32) {
         match &mut self.sampling {
             Sampling::Rfc => {}
@@ -274,12 +274,12 @@ pub struct Header {
     pub symbols: u16,
     /// M and q.
     pub batch: BatchSize,
-    /// Which batch, below [`MAX_BATCHES`].
+    /// The batch's number, below [`MAX_BATCHES`].
     pub bid: u16,
 }
 
 impl Header {
-    /// Reads it.
+    /// Reads a header.
     ///
     /// # Errors
     ///
@@ -301,14 +301,14 @@ impl Header {
     }
 }
 
-/// What may be wrong with parameters, or with what is handed to an encoder or decoder.
+/// An error in parameters, or in what is handed to an encoder or decoder.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// No batch has this many packets over this field.
     BatchSize {
-        /// How many.
+        /// The packets of a batch.
         packets: usize,
-        /// Over which field.
+        /// The field.
         field: InnerField,
     },
     /// A number of source symbols that is 0 or more than [`MAX_SYMBOLS`].
@@ -328,19 +328,19 @@ pub enum Error {
     VectorLength {
         /// M.
         expected: usize,
-        /// How many it has.
+        /// The coefficients that the vector has.
         found: usize,
     },
     /// A payload or a buffer of the wrong length.
     PayloadLength {
-        /// What it should be, in bytes.
+        /// The length expected, in bytes.
         expected: usize,
-        /// What it is.
+        /// The length found, in bytes.
         found: usize,
     },
     /// A symbol that the source has not, or not yet.
     Missing {
-        /// How many there are.
+        /// The number of symbols.
         symbols: usize,
         /// Its index.
         index: usize,

@@ -87,7 +87,7 @@ impl Precode {
     }
 }
 
-/// What dense sums are sums of.
+/// The operands of a dense sum.
 #[derive(Copy, Clone)]
 pub(super) enum Of {
     Source,

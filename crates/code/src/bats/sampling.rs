@@ -33,7 +33,7 @@ struct Turn {
     degree: u32,
 }
 
-/// What numbers are drawn for, so that no two purposes see the same ones.
+/// The purposes for which numbers are drawn: no two see the same ones.
 #[derive(Copy, Clone)]
 pub(super) enum Purpose {
     Degree = 1,
@@ -47,10 +47,10 @@ pub(super) enum Purpose {
 /// The degree from which on repair batches do not become sparser; also what a dense decoder is content with.
 const SPARSE: usize = 256;
 
-/// How many symbols a coded batch has at least for each of its packets, with even sampling. Measured, packets needed
+/// The minimum number of symbols of a coded batch for each of its packets, with even sampling. Measured, packets needed
 /// beyond K = 256 with M = 16: 0.18 at 1, 0.04 at 1.5, 0.01 at 2, and no fewer beyond; the inactive symbols, and so the
 /// time to decode, grow with it.
-const LEAST: usize = 2;
+const MIN_DEGREE_PER_PACKET: usize = 2;
 
 /// 2^32 divided by the golden ratio: multiples of it fill a circle evenly, however many there are.
 const GOLDEN: u32 = 0x9E37_79B9;
@@ -216,7 +216,7 @@ impl Sampler {
                     Coefficients::new(seed(self.session(), 0, Purpose::Degree as usize)).bits() as u32;
                 let drawn = self.degrees.sample(first.wrapping_add(GOLDEN.wrapping_mul(coded as u32)));
                 // Of two small batches with some symbols in common, some packets would say nothing new.
-                drawn.max(LEAST * self.packets).min(self.columns)
+                drawn.max(MIN_DEGREE_PER_PACKET * self.packets).min(self.columns)
             }
         }
     }

@@ -13,7 +13,8 @@ pub struct TinyMt32 {
 const MAT1: u32 = 0x8F70_11EE;
 const MAT2: u32 = 0xFC78_FF1F;
 const TMAT: u32 = 0x3793_FDFF;
-/// What the state is filled with before the seed is mixed in, and how long it runs before its first output.
+/// The rounds in which the seed is mixed into the state, and those that run before the first output (RFC 8682, section
+/// 2.2).
 const MIXED: u32 = 8;
 const SKIPPED: u32 = 8;
 

@@ -1,4 +1,4 @@
-//! What the kernels know of a field: for each coefficient, its multiplication as a linear map on bytes.
+//! The tables of a field for the kernels: for each coefficient, its multiplication as a linear map on bytes.
 
 /// The multiplications of a field, built at compile time: 2 KiB of bit matrices, 8 KiB of nibble tables and, on x86-64,
 /// the 32 KiB that those are when repeated over 64 bytes.

@@ -25,7 +25,7 @@ pub struct Code {
 }
 
 impl Code {
-    /// The most symbols, source and parity together (RFC 5510, section 8.1: 2^m - 1).
+    /// The maximum number of symbols, source and parity together (RFC 5510, section 8.1: 2^m - 1).
     pub const MAX_SYMBOLS: usize = 255;
 
     /// The code of the real NORM and PGM for `source` and `parity` symbols.
@@ -66,7 +66,7 @@ impl Code {
         self.parity
     }
 
-    /// The coefficients of parity symbol `index`, of which there must be so many.
+    /// The coefficients of parity symbol `index`, which must be less than n.
     pub(super) fn row(&self, index: usize) -> &[u8] {
         &self.matrix[index * self.source..][..self.source]
     }
@@ -75,7 +75,8 @@ impl Code {
     ///
     /// # Errors
     ///
-    /// [`Error::Index`], [`Error::Count`] for more than k, or [`Error::Length`] if one of them is not as long as `parity`.
+    /// [`Error::Index`], [`Error::Count`] for more than k, or [`Error::Length`] if one of them is not as long as
+    /// `parity`.
     pub fn parity(&self, index: usize, source: &[&[u8]], parity: &mut [u8]) -> Result<(), Error> {
         self.check(index, source.len())?;
         same_length(source, parity)?;
@@ -177,7 +178,7 @@ fn add_row(matrix: &mut [u8], n: usize, to: usize, factor: u8, from: usize) {
     if to < from { axpy(low, factor, high) } else { axpy(high, factor, low) }
 }
 
-/// Why something was refused.
+/// An error in the arguments of a code or decoder.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// A code without source symbols, or with more than 255 symbols.
@@ -189,28 +190,28 @@ pub enum Error {
     },
     /// A symbol that the code, or the block, does not have.
     Index {
-        /// How many there are.
+        /// The number of symbols that there are.
         symbols: usize,
         /// The index asked for.
         index: usize,
     },
     /// Too many or too few symbols.
     Count {
-        /// How many were expected (of source symbols: at most).
+        /// The number expected (of source symbols: the maximum).
         expected: usize,
-        /// How many there were.
+        /// The number found.
         found: usize,
     },
     /// Symbols of different lengths.
     Length {
         /// The length of the destination in bytes.
         expected: usize,
-        /// That of the symbol.
+        /// The length of the symbol in bytes.
         found: usize,
     },
     /// The same symbol twice.
     Duplicate {
-        /// Its index.
+        /// The symbol's index.
         index: usize,
     },
 }

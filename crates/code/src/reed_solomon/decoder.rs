@@ -4,8 +4,8 @@ use super::code::{invert, same_length};
 use super::{Code, Error};
 use crate::field::axpy_rows;
 
-/// Recovers lost source symbols: [`prepare`](Decoder::prepare) with what has arrived, then [`recover`](Decoder::recover)
-/// each that is missing.
+/// Recovers lost source symbols: [`prepare`](Decoder::prepare) with what has arrived, then
+/// [`recover`](Decoder::recover) each that is missing.
 ///
 /// Only as large a system is solved as source symbols are missing.
 #[derive(Clone, Debug)]
@@ -15,7 +15,8 @@ pub struct Decoder<'a> {
     block: usize,
     /// The missing source symbols, ascending.
     missing: Vec<usize>,
-    /// What each source symbol contributes, and each parity symbol: a row of `received` coefficients for each missing one.
+    /// The coefficients of each source symbol and each parity symbol: a row of `received` coefficients for each missing
+    /// one.
     recipes: Vec<u8>,
     received: usize,
     system: Vec<u8>,
@@ -28,7 +29,7 @@ impl<'a> Decoder<'a> {
         Self { code, block: code.source(), missing, recipes, received: 0, system, inverse }
     }
 
-    /// Learns which k symbols have arrived: indices from 0 are source symbols, from k on parity symbols.
+    /// Notes which k symbols have arrived: indices from 0 are source symbols, from k on parity symbols.
     ///
     /// # Errors
     ///
@@ -78,8 +79,8 @@ impl<'a> Decoder<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Index`] if it is not [`missing`](Self::missing), [`Error::Count`] if there are not as many symbols as were
-    /// prepared, [`Error::Length`] if one of them is not as long as `symbol`.
+    /// [`Error::Index`] if it is not [`missing`](Self::missing), [`Error::Count`] if there are not as many symbols as
+    /// were prepared, [`Error::Length`] if one of them is not as long as `symbol`.
     pub fn recover(&self, index: usize, received: &[&[u8]], symbol: &mut [u8]) -> Result<(), Error> {
         if received.len() != self.received {
             return Err(Error::Count { expected: self.received, found: received.len() });
@@ -93,8 +94,8 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// Each parity symbol received is a sum over missing and over present source symbols. With S the coefficients of the
-    /// missing ones: missing = inverse(S) * (parity - sum over the present ones).
+    /// Each parity symbol received is a sum over missing and over present source symbols. With S the coefficients of
+    /// the missing ones: missing = inverse(S) * (parity - sum over the present ones).
     fn solve(&mut self, received: &[usize]) {
         let (block, missing) = (self.block, self.missing.len());
         self.system.clear();

@@ -27,10 +27,10 @@
 //!
 //! # The construction
 //!
-//! A Vandermonde matrix of k + n rows, row i the powers 0 to k - 1 of a point, is multiplied by the inverse of its first
-//! k rows, so that those become the identity. RFC 5510, section 8.2 says that the points are the powers of the generator
-//! α = 2: [`Points::Powers`]. libnorm and OpenPGM, both with Rizzo's code, have the points 0, 1, α, α², ...: [`Points::Rizzo`],
-//! with the polynomial 0x11D (`reliable-peers.md`, from captures of libnorm 1.5.9).
+//! A Vandermonde matrix of k + n rows, row i the powers 0 to k - 1 of a point, is multiplied by the inverse of its
+//! first k rows, so that those become the identity. RFC 5510, section 8.2 says that the points are the powers of the
+//! generator α = 2: [`Points::Powers`]. libnorm and OpenPGM, both with Rizzo's code, have the points 0, 1, α, α², ...:
+//! [`Points::Rizzo`], with the polynomial 0x11D (`reliable-peers.md`, from captures of libnorm 1.5.9).
 //!
 //! A code for fewer symbols than k is got by *shortening*: the missing ones count as zero and are never sent. Parity
 //! depends on the k for which a code was made; libnorm makes it for the block length B that the session announces, and
@@ -39,8 +39,8 @@
 //!
 //! # Scope and departures
 //!
-//! Only 8-bit elements; RFC 5510 allows 2 to 16 bits, and no peer here uses others. Sparse bits and pieces of RFC 5510 that
-//! are not the code itself (FEC payload identifiers, object transmission information) belong to the protocols.
+//! Only 8-bit elements; RFC 5510 allows 2 to 16 bits, and no peer here uses others. Sparse bits and pieces of RFC 5510
+//! that are not the code itself (FEC payload identifiers, object transmission information) belong to the protocols.
 
 mod code;
 mod decoder;

@@ -1,29 +1,29 @@
 //! The receiver's side of a generation.
 
-use super::tableau::{Column, Tableau};
+use super::elimination::{Column, Elimination};
 use super::{Coding, Coefficients, Error, Outcome, Packet, Shape};
 use crate::field::{Field, Gf256};
 use crate::store::Heap;
 
 /// Takes packets of one generation, gives its symbols as soon as they can be known.
 ///
-/// [`push`](Decoder::push) what arrives, then [`poll`](Decoder::poll) until `None`. Payloads are only stored on arrival,
-/// and combined when polled, all that can be known together, so that the destinations stay in registers; the elimination
-/// of coefficients is finished in the same way. Polling less often is therefore faster, and never is wrong.
+/// [`push`](Decoder::push) what arrives, then [`poll`](Decoder::poll) until `None`. Payloads are only stored on
+/// arrival, and combined when polled, all that can be known together, so that the destinations stay in registers; the
+/// elimination of coefficients is finished in the same way. Polling less often is therefore faster, and never is wrong.
 ///
 /// It holds two generations' worth of symbols and k² coefficients at most, allocated at the beginning.
 #[derive(Debug)]
 pub struct Decoder<F: Field = Gf256> {
     shape: Shape,
     generation: u32,
-    tableau: Tableau<F>,
+    elimination: Elimination<F>,
     /// Payloads as they arrived, and symbols that were computed.
     payloads: Heap,
     /// For each [`Column`], where the payload is of which it holds the coefficients. 0 while it holds none.
     payload_at: Vec<usize>,
     /// Where each symbol can be read.
     symbol_at: Vec<usize>,
-    /// Rows of the tableau that are recipes, but whose symbols have not been computed.
+    /// Rows of the elimination that are recipes, but whose symbols have not been computed.
     ready: Vec<usize>,
     /// Indices of the symbols that can be read, in the order in which they became so.
     known: Vec<usize>,
@@ -48,7 +48,7 @@ impl<F: Field> Decoder<F> {
         Self {
             shape,
             generation,
-            tableau: Tableau::new(k),
+            elimination: Elimination::new(k),
             payloads: Heap::new(2 * k, len),
             payload_at: vec![0; k],
             symbol_at: vec![NOWHERE; k],
@@ -64,7 +64,7 @@ impl<F: Field> Decoder<F> {
     /// Forgets everything and begins with another generation of the same shape, in the same memory.
     pub fn start(&mut self, generation: u32) {
         self.generation = generation;
-        self.tableau.clear();
+        self.elimination.clear();
         self.payloads.clear();
         self.payload_at.fill(0);
         self.symbol_at.fill(NOWHERE);
@@ -87,18 +87,18 @@ impl<F: Field> Decoder<F> {
 
     /// How many innovative packets have arrived.
     pub fn rank(&self) -> usize {
-        self.tableau.rank()
+        self.elimination.rank()
     }
 
     /// Whether the rank is k: every symbol can be polled, and no packet is innovative any more.
     pub fn is_complete(&self) -> bool {
-        self.tableau.is_complete()
+        self.elimination.is_complete()
     }
 
     /// Which symbols have been or can be polled: symbol i is bit `i % 64` of word `i / 64`.
     pub fn decoded(&mut self) -> &[u64] {
-        self.tableau.settle(&mut self.ready);
-        let ready = self.ready.iter().map(|&row| self.tableau.pivot(row));
+        self.elimination.settle(&mut self.ready);
+        let ready = self.ready.iter().map(|&row| self.elimination.pivot(row));
         for symbol in self.known[self.entered..].iter().copied().chain(ready) {
             self.decoded[symbol / 64] |= 1 << (symbol % 64);
         }
@@ -110,8 +110,8 @@ impl<F: Field> Decoder<F> {
     ///
     /// # Errors
     ///
-    /// [`Error::Generation`], [`Error::PayloadLength`], [`Error::VectorLength`] or [`Error::Index`]; the packet has then
-    /// changed nothing.
+    /// [`Error::Generation`], [`Error::PayloadLength`], [`Error::VectorLength`] or [`Error::Index`]; the packet has
+    /// then changed nothing.
     #[inline]
     pub fn push(&mut self, packet: &Packet<'_>) -> Result<Outcome, Error> {
         if packet.generation != self.generation {
@@ -120,8 +120,8 @@ impl<F: Field> Decoder<F> {
         self.shape.check_payload(packet.payload)?;
         if let Coding::Symbol(index) = packet.coding {
             self.shape.check_index(index)?;
-            if self.tableau.column(index) == Column::Unknown {
-                self.tableau.receive(index);
+            if self.elimination.column(index) == Column::Unknown {
+                self.elimination.receive(index);
                 let at = self.payloads.push(packet.payload);
                 self.payload_at[index] = at;
                 self.symbol_at[index] = at;
@@ -159,11 +159,11 @@ impl<F: Field> Decoder<F> {
             return Ok(Outcome::Redundant);
         }
         if let Coding::Symbol(index) = packet.coding
-            && self.tableau.column(index) == Column::Received
+            && self.elimination.column(index) == Column::Received
         {
             return Ok(Outcome::Redundant);
         }
-        let vector = self.tableau.vector_mut();
+        let vector = self.elimination.vector_mut();
         match packet.coding {
             // Its column is another payload's: an ordinary combination, of one symbol.
             Coding::Symbol(index) => {
@@ -173,7 +173,7 @@ impl<F: Field> Decoder<F> {
             Coding::Vector(given) => vector.copy_from_slice(given),
             Coding::Seed(seed, density) => Coefficients::new(seed).fill::<F>(density, vector),
         }
-        let Some(column) = self.tableau.insert() else { return Ok(Outcome::Redundant) };
+        let Some(column) = self.elimination.insert() else { return Ok(Outcome::Redundant) };
         self.payload_at[column] = self.payloads.push(packet.payload);
         Ok(Outcome::Innovative)
     }
@@ -181,13 +181,13 @@ impl<F: Field> Decoder<F> {
     /// Finds out which rows are ready, and computes their symbols.
     #[inline(never)]
     fn compute(&mut self) {
-        self.tableau.settle(&mut self.ready);
+        self.elimination.settle(&mut self.ready);
         for rows in self.ready.chunks(TOGETHER) {
             self.matrix.clear();
             let (mut at, stride) = self.payloads.next();
             for &row in rows {
-                let symbol = self.tableau.pivot(row);
-                self.matrix.extend_from_slice(self.tableau.row(row));
+                let symbol = self.elimination.pivot(row);
+                self.matrix.extend_from_slice(self.elimination.row(row));
                 self.symbol_at[symbol] = at;
                 self.known.push(symbol);
                 at += stride;

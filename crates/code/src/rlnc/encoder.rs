@@ -81,7 +81,7 @@ impl<F: Field> Encoder<F> {
         self.encode_many(vector, payload)
     }
 
-    /// As many combinations as `payloads` has room for, which lie in it one after the other, as their vectors do in
+    /// Combinations, as many as `payloads` has room for, which lie in it one after the other, as their vectors do in
     /// `vectors`.
     ///
     /// # Errors

@@ -41,17 +41,17 @@
 //!
 //! # What it costs
 //!
-//! A dense combination reads k symbols, so encoding and decoding cannot be faster than the blocked kernel's rate divided
-//! by k. Decoding costs in proportion to the losses alone: of a generation with e symbols lost, e combinations are
-//! computed, and none if they arrive as they are. Coefficients are drawn by a generator that is not linear over GF(2),
-//! because vectors from one that is (xorshift, say) may never exceed the rank of its state.
+//! A dense combination reads k symbols, so encoding and decoding cannot be faster than the blocked kernel's rate
+//! divided by k. Decoding costs in proportion to the losses alone: of a generation with e symbols lost, e combinations
+//! are computed, and none if they arrive as they are. Coefficients are drawn by a generator that is not linear over
+//! GF(2), because vectors from one that is (xorshift, say) may never exceed the rank of its state.
 
 mod coefficients;
 mod decoder;
+mod elimination;
 mod encoder;
 mod packet;
 mod recoder;
-mod tableau;
 pub mod window;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What passes between encoder, recoder and decoder, and what may be wrong with it.
+//! Packets between encoder, recoder and decoder, and the errors in them.
 
 use core::fmt;
 
@@ -12,7 +12,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The most symbols of a generation. A decoder holds the square of their number in coefficients.
+    /// The maximum number of symbols of a generation. A decoder holds the square of their number in coefficients.
     pub const MAX_SYMBOLS: usize = 4_096;
     /// The longest symbol, in bytes: more than a UDP datagram holds.
     pub const MAX_SYMBOL_LEN: usize = 65_536;
@@ -64,7 +64,7 @@ impl Shape {
 pub struct Packet<'a> {
     /// The generation it belongs to.
     pub generation: u32,
-    /// What its payload is.
+    /// How its payload was made.
     pub coding: Coding<'a>,
     /// A symbol, or a combination of symbols.
     pub payload: &'a [u8],
@@ -82,7 +82,7 @@ pub enum Coding<'a> {
     Seed(u64, Density),
 }
 
-/// What a packet did for whoever was given it.
+/// The effect of a packet on the recoder or decoder that it was given to.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It raised the rank.
@@ -105,7 +105,7 @@ pub enum Error {
     PayloadLength {
         /// The length of a symbol in bytes.
         expected: usize,
-        /// That of the payload.
+        /// The length of the payload.
         found: usize,
     },
     /// A coefficient vector that has not one coefficient for each symbol.
@@ -133,7 +133,7 @@ pub enum Error {
     Outside {
         /// The first symbol of the window.
         start: u64,
-        /// That of the packet.
+        /// The first symbol of the packet.
         first: u64,
     },
     /// The generation already has all its symbols.

@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use super::tableau::Tableau;
+use super::elimination::Elimination;
 use super::{Coding, Coefficients, Density, Error, Outcome, Packet, Shape};
 use crate::field::{Field, Gf256, Symbols};
 use crate::store::Store;
@@ -17,7 +17,7 @@ pub struct Recoder<F: Field = Gf256> {
     shape: Shape,
     generation: u32,
     /// Knows which packets are innovative; holds no payloads.
-    tableau: Tableau<F>,
+    elimination: Elimination<F>,
     vectors: Store,
     payloads: Store,
     count: usize,
@@ -36,7 +36,7 @@ impl<F: Field> Recoder<F> {
         Self {
             shape,
             generation,
-            tableau: Tableau::new(k),
+            elimination: Elimination::new(k),
             vectors: Store::new(capacity, k),
             payloads: Store::new(capacity, shape.symbol_len()),
             count: 0,
@@ -50,21 +50,21 @@ impl<F: Field> Recoder<F> {
     /// Forgets everything and begins with another generation, in the same memory.
     pub fn start(&mut self, generation: u32) {
         self.generation = generation;
-        self.tableau.clear();
+        self.elimination.clear();
         self.count = 0;
     }
 
     /// How many innovative packets have arrived.
     pub fn rank(&self) -> usize {
-        self.tableau.rank()
+        self.elimination.rank()
     }
 
     /// Takes a packet.
     ///
     /// # Errors
     ///
-    /// [`Error::Generation`], [`Error::PayloadLength`], [`Error::VectorLength`] or [`Error::Index`]; the packet has then
-    /// changed nothing.
+    /// [`Error::Generation`], [`Error::PayloadLength`], [`Error::VectorLength`] or [`Error::Index`]; the packet has
+    /// then changed nothing.
     pub fn push(&mut self, packet: &Packet<'_>) -> Result<Outcome, Error> {
         if packet.generation != self.generation {
             return Err(Error::Generation { expected: self.generation, found: packet.generation });
@@ -102,7 +102,7 @@ impl<F: Field> Recoder<F> {
         self.recode_many(vector, payload)
     }
 
-    /// As many random combinations as `payloads` has room for, which lie in it one after the other, as their vectors
+    /// Random combinations, as many as `payloads` has room for, which lie in it one after the other, as their vectors
     /// do in `vectors`; faster than one at a time.
     ///
     /// # Errors
@@ -137,11 +137,11 @@ impl<F: Field> Recoder<F> {
     }
 
     fn adds_to_the_rank(&mut self) -> bool {
-        if self.tableau.is_complete() {
+        if self.elimination.is_complete() {
             return false;
         }
-        self.tableau.vector_mut().copy_from_slice(&self.vector);
-        self.tableau.insert().is_some()
+        self.elimination.vector_mut().copy_from_slice(&self.vector);
+        self.elimination.insert().is_some()
     }
 
     /// Keeps a payload with the vector at work.

@@ -1,6 +1,6 @@
 //! BATS codes once more, from the definitions alone: slow, scalar, and with nothing of the crate in it.
 
-/// What the crate's `Parameters` say, in plain numbers.
+/// The crate's `Parameters` in plain numbers.
 #[derive(Clone)]
 pub(crate) struct Code {
     pub(crate) k: usize,

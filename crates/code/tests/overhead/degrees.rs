@@ -1,6 +1,7 @@
-//! Degrees for those samplings that have neither a precode nor an even hand, so that batches must reach the last symbols
-//! by themselves: for the [`RANKS`] of the trials with eta = 0.01, by `examples/bats_degrees` (`tests/degree_tables.rs` asks it again). The defaults, made for
-//! decoders that inactivate a tenth of the symbols, would leave symbols out for long.
+//! Degrees for those samplings that have neither a precode nor an even hand, so that batches must reach the last
+//! symbols by themselves: for the [`RANKS`] of the trials with eta = 0.01, by `examples/bats_degrees`
+//! (`tests/degree_tables.rs` asks it again). The defaults, made for decoders that inactivate a tenth of the symbols,
+//! would leave symbols out for long.
 
 /// How many of a hundred batches have rank 0, 1, .. 16 when they arrive: 13.1 on average, which is 0.82 M.
 pub(crate) const RANKS: [f64; 17] =

@@ -2,8 +2,8 @@
 //! over 10,000 trials of each code, held against theory, and held against the code by the first few trials.
 //!
 //! All of the trials again, and held against the record, in a quarter of an hour or so:
-//! `cargo test --release --package hopcast-code --test overhead -- --ignored`. To record what comes of them instead, of the
-//! codes whose names hold a word, put `HOPCAST_RECORD=BATS` in front of it; an empty word is in all.
+//! `cargo test --release --package hopcast-code --test overhead -- --ignored`. To record what comes of them instead, of
+//! the codes whose names hold a word, put `HOPCAST_RECORD=BATS` in front of it; an empty word is in all.
 
 mod codes;
 mod degrees;
@@ -115,7 +115,7 @@ fn chi_squared(row: &Row, theory: &Dense) -> (f64, f64) {
     (statistic, freedom.max(0.01) * (1.0 - spread + 4.0 * spread.sqrt()).powi(3))
 }
 
-/// The overheads of so many trials of each code, the codes shared out among threads.
+/// The overheads of `trials` trials of each code, the codes shared out among threads.
 fn in_parallel(codes: Vec<Code>, trials: u64) -> Vec<(Code, Vec<u64>)> {
     let next = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);

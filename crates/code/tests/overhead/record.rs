@@ -29,7 +29,7 @@ pub(crate) struct Record {
     pub(crate) rows: Vec<Row>,
 }
 
-/// What is recorded of a code.
+/// The record of a code.
 #[derive(Debug, Default)]
 pub(crate) struct Row {
     pub(crate) name: String,
@@ -97,7 +97,7 @@ impl Row {
 }
 
 impl Record {
-    /// What is recorded, but of these codes what was measured now.
+    /// The record, in which the values of these codes are those measured now.
     pub(crate) fn with(measured: &[(Code, Vec<u64>)]) -> Self {
         let mut recorded = Self::rows();
         let rows = codes::all().into_iter().map(|code| {

@@ -1,4 +1,4 @@
-//! What is known of random matrices.
+//! Known results on random matrices.
 
 /// How many random rows beyond k a matrix over GF(q) needs until its rank is k.
 ///
@@ -31,7 +31,8 @@ impl Dense {
     }
 }
 
-/// Packets of nothing but zeros, of those until k are not, when a coefficient is other than 0 with probability `density`.
+/// Packets of nothing but zeros, of those until k are not, when a coefficient is other than 0 with probability
+/// `density`.
 pub(crate) fn wasted_on_zeros(k: usize, density: f64) -> f64 {
     let zeros = (1.0 - density).powi(k as i32);
     k as f64 * zeros / (1.0 - zeros)

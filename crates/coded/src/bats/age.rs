@@ -1,7 +1,8 @@
 //! How old units are, where delivery has a deadline: what is too old is dropped and never handed up.
 //!
-//! A unit bears a stamp: when the application handed it over, by the source's clock, in 16 us. Whoever holds a symbol in the
-//! clear can read the stamps of the units that begin in it. What the stamp is by this node's clock follows in one of two ways:
+//! A unit bears a stamp: when the application handed it over, by the source's clock, in 16 us. Whoever holds a symbol
+//! in the clear can read the stamps of the units that begin in it. What the stamp is by this node's clock follows in
+//! one of two ways:
 //!
 //! - *One clock*: all nodes read the same one, as in virtual time and in a live run on one machine. Ages are exact.
 //! - *Clocks apart*: the least of (arrival - stamp) over the last 10 to 20 s is that of a unit that waited for nothing,
@@ -20,21 +21,22 @@ use hopcast_core::{Buffer, Duration, Instant};
 use super::config::Config;
 use super::wire;
 
-/// The length of a stamp, in bytes.
+/// Length of a stamp, in bytes.
 pub(super) const STAMP: usize = 4;
-/// A stamp counts 2^14 ns. It wraps after 19 hours, and tells ages below half of that.
+/// Unit of a stamp: 2^14 ns. With 32 bits it wraps after 19 hours, and ages below half of that can be told.
 const UNIT_BITS: u32 = 14;
-/// Half of the time over which the least age is looked for. Shorter, and a standing queue is taken for the path; longer, and
-/// it takes longer until a route that has become slower, and clocks that drift, are followed.
+/// Half of the time over which the minimum age is looked for. Chosen: shorter, and a standing queue is taken for the
+/// path; longer, and it takes longer until a route that has become slower, and clocks that drift, are followed.
 const HALF_SPAN: Duration = Duration::from_secs(10);
 
-/// The bound of a deadline that nobody has set, until the path is known: two satellites on the way, and some more. Shorter, and
-/// the first units over a long path are dropped; longer, and stale ones are handed up when a path opens.
-const UNKNOWN: Duration = Duration::from_secs(1);
-/// After that, it is so many times the least time that the path takes. What a hop has lost is there after three times
-/// what the hop takes: the packet, the report that misses it, the repair. The fourth is for reports and repairs that
-/// wait for others. Fewer, and long hops are not repaired; more, and what cannot be repaired delays for longer what
-/// comes after it.
+/// Bound of a deadline that nobody has set, until the path is known: two geostationary satellites (260 ms each), and
+/// some more. Chosen: shorter, and the first units over a long path are dropped; longer, and stale ones are handed up
+/// when a path opens.
+const UNKNOWN_PATH_BOUND: Duration = Duration::from_secs(1);
+/// Bound of such a deadline once the path is known, as a multiple of the minimum delay of the path. A hop has repaired
+/// a loss after three times its own delay: the packet, the report that misses it, the repair. The fourth is for reports
+/// and repairs that wait for others. Fewer, and long hops are not repaired; more, and a loss that cannot be repaired
+/// delays for longer what comes after it.
 const TRIPS: u64 = 4;
 
 /// The deadline of a session, and what a node knows of the ages of its units.
@@ -119,7 +121,11 @@ impl Age {
             return self.after;
         }
         let known = (self.elapsed().unwrap_or_default() + self.ahead.unwrap_or_default()) * TRIPS;
-        let unknown = if self.elapsed().is_none() || self.ahead.is_none() { UNKNOWN } else { Duration::ZERO };
+        let unknown = if self.elapsed().is_none() || self.ahead.is_none() {
+            UNKNOWN_PATH_BOUND
+        } else {
+            Duration::ZERO
+        };
         self.after.max(known).max(unknown)
     }
 

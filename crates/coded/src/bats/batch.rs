@@ -4,7 +4,7 @@ use hopcast_code::field::{self, Gf256};
 use hopcast_code::rlnc::{Coefficients, Density};
 use hopcast_core::Buffer;
 
-use super::span::{MOST, Span, Vector};
+use super::span::{MAX_SYMBOLS, Span, Vector};
 
 /// The innovative packets of one batch.
 #[derive(Debug, Default)]
@@ -114,8 +114,8 @@ impl Batch {
     pub(super) fn write(&self, mix: &Mix, payload: &mut [u8]) {
         payload.fill(0);
         let rows = &self.rows[usize::from(mix.first)..][..usize::from(mix.rows)];
-        let mut full: [&[u8]; MOST] = [&[]; MOST];
-        let mut factors = [0; MOST];
+        let mut full: [&[u8]; MAX_SYMBOLS] = [&[]; MAX_SYMBOLS];
+        let mut factors = [0; MAX_SYMBOLS];
         let mut count = 0;
         for (row, &coefficient) in rows.iter().zip(&mix.coefficients) {
             if row.payload.len() == payload.len() {

@@ -1,51 +1,41 @@
 //! Branches of a tree: one must not hold the others up for ever.
 //!
-//! Where delivery is reliable, a node keeps what it has sent until everybody behind each of its children has it. If that
-//! never happens behind one of them, its window fills up, and the others wait. So a branch is given up that has got no
-//! further for [`PATIENCE`] while another one, which is heard all the time, is done with what it lacks: it is sent no more
-//! than INFO, and nobody waits for it. An outage that all branches share is no reason, however long it lasts; nor is one
-//! on a path without branches. Where delivery has a deadline nobody waits for a child that has not answered [`SILENT`]
-//! probes, a second or two: what it lacks is soon too old for it.
+//! Where delivery is reliable, a node keeps what it has sent until everybody behind each of its children has it. If
+//! that never happens behind one of them, its window fills up, and the others wait. So a branch is given up that has
+//! got no further for [`STALL_TIMEOUT`] while another one, which is heard all the time, is done with what it lacks: it
+//! is sent no more than INFO, and nobody waits for it. An outage that all branches share is no reason, however long it
+//! lasts; nor is one on a path without branches. Where delivery has a deadline nobody waits for a child that has not
+//! answered [`SILENT`](super::hop::SILENT) probes, a second or two: what it lacks is soon too old for it.
 //!
-//! The floor that INFO tells says what is gone. Relays pass it on, and a sink that hears of it goes on from there, without
-//! its streams and the unit that was begun. With that its branch has got further, and is one like any other again.
+//! The floor that INFO tells says what is gone. Relays pass it on, and a sink that hears of it goes on from there,
+//! without its streams and the unit that was begun. With that its branch has got further, and is one like any other
+//! again.
 
 use hopcast_core::{Duration, Instant};
 
+use super::hop::OverHop;
 use super::mode::Mode;
 use super::node::{Neighbour, Node};
 
-/// A branch that has got no further for so long is given up ...
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// ... if one that has was not silent for longer than this.
-const SILENCE: Duration = Duration::from_secs(5);
+/// Time without progress after which a branch is given up. Chosen: shorter, and a route that is found anew, or a node
+/// that is started again, is cut off; longer, and the other branches wait for longer.
+pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// Longest silence of the foremost branch with which another can still be given up: beyond it, all may be cut off.
+/// Chosen: longer than the pauses of probes (`rate`), and short beside the timeout.
+const MAX_SILENCE: Duration = Duration::from_secs(5);
 
-/// After so many probes without a report, a child is silent.
-pub(super) const SILENT: u32 = 6;
-
-/// The sending end of a hop, as far as it is known whether anybody is there.
-pub(super) trait Asks {
-    /// How many probes nobody has answered, one after the other.
-    fn unanswered(&self) -> u32;
-
-    /// Whether nothing has been heard for so long that it does not count.
-    fn is_silent(&self) -> bool {
-        self.unanswered() >= SILENT
-    }
-}
-
-/// The children of a way that are waited for: with a deadline those that are not silent, if there are any.
-pub(super) fn waited_for<S: Asks>(
+/// The children of a direction that are waited for: with a deadline those that are not silent, if there are any.
+pub(super) fn waited_for<S: OverHop>(
     neighbours: &[Neighbour<S>],
-    way: usize,
+    direction: usize,
     deadline: bool,
 ) -> impl Iterator<Item = &Neighbour<S>> {
-    let children = move || neighbours.iter().filter(move |child| child.takes(way));
-    let all = !deadline || children().all(|child| child.sender.is_silent());
-    children().filter(move |child| all || !child.sender.is_silent())
+    let children = move || neighbours.iter().filter(move |child| child.takes(direction));
+    let all = !deadline || children().all(|child| child.sender.hop().is_silent());
+    children().filter(move |child| all || !child.sender.hop().is_silent())
 }
 
-/// What is known of a branch.
+/// The progress of a branch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Branch {
     /// Everything before this is delivered behind it.
@@ -56,7 +46,7 @@ pub(super) struct Branch {
     pub(super) given_up: bool,
 }
 
-/// Where the foremost branch of a way is.
+/// Where the foremost branch of a direction is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Front {
     reached: u64,
@@ -75,7 +65,7 @@ impl<M: Mode> Node<M> {
         let mut given_up = false;
         for i in 0..self.neighbours.len() {
             let child = &mut self.neighbours[i];
-            if !silence && child.takes(out) && child.branch.is_hopeless(now, &front, last) {
+            if !silence && child.takes(out) && child.branch.is_stalled(now, &front, last) {
                 self.counters.branches += 1;
                 M::begin(self, i);
                 given_up = true;
@@ -83,17 +73,17 @@ impl<M: Mode> Node<M> {
         }
         if silence || given_up {
             let children = self.neighbours.iter_mut().filter(|child| child.out == out);
-            children.for_each(|child| child.branch.excuse());
+            children.for_each(|child| child.branch.reset_stall());
         }
         if given_up {
             M::on_given_up(self, now, out);
         }
     }
 
-    /// What is before the floor that all parents tell of cannot be had any more.
+    /// Nothing before the floor that all parents tell of can be had any more.
     pub(super) fn follow_parents(&mut self, now: Instant, into: usize) {
         let parents = self.neighbours.iter().map(|parent| (parent.into, &parent.receiver));
-        let parents = parents.filter(|(way, receiver)| *way == into && receiver.is_introduced());
+        let parents = parents.filter(|(direction, receiver)| *direction == into && receiver.is_introduced());
         if let Some(floor) = parents.map(|(_, receiver)| receiver.floor).min() {
             M::skip_to(self, now, into, floor);
         }
@@ -113,21 +103,21 @@ impl Branch {
         }
     }
 
-    /// A branch was heard, perhaps `front`. Whether this one is to be given up, unless others are more to blame: those that
-    /// are silent, or are further behind.
-    pub(super) fn is_hopeless(&mut self, now: Instant, front: &Front, last: Option<u64>) -> bool {
+    /// A branch was heard, perhaps `front`. Whether this one is to be given up, unless others are more to blame: those
+    /// that are silent, or are further behind.
+    pub(super) fn is_stalled(&mut self, now: Instant, front: &Front, last: Option<u64>) -> bool {
         if self.reached >= front.reached {
             self.stands = None;
         } else {
             let since = *self.stands.get_or_insert(now);
-            let to_blame = self.heard + SILENCE < now || Some(self.reached) == last;
-            self.given_up = to_blame && since + PATIENCE <= now && front.heard == now;
+            let to_blame = self.heard + MAX_SILENCE < now || Some(self.reached) == last;
+            self.given_up = to_blame && since + STALL_TIMEOUT <= now && front.heard == now;
         }
         self.given_up
     }
 
     /// It cannot help it, since no other was heard for a while, or another one held it up too.
-    pub(super) const fn excuse(&mut self) {
+    pub(super) const fn reset_stall(&mut self) {
         self.stands = None;
     }
 }
@@ -139,7 +129,7 @@ impl Front {
             return false;
         }
         let before = core::mem::replace(self, Self { reached, heard: now });
-        before.heard + SILENCE < now
+        before.heard + MAX_SILENCE < now
     }
 }
 
@@ -159,10 +149,10 @@ mod tests {
             // Both are heard.
             branch.hear(at(now), 0);
             front.hear(at(now), 10);
-            assert_eq!(branch.is_hopeless(at(now), &front, Some(0)), given_up, "at {now}");
+            assert_eq!(branch.is_stalled(at(now), &front, Some(0)), given_up, "at {now}");
         }
         branch.hear(at(31_000), 1);
-        assert!(!branch.is_hopeless(at(60_999), &front, Some(1)), "it has got further");
+        assert!(!branch.is_stalled(at(60_999), &front, Some(1)), "it has got further");
     }
 
     #[test]
@@ -170,11 +160,11 @@ mod tests {
         let (mut branch, mut front) = (Branch::default(), Front::default());
         front.hear(at(0), 10);
         branch.hear(at(0), 5);
-        assert!(!branch.is_hopeless(at(0), &front, Some(1)));
+        assert!(!branch.is_stalled(at(0), &front, Some(1)));
         branch.hear(at(40_000), 5);
         for (now, given_up) in [(40_000, false), (45_000, false), (45_001, true)] {
             front.hear(at(now), 10);
-            assert_eq!(branch.is_hopeless(at(now), &front, Some(1)), given_up, "at {now}");
+            assert_eq!(branch.is_stalled(at(now), &front, Some(1)), given_up, "at {now}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a child has said of its hop, to make sense of what it says next.
+//! The child of a hop, as its reports have told, from which the next one is understood.
 
 use hopcast_core::Duration;
 
@@ -13,8 +13,8 @@ pub(super) struct Child<L> {
     /// The report's number.
     number: u16,
     last: wire::Arrivals,
-    /// The highest sequence number, the packets and bytes, and when the highest arrived by the child's clock, in nanoseconds:
-    /// totals that do not wrap, from the child's first report on.
+    /// The highest sequence number, the packets and bytes, and when the highest arrived by the child's clock, in
+    /// nanoseconds: totals that do not wrap, from the child's first report on.
     highest: u64,
     packets: u64,
     bytes: u64,
@@ -22,16 +22,16 @@ pub(super) struct Child<L> {
     pub(super) losses: L,
 }
 
-/// What is made of the packets that do not arrive.
+/// A record of the packets that do not arrive.
 pub(super) trait Losses: Copy + Default {
-    /// So many packets were sent, so many arrived, and between those there were so many runs of missing ones.
+    /// Adds packets that were sent, how many of them arrived, and how many runs of missing ones were between those.
     fn add(&mut self, sent: u64, arrived: u64, runs: u16);
 
     /// How many are lost in a row, on average.
     fn mean_burst(&self) -> f64;
 }
 
-/// What a report says.
+/// A report that makes sense.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heard<L> {
     pub(super) child: Child<L>,
@@ -48,7 +48,7 @@ pub(super) enum Refused {
     /// It is older than one that was taken.
     Stale,
     /// It speaks of what was never sent.
-    Absurd,
+    NeverSent,
 }
 
 impl<L: Losses> Child<L> {
@@ -71,7 +71,7 @@ impl<L: Losses> Child<L> {
         let arrivals = report.arrivals.filter(|_| report.epoch == epoch as u8);
         let highest = arrivals.map(|arrivals| wire::complete(arrivals.highest, 24, next));
         if highest.is_some_and(|highest| highest >= next) {
-            return Err(Refused::Absurd);
+            return Err(Refused::NeverSent);
         }
         let mut child = known.unwrap_or_else(|| Self::new(report.instance, arrivals, highest));
         child.number = report.number;
@@ -90,8 +90,8 @@ impl<L: Losses> Child<L> {
         Ok(Heard { child, restarted: before.is_some() && known.is_none(), hop, lost })
     }
 
-    /// A child that is first heard of. What it had counted by then was of this sender before it knew the child; what it has
-    /// counted of one that was restarted since, it will count from zero.
+    /// A child that is first heard of. What it had counted by then was of this sender before it knew the child; what it
+    /// has counted of one that was restarted since, it will count from zero.
     fn new(instance: u16, arrivals: Option<wire::Arrivals>, highest: Option<u64>) -> Self {
         Self {
             instance,

@@ -1,15 +1,15 @@
-//! What a session is made of: the shape of its batches, how it repairs, and what bounds it.
+//! The settings of a session: the shape of its batches, how it repairs, and its bounds.
 
 use hopcast_core::Duration;
 
 use super::age::{Age, STAMP};
 use super::framing::{CHUNK_HEADER, SEAL};
 
-/// The deadline that nobody has set, of units that are granted and repaired for as long as it takes: the greatest that
-/// INFO can tell in whole seconds. Shorter, and the queue of a slow link makes late what was accepted; longer would be
-/// of use for outages only. Where the rounds of repair are limited, what they leave open would hold back for so long
-/// what comes after it.
-const GRANTED: Duration = Duration::from_secs(65);
+/// Deadline that nobody has set, of units that are granted and repaired for as long as it takes: the longest that INFO
+/// can tell in whole seconds. Shorter, and the queue of a slow link makes late what was accepted; longer would be of
+/// use for outages only. Where the rounds of repair are limited, what they leave open would hold back for so long what
+/// comes after it.
+const GRANTED_DEADLINE: Duration = Duration::from_secs(65);
 
 /// The settings of an edge or a relay. Edges settle the shape, which relays learn; the rest is each node's own.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,30 +19,30 @@ pub struct Config {
     /// Small batches carry short vectors but, without rank feedback, waste more; large ones cost arithmetic in
     /// proportion, and delay without feedback.
     pub batch: BatchSize,
-    /// The number of symbols of a block of the outer code, K: a multiple of the batch, below 65,536. Default: 256, which
-    /// is 13 ms at 220 Mbit/s. It matters without rank feedback: small blocks need more on top, since what arrives of
-    /// them varies more; large ones delay what is missing until their end, and take memory.
+    /// The number of symbols of a block of the outer code, K: a multiple of the batch, below 65,536. Default: 256,
+    /// which is 13 ms at 220 Mbit/s. It matters without rank feedback: small blocks need more on top, since what
+    /// arrives of them varies more; large ones delay what is missing until their end, and take memory.
     pub block: u16,
     /// The largest UDP payload that fits every hop, in bytes. Default: 1472, a full frame of Ethernet under IPv4.
     ///
     /// Too large, and full datagrams are lost or fragmented; too small, and headers eat the rate.
     pub datagram: u16,
-    /// How many batches a node holds at most, each way. Default: 1024.
+    /// How many batches a node holds at most, in each direction. Default: 1024.
     ///
-    /// It bounds memory (1024 batches of 16 are 24 MB), and with it what may be under way between the edges: a path with
-    /// more than that in flight is not filled. Without rank feedback, it is the systematic batches of the blocks that an
-    /// edge holds, of which there are 2 at least and 16 at most; a sink takes twice their memory.
+    /// It bounds memory (1024 batches of 16 are 24 MB), and with it what may be under way between the edges: a path
+    /// with more than that in flight is not filled. Without rank feedback, it is the systematic batches of the blocks
+    /// that an edge holds, of which there are 2 at least and 16 at most; a sink takes twice their memory.
     pub window: u16,
-    /// What becomes of data that is not through in time. Default: it is reliable.
+    /// The fate of data that is not through in time. Default: delivery is reliable.
     pub delivery: Delivery,
-    /// What neighbours tell each other of batches. Default: their ranks. All nodes of a session must agree.
+    /// The feedback between neighbours about batches. Default: their ranks. All nodes of a session must agree.
     pub feedback: Feedback,
     /// At an edge: while the first unit has waited longer than this, no more are taken. Default: 50 ms.
     ///
     /// Too short loses bursts that would have passed, too long delays all units behind a queue.
     pub unit_delay: Duration,
-    /// At an edge: whether the application is granted units ([`Item::Credit`](hopcast_core::Item::Credit)), of which none is
-    /// refused. Default: no, and `unit_delay` decides.
+    /// At an edge: whether the application is granted units ([`Item::Credit`](hopcast_core::Item::Credit)), of which
+    /// none is refused. Default: no, and `unit_delay` decides.
     ///
     /// It is for an application that can wait, as that of a file: it is then as fast as the slowest branch. One that
     /// does not wait for grants is refused as without. What was granted does not grow old in the queue of its source,
@@ -51,16 +51,17 @@ pub struct Config {
     pub unit_credit: bool,
     /// At an edge, where delivery is reliable: how many streams there are at a time. Default: 1024.
     pub streams: u16,
-    /// At an edge, where delivery is reliable: all streams are reset when nothing has come of the other edge for so long,
-    /// though it was asked every second. Default: 2 minutes.
+    /// At an edge, where delivery is reliable: all streams are reset when nothing has come of the other edge for so
+    /// long, though it was asked every second. Default: 2 minutes.
     ///
-    /// Too short, and an outage ends streams that would have gone on; too long, and the streams of an edge that does not
-    /// come back hang.
+    /// Too short, and an outage ends streams that would have gone on; too long, and the streams of an edge that does
+    /// not come back hang.
     pub stream_timeout: Duration,
-    /// At an edge, where delivery is reliable: bytes of streams that may be queued, of all together. Default: 256 MiB, at which
-    /// it bounds none of 1024 streams.
+    /// At an edge, where delivery is reliable: bytes of streams that may be queued, of all together. Default: 256 MiB,
+    /// at which it bounds none of 1024 streams.
     ///
-    /// The less is left of it, the less is queued of each stream, so that many of them are slower but none takes the memory of others.
+    /// The less is left of it, the less is queued of each stream, so that many of them are slower but none takes the
+    /// memory of others.
     pub queue: u64,
     /// At an edge with several neighbours: whether each batch goes to one of them only. Default: no, each goes to all.
     ///
@@ -81,8 +82,8 @@ pub struct Config {
     ///
     /// Too short, and a busy host sends less than the link carries; too long, and it sends bursts of that length.
     pub slack: Duration,
-    /// Whether all nodes read one clock, as in virtual time and on one machine. Default: no, and each finds out by how much
-    /// its clock differs from the source's.
+    /// Whether all nodes read one clock, as in virtual time and on one machine. Default: no, and each finds out by how
+    /// much its clock differs from the source's.
     ///
     /// Where they do read one, the ages of units are exact. Said of clocks that differ, it makes everything too old.
     pub one_clock: bool,
@@ -116,7 +117,7 @@ impl BatchSize {
     }
 }
 
-/// What neighbours tell each other of batches.
+/// The feedback between neighbours about batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feedback {
     /// Their ranks: each hop repairs what it has lost.
@@ -126,7 +127,7 @@ pub enum Feedback {
     None,
 }
 
-/// What becomes of data that is not through in time.
+/// The fate of data that is not through in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// BRTP: everything is delivered, in order.
@@ -148,8 +149,8 @@ pub enum Delivery {
         /// Fixed, nothing arrives over a path that takes longer, and nothing is repaired that takes a third of it; not
         /// fixed, an application with a deadline of its own gets what is too old for it.
         fixed: bool,
-        /// How many rounds of repair a hop may add to a batch. Default: [`Delivery::UNTIL_DEADLINE`], as many as there is
-        /// time for.
+        /// How many rounds of repair a hop may add to a batch. Default: [`Delivery::UNTIL_DEADLINE`], as many as there
+        /// is time for.
         ///
         /// In the last of fewer rounds, a margin is sent for what may be lost of the repairs themselves, which costs
         /// rate: some 5 % where hops lose 20 %, for three rounds. Zero repairs nothing.
@@ -193,8 +194,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The defaults without rank feedback: larger batches, of which fewer packets are wasted, in larger blocks, which need
-    /// fewer repair batches on top.
+    /// The defaults without rank feedback: larger batches, of which fewer packets are wasted, in larger blocks, which
+    /// need fewer repair batches on top.
     pub fn strict() -> Self {
         Self { batch: BatchSize::M32, block: 1024, window: 256, feedback: Feedback::None, ..Self::default() }
     }
@@ -203,12 +204,12 @@ impl Config {
     pub(super) fn age(&self) -> Option<Age> {
         let Delivery::Deadline { after, fixed, rounds } = self.delivery else { return None };
         let granted = self.unit_credit && !fixed && rounds == Delivery::UNTIL_DEADLINE;
-        let after = if granted { after.max(GRANTED) } else { after };
+        let after = if granted { after.max(GRANTED_DEADLINE) } else { after };
         // It stamps by its own clock.
         Some(Age::source(after, fixed, self))
     }
 
-    /// What a full datagram carries beside a unit, in bytes: headers, a vector, the symbol's checksum, the mark before the
+    /// Bytes that a full datagram carries beside a unit: headers, a vector, the symbol's checksum, the mark before the
     /// unit, and where delivery has a deadline the unit's stamp.
     pub const fn overhead(&self) -> usize {
         let datagram = self.datagram as usize;

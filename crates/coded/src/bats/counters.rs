@@ -1,8 +1,8 @@
-//! What a node counts.
+//! The counters of a node.
 
-use super::sender::Cause;
-use super::span::MOST;
-use super::wire::{Coding, Data};
+use super::packet::Cause;
+use super::span::MAX_SYMBOLS;
+use super::wire::{Coding, Data, Info};
 
 /// The figures of a node; see [`Node`](super::Node)'s counters.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(super) struct Counters {
     pub(super) delivered: u64,
     pub(super) lost: u64,
     /// The ranks that batches had when they were over.
-    pub(super) ranks: [u64; MOST + 1],
+    pub(super) ranks: [u64; MAX_SYMBOLS + 1],
     /// Batches by how many packets were sent of them to a child (their recoding number), and by how many of those the
     /// child's rank lacks: lost, or nothing new.
     pub(super) sent_as: [u64; PACKETS],
@@ -69,7 +69,7 @@ impl Default for Counters {
             symbols: 0,
             delivered: 0,
             lost: 0,
-            ranks: [0; MOST + 1],
+            ranks: [0; MAX_SYMBOLS + 1],
             sent_as: [0; PACKETS],
             lacking: [0; PACKETS],
         }
@@ -77,6 +77,13 @@ impl Default for Counters {
 }
 
 impl Counters {
+    /// A datagram is sent with a report of so many bytes, and what stands behind it, and with INFO.
+    pub(super) fn control(&mut self, report: usize, info: Option<&Info>) {
+        self.reports_sent += u64::from(report > 0);
+        self.report_bytes += report as u64;
+        self.info_bytes += info.map_or(0, Info::len) as u64;
+    }
+
     /// A DATA frame is sent, with so many bytes of payload.
     pub(super) fn sent(&mut self, cause: Cause, data: &Data<'_>, payload: usize) {
         self.packets[cause as usize] += 1;
@@ -141,7 +148,7 @@ impl Counters {
     }
 }
 
-/// Packets of a batch that are told apart; the last stands for more, too.
+/// Number of counts of packets of a batch that are told apart; the last stands for more, too.
 const PACKETS: usize = 65;
 
 /// Names that end with a number.
@@ -157,7 +164,7 @@ macro_rules! distributions {
     };
 }
 
-const RANKS: [&str; MOST + 1] = numbered!("rank_":
+const RANKS: [&str; MAX_SYMBOLS + 1] = numbered!("rank_":
     0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32);
 
 distributions!(

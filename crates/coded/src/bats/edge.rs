@@ -1,4 +1,4 @@
-//! What stands above an edge.
+//! The application of an edge.
 
 use std::net::SocketAddr;
 
@@ -12,12 +12,12 @@ use super::framing::{self, Framing, Up};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delivered<'a> {
     pub(super) number: u64,
-    /// So many symbols are missing before it.
+    /// Number of symbols that are missing before it.
     pub(super) missing: u64,
     pub(super) bytes: &'a [u8],
 }
 
-/// What the application gave and gets.
+/// The application's side of an edge.
 pub(super) struct Edge {
     /// The addresses of units handed up: this end and the other.
     ends: (SocketAddr, SocketAddr),
@@ -61,7 +61,7 @@ impl Edge {
         self.framing.take(now, symbol.number, symbol.bytes);
     }
 
-    /// What the application gets next; `age`: that of what comes, where delivery has a deadline.
+    /// The next item for the application; `age`: that of what comes, where delivery has a deadline.
     pub(super) fn poll(&mut self, now: Instant, mut age: Option<&mut Age>) -> Option<(Port, Item)> {
         if let Some(units) = self.framing.grant() {
             return Some((Port::Above(0), Item::Credit(units)));

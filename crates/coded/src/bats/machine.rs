@@ -22,7 +22,8 @@ enum Kind {
 
 impl Node {
     /// The edge at `local`, whose application talks as `ends.0` to `ends.1`, with the neighbours that lead to the other
-    /// edge. What tells its session from those of others is drawn from `random`, of which no two edges may have the same.
+    /// edge. What tells its session from those of others is drawn from `random`, of which no two edges may have the
+    /// same.
     pub fn edge(
         config: Config,
         local: SocketAddr,
@@ -83,7 +84,7 @@ impl Node {
         node
     }
 
-    /// What a test that fails shows.
+    /// The state, for the message of a test that fails.
     #[cfg(test)]
     pub(super) fn state(&self) -> String {
         match &self.0 {

@@ -1,104 +1,178 @@
-//! What differs between nodes: with rank feedback ([`ranks`](super::ranks)), or without ([`strict`](super::strict)).
+//! The differences between nodes with rank feedback ([`ranks`](super::ranks)) and without ([`strict`](super::strict)).
 
-use hopcast_core::{Buffer, Duration, Instant, Item, Stream};
+use hopcast_core::{Buffer, Duration, Instant, Stream};
 
 use super::age::Age;
+use super::batch::Batch;
 use super::child::Refused;
 use super::config::Config;
+use super::hop::OverHop;
 use super::node::Node;
-use super::store::Shape;
-use super::strict::Account;
-use super::wire::{Data, Info, Report, Session};
+use super::packet::Packet;
+use super::receiver::Receiver;
+use super::shape::Shape;
+use super::strict::EndToEndReport;
+use super::wire::{BatchHeader, Data, Info, Report, Session};
 
-/// What a node does in its own way.
+/// The part of a node that depends on the feedback.
 pub(super) trait Mode: Sized {
-    /// One way of a session through a node.
-    type Way;
+    /// One direction of a session through a node.
+    type Direction;
     /// The sending end of a hop.
-    type Sender;
-    /// What DATA says, in terms of its way.
-    type Packet;
+    type Sender: OverHop;
+    /// A DATA frame, in terms of its direction.
+    type Arrived;
 
     /// Whether the source tells everybody what to spend on a batch.
     const BUDGETED: bool;
 
-    /// What a node keeps besides.
+    /// Packets that a relay lets its parent be further ahead for each packet of a mean burst of losses.
+    const BURST_ALLOWANCE: f64;
+
+    /// Whether a probe asks for a report by itself, and not only by the INFO that goes with it.
+    const PROBES_ASK: bool;
+
+    /// The state of a node besides.
     fn new(random: &mut Stream) -> Self;
 
     fn sender(config: &Config, random: Stream) -> Self::Sender;
 
-    /// The way that begins at an edge; `None` for a shape that no code has.
-    fn source(config: &Config, session: Session) -> Option<Self::Way>;
+    /// The direction that begins at an edge; `None` for a shape that no code has.
+    fn source(config: &Config, session: Session) -> Option<Self::Direction>;
 
-    /// A way that comes from elsewhere, as its sender describes it; `sink`: it ends here. `None` for a shape that no code
-    /// has.
-    fn arriving(&self, config: &Config, info: &Info, sink: bool) -> Option<Self::Way>;
+    /// A direction that comes from elsewhere, as its sender describes it; `sink`: it ends here. `None` for a shape that
+    /// no code has.
+    fn arriving(&self, config: &Config, info: &Info, sink: bool) -> Option<Self::Direction>;
 
-    /// The way's session, and the shape of that.
-    fn session(way: &Self::Way) -> (Session, Shape);
+    /// The direction's session, and the shape of that.
+    fn session(direction: &Self::Direction) -> (Session, Shape);
 
-    /// The ages of what comes on a way; `None` where delivery is reliable.
-    fn age(way: &mut Self::Way) -> Option<&mut Age>;
+    /// The ages of what comes in a direction; `None` where delivery is reliable.
+    fn age(direction: &Self::Direction) -> Option<&Age>;
 
-    /// Whether delivery has a deadline.
-    fn has_deadline(way: &Self::Way) -> bool;
+    fn age_mut(direction: &mut Self::Direction) -> Option<&mut Age>;
 
-    /// The least round trip to a child, if it is known.
-    fn least_round_trip(sender: &Self::Sender) -> Option<Duration>;
-
-    /// How long it takes at least to the child of a way that is furthest away, if that is known.
-    fn look_ahead(way: &mut Self::Way, ahead: Option<Duration>) {
-        if let Some(age) = Self::age(way) {
+    /// How long it takes at least to the child of a direction that is furthest away, if that is known.
+    fn look_ahead(direction: &mut Self::Direction, ahead: Option<Duration>) {
+        if let Some(age) = Self::age_mut(direction) {
             age.look_ahead(ahead);
         }
     }
 
     /// Makes sense of a DATA frame, if there is any in it.
-    fn packet(data: &Data<'_>, way: &Self::Way) -> Option<Self::Packet>;
+    fn packet(data: &Data<'_>, direction: &Self::Direction) -> Option<Self::Arrived>;
 
-    /// A child begins to be sent what there is of its way.
+    /// A child begins to be sent what there is of its direction.
     fn begin(node: &mut Node<Self>, child: usize);
 
-    /// INFO about a way, for a child of this sender.
-    fn describe(way: &Self::Way, sender: &Self::Sender) -> Info;
+    /// INFO about a direction has come.
+    fn learn(_way: &mut Self::Direction, _info: &Info) {}
 
-    /// INFO about a way has come.
-    fn learn(_way: &mut Self::Way, _info: &Info) {}
-
-    /// What is before `floor` cannot be had any more.
+    /// Nothing before `floor` can be had any more.
     fn skip_to(node: &mut Node<Self>, now: Instant, into: usize, floor: u64);
 
     /// How far everything is delivered behind the child that says this, and was at `before`. `None` if all may give up
     /// what is late, so that nobody waits for anybody.
-    fn reached(way: &Self::Way, report: &Report<'_>, account: Option<&Account>, before: u64) -> Option<u64>;
+    fn reached(
+        direction: &Self::Direction,
+        report: &Report<'_>,
+        end_to_end: Option<&EndToEndReport>,
+        before: u64,
+    ) -> Option<u64>;
 
-    /// A child of this way counts no more.
+    /// A child of this direction counts no more.
     fn on_given_up(node: &mut Node<Self>, now: Instant, out: usize);
 
-    /// A report on the way to the neighbour `from` has come.
+    /// A report on the direction to the neighbour `from` has come.
     fn on_report(
         node: &mut Node<Self>,
         now: Instant,
         from: usize,
         report: &Report<'_>,
-        account: Option<&Account>,
+        end_to_end: Option<&EndToEndReport>,
     ) -> Result<(), Refused>;
 
-    /// A packet of a way has come.
-    fn take(node: &mut Node<Self>, now: Instant, into: usize, packet: &Self::Packet, payload: Buffer);
+    /// A packet of a direction has come.
+    fn take(node: &mut Node<Self>, now: Instant, into: usize, packet: &Self::Arrived, payload: Buffer);
 
     /// Does what time has brought.
     fn pass(node: &mut Node<Self>, now: Instant);
 
-    /// When time brings something to a way.
-    fn next_event(way: &Self::Way) -> Option<Instant>;
+    /// When time brings something to a direction.
+    fn next_event(direction: &Self::Direction) -> Option<Instant>;
 
-    /// The next datagram for a neighbour, if there is any now.
-    fn transmit(node: &mut Node<Self>, now: Instant, to: usize) -> Option<Item>;
+    /// Makes something new for a child that could be sent it, and nothing else.
+    fn make(node: &mut Node<Self>, now: Instant, to: usize);
+
+    /// The packet to send a child now, if there is any.
+    fn choose(sender: &mut Self::Sender, now: Instant, direction: &Self::Direction) -> Option<Packet>;
+
+    /// The batch of a packet, and its place in the session, if it is still there.
+    fn place(direction: &Self::Direction, batch: u64) -> Option<Place<'_>>;
+
+    /// A packet is sent, in a datagram of so many bytes.
+    fn on_sent(node: &mut Node<Self>, now: Instant, to: usize, packet: &Packet, bytes: usize);
+
+    /// Nothing can be sent now: sees to it that a lost report does not stop everything.
+    fn arm(node: &mut Node<Self>, now: Instant, to: usize);
+
+    /// One of several paths seems to be dead.
+    fn go_round(_node: &mut Node<Self>, _dead: usize) {}
+
+    /// The first symbol of a direction that can still be had, for INFO.
+    fn floor(direction: &Self::Direction) -> u64;
+
+    /// The bytes to spend on a batch, in 16, for INFO.
+    fn budget(_way: &Self::Direction) -> Option<u16> {
+        None
+    }
+
+    /// Whether the direction goes on from here.
+    fn is_relay(direction: &Self::Direction) -> bool;
+
+    /// The number of bytes of a full packet on the link.
+    fn packet_len(direction: &Self::Direction) -> u64;
+
+    /// Up to where a parent has come; `None` if it has not been heard.
+    fn position(direction: &Self::Direction, receiver: &Receiver) -> Option<u64>;
+
+    /// Up to where it may come, as far as there is a place for what it sends.
+    fn limit(direction: &Self::Direction, receiver: &Receiver) -> u64;
+
+    /// The report's fields about a direction; the receiver of the hop knows the others. `granted`: up to where the
+    /// parent may send, in terms of [`position`](Self::position).
+    fn report(
+        config: &Config,
+        direction: &Self::Direction,
+        receiver: &mut Receiver,
+        granted: u64,
+        list: &mut Vec<u8>,
+    ) -> Option<Said>;
+
+    /// The end-to-end report that goes with a report to a neighbour.
+    fn end_to_end(_node: &mut Node<Self>, _now: Instant, _to: usize) -> Option<EndToEndReport> {
+        None
+    }
 
     /// When there will be one, reports aside.
     fn next_send(node: &Node<Self>, to: usize) -> Option<Instant>;
 
-    /// What is counted besides.
+    /// Reports the figures that only this mode has.
     fn counters(_node: &Node<Self>, _report: &mut dyn FnMut(&'static str, u64)) {}
+}
+
+/// A batch that a packet is made of, and its place in the session.
+pub(super) struct Place<'a> {
+    pub(super) batch: &'a Batch,
+    /// The block's number as DATA tells it.
+    pub(super) block: u32,
+    pub(super) header: BatchHeader,
+}
+
+/// Fields of a [`Report`] about a direction.
+pub(super) struct Said {
+    pub(super) floor: u32,
+    pub(super) grant: u16,
+    pub(super) base: u16,
+    pub(super) complete: bool,
 }

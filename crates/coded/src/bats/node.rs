@@ -1,4 +1,4 @@
-//! What every node does, whatever its hops tell each other: it knows its neighbours and the two ways of its session,
+//! The node, whatever its hops tell each other: it knows its neighbours and the two directions of its session,
 //! judges what comes, and gives everybody a turn to send.
 
 use std::net::SocketAddr;
@@ -11,9 +11,10 @@ use super::child::Refused;
 use super::config::Config;
 use super::counters::Counters;
 use super::edge::Edge;
+use super::hop::OverHop as _;
 use super::mode::Mode;
 use super::receiver::{self, Receiver};
-use super::strict::Account;
+use super::strict::EndToEndReport;
 use super::vouch::Vouch;
 use super::wire::{self, Data, Frames, Info, Report, Session};
 
@@ -22,10 +23,10 @@ pub(super) struct Node<M: Mode> {
     pub(super) config: Config,
     pub(super) local: SocketAddr,
     pub(super) edge: Option<Edge>,
-    pub(super) ways: [Option<M::Way>; 2],
+    pub(super) directions: [Option<M::Direction>; 2],
     pub(super) neighbours: Vec<Neighbour<M::Sender>>,
     pub(super) fronts: [Front; 2],
-    /// When a parent of each way last vouched for its session.
+    /// When a parent of each direction last vouched for its session.
     pub(super) vouched: [Option<Instant>; 2],
     /// Draws what is to be guessed by nobody.
     pub(super) random: Stream,
@@ -33,36 +34,39 @@ pub(super) struct Node<M: Mode> {
     turn: usize,
     pub(super) coefficients: Coefficients,
     pub(super) counters: Counters,
+    /// The memory of a report's list.
+    pub(super) list: Vec<u8>,
     pub(super) mode: M,
 }
 
 /// A node next to this one.
 pub(super) struct Neighbour<S> {
     pub(super) address: SocketAddr,
-    /// The way that goes to it, and that which comes from it.
+    /// The direction that goes to it, and that which comes from it.
     pub(super) out: usize,
     pub(super) into: usize,
     pub(super) sender: S,
     pub(super) receiver: Receiver,
-    /// What is behind it.
+    /// The branch behind it.
     pub(super) branch: Branch,
-    /// What it and this node ask each other before a session replaces another one.
+    /// The challenges between it and this node, before a session replaces another one.
     pub(super) vouch: Vouch,
 }
 
 impl<S> Neighbour<S> {
-    /// Whether it is a child on this way, and is served.
-    pub(super) const fn takes(&self, way: usize) -> bool {
-        self.out == way && !self.branch.given_up
+    /// Whether it is a child in this direction, and is served.
+    pub(super) const fn takes(&self, direction: usize) -> bool {
+        self.out == direction && !self.branch.given_up
     }
 }
 
-/// The way out of an edge; at a relay, from the left to the right.
+/// The direction out of an edge; at a relay, from the left to the right.
 pub(super) const OUT: usize = 0;
 pub(super) const INTO: usize = 1;
 
-/// No session is that long: the symbols after it can still be counted.
-const MOST_SYMBOLS: u64 = 1 << 62;
+/// Greatest first symbol of a session that is believed: those after it can still be counted, and no session is that
+/// long.
+const MAX_FLOOR: u64 = 1 << 62;
 
 impl<M: Mode> Node<M> {
     /// See [`Node::edge`](super::Node::edge).
@@ -78,7 +82,7 @@ impl<M: Mode> Node<M> {
         // 0 is no session.
         let session = Session { mark: (node.random.bits() as u32).max(1) };
         node.edge.iter_mut().for_each(|edge| edge.framing.begin(session.mark));
-        node.ways[OUT] = M::source(&node.config, session);
+        node.directions[OUT] = M::source(&node.config, session);
         node.begin(OUT);
         node
     }
@@ -118,12 +122,13 @@ impl<M: Mode> Node<M> {
             config,
             local,
             edge,
-            ways: [None, None],
+            directions: [None, None],
             fronts: Default::default(),
             vouched: [None; 2],
             random,
             turn: 0,
             counters: Counters::default(),
+            list: Vec::new(),
         }
     }
 
@@ -133,7 +138,7 @@ impl<M: Mode> Node<M> {
             return;
         };
         let into = self.neighbours[from].into;
-        let known = self.ways[into].as_ref().map(M::session);
+        let known = self.directions[into].as_ref().map(M::session);
         let symbol = |mark| known.filter(|(known, _)| known.mark == mark).map(|(_, shape)| shape.symbol);
         let Ok(frames) = wire::parse(&payload, |mark| symbol(mark).map(usize::from)) else {
             self.counters.malformed += 1;
@@ -147,7 +152,7 @@ impl<M: Mode> Node<M> {
             self.on_challenge(now, from, nonce);
         }
         if let Some(report) = &frames.report {
-            self.on_report(now, from, report, frames.account.as_ref());
+            self.on_report(now, from, report, frames.end_to_end.as_ref());
         }
         if let Some(info) = &frames.info {
             self.on_info(now, from, info);
@@ -162,27 +167,36 @@ impl<M: Mode> Node<M> {
         }
     }
 
-    /// The mark of a way's session.
-    fn mark(&self, way: usize) -> Option<u32> {
-        self.ways[way].as_ref().map(|way| M::session(way).0.mark)
+    /// The mark of a direction's session.
+    fn mark(&self, direction: usize) -> Option<u32> {
+        self.directions[direction].as_ref().map(|direction| M::session(direction).0.mark)
     }
 
     /// Whether a datagram that has come from a neighbour is one that goes to it: it was reflected, here or further on.
     fn is_own(&self, from: usize, frames: &Frames<'_>) -> bool {
         let Neighbour { out, into, .. } = self.neighbours[from];
-        let is = |way, mark: Option<u32>| mark.is_some() && mark == self.mark(way);
+        let is = |direction, mark: Option<u32>| mark.is_some() && mark == self.mark(direction);
         is(out, frames.info.map(|info| info.session.mark))
             || is(out, frames.data.map(|data| data.session))
             || is(into, frames.report.map(|report| report.session))
     }
 
-    fn on_report(&mut self, now: Instant, from: usize, report: &Report<'_>, account: Option<&Account>) {
+    fn on_report(
+        &mut self,
+        now: Instant,
+        from: usize,
+        report: &Report<'_>,
+        end_to_end: Option<&EndToEndReport>,
+    ) {
         let Neighbour { out, branch, .. } = self.neighbours[from];
-        let Some(way) = self.ways[out].as_ref().filter(|way| M::session(way).0.mark == report.session) else {
+        let Some(direction) =
+            self.directions[out].as_ref().filter(|direction| M::session(direction).0.mark == report.session)
+        else {
             self.counters.stale += 1;
             return;
         };
-        let reached = M::reached(way, report, account, branch.reached()).filter(|_| !self.config.split);
+        let reached =
+            M::reached(direction, report, end_to_end, branch.reached()).filter(|_| !self.config.split);
         if let (true, Some(reached)) = (branch.given_up, reached) {
             if reached <= branch.reached() {
                 return;
@@ -190,39 +204,39 @@ impl<M: Mode> Node<M> {
             self.neighbours[from].branch.given_up = false;
             M::begin(self, from);
         }
-        match M::on_report(self, now, from, report, account) {
+        match M::on_report(self, now, from, report, end_to_end) {
             Ok(()) => {
                 reached.into_iter().for_each(|reached| self.follow_branches(now, from, reached));
                 self.look_ahead(out);
             }
             // Of this session, and repeated or overtaken on the way: that says nothing of the session.
             Err(Refused::Stale) => self.counters.repeated += 1,
-            Err(Refused::Absurd) => self.counters.malformed += 1,
+            Err(Refused::NeverSent) => self.counters.malformed += 1,
         }
     }
 
-    /// Whether what goes a way has a deadline.
-    pub(super) fn has_deadline(&self, way: usize) -> bool {
-        self.ways[way].as_ref().is_some_and(M::has_deadline)
+    /// Whether what goes in a direction has a deadline.
+    pub(super) fn has_deadline(&self, direction: usize) -> bool {
+        self.directions[direction].as_ref().and_then(M::age).is_some()
     }
 
-    /// Finds out how far the children of a way are away, where there is a deadline that follows from it.
+    /// Finds out how far the children of a direction are away, where there is a deadline that follows from it.
     fn look_ahead(&mut self, out: usize) {
         if !self.has_deadline(out) {
             return;
         }
         let children = self.neighbours.iter().filter(|child| child.takes(out));
-        let trip = children.filter_map(|child| M::least_round_trip(&child.sender)).max();
-        if let Some(way) = &mut self.ways[out] {
-            M::look_ahead(way, trip.map(|trip| trip / 2));
+        let trip = children.filter_map(|child| child.sender.hop().rate.min_rtt()).max();
+        if let Some(direction) = &mut self.directions[out] {
+            M::look_ahead(direction, trip.map(|trip| trip / 2));
         }
     }
 
-    /// A way has begun: so does what is sent to its children, and what is heard of them.
-    fn begin(&mut self, way: usize) {
-        self.fronts[way] = Front::default();
+    /// A direction has begun: so does what is sent to its children, and what is heard of them.
+    fn begin(&mut self, direction: usize) {
+        self.fronts[direction] = Front::default();
         for i in 0..self.neighbours.len() {
-            if self.neighbours[i].out == way {
+            if self.neighbours[i].out == direction {
                 self.neighbours[i].branch = Branch::default();
                 M::begin(self, i);
             } else {
@@ -235,13 +249,13 @@ impl<M: Mode> Node<M> {
         let into = self.neighbours[from].into;
         // Symbols that do not fit our datagrams could not be passed on.
         let most = wire::symbol_len(usize::from(self.config.datagram), info.batch);
-        let fits = usize::from(info.symbol) <= most && info.floor <= MOST_SYMBOLS;
+        let fits = usize::from(info.symbol) <= most && info.floor <= MAX_FLOOR;
         if info.budget.is_some() != M::BUDGETED || !fits {
             self.counters.malformed += 1;
             return;
         }
         let is_vouched_for = self.hear_vouch(now, from, info);
-        match self.ways[into].as_ref().map(|way| M::session(way).0) {
+        match self.directions[into].as_ref().map(|direction| M::session(direction).0) {
             Some(session) if session == info.session => {}
             Some(_) if !is_vouched_for => {
                 self.counters.stale += 1;
@@ -250,38 +264,39 @@ impl<M: Mode> Node<M> {
             }
             // The first one is taken at its word, and replaced by the first that is vouched for.
             Some(_) | None => {
-                let Some(way) = self.mode.arriving(&self.config, info, self.edge.is_some()) else {
+                let Some(direction) = self.mode.arriving(&self.config, info, self.edge.is_some()) else {
                     self.counters.malformed += 1;
                     return;
                 };
-                self.ways[into] = Some(way);
+                self.directions[into] = Some(direction);
                 self.begin(into);
                 if let Some(edge) = &mut self.edge {
                     edge.framing.meet(info.session.mark, info.floor == 0);
                 }
             }
         }
-        if let Some(way) = &mut self.ways[into] {
-            M::learn(way, info);
+        if let Some(direction) = &mut self.directions[into] {
+            M::learn(direction, info);
         }
         self.neighbours[from].receiver.on_info(now, info);
         let parents = self.neighbours.iter().filter(|parent| parent.into == into);
         let elapsed = parents.filter_map(|parent| parent.receiver.elapsed(now)).min();
-        if let Some(age) = self.ways[into].as_mut().and_then(M::age) {
+        if let Some(age) = self.directions[into].as_mut().and_then(M::age_mut) {
             age.learn(now, elapsed);
         }
         self.follow_parents(now, into);
     }
 
     /// Whether to take a packet, as far as its hop is concerned.
-    fn admit(&mut self, now: Instant, from: usize, data: &Data<'_>, bytes: usize) -> Option<M::Packet> {
+    fn admit(&mut self, now: Instant, from: usize, data: &Data<'_>, bytes: usize) -> Option<M::Arrived> {
         let Neighbour { into, receiver, .. } = &mut self.neighbours[from];
-        let way = self.ways[*into].as_ref();
-        let Some(way) = way.filter(|way| M::session(way).0.mark == data.session) else {
+        let direction = self.directions[*into].as_ref();
+        let Some(direction) = direction.filter(|direction| M::session(direction).0.mark == data.session)
+        else {
             self.counters.stale += 1;
             return None;
         };
-        let Some(packet) = M::packet(data, way) else {
+        let Some(packet) = M::packet(data, direction) else {
             self.counters.malformed += 1;
             return None;
         };
@@ -318,11 +333,11 @@ impl<M: Mode> Machine for Node<M> {
         }
         M::pass(self, now);
         if let Some(edge) = &mut self.edge {
-            let [out, into] = &mut self.ways;
-            if let Some(age) = out.as_mut().and_then(M::age) {
+            let [out, into] = &mut self.directions;
+            if let Some(age) = out.as_mut().and_then(M::age_mut) {
                 edge.framing.expire(now, age.bound());
             }
-            if let Some(item) = edge.poll(now, into.as_mut().and_then(M::age)) {
+            if let Some(item) = edge.poll(now, into.as_mut().and_then(M::age_mut)) {
                 return Some(item);
             }
         }
@@ -331,7 +346,7 @@ impl<M: Mode> Machine for Node<M> {
             if let Some(item) = self.next_vouch(now, self.turn) {
                 return Some((Port::Below(0), item));
             }
-            if let Some(item) = M::transmit(self, now, self.turn) {
+            if let Some(item) = self.transmit(now, self.turn) {
                 return Some((Port::Below(0), item));
             }
             self.turn = (self.turn + 1) % self.neighbours.len();
@@ -342,11 +357,11 @@ impl<M: Mode> Machine for Node<M> {
     fn deadline(&self) -> Option<Instant> {
         let neighbours = self.neighbours.iter().enumerate();
         let neighbours = neighbours.map(|(i, it)| earliest(M::next_send(self, i), it.receiver.due()));
-        let ways = self.ways.iter().flatten().map(M::next_event);
+        let directions = self.directions.iter().flatten().map(M::next_event);
         let streams = self.edge.as_ref().and_then(|edge| edge.framing.deadline());
         // Before anything else the application is granted what it may hand over.
         let grant = self.edge.as_ref().and_then(|edge| edge.framing.grant_due()).map(|_| Instant::ZERO);
-        neighbours.chain(ways).chain([streams, grant]).flatten().min()
+        neighbours.chain(directions).chain([streams, grant]).flatten().min()
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
@@ -371,7 +386,7 @@ mod tests {
             let mut node = Node::<Ranks>::relay(Config::default(), local, &[left], &[right], random);
             node.on_info(Instant::ZERO, 0, &Info { floor, ..Info::example() });
             assert_eq!(
-                (node.ways[OUT].is_some(), node.counters.malformed),
+                (node.directions[OUT].is_some(), node.counters.malformed),
                 (taken, u64::from(!taken)),
                 "{floor}"
             );

@@ -6,21 +6,24 @@ use super::bursts::Bursts;
 use super::child::Losses as _;
 use super::wire::{self, Arrivals};
 
-/// A report is sent for every so many packets at most.
-const PACKETS: u32 = 4;
-/// How long a report waits for more packets, at least: those of a burst are told of together.
-const LEAST_WAIT: Duration = Duration::from_micros(200);
-/// How long it waits before the round trip is known.
+/// Packets after which a report is due. Chosen: fewer cost a small datagram for every one or two; more, and the window
+/// of a fast hop is told of in lumps.
+const MAX_UNTOLD: u32 = 4;
+/// Minimum time that a report waits for more packets: those of a burst are told of together.
+const MIN_WAIT: Duration = Duration::from_micros(200);
+/// The same before the round trip is known.
 const FIRST_WAIT: Duration = Duration::from_millis(1);
-/// How long a report may wait for data to travel with, where little arrives.
-const LONGEST_WAIT: Duration = Duration::from_millis(20);
-/// What a parent has said of the path counts for so long: it says it every 250 ms while it sends, and some of that is
-/// lost.
-const LATELY: Duration = Duration::from_secs(2);
-/// How far behind the highest a packet may be and still be known from a repeated one.
+/// Maximum time that a report waits for data to travel with, where little arrives. Chosen: longer, and a sender that
+/// has little to send learns late of a loss; shorter, and reports of a dialogue travel alone.
+const MAX_WAIT: Duration = Duration::from_millis(20);
+/// Time for which a parent's word on the delay of the path counts: it is said every 250 ms while data is sent, and some
+/// of that is lost. Chosen: eight of them.
+const PATH_DELAY_LIFETIME: Duration = Duration::from_secs(2);
+/// Packets behind the highest of which repeated ones are known: those further behind count as repeated. It is the
+/// memory that is kept, 128 bytes a parent.
 const REACH: u64 = 1024;
 
-/// What has arrived from one parent.
+/// Arrivals from one parent.
 #[derive(Debug)]
 pub(super) struct Receiver {
     /// Drawn when this node started.
@@ -36,7 +39,7 @@ pub(super) struct Receiver {
     seen: [u64; (REACH / 64) as usize],
     round_trip: Duration,
     /// When the latest packets came; `turn` is the oldest of them.
-    latest: [Instant; PACKETS as usize],
+    latest: [Instant; MAX_UNTOLD as usize],
     turn: usize,
     /// Packets since the last report.
     untold: u32,
@@ -76,7 +79,7 @@ impl Receiver {
             bursts: Bursts::default(),
             seen: [0; (REACH / 64) as usize],
             round_trip: Duration::ZERO,
-            latest: [Instant::ZERO; PACKETS as usize],
+            latest: [Instant::ZERO; MAX_UNTOLD as usize],
             turn: 0,
             untold: 0,
             since: Instant::ZERO,
@@ -122,7 +125,7 @@ impl Receiver {
 
     /// Minimum path delay from the source through this parent, if it knows it and has told it lately.
     pub(super) fn elapsed(&self, now: Instant) -> Option<Duration> {
-        self.elapsed.filter(|_| now.since(self.informed) <= LATELY)
+        self.elapsed.filter(|_| now.since(self.informed) <= PATH_DELAY_LIFETIME)
     }
 
     pub(super) fn round_trip(&self) -> Duration {
@@ -136,7 +139,7 @@ impl Receiver {
 
     /// How long it takes the parent to hear of what has changed here, besides the round trip.
     pub(super) fn interval(&self) -> Duration {
-        if self.round_trip.is_zero() { FIRST_WAIT } else { (self.round_trip / 4).max(LEAST_WAIT) }
+        if self.round_trip.is_zero() { FIRST_WAIT } else { (self.round_trip / 4).max(MIN_WAIT) }
     }
 
     /// Takes a packet of so many bytes, unless it came before.
@@ -203,13 +206,13 @@ impl Receiver {
         }
         let oldest = core::mem::replace(&mut self.latest[self.turn], now);
         self.turn = (self.turn + 1) % self.latest.len();
-        // Little arrives: the report may wait for data that goes the same way.
+        // Little arrives: the report may wait for data that goes in the same direction.
         let trickle = now.since(oldest) > interval * 4;
-        let at = if gap && (quiet >= interval || self.untold >= PACKETS) {
+        let at = if gap && (quiet >= interval || self.untold >= MAX_UNTOLD) {
             now
         } else if trickle {
-            now + LONGEST_WAIT.min(self.round_trip * 2).max(interval)
-        } else if self.untold >= PACKETS {
+            now + MAX_WAIT.min(self.round_trip * 2).max(interval)
+        } else if self.untold >= MAX_UNTOLD {
             // Not more often than is of use, unless something is missing.
             now.max(self.told + self.round_trip / 4)
         } else {

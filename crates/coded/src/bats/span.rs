@@ -3,12 +3,12 @@
 use hopcast_code::field;
 
 /// The most symbols of a batch.
-pub(super) const MOST: usize = 32;
+pub(super) const MAX_SYMBOLS: usize = 32;
 
 /// Coefficients, one for each symbol of a batch; those beyond its size are 0.
-pub(super) type Vector = [u8; MOST];
+pub(super) type Vector = [u8; MAX_SYMBOLS];
 
-/// What a set of packets spans.
+/// The span of a set of packets.
 ///
 /// Symbols that are known as they are cost nothing: their columns count as eliminated. The rest is a reduced echelon
 /// form: each row has a pivot in which it is 1 and all other rows are 0, and is 0 where symbols are known.
@@ -100,7 +100,7 @@ mod tests {
                 let (coding, innovative) = if systematic {
                     (Coding::Symbol(usize::from(index)), span.insert_symbol(index))
                 } else {
-                    let mut vector = [0; MOST];
+                    let mut vector = [0; MAX_SYMBOLS];
                     vector[..6].copy_from_slice(&coefficients);
                     (Coding::Vector(&coefficients), span.insert(vector))
                 };

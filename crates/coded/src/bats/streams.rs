@@ -1,36 +1,40 @@
 //! Many streams in one session, each with its own credit, ends and reset.
 //!
-//! The contract of the stream port (`hopcast_core::stream`) goes from end to end: credit that the far application grants
-//! travels in chunks, and is granted on to the near one as far as there is room to queue. A stream is named by whoever
-//! opens it, with an even number; the other end sees the next odd one. It stands, for its opener, once anything comes
-//! back on it. It is over when both directions have finished, or one end has reset it; what still arrives on it then is
-//! counted as stray and let go.
+//! The contract of the stream port (`hopcast_core::stream`) goes from end to end: credit that the far application
+//! grants travels in chunks, and is granted on to the near one as far as there is room to queue. A stream is named by
+//! whoever opens it, with an even number; the other end sees the next odd one. It stands, for its opener, once anything
+//! comes back on it. It is over when both directions have finished, or one end has reset it; what still arrives on it
+//! then is counted as stray and let go.
 //!
 //! # What resets all streams
 //!
 //! - The other edge was started anew, and knows none of them.
-//! - Something of the other's session is missing or damaged: it may have been of any stream. Both edges reset all, since
-//!   the one that misses something does not know what ([`Meeting`]).
-//! - While there are streams and nothing has come of the other edge for [`ASK`], it is asked to say something, and again
-//!   as often. So an edge that only waits hears of a restart too, within that time and two round trips. If nothing has come
-//!   for the timeout, the other edge is taken for gone.
+//! - Something of the other's session is missing or damaged: it may have been of any stream. Both edges reset all,
+//!   since the one that misses something does not know what ([`Meeting`]).
+//! - While there are streams and nothing has come of the other edge for [`ASK_AFTER`], it is asked to say something,
+//!   and again as often. So an edge that only waits hears of a restart too, within that time and two round trips. If
+//!   nothing has come for the timeout, the other edge is taken for gone.
+
+mod stream;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
 use hopcast_core::{Buffer, Duration, Instant, StreamId, StreamItem, earliest};
 
-use super::framing::{Chunk, Counters, Filler, GREATEST, Gone, Meeting, Up};
+use super::framing::{Chunk, Counters, Filler, Gone, MAX_NUMBER, Meeting, Up};
+use stream::Stream;
 
-/// Bytes of a stream that may be queued however much is queued of others, so that each of them goes on.
-const LEAST_ROOM: u64 = 16 << 10;
-/// One stream may take such a part of what is left for all.
-const PART: u64 = 8;
-/// Writes are merged up to so many bytes.
-const MERGED: usize = 2048;
-/// While there are streams, the other edge is asked to say something after so much silence. Less costs a datagram each way as
-/// often on a path where nothing happens; more, and whoever waits hears later that the other edge was started anew.
-const ASK: Duration = Duration::from_secs(1);
+/// Bytes of a stream that may be queued however much is queued of others, so that each of them goes on. Chosen: eleven
+/// full symbols.
+const MIN_ROOM: u64 = 16 << 10;
+/// Share of what is left for all that one stream may take, as one over a number. Chosen: larger, and the first streams
+/// take the room of those to come; smaller, and a single one cannot fill a long path.
+const ROOM_SHARE: u64 = 8;
+/// Silence after which the other edge is asked to say something, while there are streams. Chosen: shorter costs a
+/// datagram in each direction as often on a path where nothing happens; longer, and whoever waits hears later that the
+/// other edge was started anew.
+const ASK_AFTER: Duration = Duration::from_secs(1);
 
 /// Why all streams are reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,41 +73,6 @@ pub(super) struct Streams {
     /// When something of the other edge came last, or the first stream was opened, and when it was asked last.
     heard: Instant,
     asked: Instant,
-}
-
-/// One stream. Counts are of bytes since it began.
-#[derive(Debug, Default)]
-struct Stream {
-    /// What the other end has yet to be told.
-    open: Option<(SocketAddr, SocketAddr)>,
-    opened: bool,
-    credit: u64,
-    /// Whether the application has heard that it stands.
-    stands: bool,
-    out: Sending,
-    into: Receiving,
-}
-
-#[derive(Debug, Default)]
-struct Sending {
-    queue: VecDeque<Buffer>,
-    queued: u64,
-    /// What left in symbols.
-    sent: u64,
-    /// What the far application lets us send, and what we let the near one hand over.
-    allowed: u64,
-    granted: u64,
-    finish: bool,
-    finished: bool,
-    /// Whether it is among the turns.
-    waits: bool,
-}
-
-#[derive(Debug, Default)]
-struct Receiving {
-    granted: u64,
-    received: u64,
-    finished: bool,
 }
 
 impl Streams {
@@ -148,7 +117,7 @@ impl Streams {
         if self.streams.is_empty() {
             return None;
         }
-        earliest(Some(self.heard + self.timeout), Some(self.heard.max(self.asked) + ASK))
+        earliest(Some(self.heard + self.timeout), Some(self.heard.max(self.asked) + ASK_AFTER))
     }
 
     /// The application hands over an item.
@@ -179,7 +148,7 @@ impl Streams {
             }
             StreamItem::Credit(0) => {}
             StreamItem::Credit(bytes) => {
-                stream.credit = stream.credit.saturating_add(bytes).min(GREATEST);
+                stream.credit = stream.credit.saturating_add(bytes).min(MAX_NUMBER);
                 stream.into.granted = stream.into.granted.saturating_add(bytes);
                 self.control.insert(id);
             }
@@ -206,7 +175,7 @@ impl Streams {
         counters: &mut Counters,
     ) {
         let known = self.streams.contains_key(&id) || self.resets.contains(&id);
-        if known || !id.is_multiple_of(2) || id > GREATEST || self.is_full() {
+        if known || !id.is_multiple_of(2) || id > MAX_NUMBER || self.is_full() {
             counters.streams_refused += 1;
             if !known {
                 up.push_back(Up::Stream(StreamId(id), StreamItem::Reset));
@@ -217,9 +186,9 @@ impl Streams {
         self.control.insert(id);
     }
 
-    /// What may be queued of a stream.
+    /// Bytes that may be queued of a stream.
     fn room(&self) -> u64 {
-        (self.queue.saturating_sub(self.committed) / PART).clamp(LEAST_ROOM.min(self.room), self.room)
+        (self.queue.saturating_sub(self.committed) / ROOM_SHARE).clamp(MIN_ROOM.min(self.room), self.room)
     }
 
     fn add(&mut self, now: Instant, id: u64, stream: Stream) {
@@ -415,8 +384,8 @@ impl Streams {
         let is_over = |stream: &Stream| stream.open.is_none() || cause == Cause::Silence;
         let over = self.streams.iter().filter(|(_, stream)| is_over(stream));
         let over: Vec<(u64, bool)> = over.map(|(&id, stream)| (id, stream.open.is_none())).collect();
-        // Who was started anew, or has never said anything, may have those that were opened here: who has not said that it
-        // joined this session may have received it from the beginning. So it does of those that were reset before.
+        // Who was started anew, or has never said anything, may have those that were opened here: who has not said that
+        // it joined this session may have received it from the beginning. So it does of those that were reset before.
         let names_them = cause == Cause::Restart || self.meeting.other().is_none();
         self.resets.retain(|id| names_them && id.is_multiple_of(2));
         let count = over.len() as u64;
@@ -497,92 +466,6 @@ impl Streams {
     }
 }
 
-impl Stream {
-    /// Fills in what is no data; false if the symbol is full.
-    fn fill_control(&mut self, stream: u64, filler: &mut Filler<'_>) -> bool {
-        if let Some((local, remote)) = self.open {
-            if !filler.put(&Chunk::Open { stream, local, remote }) {
-                return false;
-            }
-            self.open = None;
-        }
-        if self.opened {
-            if !filler.put(&Chunk::Opened { stream }) {
-                return false;
-            }
-            self.opened = false;
-        }
-        if self.credit > 0 {
-            if !filler.put(&Chunk::Credit { stream, bytes: self.credit }) {
-                return false;
-            }
-            self.credit = 0;
-        }
-        true
-    }
-}
-
-impl Sending {
-    /// Queues data from the application; false if that is more than it was granted, or after its end.
-    fn take(&mut self, data: Buffer) -> bool {
-        let len = data.len() as u64;
-        if self.finish || self.sent + self.queued + len > self.granted {
-            return false;
-        }
-        self.queued += len;
-        match self.queue.back_mut() {
-            // Many small writes do not become many small buffers.
-            Some(back) if back.len() + data.len() <= MERGED => back.append(&data),
-            _ if data.is_empty() => {}
-            _ => self.queue.push_back(data),
-        }
-        true
-    }
-
-    fn has_data(&self) -> bool {
-        self.queued > 0 || (self.finish && !self.finished)
-    }
-
-    /// Fills in one chunk of data, and the end if it follows.
-    fn fill(&mut self, stream: u64, filler: &mut Filler<'_>) {
-        while let Some(front) = self.queue.front_mut() {
-            let Some(room) = filler.room_for(stream) else { return };
-            let len = room.min(front.len());
-            filler.put(&Chunk::Data { stream, bytes: &front[..len] });
-            front.advance(len);
-            if front.is_empty() {
-                self.queue.pop_front();
-            }
-            self.queued -= len as u64;
-            self.sent += len as u64;
-        }
-        if self.finish && !self.finished {
-            self.finished = filler.put(&Chunk::Finish { stream, bytes: self.sent });
-        }
-    }
-
-    /// Grants the application what the other end allows and there is room for, once it is worth an item.
-    /// How much that is.
-    fn grant(&mut self, stream: u64, room: u64, up: &mut VecDeque<Up>) -> u64 {
-        let most = self.allowed.min(self.sent.saturating_add(room));
-        let more = most.saturating_sub(self.granted);
-        if more == 0 || (most < self.allowed && more < room / 4) {
-            return 0;
-        }
-        self.granted = most;
-        up.push_back(Up::Stream(StreamId(stream), StreamItem::Credit(more)));
-        more
-    }
-}
-
-impl Receiving {
-    /// Notes data; false if it is more than was granted, or after the end.
-    fn take(&mut self, len: usize) -> bool {
-        self.received += len as u64;
-        !self.finished && self.received <= self.granted
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -601,17 +484,6 @@ mod tests {
             assert_eq!(streams.room(), room, "{committed}");
         }
         assert_eq!(super::tests::streams(1000).room(), 1000, "and never more than its own room");
-    }
-
-    #[test]
-    fn writes_are_merged_up_to_2048_bytes() {
-        let mut out = Sending { granted: 10_000, ..Sending::default() };
-        for (len, buffers) in [(1024, 1), (1024, 1), (1, 2), (2047, 2), (1, 3), (3000, 4)] {
-            assert!(out.take(Buffer::zeroed(len)));
-            assert_eq!(out.queue.len(), buffers, "{len}");
-        }
-        assert!(out.take(Buffer::zeroed(0)) && out.queued == 7097);
-        assert!(!out.take(Buffer::zeroed(2904)), "that is more than was granted");
     }
 
     #[test]

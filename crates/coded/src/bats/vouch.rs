@@ -10,9 +10,9 @@
 //!    │  INFO, mark 9, echo 7  ───────►     │  the session is that of mark 9 from now on
 //! ```
 //!
-//! A source vouches for its own session. A relay vouches for what its parent has vouched for within [`FRESH`], and asks
-//! that first if it has to; so a relay that has missed a change brings no old session back, and a change
-//! takes one round trip of each hop. Nothing is kept of the sessions that nobody vouches for, so whoever sends INFO without
+//! A source vouches for its own session. A relay vouches for what its parent has vouched for within [`VOUCH_LIFETIME`],
+//! and asks that first if it has to; so a relay that has missed a change brings no old session back, and a change takes
+//! one round trip of each hop. Nothing is kept of the sessions that nobody vouches for, so whoever sends INFO without
 //! hearing what is sent here changes nothing, however many and whatever they claim. What was under way when a session
 //! ended is challenged like that, and nobody answers for it.
 //!
@@ -24,25 +24,28 @@ use hopcast_core::{Buffer, Datagram, Duration, Instant, Item};
 
 use super::mode::Mode;
 use super::node::Node;
+use super::transmit::describe;
 use super::wire::{self, Info, Writer};
 
-/// For so long a relay vouches for what its parent has vouched for: long enough for a change to pass down a path of hops,
-/// each of which is challenged as soon as it has told the next one, and short beside the time that an edge needs to start.
-const FRESH: Duration = Duration::from_secs(1);
-/// A challenge is sent again after this, if there is still a reason: INFO of unknown sessions costs no more than this.
-const AGAIN: Duration = Duration::from_millis(50);
-/// One neighbour is answered no more often than this.
-const ANSWERS: Duration = Duration::from_millis(10);
+/// Time for which a relay vouches for what its parent has vouched for: long enough for a change to pass down a path of
+/// hops, each of which is challenged as soon as it has told the next one, and short beside the time that an edge needs
+/// to start.
+const VOUCH_LIFETIME: Duration = Duration::from_secs(1);
+/// Time after which a challenge is sent again, if there is still a reason: INFO of unknown sessions costs no more than
+/// this.
+const CHALLENGE_INTERVAL: Duration = Duration::from_millis(50);
+/// Minimum time between two answers to one neighbour.
+const ANSWER_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What a neighbour and this node ask each other.
+/// The challenges between a neighbour and this node.
 #[derive(Debug, Default)]
 pub(super) struct Vouch {
-    /// What the neighbour is to echo; it stays the same until it does, however long the way is.
+    /// The nonce that the neighbour is to echo; it stays the same until it does, however long the path is.
     nonce: Option<NonZeroU32>,
     /// When it was sent last, and whether it is to be sent now.
     sent: Option<Instant>,
     due: bool,
-    /// What the neighbour wants echoed, and when it was answered last.
+    /// The nonce that the neighbour wants echoed, and when it was answered last.
     wanted: Option<NonZeroU32>,
     answered: Option<Instant>,
 }
@@ -51,7 +54,7 @@ impl<M: Mode> Node<M> {
     /// A neighbour asks which session this node sends it.
     pub(super) fn on_challenge(&mut self, now: Instant, from: usize, nonce: NonZeroU32) {
         let vouch = &mut self.neighbours[from].vouch;
-        if vouch.answered.is_some_and(|at| now < at + ANSWERS) {
+        if vouch.answered.is_some_and(|at| now < at + ANSWER_INTERVAL) {
             return;
         }
         vouch.wanted = Some(nonce);
@@ -79,7 +82,7 @@ impl<M: Mode> Node<M> {
     /// Asks a parent which session it sends.
     pub(super) fn challenge(&mut self, now: Instant, parent: usize) {
         let vouch = &mut self.neighbours[parent].vouch;
-        if vouch.sent.is_none_or(|at| now >= at + AGAIN) {
+        if vouch.sent.is_none_or(|at| now >= at + CHALLENGE_INTERVAL) {
             let random = &mut self.random;
             vouch
                 .nonce
@@ -88,15 +91,15 @@ impl<M: Mode> Node<M> {
         }
     }
 
-    fn may_vouch(&self, now: Instant, way: usize) -> bool {
-        self.edge.is_some() || self.vouched[way].is_some_and(|at| now < at + FRESH)
+    fn may_vouch(&self, now: Instant, direction: usize) -> bool {
+        self.edge.is_some() || self.vouched[direction].is_some_and(|at| now < at + VOUCH_LIFETIME)
     }
 
     /// The next challenge to a neighbour, or the answer to its own.
     pub(super) fn next_vouch(&mut self, now: Instant, to: usize) -> Option<Item> {
         let out = self.neighbours[to].out;
         let may_vouch = self.may_vouch(now, out);
-        let Self { neighbours, ways, counters, .. } = self;
+        let Self { neighbours, directions, counters, .. } = self;
         let neighbour = &mut neighbours[to];
         let vouch = &mut neighbour.vouch;
         let datagram = if core::mem::take(&mut vouch.due) {
@@ -108,9 +111,11 @@ impl<M: Mode> Node<M> {
             counters.challenges += 1;
             datagram
         } else {
-            let (true, Some(way), Some(nonce)) = (may_vouch, &ways[out], vouch.wanted) else { return None };
+            let (true, Some(direction), Some(nonce)) = (may_vouch, &directions[out], vouch.wanted) else {
+                return None;
+            };
             (vouch.wanted, vouch.answered) = (None, Some(now));
-            let info = Info { echo: Some(nonce), ..M::describe(way, &neighbour.sender) };
+            let info = Info { echo: Some(nonce), ..describe::<M>(direction, &neighbour.sender, false) };
             let mut datagram = Buffer::zeroed(1 + info.len());
             let mut writer = Writer::new(&mut datagram);
             writer.u8(wire::MAGIC);

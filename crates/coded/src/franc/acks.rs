@@ -9,7 +9,8 @@ use super::decoder::Arrival;
 const QUIET: Duration = Duration::from_millis(6);
 /// While packets come and nothing is missing, acknowledgements come this seldom.
 const SELDOM: Duration = Duration::from_millis(80);
-/// While something is missing and nothing comes, acknowledgements are repeated after twice a pause that doubles up to this.
+/// While something is missing and nothing comes, acknowledgements are repeated after twice a pause that doubles up to
+/// this.
 const SLOWEST: Duration = Duration::from_millis(500);
 
 /// The schedule of acknowledgements.
@@ -127,7 +128,7 @@ mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
-    /// What has told once, at 0.
+    /// A receiver that has told once, at 0.
     fn begun() -> Acks {
         let mut acks = Acks::new(&Config::default());
         acks.on_arrival(at(0), Arrival::Innovative, false, false);

@@ -1,4 +1,4 @@
-//! What both ends and their helpers agree on.
+//! Settings that both ends and their helpers agree on.
 
 use hopcast_code::field::Field as _;
 use hopcast_code::field::{Gf2, Gf256};
@@ -19,8 +19,8 @@ pub struct Config {
     pub block: u8,
     /// Bytes of a symbol. Default: what fills a frame of 1500 bytes. Larger ones do not fit the link.
     pub symbol: u16,
-    /// How many blocks may be unfinished at a time, 1 to 64. Default: 8; the paper's: 1. More keep the medium busy while
-    /// feedback is rare, and need memory at all three nodes.
+    /// How many blocks may be unfinished at a time, 1 to 64. Default: 8; the paper's: 1. More keep the medium busy
+    /// while feedback is rare, and need memory at all three nodes.
     pub window: u8,
     /// How the encoder and the helper decide what to send.
     pub plan: Plan,
@@ -31,7 +31,7 @@ pub struct Config {
     pub helper: bool,
     /// The links' losses.
     pub links: Links,
-    /// What waits at the encoder's input.
+    /// The queue at the encoder's input.
     pub queue: Queue,
     /// How often the decoder acknowledges while something is missing. Default: 5 ms. Each acknowledgement costs the
     /// medium about a quarter of a frame; until it comes, nobody sends again what was lost.
@@ -66,8 +66,9 @@ pub enum Plan {
         /// Budgets are multiplied by this. The paper's: 1.05. More wastes packets, less waits for timeouts more often.
         overshoot: f64,
     },
-    /// What is expected to be missing, corrected by every acknowledgement: the encoder completes what decoder and helper
-    /// have together, the helper hands the decoder what it lacks. Packets fill symbols without regard to their edges.
+    /// As many packets as are expected to be missing, corrected by every acknowledgement: the encoder completes what
+    /// decoder and helper have together, the helper hands the decoder what it lacks. Packets fill symbols without
+    /// regard to their edges.
     Deficit,
 }
 
@@ -147,7 +148,7 @@ impl Config {
         }
     }
 
-    /// What is wrong with the settings, if anything is.
+    /// The first mistake in the settings, if there is any.
     ///
     /// # Errors
     ///
@@ -176,7 +177,7 @@ impl Config {
         self.overhead() + usize::from(self.symbol)
     }
 
-    /// What stands before a symbol, at most.
+    /// Maximum length of the headers before a symbol, in bytes.
     fn overhead(&self) -> usize {
         let sum = wire::ENC + wire::bitmap_len(self.block);
         match self.plan {
@@ -211,7 +212,7 @@ impl Config {
     }
 }
 
-/// What an Ethernet frame carries at most.
+/// Maximum payload of an Ethernet frame, in bytes.
 const FRAME: u16 = 1500;
 
 impl Default for Config {

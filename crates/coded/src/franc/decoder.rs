@@ -23,7 +23,7 @@ pub(super) struct Decoder<F: Field> {
     output: Output,
     vector: Vec<u8>,
     symbol: Vec<u8>,
-    /// What arrives from the encoder, and from the helper.
+    /// Arrivals from the encoder, and from the helper.
     pub(super) direct: Listener,
     pub(super) helper: Listener,
     pub(super) counters: Counters,
@@ -46,7 +46,7 @@ pub(super) struct Counters {
     pub(super) outside: u64,
 }
 
-/// What a packet did.
+/// Effect of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
     /// It was news.
@@ -128,7 +128,7 @@ impl<F: Field> Decoder<F> {
         self.blocks.iter().any(|block| block.code.rank() < usize::from(block.added))
     }
 
-    /// What the encoder should know.
+    /// The feedback to the encoder.
     pub(super) fn acknowledgement(&mut self, number: u32) -> Ack {
         let known = |block: &mut Block<F>| Known {
             rank: block.code.rank() as u8,

@@ -1,10 +1,12 @@
-//! What a link loses, from what its receiver says it has heard.
+//! The loss of a link, estimated from the reports of its receiver.
+
+use hopcast_core::FadingLoss;
 
 use super::wire::Heard;
 
 /// The estimate rests on about so many packets.
 const WEIGHT: f64 = 400.0;
-/// What is assumed before anything is known, and how many packets that counts for.
+/// Loss that is assumed before any is measured, and the number of packets that it counts for.
 const PRIOR: f64 = 0.05;
 const PRIOR_WEIGHT: f64 = 20.0;
 /// Where a link loses more than this, a little more or less is not worth knowing.
@@ -14,13 +16,12 @@ const MOST: f64 = 0.97;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Estimate {
     last: Heard,
-    sent: f64,
-    lost: f64,
+    loss: FadingLoss,
 }
 
 impl Default for Estimate {
     fn default() -> Self {
-        Self { last: Heard::default(), sent: PRIOR_WEIGHT, lost: PRIOR * PRIOR_WEIGHT }
+        Self { last: Heard::default(), loss: FadingLoss::new(PRIOR_WEIGHT, PRIOR * PRIOR_WEIGHT) }
     }
 }
 
@@ -37,16 +38,12 @@ impl Estimate {
             return;
         }
         self.last = heard;
-        let (sent, lost) = (f64::from(sent), f64::from(sent - received));
-        let keep = (1.0 - sent / WEIGHT).max(0.0);
-        let scale = (WEIGHT / sent.max(1.0)).min(1.0);
-        self.sent = self.sent * keep + sent * scale;
-        self.lost = self.lost * keep + lost * scale;
+        self.loss.add(f64::from(sent), f64::from(sent - received), WEIGHT);
     }
 
     /// The share that is lost.
     pub(super) fn loss(&self) -> f64 {
-        (self.lost / self.sent.max(1.0)).clamp(0.0, MOST)
+        self.loss.share().clamp(0.0, MOST)
     }
 
     /// The counts begin at zero again; what is known of the link stays.
@@ -86,7 +83,7 @@ impl Listener {
     }
 }
 
-/// The full number that `low` is the end of, near `about`.
+/// The full number that `low` is the end of, near `about`; 0 where that would be below zero.
 pub(super) fn extend(low: u16, about: u64) -> u64 {
     let ahead = low.wrapping_sub(about as u16) as i16;
     about.saturating_add_signed(i64::from(ahead))

@@ -13,7 +13,7 @@ const LOST: Duration = Duration::from_millis(200);
 /// The same, without echoes.
 const FORGOTTEN: Duration = Duration::from_millis(40);
 
-/// What was handed to the interface and has not come back.
+/// Packets that were handed to the interface and have not come back.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     outstanding: VecDeque<Instant>,

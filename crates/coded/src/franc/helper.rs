@@ -1,9 +1,7 @@
 //! The helper: overhears a segment, and sends the decoder what it lacks.
 
-use std::collections::VecDeque;
-
 use hopcast_code::field::{Field, Gf2, Gf256};
-use hopcast_core::{Frame, Instant, Item, Machine, Port, Stream};
+use hopcast_core::{Frame, Instant, Item, Machine, Outbox, Port, Stream};
 use hopcast_wire::ethernet::{self, Mac};
 
 use super::config::{self, Config};
@@ -11,14 +9,14 @@ use super::gate::Gate;
 use super::relay::Relay;
 use super::wire::{self, Common, Packet};
 
-/// So many packets of another association in a row, and it is the one to help.
+/// Number of packets of another association in a row after which it is the one to help.
 const PERSUASIVE: u32 = 3;
 
 /// A helper at `local` of the segment between `ends`, for both directions.
 ///
 /// # Errors
 ///
-/// What [`Config::validate`] says, or that the settings have no helper.
+/// The error of [`Config::validate`], or that the settings have no helper.
 pub fn helper(
     config: Config,
     local: Mac,
@@ -45,7 +43,7 @@ pub(super) struct Helper<F: Field> {
     /// For what each of the ends sends.
     relays: [Relay<F>; 2],
     gate: Gate,
-    out: VecDeque<(Port, Item)>,
+    out: Outbox,
     counters: Counters,
 }
 
@@ -70,7 +68,7 @@ impl<F: Field> Helper<F> {
             association: None,
             strangers: 0,
             gate: Gate::default(),
-            out: VecDeque::new(),
+            out: Outbox::new(),
             counters: Counters::default(),
         }
     }
@@ -154,7 +152,7 @@ impl<F: Field> Helper<F> {
                     idle = 0;
                     self.counters.relayed += 1;
                     self.gate.handed(now);
-                    self.out.push_back((Port::Below(0), Item::Frame(Frame { bytes, overheard: false })));
+                    self.out.down(Item::Frame(Frame { bytes, overheard: false }));
                 }
                 None => idle += 1,
             }
@@ -180,7 +178,7 @@ impl<F: Field> Machine for Helper<F> {
     }
 
     fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front()
+        self.out.pop()
     }
 
     fn deadline(&self) -> Option<Instant> {

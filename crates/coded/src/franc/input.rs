@@ -14,7 +14,7 @@ const LENGTH: usize = 2;
 /// However little each holds, no more packets wait than this.
 const MOST_PACKETS: usize = 4_000;
 
-/// What waits for the encoder.
+/// The packets that wait for the encoder.
 #[derive(Debug)]
 pub(super) struct Input {
     backlog: Backlog,

@@ -25,36 +25,36 @@
 //! # Who sends how much
 //!
 //! With [`Plan::Budget`] it is as in the paper: the encoder's budget grows with each symbol, by what PlayNCool says, is
-//! spent at once on combinations, and grows again after a timeout; the helper waits for its threshold, then spends its own
-//! budget on combinations of what it has heard, which it never decodes.
+//! spent at once on combinations, and grows again after a timeout; the helper waits for its threshold, then spends its
+//! own budget on combinations of what it has heard, which it never decodes.
 //!
 //! With [`Plan::Deficit`], the default, what is *known* to be lacking is sent again as it is, for a combination of one
 //! symbol is of use as it arrives, and never for nothing; and as long as there is something better to do, it is waited
-//! for until more is known. Combinations are for what is *expected* to be lacking: at the end of a burst, when what waits
-//! has no room, or when nobody answers. So without a helper a symbol costs 1/(1 - e3) packets and no more. With one, the
-//! encoder completes what decoder *and* helper have together, 1/(1 - e1 e3) packets for a symbol, which is the least there
-//! is; the helper hands over what it has and the decoder lacks, and tells the encoder with each packet what both have of
-//! a block, since where links are bad it hears of that sooner than the encoder does. Several blocks are under way, so the
-//! medium is not idle while the end of one is waited for.
+//! for until more is known. Combinations are for what is *expected* to be lacking: at the end of a burst, when what
+//! waits has no room, or when nobody answers. So without a helper a symbol costs 1/(1 - e3) packets and no more. With
+//! one, the encoder completes what decoder *and* helper have together, 1/(1 - e1 e3) packets for a symbol, which is the
+//! least there is; the helper hands over what it has and the decoder lacks, and tells the encoder with each packet what
+//! both have of a block, since where links are bad it hears of that sooner than the encoder does. Several blocks are
+//! under way, so the medium is not idle while the end of one is waited for.
 //!
 //! # Delay
 //!
-//! What waits, waits at the encoder's input, under CoDel and a bound on its delay, and not in the interface: an edge
-//! hands over the next frame when it hears one of its own come back from the medium (`Station::echo` of the link). There
-//! are no full windows behind which a queue could hide, as a new symbol is sent only when nothing older is known to be
+//! Packets wait at the encoder's input, under CoDel and a bound on its delay, and not in the interface: an edge hands
+//! over the next frame when it hears one of its own come back from the medium (`Station::echo` of the link). There are
+//! no full windows behind which a queue could hide, as a new symbol is sent only when nothing older is known to be
 //! missing. Losses are repaired as fast as acknowledgements come, so these are frequent, and seldom when the encoder's
 //! input is behind: then what waits there waits longest.
 //!
 //! # Two ways on one medium
 //!
-//! Acknowledgements travel in ENC packets that go the other way, which are shortened to make room; small packets, such as
-//! TCP's acknowledgements, share a symbol as long as the interface is busy anyway, or for [`Config::gather`].
+//! Acknowledgements travel in ENC packets that go the other way, which are shortened to make room; small packets, such
+//! as TCP's acknowledgements, share a symbol as long as the interface is busy anyway, or for [`Config::gather`].
 //!
 //! # What it may be plugged into
 //!
-//! `Above(0)` is a packet port, `Below(0)` a frame port. A chain of segments is two edges whose packet ports are plugged
-//! into each other, or into a host that forwards; several edges may share a station. Both ends and the helper need the
-//! same [`Config`].
+//! `Above(0)` is a packet port, `Below(0)` a frame port. A chain of segments is two edges whose packet ports are
+//! plugged into each other, or into a host that forwards; several edges may share a station. Both ends and the helper
+//! need the same [`Config`].
 //!
 //! | module | what |
 //! |---|---|

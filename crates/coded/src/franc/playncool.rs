@@ -9,13 +9,13 @@ use super::config::Losses;
 /// The budgets of one generation, in packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Budgets {
-    /// What the source has sent when the helper begins.
+    /// Packets that the source has sent when the helper begins.
     pub before_helper: f64,
     /// The helper begins when it has received so many.
     pub threshold: f64,
-    /// What the helper sends.
+    /// Packets that the helper sends.
     pub helper: f64,
-    /// What the source sends.
+    /// Packets that the source sends.
     pub source: f64,
 }
 
@@ -47,12 +47,12 @@ impl Budgets {
     }
 }
 
-/// What the helper may send for each innovative packet that it hears.
+/// Packets that the helper may send for each innovative one that it hears.
 pub fn helper_credit(losses: Losses) -> f64 {
     1.0 / (1.0 - losses.within_reason().e1)
 }
 
-/// What the source may send for each symbol that it is given, while a helper listens too.
+/// Packets that the source may send for each symbol that it is given, while a helper listens too.
 pub fn source_credit(losses: Losses) -> f64 {
     let Losses { e1, e3, .. } = losses.within_reason();
     1.0 / (1.0 - e1 * e3)

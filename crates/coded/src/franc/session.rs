@@ -1,9 +1,9 @@
 //! How two ends find each other, and notice that the other one has begun anew.
 //!
-//! Each end draws a session number. An end has *met* its peer once the peer has echoed that number: what it says is then
-//! neither old nor recorded. Both then belong to one association, whose number every packet carries. An end that has
-//! used an association and meets its peer under another session draws a new number for itself too, so that nothing of
-//! the old association, however late it comes, is taken for the new one's.
+//! Each end draws a session number. An end has *met* its peer once the peer has echoed that number: what it says is
+//! then neither old nor recorded. Both then belong to one association, whose number every packet carries. An end that
+//! has used an association and meets its peer under another session draws a new number for itself too, so that nothing
+//! of the old association, however late it comes, is taken for the new one's.
 
 use core::hash::Hasher;
 
@@ -37,7 +37,7 @@ pub(super) struct Session {
     unanswered: u32,
 }
 
-/// What a HELLO brought.
+/// Effect of a HELLO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Met {
     /// Nothing new.

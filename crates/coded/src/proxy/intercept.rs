@@ -1,9 +1,9 @@
 //! Packets out of transit, for a TCP that is not their destination.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use hopcast_core::{Buffer, Instant, Item, Machine, Port, Transit};
+use hopcast_core::{Buffer, Instant, Item, Outbox, Port, Reactive, Transit};
 use hopcast_wire::ip;
 
 const TCP: u8 = 6;
@@ -15,7 +15,7 @@ const TCP: u8 = 6;
 /// it. What comes down goes out as the host's own.
 pub struct Intercept {
     endpoints: BTreeSet<SocketAddr>,
-    out: VecDeque<(Port, Item)>,
+    out: Outbox,
     taken: u64,
     passed: u64,
     refused: u64,
@@ -25,7 +25,7 @@ impl Intercept {
     /// Takes what is from or to one of these endpoints.
     pub fn new(endpoints: impl IntoIterator<Item = SocketAddr>) -> Self {
         let endpoints = endpoints.into_iter().collect();
-        Self { endpoints, out: VecDeque::new(), taken: 0, passed: 0, refused: 0 }
+        Self { endpoints, out: Outbox::new(), taken: 0, passed: 0, refused: 0 }
     }
 
     fn takes(&self, packet: &Buffer) -> bool {
@@ -38,36 +38,30 @@ impl Intercept {
     }
 }
 
-impl Machine for Intercept {
-    fn handle(&mut self, _now: Instant, port: Port, item: Item) {
+impl Reactive for Intercept {
+    fn react(&mut self, _now: Instant, port: Port, item: Item) {
         match (port, item) {
             (Port::Below(0), Item::Transit(Transit { packet, .. })) if self.takes(&packet) => {
                 self.taken += 1;
-                self.out.push_back((Port::Above(0), Item::Packet(packet)));
+                self.out.up(Item::Packet(packet));
             }
             (Port::Below(0), Item::Transit(transit)) => {
                 self.passed += 1;
-                self.out.push_back((Port::Below(0), Item::Transit(transit)));
+                self.out.down(Item::Transit(transit));
             }
             // The host's word on what the TCP above has sent.
             (Port::Below(0), Item::Packet(packet)) => {
-                self.out.push_back((Port::Above(0), Item::Packet(packet)));
+                self.out.up(Item::Packet(packet));
             }
             (Port::Above(0), Item::Packet(packet)) => {
-                self.out.push_back((Port::Below(0), Item::Packet(packet)));
+                self.out.down(Item::Packet(packet));
             }
             _ => self.refused += 1,
         }
     }
 
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front()
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
+    fn next(&mut self) -> Option<(Port, Item)> {
+        self.out.pop()
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
@@ -80,6 +74,7 @@ impl Machine for Intercept {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hopcast_core::Machine;
 
     const NOW: Instant = Instant::ZERO;
 

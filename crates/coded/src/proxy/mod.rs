@@ -1,10 +1,10 @@
 //! A transparent proxy: connections end at the edge and go on over something else.
 //!
-//! A gateway hooks an [`Intercept`] into its host's forwarding. It takes the packets of the flows it knows out of transit
-//! and gives them to a TCP that answers in the name of whoever they were for; what that TCP sends goes out as the host's
-//! own. So each connection ends here, without either end knowing. A [`Splice`] joins it to a stream of a transport that
-//! crosses the lossy part, and at the far gateway another one joins that stream to a connection towards the true
-//! destination, opened in the name of the true source.
+//! A gateway hooks an [`Intercept`] into its host's forwarding. It takes the packets of the flows it knows out of
+//! transit and gives them to a TCP that answers in the name of whoever they were for; what that TCP sends goes out as
+//! the host's own. So each connection ends here, without either end knowing. A [`Splice`] joins it to a stream of a
+//! transport that crosses the lossy part, and at the far gateway another one joins that stream to a connection towards
+//! the true destination, opened in the name of the true source.
 //!
 //! ```text
 //! client - TCP -> Intercept, TCP, Splice, BRTP ~ relays ~ BRTP, Splice, TCP, Intercept - TCP -> server

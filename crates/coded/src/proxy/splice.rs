@@ -1,9 +1,9 @@
 //! Two stream ports joined: what is opened on one side goes on on the other.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use hopcast_core::{Instant, Item, Machine, Port, StreamId, StreamItem};
+use hopcast_core::{Instant, Item, Outbox, Port, Reactive, StreamId, StreamItem};
 
 /// The most pairs of streams at once; a stream beyond them is reset.
 const MOST_PAIRS: usize = 65_536;
@@ -11,8 +11,8 @@ const MOST_PAIRS: usize = 65_536;
 /// Joins the streams of two machines below it, `Below(0)` and `Below(1)`.
 ///
 /// A stream that a peer has opened on one side is opened on the other with its addresses exchanged: from who opened it
-/// to whom it was opened; or, by [`Splice::towards`], always between the same two. Everything else passes as it comes, so
-/// back-pressure, half-close and reset do.
+/// to whom it was opened; or, by [`Splice::towards`], always between the same two. Everything else passes as it comes,
+/// so back-pressure, half-close and reset do.
 #[derive(Default)]
 pub struct Splice {
     /// For each side, for each stream, what it is joined to on the other.
@@ -20,7 +20,7 @@ pub struct Splice {
     /// From where to where streams go on that were opened on side 0.
     onwards: Option<(SocketAddr, SocketAddr)>,
     next_id: u64,
-    out: VecDeque<(Port, Item)>,
+    out: Outbox,
     opened: u64,
     resets: u64,
     refused: u64,
@@ -60,7 +60,7 @@ impl Splice {
     }
 
     fn give(&mut self, side: usize, id: StreamId, item: StreamItem) {
-        self.out.push_back((Port::Below(side as u32), Item::Stream(id, item)));
+        self.out.push(Port::Below(side as u32), Item::Stream(id, item));
     }
 
     fn on_stream(&mut self, side: usize, id: StreamId, item: StreamItem) {
@@ -106,23 +106,21 @@ impl Splice {
     }
 }
 
-impl Machine for Splice {
-    fn handle(&mut self, _now: Instant, port: Port, item: Item) {
+impl Reactive for Splice {
+    fn react(&mut self, _now: Instant, port: Port, item: Item) {
         match (port, item) {
             (Port::Below(side @ (0 | 1)), Item::Stream(id, item)) => self.on_stream(side as usize, id, item),
             _ => self.refused += 1,
         }
     }
 
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front()
+    fn next(&mut self) -> Option<(Port, Item)> {
+        self.out.pop()
     }
 
-    fn deadline(&self) -> Option<Instant> {
-        // What was put there from outside of a turn goes at once.
-        (!self.out.is_empty()).then_some(Instant::ZERO)
+    fn is_pending(&self) -> bool {
+        // After `reset`, which is called between turns.
+        !self.out.is_empty()
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
@@ -135,7 +133,7 @@ impl Machine for Splice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hopcast_core::Buffer;
+    use hopcast_core::{Buffer, Machine};
 
     const NOW: Instant = Instant::ZERO;
 

@@ -44,7 +44,7 @@ pub fn examine() -> Vec<Finding> {
     findings.extend(probes::netfilter());
     findings.push(probes::congestion_controls());
     findings.extend(probes::timing());
-    let programs = programs::KNOWN.iter().chain([&CAPTURE_READER]);
+    let programs = programs::known().chain([&CAPTURE_READER]);
     findings.extend(programs.map(|&(program, package)| installed(program, package, Health::Partly)));
     findings.push(remains());
     findings

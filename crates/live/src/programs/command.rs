@@ -1,9 +1,10 @@
-//! Command lines and their output.
+//! Command lines, and the sockets by which programs are known to be ready.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use hopcast_core::{Duration, Instant};
+use hopcast_stack::transport::{ProgramCommand, ProgramEnds, ReadyAt};
 use hopcast_twin::scenario::model::{Signal, Socket};
 
 use super::error::Missing;
@@ -71,6 +72,15 @@ impl CommandLine {
         Self { program: "sh".to_owned(), arguments, ..self }
     }
 
+    /// One of the programs that are a transport.
+    pub(super) fn of_transport(command: ProgramCommand) -> Self {
+        let port = match command.ready {
+            ReadyAt::Tcp(port) => ListenPort::Tcp(port),
+            ReadyAt::Udp(port) => ListenPort::Udp(port),
+        };
+        Self::new(command.program, command.arguments).listening_on(port)
+    }
+
     pub(super) fn listening_on(mut self, listens_on: ListenPort) -> Self {
         self.listens_on = Some(listens_on);
         self
@@ -100,17 +110,19 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// The same for a program whose connections kcptun carries.
+    /// The same as a program sees them whose connections another program on its own host carries.
     #[must_use]
-    pub fn behind_kcptun(self) -> Self {
-        let local = match self.to {
-            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        };
+    pub fn behind_program(self) -> Self {
+        let local = self.of_programs().behind().listen.ip();
         Self { from: local, to: local, connect: local, port: self.port }
     }
 
-    /// The address at which the server listens.
+    /// The same as the programs of a transport are called with them.
+    pub fn of_programs(self) -> ProgramEnds {
+        ProgramEnds { listen: self.listen(), connect: self.target() }
+    }
+
+    /// Where the server listens.
     pub(super) fn listen(self) -> SocketAddr {
         SocketAddr::new(self.to, self.port)
     }

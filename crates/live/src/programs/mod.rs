@@ -5,11 +5,10 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `command` | a command line, and its output |
-//! | `measurement` | a measurement in the run's time and window |
+//! | `command` | a command line, and the socket by which it is known to be ready |
+//! | `measurement` | measurements, brought into the run's time and window |
 //! | `iperf3`, `iperf2`, `nuttcp`, `ping`, `ffmpeg`, `copy` | the programs |
-//! | `kcptun` | the programs that carry other programs' connections |
-//! | `spawn` | starting programs and watching them |
+//! | `spawn` | where programs are started |
 //! | `job` | servers and a client, from start to end |
 //! | `check` | whether the programs of a scenario can run |
 //! | `run` | all jobs of a run |
@@ -23,7 +22,6 @@ mod ffmpeg;
 mod iperf2;
 mod iperf3;
 mod job;
-mod kcptun;
 mod measurement;
 mod nuttcp;
 mod pictures;
@@ -39,14 +37,16 @@ pub use pictures::{FramePair, pictures};
 pub use run::{ExecOutcome, FlowOutcome, Outcomes, Programs, Recording};
 pub use spawn::{ChildProcess, Running, Spawner};
 
+use hopcast_stack::TRANSPORTS;
+use hopcast_stack::transport::Worlds;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::{env, fs};
 
 use hopcast_twin::scenario::model::{App, CopyProgram, Flow, Program};
 
-/// The programs that live runs may start, each with its package in Debian and Ubuntu.
-pub const KNOWN: &[(&str, &str)] = &[
+/// The programs of applications, each with the package of Debian and Ubuntu that has it.
+const KNOWN: &[(&str, &str)] = &[
     ("iperf3", "iperf3"),
     ("iperf", "iperf"),
     ("nuttcp", "nuttcp"),
@@ -54,13 +54,20 @@ pub const KNOWN: &[(&str, &str)] = &[
     ("ffmpeg", "ffmpeg"),
     ("socat", "socat"),
     ("nc", "netcat-openbsd"),
-    ("kcptun-client", "kcptun"),
-    ("kcptun-server", "kcptun"),
 ];
 
-/// The package of a program, if it is one of [`KNOWN`].
+/// The programs that live runs may start: of applications and of transports, each with its package.
+pub fn known() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    let of_transports = TRANSPORTS.iter().flat_map(|row| match row.worlds {
+        Worlds::Live { programs, .. } => programs,
+        Worlds::Both => &[],
+    });
+    KNOWN.iter().chain(of_transports)
+}
+
+/// The package that has a program, if it is one of those [`known`].
 pub fn package_of(program: &str) -> Option<&'static str> {
-    KNOWN.iter().find(|(known, _)| *known == program).map(|&(_, package)| package)
+    known().find(|(known, _)| *known == program).map(|&(_, package)| package)
 }
 
 /// The message for a program that is not installed.
@@ -82,10 +89,7 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
 
 /// The programs that a flow needs.
 pub fn needed_by(flow: &Flow) -> Vec<&'static str> {
-    let mut needed = Vec::new();
-    if flow.kcptun().is_some() {
-        needed.extend(["kcptun-server", "kcptun-client"]);
-    }
+    let mut needed: Vec<&'static str> = flow.needed_programs().collect();
     if let App::Program { program, .. } = &flow.app {
         needed.extend(match program {
             Program::Iperf3(_) => vec!["iperf3"],

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hopcast_core::{Duration, Instant, earliest};
+use hopcast_stack::transport::ProgramPair;
 use hopcast_twin::scenario::model::{Action, App, Exec, Flow, FlowId, NodeId, Program, Scenario};
 
 use super::command::{CommandLine, Commands, Ends, Outputs, Task};
 use super::job::{Job, Process};
 use super::measurement::Measurement;
 use super::spawn::Spawner;
-use super::{Error, commands, copy, ffmpeg, kcptun, parse};
+use super::{Error, commands, copy, ffmpeg, parse};
 
 /// Maximum duration of a client that failed because of a wrong option and not because of the network.
 const MISUSE_TIME: Duration = Duration::from_millis(500);
@@ -38,7 +39,7 @@ pub struct Outcomes {
     pub flows: Vec<FlowOutcome>,
     /// For each command of `exec`.
     pub execs: Vec<ExecOutcome>,
-    /// Failures of kcptun for flows of other applications, as messages.
+    /// For each flow of another application that programs carried and that went wrong, why.
     pub failures: Vec<(FlowId, String)>,
 }
 
@@ -103,7 +104,7 @@ impl Programs {
         let dir = dir.join("programs");
         let mut programs = Self { dir, flows: Vec::new(), execs: Vec::new(), now: Instant::ZERO, scenario };
         let scenario = Arc::clone(&programs.scenario);
-        let has_programs = |flow: &Flow| flow.kcptun().is_some() || program_of(flow).is_some();
+        let has_programs = |flow: &Flow| flow.is_over_program() || program_of(flow).is_some();
         if !scenario.flows.iter().any(has_programs) && scenario.execs.is_empty() {
             return Ok(programs);
         }
@@ -177,14 +178,15 @@ impl Programs {
         };
         let mut servers = Vec::new();
         let receiver = flow.to[0];
-        if let Some(config) = flow.kcptun() {
-            let Commands { server, client } = kcptun::commands(config, ends);
-            servers.extend(server.map(|server| process(server, receiver, "kcptun-server")));
-            servers.push(process(client, flow.from, "kcptun-client"));
+        if let Some(ProgramPair { server, client }) = flow.transport_programs(ends.of_programs()) {
+            for (command, node) in [(server, receiver), (client, flow.from)] {
+                let role = command.program;
+                servers.push(process(CommandLine::of_transport(command), node, role));
+            }
         }
         let end = Instant::ZERO + self.scenario.duration;
         let Some(program) = program_of(flow) else {
-            // The application is a machine: kcptun carries it as long as the run lasts.
+            // Its application is a machine of ours, which programs carry as long as the run lasts.
             return Ok(Some(Job::new(Instant::ZERO, end, servers, None)));
         };
         let Some(task) = self.task(number, ends) else { return Ok(None) };
@@ -204,7 +206,7 @@ impl Programs {
         let (start, stop) = span(scenario, number)?;
         Some(Task {
             flow: &flow.name,
-            ends: if flow.kcptun().is_some() { ends.behind_kcptun() } else { ends },
+            ends: if flow.is_over_program() { ends.behind_program() } else { ends },
             socket: flow.socket()?,
             start,
             stop,

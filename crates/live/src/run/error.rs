@@ -16,8 +16,8 @@ pub enum Error {
     #[error("{0}")]
     NeedsVirtualTime(String),
     /// A flow cannot be built.
-    #[error("{0}")]
-    Flow(String),
+    #[error(transparent)]
+    Flow(#[from] hopcast_twin::world::BuildError),
     /// The network cannot be set up or changed.
     #[error(transparent)]
     Lab(#[from] lab::Error),

@@ -9,7 +9,7 @@ use hopcast_core::Instant;
 use hopcast_twin::collect::{LiveObservations, ProgramResult};
 use hopcast_twin::results::{Figures, Frame};
 use hopcast_twin::scenario::model::{FlowId, Scenario};
-use hopcast_twin::world::Site;
+use hopcast_twin::world::NodeInstance;
 
 use super::error::Error;
 use crate::lab::Lab;
@@ -179,7 +179,7 @@ fn frames(
 
 /// The addresses at which the programs of a flow find each other.
 fn ends(scenario: &Scenario, flow: FlowId) -> Result<Ends, Error> {
-    let (from, to) = Site::ends_of_flow(scenario, flow).map_err(Error::Flow)?;
+    let (from, to) = NodeInstance::ends_of_flow(scenario, flow).map_err(Error::Flow)?;
     // The scenario language gives each such flow one receiver.
     let to = to.first().copied().unwrap_or(from);
     Ok(Ends { from: from.ip(), to: to.ip(), connect: to.ip(), port: to.port() })

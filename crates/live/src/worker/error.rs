@@ -9,8 +9,8 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum Error {
     /// A flow cannot be built.
-    #[error("{0}")]
-    Flow(String),
+    #[error(transparent)]
+    Flow(#[from] hopcast_twin::world::BuildError),
     /// A flow has no machine at this node.
     #[error("a flow that has nothing here")]
     NothingHere,

@@ -1,10 +1,10 @@
 //! Where TCP connections come in and go out.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use hopcast_core::plug::Destination;
-use hopcast_core::{Instant, Item, Machine, Port, StreamId, StreamItem};
+use hopcast_core::{Instant, Item, Outbox, Port, Reactive, StreamId, StreamItem};
 
 use crate::config::{contains, special};
 
@@ -36,7 +36,7 @@ pub(crate) struct Doors {
     streams: BTreeMap<u64, Stream>,
     sources: BTreeMap<IpAddr, u16>,
     unanswered: BTreeMap<IpAddr, u16>,
-    out: VecDeque<(Port, Item)>,
+    out: Outbox,
     taken: u64,
     reached: u64,
     refused: u64,
@@ -62,7 +62,7 @@ impl Doors {
             streams: BTreeMap::new(),
             sources: BTreeMap::new(),
             unanswered: BTreeMap::new(),
-            out: VecDeque::new(),
+            out: Outbox::new(),
             taken: 0,
             reached: 0,
             refused: 0,
@@ -78,19 +78,19 @@ impl Doors {
             if !self.begin(id, remote.ip().to_canonical(), None) {
                 self.too_many += 1;
                 let reset = Item::Stream(StreamId(below), StreamItem::Reset);
-                return self.out.push_back((Port::Below(side), reset));
+                return self.out.push(Port::Below(side), reset);
             }
             self.taken += 1;
         } else {
             self.follow(id, 0, &item);
         }
-        self.out.push_back((Port::Above(0), Item::Stream(StreamId(id), item)));
+        self.out.up(Item::Stream(StreamId(id), item));
     }
 
     fn down(&mut self, StreamId(id): StreamId, item: StreamItem) {
         if let StreamItem::Open { local, remote } = &item {
             if !self.may_open(id, *local, *remote) {
-                self.out.push_back((Port::Above(0), Item::Stream(StreamId(id), StreamItem::Reset)));
+                self.out.up(Item::Stream(StreamId(id), StreamItem::Reset));
                 return;
             }
             self.reached += 1;
@@ -98,7 +98,7 @@ impl Doors {
             self.follow(id, 1, &item);
         }
         let (side, id) = if id.is_multiple_of(2) { (0, id) } else { ((id / 2 % 2) as u32, 2 * (id / 4) + 1) };
-        self.out.push_back((Port::Below(side), Item::Stream(StreamId(id), item)));
+        self.out.push(Port::Below(side), Item::Stream(StreamId(id), item));
     }
 
     /// Whether a connection of the far site goes on from here. If not, it is counted why.
@@ -206,8 +206,8 @@ fn is_of_this_host(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }
 
-impl Machine for Doors {
-    fn handle(&mut self, _now: Instant, port: Port, item: Item) {
+impl Reactive for Doors {
+    fn react(&mut self, _now: Instant, port: Port, item: Item) {
         match (port, item) {
             (Port::Below(side @ (0 | 1)), Item::Stream(id, item)) => self.up(side, id, item),
             (Port::Above(_), Item::Stream(id, item)) => self.down(id, item),
@@ -215,14 +215,8 @@ impl Machine for Doors {
         }
     }
 
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front()
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
+    fn next(&mut self) -> Option<(Port, Item)> {
+        self.out.pop()
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
@@ -238,6 +232,7 @@ impl Machine for Doors {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hopcast_core::Machine;
 
     const NOW: Instant = Instant::ZERO;
 

@@ -1,9 +1,8 @@
 //! The packets of the far site that the host receives.
 
-use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use hopcast_core::{Instant, Item, Machine, Port};
+use hopcast_core::{Instant, Item, Outbox, Port, Reactive};
 
 use crate::config::contains;
 
@@ -14,13 +13,13 @@ const OF_ONE_LINK: (IpAddr, u8) = (IpAddr::V6(Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 
 /// network that the far site may have: a sender there must not pass for a host here.
 pub(crate) struct Gate {
     from: Vec<(IpAddr, u8)>,
-    out: VecDeque<(Port, Item)>,
+    out: Outbox,
     spoofed: u64,
 }
 
 impl Gate {
     pub(crate) const fn new(from: Vec<(IpAddr, u8)>) -> Self {
-        Self { from, out: VecDeque::new(), spoofed: 0 }
+        Self { from, out: Outbox::new(), spoofed: 0 }
     }
 
     fn may_come(&self, packet: &[u8]) -> bool {
@@ -40,23 +39,17 @@ fn source_of(packet: &[u8]) -> Option<IpAddr> {
     }
 }
 
-impl Machine for Gate {
-    fn handle(&mut self, _now: Instant, port: Port, item: Item) {
+impl Reactive for Gate {
+    fn react(&mut self, _now: Instant, port: Port, item: Item) {
         match (port, item) {
-            (Port::Above(_), item) => self.out.push_back((Port::Below(0), item)),
+            (Port::Above(_), item) => self.out.down(item),
             (Port::Below(_), Item::Packet(packet)) if !self.may_come(&packet) => self.spoofed += 1,
-            (Port::Below(_), item) => self.out.push_back((Port::Above(0), item)),
+            (Port::Below(_), item) => self.out.up(item),
         }
     }
 
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front()
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
+    fn next(&mut self) -> Option<(Port, Item)> {
+        self.out.pop()
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
@@ -67,7 +60,7 @@ impl Machine for Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hopcast_core::Buffer;
+    use hopcast_core::{Buffer, Machine};
 
     #[test]
     fn a_packet_in_the_name_of_somebody_here_is_not_let_in() {

@@ -10,9 +10,9 @@ use hopcast_core::{
 use proptest::prelude::*;
 
 use super::error::Error;
-use super::shared::Shared;
 use super::site::Site;
 use crate::config::Config;
+use hopcast_core::Shared;
 
 /// A node with its address, and what came out of its ports but the first.
 struct Node {

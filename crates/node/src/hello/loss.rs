@@ -7,7 +7,8 @@ use super::wire::Counts;
 /// Number of hellos over which it is taken: ten seconds, at one a second.
 const WINDOW: usize = 10;
 
-/// The loss of one direction of a hop.
+/// The losses of one direction of a hop. Over a window, where
+/// [`FadingLoss`](hopcast_core::FadingLoss) fades.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Loss(VecDeque<Counts>);
 

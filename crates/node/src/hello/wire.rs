@@ -55,6 +55,8 @@
 
 use std::str;
 
+use hopcast_core::bytes::{Malformed, Reader, Writer};
+
 const MAGIC: &[u8; 3] = b"hop";
 /// The version of this node.
 pub(crate) const VERSION: u8 = 2;
@@ -157,36 +159,24 @@ pub(crate) enum Heard {
     },
 }
 
-/// A field that is missing or wrong: the datagram is no hello.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed(pub(crate) &'static str);
-
 pub(crate) fn parse(bytes: &[u8]) -> Result<Heard, Malformed> {
-    let mut reader = Reader(bytes);
-    if reader.take(MAGIC.len(), "magic")? != MAGIC {
-        return Err(Malformed("magic"));
-    }
+    let mut reader = Reader::new(bytes);
+    Malformed::unless(reader.take(MAGIC.len(), "magic")? == MAGIC, "magic")?;
     let version = reader.u8("version")?;
     let length = usize::from(reader.u8("name's length")?);
-    if length == 0 || length > MAX_NAME {
-        return Err(Malformed("name's length"));
-    }
-    let name = str::from_utf8(reader.take(length, "name")?).map_err(|_| Malformed("name"))?;
-    // The name is logged as it is.
-    if name.chars().any(char::is_control) {
-        return Err(Malformed("name"));
-    }
+    Malformed::unless((1..=MAX_NAME).contains(&length), "name's length")?;
+    let name = str::from_utf8(reader.take(length, "name")?).map_err(|_| Malformed { field: "name" })?;
+    // It goes into the log as it is.
+    Malformed::unless(!name.chars().any(char::is_control), "name")?;
     let name = name.to_owned();
     if version != VERSION {
         return Ok(Heard::Other { name, version });
     }
     let flags = reader.u8("flags")?;
-    if flags & !(ASK | BYE) != 0 {
-        return Err(Malformed("flags"));
-    }
+    Malformed::unless(flags & !(ASK | BYE) == 0, "flags")?;
     let lanes = usize::from(reader.u8("lanes")?);
     let datagram = reader.u16("longest datagram")?;
-    let instance = u64::from(reader.u32("instance")?) << 32 | u64::from(reader.u32("instance")?);
+    let instance = reader.u64("instance")?;
     let sequence = reader.u32("sequence")?;
     let stamp = Stamp { nonce: reader.u32("stamp")?, micros: reader.u32("stamp")? };
     let echo = Stamp { nonce: reader.u32("echo")?, micros: reader.u32("echo")? };
@@ -196,14 +186,14 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Heard, Malformed> {
     let (round, heard_round) = (reader.u8("round")?, reader.u8("heard round")?);
     let padded = reader.u16("length")?;
     let longest = Longest { round: heard_round, bytes: reader.u16("longest")? };
-    let lanes = reader.take(lanes, "lanes")?.iter().map(|&byte| Tag::of(byte).ok_or(Malformed("lanes")));
+    let lanes =
+        reader.take(lanes, "lanes")?.iter().map(|&byte| Tag::of(byte).ok_or(Malformed { field: "lanes" }));
     let lanes = lanes.collect::<Result<_, _>>()?;
     let is = |flag: u8| flags & flag != 0;
     let (ask, bye) = (is(ASK), is(BYE));
-    let padding = usize::from(padded).saturating_sub(bytes.len() - reader.0.len());
-    if reader.0.len() != padding || reader.0.iter().any(|&byte| byte != 0) {
-        return Err(Malformed("length"));
-    }
+    let rest = reader.rest();
+    let padding = usize::from(padded).saturating_sub(bytes.len() - rest.len());
+    Malformed::unless(rest.len() == padding && rest.iter().all(|&byte| byte == 0), "length")?;
     Ok(Heard::Hello(Hello {
         name,
         ask,
@@ -225,14 +215,18 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Heard, Malformed> {
 
 impl Hello {
     pub(crate) fn emit(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(5 + self.name.len() + FIXED_LENGTH + self.lanes.len());
-        bytes.extend_from_slice(MAGIC);
-        bytes.extend_from_slice(&[VERSION, self.name.len() as u8]);
-        bytes.extend_from_slice(self.name.as_bytes());
+        let len = 5 + self.name.len() + FIXED_LENGTH + self.lanes.len();
+        let mut bytes = vec![0; len.max(self.padded.into())];
+        let mut out = Writer::new(&mut bytes);
+        out.put(MAGIC);
+        out.u8(VERSION);
+        out.u8(self.name.len() as u8);
+        out.put(self.name.as_bytes());
         let flag = |is: bool, flag: u8| u8::from(is) * flag;
-        bytes.extend_from_slice(&[flag(self.ask, ASK) | flag(self.bye, BYE), self.lanes.len() as u8]);
-        bytes.extend_from_slice(&self.datagram.to_be_bytes());
-        bytes.extend_from_slice(&self.instance.to_be_bytes());
+        out.u8(flag(self.ask, ASK) | flag(self.bye, BYE));
+        out.u8(self.lanes.len() as u8);
+        out.u16(self.datagram);
+        out.u64(self.instance);
         let words = [
             self.sequence,
             self.stamp.nonce,
@@ -244,40 +238,12 @@ impl Hello {
             self.heard.sent,
             self.heard.received,
         ];
-        words.iter().for_each(|word| bytes.extend_from_slice(&word.to_be_bytes()));
-        bytes.extend_from_slice(&[self.round, self.longest.round]);
-        bytes.extend_from_slice(&self.padded.to_be_bytes());
-        bytes.extend_from_slice(&self.longest.bytes.to_be_bytes());
-        bytes.extend(self.lanes.iter().map(|lane| lane.byte()));
-        bytes.resize(usize::from(self.padded).max(bytes.len()), 0);
+        words.into_iter().for_each(|word| out.u32(word));
+        out.u8(self.round);
+        out.u8(self.longest.round);
+        out.u16(self.padded);
+        out.u16(self.longest.bytes);
+        self.lanes.iter().for_each(|lane| out.u8(lane.byte()));
         bytes
-    }
-}
-
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, length: usize, field: &'static str) -> Result<&'a [u8], Malformed> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or(Malformed(field))?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], Malformed> {
-        let (taken, rest) = self.0.split_first_chunk().ok_or(Malformed(field))?;
-        self.0 = rest;
-        Ok(*taken)
-    }
-
-    fn u8(&mut self, field: &'static str) -> Result<u8, Malformed> {
-        self.array::<1>(field).map(|[byte]| byte)
-    }
-
-    fn u16(&mut self, field: &'static str) -> Result<u16, Malformed> {
-        self.array(field).map(u16::from_be_bytes)
-    }
-
-    fn u32(&mut self, field: &'static str) -> Result<u32, Malformed> {
-        self.array(field).map(u32::from_be_bytes)
     }
 }

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, dead_code)] // each test file uses its part
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -12,7 +11,9 @@ use std::rc::Rc;
 use std::thread::{self, JoinHandle};
 
 use hopcast_core::plug::Plug;
-use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, StreamId, StreamItem};
+use hopcast_core::{
+    Buffer, Datagram, Duration, Instant, Item, Machine, Outbox, Port, Reactive, StreamId, StreamItem,
+};
 use hopcast_node::Clock;
 use hopcast_node::runtime::{Runtime, Stop};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -20,7 +21,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 /// Items that a test hands to the machine's ports below, and those that came back.
 #[derive(Default)]
 pub(crate) struct Traffic {
-    pub(crate) out: VecDeque<(Port, Item)>,
+    pub(crate) out: Outbox,
     pub(crate) arrived: Vec<(u32, Item)>,
 }
 
@@ -34,31 +35,29 @@ impl Played {
     }
 }
 
-impl Machine for Played {
-    fn handle(&mut self, _now: Instant, port: Port, item: Item) {
+impl Reactive for Played {
+    fn react(&mut self, _now: Instant, port: Port, item: Item) {
         let Port::Below(port) = port else { panic!("from above") };
         self.0.borrow_mut().arrived.push((port, item));
     }
 
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.0.borrow_mut().out.pop_front()
+    fn next(&mut self) -> Option<(Port, Item)> {
+        self.0.borrow_mut().out.pop()
     }
 
-    fn deadline(&self) -> Option<Instant> {
-        (!self.0.borrow().out.is_empty()).then_some(Instant::ZERO)
+    fn is_pending(&self) -> bool {
+        !self.0.borrow().out.is_empty()
     }
 }
 
 impl Traffic {
     pub(crate) fn send(&mut self, local: SocketAddr, remote: SocketAddr, payload: &[u8]) {
         let datagram = Datagram { local, remote, payload: Buffer::copy_from(payload) };
-        self.out.push_back((Port::Below(0), Item::Datagram(datagram)));
+        self.out.down(Item::Datagram(datagram));
     }
 
     pub(crate) fn stream(&mut self, id: u64, item: StreamItem) {
-        self.out.push_back((Port::Below(0), Item::Stream(StreamId(id), item)));
+        self.out.down(Item::Stream(StreamId(id), item));
     }
 
     /// The datagrams that have arrived, taken out.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
-use hopcast_core::{Item, Port, StreamId, StreamItem};
+use hopcast_core::{Item, Outbox, Port, StreamId, StreamItem};
 
 use super::config::{Config, MAX_STREAMS};
 use super::counters::Counters;
@@ -11,9 +11,9 @@ use super::stream::StreamEnd;
 use super::wire::{CHUNK_HEADER, Chunk, PACKET_HEADER, What};
 
 /// Streams of the other end's that are over and of which something may still be under way; the oldest makes room.
-const MOST_REMEMBERED: usize = 4096;
+const MAX_REMEMBERED: usize = 4096;
 
-/// Who opened a stream (this end, or the other), and its number among those.
+/// The key of a stream: whether this end opened it, and its number among those.
 type Key = (bool, u32);
 
 /// All streams of an end.
@@ -23,15 +23,15 @@ pub(super) struct Edge {
     ends: (SocketAddr, SocketAddr),
     streams: BTreeMap<Key, StreamEnd>,
     keys: BTreeMap<StreamId, Key>,
-    /// Those that have something to send, in turn.
+    /// The streams that have something to send, in turn.
     turns: VecDeque<Key>,
-    /// What goes before any bytes.
+    /// Chunks that are sent before any bytes.
     control: VecDeque<Vec<u8>>,
     ended: BTreeSet<u32>,
     ended_in_order: VecDeque<u32>,
     next_opened: u32,
     next_accepted: u64,
-    up: VecDeque<(Port, Item)>,
+    up: Outbox,
 }
 
 impl Edge {
@@ -50,23 +50,23 @@ impl Edge {
             ended_in_order: VecDeque::new(),
             next_opened: first,
             next_accepted: 1,
-            up: VecDeque::new(),
+            up: Outbox::new(),
         }
     }
 
     pub(super) fn poll(&mut self) -> Option<(Port, Item)> {
-        self.up.pop_front()
+        self.up.pop()
     }
 
     fn up(&mut self, id: StreamId, item: StreamItem) {
-        self.up.push_back((Port::Above(0), Item::Stream(id, item)));
+        self.up.up(Item::Stream(id, item));
     }
 
     fn say(&mut self, (opener, stream): Key, what: What<'_>) {
         self.control.push_back(Chunk { opener, stream, what }.emit());
     }
 
-    /// Whether so much waits to be said that no more should arrive.
+    /// Whether so many chunks wait that no more should arrive.
     pub(super) fn is_full(&self) -> bool {
         self.control.len() > 4 * MAX_STREAMS
     }
@@ -163,12 +163,12 @@ impl Edge {
         }
         let (config, stream) = (&self.config, self.streams.get_mut(&key));
         let Some(stream) = stream else { return };
-        // Whoever sends anything has accepted the stream.
+        // An end that sends anything has accepted the stream.
         let limit = if let What::Grant(limit) = chunk.what { limit } else { 0 };
         if chunk.what != What::Reset {
             let (id, told) = (stream.id, stream.on_grant(config, limit));
             let up = &mut self.up;
-            told.into_iter().for_each(|item| up.push_back((Port::Above(0), Item::Stream(id, item))));
+            told.into_iter().for_each(|item| up.up(Item::Stream(id, item)));
         }
         let done = match chunk.what {
             What::Data { offset, bytes, end } => stream.on_data(config, offset, bytes, end),
@@ -210,7 +210,7 @@ impl Edge {
     fn settle(&mut self, key: Key) {
         let Some(stream) = self.streams.get_mut(&key) else { return };
         while let Some(item) = stream.next_up() {
-            self.up.push_back((Port::Above(0), Item::Stream(stream.id, item)));
+            self.up.up(Item::Stream(stream.id, item));
         }
         let (grant, over) = (stream.next_grant(&self.config), stream.is_over());
         if stream.has_chunk() && !self.turns.contains(&key) {
@@ -232,7 +232,7 @@ impl Edge {
         self.up(id, StreamItem::Reset);
     }
 
-    /// What was under way is lost with a node: no stream can go on, and the other end may not know.
+    /// Chunks under way are lost with a node: no stream can go on, and the other end may not know.
     pub(super) fn lose_all(&mut self, counters: &mut Counters) {
         self.control.clear();
         let keys: Vec<Key> = self.streams.keys().copied().collect();
@@ -253,7 +253,7 @@ impl Edge {
             return;
         }
         self.ended_in_order.push_back(number);
-        if self.ended_in_order.len() > MOST_REMEMBERED
+        if self.ended_in_order.len() > MAX_REMEMBERED
             && let Some(oldest) = self.ended_in_order.pop_front()
         {
             self.ended.remove(&oldest);

@@ -1,18 +1,19 @@
-//! What a node hears from a neighbour: which transmissions have arrived, and which chunks.
+//! A node's receiver of one neighbour: which transmissions have arrived, and which chunks.
 
 use std::collections::{BTreeSet, VecDeque};
 
+use hopcast_core::bytes::complete;
 use hopcast_core::{Duration, Instant};
 
 use super::config::MAX_AHEAD;
-use super::wire::{Acknowledgement, MOST_RUNS, Packet, near};
+use super::wire::{Acknowledgement, MAX_RUNS, Packet};
 
 /// Packets that are acknowledged together.
 const TOGETHER: u32 = 2;
 /// How long one that is alone waits for the next.
 const HOLD: Duration = Duration::from_millis(1);
 
-/// What a packet was.
+/// The verdict on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     /// A chunk that had not arrived before.
@@ -24,7 +25,7 @@ pub(super) enum Taken {
     Unknown,
 }
 
-/// What became of a packet that may begin a session.
+/// The verdict on a packet that may begin a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Begun {
     /// It did not begin any.
@@ -81,12 +82,12 @@ impl Incoming {
         if self.session != Some(packet.session) {
             return Taken::Unknown;
         }
-        let index = near(self.next_index, packet.index);
+        let index = complete(packet.index, 32, self.next_index);
         if index >= self.next_index + MAX_AHEAD {
             return Taken::OutOfWindow;
         }
         let highest = self.runs.front().map_or(0, |&(_, to)| to);
-        let number = near(highest, packet.number);
+        let number = complete(packet.number, 32, highest);
         self.received += 1;
         self.unacknowledged += 1;
         let in_order = number == highest;
@@ -121,7 +122,7 @@ impl Incoming {
                 self.runs.remove(upper + 1);
             }
         }
-        self.runs.truncate(MOST_RUNS / 2);
+        self.runs.truncate(MAX_RUNS / 2);
     }
 
     /// When an acknowledgement is due.
@@ -148,7 +149,7 @@ impl Incoming {
             runs.push(to - from);
             above = Some(from);
         }
-        // What 16 bits do not hold ends the list: it is old.
+        // A run that 16 bits do not hold ends the list: it is old.
         let runs: Vec<u16> = runs.into_iter().map_while(|run| u16::try_from(run).ok()).collect();
         let runs = if runs.is_empty() { vec![u16::MAX] } else { runs };
         Some(Acknowledgement {

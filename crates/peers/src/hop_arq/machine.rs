@@ -1,9 +1,8 @@
 //! A node of a path: an edge with the streams of its applications, or a relay.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Port, Stream, earliest};
+use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Outbox, Port, Stream, earliest};
 
 use super::config::{Config, DATAGRAM, MAX_HELD};
 use super::counters::Counters;
@@ -15,8 +14,8 @@ use super::wire::Chunk;
 /// asks to go on. More would be delay, less would starve the onward path.
 const BACKLOG: usize = 16;
 
-/// A node of a path with an ARQ on each of its hops. [`Port::Below`]`(0)` is a datagram port; an edge has a stream port,
-/// [`Port::Above`]`(0)`, with any number of streams to the other edge. Either may open.
+/// A node of a path with an ARQ on each of its hops. [`Port::Below`]`(0)` is a datagram port; an edge has a stream
+/// port, [`Port::Above`]`(0)`, with any number of streams to the other edge. Either may open.
 #[derive(Debug)]
 pub struct HopArq {
     config: Config,
@@ -24,7 +23,7 @@ pub struct HopArq {
     /// One at an edge, two at a relay.
     hops: Vec<Hop>,
     edge: Option<Edge>,
-    out: VecDeque<(Port, Item)>,
+    out: Outbox,
     counters: Counters,
 }
 
@@ -51,7 +50,7 @@ impl HopArq {
     fn new(mut config: Config, local: SocketAddr, neighbours: &[SocketAddr], mut random: Stream) -> Self {
         config.datagram = config.datagram.clamp(*DATAGRAM.start(), *DATAGRAM.end());
         let hops = neighbours.iter().map(|&to| Hop::new(&config, to, random.fork())).collect();
-        Self { config, local, hops, edge: None, out: VecDeque::new(), counters: Counters::default() }
+        Self { config, local, hops, edge: None, out: Outbox::new(), counters: Counters::default() }
     }
 
     fn on_datagram(&mut self, now: Instant, datagram: &Datagram) {
@@ -76,7 +75,7 @@ impl HopArq {
     }
 
     fn on_chunk(&mut self, from: usize, bytes: &[u8]) {
-        // What is not understood here would not be understood anywhere.
+        // A chunk that does not parse here would not parse anywhere.
         let Ok(chunk) = Chunk::parse(bytes) else {
             self.counters.malformed += 1;
             return;
@@ -87,7 +86,7 @@ impl HopArq {
         }
     }
 
-    /// What was on its way over a hop is lost: the streams' ends must know.
+    /// Chunks on their way over a hop are lost: the streams' ends must know.
     fn lost(&mut self, hop: usize) {
         match &mut self.edge {
             Some(edge) => edge.lose_all(&mut self.counters),
@@ -130,15 +129,15 @@ impl HopArq {
                 }
             }
         }
-        while let Some(item) = self.edge.as_mut().and_then(Edge::poll) {
-            self.out.push_back(item);
+        while let Some((port, item)) = self.edge.as_mut().and_then(Edge::poll) {
+            self.out.push(port, item);
         }
     }
 
     fn send(&mut self, hop: usize, datagram: &[u8]) {
         let (local, remote) = (self.local, self.hops[hop].neighbour);
         let datagram = Datagram { local, remote, payload: Buffer::copy_from(datagram) };
-        self.out.push_back((Port::Below(0), Item::Datagram(datagram)));
+        self.out.down(Item::Datagram(datagram));
     }
 
     fn wake_hops(&mut self, now: Instant) {
@@ -165,7 +164,7 @@ impl HopArq {
 
 impl Machine for HopArq {
     fn handle(&mut self, now: Instant, port: Port, item: Item) {
-        // What falls due at the instant of an arrival goes off first.
+        // Timers that are due at the instant of an arrival go off first.
         self.wake_hops(now);
         match (port, item, &mut self.edge) {
             (Port::Below(0), Item::Datagram(datagram), _) => self.on_datagram(now, &datagram),
@@ -183,7 +182,7 @@ impl Machine for HopArq {
     }
 
     fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front()
+        self.out.pop()
     }
 
     fn deadline(&self) -> Option<Instant> {

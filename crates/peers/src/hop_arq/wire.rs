@@ -1,4 +1,4 @@
-//! What crosses a hop: packets that carry a chunk of a stream each, and acknowledgements.
+//! The packets of a hop, which carry a chunk of a stream each, and its acknowledgements.
 //!
 //! ```text
 //! packet           0       1         3              7              11
@@ -17,9 +17,12 @@
 //!                  +-------+--------------+-------------------+---------
 //! ```
 //!
-//! Numbers are big-endian. A packet's *number* counts transmissions, so that each is acknowledged as itself; its *index*
-//! says which chunk it is, however often it is sent. Both stand for 64-bit counters of which the rest is inferred. Runs
-//! alternate, from `highest` downwards: so many packets that arrived, so many that did not, in 16 bits each.
+//! Numbers are big-endian. A packet's *number* counts transmissions, so that each is acknowledged as itself; its
+//! *index* says which chunk it is, however often it is sent. Both stand for 64-bit counters of which the rest is
+//! inferred. Runs alternate, from `highest` downwards: a number of packets that arrived, then of packets that did not,
+//! in 16 bits each.
+
+use hopcast_core::bytes::{Malformed, Reader};
 
 /// A packet before the first acknowledgement of its session: only such a packet may begin one. It says which session of
 /// the receiver's its sender knows, in place of half of its number.
@@ -36,13 +39,9 @@ pub(super) const PACKET_HEADER: usize = 11;
 /// Before the bytes of a chunk.
 pub(super) const CHUNK_HEADER: usize = 11;
 /// Runs in an acknowledgement: with 20 % of the packets lost, some 160 packets.
-pub(super) const MOST_RUNS: usize = 64;
+pub(super) const MAX_RUNS: usize = 64;
 
-/// The bytes are none of these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Malformed;
-
-/// What a datagram holds.
+/// The contents of a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Message<'a> {
     Packet(Packet<'a>),
@@ -62,7 +61,7 @@ pub(super) struct Packet<'a> {
     pub chunk: &'a [u8],
 }
 
-/// What has arrived.
+/// The packets that have arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Acknowledgement {
     /// The sender's session.
@@ -75,50 +74,47 @@ pub(super) struct Acknowledgement {
     pub next_index: u32,
     /// The highest number that has arrived.
     pub highest: u32,
-    /// From there downwards, in turn: so many arrived, so many did not.
+    /// From there downwards, in turn: the number that arrived, the number that did not.
     pub runs: Vec<u16>,
 }
 
 impl<'a> Message<'a> {
     pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let (&kind, rest) = bytes.split_first().ok_or(Malformed)?;
-        let (session, rest) = take(rest)?;
-        let session = u16::from_be_bytes(session);
+        let mut reader = Reader::new(bytes);
+        let (kind, session) = (reader.u8("kind")?, reader.u16("session")?);
         let flag = kind & FLAG != 0;
         match kind & !FLAG {
             FIRST | PACKET => {
-                let (number, rest) = take(rest)?;
-                let (index, chunk) = take(rest)?;
-                let number = u32::from_be_bytes(number);
+                let (number, index) = (reader.u32("number")?, reader.u32("index")?);
                 let first = (kind & !FLAG == FIRST).then_some(number as u16);
                 Ok(Self::Packet(Packet {
                     session,
                     first,
                     urgent: flag,
                     number: if first.is_some() { number >> 16 } else { number },
-                    index: u32::from_be_bytes(index),
-                    chunk,
+                    index,
+                    chunk: reader.rest(),
                 }))
             }
             ACKNOWLEDGEMENT => {
-                let (received, rest) = take(rest)?;
-                let (next_index, rest) = take(rest)?;
-                let (highest, rest) = take(rest)?;
-                let (runs, left) = rest.as_chunks();
-                if runs.is_empty() || runs.len() > MOST_RUNS || !left.is_empty() {
-                    return Err(Malformed);
-                }
+                let (received, next_index) = (reader.u32("received")?, reader.u32("next index")?);
+                let highest = reader.u32("highest")?;
+                let (runs, left) = reader.rest().as_chunks();
+                let count = 1..=MAX_RUNS;
+                Malformed::unless(count.contains(&runs.len()) && left.is_empty(), "runs")?;
+                let runs = runs.iter().map(|&run| u16::from_be_bytes(run)).collect();
+                let pause = flag;
                 Ok(Self::Acknowledgement(Acknowledgement {
                     session,
-                    pause: flag,
-                    received: u32::from_be_bytes(received),
-                    next_index: u32::from_be_bytes(next_index),
-                    highest: u32::from_be_bytes(highest),
-                    runs: runs.iter().map(|&run| u16::from_be_bytes(run)).collect(),
+                    pause,
+                    received,
+                    next_index,
+                    highest,
+                    runs,
                 }))
             }
-            UNKNOWN if rest.is_empty() && !flag => Ok(Self::Unknown { session }),
-            _ => Err(Malformed),
+            UNKNOWN if reader.is_empty() && !flag => Ok(Self::Unknown { session }),
+            _ => Err(Malformed { field: "kind" }),
         }
     }
 
@@ -153,7 +149,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// What one end says to the other about a stream.
+/// A message of one end to the other about a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Chunk<'a> {
     /// Whether the stream was opened by who says this.
@@ -170,7 +166,7 @@ pub(super) enum What<'a> {
     Grant(u64),
     /// Both directions are over.
     Reset,
-    /// What was on its way over a node is lost with it: all streams are over.
+    /// Chunks on their way over a node are lost with it: all streams are over.
     Gone,
 }
 
@@ -182,25 +178,24 @@ impl<'a> Chunk<'a> {
     pub(super) const GONE: Self = Self { opener: false, stream: 0, what: What::Gone };
 
     pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let (&flags, rest) = bytes.split_first().ok_or(Malformed)?;
-        let (stream, rest) = take(rest)?;
-        let ([a, b, c, d, e, f], bytes) = take(rest)?;
-        let offset = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
+        let mut reader = Reader::new(bytes);
+        let (flags, stream) = (reader.u8("flags")?, reader.u32("stream")?);
+        let (offset, bytes) = (reader.u48("offset")?, reader.rest());
         let end = flags & END != 0;
         let what = match flags & KIND {
-            0 if offset.checked_add(bytes.len() as u64).is_some_and(|end| end >> 48 == 0) => {
+            0 => {
+                Malformed::unless((offset + bytes.len() as u64) >> 48 == 0, "offset")?;
                 What::Data { offset, bytes, end }
             }
             1 => What::Grant(offset),
             2 => What::Reset,
-            3 => What::Gone,
-            _ => return Err(Malformed),
+            _ => What::Gone,
         };
         let is_data = matches!(what, What::Data { .. });
-        if flags & !(KIND | OPENER | END) != 0 || (!is_data && (end || !bytes.is_empty())) {
-            return Err(Malformed);
-        }
-        Ok(Self { opener: flags & OPENER != 0, stream: u32::from_be_bytes(stream), what })
+        let allowed = if is_data { KIND | OPENER | END } else { KIND | OPENER };
+        Malformed::unless(flags & !allowed == 0, "flags")?;
+        Malformed::unless(is_data || bytes.is_empty(), "bytes")?;
+        Ok(Self { opener: flags & OPENER != 0, stream, what })
     }
 
     pub(super) fn emit(&self) -> Vec<u8> {
@@ -217,16 +212,6 @@ impl<'a> Chunk<'a> {
         chunk.extend(bytes);
         chunk
     }
-}
-
-/// The counter near `near` of which `low` is the lower half.
-pub(super) fn near(near: u64, low: u32) -> u64 {
-    let offset = low.wrapping_sub(near as u32) as i32;
-    near.checked_add_signed(offset.into()).unwrap_or(u64::from(low))
-}
-
-fn take<const N: usize>(bytes: &[u8]) -> Result<([u8; N], &[u8]), Malformed> {
-    bytes.split_first_chunk().map(|(head, rest)| (*head, rest)).ok_or(Malformed)
 }
 
 #[cfg(test)]
@@ -253,7 +238,16 @@ mod tests {
             let bytes = message.emit();
             assert_eq!(Message::parse(&bytes), Ok(message.clone()));
             for cut in 0..bytes.len().min(PACKET_HEADER) {
-                assert_eq!(Message::parse(&bytes[..cut]), Err(Malformed), "{message:?} cut at {cut}");
+                let field = Message::parse(&bytes[..cut]).unwrap_err().field;
+                let expected = match (cut, &message) {
+                    (0, _) => "kind",
+                    (1..3, _) => "session",
+                    (3..7, Message::Packet(_)) => "number",
+                    (7.., Message::Packet(_)) => "index",
+                    (3..7, _) => "received",
+                    (7.., _) => "next index",
+                };
+                assert_eq!(field, expected, "{message:?} cut at {cut}");
             }
         }
     }
@@ -272,20 +266,12 @@ mod tests {
         }
         assert_eq!(Chunk::GONE.emit(), [3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         let grant = Chunk { opener: false, stream: 5, what: What::Grant(1) }.emit();
-        assert_eq!(Chunk::parse(&[&grant[..], b"x"].concat()), Err(Malformed));
+        assert_eq!(Chunk::parse(&[&grant[..], b"x"].concat()), Err(Malformed { field: "bytes" }));
         let far = Chunk {
             opener: true,
             stream: 5,
             what: What::Data { offset: (1 << 48) - 1, bytes: b"xx", end: false },
         };
-        assert_eq!(Chunk::parse(&far.emit()), Err(Malformed), "past the largest offset");
-    }
-
-    #[test]
-    fn counters_are_found_again_across_the_end_of_their_lower_half() {
-        assert_eq!(near(5, 3), 3);
-        assert_eq!(near(1 << 32, u32::MAX), (1 << 32) - 1);
-        assert_eq!(near((1 << 32) - 2, 4), (1 << 32) + 4);
-        assert_eq!(near(1, u32::MAX), u64::from(u32::MAX), "never below zero");
+        assert_eq!(Chunk::parse(&far.emit()), Err(Malformed { field: "offset" }), "past the largest offset");
     }
 }

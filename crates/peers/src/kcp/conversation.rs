@@ -1,38 +1,38 @@
 //! One stream: the `kcp` crate's machine, driven in virtual time.
 
-use std::collections::VecDeque;
-
-use hopcast_core::{Buffer, Duration, Instant, Item, Port, StreamId, StreamItem};
+use hopcast_core::bytes::Malformed;
+use hopcast_core::{Buffer, Duration, Instant, Item, Outbox, StreamId, StreamItem};
 
 use super::config::Config;
 use super::counters::Counters;
 use super::fec::DATA_HEADER;
 use super::lower::Lower;
-use super::outbox::{Outbox, Sent};
-use super::records::{BEGIN, Broken, END, LONGEST, Ledger, Piece, Reader};
+use super::output::{Output, Sent};
+use super::records::{BEGIN, END, Ledger, MAX_RECORD, Piece, RecordReader};
 use super::remembered::End;
 use super::wire::{ACK, ASK, HEADER, PUSH, Packet, Segment};
 
 /// Numbers and times stay below this, so that KCP's signed differences of them cannot overflow. So a conversation ends
 /// after 2^30 segments, more than a terabyte, or 2^30 ms, twelve days.
 const LIMIT: u32 = 1 << 30;
-/// An acknowledgement that took longer is let go: a round trip is at most what a timeout can be (`ikcp.c`, `IKCP_RTO_MAX`).
-const LONGEST_TRIP: u32 = 60_000;
+/// An acknowledgement that took longer is let go: a round trip is at most what a timeout can be (`ikcp.c`,
+/// `IKCP_RTO_MAX`).
+const MAX_TRIP_MS: u32 = 60_000;
 /// Acknowledgements that KCP may owe while it waits for its next tick.
-const MOST_OWED: u32 = 4096;
+const MAX_OWED: u32 = 4096;
 
-/// What a conversation acts on.
+/// The surroundings that a conversation acts on.
 pub(super) struct Context<'a> {
     pub now: Instant,
     pub config: &'a Config,
-    pub up: &'a mut VecDeque<(Port, Item)>,
+    pub up: &'a mut Outbox,
     pub lower: &'a mut Lower,
     pub counters: &'a mut Counters,
 }
 
 impl Context<'_> {
     pub(super) fn up(&mut self, id: StreamId, item: StreamItem) {
-        self.up.push_back((Port::Above(0), Item::Stream(id, item)));
+        self.up.up(Item::Stream(id, item));
     }
 
     pub(super) fn reset(&mut self, conv: u32) {
@@ -48,28 +48,28 @@ impl Context<'_> {
 pub(super) struct Conversation {
     id: StreamId,
     conv: u32,
-    kcp: ::kcp::Kcp<Outbox>,
-    outbox: Outbox,
+    kcp: ::kcp::Kcp<Output>,
+    output: Output,
     /// KCP's zero of time, and when it next flushes, in milliseconds from there.
     began: Instant,
     tick: u32,
-    /// What has arrived since the last flush and calls for an answer.
+    /// Segments that have arrived since the last flush and call for an answer.
     owed: u32,
     sent: Sent,
     ledger: Ledger,
     /// The application's bytes that it may write in all, and whether it has finished.
     granted: u64,
     finished: bool,
-    /// How far the application has been told that its bytes are on the wire.
+    /// The offset up to which the application knows that its bytes are on the wire.
     told: u64,
-    reader: Reader,
-    /// What has been read from KCP and not passed on yet: less than a segment.
+    reader: RecordReader,
+    /// Bytes that have been read from KCP and not passed on yet: less than a segment.
     pending: Vec<u8>,
     /// The bytes that the application takes.
     credit: u64,
     /// Segments read from KCP.
     read: u32,
-    /// Whether the application has been told that the stream stands.
+    /// Whether the application knows that the stream is open.
     stands: bool,
     /// When anything was last heard while something was unacknowledged.
     quiet_since: Instant,
@@ -78,8 +78,8 @@ pub(super) struct Conversation {
 
 impl Conversation {
     pub(super) fn new(now: Instant, config: &Config, conv: u32, id: StreamId, accepting: bool) -> Self {
-        let outbox = Outbox::default();
-        let mut kcp = ::kcp::Kcp::new_stream(conv, outbox.clone());
+        let output = Output::default();
+        let mut kcp = ::kcp::Kcp::new_stream(conv, output.clone());
         let room = config.fec.map_or(0, |_| DATA_HEADER);
         sure(kcp.set_mtu(usize::from(config.mtu) - room));
         let interval = i32::try_from(config.interval.as_millis()).unwrap_or(i32::MAX);
@@ -91,7 +91,7 @@ impl Conversation {
             id,
             conv,
             kcp,
-            outbox,
+            output,
             began: now,
             tick: interval.clamp(10, 5000) as u32,
             owed: 0,
@@ -100,7 +100,7 @@ impl Conversation {
             granted: 0,
             finished: false,
             told: 0,
-            reader: Reader::new(accepting),
+            reader: RecordReader::new(accepting),
             pending: Vec::new(),
             credit: 0,
             read: 0,
@@ -184,7 +184,7 @@ impl Conversation {
         }
         // kcp-go flushes acknowledgements once they fill a datagram.
         let eager = ctx.config.eager;
-        let most = if eager { u32::from(ctx.config.mtu) / HEADER as u32 } else { MOST_OWED };
+        let most = if eager { u32::from(ctx.config.mtu) / HEADER as u32 } else { MAX_OWED };
         if (eager && self.kcp.wait_snd() < waited) || self.owed >= most {
             self.flush();
         }
@@ -201,7 +201,7 @@ impl Conversation {
                     self.break_off(ctx);
                     return;
                 }
-                for part in data.chunks(LONGEST) {
+                for part in data.chunks(MAX_RECORD) {
                     self.put(&(part.len() as u16).to_le_bytes());
                     self.put(part);
                     self.ledger.record(part.len());
@@ -239,14 +239,14 @@ impl Conversation {
             PUSH => segment.sn < LIMIT && segment.len <= self.kcp.mss(),
             ACK => {
                 let trip = now.checked_sub(segment.ts);
-                segment.sn < self.sent.next() && trip.is_some_and(|trip| trip <= LONGEST_TRIP)
+                segment.sn < self.sent.next() && trip.is_some_and(|trip| trip <= MAX_TRIP_MS)
             }
             _ => true,
         };
         known && segment.una <= self.sent.next()
     }
 
-    /// The first that is heard from the other end tells whoever opened the stream that it stands.
+    /// The first segment from the other end: the application that opened the stream hears that it is open.
     fn stand(&mut self, ctx: &mut Context<'_>) {
         if self.reader.has_begun() && !self.stands {
             self.stands = true;
@@ -255,13 +255,13 @@ impl Conversation {
     }
 
     /// Passes on what has arrived in order, as far as the application takes it.
-    fn deliver(&mut self, ctx: &mut Context<'_>) -> Result<(), Broken> {
+    fn deliver(&mut self, ctx: &mut Context<'_>) -> Result<(), Malformed> {
         let mut gathered: Option<Buffer> = None;
         let result = loop {
             let mut used = 0;
             let stop = loop {
                 match self.reader.next(&self.pending[used..], self.credit) {
-                    Err(broken) => break Err(broken),
+                    Err(malformed) => break Err(malformed),
                     Ok((None, 0)) => break Ok(()),
                     Ok((piece, read)) => {
                         let bytes = &self.pending[used..used + read];
@@ -301,7 +301,7 @@ impl Conversation {
                 break Ok(());
             }
             self.read += 1;
-            // A window that opens again is told with the next flush.
+            // A window that opens again is announced with the next flush.
             self.owed = self.owed.max(1);
         };
         if let Some(data) = gathered {
@@ -329,7 +329,7 @@ impl Conversation {
         self.settle(ctx);
     }
 
-    /// Tells KCP the time; it flushes if its tick has come.
+    /// Gives KCP the time; it flushes if its tick has come.
     fn catch_up(&mut self, ctx: &Context<'_>) {
         let now = self.millis(ctx.now);
         sure(self.kcp.update(now));
@@ -367,7 +367,7 @@ impl Conversation {
     }
 
     fn send(&mut self, ctx: &mut Context<'_>) {
-        while let Some(datagram) = self.outbox.pop() {
+        while let Some(datagram) = self.output.pop() {
             if !self.sent.is_under_way() {
                 self.quiet_since = ctx.now;
             }
@@ -399,7 +399,7 @@ impl Conversation {
         self.end = Some(End::Reset);
     }
 
-    /// Tells the application, if it knows of the stream.
+    /// Reports the reset to the application, if it knows of the stream.
     fn tell_reset(&self, ctx: &mut Context<'_>) {
         if self.reader.has_begun() {
             ctx.up(self.id, StreamItem::Reset);

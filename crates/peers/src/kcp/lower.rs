@@ -1,9 +1,8 @@
 //! The way down: parity, addresses, and the datagram port.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use hopcast_core::{Buffer, Datagram, Instant, Item, Port};
+use hopcast_core::{Buffer, Datagram, Instant, Item, Outbox};
 
 use super::counters::Counters;
 use super::fec::Encoder;
@@ -16,19 +15,13 @@ pub(super) struct Lower {
 }
 
 impl Lower {
-    pub(super) fn send(
-        &mut self,
-        now: Instant,
-        packet: &[u8],
-        out: &mut VecDeque<(Port, Item)>,
-        counters: &mut Counters,
-    ) {
+    pub(super) fn send(&mut self, now: Instant, packet: &[u8], out: &mut Outbox, counters: &mut Counters) {
         let Self { local, remote, .. } = *self;
         let mut send = |bytes: &[u8], parity: bool| {
             counters.datagrams_sent += 1;
             counters.parity_sent += u64::from(parity);
             let datagram = Datagram { local, remote, payload: Buffer::copy_from(bytes) };
-            out.push_back((Port::Below(0), Item::Datagram(datagram)));
+            out.down(Item::Datagram(datagram));
         };
         match &mut self.encoder {
             Some(encoder) => encoder.send(now, packet, |bytes, parity| send(&bytes, parity)),

@@ -1,9 +1,9 @@
 //! All conversations of one KCP with one remote.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use hopcast_core::{Datagram, Instant, Item, Machine, Port, Stream, StreamId, StreamItem};
+use hopcast_core::{Datagram, Instant, Item, Machine, Outbox, Port, Stream, StreamId, StreamItem};
 
 use super::config::{Config, MAX_CONVERSATIONS, MTU};
 use super::conversation::{Context, Conversation};
@@ -13,8 +13,8 @@ use super::lower::Lower;
 use super::remembered::{End, Remembered};
 use super::wire::{PUSH, Packet};
 
-/// A KCP: [`Port::Below`]`(0)` is a datagram port, [`Port::Above`]`(0)` a stream port with any number of streams, each of
-/// which is a conversation of its own. Either end may open; both are given the same [`Config`].
+/// A KCP: [`Port::Below`]`(0)` is a datagram port, [`Port::Above`]`(0)` a stream port with any number of streams, each
+/// of which is a conversation of its own. Either end may open; both are given the same [`Config`].
 #[derive(Debug)]
 pub struct Kcp {
     config: Config,
@@ -26,13 +26,13 @@ pub struct Kcp {
     deadlines: BTreeSet<(Instant, u32)>,
     remembered: Remembered,
     next_id: u64,
-    out: VecDeque<(Port, Item)>,
+    out: Outbox,
     counters: Counters,
 }
 
 impl Kcp {
-    /// A KCP that speaks with `remote` from `local`. `random` gives conversations their numbers, and must not be that of
-    /// the other end.
+    /// A KCP that speaks with `remote` from `local`. `random` gives conversations their numbers, and must not be that
+    /// of the other end.
     pub fn new(mut config: Config, local: SocketAddr, remote: SocketAddr, random: Stream) -> Self {
         config.mtu = config.mtu.clamp(*MTU.start(), *MTU.end());
         let encoder = config.fec.and_then(Encoder::new);
@@ -47,7 +47,7 @@ impl Kcp {
             deadlines: BTreeSet::new(),
             remembered: Remembered::default(),
             next_id: 1,
-            out: VecDeque::new(),
+            out: Outbox::new(),
             counters: Counters::default(),
         }
     }
@@ -59,7 +59,7 @@ impl Kcp {
         }
         if !id.0.is_multiple_of(2) || self.conversations.len() >= MAX_CONVERSATIONS {
             self.counters.streams_refused += 1;
-            self.out.push_back((Port::Above(0), Item::Stream(id, StreamItem::Reset)));
+            self.out.up(Item::Stream(id, StreamItem::Reset));
             return;
         }
         let conv = loop {
@@ -120,7 +120,7 @@ impl Kcp {
             self.counters.resets_received += 1;
             return false;
         }
-        // Whoever begins acknowledges nothing, and is within the window.
+        // The opener acknowledges nothing, and is within the window.
         let window = u32::from(self.config.receive_window.max(128));
         let begins = packet
             .segments()
@@ -198,7 +198,7 @@ impl Kcp {
 
 impl Machine for Kcp {
     fn handle(&mut self, now: Instant, port: Port, item: Item) {
-        // What falls due at the instant of an arrival goes off first.
+        // Timers that are due at the instant of an arrival go off first.
         self.wake(now);
         match (port, item) {
             (Port::Below(0), Item::Datagram(datagram)) => self.on_datagram(now, &datagram),
@@ -223,7 +223,7 @@ impl Machine for Kcp {
     }
 
     fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front()
+        self.out.pop()
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -1,36 +1,34 @@
 //! Where a stream begins and ends: what KCP, which carries bytes and nothing else, leaves to whoever uses it.
 //!
-//! Each direction's bytes are records: two bytes of length, little-endian, and so many bytes of the stream. Two lengths
-//! mean something else: [`BEGIN`] is the first record of whoever opens the conversation, so that there is something to
-//! send; [`END`] is the last record of a direction.
+//! Each direction's bytes are records: two bytes of length, little-endian, and that many bytes of the stream. Two
+//! lengths mean something else: [`BEGIN`] is the first record of whoever opens the conversation, so that there is
+//! something to send; [`END`] is the last record of a direction.
 
 use std::collections::VecDeque;
+
+use hopcast_core::bytes::Malformed;
 
 /// The bytes before each record.
 pub(super) const LENGTH: u64 = 2;
 /// The longest record that is written. Any length but the two special ones is read.
-pub(super) const LONGEST: usize = 32 << 10;
+pub(super) const MAX_RECORD: usize = 32 << 10;
 /// This direction is over.
 pub(super) const END: [u8; 2] = [0, 0];
 /// A conversation begins.
 pub(super) const BEGIN: [u8; 2] = [0xFF, 0xFF];
 
-/// What stands next in the bytes that arrive.
+/// A part of the bytes that arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     Begin,
-    /// So many of the stream's bytes.
+    /// This many of the stream's bytes.
     Data(usize),
     End,
 }
 
-/// The bytes are no records, or more follow the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Broken;
-
 /// Reads records.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reader {
+pub(super) struct RecordReader {
     state: Reading,
     /// The first byte of a length, where a segment ended after it.
     half: Option<u8>,
@@ -45,7 +43,7 @@ enum Reading {
     Ended,
 }
 
-impl Reader {
+impl RecordReader {
     /// For the end that accepts, if `accepting`; the opener is sent no beginning.
     pub(super) const fn new(accepting: bool) -> Self {
         Self { state: if accepting { Reading::Beginning } else { Reading::Length }, half: None }
@@ -59,13 +57,13 @@ impl Reader {
         self.state == Reading::Ended
     }
 
-    /// What stands at the front of `bytes`, and how many of them are thereby read; at most `credit` of the stream's.
+    /// The piece at the front of `bytes`, and how many of them it takes; at most `credit` of the stream's.
     /// `None` once it needs more bytes, or credit.
-    pub(super) fn next(&mut self, bytes: &[u8], credit: u64) -> Result<(Option<Piece>, usize), Broken> {
+    pub(super) fn next(&mut self, bytes: &[u8], credit: u64) -> Result<(Option<Piece>, usize), Malformed> {
         let mut read = 0;
         while let Some(&byte) = bytes.get(read) {
             match self.state {
-                Reading::Ended => return Err(Broken),
+                Reading::Ended => return Err(Malformed { field: "record after the end" }),
                 Reading::Bytes(left) => {
                     let most = usize::try_from(credit).unwrap_or(usize::MAX);
                     let len = left.min(bytes.len() - read).min(most);
@@ -87,7 +85,9 @@ impl Reader {
                             self.state = Reading::Length;
                             return Ok((Some(Piece::Begin), read));
                         }
-                        (BEGIN, _) | (_, Reading::Beginning) => return Err(Broken),
+                        (BEGIN, _) | (_, Reading::Beginning) => {
+                            return Err(Malformed { field: "first record" });
+                        }
                         (END, _) => {
                             self.state = Reading::Ended;
                             return Ok((Some(Piece::End), read));
@@ -104,7 +104,7 @@ impl Reader {
 /// Which of the application's bytes stand where in the bytes that KCP carries.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// Those of which not all is acknowledged.
+    /// The records of which not all is acknowledged.
     records: VecDeque<Record>,
     /// How much of either has been written.
     carried: u64,
@@ -158,7 +158,11 @@ impl Ledger {
 mod tests {
     use super::*;
 
-    fn read(mut reader: Reader, bytes: &[u8], at_a_time: usize) -> Result<(Vec<Piece>, Vec<u8>), Broken> {
+    fn read(
+        mut reader: RecordReader,
+        bytes: &[u8],
+        at_a_time: usize,
+    ) -> Result<(Vec<Piece>, Vec<u8>), Malformed> {
         let (mut pieces, mut data) = (Vec::new(), Vec::new());
         for mut part in bytes.chunks(at_a_time) {
             loop {
@@ -179,21 +183,22 @@ mod tests {
     fn records_are_read_wherever_segments_cut_them() {
         let bytes = [&BEGIN[..], &[3, 0], b"abc", &[1, 0], b"d", &END].concat();
         for at_a_time in 1..=bytes.len() {
-            let (pieces, data) = read(Reader::new(true), &bytes, at_a_time).unwrap();
+            let (pieces, data) = read(RecordReader::new(true), &bytes, at_a_time).unwrap();
             assert_eq!((pieces, data), (vec![Piece::Begin, Piece::End], b"abcd".to_vec()), "{at_a_time}");
         }
     }
 
     #[test]
     fn bytes_before_the_beginning_or_after_the_end_break_the_stream() {
-        assert_eq!(read(Reader::new(true), &[3, 0, 1, 2, 3], 5), Err(Broken));
-        assert_eq!(read(Reader::new(false), &BEGIN, 2), Err(Broken));
-        assert_eq!(read(Reader::new(false), &[0, 0, 1], 3), Err(Broken));
+        let fault = |accepting, bytes: &[u8]| read(RecordReader::new(accepting), bytes, 5).unwrap_err().field;
+        assert_eq!(fault(true, &[3, 0, 1, 2, 3]), "first record");
+        assert_eq!(fault(false, &BEGIN), "first record");
+        assert_eq!(fault(false, &[0, 0, 1]), "record after the end");
     }
 
     #[test]
     fn no_more_is_read_than_there_is_credit_for() {
-        let mut reader = Reader::new(false);
+        let mut reader = RecordReader::new(false);
         assert_eq!(reader.next(&[3, 0, 7, 8, 9], 2), Ok((None, 2)));
         assert_eq!(reader.next(&[7, 8, 9], 2), Ok((Some(Piece::Data(2)), 2)));
         assert_eq!(reader.next(&[9], 0), Ok((None, 0)));

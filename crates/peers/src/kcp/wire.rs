@@ -21,6 +21,8 @@
 //!
 //! Little-endian (`ikcp.c`, `ikcp_encode_seg`). A datagram holds one segment or more, all of one conversation.
 
+use hopcast_core::bytes::{Malformed, Reader};
+
 /// The header's length in bytes (`ikcp.c`, `IKCP_OVERHEAD`).
 pub(super) const HEADER: usize = 24;
 
@@ -30,7 +32,7 @@ pub(super) const PUSH: u8 = 81;
 pub(super) const ACK: u8 = 82;
 /// Asks for the window.
 pub(super) const ASK: u8 = 83;
-/// Tells the window, and is the last of KCP's own.
+/// Announces the window; the last of KCP's own commands.
 const TELL: u8 = 84;
 /// Ends both directions. Not one of KCP's, which has no such thing; alone in its datagram.
 pub(super) const RESET: u8 = TELL + 1;
@@ -47,10 +49,6 @@ pub(super) struct Segment {
     pub len: usize,
 }
 
-/// The datagram is none of KCP's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Malformed;
-
 impl Segment {
     /// A bare header, where the machine answers by itself.
     pub(super) fn emit(&self) -> [u8; HEADER] {
@@ -64,32 +62,22 @@ impl Segment {
         header
     }
 
-    /// What ends conversation `conv`.
+    /// The segment that ends conversation `conv`.
     pub(super) const fn reset(conv: u32) -> Self {
         Self { conv, command: RESET, window: 0, ts: 0, sn: 0, una: 0, len: 0 }
     }
 
     /// Takes one segment off the front; fragments are refused, since a stream has none.
-    fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), Malformed> {
-        let (header, rest) = bytes.split_first_chunk::<HEADER>().ok_or(Malformed)?;
-        let word =
-            |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-        let len = usize::try_from(word(20)).map_err(|_| Malformed)?;
-        let segment = Self {
-            conv: word(0),
-            command: header[4],
-            window: u16::from_le_bytes([header[6], header[7]]),
-            ts: word(8),
-            sn: word(12),
-            una: word(16),
-            len,
-        };
-        let known = (PUSH..=RESET).contains(&segment.command) && header[5] == 0;
+    fn parse(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let (conv, command) = (reader.u32_le("conv")?, reader.u8("cmd")?);
+        Malformed::unless((PUSH..=RESET).contains(&command), "cmd")?;
+        Malformed::unless(reader.u8("frg")? == 0, "frg")?;
+        let (window, ts) = (reader.u16_le("wnd")?, reader.u32_le("ts")?);
+        let (sn, una, len) = (reader.u32_le("sn")?, reader.u32_le("una")?, reader.u32_le("len")? as usize);
         // Only data has a payload.
-        if !known || len > rest.len() || (len > 0 && segment.command != PUSH) {
-            return Err(Malformed);
-        }
-        Ok((segment, &rest[len..]))
+        Malformed::unless(len == 0 || command == PUSH, "len")?;
+        reader.take(len, "len")?;
+        Ok(Self { conv, command, window, ts, sn, una, len })
     }
 }
 
@@ -103,16 +91,13 @@ pub(super) struct Packet<'a> {
 impl<'a> Packet<'a> {
     /// Reads a datagram.
     pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let (first, mut rest) = Segment::parse(bytes)?;
-        if first.command == RESET && !rest.is_empty() {
-            return Err(Malformed);
-        }
-        while !rest.is_empty() {
-            let (segment, left) = Segment::parse(rest)?;
-            if segment.conv != first.conv || segment.command == RESET {
-                return Err(Malformed);
-            }
-            rest = left;
+        let mut reader = Reader::new(bytes);
+        let first = Segment::parse(&mut reader)?;
+        Malformed::unless(first.command != RESET || reader.is_empty(), "cmd")?;
+        while !reader.is_empty() {
+            let segment = Segment::parse(&mut reader)?;
+            Malformed::unless(segment.conv == first.conv, "conv")?;
+            Malformed::unless(segment.command != RESET, "cmd")?;
         }
         Ok(Self { bytes, first })
     }
@@ -130,12 +115,8 @@ impl<'a> Packet<'a> {
     }
 
     pub(super) fn segments(&self) -> impl Iterator<Item = Segment> + use<'a> {
-        let mut rest = self.bytes;
-        core::iter::from_fn(move || {
-            let (segment, left) = Segment::parse(rest).ok()?;
-            rest = left;
-            Some(segment)
-        })
+        let mut reader = Reader::new(self.bytes);
+        core::iter::from_fn(move || Segment::parse(&mut reader).ok())
     }
 }
 
@@ -161,13 +142,26 @@ mod tests {
 
     #[test]
     fn what_is_cut_off_or_unknown_is_malformed() {
-        for len in 0..SEGMENT.len() {
-            assert!(Packet::parse(&SEGMENT[..len]).is_err(), "{len}");
+        let fault = |bytes: &[u8]| Packet::parse(bytes).unwrap_err().field;
+        let fields = ["conv", "cmd", "frg", "wnd", "ts", "sn", "una", "len"];
+        let lengths = [4, 1, 1, 2, 4, 4, 4, 4 + 3];
+        let cut_off = fields.into_iter().zip(lengths).flat_map(|(field, len)| (0..len).map(move |_| field));
+        for (len, field) in cut_off.enumerate() {
+            assert_eq!(fault(&SEGMENT[..len]), field, "{len}");
         }
-        for (at, value) in [(4, 80), (4, 86), (4, ACK), (5, 1), (20, 2), (20, 4), (23, 0xFF)] {
+        for (at, value, field) in [
+            (4, 80, "cmd"),
+            (4, 86, "cmd"),
+            (4, ACK, "len"),
+            (5, 1, "frg"),
+            // The byte that is left over is no segment of its own.
+            (20, 2, "conv"),
+            (20, 4, "len"),
+            (23, 0xFF, "len"),
+        ] {
             let mut bytes = SEGMENT;
             bytes[at] = value;
-            assert!(Packet::parse(&bytes).is_err(), "{value} at {at}");
+            assert_eq!(fault(&bytes), field, "{value} at {at}");
         }
     }
 
@@ -183,6 +177,6 @@ mod tests {
     fn a_reset_is_alone() {
         let reset = Segment::reset(1).emit();
         assert!(Packet::parse(&reset).unwrap().is_reset());
-        assert!(Packet::parse(&[reset, reset].concat()).is_err());
+        assert_eq!(Packet::parse(&[reset, reset].concat()).unwrap_err().field, "cmd");
     }
 }

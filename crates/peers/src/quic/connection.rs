@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Port, StreamId, StreamItem};
+use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Outbox, StreamId, StreamItem};
 use quinn_proto::{ConnectionHandle, ConnectionStats, Dir, Endpoint, Event, StreamEvent, VarInt};
 
 use super::bbr::Shared;
@@ -13,17 +13,17 @@ use super::stream::{Broken, Stream};
 use super::wire;
 
 /// Wake-ups of a connection at one instant; one that calls for more has them later, or it would never let time pass.
-const MOST_TIMEOUTS: usize = 64;
-/// The least that a wake-up lies ahead.
+const MAX_TIMEOUTS: usize = 64;
+/// Minimum time until a wake-up.
 const TICK: Duration = Duration::from_nanos(1);
 
-/// What a connection acts on.
+/// The surroundings that a connection acts on.
 pub(super) struct Context<'a> {
     pub now: Instant,
     pub local: SocketAddr,
     pub remote: SocketAddr,
     pub endpoint: &'a mut Endpoint,
-    pub out: &'a mut VecDeque<(Port, Item)>,
+    pub out: &'a mut Outbox,
     pub counters: &'a mut Counters,
     /// The connections' streams, by their names above.
     pub by_id: &'a mut BTreeMap<StreamId, usize>,
@@ -32,13 +32,13 @@ pub(super) struct Context<'a> {
 
 impl Context<'_> {
     pub(super) fn up(&mut self, id: StreamId, item: StreamItem) {
-        self.out.push_back((Port::Above(0), Item::Stream(id, item)));
+        self.out.up(Item::Stream(id, item));
     }
 
     pub(super) fn down(&mut self, bytes: &[u8]) {
         self.counters.datagrams_sent += 1;
         let datagram = Datagram { local: self.local, remote: self.remote, payload: Buffer::copy_from(bytes) };
-        self.out.push_back((Port::Below(0), Item::Datagram(datagram)));
+        self.out.down(Item::Datagram(datagram));
     }
 }
 
@@ -152,7 +152,7 @@ impl Connection {
             paced = self.transmit(ctx);
             self.take_events(ctx);
             let due = self.quic.poll_timeout().is_some_and(|at| at <= now);
-            if !due || round >= MOST_TIMEOUTS {
+            if !due || round >= MAX_TIMEOUTS {
                 break;
             }
         }

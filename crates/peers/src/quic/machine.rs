@@ -1,11 +1,11 @@
 //! All connections of one QUIC with one remote.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use hopcast_core::{Datagram, Instant, Item, Machine, Port, Stream, StreamId, StreamItem};
+use hopcast_core::{Datagram, Instant, Item, Machine, Outbox, Port, Stream, StreamId, StreamItem};
 use quinn_proto::congestion::CubicConfig;
 use quinn_proto::{
     ClientConfig, ConnectionId, ConnectionIdGenerator, DatagramEvent, Endpoint, EndpointConfig, IdleTimeout,
@@ -21,12 +21,13 @@ use super::crypto::{Hello, ResetKey, TokenKey};
 use super::wire::CONNECTION_ID;
 
 /// quinn-proto's longest datagram.
-const LONGEST_DATAGRAM: u16 = 65_527;
+const MAX_DATAGRAM: u16 = 65_527;
 /// The name that the client calls the server by, which nobody looks at.
 const SERVER_NAME: &str = "hopcast";
 
-/// A QUIC: [`Port::Below`]`(0)` is a datagram port, [`Port::Above`]`(0)` a stream port with any number of streams. Either
-/// end may open; whoever opens the first stream opens the connection too, and all streams of both ends go over it.
+/// A QUIC: [`Port::Below`]`(0)` is a datagram port, [`Port::Above`]`(0)` a stream port with any number of streams.
+/// Either end may open; whoever opens the first stream opens the connection too, and all streams of both ends go over
+/// it.
 pub struct Quic {
     config: Config,
     local: SocketAddr,
@@ -37,15 +38,15 @@ pub struct Quic {
     /// Which connection a stream is on.
     by_id: BTreeMap<StreamId, usize>,
     next_id: u64,
-    out: VecDeque<(Port, Item)>,
+    out: Outbox,
     counters: Counters,
 }
 
 impl Quic {
-    /// A QUIC that speaks with `remote` from `local`. `random` gives it all that QUIC draws by lot, and must not be that of
-    /// the other end.
+    /// A QUIC that speaks with `remote` from `local`. `random` gives it all that QUIC draws by lot, and must not be
+    /// that of the other end.
     pub fn new(mut config: Config, local: SocketAddr, remote: SocketAddr, mut random: Stream) -> Self {
-        config.datagram = config.datagram.clamp(LEAST_DATAGRAM, LONGEST_DATAGRAM);
+        config.datagram = config.datagram.clamp(LEAST_DATAGRAM, MAX_DATAGRAM);
         let mut key = [0; 16];
         random.fill(&mut key);
         let mut endpoint = EndpointConfig::new(Arc::new(ResetKey::new(key)));
@@ -68,7 +69,7 @@ impl Quic {
             connections: BTreeMap::new(),
             by_id: BTreeMap::new(),
             next_id: 1,
-            out: VecDeque::new(),
+            out: Outbox::new(),
             counters: Counters::default(),
         };
         let (server, _) = quic.server(Instant::ZERO);
@@ -137,7 +138,7 @@ impl Quic {
         let room = id.0.is_multiple_of(2) && self.by_id.len() < 2 * MAX_STREAMS as usize;
         let Some(handle) = handle.or_else(|| self.connect(now)).filter(|_| room) else {
             self.counters.streams_refused += 1;
-            self.out.push_back((Port::Above(0), Item::Stream(id, StreamItem::Reset)));
+            self.out.up(Item::Stream(id, StreamItem::Reset));
             return;
         };
         self.counters.streams_opened += 1;
@@ -150,7 +151,7 @@ impl Quic {
         }
         let (transport, bbr) = self.transport(now);
         let mut client = ClientConfig::new(self.hello());
-        // The id by which the client calls the server until it is told a better one: RFC 9000 section 7.2 wants eight
+        // The id by which the client calls the server until it learns a better one: RFC 9000 section 7.2 wants eight
         // bytes at least, quinn takes twenty.
         let mut id = [0; 20];
         self.random.fill(&mut id);
@@ -230,7 +231,7 @@ impl Quic {
 
 impl Machine for Quic {
     fn handle(&mut self, now: Instant, port: Port, item: Item) {
-        // What falls due at the instant of an arrival goes off first.
+        // Timers that are due at the instant of an arrival go off first.
         self.wake(now);
         match (port, item) {
             (Port::Below(0), Item::Datagram(datagram)) => self.on_datagram(now, &datagram),
@@ -257,7 +258,7 @@ impl Machine for Quic {
     }
 
     fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front()
+        self.out.pop()
     }
 
     fn deadline(&self) -> Option<Instant> {

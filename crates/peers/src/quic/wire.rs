@@ -1,19 +1,23 @@
-//! QUIC's packets, as far as what this end sends is read again: quinn-proto does not say what of a stream is on the wire.
+//! QUIC's packets, as far as what this end sends is read again: quinn-proto does not say what of a stream is on the
+//! wire.
 //!
 //! ```text
 //! short header: | 01spp.pp | connection id (8) | packet number (1-4) | frames ... | tag (16) |
-//! long header:  | 11tt..pp | version (4) | len, id | len, id | [len, token] | length | number | frames ... | tag (16) |
+//! long header:  | 11tt..pp | version (4) | len, id | len, id | [len, token]
+//!               | length | number | frames ... | tag (16) |
 //! ```
 //!
 //! RFC 9000 sections 17 and 19, and 16 for the numbers of varying length. Frames of streams are in packets with a short
 //! header, of which a datagram has at most one, its last. No secret hides them: see `crypto`.
+
+use hopcast_core::bytes::{Malformed, Reader};
 
 use super::crypto::TAG;
 
 /// The length of the connection ids of both ends.
 pub(super) const CONNECTION_ID: usize = 8;
 
-/// What the first byte of a long header has set.
+/// The bit of the first byte that marks a long header (RFC 9000 section 17.2).
 const LONG: u8 = 0x80;
 const PADDING: u8 = 0x00;
 const ACK: u8 = 0x02;
@@ -29,107 +33,94 @@ pub(super) struct StreamFrame {
 /// Finds the STREAM frames of a datagram that this end has made. True if it calls for an acknowledgement, and so counts
 /// as in flight (RFC 9002 section 2); as that of a handshake is taken to do.
 pub(super) fn stream_frames(datagram: &[u8], mut found: impl FnMut(StreamFrame)) -> bool {
-    let Some(frames) = one_rtt(datagram) else { return true };
-    let mut reader = Reader(frames);
+    let Ok(frames) = one_rtt(datagram) else { return true };
+    let mut reader = Reader::new(frames);
     let mut eliciting = datagram.first().is_some_and(|first| first & LONG != 0);
-    while let Some(&kind) = reader.0.first() {
+    while let Some(&kind) = reader.rest().first() {
         eliciting |= kind != PADDING && kind != ACK;
-        match reader.frame() {
-            Some(Some(frame)) => found(frame),
-            Some(None) => {}
-            None => break,
+        match frame(&mut reader) {
+            Ok(Some(frame)) => found(frame),
+            Ok(None) => {}
+            Err(_) => break,
         }
     }
     eliciting
 }
 
 /// The frames of the packet with a short header.
-fn one_rtt(datagram: &[u8]) -> Option<&[u8]> {
-    let mut reader = Reader(datagram);
+fn one_rtt(datagram: &[u8]) -> Result<&[u8], Malformed> {
+    let mut reader = Reader::new(datagram);
     loop {
-        let first = reader.byte()?;
+        let first = reader.u8("header")?;
         if first & LONG == 0 {
-            reader.skip(CONNECTION_ID as u64 + u64::from(first & 3) + 1)?;
-            let end = reader.0.len().checked_sub(TAG)?;
-            return reader.0.get(..end);
+            let number = usize::from(first & 3) + 1;
+            reader.take(CONNECTION_ID + number, "short header")?;
+            let len = reader.rest().len().checked_sub(TAG).ok_or(Malformed { field: "tag" })?;
+            return reader.take(len, "frames");
         }
-        reader.skip(4)?;
+        reader.u32("version")?;
         for _ in 0..2 {
-            let len = reader.byte()?;
-            reader.skip(len.into())?;
+            let len = reader.u8("connection ID length")?;
+            reader.take(len.into(), "connection ID")?;
         }
         if first & 0x30 == 0 {
-            let token = reader.number()?;
-            reader.skip(token)?;
+            let len = reader.varint("token length")?;
+            skip(&mut reader, len, "token")?;
         }
-        let len = reader.number()?;
-        reader.skip(len)?;
+        let len = reader.varint("length")?;
+        skip(&mut reader, len, "long packet")?;
     }
 }
 
-struct Reader<'a>(&'a [u8]);
-
-impl Reader<'_> {
-    fn byte(&mut self) -> Option<u8> {
-        let (&byte, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(byte)
-    }
-
-    fn skip(&mut self, len: u64) -> Option<()> {
-        self.0 = self.0.get(usize::try_from(len).ok()?..)?;
-        Some(())
-    }
-
-    fn number(&mut self) -> Option<u64> {
-        let first = self.byte()?;
-        let mut number = u64::from(first & 0x3F);
-        for _ in 1..1 << (first >> 6) {
-            number = number << 8 | u64::from(self.byte()?);
+/// Reads past one frame, and returns it if it is one of a stream.
+///
+/// # Errors
+/// It is cut off, or none that quinn-proto sends here.
+fn frame(reader: &mut Reader<'_>) -> Result<Option<StreamFrame>, Malformed> {
+    let kind = reader.u8("frame type")?;
+    match kind {
+        // And PING, HANDSHAKE_DONE.
+        PADDING | 0x01 | 0x1E => {}
+        // The largest, its delay, the number of further ranges, the first range.
+        ACK => {
+            numbers(reader, 2)?;
+            let ranges = reader.varint("ACK range count")?;
+            numbers(reader, 1 + 2 * ranges)?;
         }
-        Some(number)
-    }
-
-    fn numbers(&mut self, count: u64) -> Option<()> {
-        (0..count).try_for_each(|_| self.number().map(drop))
-    }
-
-    /// Reads past one frame; `None` if it is cut off or none that quinn-proto sends here.
-    fn frame(&mut self) -> Option<Option<StreamFrame>> {
-        let kind = self.byte()?;
-        match kind {
-            // And PING, HANDSHAKE_DONE.
-            PADDING | 0x01 | 0x1E => {}
-            // The largest, its delay, the number of further ranges, the first range.
-            ACK => {
-                self.numbers(2)?;
-                let ranges = self.number()?;
-                self.numbers(1 + 2 * ranges)?;
-            }
-            // RESET_STREAM.
-            0x04 => self.numbers(3)?,
-            // STOP_SENDING, MAX_STREAM_DATA, STREAM_DATA_BLOCKED.
-            0x05 | 0x11 | 0x15 => self.numbers(2)?,
-            // MAX_DATA, MAX_STREAMS, DATA_BLOCKED, STREAMS_BLOCKED, RETIRE_CONNECTION_ID.
-            0x10 | 0x12..=0x14 | 0x16 | 0x17 | 0x19 => self.numbers(1)?,
-            // NEW_CONNECTION_ID.
-            0x18 => {
-                self.numbers(2)?;
-                let len = self.byte()?;
-                self.skip(u64::from(len) + 16)?;
-            }
-            0x08..=0x0F => {
-                let stream = self.number()?;
-                let offset = if kind & 4 == 0 { 0 } else { self.number()? };
-                let len = if kind & 2 == 0 { self.0.len() as u64 } else { self.number()? };
-                self.skip(len)?;
-                return Some(Some(StreamFrame { stream, offset, len }));
-            }
-            // What is left are closing a connection and changing paths, with which no stream goes.
-            _ => return None,
+        // RESET_STREAM.
+        0x04 => numbers(reader, 3)?,
+        // STOP_SENDING, MAX_STREAM_DATA, STREAM_DATA_BLOCKED.
+        0x05 | 0x11 | 0x15 => numbers(reader, 2)?,
+        // MAX_DATA, MAX_STREAMS, DATA_BLOCKED, STREAMS_BLOCKED, RETIRE_CONNECTION_ID.
+        0x10 | 0x12..=0x14 | 0x16 | 0x17 | 0x19 => numbers(reader, 1)?,
+        // NEW_CONNECTION_ID.
+        0x18 => {
+            numbers(reader, 2)?;
+            let len = reader.u8("connection ID length")?;
+            reader.take(usize::from(len) + 16, "connection ID")?;
         }
-        Some(None)
+        0x08..=0x0F => {
+            let stream = reader.varint("stream ID")?;
+            let offset = if kind & 4 == 0 { 0 } else { reader.varint("stream offset")? };
+            let len =
+                if kind & 2 == 0 { reader.rest().len() as u64 } else { reader.varint("stream length")? };
+            skip(reader, len, "stream data")?;
+            return Ok(Some(StreamFrame { stream, offset, len }));
+        }
+        // The rest close a connection or change paths: no stream's bytes go with them.
+        _ => return Err(Malformed { field: "frame type" }),
     }
+    Ok(None)
+}
+
+/// Reads past `count` numbers of a frame.
+fn numbers(reader: &mut Reader<'_>, count: u64) -> Result<(), Malformed> {
+    (0..count).try_for_each(|_| reader.varint("frame").map(drop))
+}
+
+/// Reads past `len` bytes.
+fn skip(reader: &mut Reader<'_>, len: u64, field: &'static str) -> Result<(), Malformed> {
+    reader.take(usize::try_from(len).unwrap_or(usize::MAX), field).map(drop)
 }
 
 #[cfg(test)]

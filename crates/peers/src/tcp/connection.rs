@@ -1,9 +1,8 @@
 //! One connection: composes its two halves, the handshake and the stream port.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use hopcast_core::{Buffer, Instant, Item, Port, Stream, StreamId, StreamItem};
+use hopcast_core::{Buffer, Instant, Item, Outbox, Stream, StreamId, StreamItem};
 use hopcast_wire::ip;
 
 use super::ack::{AckPolicy, When};
@@ -19,17 +18,17 @@ use super::timestamps::Clock;
 use super::wheel;
 use super::wire::{self, ACK, FIN, Header, Options, PSH, RST};
 
-/// What a connection works with besides itself.
+/// The surroundings that a connection acts on.
 pub(super) struct Context<'a> {
     pub now: Instant,
     pub config: &'a Config,
-    pub out: &'a mut VecDeque<(Port, Item)>,
+    pub out: &'a mut Outbox,
     pub counters: &'a mut Counters,
 }
 
 impl Context<'_> {
     pub(super) fn up(&mut self, id: StreamId, item: StreamItem) {
-        self.out.push_back((Port::Above(0), Item::Stream(id, item)));
+        self.out.up(Item::Stream(id, item));
     }
 
     /// Puts TCP and IP header in front of the payload and hands the packet down.
@@ -44,7 +43,7 @@ impl Context<'_> {
         wire::prepend(&mut packet, local, remote, header);
         ip::prepend(&mut packet, local.ip(), remote.ip(), ip::TCP, self.config.hop_limit, id);
         self.counters.segments_sent += 1;
-        self.out.push_back((Port::Below(0), Item::Packet(packet)));
+        self.out.down(Item::Packet(packet));
     }
 }
 
@@ -82,7 +81,7 @@ pub(super) struct Connection {
     /// Transmissions of the SYN, and when the first was.
     pub(super) syns: u32,
     pub(super) syn_sent: Instant,
-    /// What the peer's window field is shifted by, if both ends scale.
+    /// Bits by which the peer's window field is shifted, if both ends scale.
     pub(super) peer_scale: Option<u8>,
     /// The MSS that the peer announced, without options taken off; and the path's MTU.
     pub(super) peer_mss: u32,
@@ -98,10 +97,10 @@ pub(super) struct Connection {
     closed_first: bool,
 }
 
-/// What has crossed the stream port.
+/// The state of the stream port.
 #[derive(Clone, Copy, Debug, Default)]
 struct StreamPort {
-    /// What the application may still write, and the freed space that it has not been granted yet.
+    /// The bytes that the application may still write, and the freed space that it has not been granted yet.
     writable: u64,
     freed: u64,
     reported: u64,

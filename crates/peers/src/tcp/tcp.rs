@@ -1,9 +1,11 @@
 //! All connections of one TCP: which segment belongs to which, and which are new.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
-use hopcast_core::{Buffer, Instant, Item, Machine, Port, Seed, Stream, StreamId, StreamItem, earliest};
+use hopcast_core::{
+    Buffer, Instant, Item, Machine, Outbox, Port, Seed, Stream, StreamId, StreamItem, earliest,
+};
 use hopcast_wire::icmp::{self, Message};
 use hopcast_wire::{Malformed, ip};
 
@@ -34,7 +36,7 @@ pub struct Tcp {
     time_wait: TimeWait,
     embryonic: usize,
     next_id: u64,
-    out: VecDeque<(Port, Item)>,
+    out: Outbox,
     counters: Counters,
     /// The first sequence number of every connection, where a test wants a certain one.
     initial: Option<u32>,
@@ -56,7 +58,7 @@ impl Tcp {
             time_wait: TimeWait::default(),
             embryonic: 0,
             next_id: 1,
-            out: VecDeque::new(),
+            out: Outbox::new(),
             counters: Counters::default(),
             initial: None,
         }
@@ -168,7 +170,7 @@ impl Tcp {
         };
         let Some(local) = local else {
             self.counters.connections_refused += 1;
-            self.out.push_back((Port::Above(0), Item::Stream(id, StreamItem::Reset)));
+            self.out.up(Item::Stream(id, StreamItem::Reset));
             return;
         };
         self.time_wait.remove(&(local, remote));
@@ -324,7 +326,7 @@ impl Tcp {
 
 impl Machine for Tcp {
     fn handle(&mut self, now: Instant, port: Port, item: Item) {
-        // What falls due at the instant of an arrival goes off first.
+        // Timers that are due at the instant of an arrival go off first.
         self.wake(now);
         match (port, item) {
             (Port::Below(0), Item::Packet(packet)) => self.on_packet(now, packet),
@@ -350,7 +352,7 @@ impl Machine for Tcp {
     }
 
     fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front()
+        self.out.pop()
     }
 
     fn deadline(&self) -> Option<Instant> {

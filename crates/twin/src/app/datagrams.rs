@@ -1,6 +1,6 @@
 //! Datagrams at a constant rate, like iperf2's UDP test: `cbr`, and `bulk` over datagrams.
 
-use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Port};
+use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Port, Reactive};
 
 use super::door::Door;
 use super::pace::{Clock, Pace};
@@ -14,9 +14,9 @@ pub(crate) struct DatagramSource {
     clock: Clock,
     /// The payload of each but the last, at least [`STAMP`] bytes.
     size: usize,
-    /// How many bytes more to send; for ever if `None`.
+    /// Bytes left to send; without end if `None`.
     left: Option<u64>,
-    /// How many datagrams that takes; none if for ever.
+    /// Number of datagrams that takes; zero if without end.
     units: u64,
     meters: Meters,
     door: Door,
@@ -72,7 +72,7 @@ impl DatagramSource {
         }
     }
 
-    /// How many datagrams `bytes` take.
+    /// Number of datagrams for `bytes`.
     pub(crate) fn count(bytes: u64, size: usize) -> u64 {
         bytes.div_ceil(size as u64)
     }
@@ -123,7 +123,7 @@ impl Machine for DatagramSource {
 pub(crate) struct DatagramSink {
     meter: SharedMeter,
     seen: Seen,
-    /// How many there will be, if that is known.
+    /// Number of datagrams in all, if that is known.
     expected: Option<u64>,
     received: u64,
 }
@@ -134,8 +134,8 @@ impl DatagramSink {
     }
 }
 
-impl Machine for DatagramSink {
-    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
+impl Reactive for DatagramSink {
+    fn react(&mut self, now: Instant, _port: Port, item: Item) {
         let Item::Datagram(Datagram { payload, .. }) = item else { return };
         let mut meter = self.meter.borrow_mut();
         let Some((number, sent)) = check_unit(&payload, now) else {
@@ -161,15 +161,5 @@ impl Machine for DatagramSink {
         if self.expected == Some(self.received) {
             meter.completed = Some(now);
         }
-    }
-
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        None
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use hopcast_core::{
-    Datagram, Duration, Instant, Item, Machine, Port, StreamId, StreamItem, StreamReader, StreamWriter,
+    Datagram, Duration, Instant, Item, Machine, Outbox, Port, Reactive, StreamId, StreamItem, StreamReader,
+    StreamWriter,
 };
 
 use super::accepted::Accepted;
@@ -11,7 +12,7 @@ use super::seen::{Arrival, Seen};
 use super::{Ends, Schedule, check_unit, unit, write_stamp};
 use crate::meter::SharedMeter;
 
-/// What messages travel over.
+/// The carrier of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
     /// One datagram each.
@@ -155,31 +156,25 @@ impl Machine for MessageClient {
 pub(crate) struct DatagramEcho {
     meter: SharedMeter,
     seen: Seen,
-    out: VecDeque<Datagram>,
+    out: Outbox,
 }
 
 impl DatagramEcho {
     pub(crate) fn new(meter: SharedMeter) -> Self {
-        Self { meter, seen: Seen::new(), out: VecDeque::new() }
+        Self { meter, seen: Seen::new(), out: Outbox::new() }
     }
 }
 
-impl Machine for DatagramEcho {
-    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
+impl Reactive for DatagramEcho {
+    fn react(&mut self, now: Instant, _port: Port, item: Item) {
         let Item::Datagram(datagram) = item else { return };
         delivered(&self.meter, &mut self.seen, now, &datagram.payload);
         // Answer from the address that was asked.
-        self.out.push_back(datagram);
+        self.out.down(Item::Datagram(datagram));
     }
 
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front().map(|datagram| (Port::Below(0), Item::Datagram(datagram)))
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
+    fn next(&mut self) -> Option<(Port, Item)> {
+        self.out.pop()
     }
 }
 
@@ -197,8 +192,8 @@ impl StreamEcho {
     }
 }
 
-impl Machine for StreamEcho {
-    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
+impl Reactive for StreamEcho {
+    fn react(&mut self, now: Instant, _port: Port, item: Item) {
         let Some(item) = self.stream.take(item, self.link.reader.first_grant()) else { return };
         self.stream.say(self.link.handle(item));
         while self.link.waiting.len() <= MAX_WAITING
@@ -210,14 +205,8 @@ impl Machine for StreamEcho {
         }
     }
 
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+    fn next(&mut self) -> Option<(Port, Item)> {
         self.stream.poll()
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
     }
 }
 

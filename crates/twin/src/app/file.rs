@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Port};
+use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Port, Reactive};
 use sha2::{Digest, Sha256};
 
 use super::door::Door;
@@ -50,7 +50,7 @@ impl FileSender {
         }
     }
 
-    /// What of the file is in the piece that is next.
+    /// Place in the file of the next piece.
     fn next_piece(&self) -> &[u8] {
         let start = self.number * self.piece;
         &self.contents[start..self.contents.len().min(start + self.piece)]
@@ -99,7 +99,7 @@ impl Machine for FileSender {
 
 /// Puts the pieces of a file together.
 pub(crate) struct FileReceiver {
-    /// What was sent, to check against at the end.
+    /// The file that was sent, to check against at the end.
     contents: Arc<[u8]>,
     piece: usize,
     meter: SharedMeter,
@@ -117,8 +117,8 @@ impl FileReceiver {
     }
 }
 
-impl Machine for FileReceiver {
-    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
+impl Reactive for FileReceiver {
+    fn react(&mut self, now: Instant, _port: Port, item: Item) {
         let Item::Datagram(Datagram { payload, .. }) = item else { return };
         let mut meter = self.meter.borrow_mut();
         let Some((number, sent)) = read_stamp(&payload).filter(|&(_, sent)| sent <= now) else {
@@ -156,16 +156,6 @@ impl Machine for FileReceiver {
             let intact = Sha256::digest(&self.received) == Sha256::digest(&self.contents);
             meter.file_complete(now, intact);
         }
-    }
-
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        None
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use hopcast_core::{Instant, Item, Machine, Port, Stream, StreamId, StreamItem, StreamReader, StreamWriter};
+use hopcast_core::{
+    Instant, Item, Machine, Port, Reactive, Stream, StreamId, StreamItem, StreamReader, StreamWriter,
+};
 
 use super::pace::{Clock, Pace};
 use super::piece::{PIECE_HEADER, Piece, UnitReader, UnitWriter};
@@ -186,8 +188,8 @@ impl ShortFlowSink {
     }
 }
 
-impl Machine for ShortFlowSink {
-    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
+impl Reactive for ShortFlowSink {
+    fn react(&mut self, now: Instant, _port: Port, item: Item) {
         let Item::Stream(id, item) = item else { return };
         if let StreamItem::Open { .. } = item {
             let reader = StreamReader::new(READ_AHEAD);
@@ -225,14 +227,8 @@ impl Machine for ShortFlowSink {
         }
     }
 
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+    fn next(&mut self) -> Option<(Port, Item)> {
         self.out.pop_front().map(|(id, item)| (Port::Below(0), Item::Stream(id, item)))
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
     }
 }
 

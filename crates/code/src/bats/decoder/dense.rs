@@ -1,8 +1,8 @@
 //! The equations that are left over: those of the inactive symbols alone, which are few but dense.
 //!
-//! Each row says what one symbol is: *symbol p = the sum, over its columns, of coefficient times symbol (where unknown)
-//! or payload (where a row has been found for that column)*. So a column changes its meaning when its symbol gets a row,
-//! and once all have one, the rows are the inverse matrix (the exchange step of the simplex method). New rows are
+//! Each row expresses one symbol: *symbol p = the sum, over its columns, of coefficient times symbol (where unknown)
+//! or payload (where a row has been found for that column)*. So a column changes its meaning when its symbol gets a
+//! row, and once all have one, the rows are the inverse matrix (the exchange step of the simplex method). New rows are
 //! reduced among themselves, and substituted in the others together, so that those stay in registers.
 
 use crate::field::{self, Symbols};
@@ -13,7 +13,7 @@ pub(super) struct Dense {
     /// How long rows are; what is beyond the columns is zero.
     width: usize,
     rows: Vec<u8>,
-    /// The symbol that each row tells.
+    /// The symbol that each row expresses.
     pivots: Vec<usize>,
     /// The row of each column, and its payload.
     told: Vec<Option<(usize, usize)>>,
@@ -109,7 +109,7 @@ impl Dense {
             let factor = core::mem::take(&mut other[pivot]);
             field::axpy(other, factor, vector);
         }
-        // Those that say something stay together at the front.
+        // Rows that are not zero stay together at the front.
         self.panel.copy_within(row * width..(row + 1) * width, made * width);
         self.told[pivot] = Some((self.pivots.len(), slot));
         self.pivots.push(pivot);

@@ -4,7 +4,7 @@ use crate::field;
 
 /// Gauss-Jordan elimination, which keeps how each row came about.
 #[derive(Debug, Default)]
-pub(super) struct Elimination {
+pub(super) struct BatchElimination {
     /// Row by row: the coefficients of the symbols, then those of the rows that it is made of.
     matrix: Vec<u8>,
     symbols: usize,
@@ -13,7 +13,7 @@ pub(super) struct Elimination {
     pivots: Vec<(usize, usize)>,
 }
 
-impl Elimination {
+impl BatchElimination {
     /// Eliminates. A row has the coefficients `order` picks of its `degree`; the first `unknown` of them may be pivots.
     pub(super) fn run(&mut self, equations: &[u8], degree: usize, order: &[usize], unknown: usize) {
         let rows = equations.len() / degree;
@@ -48,7 +48,7 @@ impl Elimination {
         &self.pivots
     }
 
-    /// What is left in a row of each symbol.
+    /// The coefficients of each symbol that are left in a row.
     pub(super) fn left(&self, row: usize) -> &[u8] {
         &self.matrix[row * self.width..][..self.symbols]
     }

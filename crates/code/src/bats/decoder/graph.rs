@@ -22,7 +22,7 @@ pub(super) struct Graph {
 /// No entry.
 const NONE: u32 = u32::MAX;
 
-/// What a group of symbols is.
+/// The kind of a group of symbols.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A batch with more symbols than packets. Its packets' coefficients are those of the batch's packets.
@@ -38,7 +38,7 @@ pub(super) struct Group {
     pub(super) kind: Kind,
     begin: usize,
     end: usize,
-    /// What is kept of it.
+    /// The packets kept of it.
     pub(super) chain: Chain,
     /// How many of its symbols are unknown; not kept up to date for a narrow one.
     unknown: usize,

@@ -23,18 +23,18 @@ use crate::store::Store;
 
 /// Takes packets of any batches in any order, gives source symbols as soon as they can be known.
 ///
-/// [`push`](Decoder::push) what arrives, then [`poll`](Decoder::poll) until `None`. Symbols that arrive as they are need
-/// no arithmetic. Otherwise payloads are only kept on arrival. When polled, the decoder first peels: a batch with no more
-/// unknown symbols than it has packets is solved, and its symbols are known in the other batches (belief propagation).
-/// Once it has as many packets as there are unknown symbols, it takes some symbols as if they were zero, the *inactive*
-/// ones, tells the others so, solves what equations are left for the inactive ones (inactivation decoding), and puts right
-/// what depends on them, batch by batch: that is as many terms as a batch has symbols, not as many as are inactive.
-/// Should the equations not suffice, each further packet is reduced to one more. So it is complete as soon as any decoder
-/// could be.
+/// [`push`](Decoder::push) what arrives, then [`poll`](Decoder::poll) until `None`. Symbols that arrive as they are
+/// need no arithmetic. Otherwise payloads are only kept on arrival. When polled, the decoder first peels: a batch with
+/// no more unknown symbols than it has packets is solved, and its symbols are known in the other batches (belief
+/// propagation). Once it has as many packets as there are unknown symbols, it takes some symbols as if they were zero,
+/// the *inactive* ones, substitutes them in the others, solves the equations that are left for the inactive ones
+/// (inactivation decoding), and corrects the symbols that depend on them, batch by batch: that is as many terms as a
+/// batch has symbols, not as many as are inactive. Should the equations not suffice, each further packet is reduced to
+/// one more. So it is complete as soon as any decoder could be.
 ///
 /// It keeps at most one packet for each unknown symbol, and for each two coefficient vectors; the symbols; and for each
-/// symbol that depends on inactive ones, by how much these change it, a coefficient for each, and at most as many for the
-/// symbols of its batch.
+/// symbol that depends on inactive ones, by how much these change it, a coefficient for each, and at most as many for
+/// the symbols of its batch.
 #[derive(Debug)]
 pub struct Decoder {
     parameters: Parameters,
@@ -50,8 +50,8 @@ pub struct Decoder {
     /// How many columns are known, and how many equations are kept.
     known: usize,
     kept: usize,
-    /// Once some symbols had to be inactive: how others depend on them, the equations for them, and what follows once they
-    /// are solved.
+    /// Once some symbols had to be inactive: how others depend on them, the equations for them, and what follows once
+    /// they are solved.
     inactive: Inactive,
     dense: Dense,
     substitution: Substitution,
@@ -69,14 +69,15 @@ pub struct Decoder {
     work: Work,
 }
 
-/// What is known of a symbol.
+/// The state of a symbol.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Column {
     /// Nothing.
     Unknown,
     /// It is in its slot.
     Known,
-    /// In its slot is what it would be if all inactive symbols were zero; how it depends on them is a row of that number.
+    /// In its slot is what it would be if all inactive symbols were zero; how it depends on them is a row of that
+    /// number.
     Partial(usize),
     /// It is the inactive symbol of that number.
     Inactive(usize),
@@ -134,13 +135,13 @@ impl Decoder {
         self.begin();
     }
 
-    /// What was agreed on.
+    /// The parameters that both ends share.
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }
 
-    /// How many packets of a batch were [innovative](Outcome::Innovative): its rank, until packets of other batches tell
-    /// what it would have told. 0 for a BID of more than 13 bits.
+    /// How many packets of a batch were [innovative](Outcome::Innovative): its rank, until packets of other batches
+    /// express what it would have. 0 for a BID of more than 13 bits.
     pub fn rank(&self, bid: u16) -> usize {
         self.ranks.get(usize::from(bid)).map_or(0, |&rank| rank.into())
     }
@@ -159,9 +160,9 @@ impl Decoder {
 
     /// Takes a packet: the M coefficients of its vector, one in each byte, and its payload.
     ///
-    /// It is innovative if it says something that no packet of the same batch has said, as long as symbols of that batch
-    /// are unknown. Once the decoder has had to look at all batches together, what counts is whether none of any batch
-    /// has.
+    /// It is innovative if it says something that no packet of the same batch has said, as long as symbols of that
+    /// batch are unknown. Once the decoder has had to look at all batches together, what counts is whether none of any
+    /// batch has.
     ///
     /// # Errors
     ///

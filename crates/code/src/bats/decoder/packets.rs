@@ -15,7 +15,7 @@ pub(super) struct Packets {
     pivots: Vec<u8>,
     next: Vec<Option<u32>>,
     free: Vec<u32>,
-    /// What is being reduced.
+    /// The packet that is being reduced: its vector and its payload.
     vector: Vec<u8>,
     slots: Vec<usize>,
 }

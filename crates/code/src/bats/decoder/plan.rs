@@ -41,15 +41,15 @@ impl Decoder {
         self.work = work;
     }
 
-    /// Makes what is unknown in a batch but not told by it inactive, and writes down how what it tells depends on
-    /// inactive symbols, if it does; gives the number of the first of these rows.
+    /// Makes the unknown symbols of a batch that it does not solve inactive, and writes down how those that it solves
+    /// depend on inactive symbols, if it does; gives the number of the first of these rows.
     pub(super) fn express(&mut self, work: &mut Work) -> Option<usize> {
         let Work { elimination, symbols, order, unknown, partial, matrix, columns, rows, members, .. } = work;
         let (unknown, partial, pivots) = (*unknown, *partial, elimination.pivots());
         if pivots.is_empty() || order.len() == pivots.len() {
             return None;
         }
-        // What is unknown and no pivot becomes inactive. These columns follow those that were so already.
+        // An unknown symbol that is no pivot becomes inactive. These columns follow those that were so already.
         columns.clear();
         columns.extend((0..unknown).filter(|&column| pivots.iter().all(|&(_, pivot)| pivot != column)));
         for &column in &*columns {

@@ -1,6 +1,6 @@
 //! Solving one batch: for the symbols that are unknown in it, by those that are known.
 
-use super::elimination::Elimination;
+use super::elimination::BatchElimination;
 use super::graph::Kind;
 use super::packets::Chain;
 use super::substitution::Member;
@@ -10,13 +10,14 @@ use crate::field::{self, Symbols};
 /// Memory that is used again for every batch.
 #[derive(Debug, Default)]
 pub(super) struct Work {
-    pub(super) elimination: Elimination,
+    pub(super) elimination: BatchElimination,
     /// A batch's matrix.
     of_packets: Vec<u8>,
     /// The dense sums' coefficients of the sparse ones.
     pub(super) sparse: Vec<u8>,
     vectors: Vec<u8>,
-    /// What the packets at work have of each symbol of their batch, and what of any of them is not zero.
+    /// The coefficients that the packets at work have of each symbol of their batch, and the symbols of which any is
+    /// not zero.
     pub(super) equations: Vec<u8>,
     pub(super) support: Vec<u8>,
     pub(super) symbols: Vec<u32>,
@@ -41,12 +42,13 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Whether the packet in that slot has told a symbol.
-    fn tells(&self, slot: usize) -> bool {
+    /// Whether the packet in that slot has solved a symbol.
+    fn solves(&self, slot: usize) -> bool {
         self.elimination.pivots().iter().any(|&(row, _)| self.slots[row] == slot)
     }
 
-    /// The coefficients of a batch's symbols in what has those coefficients of the batch's packets; one or more vectors.
+    /// The coefficients of a batch's symbols in what has those coefficients of the batch's packets; one or more
+    /// vectors.
     pub(super) fn of_symbols(
         &mut self,
         sampler: &mut Sampler,
@@ -78,7 +80,8 @@ impl Work {
     }
 }
 
-/// Appends those coefficients of a row that the mask lets through, zero for the others; none at all if there is no mask.
+/// Appends those coefficients of a row that the mask lets through, zero for the others; none at all if there is no
+/// mask.
 pub(super) fn masked(row: &[u8], mask: &[u8], to: &mut Vec<u8>) {
     to.extend(row.iter().zip(mask).map(|(coefficient, mask)| coefficient & mask));
 }
@@ -86,8 +89,8 @@ pub(super) fn masked(row: &[u8], mask: &[u8], to: &mut Vec<u8>) {
 impl Decoder {
     /// Solves a batch for its unknown symbols.
     ///
-    /// As long as nothing is inactive, only if it tells all that its packets have. Then, what it does not tell becomes
-    /// inactive.
+    /// As long as nothing is inactive, only if it solves all symbols that its packets have. Then, a symbol that it does
+    /// not solve becomes inactive.
     pub(super) fn solve(&mut self, group: usize) {
         let mut work = core::mem::take(&mut self.work);
         self.equations(group, &mut work);
@@ -101,19 +104,19 @@ impl Decoder {
             self.tell(&mut work);
             let rows = self.express(&mut work);
             self.conclude(&work, rows);
-            self.keep(group, |slot| !work.tells(slot));
+            self.keep(group, |slot| !work.solves(slot));
         } else if told == work.unknown {
             self.tell(&mut work);
             self.conclude(&work, None);
             self.keep(group, |_| false);
         } else {
             // Some packets only repeat, about its unknown symbols, what others say.
-            self.keep(group, |slot| work.tells(slot));
+            self.keep(group, |slot| work.solves(slot));
         }
         self.work = work;
     }
 
-    /// What the packets of a batch have of each of its symbols.
+    /// Writes down the coefficients that the packets of a batch have of each of its symbols.
     pub(super) fn equations(&mut self, group: usize, work: &mut Work) {
         let of = &self.graph.groups[group];
         work.symbols.clear();
@@ -207,7 +210,7 @@ impl Decoder {
         }
     }
 
-    /// Records what a batch has told: symbols, or the first of the rows that express them.
+    /// Records what a batch has solved: symbols, or the first of the rows that express them.
     fn conclude(&mut self, work: &Work, rows: Option<usize>) {
         let Work { elimination, symbols, order, unknown, .. } = work;
         for (n, &(_, column)) in elimination.pivots().iter().enumerate() {

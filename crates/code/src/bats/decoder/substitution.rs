@@ -1,7 +1,8 @@
 //! Putting right what was computed as if all inactive symbols were zero.
 //!
-//! How much a symbol changes follows from how much those symbols change that its batch has besides, so as many terms are
-//! summed up for it as that batch has symbols. That is less than one term for each inactive symbol, unless these are few.
+//! How much a symbol changes follows from how much those symbols change that its batch has besides, so as many terms
+//! are summed up for it as that batch has symbols. That is less than one term for each inactive symbol, unless these
+//! are few.
 
 use core::ops::Range;
 
@@ -11,7 +12,7 @@ use crate::store::{Heap, Store};
 
 #[derive(Debug)]
 pub(super) struct Substitution {
-    /// By how much symbols change: first the inactive ones in the order of their numbers, whose change from zero is all
+    /// The changes of symbols: first of the inactive ones in the order of their numbers, whose change from zero is all
     /// that they are.
     changes: Heap,
     /// Where the first of them begins, and how far it is to the next.
@@ -22,7 +23,7 @@ pub(super) struct Substitution {
     told: Vec<u32>,
     members: Vec<Member>,
     matrix: Vec<u8>,
-    /// Where the changes of those symbols are that are told and used by others.
+    /// The places of the changes of symbols that are solved and used by others.
     at: Vec<usize>,
     from: Vec<usize>,
     to: Vec<usize>,
@@ -38,7 +39,7 @@ pub(super) enum Member {
     Told(usize),
 }
 
-/// Symbols that one batch told.
+/// The symbols that one batch solved.
 #[derive(Debug)]
 struct Step {
     told: Range<usize>,

@@ -1,7 +1,7 @@
 //! How many symbols a batch is made of.
 //!
 //! The source draws a **degree** d for each batch and combines d symbols into M packets. Small degrees get decoding
-//! going: a batch whose rank is at least the number of its unknown symbols gives them all. Large degrees see to it that
+//! going: a batch whose rank is at least the number of its unknown symbols gives them all. Large degrees make sure that
 //! in the end no symbol has been left out. The best distribution depends on the ranks that reach the decoder
 //! ([`ranks`](super::ranks)) and not on how they came about; it is the solution of a linear program, which
 //! `examples/bats_degrees` states and solves, offline.
@@ -14,7 +14,8 @@
 //!   brings belief propagation closer to capacity and costs larger degrees, in proportion to which encoding and
 //!   decoding take time.
 //!
-//! In the limit of long codes, belief propagation alone then decodes at the rate of 96 % (M = 4) to 99.8 % of the mean rank.
+//! In the limit of long codes, belief propagation alone then decodes at the rate of 96 % (M = 4) to 99.8 % of the mean
+//! rank.
 
 mod tables;
 #[cfg(test)]
@@ -49,8 +50,8 @@ impl Degrees {
         Some(Self::cumulated(table.degrees.iter().copied()))
     }
 
-    /// The degree that a draw of 2^32 stands for: the least d with draw < CDF\[d\]. (RFC 9426's figure 7 compares the other
-    /// way round, which would always give 1.)
+    /// The degree that a draw of 2^32 stands for: the least d with draw < CDF\[d\]. (RFC 9426's figure 7 compares the
+    /// other way round, which would always give 1.)
     ///
     /// A code of fewer symbols than that takes all it has.
     #[inline]

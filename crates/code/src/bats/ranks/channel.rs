@@ -2,13 +2,14 @@
 
 use super::Error;
 
-/// What a node sends of a batch.
+/// The packets that a node sends of a batch.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// Random linear recoding: every packet is a random combination of those received.
     Random,
     /// Systematic recoding: first the innovative packets as they were received, then random combinations of them
-    /// (RFC 9426 advises it on a single path). Over GF(2) it saves most of the 1.6 packets that random ones need too many.
+    /// (RFC 9426 advises it on a single path). Over GF(2) it saves most of the 1.6 packets that random ones need too
+    /// many.
     Systematic,
 }
 
@@ -147,7 +148,7 @@ pub(in crate::bats) fn horizon(channel: &Channel, batch: usize) -> usize {
     (each * (batch as f64 + 8.0)) as usize + 32
 }
 
-/// What is to be expected of sending: the mean of some value of the receiver's deficit, after each number of packets.
+/// The outlook of sending: the mean of some value of the receiver's deficit, after each number of packets.
 ///
 /// It runs the chain backwards, so one pass has the mean for every deficit to begin with: after t packets,
 ///
@@ -173,9 +174,9 @@ impl<'a> Outlook<'a> {
         Self { channel, mix: channel.mix(), innovative, means, scratch }
     }
 
-    /// Tells `visit` the mean value for every deficit from 0 and number of packets from 0 up to `most`; for one deficit
-    /// in the order of the numbers. With [`Scheme::Systematic`] the receiver is to have nothing yet, so that the
-    /// deficit is the sender's rank.
+    /// Calls `visit` with the mean value for every deficit from 0 and number of packets from 0 up to `most`; for one
+    /// deficit in the order of the numbers. With [`Scheme::Systematic`] the receiver is to have nothing yet, so that
+    /// the deficit is the sender's rank.
     pub(in crate::bats) fn each(
         mut self,
         scheme: Scheme,

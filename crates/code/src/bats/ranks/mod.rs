@@ -22,7 +22,7 @@ mod tests;
 pub use channel::{Channel, Scheme};
 pub(super) use channel::{Outlook, horizon};
 
-/// What can be wrong with a distribution or a channel.
+/// An error in a distribution or a channel.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Error {
     /// No probability is other than zero.
@@ -31,7 +31,7 @@ pub enum Error {
     Probability {
         /// Where in the list it is.
         index: usize,
-        /// What it is.
+        /// The value found.
         found: f64,
     },
     /// A share of packets that is not in 0 ..= 1, or a channel that loses everything.

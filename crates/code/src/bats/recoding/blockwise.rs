@@ -12,7 +12,7 @@ use crate::bats::ranks::{Channel, Outlook, Scheme, horizon};
 /// allocated once a block of the largest size has been seen.
 #[derive(Clone, Debug)]
 pub struct Blockwise {
-    /// What one packet more brings: by rank, and by how many there are.
+    /// The gain of one packet more: by rank, and by the packets that were sent.
     gains: Vec<f64>,
     /// The length of one rank's.
     horizon: usize,
@@ -57,7 +57,7 @@ impl Blockwise {
         }
     }
 
-    /// What one packet more brings to a batch of rank `rank` that has `sent`.
+    /// The gain of one packet more for a batch of rank `rank` of which `sent` were sent.
     fn gain(&self, rank: usize, sent: usize) -> f64 {
         if sent >= self.horizon {
             return 0.0;
@@ -67,7 +67,7 @@ impl Blockwise {
     }
 }
 
-/// What a batch gains by its next packet; the largest comes first, then the earlier batch.
+/// The gain of a batch by its next packet; the largest comes first, then the earlier batch.
 #[derive(Copy, Clone, Debug)]
 struct Bid {
     gain: f64,

@@ -15,9 +15,9 @@
 //! and the budget is met by choosing the price. Between two prices, some batches go by one and the others by the other.
 //!
 //! With **feedback** of the rank that the next node has, a batch is sent in phases. Only the deficit counts: what the
-//! next node lacks of the relay's rank (multi-phase recoding: Yin, Tahernia and Mak, *Network* 4(4), 2024). One feedback
-//! is worth more than any size of batch. As fractions of the capacity 1 - loss over six hops, q = 256, with the best
-//! budget and by exact calculation (the tests hold it) for M = 8, 16 and 32:
+//! next node lacks of the relay's rank (multi-phase recoding: Yin, Tahernia and Mak, *Network* 4(4), 2024). One
+//! feedback is worth more than any size of batch. As fractions of the capacity 1 - loss over six hops, q = 256, with
+//! the best budget and by exact calculation (the tests hold it) for M = 8, 16 and 32:
 //!
 //! | loss | the same t for all | adaptive | with one feedback | with two |
 //! |---|---|---|---|---|

@@ -24,7 +24,7 @@ impl Plan {
     /// `scheme` is that of the first phase; the others are of random combinations. A budget above what is of any use is
     /// not used up: [`Plan::budget`] has what is.
     ///
-    /// What it takes is in the order of phases * M * t steps for each of about ten prices, t going up to a few M, and
+    /// Its cost is in the order of phases * M * t steps for each of about ten prices, t going up to a few M, and
     /// M / 2 times that if systematic.
     pub fn new(ranks: &Ranks, channel: &Channel, scheme: Scheme, phases: usize, budget: f64) -> Self {
         let budget = budget.max(0.0);
@@ -100,7 +100,7 @@ impl Policy {
     }
 }
 
-/// What a policy costs and brings, for the ranks at hand.
+/// The cost and the gain of a policy, for the ranks at hand.
 struct Offer {
     policy: Policy,
     /// Packets a batch.

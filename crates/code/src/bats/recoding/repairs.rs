@@ -2,8 +2,8 @@
 
 use crate::bats::ranks::{Channel, Outlook, Scheme, horizon};
 
-/// For each deficit, the least number of random combinations after which it is made up with a stated probability: the
-/// least t with Pr[Bin(t, 1 - loss) >= deficit] >= certainty, and a little more for the field's size.
+/// For each deficit, the minimum number of random combinations after which it is made up with a stated probability: the
+/// smallest t with Pr[Bin(t, 1 - loss) >= deficit] >= certainty, and a little more for the field's size.
 ///
 /// For the transports that repair until the next node can have everything, and would rather overshoot than wait for
 /// another feedback.
@@ -28,7 +28,8 @@ impl Repairs {
         Self { counts }
     }
 
-    /// The packets to send if the next node lacks `deficit` dimensions; beyond the largest deficit, the largest's number.
+    /// The packets to send if the next node lacks `deficit` dimensions; beyond the largest deficit, the largest's
+    /// number.
     pub fn packets(&self, deficit: usize) -> usize {
         self.counts.get(deficit).or(self.counts.last()).copied().unwrap_or(0)
     }

@@ -11,7 +11,7 @@ use crate::field::Tables;
 
 /// Symbols of one length that lie in one buffer.
 ///
-/// Those of a [`product`](crate::field::product)'s result must not overlap one another, or what they hold is
+/// The symbols of a [`product`](crate::field::product)'s result must not overlap one another, or what they hold is
 /// unspecified.
 #[derive(Debug)]
 pub struct Symbols<'a, B> {
@@ -20,7 +20,7 @@ pub struct Symbols<'a, B> {
     len: usize,
 }
 
-/// Where symbols begin.
+/// The offsets at which symbols begin.
 #[derive(Copy, Clone, Debug)]
 enum Places<'a> {
     Listed(&'a [usize]),
@@ -74,7 +74,7 @@ impl Places<'_> {
     }
 }
 
-/// Where the rows of a product go: memory that is valid for writes, and for reads too unless the product overwrites it.
+/// The rows of a product's result: memory that is valid for writes, and for reads too unless the product overwrites it.
 struct Destinations<'a> {
     base: *mut u8,
     places: Places<'a>,
@@ -279,7 +279,7 @@ impl<const D: usize> Terms<D> {
         }
     }
 
-    /// As [`fill`](Self::fill), for sources of which there are at least as many as coefficients in a line.
+    /// As [`fill`](Self::fill), for at least as many sources as there are coefficients in a line.
     #[inline(always)]
     fn fill_from(&mut self, sources: impl Iterator<Item = *const u8>, lines: [&[u8]; D]) {
         let terms = lines[0].len();

@@ -1,4 +1,5 @@
-//! GFNI on 64-byte vectors: an affine instruction multiplies, a ternary one adds two products at once, masks do the tail.
+//! GFNI on 64-byte vectors: an affine instruction multiplies, a ternary one adds two products at once, masks do the
+//! tail.
 
 #![allow(clippy::needless_range_loop, reason = "an index for each register, over several arrays")]
 

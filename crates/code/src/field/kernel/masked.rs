@@ -117,7 +117,8 @@ macro_rules! masked_kernel {
             left: usize,
             overwrite: bool,
         ) -> usize {
-            // Plain loops, not `array::from_fn`: that is compiled without the vector features, and would not be inlined.
+            // Plain loops, not `array::from_fn`: that is compiled without the vector features, and would not be
+            // inlined.
             let mut sums = [[_mm512_setzero_si512(); W]; D];
             if !overwrite {
                 for d in 0..D {

@@ -33,7 +33,7 @@ pub use dispatch::Symbols;
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub struct Kernel(Set);
 
-/// What kernels are written for, the best last.
+/// The instruction sets for which there are kernels, the best last.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Set {
     Plain,
@@ -68,7 +68,7 @@ struct Extensions {
 }
 
 impl Extensions {
-    /// Those of this machine. Miri has no vector instructions to interpret, so there are none under Miri.
+    /// The extensions of this machine. Miri has no vector instructions to interpret, so there are none under Miri.
     fn of_this_machine() -> Self {
         if cfg!(miri) {
             return Self::default();
@@ -106,7 +106,7 @@ impl Set {
         Self::Neon,
     ];
 
-    /// Those that a machine with these extensions has, the best last.
+    /// The kernels of a machine with these extensions, the best last.
     fn all_of(machine: Extensions) -> impl DoubleEndedIterator<Item = Self> {
         Self::ALL.iter().copied().filter(move |set| set.is_of(machine))
     }
@@ -138,7 +138,7 @@ impl Kernel {
     /// Plain Rust, which every machine has.
     pub const PLAIN: Self = Self(Set::Plain);
 
-    /// Those that this machine has, the best last.
+    /// The kernels of this machine, the best last.
     pub fn all() -> impl Iterator<Item = Self> {
         Set::all_of(Extensions::of_this_machine()).map(Self)
     }
@@ -173,7 +173,7 @@ impl Kernel {
         index as u8 + 1
     }
 
-    /// What it is called.
+    /// The kernel's name.
     pub fn name(self) -> &'static str {
         match self.0 {
             Set::Plain => "plain",

@@ -181,7 +181,8 @@ impl<F: Field> Decoder<F> {
         self.known.retain(|&number| number >= start);
     }
 
-    /// The symbol of a place leaves the window. If it is not known, it is eliminated from the rows, at the price of one.
+    /// The symbol of a place leaves the window. If it is not known, it is eliminated from the rows, at the price of
+    /// one.
     fn vacate(&mut self, place: usize) {
         if self.places[place] == Place::Unknown {
             let holder = (0..self.places.len())

@@ -71,13 +71,13 @@ impl<F: Field> Encoder<F> {
         (self.first..self.next).contains(&number).then(|| self.symbols.slot(self.slot(number)))
     }
 
-    /// Draws a vector over the window and writes it to the front of `vector`, and its combination to `payload`. Seed the
-    /// [`Coefficients`] for each packet, and the receiver can draw the same.
+    /// Draws a vector over the window and writes it to the front of `vector`, and its combination to `payload`. Seed
+    /// the [`Coefficients`] for each packet, and the receiver can draw the same.
     ///
     /// # Errors
     ///
-    /// [`Error::PayloadLength`]; [`Error::VectorLength`] if `vector` is shorter than the span; [`Error::Empty`] if there
-    /// are no symbols.
+    /// [`Error::PayloadLength`]; [`Error::VectorLength`] if `vector` is shorter than the span; [`Error::Empty`] if
+    /// there are no symbols.
     pub fn repair(
         &mut self,
         coefficients: &mut Coefficients,

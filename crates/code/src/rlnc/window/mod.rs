@@ -2,8 +2,8 @@
 //!
 //! The source numbers its symbols from 0, sends each as it is, and from time to time a **repair** packet: a combination
 //! of the latest ones. A loss is repaired by the next repair packet, not at the end of a generation, so the delay is
-//! that of the repair rate. Encoder and decoder remember a *window* of symbols; what is lost and not repaired before the
-//! window has passed is lost for good. The window bounds the decoder's memory and the cost of a packet: its density
+//! that of the repair rate. Encoder and decoder remember a *window* of symbols; what is lost and not repaired before
+//! the window has passed is lost for good. The window bounds the decoder's memory and the cost of a packet: its density
 //! times the window in multiply-adds, and nothing for a symbol that arrives as it is while none is missing.
 //!
 //! ```

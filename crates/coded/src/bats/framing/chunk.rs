@@ -1,4 +1,4 @@
-//! What a symbol holds behind its [checksum](super::seal): chunks, one behind another.
+//! The content of a symbol behind its [checksum](super::seal): chunks, one behind another.
 //!
 //! ```text
 //!  0                   1
@@ -21,23 +21,23 @@
 //! | 6 | finish | zero | stream, bytes of it in all |
 //! | 7 | reset | zero | stream |
 //!
-//! Numbers are variable-length integers (RFC 9000, section 16). A stream's number is even if the sender of the chunk has
-//! opened it, odd if its receiver has. An address is `4` or `6`, two bytes of port, and 4 or 16 of IP address. The mark in a
-//! meet is 0 where the sender knows of no session. A: it wants an answer; J: it has joined the session after its beginning;
-//! [`Meeting`](super::meeting) says what losses are. A jump is the first chunk of a symbol whose number is not the next
-//! after the one before.
+//! Numbers are variable-length integers (RFC 9000, section 16). A stream's number is even if the sender of the chunk
+//! has opened it, odd if its receiver has. An address is `4` or `6`, two bytes of port, and 4 or 16 of IP address. The
+//! mark in a meet is 0 where the sender knows of no session. A: it wants an answer; J: it has joined the session after
+//! its beginning; [`Meeting`](super::meeting) says what losses are. A jump is the first chunk of a symbol whose number
+//! is not the next after the one before.
 
 use core::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use super::meeting::Met;
 
-/// A chunk's header.
+/// Length of the header of a chunk, in bytes.
 pub(in super::super) const HEADER: usize = 2;
-/// The longest body.
-pub(in super::super) const LONGEST: usize = (1 << 11) - 1;
-/// The largest number that there is.
-pub(in super::super) const GREATEST: u64 = (1 << 62) - 1;
+/// Maximum length of a body, in bytes: the header has 11 bits for it.
+pub(in super::super) const MAX_BODY: usize = (1 << 11) - 1;
+/// Greatest number of the variable-length encoding (RFC 9000, section 16).
+pub(in super::super) const MAX_NUMBER: u64 = (1 << 62) - 1;
 
 /// A part of a symbol. Streams are named as the receiver of the chunk names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl<'a> Iterator for Chunks<'a> {
             return None;
         }
         let (_, rest) = self.0.split_at(HEADER);
-        let Some((body, rest)) = rest.split_at_checked(usize::from(header & LONGEST as u16)) else {
+        let Some((body, rest)) = rest.split_at_checked(usize::from(header & MAX_BODY as u16)) else {
             self.0 = &[];
             return Some(Err(ChunkError::Length));
         };
@@ -199,7 +199,7 @@ impl<'a> Filler<'a> {
 
     /// How many bytes of a unit fit, if any chunk does.
     pub(in super::super) fn room(&self) -> Option<usize> {
-        (self.symbol.len() - self.used).checked_sub(HEADER).map(|room| room.min(LONGEST))
+        (self.symbol.len() - self.used).checked_sub(HEADER).map(|room| room.min(MAX_BODY))
     }
 
     /// How many bytes of a stream's data fit; `None` if not one does.
@@ -277,7 +277,7 @@ impl<'a> Filler<'a> {
     }
 }
 
-/// How many bytes a number takes; it is at most [`GREATEST`].
+/// How many bytes a number takes; it is at most [`MAX_NUMBER`].
 const fn number_len(value: u64) -> usize {
     match value {
         0..0x40 => 1,
@@ -347,8 +347,8 @@ mod tests {
 
         #[test]
         fn what_is_put_is_read(
-            stream in 0..=GREATEST,
-            bytes in 0..=GREATEST,
+            stream in 0..=MAX_NUMBER,
+            bytes in 0..=MAX_NUMBER,
             data in proptest::collection::vec(any::<u8>(), 0..300),
             (local, remote) in (any_address(), any_address()),
             (first, last) in any::<(bool, bool)>(),

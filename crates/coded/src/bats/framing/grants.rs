@@ -1,18 +1,20 @@
 //! How many units an application may be ahead of what is sent, where it waits to be granted them.
 //!
-//! As few as keep a unit at hand whenever one may be sent. The number doubles when the queue has run empty, and falls by an
-//! eighth with each unit that has waited for longer than [`WAIT`]: a queue that only delays is of no use.
+//! As few as keep a unit at hand whenever one may be sent. The number doubles when the queue has run empty, and falls
+//! by an eighth with each unit that has waited for longer than [`MAX_UNIT_WAIT`]: a queue that only delays is of no
+//! use.
 
 use hopcast_core::Duration;
 
-/// Units granted at first. Too many, and a slow path's first units wait; too few, and a fast one's first symbols are few.
-const FIRST: u64 = 8;
-/// The least number: one is being sent, the next one is at hand.
-const LEAST: u64 = 2;
-/// The greatest: 5 ms of full datagrams at 300 Mbit/s, and 8 MiB of the largest.
-const MOST: u64 = 128;
-/// How long a unit may wait: as long as a wake-up that is late may take.
-const WAIT: Duration = Duration::from_millis(20);
+/// Units granted at first. Chosen: too many, and a slow path's first units wait; too few, and a fast one's first
+/// symbols are few.
+const FIRST_UNITS: u64 = 8;
+/// Minimum number of units granted: one is being sent, the next one is at hand.
+const MIN_UNITS: u64 = 2;
+/// Maximum number of units granted: 5 ms of full datagrams at 300 Mbit/s, and 8 MiB of the largest.
+const MAX_UNITS: u64 = 128;
+/// Time that a unit may wait. Chosen: as long as a wake-up of the application that is late may take.
+const MAX_UNIT_WAIT: Duration = Duration::from_millis(20);
 
 /// The grants of one edge.
 #[derive(Debug)]
@@ -25,7 +27,7 @@ pub(super) struct Grants {
 
 impl Grants {
     pub(super) const fn new() -> Self {
-        Self { ahead: FIRST, open: 0 }
+        Self { ahead: FIRST_UNITS, open: 0 }
     }
 
     /// How many units more to grant while so many are queued.
@@ -34,7 +36,7 @@ impl Grants {
         (due > 0 && due >= self.ahead / 4).then_some(due)
     }
 
-    /// So many more have been granted.
+    /// This many more have been granted.
     pub(super) fn granted(&mut self, units: u64) {
         self.open += units;
     }
@@ -49,9 +51,9 @@ impl Grants {
     /// A unit has been sent after a wait; `empty`: no other is queued.
     pub(super) fn sent(&mut self, waited: Duration, empty: bool) {
         if empty {
-            self.ahead = (self.ahead * 2).min(MOST);
-        } else if waited > WAIT {
-            self.ahead = (self.ahead - self.ahead.div_ceil(8)).max(LEAST);
+            self.ahead = (self.ahead * 2).min(MAX_UNITS);
+        } else if waited > MAX_UNIT_WAIT {
+            self.ahead = (self.ahead - self.ahead.div_ceil(8)).max(MIN_UNITS);
         }
     }
 }
@@ -63,18 +65,18 @@ mod tests {
     #[test]
     fn grants_follow_how_fast_units_are_sent() {
         let mut grants = Grants::new();
-        assert_eq!(grants.due(0), Some(FIRST));
-        grants.granted(FIRST);
+        assert_eq!(grants.due(0), Some(FIRST_UNITS));
+        grants.granted(FIRST_UNITS);
         assert_eq!(grants.due(0), None, "all is granted");
-        assert!((0..FIRST).all(|_| grants.take()) && !grants.take(), "as many as were granted");
+        assert!((0..FIRST_UNITS).all(|_| grants.take()) && !grants.take(), "as many as were granted");
         (0..10).for_each(|_| grants.sent(Duration::ZERO, true));
-        assert_eq!(grants.due(0), Some(MOST), "the queue ran empty");
-        assert_eq!(grants.due(MOST - MOST / 4), Some(MOST / 4));
-        assert_eq!(grants.due(MOST - MOST / 4 + 1), None, "not one by one");
-        (0..10).for_each(|_| grants.sent(WAIT, false));
-        assert_eq!(grants.due(0), Some(MOST), "no unit has waited for too long");
-        (0..100).for_each(|_| grants.sent(WAIT * 2, false));
-        assert_eq!(grants.due(0), Some(LEAST));
+        assert_eq!(grants.due(0), Some(MAX_UNITS), "the queue ran empty");
+        assert_eq!(grants.due(MAX_UNITS - MAX_UNITS / 4), Some(MAX_UNITS / 4));
+        assert_eq!(grants.due(MAX_UNITS - MAX_UNITS / 4 + 1), None, "not one by one");
+        (0..10).for_each(|_| grants.sent(MAX_UNIT_WAIT, false));
+        assert_eq!(grants.due(0), Some(MAX_UNITS), "no unit has waited for too long");
+        (0..100).for_each(|_| grants.sent(MAX_UNIT_WAIT * 2, false));
+        assert_eq!(grants.due(0), Some(MIN_UNITS));
     }
 
     #[test]

@@ -1,17 +1,17 @@
-//! What two edges know of each other's sessions, so that a stream of one is never taken for a stream of another.
+//! The sessions of two edges as each knows them, so that a stream of one is never taken for a stream of another.
 //!
 //! An edge that is started anew numbers its streams as it did before, and the rest of what the other one had sent to it
-//! still comes. So each edge says before the first that it sends of streams which session of the other's it knows; what an
-//! edge receives of streams before that, unless it receives the session from its beginning, was for the edge that was there
-//! before.
+//! still comes. So each edge says before the first that it sends of streams which session of the other's it knows; what
+//! an edge receives of streams before that, unless it receives the session from its beginning, was for the edge that
+//! was there before.
 //!
-//! An edge that has missed something of the other's session resets all streams, and does not know which ones the other had
-//! opened. So each counts its losses, and tells them with the session. The other edge then resets all streams, and answers
-//! with the count. What comes before that answer is of streams that are gone.
+//! An edge that has missed something of the other's session resets all streams, and does not know which ones the other
+//! had opened. So each counts its losses, and tells them with the session. The other edge then resets all streams, and
+//! answers with the count. What comes before that answer is of streams that are gone.
 
 use super::chunk::{Chunk, Filler};
 
-/// What two edges know of each other.
+/// The state of an edge towards the other edge.
 #[derive(Debug, Default)]
 pub(in super::super) struct Meeting {
     own: u32,
@@ -35,7 +35,7 @@ pub(in super::super) struct Meeting {
     asks: bool,
 }
 
-/// What the other edge has said about sessions.
+/// The last word of the other edge about sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Met {
     /// The session that it receives; 0 for none yet.
@@ -92,8 +92,8 @@ impl Meeting {
         !self.first
     }
 
-    /// Something of the other's session was missed, and all streams were reset. `tells`: the other edge is to be told even
-    /// if there is nothing else to say.
+    /// Something of the other's session was missed, and all streams were reset. `tells`: the other edge is to be told
+    /// even if there is nothing else to say.
     pub(in super::super) const fn lose(&mut self, tells: bool) {
         self.losses = self.losses.wrapping_add(1);
         (self.is_stranger, self.told) = (true, false);

@@ -1,13 +1,13 @@
-//! What an edge puts into symbols, and takes out of them: datagrams and streams of the application.
+//! The content of symbols at an edge: datagrams and streams of the application.
 //!
-//! A symbol is filled in the moment that it may be sent, from what is queued then ([`Framing::fill`]); nothing waits for
-//! a symbol to become full. Streams take turns, a symbol each as long as all have enough, and units of datagrams take
-//! theirs among them. At the far end symbols come in order: all of them where delivery is reliable, so that a stream's
-//! data needs no offsets, or with some missing ([`Framing::skip`]), so that at worst units are incomplete.
+//! A symbol is filled in the moment that it may be sent, from what is queued then ([`Framing::fill`]); nothing waits
+//! for a symbol to become full. Streams take turns, a symbol each as long as all have enough, and units of datagrams
+//! take theirs among them. At the far end symbols come in order: all of them where delivery is reliable, so that a
+//! stream's data needs no offsets, or with some missing ([`Framing::skip`]), so that at worst units are incomplete.
 //!
-//! A symbol whose [checksum](seal) or format is wrong counts as missing. Whatever is missing may have been of any stream, so
-//! all streams are reset, at both edges. The end of a stream tells how many bytes it had: no stream ends well that lacks
-//! some.
+//! A symbol whose [checksum](seal) or format is wrong counts as missing. Whatever is missing may have been of any
+//! stream, so all streams are reset, at both edges. The end of a stream tells how many bytes it had: no stream ends
+//! well that lacks some.
 //!
 //! *Bounds*: [`Config`] says how many streams there are and how much is queued for each, and for the units. A stream's
 //! data is handed up as it arrives, since the far application has granted credit for it; one unit is put together at a
@@ -28,13 +28,13 @@ use hopcast_core::{Buffer, Duration, Instant, StreamId, StreamItem};
 
 use super::age;
 use super::streams::{Cause, Streams};
-pub(super) use chunk::{Chunk, Filler, GREATEST, HEADER as CHUNK_HEADER};
+pub(super) use chunk::{Chunk, Filler, HEADER as CHUNK_HEADER, MAX_NUMBER};
 pub(super) use meeting::{Gone, Meeting};
 pub(super) use seal::SEAL;
 use units::{Reassembly, UnitQueue};
 
-/// The least symbol: the longest chunk that is not cut into pieces fits.
-pub(super) const LEAST_SYMBOL: usize = SEAL + 64;
+/// Minimum length of a symbol, in bytes: the longest chunk that is not cut into pieces fits.
+pub(super) const MIN_SYMBOL: usize = SEAL + 64;
 
 /// The bounds of an edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,8 @@ pub(super) struct Config {
     /// Bytes of a stream that may be queued. Default: 256 KiB. Too few, and an application that is slow to write on
     /// leaves symbols unsent.
     pub stream_bytes: u64,
-    /// All streams are reset when nothing has come of the other edge for so long, though it was asked. Default: 2 minutes.
+    /// All streams are reset when nothing has come of the other edge for so long, though it was asked. Default: 2
+    /// minutes.
     pub stream_timeout: Duration,
     /// Bytes of all streams that may be queued. Default: 256 MiB.
     pub queue: u64,
@@ -75,7 +76,7 @@ impl Default for Config {
     }
 }
 
-/// What goes up to the application.
+/// An item for the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Up {
     Unit(Buffer),
@@ -124,10 +125,10 @@ pub(super) fn stamps(session: u32, number: u64, symbol: &[u8], len: usize) -> Op
     seal::is_intact(session, number, symbol, len).then_some((first, last))
 }
 
-/// How many symbols are looked at for a stamp. More, and who sends symbols with a false checksum makes each datagram
-/// cost as many checksums; fewer, and no stamp is found behind the pieces of a unit of 64 kB, so that what is held may
-/// be late.
-const MOST_LOOKED_AT: usize = 128;
+/// Maximum number of symbols that are looked at for a stamp. More, and who sends symbols with a false checksum makes
+/// each datagram cost as many checksums; fewer, and no stamp is found behind the pieces of a unit of 64 kB, so that
+/// what is held may be late.
+const MAX_STAMP_LOOKUPS: usize = 128;
 
 /// Finds the stamp of the first unit among symbols that are given one after the other, of which each lacks no zeros.
 /// When it has an answer, which may be that it gives up, it says so.
@@ -137,7 +138,7 @@ pub(super) fn first_stamp(session: u32) -> impl FnMut(u64, &[u8]) -> Option<Opti
         Some((first, _)) => Some(Some(first)),
         None => {
             looked_at += 1;
-            (looked_at == MOST_LOOKED_AT).then_some(None)
+            (looked_at == MAX_STAMP_LOOKUPS).then_some(None)
         }
     }
 }
@@ -221,7 +222,7 @@ impl Framing {
         !self.units.is_empty() || self.streams.has_data()
     }
 
-    /// Fills a symbol of this number, which has at least [`LEAST_SYMBOL`] bytes, with what is queued; how many bytes it
+    /// Fills a symbol of this number, which has at least [`MIN_SYMBOL`] bytes, with what is queued; how many bytes it
     /// took. The rest is left as it is, and must be zero.
     pub(super) fn fill(&mut self, now: Instant, number: u64, symbol: &mut [u8]) -> usize {
         let mut filler = Filler::new(&mut symbol[SEAL..]);
@@ -305,7 +306,7 @@ impl Framing {
         }
     }
 
-    /// What goes up next, until there is nothing more.
+    /// The next item for the application, until there is none.
     pub(super) fn poll(&mut self) -> Option<Up> {
         self.up.pop_front()
     }

@@ -1,12 +1,12 @@
 //! The checksum of a symbol.
 //!
-//! Each symbol begins with 32 bits of SipHash-1-3 over its other bytes, the zeros at its end included. The hash's two keys
-//! are the mark of the session and the symbol's number. So a symbol is not taken for another one, or for one of another
-//! session, even if it was a header that was damaged and not the symbol. The sink checks it after decoding: relays combine
-//! it like any other bytes, and what was damaged in a relay's memory is found too.
+//! Each symbol begins with 32 bits of SipHash-1-3 over its other bytes, the zeros at its end included. The hash's two
+//! keys are the mark of the session and the symbol's number. So a symbol is not taken for another one, or for one of
+//! another session, even if it was a header that was damaged and not the symbol. The sink checks it after decoding:
+//! relays combine it like any other bytes, and what was damaged in a relay's memory is found too.
 //!
-//! A hash and not a CRC: what this code makes of damaged packets are sums of symbols, and the CRC of a sum of symbols is
-//! the sum of their CRCs. Of damaged symbols, one in 2^32 is not noticed.
+//! A hash and not a CRC: what this code makes of damaged packets are sums of symbols, and the CRC of a sum of symbols
+//! is the sum of their CRCs. Of damaged symbols, one in 2^32 is not noticed.
 //!
 //! The mark is sent in clear. This finds damage, but no forger, until there is encryption.
 
@@ -14,7 +14,7 @@ use core::hash::Hasher as _;
 
 use siphasher::sip::SipHasher13;
 
-/// The length of the checksum, in bytes.
+/// Length of the checksum, in bytes.
 pub(in super::super) const SEAL: usize = 4;
 
 /// Writes the checksum to the front of a symbol, which must be as long as it.
@@ -23,7 +23,7 @@ pub(super) fn seal(session: u32, number: u64, symbol: &mut [u8]) {
     seal.copy_from_slice(&sum(session, number, body, 0).to_be_bytes());
 }
 
-/// What a symbol holds behind its checksum; `None` if that is not the symbol's.
+/// The content of a symbol behind its checksum; `None` if that is not the symbol's.
 pub(super) fn open(session: u32, number: u64, symbol: &[u8]) -> Option<&[u8]> {
     let (seal, body) = symbol.split_first_chunk::<SEAL>()?;
     (u32::from_be_bytes(*seal) == sum(session, number, body, 0)).then_some(body)

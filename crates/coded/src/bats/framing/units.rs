@@ -8,10 +8,10 @@ use super::super::age::{self, STAMP};
 use super::chunk::{Chunk, Filler};
 use super::grants::Grants;
 
-/// The largest unit: a UDP datagram's payload can be no longer, and it may have a stamp.
-pub(in super::super) const LARGEST: usize = 65_535 + STAMP;
-/// So much may always wait, whatever the delay: a handshake's packets while nothing is known of the path.
-const ALWAYS: usize = 16 << 10;
+/// Maximum length of a unit, in bytes: a UDP datagram's payload can be no longer, and it may have a stamp.
+pub(in super::super) const MAX_UNIT: usize = 65_535 + STAMP;
+/// Bytes that may always wait, whatever the delay: a handshake's packets while nothing is known of the path.
+const MIN_QUEUE: usize = 16 << 10;
 
 /// Units that wait to be sent.
 ///
@@ -41,8 +41,8 @@ struct Waiting {
 }
 
 impl UnitQueue {
-    /// A queue of at most `limit` bytes, which takes no more while its head has waited for `delay`; `credit`: it takes what
-    /// it has granted; `stamps`: delivery has a deadline.
+    /// A queue of at most `limit` bytes, which takes no more while its head has waited for `delay`; `credit`: it takes
+    /// what it has granted; `stamps`: delivery has a deadline.
     pub(super) fn new(limit: usize, delay: Duration, credit: bool, stamps: bool) -> Self {
         let grants = credit.then(Grants::new);
         Self { limit, delay, grants, stamps, waiting: VecDeque::new(), bytes: 0, sent: 0 }
@@ -56,8 +56,8 @@ impl UnitQueue {
         let bytes = self.bytes + cost(&unit);
         let late = self.waiting.front().is_some_and(|first| now.since(first.since) > self.delay);
         let granted = self.grants.as_mut().is_some_and(Grants::take);
-        let crowded = bytes > self.limit || (late && bytes > ALWAYS);
-        if unit.len() > LARGEST || (crowded && !granted) {
+        let crowded = bytes > self.limit || (late && bytes > MIN_QUEUE);
+        if unit.len() > MAX_UNIT || (crowded && !granted) {
             return false;
         }
         self.bytes = bytes;
@@ -89,7 +89,7 @@ impl UnitQueue {
         self.grants.as_ref()?.due(self.waiting.len() as u64)
     }
 
-    /// So many more have been granted.
+    /// This many more have been granted.
     pub(super) fn granted(&mut self, units: u64) {
         self.grants.iter_mut().for_each(|grants| grants.granted(units));
     }
@@ -148,7 +148,7 @@ impl Reassembly {
                 self.broken += u64::from(partial.is_some());
                 Buffer::copy_from(bytes)
             }
-            (false, Some(mut partial)) if partial.len() + bytes.len() <= LARGEST => {
+            (false, Some(mut partial)) if partial.len() + bytes.len() <= MAX_UNIT => {
                 partial.append(bytes);
                 partial
             }

@@ -1,43 +1,53 @@
-//! What to do about the rate: probe it, drain what the probe has queued, cruise.
+//! The cycle of the rate: probe for more, drain what the probe has queued, cruise.
 
 use hopcast_core::{Duration, Instant, Stream};
 
 use super::flight::Pace;
 
-/// 2/ln 2: the least gain that doubles the rate each round trip.
+/// Gain of a start: 2/ln 2, the minimum that doubles the rate each round trip (BBR, Cardwell et al. 2017).
 const HIGH_GAIN: f64 = 2.885;
-/// The gain of a start from a rate that was known, and has turned out to be too low.
+/// Gain of a start from a rate that was known, and has turned out to be too low. Chosen: it doubles the rate in one
+/// round, where a queue of one bandwidth-delay product is the price of being wrong.
 const RESTART_GAIN: f64 = 2.0;
+/// Gain of a probe for more (BBR: 5/4).
 const PROBE_GAIN: f64 = 1.25;
-/// The same where the last probe has overrun a queue, and one stands: what is left of that has no room for a quarter of a
-/// bandwidth-delay product, and a loss-based TCP that shares it gives way at each overflow. Over 100 Mbit/s, 20 ms and a
-/// queue of 0.6 products a CUBIC keeps 8.9 Mbit/s with 1.25, 10.9 with 1.15, 13.9 with 1.1; beside a BBR 11.0. Where a queue
-/// merely stands it is no reason: ten of ours would take longer to get the same.
+/// The same where the last probe has overrun a queue, and one stands: what is left of that has no room for a quarter of
+/// a bandwidth-delay product, and a loss-based TCP that shares it gives way at each overflow. Over 100 Mbit/s, 20 ms
+/// and a queue of 0.6 products a CUBIC keeps 8.9 Mbit/s with 1.25, 10.9 with 1.15, 13.9 with 1.1; beside a BBR 11.0.
+/// Where a queue merely stands it is no reason: ten of ours would take longer to get the same.
 const CAREFUL_GAIN: f64 = 1.1;
+/// Gain after it, which drains what it has queued (BBR: 3/4).
 const DRAIN_GAIN: f64 = 0.75;
-/// A queue that stands is drained by all who share it, those most who send most.
+/// Gain while a queue stands: all who share it drain it, those more who send more. Chosen: a tenth a round; less, and
+/// the queue stands for longer, more, and a link is left empty when a round was enough.
 const BRAKE_GAIN: f64 = 0.9;
-/// The window in bandwidth-delay products, for delayed and lost reports.
+/// Window in bandwidth-delay products, for delayed and lost reports (BBR: 2).
 const WINDOW_GAIN: f64 = 2.0;
-/// The link is full when its rate has not grown by a quarter in three rounds.
+/// Growth of the rate in [`FULL_ROUNDS`] rounds below which the link is full (BBR: a quarter in three).
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
-/// A probe that has found so much more, and no queue, has found a link that became faster.
+/// Growth of the rate by a probe, without a queue, from which on the link is taken to have become faster. Chosen: above
+/// the noise of a sample, below what a probe of a quarter can show.
 const FOUND_GROWTH: f64 = 1.15;
-/// Rounds at the rate between two probes: so many, or up to [`CRUISE_SPREAD`] - 1 more, so that flows do not probe in step.
-const CRUISE_LEAST: u32 = 5;
+/// Minimum number of rounds at the rate between two probes; up to [`CRUISE_SPREAD`] - 1 more are drawn, so that flows
+/// do not probe in step (BBR: six to eight rounds).
+const MIN_CRUISE_ROUNDS: u32 = 5;
 const CRUISE_SPREAD: u64 = 3;
-/// A round has at least some packets, which take their time; no longer than this besides the round trips.
+/// Maximum time between two probes besides their round trips: a round has a minimum of packets, which take their time.
 const CRUISE_TIME: Duration = Duration::from_millis(50);
-/// A queue that stands for so many rounds is drained ...
+/// Rounds after which a queue that stands is drained. Chosen: fewer, and a probe's own queue is; more, and it delays
+/// everybody for longer.
 const STANDING_ROUNDS: u32 = 3;
-/// ... for at most so many rounds; if it is there still, it is others that fill it ...
+/// Rounds of draining after which, if the rate has come down to [`YIELDED`] of what it was and [`STAYED`] of the queue
+/// is still there, it is others that fill it.
 const BRAKE_ROUNDS: u32 = 4;
-const BRAKE_MOST: u32 = 12;
+/// Maximum number of rounds of draining.
+const MAX_BRAKE_ROUNDS: u32 = 12;
+/// Rounds after those in which it is not tried again.
 const PROBE_ROUNDS: u64 = 4;
 const YIELDED: f64 = 0.85;
 const STAYED: f64 = 0.75;
-/// ... and for so many rounds it is not tried again.
+/// Rounds in which a queue that others fill is left alone.
 const FOREIGN_ROUNDS: u64 = 48;
 /// The least time of a probe of the round trip.
 const PROBE_RTT_TIME: Duration = Duration::from_millis(4);
@@ -61,7 +71,7 @@ pub(super) enum Mode {
     ProbeRtt { until: Instant, round: u64, least: Duration },
 }
 
-/// What a report says to the cycle.
+/// A report, as far as it concerns the cycle.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub now: Instant,
@@ -92,13 +102,13 @@ pub(super) struct Step {
     pub random_loss: f64,
     /// Whether the last sample was limited by the application.
     pub limited: bool,
-    /// What is in flight, in bandwidth-delay products, the room for two packets taken off.
+    /// Bandwidth-delay products in flight, without the room for two packets.
     pub in_flight: f64,
     /// Whether the least round trip has not been seen for long.
     pub stale: bool,
 }
 
-/// What the cycle wants done.
+/// A wish of the cycle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Wish {
     /// Nothing but what the mode says.
@@ -212,7 +222,7 @@ impl Cycle {
                 let rounds = rounds + u32::from(step.round.is_some());
                 self.mode = Mode::Drain { rounds, before };
                 if step.in_flight <= 1.0 || rounds >= BRAKE_ROUNDS {
-                    let left = 1 + self.random.below(u64::from(CRUISE_LEAST)) as u32;
+                    let left = 1 + self.random.below(u64::from(MIN_CRUISE_ROUNDS)) as u32;
                     self.mode = cruise_for(step, left);
                     // Meanwhile the losses of the link itself have been seen.
                     return Wish::Believe(step.rate * (1.0 - before) / (1.0 - step.random_loss));
@@ -232,7 +242,7 @@ impl Cycle {
                 if step.in_flight <= 1.0 || rounds >= 2 {
                     // What the probe has lost is known a round trip after it.
                     self.overran = step.overflow;
-                    let left = CRUISE_LEAST + self.random.below(CRUISE_SPREAD) as u32;
+                    let left = MIN_CRUISE_ROUNDS + self.random.below(CRUISE_SPREAD) as u32;
                     self.mode = cruise_for(step, left);
                 }
             }
@@ -306,7 +316,7 @@ impl Cycle {
         let rounds = rounds + 1;
         let in_vain =
             rounds >= BRAKE_ROUNDS && step.rate < YIELDED * rate && step.queue >= queue.mul_f64(STAYED);
-        let enough = rounds >= BRAKE_MOST;
+        let enough = rounds >= MAX_BRAKE_ROUNDS;
         if (standing || step.crowded) && !in_vain && !enough {
             self.mode = Mode::Brake { rounds, queue, rate };
             return if step.crowded { Wish::Lower } else { Wish::Shorten(3) };
@@ -320,7 +330,7 @@ impl Cycle {
             return Wish::Nothing;
         }
         self.standing = 0;
-        self.mode = cruise_for(step, CRUISE_LEAST + self.random.below(CRUISE_SPREAD) as u32);
+        self.mode = cruise_for(step, MIN_CRUISE_ROUNDS + self.random.below(CRUISE_SPREAD) as u32);
         Wish::Nothing
     }
 }

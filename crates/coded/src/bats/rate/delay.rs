@@ -2,16 +2,18 @@
 
 use hopcast_core::{Duration, Instant};
 
-/// The least round trip is believed for so long. BBR v1 has ten seconds for paths; a hop is short, and looking is cheap.
+/// Time for which the minimum round trip is believed. BBR v1 has ten seconds for paths; a hop is short, and looking is
+/// cheap.
 const MIN_WINDOW: Duration = Duration::from_secs(1);
-/// Or for so many round trips.
+/// The same in round trips, where that is longer.
 const MIN_WINDOW_ROUNDS: u64 = 50;
-/// A queue of so many packet times is none: pacing and reports are no finer.
+/// Packet times that are no queue: pacing and reports are no finer.
 const PACKETS: u64 = 4;
-/// So many standard deviations of the link's jitter are no queue.
+/// Standard deviations of the link's jitter that are no queue. Chosen: with fewer, jitter is taken for a queue; with
+/// more, a queue that is as long stands.
 const JITTERS: f64 = 4.0;
 
-/// What is known of a hop's round trip.
+/// The round trip of a hop.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Delay {
     smoothed: Option<Duration>,

@@ -1,6 +1,6 @@
 //! The largest of the last rounds.
 
-/// How many rounds the filter looks back (BBR v1, Linux `bbr_bw_rtts`).
+/// Rounds that the filter looks back (BBR v1, Linux `bbr_bw_rtts`).
 pub(super) const ROUNDS: usize = 10;
 
 /// A maximum over the last [`ROUNDS`] rounds.

@@ -1,4 +1,4 @@
-//! What has been sent and not yet reported, in order of sequence.
+//! The packets sent and not yet reported, in order of sequence.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ pub(super) struct Flight {
     /// The sequence number of the front, or of the next packet if there is none in flight.
     first: u64,
     sent: VecDeque<Sent>,
-    /// What has been sent so far.
+    /// Bytes sent so far.
     bytes: u64,
     limited: u64,
     eased: u64,
@@ -40,7 +40,7 @@ pub(super) enum Pace {
 }
 
 impl Flight {
-    /// 64 Ki packets are 1 Gbit/s over 800 ms; 1.5 MiB of memory.
+    /// Maximum number of packets that are followed: 64 Ki, which are 1 Gbit/s over 800 ms, and 1.5 MiB of memory.
     pub(super) const LIMIT: usize = 1 << 16;
 
     /// Notes a packet. Numbers rise by one; where they skip, what was before is no longer followed.

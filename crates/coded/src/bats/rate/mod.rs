@@ -38,14 +38,14 @@ impl Default for Config {
     }
 }
 
-/// What the receiver of a hop reports, as far as the rate is concerned.
+/// A report of the receiver of a hop, as far as the rate is concerned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct HopReport {
     /// The highest hop sequence number that has arrived.
     pub highest: u64,
     /// When it arrived, by the receiver's clock in nanoseconds, which may wrap.
     pub arrival_ns: u64,
-    /// How long after that the report was sent; [`LONGEST_HOLD`] stands for any longer time.
+    /// How long after that the report was sent; [`MAX_HOLD`] stands for any longer time.
     pub hold: Duration,
     /// Packets that have arrived since the beginning, repeated ones not counted.
     pub received_packets: u64,
@@ -70,8 +70,9 @@ impl HopReport {
     }
 }
 
-/// What the 16 bits of a report can say in microseconds. A round trip with a longer hold in it is not known.
-const LONGEST_HOLD: Duration = Duration::from_micros(u16::MAX as u64);
+/// Longest time that the 16 bits of a report can tell in microseconds. A round trip with a longer hold in it is not
+/// known.
+const MAX_HOLD: Duration = Duration::from_micros(u16::MAX as u64);
 
 /// Why a report was refused. It has changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,44 +95,55 @@ impl fmt::Display for ReportError {
     }
 }
 
-/// Packets that the window has on top for each packet of a mean burst of losses, and at most.
+/// Packets that the window has on top for each packet of a mean burst of losses. Chosen: a burst and the reports that
+/// tell of it must not empty the window; more is a queue.
 const BURST_ROOM: f64 = 32.0;
-const MOST_BURST_ROOM: f64 = 256.0;
+/// Maximum of that, in packets.
+const MAX_BURST_ROOM: f64 = 256.0;
 const LOSS_ROOM: f64 = 60.0;
-/// When probing, so many packets in a round trip go on top of the gain: a sender that has next to nothing of a link that
-/// others fill gets its share as any other.
+/// Packets in a round trip that go on top of the gain when probing. Chosen: a sender that has next to nothing of a link
+/// that others fill gets its share as any other; with more, many of them overrun a short queue.
 const PROBE_PACKETS: u64 = 2;
-/// A packet that is as large as may be, for reckoning in packets.
+/// Bytes of a packet that is as large as may be, for reckoning in packets: a full Ethernet frame.
 const PACKET: u64 = 1514;
-/// While ramping up, what arrives is believed to be at least such a share of what passes: a link may lose a fifth of it.
+/// Share of what arrives that passes at most while ramping up: a link may lose a fifth of it. Chosen: less, and the
+/// start over a lossy link is slow; more, and a queue that overflows is taken for such a link.
 const STARTUP_TRUST: f64 = 1.25;
-/// A round that brings less than this share of what is believed, while a queue stands: the link has become slower.
-const FAR_LESS: f64 = 0.75;
-/// A sample and a round last at least so many times the slack. The best of many samples is believed, and each is off by how
-/// late the receiver was woken: shorter ones would make the link seem faster than it is, and a queue would stand at it.
-const SLACKS: u64 = 8;
-/// A link with so many bandwidth-delay products and packets in flight is not idle for want of data. The packets tell it
-/// from a trickle, whose product is its own.
-const PLENTY: f64 = 1.25;
-const PLENTY_PACKETS: u64 = 16;
-/// The rate that is never gone below: a link that carries less is no link.
-const LEAST_RATE: f64 = 16_000.0;
-/// The rate that is never gone above, 1 Tbit/s.
-const GREATEST_RATE: f64 = 1e12;
-/// The probe timeout before there is a round trip. A hop is mostly short, and its first packets are lost like any others; a
-/// few probes too many, if it is a long one, are less than a wait at each hop of a chain.
-const FIRST_TIMEOUT: Duration = Duration::from_millis(10);
-const LEAST_TIMEOUT: Duration = Duration::from_micros(500);
-const GREATEST_TIMEOUT: Duration = Duration::from_millis(200);
-/// The probe timeout doubles until probes take a tenth of the link: where bursts of loss last for so many packets,
-/// probing seldom would only make them long.
+/// Share of the believed rate below which what a round brings, while a queue stands, shows that the link has become
+/// slower. Chosen: below the noise of a round, and above half, the change that a modem's step makes.
+const SLOWER_LINK: f64 = 0.75;
+/// Minimum length of a sample and a round, in slacks. The best of many samples is believed, and each is off by how late
+/// the receiver was woken: shorter ones would make the link seem faster than it is, and a queue would stand at it.
+const MIN_SLACKS: u64 = 8;
+/// Bandwidth-delay products in flight from which on, with [`BUSY_PACKETS`] more, a link is not idle for want of data.
+const BUSY_PRODUCTS: f64 = 1.25;
+/// These packets tell it from a trickle, whose product is its own.
+const BUSY_PACKETS: u64 = 16;
+/// Minimum rate, in bits per second: a link that carries less is no link.
+const MIN_RATE: f64 = 16_000.0;
+/// Maximum rate, in bits per second: 1 Tbit/s.
+const MAX_RATE: f64 = 1e12;
+/// Probe timeout before there is a round trip. Chosen: a hop is mostly short, and its first packets are lost like any
+/// others; a few probes too many, if it is a long one, are less than a wait at each hop of a chain.
+const INITIAL_TIMEOUT: Duration = Duration::from_millis(10);
+/// Minimum probe timeout. Chosen: reports of a hop within a machine wait for 200 us; below that every one of them would
+/// be probed for.
+const MIN_TIMEOUT: Duration = Duration::from_micros(500);
+/// Maximum probe timeout besides the round trip. Chosen: longer, and a lost last packet waits as long; shorter, and a
+/// slow link is probed while it still sends.
+const MAX_TIMEOUT: Duration = Duration::from_millis(200);
+/// Share of the link that probes take, as one over a number: the probe timeout doubles until they take a tenth. Where
+/// bursts of loss last for so many packets, probing seldom would only make them long.
 const PROBE_SPACING: u64 = 10;
-const MOST_PROBE_PACKETS: f64 = 16.0;
-/// After probes of so many packets, and so many for each packet of a mean burst, it is no burst of losses: the link is gone, and others may
-/// need the air. Probes then come ever more seldom, so that a link that returns is found within this share of its absence.
-const GONE: f64 = 512.0;
-const GONE_BURSTS: f64 = 20.0;
-const GONE_SHARE: u64 = 64;
+/// Maximum number of packets that a probe counts for.
+const MAX_PROBE_PACKETS: f64 = 16.0;
+/// Packets of probes without a report after which it is no burst of losses: the link is down, and others may need the
+/// air.
+const LINK_DOWN_PROBES: f64 = 512.0;
+/// The same for each packet of a mean burst, where that is more.
+const LINK_DOWN_PROBES_PER_BURST: f64 = 20.0;
+/// Share of its absence within which a link that returns is found, as one over a number: probes come ever more seldom.
+const LINK_DOWN_PROBE_SHARE: u64 = 64;
 
 /// The rate, the window and the timeouts of one hop's sender.
 #[derive(Clone, Debug)]
@@ -143,7 +155,7 @@ pub(crate) struct LinkRate {
     delay: Delay,
     samples: Samples,
     best: MaxFilter,
-    /// What arrived, and what that makes with the losses of the link itself.
+    /// The rate of arrivals, corrected by the losses of the link itself.
     arrived: MaxFilter,
     random_loss: RandomLoss,
     cycle: Cycle,
@@ -159,15 +171,15 @@ pub(crate) struct LinkRate {
     probes: (u64, Instant),
     /// For how long a link has been gone that is.
     absence: Duration,
-    /// What may be in flight because of a probe.
+    /// Bytes that may be in flight because of a probe.
     probe_room: u64,
-    /// What follows from the rest, and is asked for much more often than it changes: what may be in flight, and how long
+    /// Derived from the rest, and asked for much more often than it changes: the window in bytes, and how long
     /// to wait for a report.
     window: u64,
     timeout: Duration,
 }
 
-/// What the last report told.
+/// The last report.
 #[derive(Clone, Copy, Debug)]
 struct Last {
     report: HopReport,
@@ -187,7 +199,7 @@ struct Round {
     least_rtt: Duration,
 }
 
-/// What a round has shown.
+/// The result of a round.
 #[derive(Clone, Copy, Debug)]
 struct RoundEnd {
     standing: bool,
@@ -219,7 +231,7 @@ impl LinkRate {
             absence: Duration::ZERO,
             probe_room: 0,
             window: first_window,
-            timeout: FIRST_TIMEOUT,
+            timeout: INITIAL_TIMEOUT,
         }
     }
 
@@ -250,8 +262,8 @@ impl LinkRate {
         if report.hold > away {
             return Err(ReportError::HeldTooLong);
         }
-        let known = (report.hold < LONGEST_HOLD).then(|| away.saturating_sub(report.hold));
-        let rtt = known.or(self.delay.smoothed()).unwrap_or(FIRST_TIMEOUT);
+        let known = (report.hold < MAX_HOLD).then(|| away.saturating_sub(report.hold));
+        let rtt = known.or(self.delay.smoothed()).unwrap_or(INITIAL_TIMEOUT);
         self.flight.pass(report.highest);
         (self.backoff, self.probes.0, self.probe_room) = (0, 0, 0);
         self.absence = Duration::ZERO;
@@ -271,7 +283,7 @@ impl LinkRate {
         Ok(())
     }
 
-    /// What has passed the link and what has arrived, after what this report adds.
+    /// Bytes that have passed the link and that have arrived, with this report.
     fn count(&mut self, report: &HopReport, sent: &Sent, rtt: Duration) -> (f64, u64) {
         let Some(last) = self.last else { return (sent.bytes as f64, sent.bytes) };
         let old = &last.report;
@@ -308,7 +320,7 @@ impl LinkRate {
 
     /// How long a sample and a round last at least.
     fn least_time(&self) -> Duration {
-        self.config.slack * SLACKS
+        self.config.slack * MIN_SLACKS
     }
 
     fn take_sample(&mut self, mark: &Mark) {
@@ -323,7 +335,7 @@ impl LinkRate {
             } else {
                 sample.passed
             };
-            let rate = rate.clamp(LEAST_RATE, GREATEST_RATE);
+            let rate = rate.clamp(MIN_RATE, MAX_RATE);
             if !sample.limited || rate > self.best.get() {
                 self.best.update(rate);
             }
@@ -335,7 +347,7 @@ impl LinkRate {
     fn take_round(&mut self, now: Instant, highest: u64, rtt: Duration) -> Option<RoundEnd> {
         self.round.least_rtt = self.round.least_rtt.min(rtt);
         let over = highest >= self.round.end
-            && highest >= self.round.begin + samples::LEAST_PACKETS
+            && highest >= self.round.begin + samples::MIN_PACKETS
             // The link is all but empty while its length is looked at, and that must not last.
             && (self.cycle.holds_back() || now >= self.round.begun + self.least_time());
         if !over {
@@ -352,7 +364,7 @@ impl LinkRate {
         };
         let mut fell = false;
         if !self.limited {
-            fell = self.best.present() < FAR_LESS * self.best.get();
+            fell = self.best.present() < SLOWER_LINK * self.best.get();
             self.best.advance();
             self.arrived.advance();
         }
@@ -392,7 +404,7 @@ impl LinkRate {
                 self.best.shorten(3);
                 self.arrived.shorten(3);
             }
-            Wish::Believe(rate) => self.best.replace(rate.clamp(LEAST_RATE, GREATEST_RATE)),
+            Wish::Believe(rate) => self.best.replace(rate.clamp(MIN_RATE, MAX_RATE)),
             Wish::LeastRtt(rtt) => self.delay.raise_least(now, rtt),
         }
     }
@@ -451,33 +463,34 @@ impl LinkRate {
 
     fn reckon_timeout(&self) -> Duration {
         let first = match self.delay.smoothed() {
-            None => FIRST_TIMEOUT,
+            None => INITIAL_TIMEOUT,
             // A report may be held for a quarter of a round trip.
-            Some(rtt) => (rtt + self.delay.variation() * 4 + rtt / 4).max(LEAST_TIMEOUT),
+            Some(rtt) => (rtt + self.delay.variation() * 4 + rtt / 4).max(MIN_TIMEOUT),
         };
         let greatest = match self.best.get() {
-            0.0 => GREATEST_TIMEOUT,
+            0.0 => MAX_TIMEOUT,
             _ => self.packet_time() * (PROBE_SPACING * self.probe_packets()),
         };
-        let greatest = greatest.max(self.absence / GONE_SHARE).min(GREATEST_TIMEOUT);
+        let greatest = greatest.max(self.absence / LINK_DOWN_PROBE_SHARE).min(MAX_TIMEOUT);
         (first * 1_u64.checked_shl(self.backoff).unwrap_or(u64::MAX)).min(greatest.max(first))
     }
 
     /// Notes that the probe timeout has gone off: a few packets may leave whatever the window says, as many as a burst
-    /// of losses would take and then some, and the next timeout is twice as long, and longer where the link is gone; until a
-    /// report comes.
+    /// of losses would take and then some, and the next timeout is twice as long, and longer where the link is gone;
+    /// until a report comes.
     pub(crate) fn on_probe(&mut self, now: Instant) {
         self.backoff = self.backoff.saturating_add(1);
         let (probes, since) = self.probes;
         self.probes = (probes + self.probe_packets(), if probes == 0 { now } else { since });
-        let gone = self.probes.0 as f64 > GONE + GONE_BURSTS * self.mean_burst.min(MOST_PROBE_PACKETS);
+        let gone = self.probes.0 as f64
+            > LINK_DOWN_PROBES + LINK_DOWN_PROBES_PER_BURST * self.mean_burst.min(MAX_PROBE_PACKETS);
         self.absence = if gone { now.since(self.probes.1) } else { Duration::ZERO };
         self.probe_room = self.in_flight().saturating_add(self.probe_packets() * PACKET);
         self.reckon();
     }
 
     fn probe_packets(&self) -> u64 {
-        (1.5 * self.mean_burst).clamp(1.0, MOST_PROBE_PACKETS) as u64
+        (1.5 * self.mean_burst).clamp(1.0, MAX_PROBE_PACKETS) as u64
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
@@ -485,7 +498,7 @@ impl LinkRate {
         let best = self.best.get();
         // Until the link has shown what it takes: the first window in a round trip.
         let granted = if self.proven {
-            LEAST_RATE
+            MIN_RATE
         } else {
             let rtt = self.delay.smoothed()?.as_secs_f64().max(1e-6);
             (self.config.initial_window * PACKET * 8) as f64 / rtt
@@ -508,7 +521,7 @@ impl LinkRate {
         }
         let (gain, packets) = self.cycle.window();
         // What a burst takes is in flight for the sender until the next report.
-        let burst = ((self.mean_burst - 1.0) * BURST_ROOM).min(MOST_BURST_ROOM);
+        let burst = ((self.mean_burst - 1.0) * BURST_ROOM).min(MAX_BURST_ROOM);
         let burst = (burst + LOSS_ROOM * self.random_loss.get().min(0.2)) as u64;
         let window = (gain * self.product()) as u64 + (packets + burst) * PACKET;
         if self.proven { window } else { window.max(self.config.initial_window * PACKET) }
@@ -521,7 +534,7 @@ impl LinkRate {
 
     /// Whether so much is in flight that the link is not idle even if nothing follows.
     fn has_plenty(&self) -> bool {
-        self.in_flight() as f64 > PLENTY * self.product() + (PLENTY_PACKETS * PACKET) as f64
+        self.in_flight() as f64 > BUSY_PRODUCTS * self.product() + (BUSY_PACKETS * PACKET) as f64
     }
 
     fn packet_time(&self) -> Duration {

@@ -4,24 +4,31 @@
 //! from packets that were sent with less than the rate (while draining what a probe has queued, or because the
 //! application had no more), and when more than that is lost for long, it is the queue that drops.
 
-/// What is learnt fades as so many packets follow.
+use hopcast_core::FadingLoss;
+
+/// Packets after which what is learnt has faded to 1/e. Chosen: fewer, and 1 % is known to half of it; more, and a link
+/// that changes is followed late.
 const WEIGHT: f64 = 512.0;
 /// The same while what is known does not explain what is lost.
 const QUICK_WEIGHT: f64 = 128.0;
-/// As many packets are taken as lossless at the beginning.
+/// Packets that are taken as lossless at the beginning.
 const PRIOR: f64 = 16.0;
-/// Losses past what is explained, from which on the rest is overflow; and so many more for each of a burst's packets.
+/// Losses past what is explained from which on the rest is overflow. Chosen: fewer, and chance is taken for it; more,
+/// and a queue overflows for longer before anything is done.
 const EXCESS: f64 = 8.0;
+/// The same for each packet of a mean burst.
 const EXCESS_BURST: f64 = 4.0;
-/// And it fades as so many packets follow.
+/// Packets after which the excess has faded to 1/e.
 const EXCESS_WEIGHT: f64 = 4096.0;
-/// The error of the estimate that is allowed for: so much, and so many of its standard deviations.
+/// Error of the estimate that is allowed for, as a share of packets; and besides, [`DEVIATIONS`].
 const TOLERANCE: f64 = 0.003;
+/// Standard deviations of the estimate that are allowed for.
 const DEVIATIONS: f64 = 2.0;
-/// A loss-based TCP makes a queue drop few packets; if the share of them is higher, all have to send less.
-const SWAMPED: f64 = 0.03;
-/// The greatest share that is believed; what loses more is no link.
-const GREATEST: f64 = 0.9;
+/// Share of packets that a queue drops from which on all have to send less. Chosen: a loss-based TCP makes a queue drop
+/// fewer, so that beside one of those a sender does not yield.
+const OVERLOAD_SHARE: f64 = 0.03;
+/// Maximum share that is believed; what loses more is no link.
+const MAX_SHARE: f64 = 0.9;
 
 /// The packets and losses between two reports.
 #[derive(Clone, Copy, Debug)]
@@ -37,10 +44,10 @@ pub(super) struct Interval {
 /// The share of packets that are lost for no fault of the sender.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RandomLoss {
-    /// Packets and losses among those that were sent with less than the rate.
-    eased: [f64; 2],
+    /// The losses among packets that were sent with less than the rate.
+    eased: FadingLoss,
     /// The same among all.
-    all: [f64; 2],
+    all: FadingLoss,
     /// Losses past what the link explains, less those that chance does (a cumulative sum test, Page 1954).
     excess: f64,
     /// The same for packets that were sent with no more than the rate.
@@ -49,25 +56,26 @@ pub(super) struct RandomLoss {
 
 impl Default for RandomLoss {
     fn default() -> Self {
-        Self { eased: [PRIOR, 0.0], all: [PRIOR, 0.0], excess: 0.0, calm_excess: 0.0 }
+        let loss = FadingLoss::new(PRIOR, 0.0);
+        Self { eased: loss, all: loss, excess: 0.0, calm_excess: 0.0 }
     }
 }
 
 impl RandomLoss {
     pub(super) fn on_packets(&mut self, interval: &Interval, mean_burst: f64) {
         let (packets, lost) = (interval.packets as f64, interval.lost as f64);
-        fade(&mut self.all, packets, lost, WEIGHT);
+        self.all.add(packets, lost, WEIGHT);
         if interval.eased > 0.0 {
             let weight = if self.excess > 0.0 { QUICK_WEIGHT } else { WEIGHT };
-            fade(&mut self.eased, packets * interval.eased, lost * interval.eased, weight);
-        } else if share(self.all) + 4.0 * (share(self.all).max(1.0 / WEIGHT) / WEIGHT).sqrt()
-            < share(self.eased)
+            self.eased.add(packets * interval.eased, lost * interval.eased, weight);
+        } else if self.all.share() + 4.0 * (self.all.share().max(1.0 / WEIGHT) / WEIGHT).sqrt()
+            < self.eased.share()
         {
             // Pressed, it loses less, and not by chance, than was thought without: the link has become better.
             self.eased = self.all;
         }
         let share = self.get();
-        let deviation = (share * mean_burst / self.eased[0].max(1.0)).sqrt();
+        let deviation = (share * mean_burst / self.eased.packets().max(1.0)).sqrt();
         let explained = share + TOLERANCE + DEVIATIONS * deviation;
         let most = 2.0 * threshold(mean_burst);
         add_excess(&mut self.excess, packets, lost - packets * explained, most);
@@ -87,7 +95,7 @@ impl RandomLoss {
 
     /// Whether so much more is lost than the link itself loses that it does not matter who fills the queue.
     pub(super) fn is_swamped(&self) -> bool {
-        self.all() > self.get() + SWAMPED
+        self.all() > self.get() + OVERLOAD_SHARE
     }
 
     /// The overflow has been answered; what follows counts anew.
@@ -97,12 +105,12 @@ impl RandomLoss {
 
     /// The share, below 1.
     pub(super) fn get(&self) -> f64 {
-        share(self.eased).min(GREATEST)
+        self.eased.share().min(MAX_SHARE)
     }
 
     /// The share of all packets that are lost, whatever the reason.
     pub(super) fn all(&self) -> f64 {
-        share(self.all).min(1.0)
+        self.all.share().min(1.0)
     }
 }
 
@@ -113,15 +121,4 @@ fn threshold(mean_burst: f64) -> f64 {
 fn add_excess(excess: &mut f64, packets: f64, more: f64, most: f64) {
     let kept = *excess * (1.0 - packets / EXCESS_WEIGHT).max(0.0);
     *excess = (kept + more).clamp(0.0, most);
-}
-
-fn fade(counts: &mut [f64; 2], packets: f64, lost: f64, weight: f64) {
-    let keep = (1.0 - packets / weight).max(0.0);
-    let take = (weight / packets.max(1.0)).min(1.0);
-    counts[0] = counts[0] * keep + packets * take;
-    counts[1] = counts[1] * keep + lost * take;
-}
-
-fn share(counts: [f64; 2]) -> f64 {
-    counts[1] / counts[0].max(1.0)
 }

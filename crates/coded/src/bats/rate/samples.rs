@@ -6,11 +6,11 @@ use hopcast_core::Duration;
 
 use super::flight::Sent;
 
-/// The least packets of a sample; fewer are too coarse.
-pub(super) const LEAST_PACKETS: u64 = 8;
-/// At most so many reports are remembered.
-const REPORTS: usize = 64;
-/// So many packets lie at least between two reports that are remembered.
+/// Minimum number of packets of a sample; fewer are too coarse.
+pub(super) const MIN_PACKETS: u64 = 8;
+/// Maximum number of reports that are remembered.
+const MAX_REPORTS: usize = 64;
+/// Minimum number of packets between two reports that are remembered.
 const SPACING: u64 = 4;
 
 /// The state of the link as a report told it.
@@ -20,7 +20,7 @@ pub(super) struct Mark {
     pub highest: u64,
     pub sent: Sent,
     pub arrival: u64,
-    /// What would be sent next as the report came.
+    /// Sequence number of the packet to be sent next as the report came.
     pub next: u64,
     /// Bytes that had passed the link by then: arrived, or lost for no fault of the sender.
     pub passed: f64,
@@ -31,7 +31,7 @@ pub(super) struct Mark {
 /// How much passed the link in what time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
-    /// What passed, and what of it arrived, in bits per second.
+    /// Rates of what passed and of what arrived, in bits per second.
     pub passed: f64,
     pub received: f64,
     /// Whether the sender could have sent more in it.
@@ -50,7 +50,7 @@ impl Samples {
     pub(super) fn sample(&self, mark: &Mark, least_time: Duration) -> Option<Sample> {
         let from = self.marks.iter().rev().find(|from| {
             from.next <= mark.highest
-                && mark.highest >= from.highest.saturating_add(LEAST_PACKETS)
+                && mark.highest >= from.highest.saturating_add(MIN_PACKETS)
                 && mark.arrival.wrapping_sub(from.arrival) >= least_time.as_nanos()
         })?;
         // What arrives in a lump may seem faster than the link is, but not faster than it was sent.
@@ -74,7 +74,7 @@ impl Samples {
         if near {
             return;
         }
-        if self.marks.len() == REPORTS {
+        if self.marks.len() == MAX_REPORTS {
             self.marks.pop_front();
         }
         self.marks.push_back(mark);

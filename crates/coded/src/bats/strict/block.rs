@@ -20,7 +20,7 @@ pub(super) struct Block {
     pub(super) grown: Instant,
     /// When it was closed: nothing will be added to it.
     pub(super) closed: Option<Instant>,
-    /// The batches that no account has covered.
+    /// The batches that no end-to-end report has covered.
     sent: Vec<Sent>,
     /// The serial number of the batch of each BID that has been sent.
     serials: Vec<Option<u64>>,
@@ -152,7 +152,7 @@ impl Block {
         Ok(())
     }
 
-    /// What is left of it when it is over: memory.
+    /// Its memory, once it is over.
     pub(super) fn into_parts(self) -> (Vec<u8>, Option<Encoder<Vec<u8>>>) {
         (self.symbols, self.encoder)
     }

@@ -2,7 +2,7 @@
 
 use hopcast_code::bats::{BatchSize, InnerField, Parameters, Sampling, Start};
 
-use super::super::store::Shape;
+use super::super::shape::Shape;
 
 /// The code of a session's blocks: systematic batches, then repairs with even sampling. `None` for a shape that no
 /// code has.
@@ -12,12 +12,12 @@ pub(super) fn parameters(shape: Shape) -> Option<Parameters> {
     Some(parameters.sampling(Sampling::Even { session: 0 }).start(Start::Systematic))
 }
 
-/// What tells the codes of blocks apart.
+/// The seed of a block's code, which differs from those of others.
 pub(super) const fn session(session: u32, block: u64) -> u32 {
     session.wrapping_mul(0x9E37_79B9) ^ block as u32
 }
 
 /// A session's blocks under way at most, for so many batches held.
 pub(super) fn window(shape: Shape, batches: u16) -> u64 {
-    (u64::from(batches) / shape.batches()).clamp(2, super::account::MOST_BLOCKS as u64)
+    (u64::from(batches) / shape.batches()).clamp(2, super::end_to_end::MAX_BLOCKS as u64)
 }

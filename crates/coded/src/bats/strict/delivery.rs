@@ -1,22 +1,22 @@
-//! The node as sink: what it decodes goes up, and its account back.
+//! The node as sink: what it decodes goes up, and its end-to-end report back.
 
 use hopcast_core::Instant;
 
 use super::super::age::Age;
 use super::super::edge::Delivered;
-use super::node::{NEWS, Node};
-use super::sink::{Arrived, Sink, Taken};
-use super::way::{Packet, REACH, Role, Way};
+use super::direction::{Arrived, Direction, MAX_BLOCKS_AHEAD, Role};
+use super::node::{NEWS_WAIT, Node};
+use super::sink::{Sink, Taken};
 
 impl Node {
-    /// The sink of a way, if it ends here, acts, with a place for the symbols that it delivers.
+    /// The sink of a direction, if it ends here, acts, with a place for the symbols that it delivers.
     fn at_sink<T>(
         &mut self,
         now: Instant,
         into: usize,
         act: impl FnOnce(&mut Sink, &mut dyn FnMut(&Delivered<'_>)) -> T,
     ) -> Option<T> {
-        let Some(Way { role: Role::Sink(sink), .. }) = &mut self.ways[into] else { return None };
+        let Some(Direction { role: Role::Sink(sink), .. }) = &mut self.directions[into] else { return None };
         let (edge, counters) = (self.edge.as_mut()?, &mut self.counters);
         let mut deliver = |symbol: &Delivered<'_>| {
             counters.delivered += 1;
@@ -27,18 +27,16 @@ impl Node {
     }
 
     /// The sink takes a packet.
-    pub(super) fn decode(&mut self, now: Instant, into: usize, packet: &Packet, payload: &[u8]) {
+    pub(super) fn decode(&mut self, now: Instant, into: usize, packet: &Arrived, payload: &[u8]) {
         let may_give_up = self.has_deadline(into);
-        let &Packet { block, header, depth, index, ref vector } = packet;
-        let arrived = Arrived { block, header, depth, index, vector, payload };
         let outcome = self.at_sink(now, into, |sink, deliver| {
             if may_give_up {
                 // What is too old for a place is too old to wait for.
-                for _ in 0..sink.crowded(block).min(REACH) {
+                for _ in 0..sink.crowded(packet.block).min(MAX_BLOCKS_AHEAD) {
                     sink.give_up(&mut *deliver);
                 }
             }
-            let taken = sink.push(now, &arrived);
+            let taken = sink.push(now, packet, payload);
             // A packet that says nothing else may still tell that a block has no more symbols.
             let may_end = matches!(taken, Taken::Innovative | Taken::Redundant);
             (taken, may_end && sink.deliver(deliver))
@@ -49,11 +47,11 @@ impl Node {
             Taken::Innovative => self.counters.innovative += 1,
             Taken::Redundant => self.counters.redundant += 1,
             Taken::Beyond => self.counters.beyond += 1,
-            Taken::Absurd => self.counters.malformed += 1,
+            Taken::Contradiction => self.counters.malformed += 1,
         }
         if over {
             for parent in self.neighbours.iter_mut().filter(|neighbour| neighbour.into == into) {
-                parent.receiver.report_at(now + NEWS);
+                parent.receiver.report_at(now + NEWS_WAIT);
             }
         }
     }
@@ -72,16 +70,18 @@ impl Node {
     }
 
     fn hold(&mut self, now: Instant, into: usize) {
-        if let Some(way) = &mut self.ways[into] {
-            way.hold(now);
+        if let Some(direction) = &mut self.directions[into] {
+            direction.hold(now);
         }
     }
 
     /// Does what time has brought to the sink.
     pub(super) fn sink_passes(&mut self, now: Instant, out: usize) {
-        let Some(way @ Way { role: Role::Sink(_), .. }) = &mut self.ways[out] else { return };
-        let after = way.age.as_ref().map(Age::bound);
-        if way.is_quiet(now) {
+        let Some(direction @ Direction { role: Role::Sink(_), .. }) = &mut self.directions[out] else {
+            return;
+        };
+        let after = direction.age.as_ref().map(Age::bound);
+        if direction.is_quiet(now) {
             for parent in self.neighbours.iter_mut().filter(|neighbour| neighbour.into == out) {
                 parent.receiver.report_at(now);
             }

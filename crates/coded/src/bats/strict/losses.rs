@@ -1,24 +1,27 @@
-//! What a hop loses when it is up, and in what bursts.
+//! The losses of a hop while it is up, and their bursts.
 
 use super::super::child::Losses;
 
-/// What was lost fades as so many packets follow.
+/// Packets after which what was lost has faded to 1/e. Chosen: 5 % is then known to a fifteenth of it; more, and slow
+/// changes are followed late.
 const MEMORY: f64 = 4096.0;
-/// At the beginning so many packets count as not lost.
+/// Packets that count as not lost at the beginning.
 const PRIOR: f64 = 32.0;
-/// When more than such a share of so many packets is lost between two reports, the link was down: that says nothing of
-/// what it loses when it is up.
-const OUTAGE: f64 = 64.0;
+/// Minimum number of packets between two reports of which, if more than [`OUTAGE_SHARE`] is lost, the link was down:
+/// that says nothing of what it loses when it is up.
+const OUTAGE_PACKETS: f64 = 64.0;
 const OUTAGE_SHARE: f64 = 0.75;
-/// What is lost of so many packets is compared with what is known ...
+/// Packets of a stretch, whose losses are compared with what is known. Chosen: a queue that overflows once fills one
+/// stretch at most.
 const STRETCH: f64 = 256.0;
-/// ... and if it differs by more than so many standard deviations, and that of the stretch after it does too, the link has
-/// changed: what is known begins with those two. A queue that overflows once fills one stretch at most.
-const UNLIKELY: f64 = 3.0;
+/// Standard deviations by which a stretch, and the one after it, differ from what is known if the link has changed:
+/// what is known then begins with those two.
+const CHANGE_DEVIATIONS: f64 = 3.0;
 
-/// The losses of a hop, as its child has told them.
+/// The losses of a hop, as its child has told them. No [`FadingLoss`](hopcast_core::FadingLoss): runs fade as well,
+/// packets that are late take losses back, and two unlikely stretches replace all that is known.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct HopLosses {
+pub(in super::super) struct HopLosses {
     known: Count,
     /// The stretch under way, and the one before it if that was unlikely.
     stretch: Count,
@@ -44,7 +47,7 @@ impl Losses for HopLosses {
     fn add(&mut self, sent: u64, arrived: u64, runs: u16) {
         let sent = sent as f64;
         let more = Count { sent, lost: sent - arrived as f64, runs: f64::from(runs) };
-        if sent >= OUTAGE && more.lost > OUTAGE_SHARE * sent {
+        if sent >= OUTAGE_PACKETS && more.lost > OUTAGE_SHARE * sent {
             return;
         }
         self.known = self.known.faded((1.0 - sent / MEMORY).max(0.0)).and(more);
@@ -100,7 +103,7 @@ impl Count {
         // Bursts come and go as one: the variance of Gilbert's model, for shares well below one.
         let clumped = 2.0 * self.burst().max(known.burst()) - 1.0;
         let deviation = (share * (1.0 - share) * clumped / self.sent).sqrt();
-        (self.share() - known.share()).abs() > UNLIKELY * deviation
+        (self.share() - known.share()).abs() > CHANGE_DEVIATIONS * deviation
     }
 }
 

@@ -1,8 +1,9 @@
-//! What is going over a hop.
+//! The load of a hop.
 
 use hopcast_core::{Duration, Instant};
 
-/// The span that is measured at a time.
+/// Time that is measured at once. Chosen: shorter, and few packets make a rate; longer, and a hop that falls idle is
+/// noticed late.
 const SPAN: Duration = Duration::from_millis(20);
 
 /// The packets of one hop, counted and made rates of.

@@ -1,42 +1,55 @@
 //! Nodes whose hops do not tell each other ranks.
 
-use hopcast_core::{Buffer, Duration, Instant, Item, Stream};
+use hopcast_core::{Buffer, Duration, Instant, Stream};
 
 use super::super::age::Age;
 use super::super::branch::waited_for;
 use super::super::child::Refused;
 use super::super::config::Config;
-use super::super::mode::Mode;
+use super::super::hop::OverHop as _;
+use super::super::mode::{Mode, Place, Said};
 use super::super::node::{self, INTO, OUT};
-use super::super::store::Shape;
+use super::super::packet::Packet;
+use super::super::receiver::Receiver;
+use super::super::shape::Shape;
 use super::super::wire::{self, Data, Info, Report, Session};
-use super::account::Account;
-use super::hop::Sender;
-use super::transmit;
-use super::way::{Packet, Role, Way};
+use super::direction::{Arrived, BLOCK_BITS, Direction, Role};
+use super::end_to_end::EndToEndReport;
+use super::sender::Sender;
 
 /// A node whose hops do not.
 pub(in super::super) type Node = node::Node<Strict>;
 pub(super) type Neighbour = node::Neighbour<Sender>;
 
-/// What it keeps besides.
+/// The state of such a node besides.
 pub(in super::super) struct Strict {
-    /// What an account of ours is marked with.
+    /// The mark of our end-to-end reports.
     instance: u16,
 }
 
-/// What the sink has need not be told more often than this, unless reports are sent anyway.
-pub(super) const NEWS: Duration = Duration::from_millis(1);
+/// Minimum time between two reports for the sake of what the sink has alone. Chosen: it is as long at each hop, so that
+/// an end-to-end report of six takes 6 ms longer; shorter, and each packet of a repair makes a report.
+pub(super) const NEWS_WAIT: Duration = Duration::from_millis(1);
 
-/// The bytes that a budget is told in.
+/// Unit in which a budget is told, in bytes: 16 bits tell up to 1 MiB a batch.
 pub(super) const BUDGET_UNIT: f64 = 16.0;
 
+/// Packets that a sink lets its parent be ahead. It has a place for each, so that this only bounds what is under way:
+/// as many as are at 1 Gbit/s and 100 ms.
+const SINK_ALLOWANCE: u64 = 8192;
+/// Bytes of a full packet on the link: an Ethernet frame with 1500 bytes in it.
+pub(super) const FULL_PACKET: u64 = 1514;
+
 impl Mode for Strict {
-    type Way = Way;
+    type Direction = Direction;
     type Sender = Sender;
-    type Packet = Packet;
+    type Arrived = Arrived;
 
     const BUDGETED: bool = true;
+    // Nothing waits for what a burst takes: the source makes up for it with later batches.
+    const BURST_ALLOWANCE: f64 = 0.0;
+    // INFO, which asks too, goes with the first probe, and every packet asks from then on.
+    const PROBES_ASK: bool = false;
 
     fn new(random: &mut Stream) -> Self {
         Self { instance: random.bits() as u16 }
@@ -46,74 +59,71 @@ impl Mode for Strict {
         Sender::new(config.idle_repair, config.slack, random)
     }
 
-    fn source(config: &Config, session: Session) -> Option<Way> {
-        Way::source(config, session)
+    fn source(config: &Config, session: Session) -> Option<Direction> {
+        Direction::source(config, session)
     }
 
-    fn arriving(&self, config: &Config, info: &Info, sink: bool) -> Option<Way> {
-        Way::arriving(config, info, sink.then_some(self.instance))
+    fn arriving(&self, config: &Config, info: &Info, sink: bool) -> Option<Direction> {
+        Direction::arriving(config, info, sink.then_some(self.instance))
     }
 
-    fn session(way: &Way) -> (Session, Shape) {
-        (way.session, way.shape)
+    fn session(direction: &Direction) -> (Session, Shape) {
+        (direction.session, direction.shape)
     }
 
-    fn age(way: &mut Way) -> Option<&mut Age> {
-        way.age.as_mut()
+    fn age(direction: &Direction) -> Option<&Age> {
+        direction.age.as_ref()
     }
 
-    fn has_deadline(way: &Way) -> bool {
-        way.age.is_some()
+    fn age_mut(direction: &mut Direction) -> Option<&mut Age> {
+        direction.age.as_mut()
     }
 
-    fn least_round_trip(sender: &Sender) -> Option<Duration> {
-        sender.rate.min_rtt()
+    fn look_ahead(direction: &mut Direction, ahead: Option<Duration>) {
+        direction.look_ahead(ahead);
     }
 
-    fn look_ahead(way: &mut Way, ahead: Option<Duration>) {
-        way.look_ahead(ahead);
-    }
-
-    fn packet(data: &Data<'_>, way: &Way) -> Option<Packet> {
-        Packet::new(data, way)
+    fn packet(data: &Data<'_>, direction: &Direction) -> Option<Arrived> {
+        Arrived::new(data, direction)
     }
 
     fn begin(node: &mut Node, child: usize) {
         let Neighbour { out, sender, branch, .. } = &mut node.neighbours[child];
-        let Some(way) = &node.ways[*out] else { return };
-        sender.start(&way.ring);
+        let Some(direction) = &node.directions[*out] else { return };
+        sender.start(&direction.ring);
         if !branch.given_up {
-            sender.refresh(&way.ring, way.ring.first()..way.ring.end());
+            sender.refresh(&direction.ring, direction.ring.first()..direction.ring.end());
         }
     }
 
-    fn describe(way: &Way, sender: &Sender) -> Info {
-        transmit::describe(way, sender, false)
-    }
-
-    fn learn(way: &mut Way, info: &Info) {
-        way.budget = info.budget.map_or(0.0, |budget| f64::from(budget) * BUDGET_UNIT);
+    fn learn(direction: &mut Direction, info: &Info) {
+        direction.budget = info.budget.map_or(0.0, |budget| f64::from(budget) * BUDGET_UNIT);
     }
 
     fn skip_to(node: &mut Node, now: Instant, into: usize, floor: u64) {
-        let Some(way) = &mut node.ways[into] else { return };
-        let first = floor / u64::from(way.shape.block);
-        if let Role::Relay = way.role {
-            way.give_up_before(first);
+        let Some(direction) = &mut node.directions[into] else { return };
+        let first = floor / u64::from(direction.shape.block);
+        if let Role::Relay = direction.role {
+            direction.give_up_before(first);
             node.refresh(into, 0..0);
-        } else if way.age.is_none() {
+        } else if direction.age.is_none() {
             // With a deadline a sink gives up by itself what is too late.
             node.skip_blocks(now, into, first);
         }
     }
 
-    fn reached(way: &Way, _report: &Report<'_>, account: Option<&Account>, before: u64) -> Option<u64> {
-        let first = wire::complete(account?.first, 24, before);
-        way.age.is_none().then(|| first.min(way.ring.block() + 1))
+    fn reached(
+        direction: &Direction,
+        _report: &Report<'_>,
+        end_to_end: Option<&EndToEndReport>,
+        before: u64,
+    ) -> Option<u64> {
+        let first = wire::complete(end_to_end?.first, 24, before);
+        direction.age.is_none().then(|| first.min(direction.ring.block() + 1))
     }
 
     fn on_given_up(node: &mut Node, now: Instant, out: usize) {
-        node.on_account(now, out);
+        node.on_end_to_end(now, out);
         node.refresh(out, 0..0);
     }
 
@@ -122,47 +132,47 @@ impl Mode for Strict {
         now: Instant,
         from: usize,
         report: &Report<'_>,
-        account: Option<&Account>,
+        end_to_end: Option<&EndToEndReport>,
     ) -> Result<(), Refused> {
         let Neighbour { out, sender, .. } = &mut node.neighbours[from];
         let (out, taken) = (*out, sender.on_report(now, report));
-        // The account is older or newer by itself.
-        if account.is_some_and(|account| sender.on_account(account)) {
-            node.on_account(now, out);
+        // The end-to-end report is older or newer by itself.
+        if end_to_end.is_some_and(|end_to_end| sender.on_end_to_end(end_to_end)) {
+            node.on_end_to_end(now, out);
         }
         taken
     }
 
-    fn take(node: &mut Node, now: Instant, into: usize, packet: &Packet, payload: Buffer) {
-        let Some(way) = &mut node.ways[into] else { return };
-        way.touched = now;
-        if let Role::Sink(_) = way.role {
+    fn take(node: &mut Node, now: Instant, into: usize, packet: &Arrived, payload: Buffer) {
+        let Some(direction) = &mut node.directions[into] else { return };
+        direction.touched = now;
+        if let Role::Sink(_) = direction.role {
             node.decode(now, into, packet, &payload);
             return;
         }
-        if !way.is_in_reach(packet.block) {
+        if !direction.is_in_reach(packet.block) {
             node.counters.beyond += 1;
             return;
         }
-        let stamps = way.stamps(packet, &payload);
-        let made = way.age.as_mut().zip(stamps).and_then(|(age, (_, last))| age.sent(now, last));
-        let before = way.ring.end();
-        let (serial, over) = way.ring.admit(packet.block, packet.header, packet.depth);
-        let innovative = way.ring.grow(serial, |batch| match packet.index {
+        let stamps = direction.stamps(packet, &payload);
+        let made = direction.age.as_mut().zip(stamps).and_then(|(age, (_, last))| age.sent(now, last));
+        let before = direction.ring.end();
+        let (serial, over) = direction.ring.admit(packet.block, packet.header, packet.depth);
+        let innovative = direction.ring.grow(serial, |batch| match packet.index {
             Some(index) => batch.push_symbol(index, payload),
             None => batch.push_coded(packet.vector, payload),
         });
         if innovative {
-            way.ring.made(serial, made.unwrap_or(now));
+            direction.ring.made(serial, made.unwrap_or(now));
             node.counters.innovative += 1;
         } else {
             node.counters.redundant += 1;
         }
         for over in over.clone() {
-            let rank = way.ring.get(over).map_or(0, |slot| slot.batch.rank());
+            let rank = direction.ring.get(over).map_or(0, |slot| slot.batch.rank());
             node.counters.ranks[usize::from(rank)] += 1;
         }
-        if way.ring.end() > before {
+        if direction.ring.end() > before {
             node.plan(into);
         }
         node.refresh(into, over);
@@ -172,19 +182,19 @@ impl Mode for Strict {
     fn pass(node: &mut Node, now: Instant) {
         for out in [OUT, INTO] {
             let backlog = node.backlog(out);
-            let Some(way) = &mut node.ways[out] else { continue };
+            let Some(direction) = &mut node.directions[out] else { continue };
             let mut settled = 0..0;
-            if way.settles().is_some_and(|at| at <= now) {
-                settled = way.ring.settle();
+            if direction.settles().is_some_and(|at| at <= now) {
+                settled = direction.ring.settle();
             }
-            let over = match &mut way.role {
-                Role::Source(source) => source.wake(now, &mut way.ring, backlog > 0),
-                Role::Relay => way.expires().is_some_and(|at| at <= now),
+            let over = match &mut direction.role {
+                Role::Source(source) => source.wake(now, &mut direction.ring, backlog > 0),
+                Role::Relay => direction.expires().is_some_and(|at| at <= now),
                 Role::Sink(_) => false,
             };
             if over {
-                way.drop_over();
-                let expired = way.drop_expired(now);
+                direction.drop_over();
+                let expired = direction.drop_expired(now);
                 let children = node.neighbours.iter().filter(|neighbour| neighbour.takes(out));
                 let waited = |serial| children.clone().any(|child| child.sender.is_due(serial));
                 node.counters.given_up += expired.filter(|&serial| waited(serial)).count() as u64;
@@ -196,12 +206,82 @@ impl Mode for Strict {
         }
     }
 
-    fn next_event(way: &Way) -> Option<Instant> {
-        way.next_event()
+    fn next_event(direction: &Direction) -> Option<Instant> {
+        direction.next_event()
     }
 
-    fn transmit(node: &mut Node, now: Instant, to: usize) -> Option<Item> {
-        node.transmit(now, to)
+    fn make(node: &mut Node, now: Instant, to: usize) {
+        node.make(now, to);
+    }
+
+    fn choose(sender: &mut Sender, now: Instant, direction: &Direction) -> Option<Packet> {
+        sender.choose(now, &direction.ring)
+    }
+
+    fn place(direction: &Direction, batch: u64) -> Option<Place<'_>> {
+        let slot = direction.ring.get(batch)?;
+        let block = u32::from(slot.depth) << BLOCK_BITS | slot.block as u32 & ((1 << BLOCK_BITS) - 1);
+        Some(Place { batch: &slot.batch, block, header: slot.header })
+    }
+
+    fn on_sent(node: &mut Node, now: Instant, to: usize, packet: &Packet, bytes: usize) {
+        let could = node.could_make(node.neighbours[to].out);
+        let Neighbour { out, sender, .. } = &mut node.neighbours[to];
+        if let Some(direction) = &node.directions[*out] {
+            sender.on_sent(now, packet, &direction.ring, bytes, could);
+        }
+    }
+
+    fn arm(node: &mut Node, now: Instant, to: usize) {
+        let out = node.neighbours[to].out;
+        // What is gone is to be told, too.
+        let tells =
+            |direction: &Direction| direction.gone * u64::from(direction.shape.block) > direction.floor();
+        // So is a child asked where others hold up what it could be sent: are they to blame, or are all cut off?
+        let wants = node.directions[out].as_ref().is_some_and(tells) || node.has_more(out);
+        node.neighbours[to].sender.arm(now, wants);
+    }
+
+    fn floor(direction: &Direction) -> u64 {
+        direction.floor().max(direction.gone * u64::from(direction.shape.block))
+    }
+
+    fn budget(direction: &Direction) -> Option<u16> {
+        // The cast saturates.
+        Some((direction.budget / BUDGET_UNIT) as u16)
+    }
+
+    fn is_relay(direction: &Direction) -> bool {
+        matches!(direction.role, Role::Relay)
+    }
+
+    fn packet_len(_way: &Direction) -> u64 {
+        FULL_PACKET
+    }
+
+    fn position(_way: &Direction, receiver: &Receiver) -> Option<u64> {
+        receiver.highest().map(|highest| highest + 1)
+    }
+
+    fn limit(direction: &Direction, receiver: &Receiver) -> u64 {
+        let most = if Self::is_relay(direction) { u64::from(u16::MAX) } else { SINK_ALLOWANCE };
+        Self::position(direction, receiver).unwrap_or(0) + most
+    }
+
+    fn report(
+        _config: &Config,
+        direction: &Direction,
+        receiver: &mut Receiver,
+        granted: u64,
+        _list: &mut Vec<u8>,
+    ) -> Option<Said> {
+        receiver.granted = granted;
+        let grant = (granted - Self::position(direction, receiver).unwrap_or(0)) as u16;
+        Some(Said { floor: direction.floor() as u32, grant, base: 0, complete: true })
+    }
+
+    fn end_to_end(node: &mut Node, now: Instant, to: usize) -> Option<EndToEndReport> {
+        node.end_to_end_for(now, to)
     }
 
     fn next_send(node: &Node, to: usize) -> Option<Instant> {
@@ -211,23 +291,23 @@ impl Mode for Strict {
 }
 
 impl Node {
-    /// A child's account is news.
-    fn on_account(&mut self, now: Instant, out: usize) {
-        let Some(account) = self.account_of(out) else { return };
+    /// A child's end-to-end report is news.
+    fn on_end_to_end(&mut self, now: Instant, out: usize) {
+        let Some(end_to_end) = self.end_to_end_of(out) else { return };
         let own = self.worst_hop(out);
-        let Some(way) = &mut self.ways[out] else { return };
-        match &mut way.role {
+        let Some(direction) = &mut self.directions[out] else { return };
+        match &mut direction.role {
             Role::Source(source) => {
-                if source.on_account(now, &account, own) {
-                    way.drop_over();
+                if source.on_end_to_end(now, &end_to_end, own) {
+                    direction.drop_over();
                 }
                 self.refresh(out, 0..0);
             }
             Role::Relay => {
-                way.pass(account.first);
+                direction.pass(end_to_end.first);
                 self.refresh(out, 0..0);
                 for parent in self.neighbours.iter_mut().filter(|neighbour| neighbour.into == out) {
-                    parent.receiver.report_at(now + NEWS);
+                    parent.receiver.report_at(now + NEWS_WAIT);
                 }
             }
             Role::Sink(_) => {}
@@ -236,26 +316,27 @@ impl Node {
 
     /// A batch has begun: plans are brought up to date.
     pub(super) fn plan(&mut self, out: usize) {
-        let Some(way) = &mut self.ways[out] else { return };
+        let Some(direction) = &mut self.directions[out] else { return };
         let children = || self.neighbours.iter().filter(|neighbour| neighbour.takes(out));
-        if let Role::Source(source) = &way.role {
-            // All hops spend as many bytes, so that those with longer packets, as more of them are coded, are not slower.
+        if let Role::Source(source) = &direction.role {
+            // All hops spend as many bytes, so that those with longer packets, as more of them are coded, are not
+            // slower.
             let size = children().map(|child| child.sender.packet_size()).fold(0.0, f64::max);
             // Of a batch that is not whole, it is as much as it is of a batch.
-            let whole = way.shape.batch.symbols() as f64;
-            way.budget = source.path.budget() * size * way.ring.mean().unwrap_or(whole) / whole;
+            let whole = direction.shape.batch.symbols() as f64;
+            direction.budget = source.path.budget() * size * direction.ring.mean().unwrap_or(whole) / whole;
         }
-        let (symbols, budget) = (way.shape.batch.symbols(), way.spends());
+        let (symbols, budget) = (direction.shape.batch.symbols(), direction.spends());
         for neighbour in self.neighbours.iter_mut().filter(|neighbour| neighbour.out == out) {
-            neighbour.sender.begin(&way.ring, symbols, budget);
+            neighbour.sender.begin(&direction.ring, symbols, budget);
         }
     }
 
     /// Batches have changed.
     pub(super) fn refresh(&mut self, out: usize, serials: core::ops::Range<u64>) {
-        let Some(way) = &self.ways[out] else { return };
+        let Some(direction) = &self.directions[out] else { return };
         for neighbour in self.neighbours.iter_mut().filter(|neighbour| neighbour.takes(out)) {
-            neighbour.sender.refresh(&way.ring, serials.clone());
+            neighbour.sender.refresh(&direction.ring, serials.clone());
         }
     }
 
@@ -280,10 +361,10 @@ mod tests {
         let random = Seed::new(1, 0).stream(&["strict"], 0);
         let mut node = Node::relay(Config::strict(), local, &[left], &[right], random);
         let info = Info { budget: Some(0), ..Info::example() };
-        node.ways[OUT] = Way::arriving(&Config::strict(), &info, None);
+        node.directions[OUT] = Direction::arriving(&Config::strict(), &info, None);
         node.neighbours.iter_mut().for_each(|neighbour| neighbour.receiver.on_info(at(0), &info));
-        assert!(node.neighbours[1].sender.on_account(&Account::default()));
-        node.on_account(at(10), OUT);
+        assert!(node.neighbours[1].sender.on_end_to_end(&EndToEndReport::default()));
+        node.on_end_to_end(at(10), OUT);
         assert_eq!([0, 1].map(|i| node.neighbours[i].receiver.due()), [Some(at(11)), None]);
     }
 }

@@ -12,12 +12,12 @@ pub(super) struct Order {
     depth: u8,
 }
 
-/// The greatest depth, as a power of two: it has three bits in a packet's header.
-pub(super) const DEEPEST: u8 = 7;
+/// Greatest depth, as a power of two: it has three bits in a packet's header.
+pub(super) const MAX_HEADER_DEPTH: u8 = 7;
 
 impl Order {
     pub(super) fn new(batch: usize, block: u16, depth: u8) -> Self {
-        Self { batch, batches: usize::from(block) / batch, depth: depth.min(DEEPEST) }
+        Self { batch, batches: usize::from(block) / batch, depth: depth.min(MAX_HEADER_DEPTH) }
     }
 
     pub(super) const fn depth(&self) -> u8 {
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn every_symbol_has_one_position() {
-        for depth in 0..=DEEPEST {
+        for depth in 0..=MAX_HEADER_DEPTH {
             for block in [32, 96, 256, 1024] {
                 let order = Order::new(32, block, depth);
                 let mut symbols: Vec<usize> =

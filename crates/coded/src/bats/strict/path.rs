@@ -1,21 +1,23 @@
-//! What the source knows of the way to the sink: how much the worst hop loses, and how much of a batch arrives.
+//! The path to the sink, as its source knows it: how much the worst hop loses, and how much of a batch arrives.
 
-use super::account::Hop;
-use super::order::DEEPEST;
+use super::super::bursts::BURSTY;
+use super::end_to_end::HopQuality;
+use super::order::MAX_HEADER_DEPTH;
 
-/// Packets to spend on a batch, as a share of those that the worst hop needs for the whole of it: a little fewer than one
-/// is best over six hops, whatever they lose, and by half a percent at most better than this.
+/// Packets to spend on a batch, as a share of those that the worst hop needs for the whole of it. Calculated (`bound`
+/// in the tests): a little fewer than one is best over six hops, whatever they lose, and by half a percent at most
+/// better than this.
 const SPENT: f64 = 0.98;
-/// Below this loss nothing is.
-const LEAST_LOSS: f64 = 0.002;
-/// Losses in bursts longer than this are spread over several batches ...
-const BURSTS: f64 = 1.5;
-/// ... so many for each packet of a burst.
+/// Loss below which the path counts as free of losses, and nothing is spent or interleaved for it: what noise makes of
+/// none.
+const MIN_LOSS: f64 = 0.002;
+/// Batches over which losses in bursts are spread, for each packet of a burst. Chosen: fewer, and a burst takes much of
+/// one batch; more, and each batch takes longer to be over.
 const SPREAD: f64 = 2.0;
-/// At most, as a power of two.
-const MOST_DEPTH: u8 = 4;
+/// Maximum depth of interleaving, as a power of two: 16 batches, which take as many times as long to be over.
+const MAX_DEPTH: u8 = 4;
 
-/// What is known.
+/// The path to the sink.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path {
     symbols: f64,
@@ -35,7 +37,7 @@ impl Path {
     }
 
     /// Takes what is known of each hop, and of the ranks behind the last.
-    pub(super) fn update<'a>(&mut self, hops: impl Iterator<Item = &'a Hop>, mean: f64) {
+    pub(super) fn update<'a>(&mut self, hops: impl Iterator<Item = &'a HopQuality>, mean: f64) {
         (self.loss, self.burst, self.arrives) = (0.0, 1.0, 1.0);
         for hop in hops {
             self.loss = self.loss.max(hop.loss());
@@ -46,7 +48,7 @@ impl Path {
     }
 
     pub(super) fn is_lossy(&self) -> bool {
-        self.loss > LEAST_LOSS
+        self.loss > MIN_LOSS
     }
 
     /// How many packets each hop should spend on a whole batch.
@@ -74,11 +76,11 @@ impl Path {
 
     /// How many batches to interleave of a block of so many, as a power of two.
     pub(super) fn depth(&self, batches: u64) -> u8 {
-        if self.burst < BURSTS || !self.is_lossy() {
+        if self.burst < BURSTY || !self.is_lossy() {
             return 0;
         }
         let wanted = (SPREAD * self.burst).log2().ceil() as u8;
-        wanted.min(MOST_DEPTH).min(DEEPEST).min(batches.max(1).ilog2() as u8)
+        wanted.min(MAX_DEPTH).min(MAX_HEADER_DEPTH).min(batches.max(1).ilog2() as u8)
     }
 }
 
@@ -88,7 +90,7 @@ mod tests {
 
     fn path(loss: f64, burst: f64, mean: f64) -> Path {
         let mut path = Path::new(16);
-        path.update([Hop::new(loss / 2.0, 1.0), Hop::new(loss, burst)].iter(), mean);
+        path.update([HopQuality::new(loss / 2.0, 1.0), HopQuality::new(loss, burst)].iter(), mean);
         path
     }
 

@@ -1,11 +1,11 @@
 //! The batches that a node has at hand: those that packets are coming of, and those that were, for a while.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use hopcast_core::{Duration, Instant};
 
 use super::super::batch::Batch;
-use super::super::span::MOST;
+use super::super::span::MAX_SYMBOLS;
 use super::super::wire::BatchHeader;
 
 /// Batches in the order in which their first packets came.
@@ -16,13 +16,15 @@ pub(super) struct Ring {
     first: u64,
     /// All before this one are over: so many have come since that no packet of theirs is expected.
     closed: u64,
-    places: BTreeMap<(u64, u16), u64>,
+    /// The serial numbers of the batches by block and number, in that order: they mostly begin at the end, and are over
+    /// at the front.
+    places: VecDeque<((u64, u16), u64)>,
     most: usize,
     spare: Vec<Batch>,
     /// The greatest block that was heard of.
     block: u64,
     /// How often batches were over with each rank; fades.
-    ranks: [f64; MOST + 1],
+    ranks: [f64; MAX_SYMBOLS + 1],
 }
 
 /// A batch.
@@ -40,10 +42,11 @@ pub(super) struct Slot {
     closed: bool,
 }
 
-/// What is known of the ranks fades as so many batches follow.
+/// Batches after which what is known of ranks has faded to 1/e: blockwise adaptive recoding has blocks of this order.
 const MEMORY: f64 = 256.0;
-/// Batches that are kept as memory to be used again.
-const SPARE: usize = 16;
+/// Batches whose memory is kept to be used again: those of two blocks as they are by default, which are over at once.
+/// Fewer, and each block allocates; more is memory for nothing, of some 4 kB a batch.
+const SPARE: usize = 64;
 
 impl Ring {
     /// A ring of at most `most` batches, in a session that is at `block`.
@@ -52,11 +55,11 @@ impl Ring {
             slots: VecDeque::new(),
             first: 0,
             closed: 0,
-            places: BTreeMap::new(),
+            places: VecDeque::new(),
             most: most.max(2),
             spare: Vec::new(),
             block,
-            ranks: [0.0; MOST + 1],
+            ranks: [0.0; MAX_SYMBOLS + 1],
         }
     }
 
@@ -83,7 +86,7 @@ impl Ring {
     }
 
     /// How often batches were over with each rank, from 0 on.
-    pub(super) const fn ranks(&self) -> &[f64; MOST + 1] {
+    pub(super) const fn ranks(&self) -> &[f64; MAX_SYMBOLS + 1] {
         &self.ranks
     }
 
@@ -113,8 +116,8 @@ impl Ring {
         depth: u8,
     ) -> (u64, core::ops::Range<u64>) {
         let key = (block, header.id);
-        if let Some(&serial) = self.places.get(&key) {
-            return (serial, 0..0);
+        if let Ok(at) = self.place(key) {
+            return (self.places[at].1, 0..0);
         }
         if self.slots.len() >= self.most {
             self.drop_first();
@@ -130,7 +133,9 @@ impl Ring {
             closed: false,
         });
         let serial = self.end() - 1;
-        self.places.insert(key, serial);
+        if let Err(at) = self.place(key) {
+            self.places.insert(at, (key, serial));
+        }
         self.block = self.block.max(block);
         let before = self.closed.max(self.first);
         self.closed = before.max((serial + 1).saturating_sub(1 << depth));
@@ -139,6 +144,11 @@ impl Ring {
             self.count(rank);
         }
         (serial, before..self.closed)
+    }
+
+    /// Where the serial number of a batch is, or would be.
+    fn place(&self, key: (u64, u16)) -> Result<usize, usize> {
+        self.places.binary_search_by_key(&key, |&(key, _)| key)
     }
 
     /// A batch that will not grow any more.
@@ -201,7 +211,9 @@ impl Ring {
 
     fn drop_first(&mut self) {
         let Some(slot) = self.slots.pop_front() else { return };
-        self.places.remove(&(slot.block, slot.header.id));
+        if let Ok(at) = self.place((slot.block, slot.header.id)) {
+            self.places.remove(at);
+        }
         self.first += 1;
         if self.spare.len() < SPARE {
             let mut batch = slot.batch;
@@ -215,7 +227,7 @@ impl Ring {
         if sum > MEMORY {
             self.ranks.iter_mut().for_each(|share| *share *= 1.0 - 1.0 / MEMORY);
         }
-        self.ranks[usize::from(rank).min(MOST)] += 1.0;
+        self.ranks[usize::from(rank).min(MAX_SYMBOLS)] += 1.0;
     }
 
     /// How many batches are at hand.
@@ -243,14 +255,14 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_16_batches_is_kept_to_be_used_again() {
-        let mut ring = Ring::new(64, 0);
-        for id in 0..40 {
+    fn the_memory_of_64_batches_is_kept_to_be_used_again() {
+        let mut ring = Ring::new(128, 0);
+        for id in 0..80 {
             ring.admit(0, BatchHeader { block: 256, batch: BatchSize::M16, id }, 0);
         }
         ring.drop_before(1);
-        assert_eq!((ring.len(), ring.first(), ring.end(), ring.spare.len()), (0, 40, 40, 16));
+        assert_eq!((ring.len(), ring.first(), ring.end(), ring.spare.len()), (0, 80, 80, 64));
         ring.admit(1, BatchHeader { block: 256, batch: BatchSize::M16, id: 0 }, 0);
-        assert_eq!(ring.spare.len(), 15);
+        assert_eq!(ring.spare.len(), 63);
     }
 }

@@ -1,4 +1,5 @@
-//! The far end: blocks are decoded, their symbols delivered in order, and an account is given of what they lack.
+//! The far end: blocks are decoded, their symbols delivered in order, and an end-to-end report is given of what they
+//! lack.
 
 use std::collections::VecDeque;
 
@@ -7,19 +8,20 @@ use hopcast_code::rlnc::Outcome;
 use hopcast_core::{Duration, Instant, earliest};
 
 use super::super::edge::Delivered;
-use super::super::span::{MOST, Vector};
-use super::super::store::Shape;
-use super::super::wire;
-use super::account::{Account, COMPLETE, List};
+use super::super::shape::Shape;
+use super::super::span::MAX_SYMBOLS;
 use super::code;
+use super::direction::Arrived;
+use super::end_to_end::{COMPLETE, EndToEndReport, List};
 use super::order::Order;
 
-/// When nothing has come for so long, what was under way is lost.
-pub(super) const QUIET: Duration = Duration::from_millis(5);
-/// The mean rank is that of so many batches.
+/// Silence after which what was under way is lost. Chosen: longer than a relay waits for a batch to be over; longer
+/// still, and the last packets of a transfer are repaired later.
+pub(super) const QUIET_AFTER: Duration = Duration::from_millis(5);
+/// Batches after which the mean rank has faded to 1/e: those of two blocks.
 const MEMORY: f64 = 64.0;
 
-/// What decodes a session.
+/// The decoders of a session.
 pub(super) struct Sink {
     shape: Shape,
     session: u32,
@@ -70,17 +72,7 @@ impl Block {
     }
 }
 
-/// A packet that is to be decoded.
-pub(super) struct Arrived<'a> {
-    pub(super) block: u64,
-    pub(super) header: wire::BatchHeader,
-    pub(super) depth: u8,
-    pub(super) index: Option<u8>,
-    pub(super) vector: &'a Vector,
-    pub(super) payload: &'a [u8],
-}
-
-/// What became of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     Innovative,
@@ -88,7 +80,7 @@ pub(super) enum Taken {
     /// There is no place for its block yet.
     Beyond,
     /// It contradicts what is known.
-    Absurd,
+    Contradiction,
 }
 
 impl Sink {
@@ -126,7 +118,7 @@ impl Sink {
     }
 
     /// Takes a packet.
-    pub(super) fn push(&mut self, now: Instant, packet: &Arrived<'_>) -> Taken {
+    pub(super) fn push(&mut self, now: Instant, packet: &Arrived, payload: &[u8]) -> Taken {
         self.arrived = now;
         if packet.block < self.first {
             return Taken::Redundant;
@@ -140,31 +132,31 @@ impl Sink {
         }
         let systematic = u64::from(packet.header.id) < self.shape.batches();
         if self.blocks[at].decoder.as_ref().is_some_and(|_| self.blocks[at].depth != packet.depth) {
-            return Taken::Absurd;
+            return Taken::Contradiction;
         }
         self.blocks[at].depth = packet.depth;
         if !self.learn(at, packet, systematic) {
-            return Taken::Absurd;
+            return Taken::Contradiction;
         }
         self.open(at);
         let Self { blocks, parameters, padded, .. } = self;
         let block = &mut blocks[at];
         let Some(decoder) = &mut block.decoder else { return Taken::Redundant };
-        let payload = if packet.payload.len() == padded.len() {
-            packet.payload
+        let payload = if payload.len() == padded.len() {
+            payload
         } else {
             padded.fill(0);
-            padded[..packet.payload.len()].copy_from_slice(packet.payload);
+            padded[..payload.len()].copy_from_slice(payload);
             padded
         };
         let symbols = parameters.batch().packets();
-        let mut unit = [0; MOST];
+        let mut unit = [0; MAX_SYMBOLS];
         let vector = match packet.index {
             Some(index) => {
                 unit[usize::from(index)] = 1;
                 &unit
             }
-            None => packet.vector,
+            None => &packet.vector,
         };
         let id = usize::from(packet.header.id);
         if block.ranks.get(id).is_none_or(|&rank| rank == 0) {
@@ -186,8 +178,8 @@ impl Sink {
         Taken::Innovative
     }
 
-    /// What the header of a packet says of blocks and their numbers of symbols; false if that cannot be.
-    fn learn(&mut self, at: usize, packet: &Arrived<'_>, systematic: bool) -> bool {
+    /// Learns from the header of a packet how many symbols a block has; false if that cannot be.
+    fn learn(&mut self, at: usize, packet: &Arrived, systematic: bool) -> bool {
         let count = packet.header.block;
         if count == 0 || count > self.shape.block {
             return false;
@@ -233,7 +225,7 @@ impl Sink {
         padded.fill(0);
         for position in usize::from(*count)..usize::from(shape.block) {
             let (batch, index) = order.place(position);
-            let mut unit = [0; MOST];
+            let mut unit = [0; MAX_SYMBOLS];
             unit[index] = 1;
             _ = decoder.push(batch as u16, &unit[..symbols], padded);
         }
@@ -312,7 +304,7 @@ impl Sink {
         true
     }
 
-    /// What `of` finds in the first symbol, by its number, that is known after one that is missing.
+    /// The result of `of` for the first symbol, by its number, that is known after one that is missing and has any.
     pub(super) fn first_held<T>(&mut self, mut of: impl FnMut(u64, &[u8]) -> Option<T>) -> Option<T> {
         let (mut from, mut given) = (self.next, self.given);
         for (number, block) in (self.first..).zip(&mut self.blocks) {
@@ -409,17 +401,18 @@ impl Sink {
         skipped
     }
 
-    /// An account of what there is.
-    pub(super) fn account(&mut self, now: Instant) -> Account {
+    /// An end-to-end report of what there is.
+    pub(super) fn end_to_end(&mut self, now: Instant) -> EndToEndReport {
         self.number = self.number.wrapping_add(1);
         let mut ranks = List::default();
         for block in &mut self.blocks {
-            // What is counted batch by batch may be less together: as long as anything is unknown, something is lacking.
+            // What is counted batch by batch may be less together: as long as anything is unknown, something is
+            // lacking.
             let most = block.count.map_or(COMPLETE - 1, |count| count - 1);
             let complete = block.decoder.as_mut().is_some_and(Decoder::is_complete);
             _ = ranks.push(if complete { COMPLETE } else { block.rank.min(most) });
         }
-        Account {
+        EndToEndReport {
             instance: self.instance,
             number: self.number,
             quiet: self.is_quiet(now),
@@ -432,7 +425,7 @@ impl Sink {
     }
 
     fn is_quiet(&self, now: Instant) -> bool {
-        self.arrived + QUIET <= now
+        self.arrived + QUIET_AFTER <= now
     }
 
     /// How many blocks it has memory for.
@@ -456,7 +449,7 @@ mod tests {
         let at = |micros| Instant::ZERO + Duration::from_micros(micros);
         let mut sink = sink();
         sink.arrived = at(1000);
-        assert!(!sink.account(at(5999)).quiet && sink.account(at(6000)).quiet);
+        assert!(!sink.end_to_end(at(5999)).quiet && sink.end_to_end(at(6000)).quiet);
     }
 
     #[test]
@@ -471,7 +464,7 @@ mod tests {
         assert_eq!(sink.blocks[0].counted, 65);
         // All but 1/e is new.
         assert!((sink.mean - 16.0 / core::f64::consts::E).abs() < 0.1, "{}", sink.mean);
-        assert_eq!(f64::from(sink.account(Instant::ZERO).mean), (sink.mean * 256.0).floor());
+        assert_eq!(f64::from(sink.end_to_end(Instant::ZERO).mean), (sink.mean * 256.0).floor());
     }
 
     #[test]

@@ -5,31 +5,35 @@ use std::collections::VecDeque;
 use hopcast_code::bats::{Encoder, MAX_BATCHES, Parameters};
 use hopcast_core::{Buffer, Duration, Instant, earliest};
 
-use super::super::store::Shape;
+use super::super::shape::Shape;
 use super::super::wire::{self, BatchHeader};
-use super::account::{Account, COMPLETE, Hop};
 use super::block::Block;
 use super::code;
+use super::end_to_end::{COMPLETE, EndToEndReport, HopQuality};
 use super::order::Order;
 use super::path::Path;
 use super::ring::Ring;
 
-/// A block that has been open for so long is closed, so that it can be repaired.
-const OPEN: Duration = Duration::from_millis(50);
-/// The same when nothing has been added for so long, and something is missing.
-const IDLE: Duration = Duration::from_millis(5);
-/// How long to wait for an account, at least and at most.
-const LEAST_WAIT: Duration = Duration::from_millis(20);
-const MOST_WAIT: Duration = Duration::from_secs(1);
-/// How long before one has come.
+/// Time after which an open block is closed, so that it can be repaired. Chosen: shorter, and a trickle has as many
+/// blocks, each with repairs of its own; longer, and a loss in it waits as long.
+const MAX_OPEN: Duration = Duration::from_millis(50);
+/// The same when nothing has been added for so long, and something is missing: as long as the sink takes to say so.
+const MAX_IDLE: Duration = Duration::from_millis(5);
+/// Minimum time to wait for an end-to-end report.
+const MIN_WAIT: Duration = Duration::from_millis(20);
+/// Maximum time to wait for one (RFC 6298 has a minute; an outage ends at any time, and asking is cheap).
+const MAX_WAIT: Duration = Duration::from_secs(1);
+/// The same before one has come.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
-/// So many standard deviations of what arrives are sent on top, where nothing asks for more, or nothing else is to send.
+/// Standard deviations of what arrives that are sent on top, where nothing asks for more (BTP): all but 0.6 % of blocks
+/// then have enough, if what arrives is normally distributed.
 const MARGIN: f64 = 2.5;
+/// The same where nothing else is to send.
 const IDLE_MARGIN: f64 = 1.0;
-/// And so many for each time that this was not enough.
+/// The same on top for each time that it was not enough.
 const AGAIN_MARGIN: f64 = 1.0;
 
-/// What makes batches.
+/// The batches of a session at its source.
 pub(super) struct Source {
     shape: Shape,
     session: u32,
@@ -43,8 +47,8 @@ pub(super) struct Source {
     /// How many symbols the last block has.
     last: u16,
     pub(super) path: Path,
-    /// The account that came last, and the batches that are covered by one.
-    account: Option<Account>,
+    /// The end-to-end report that came last, and the batches that are covered by one.
+    end_to_end: Option<EndToEndReport>,
     covered: Option<u64>,
     /// How long batches take to be covered, smoothed, and its variation.
     trip: Option<(Duration, Duration)>,
@@ -67,7 +71,7 @@ impl Source {
             next: 0,
             last: shape.block,
             path: Path::new(shape.batch.symbols()),
-            account: None,
+            end_to_end: None,
             covered: None,
             trip: None,
             patience: None,
@@ -154,8 +158,8 @@ impl Source {
         }
     }
 
-    /// How many packets the oldest block that lacks some should be sent, and which block that is. `busy`: data waits, be
-    /// there room for it or not.
+    /// How many packets the oldest block that lacks some should be sent, and which block that is. `busy`: data waits,
+    /// be there room for it or not.
     pub(super) fn owes(&self, busy: bool) -> Option<(usize, u16)> {
         let owes = |(at, block): (usize, &Block)| {
             let packets = self.needs(block, busy);
@@ -228,15 +232,21 @@ impl Source {
         Some(over.start.min(serial)..serial + 1)
     }
 
-    /// Takes an account of the sink; what the first hop loses. Whether blocks are over.
-    pub(super) fn on_account(&mut self, now: Instant, account: &Account, own: Hop) -> bool {
-        if self.account.is_some_and(|old| !account.is_newer(&old)) {
+    /// Takes an end-to-end report of the sink; what the first hop loses. Whether blocks are over.
+    pub(super) fn on_end_to_end(
+        &mut self,
+        now: Instant,
+        end_to_end: &EndToEndReport,
+        own: HopQuality,
+    ) -> bool {
+        if self.end_to_end.is_some_and(|old| !end_to_end.is_newer(&old)) {
             return false;
         }
-        let restarted = self.account.is_some_and(|old| old.instance != account.instance);
-        self.account = Some(*account);
-        self.path.update(core::iter::once(&own).chain(account.hops.iter()), f64::from(account.mean) / 256.0);
-        let first = wire::complete(account.first, 24, self.first());
+        let restarted = self.end_to_end.is_some_and(|old| old.instance != end_to_end.instance);
+        self.end_to_end = Some(*end_to_end);
+        self.path
+            .update(core::iter::once(&own).chain(end_to_end.hops.iter()), f64::from(end_to_end.mean) / 256.0);
+        let first = wire::complete(end_to_end.first, 24, self.first());
         if first > self.next {
             return false;
         }
@@ -246,9 +256,10 @@ impl Source {
         if restarted {
             self.covered = None;
         }
-        progress |= self.cover(now, account);
+        progress |= self.cover(now, end_to_end);
         for block in &mut self.blocks {
-            let rank = block.number.checked_sub(first).and_then(|at| account.ranks.iter().nth(at as usize));
+            let rank =
+                block.number.checked_sub(first).and_then(|at| end_to_end.ranks.iter().nth(at as usize));
             let rank = rank.copied().unwrap_or(0);
             block.is_complete = rank == COMPLETE;
             let rank = rank.min(block.made);
@@ -263,14 +274,14 @@ impl Source {
         self.first() > before
     }
 
-    /// What was sent before the batch that is arriving has arrived as far as it will. Whether that is news.
-    fn cover(&mut self, now: Instant, account: &Account) -> bool {
-        let Some((block, batch)) = account.latest else { return false };
+    /// All that was sent before the batch that is arriving has arrived as far as it will. Whether that is news.
+    fn cover(&mut self, now: Instant, end_to_end: &EndToEndReport) -> bool {
+        let Some((block, batch)) = end_to_end.latest else { return false };
         let number = wire::complete(block, 24, self.first());
         let Some(at) = number.checked_sub(self.first()) else { return false };
         let Some(block) = self.blocks.get(at as usize) else { return false };
         let Some(serial) = block.serial(batch) else { return false };
-        let behind = if account.quiet { 0 } else { (1 << block.order.depth()) + 1 };
+        let behind = if end_to_end.quiet { 0 } else { (1 << block.order.depth()) + 1 };
         let Some(serial) = serial.checked_sub(behind) else { return false };
         if self.covered.is_some_and(|covered| covered >= serial) {
             return false;
@@ -307,14 +318,14 @@ impl Source {
         }
     }
 
-    /// Sees to it that an account is not waited for for ever.
+    /// Sees to it that an end-to-end report is not waited for for ever.
     fn expect(&mut self, now: Instant) {
         if self.patience.is_none() && !self.blocks.is_empty() {
             let wait = match self.trip {
                 None => FIRST_WAIT,
-                Some((trip, variation)) => (trip * 2 + variation * 4).max(LEAST_WAIT),
+                Some((trip, variation)) => (trip * 2 + variation * 4).max(MIN_WAIT),
             };
-            self.patience = Some(now + (wait * (1 << self.backoff)).min(MOST_WAIT));
+            self.patience = Some(now + (wait * (1 << self.backoff)).min(MAX_WAIT));
         }
     }
 
@@ -339,7 +350,7 @@ impl Source {
         self.first() > before
     }
 
-    /// No account has come for too long: what was sent of the oldest block is taken for lost.
+    /// No end-to-end report has come for too long: what was sent of the oldest block is taken for lost.
     fn give_up_waiting(&mut self, now: Instant, ring: &mut Ring) {
         let last = ring.end();
         if self.blocks.len() == 1 {
@@ -357,11 +368,11 @@ impl Source {
         if !lacks {
             return None;
         }
-        let idle = (!block.is_waiting()).then_some(block.grown + IDLE);
-        // Without losses everything arrives, and the block may stay open. While many blocks are under way, there had better
-        // not be more.
+        let idle = (!block.is_waiting()).then_some(block.grown + MAX_IDLE);
+        // Without losses everything arrives, and the block may stay open. While many blocks are under way, there had
+        // better not be more.
         let ages = self.path.is_lossy() && self.blocks.len() as u64 <= self.window / 2;
-        let aged = ages.then_some(block.begun + OPEN);
+        let aged = ages.then_some(block.begun + MAX_OPEN);
         earliest(idle, aged)
     }
 
@@ -376,16 +387,16 @@ impl Source {
         earliest(earliest(self.closes(), self.gives_up()), self.patience)
     }
 
-    /// What a test that fails shows.
+    /// The state, for the message of a test that fails.
     #[cfg(test)]
     pub(super) fn state(&self) -> String {
         let blocks: Vec<String> = self
             .blocks
             .iter()
             .map(|block| {
-                let way: Vec<u16> = block.under_way().collect();
+                let direction: Vec<u16> = block.under_way().collect();
                 format!(
-                    "{}: {} of {} closed {:?} {way:?}",
+                    "{}: {} of {} closed {:?} {direction:?}",
                     block.number, block.rank, block.made, block.closed
                 )
             })
@@ -414,7 +425,7 @@ mod tests {
         let shape = Shape { batch: crate::bats::BatchSize::M16, ..Shape::begun(&Config::strict(), 256) };
         let mut source = Source::new(Shape { block: 256, ..shape }, 1, 256, deadline).unwrap();
         let mut ring = Ring::new(256, 0);
-        source.path.update([Hop::new(0.2, 1.0)].iter(), 12.8);
+        source.path.update([HopQuality::new(0.2, 1.0)].iter(), 12.8);
         for _ in 0..symbols {
             source.make(at(0), &mut ring, |_, symbol| symbol.len());
         }
@@ -422,7 +433,8 @@ mod tests {
     }
 
     #[test]
-    fn before_an_account_has_come_a_quarter_of_a_second_is_waited_for_one_and_then_a_second_at_most() {
+    fn before_an_end_to_end_report_has_come_a_quarter_of_a_second_is_waited_for_one_and_then_a_second_at_most()
+     {
         let (mut source, mut ring) = begun(1, None);
         let (mut now, mut waits) = (at(0), Vec::new());
         for _ in 0..5 {
@@ -436,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_is_waited_for_for_two_round_trips_and_four_variations_but_20_ms_at_least() {
+    fn an_end_to_end_report_is_waited_for_for_two_round_trips_and_four_variations_but_20_ms_at_least() {
         for (trip, variation, wait) in [(1, 0, 20), (4, 3, 20), (10, 0, 20), (10, 5, 40), (100, 25, 300)] {
             let (mut source, _) = begun(1, None);
             source.trip = Some((Duration::from_millis(trip), Duration::from_millis(variation)));
@@ -456,7 +468,7 @@ mod tests {
         assert_eq!(source.closes(), None, "it lacks nothing");
         // Without losses it may stay open.
         let (mut source, _) = begun(3, None);
-        source.path.update([Hop::new(0.0, 1.0)].iter(), 16.0);
+        source.path.update([HopQuality::new(0.0, 1.0)].iter(), 16.0);
         assert_eq!(source.closes(), None);
     }
 

@@ -3,12 +3,13 @@
 use hopcast_core::{Duration, Instant};
 
 use super::super::config::Config;
-use super::super::span::MOST;
-use super::super::store::Shape;
+use super::super::shape::Shape;
+use super::super::span::MAX_SYMBOLS;
 use super::super::wire::BatchHeader;
-use super::account::{Account, COMPLETE, Hop};
+use super::direction::Arrived;
+use super::end_to_end::{COMPLETE, EndToEndReport, HopQuality};
 use super::ring::Ring;
-use super::sink::{Arrived, Sink, Taken};
+use super::sink::{Sink, Taken};
 use super::source::Source;
 
 /// Lossy enough that one packet in five arrives.
@@ -24,9 +25,9 @@ fn old_block(symbols: usize) -> (Source, Ring, Instant) {
     let mut source = Source::new(shape(), 1, 256, None).unwrap();
     let (mut ring, mut now) = (Ring::new(256, 0), Instant::ZERO);
     // That there are losses is known, so that blocks may grow old.
-    let mut account = Account { number: 1, ..Account::default() };
-    _ = account.hops.push(Hop::new(LOSS, 1.0));
-    source.on_account(now, &account, Hop::new(LOSS, 1.0));
+    let mut end_to_end = EndToEndReport { number: 1, ..EndToEndReport::default() };
+    _ = end_to_end.hops.push(HopQuality::new(LOSS, 1.0));
+    source.on_end_to_end(now, &end_to_end, HopQuality::new(LOSS, 1.0));
     for _ in 0..symbols {
         source.make(now, &mut ring, |_, symbol| symbol.len());
     }
@@ -35,15 +36,20 @@ fn old_block(symbols: usize) -> (Source, Ring, Instant) {
     (source, ring, now)
 }
 
-/// What is said when all up to the last batch has arrived as far as it will, and that is `rank`.
-fn all_arrived(number: u16, latest: u16, rank: u16) -> Account {
-    let mut account =
-        Account { number, quiet: true, latest: Some((0, latest)), mean: 16 * 256, ..Account::default() };
+/// The report once all up to the last batch has arrived as far as it will, and that is `rank`.
+fn all_arrived(number: u16, latest: u16, rank: u16) -> EndToEndReport {
+    let mut end_to_end = EndToEndReport {
+        number,
+        quiet: true,
+        latest: Some((0, latest)),
+        mean: 16 * 256,
+        ..EndToEndReport::default()
+    };
     for _ in 0..HOPS {
-        _ = account.hops.push(Hop::new(LOSS, 1.0));
+        _ = end_to_end.hops.push(HopQuality::new(LOSS, 1.0));
     }
-    _ = account.ranks.push(rank);
-    account
+    _ = end_to_end.ranks.push(rank);
+    end_to_end
 }
 
 /// Sends repairs until no more are owed; how many packets those are.
@@ -61,7 +67,7 @@ fn repairs(source: &mut Source, ring: &mut Ring, now: Instant) -> u16 {
 fn a_block_that_is_closed_before_it_is_full_gets_all_it_lacks_at_once_while_data_waits() {
     let (mut source, mut ring, now) = old_block(960);
     assert_eq!(source.owes(true), None, "all of it is under way");
-    source.on_account(now, &all_arrived(2, 29, 660), Hop::new(LOSS, 1.0));
+    source.on_end_to_end(now, &all_arrived(2, 29, 660), HopQuality::new(LOSS, 1.0));
     // A batch of 32 a round trip, and each block would take ten of them.
     let sent = repairs(&mut source, &mut ring, now);
     assert!(sent > 300, "{sent} packets for 300 symbols");
@@ -70,7 +76,7 @@ fn a_block_that_is_closed_before_it_is_full_gets_all_it_lacks_at_once_while_data
 #[test]
 fn of_a_trickle_no_more_is_sent_again_than_is_missing() {
     let (mut source, mut ring, now) = old_block(100);
-    source.on_account(now, &all_arrived(2, 3, 60), Hop::new(LOSS, 1.0));
+    source.on_end_to_end(now, &all_arrived(2, 3, 60), HopQuality::new(LOSS, 1.0));
     let mut coming = 0;
     while let Some(owed) = source.owes(false) {
         source.repair(now, &mut ring, owed);
@@ -86,7 +92,7 @@ fn what_is_lost_again_is_sent_with_more_each_time() {
     for round in 0..6 {
         // The repair batches come after the 32 systematic ones.
         let latest = if round == 0 { 29 } else { 31 + round };
-        source.on_account(now, &all_arrived(2 + round, latest, 959), Hop::new(LOSS, 1.0));
+        source.on_end_to_end(now, &all_arrived(2 + round, latest, 959), HopQuality::new(LOSS, 1.0));
         sent.push(repairs(&mut source, &mut ring, now));
     }
     assert!(sent.is_sorted() && sent[5] >= 2 * sent[0], "{sent:?}");
@@ -102,21 +108,21 @@ fn a_block_that_only_waits_for_those_before_it_is_complete() {
         let header = BatchHeader { block: shape.block, batch, id };
         let index = Some((usize::from(position) % batch.symbols()) as u8);
         let payload = vec![7; usize::from(shape.symbol)];
-        let packet = Arrived { block, header, depth: 0, index, vector: &[0; MOST], payload: &payload };
-        assert_eq!(sink.push(Instant::ZERO, &packet), Taken::Innovative);
+        let packet = Arrived { block, header, depth: 0, index, vector: [0; MAX_SYMBOLS] };
+        assert_eq!(sink.push(Instant::ZERO, &packet, &payload), Taken::Innovative);
         sink.deliver(|_| {});
     };
     (0..shape.block - 1).for_each(|position| symbol(0, position));
     (0..shape.block).for_each(|position| symbol(1, position));
-    let account = sink.account(Instant::ZERO);
-    assert_eq!(account.first, 0);
-    assert!(account.ranks.iter().copied().eq([shape.block - 1, COMPLETE]));
+    let end_to_end = sink.end_to_end(Instant::ZERO);
+    assert_eq!(end_to_end.first, 0);
+    assert!(end_to_end.ranks.iter().copied().eq([shape.block - 1, COMPLETE]));
 
     let (mut source, mut ring) = (Source::new(shape, 1, 256, None).unwrap(), Ring::new(256, 0));
     for _ in 0..2 * shape.block {
         source.make(Instant::ZERO, &mut ring, |_, symbol| symbol.len());
     }
-    source.on_account(Instant::ZERO, &Account { quiet: true, ..account }, Hop::default());
+    source.on_end_to_end(Instant::ZERO, &EndToEndReport { quiet: true, ..end_to_end }, HopQuality::default());
     assert_eq!(source.owes(true).map(|(block, _)| block), Some(0));
     repairs(&mut source, &mut ring, Instant::ZERO);
     assert!(source.owes(false).is_none_or(|(block, _)| block == 0), "nothing is missing of the second");

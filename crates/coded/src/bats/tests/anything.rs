@@ -1,4 +1,4 @@
-//! Whatever the links do: what is delivered is right, and where delivery is reliable, all of it is.
+//! Whatever the links do: all that is delivered is right, and where delivery is reliable, all is delivered.
 
 use hopcast_core::Machine as _;
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ fn some_cables() -> impl Strategy<Value = Vec<Cable>> {
     prop::collection::vec(some_cable, 1..4)
 }
 
-/// What happens along the way.
+/// An event on the path.
 #[derive(Clone, Debug)]
 enum Trouble {
     Nothing,

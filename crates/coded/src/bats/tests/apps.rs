@@ -6,7 +6,7 @@ use hopcast_core::{Buffer, Duration, StreamId, StreamItem, StreamReader};
 
 use super::chain::{Chain, address};
 
-/// What is read of a stream before more is granted.
+/// Bytes that are read of a stream before more is granted.
 const WINDOW: u64 = 50_000;
 /// The most that is written at once.
 const WRITE: u64 = 10_000;
@@ -16,7 +16,7 @@ const WRITE: u64 = 10_000;
 pub(super) struct Apps {
     ends: [BTreeMap<u64, End>; 2],
     opened: [u64; 2],
-    /// What each stream carries there and back, by who opened it and its number.
+    /// Bytes that each stream carries there and back, by who opened it and its number.
     plans: BTreeMap<(usize, u64), [u64; 2]>,
     /// Streams that were over in both directions, with everything in them; by edge.
     pub(super) complete: [usize; 2],
@@ -190,7 +190,8 @@ fn node(chain: &Chain, edge: usize) -> usize {
     if edge == 0 { 0 } else { chain.last() }
 }
 
-/// What tells the bytes of one direction of one stream from others: the stream, as `edge` calls it, and who writes.
+/// A key of one direction of one stream, by which its bytes differ from others: the stream, as `edge` calls it, and who
+/// writes.
 fn direction(edge: usize, id: u64, writer: usize) -> u64 {
     let opener = if id.is_multiple_of(2) { edge } else { 1 - edge };
     (id & !1) * 4 + opener as u64 * 2 + writer as u64

@@ -11,10 +11,10 @@ use crate::bats::{Config, Node};
 /// Ethernet, IPv4 and UDP.
 const HEADERS: usize = 42;
 
-/// So many of the datagrams sent are remembered.
+/// Number of datagrams sent that are remembered.
 const REMEMBERED: usize = 16;
 
-/// What a node is, with its neighbours by number.
+/// The role of a node, with its neighbours by number.
 #[derive(Clone, Debug)]
 pub(super) enum Place {
     Edge(Vec<usize>),
@@ -36,7 +36,7 @@ pub(super) struct Chain {
     starts: u64,
     /// By how much each node's clock is ahead.
     ahead: Vec<Duration>,
-    /// What came out at the two edges.
+    /// Units that came out at the two edges.
     pub(super) arrived: Vec<(Instant, usize, Buffer)>,
     /// The same of streams.
     pub(super) streamed: Vec<(usize, StreamId, StreamItem)>,
@@ -44,7 +44,7 @@ pub(super) struct Chain {
     pub(super) credit: Vec<u64>,
     /// Datagrams that were sent, with who sent them, until somebody takes them.
     pub(super) sent: VecDeque<(usize, Buffer)>,
-    /// What becomes of a datagram in the memory of the node that sends it, behind all checksums of lower layers.
+    /// A change to a datagram in the memory of the node that sends it, behind all checksums of lower layers.
     pub(super) tamper: Option<Tamper>,
     node_deadlines: Vec<Option<Instant>>,
     link_deadlines: Vec<Option<Instant>>,
@@ -76,7 +76,10 @@ impl Chain {
     ) -> Self {
         let seed = Seed::new(seed, 0);
         let link = |(i, (_, _, cable)): (usize, &(usize, usize, Cable))| {
-            PointToPoint::new(cable.clone(), [0, 1].map(|way| seed.stream(&["link"], 2 * i as u64 + way)))
+            PointToPoint::new(
+                cable.clone(),
+                [0, 1].map(|direction| seed.stream(&["link"], 2 * i as u64 + direction)),
+            )
         };
         let mut chain = Self {
             now: Instant::ZERO,
@@ -133,7 +136,7 @@ impl Chain {
         self.ahead.copy_from_slice(ahead);
     }
 
-    /// What a node's clock shows.
+    /// The time by a node's clock.
     fn clock(&self, node: usize) -> Instant {
         self.now + self.ahead[node]
     }

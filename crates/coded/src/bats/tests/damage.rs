@@ -7,8 +7,8 @@ use super::apps::Apps;
 use super::chain::address;
 use super::*;
 
-/// How long it takes until an edge that only waits has asked, been answered, and had each hop vouch for the new session, where
-/// what is lost is sent again after 50 ms.
+/// How long it takes until an edge that only waits has asked, been answered, and had each hop vouch for the new
+/// session, where what is lost is sent again after 50 ms.
 const ANSWERED: Duration = Duration::from_millis(1500);
 
 fn lossy_chain(config: &Config, seed: u64) -> Chain {
@@ -233,12 +233,12 @@ fn a_damaged_count_of_symbols_stops_no_block() {
     assert_carries(&mut chain, &mut apps);
 }
 
-/// What happens to a chain.
+/// An event of a chain.
 #[derive(Clone, Debug)]
 enum Fault {
     Restart(usize),
     Outage(usize, u64),
-    /// So many of a thousand datagrams of a node are damaged somewhere, for a while.
+    /// Number of a thousand datagrams of a node that are damaged somewhere, for a while.
     Flips(usize, u64),
 }
 
@@ -253,7 +253,7 @@ fn some_fault() -> impl Strategy<Value = Fault> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// What arrives is held against what was sent, and so is how much there was of it at the end.
+    /// Arrivals are compared with what was sent, and so is their number at the end.
     #[test]
     fn a_stream_brings_all_its_bytes_and_ends_well_or_brings_the_first_of_them_and_is_reset(
         is_strict: bool,

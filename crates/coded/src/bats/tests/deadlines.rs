@@ -172,7 +172,8 @@ fn ages_are_known_although_clocks_differ() {
             offer(&mut chain, 1000, Duration::from_micros(200), Duration::from_secs(1));
             chain.run_for(millis(500));
             let ages = ages(&mut chain);
-            // A hop's way there takes longer than its way back by some 0.4 ms, which half of the round trip does not tell.
+            // A hop's way there takes longer than its way back by some 0.4 ms, which half of the round trip does not
+            // tell.
             assert!(greatest(&ages) <= millis(61), "{:?}", greatest(&ages));
             assert!(ages.len() * 10 > given * 8, "{} of {given}", ages.len());
         }
@@ -319,14 +320,14 @@ struct Case {
     after: u64,
     /// Of the whole path, in milliseconds.
     delay: u64,
-    /// What each hop loses.
+    /// Loss of each hop.
     percent: f64,
     hops: usize,
     /// The natural logarithm of each hop's kbit/s.
     rate: f64,
     rounds: u8,
     size: usize,
-    /// What is offered, as a share of the rate.
+    /// Load that is offered, as a share of the rate.
     load: f64,
     ranks: bool,
     outage: bool,
@@ -366,8 +367,8 @@ impl Case {
     }
 }
 
-/// What was found where relays passed on what their source had given up long before: nothing was handed up late, but
-/// they went on sending it for 35 to 45 s after the last unit was given.
+/// A failure of relays, found where they passed on what their source had given up long before: nothing was handed up
+/// late, but they went on sending it for 35 to 45 s after the last unit was given.
 fn falls_silent(case: Case) {
     let mut chain = case.run();
     let given = chain.now;

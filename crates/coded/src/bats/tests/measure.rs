@@ -1,4 +1,5 @@
-//! The figures of the transports, to be printed: `cargo test --release -p hopcast-coded measure -- --ignored --nocapture`.
+//! The figures of the transports, to be printed: `cargo test --release -p hopcast-coded measure -- --ignored
+//! --nocapture`.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What random chains and datagrams have found, each as it happened at its simplest.
+//! Failures that random chains and datagrams have found, each as it happened at its simplest.
 
 use super::chain::address;
 use super::*;

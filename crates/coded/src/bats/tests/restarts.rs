@@ -6,7 +6,7 @@ use super::chain::address;
 use super::*;
 
 const ID: StreamId = StreamId(0);
-/// What the other edge calls it.
+/// The stream's number at the other edge.
 const FAR: StreamId = StreamId(1);
 
 fn chain() -> Chain {

@@ -9,14 +9,14 @@ use super::*;
 const DATAGRAM: u16 = 300;
 const MBIT: u64 = 68;
 
-/// The longest that delivery may pause at any loss up to 20 %, whenever links begin to lose. Blocks end one after another,
-/// so that a pause is at most one block's way: to be sent, some 50 ms, and its repair after that, as much again until links
-/// are known to lose. The account then says within 20 ms what that lacked. At 20 % a last batch is lost as a whole with
-/// 28 %, the next ones with 18 %, 13 % and 8 %, as each has more packets: more than four such rounds, 80 ms, come to one
-/// block in two thousand.
+/// The longest that delivery may pause at any loss up to 20 %, whenever links begin to lose. Blocks end one after
+/// another, so that a pause is at most one block's way: to be sent, some 50 ms, and its repair after that, as much
+/// again until links are known to lose. The end-to-end report then says within 20 ms what that lacked. At 20 % a last
+/// batch is lost as a whole with 28 %, the next ones with 18 %, 13 % and 8 %, as each has more packets: more than four
+/// such rounds, 80 ms, come to one block in two thousand.
 const LONGEST: Duration = Duration::from_millis(200);
 
-/// What came of a chain of six hops that begins to lose packets.
+/// The result of a chain of six hops that begins to lose packets.
 #[derive(Debug)]
 struct Run {
     /// When the longest pause in delivery began, and how long it was.

@@ -4,7 +4,7 @@ use super::apps::Apps;
 use super::chain::{Chain, address};
 use super::*;
 
-/// What a unit can have to fill a symbol.
+/// Length of a unit that fills a symbol.
 fn unit(config: &Config) -> usize {
     usize::from(config.datagram) - config.overhead()
 }

@@ -178,7 +178,7 @@ fn an_error_says_which_field_is_wrong() {
     assert_eq!(parse(&[MAGIC, 0x10, 0, 0], |_| None).unwrap_err().field, "data session");
 }
 
-/// What a frame is as bytes.
+/// The bytes of a frame.
 fn bytes_of(write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     let mut bytes = vec![0; 2000];
     let mut out = Writer::new(&mut bytes);
@@ -273,7 +273,7 @@ fn info_is_these_bytes() {
     let found = bytes_of(|out| info.write(out));
     let rest = [0x51, 0x52, 0x61, 0x62, 0x63, 0x64];
     assert_eq!(found, [&[0x2B], &head[..], &[0, 200], floor, &rest].concat());
-    assert_eq!((found.len(), info.len(), LONGEST_INFO), (38, 38, 38), "there is no longer one");
+    assert_eq!((found.len(), info.len(), MAX_INFO_LEN), (38, 38, 38), "there is no longer one");
 }
 
 #[test]

@@ -3,10 +3,8 @@
 mod receiving;
 mod sending;
 
-use std::collections::VecDeque;
-
 use hopcast_code::field::{Field, Gf2, Gf256};
-use hopcast_core::{Duration, Instant, Item, Machine, Port, Stream, earliest};
+use hopcast_core::{Duration, Instant, Item, Machine, Outbox, Port, Stream, earliest};
 use hopcast_wire::ethernet::Mac;
 
 use super::acks::Acks;
@@ -25,7 +23,7 @@ const HELPER_GONE: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 ///
-/// What [`Config::validate`] says.
+/// The error of [`Config::validate`].
 pub fn edge(config: Config, local: Mac, peer: Mac, random: Stream) -> Result<Box<dyn Machine>, String> {
     config.validate()?;
     Ok(match config.field {
@@ -53,7 +51,7 @@ pub(super) struct Edge<F: Field> {
     behind: bool,
     /// When the helper was last heard.
     helper_heard: Option<Instant>,
-    out: VecDeque<(Port, Item)>,
+    out: Outbox,
     counters: Counters,
 }
 
@@ -88,7 +86,7 @@ impl<F: Field> Edge<F> {
             e3: Estimate::default(),
             behind: false,
             helper_heard: None,
-            out: VecDeque::new(),
+            out: Outbox::new(),
             counters: Counters::default(),
             config,
             local,
@@ -128,7 +126,7 @@ impl<F: Field> Machine for Edge<F> {
     }
 
     fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front()
+        self.out.pop()
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -1,7 +1,7 @@
-//! What arrives at an edge, from above and from below.
+//! The input of an edge, from above and from below.
 
 use hopcast_code::field::Field;
-use hopcast_core::{Buffer, Frame, Instant, Item, Port};
+use hopcast_core::{Buffer, Frame, Instant, Item};
 use hopcast_wire::{ethernet, icmp, ip};
 
 use super::Edge;
@@ -27,7 +27,7 @@ impl<F: Field> Edge<F> {
         let (from, to) = (header.destination, header.source);
         icmp::prepend(&mut answer, from, to, icmp::Message::PacketTooBig { mtu: u32::from(self.config.mtu) });
         ip::prepend(&mut answer, from, to, icmp::protocol(header.version), 64, 0);
-        self.out.push_back((Port::Above(0), Item::Packet(answer)));
+        self.out.up(Item::Packet(answer));
     }
 
     pub(super) fn receive_frame(&mut self, now: Instant, frame: &Frame) {
@@ -121,7 +121,7 @@ impl<F: Field> Edge<F> {
         let (out, received) = (&mut self.out, &mut self.counters.packets_received);
         let arrival = self.decoder.push(enc, |packet| {
             *received += 1;
-            out.push_back((Port::Above(0), Item::Packet(Buffer::copy_from(packet))));
+            out.up(Item::Packet(Buffer::copy_from(packet)));
         });
         self.acks.on_arrival(now, arrival, self.decoder.is_missing(), enc.behind);
     }

@@ -1,7 +1,7 @@
-//! What an edge hands to its interface.
+//! The output of an edge to its interface.
 
 use hopcast_code::field::Field;
-use hopcast_core::{Buffer, Duration, Frame, Instant, Item, Port};
+use hopcast_core::{Buffer, Duration, Frame, Instant, Item};
 
 use super::Edge;
 use crate::franc::config::Plan;
@@ -103,7 +103,7 @@ impl<F: Field> Edge<F> {
     fn hand_over(&mut self, now: Instant, bytes: Buffer) {
         self.counters.frames_sent += 1;
         self.gate.handed(now);
-        self.out.push_back((Port::Below(0), Item::Frame(Frame { bytes, overheard: false })));
+        self.out.down(Item::Frame(Frame { bytes, overheard: false }));
     }
 }
 

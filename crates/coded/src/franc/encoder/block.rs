@@ -17,7 +17,7 @@ pub(super) struct Block<F: Field> {
     /// The sequence numbers of combinations of which not everybody has told.
     coded: Vec<u64>,
     decoder: Knowledge,
-    /// What the helper told that it or the decoder has.
+    /// The packets that the helper or the decoder has, as the helper has told.
     helper: Knowledge,
     /// Of what the decoder lacks from before this, the helper knew.
     helper_told: u64,
@@ -27,7 +27,7 @@ pub(super) struct Block<F: Field> {
     pub(super) sent: u32,
 }
 
-/// What somebody is known to have of a block.
+/// Packets of a block that somebody is known to have.
 #[derive(Clone, Copy, Debug, Default)]
 struct Knowledge {
     known: Known,
@@ -165,7 +165,7 @@ impl<F: Field> Block<F> {
         (0..self.added()).filter(|&symbol| !known.has(symbol)).collect()
     }
 
-    /// What the decoder has beyond the symbols that it knows.
+    /// Combinations that the decoder has beyond the symbols that it knows.
     fn undecoded(&self) -> f64 {
         f64::from(self.decoder.known.rank) - f64::from(self.decoder.known.symbols.count())
     }

@@ -3,7 +3,7 @@
 use crate::franc::config::{Config, Losses};
 use crate::franc::playncool::{Budgets, source_credit};
 
-/// What may be sent of the block at work.
+/// The budget of the block at work.
 #[derive(Debug)]
 pub(super) struct Budget {
     overshoot: f64,

@@ -1,4 +1,4 @@
-//! What the encoder learns from decoder and helper.
+//! Feedback of decoder and helper to the encoder.
 
 use hopcast_code::field::Field;
 use hopcast_core::Instant;

@@ -17,7 +17,7 @@ use super::input::Input;
 use block::{Block, Outlook};
 use budget::Budget;
 
-/// What the encoder is doing (paper, section II-D).
+/// State of the encoder (paper, section II-D).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// All that was added is acknowledged.
@@ -83,7 +83,7 @@ pub(super) struct Made {
     pub(super) what: What,
 }
 
-/// What is sent of a block.
+/// A packet of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
     /// A symbol, as it is.
@@ -92,7 +92,7 @@ pub(super) enum What {
     Sum(Bits),
 }
 
-/// What the encoder knows of its surroundings.
+/// Surroundings of the encoder, as far as it knows them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Surroundings {
     pub(super) losses: Losses,
@@ -144,7 +144,7 @@ impl<F: Field> Encoder<F> {
         lost
     }
 
-    /// What the encoder is doing.
+    /// State of the encoder.
     pub(super) fn state(&self) -> State {
         if self.blocks.iter().all(Block::is_acknowledged) {
             State::Idle
@@ -258,7 +258,7 @@ impl<F: Field> Encoder<F> {
         self.blocks.iter().enumerate().find(missing).map(|(place, _)| place)
     }
 
-    /// What holds up all others and makes no progress is not left to the helper.
+    /// A block that holds up all others and makes no progress is not left to the helper.
     fn outlook(&self, place: usize, around: &Surroundings) -> Outlook {
         let stalled = place == 0 && self.blocks.front().is_some_and(|block| block.stale >= STALLED);
         Outlook { losses: around.losses, helped: around.helped && !stalled }

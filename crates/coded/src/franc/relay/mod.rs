@@ -1,4 +1,4 @@
-//! What a helper does for one direction.
+//! The helper's work for one direction.
 
 mod knowing;
 mod recoding;
@@ -16,7 +16,7 @@ use super::wire::{self, Ack, Enc, Known, MOST_LISTED, Report};
 use knowing::Knowing;
 use recoding::Recoding;
 
-/// What is heard of one direction, and what is to be sent of it.
+/// One direction: the packets heard, and those to be sent.
 pub(super) struct Relay<F: Field> {
     config: Config,
     blocks: BTreeMap<u32, Block<F>>,
@@ -50,7 +50,7 @@ struct Block<F: Field> {
     stock: Stock<F>,
 }
 
-/// What was heard of a block.
+/// The packets heard of a block.
 enum Stock<F: Field> {
     Recoding(Recoding<F>),
     Knowing(Knowing<F>),
@@ -207,7 +207,7 @@ impl<F: Field> Relay<F> {
         Some(Enc { block: number, sequence, added, coding, behind, ack: None, report, symbol })
     }
 
-    /// What the encoder should know: of the oldest block that has symbols which neither the decoder nor this helper
+    /// The feedback to the encoder: of the oldest block that has symbols which neither the decoder nor this helper
     /// has, if the encoder may not know yet; or of block `number`.
     fn report(&mut self, number: u32) -> Option<Report> {
         let orphaned = |(&number, block): (&u32, &mut Block<F>)| {

@@ -1,4 +1,4 @@
-//! What a segment does whatever happens: all that is given out is right and in order, and it recovers.
+//! A segment, whatever happens: all that is given out is right and in order, and it recovers.
 
 use hopcast_core::{Duration, Instant, Item, Machine, Port, earliest};
 use hopcast_peers::tcp::Congestion;

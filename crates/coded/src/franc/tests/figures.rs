@@ -21,7 +21,7 @@ enum Way {
     Franc(Config),
 }
 
-/// What was found.
+/// The result.
 struct Figures {
     /// Of payload.
     mbps: f64,
@@ -139,8 +139,8 @@ fn step(tenths: u32) -> [f64; 3] {
     [e3 / 2.0, e3 / 2.0, e3]
 }
 
-/// What the best budgets carry of one without losses: the source makes sure that helper and destination have all
-/// together, in 1/(1 - e1 e3) packets for each; the helper hands over what the destination has missed.
+/// Share that the best budgets carry of a segment without losses: the source makes sure that helper and destination
+/// have all together, in 1/(1 - e1 e3) packets for each; the helper hands over what the destination has missed.
 fn bound([e1, e2, e3]: [f64; 3], helped: bool) -> f64 {
     if !helped {
         return 1.0 - e3;

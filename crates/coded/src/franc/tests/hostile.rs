@@ -9,7 +9,7 @@ use crate::franc::bits::Bits;
 use crate::franc::wire::{self, Ack, Coding, Common, Enc, Heard, Hello, Known, Packet, Report};
 use crate::franc::{Config, Field};
 
-/// What happens to three machines that hear everything one after the other.
+/// An event of three machines that hear everything one after the other.
 #[derive(Clone, Debug)]
 enum Step {
     /// A packet enters at one end.

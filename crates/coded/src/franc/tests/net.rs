@@ -11,7 +11,7 @@ use hopcast_wire::ethernet::Mac;
 
 use crate::franc::{self, Config};
 
-/// What a frame costs the medium beyond its bits, so that TCP without loss gets 7.0 Mbit/s at 12 Mbit/s.
+/// Time that a frame costs the medium beyond its bits, so that TCP without loss gets 7.0 Mbit/s at 12 Mbit/s.
 const OVERHEAD: Duration = Duration::from_micros(150);
 
 /// How many packets an interface queues: as much as a driver does, lest what is measured is the queue.

@@ -1,12 +1,12 @@
-//! What crosses a segment in tests, held against what it should be; and the unreliable link.
+//! Traffic over a segment in tests, compared with what was sent; and the unreliable link.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
 use hopcast_core::{
-    Assembly, Buffer, Duration, Frame, Instant, Item, Machine, Port, Rate, Seed, StreamId, StreamItem,
-    StreamReader, StreamWriter, earliest,
+    Assembly, Buffer, Duration, Frame, Instant, Item, Machine, Outbox, Port, Rate, Reactive, Seed, StreamId,
+    StreamItem, StreamReader, StreamWriter, earliest,
 };
 use hopcast_peers::tcp::{self, Tcp};
 use hopcast_wire::ethernet::{self, Mac};
@@ -17,17 +17,17 @@ use super::net::mac;
 pub(super) struct Bare {
     pub(super) local: Mac,
     pub(super) peer: Mac,
-    pub(super) out: Vec<(Port, Item)>,
+    pub(super) out: Outbox,
 }
 
 impl Bare {
     pub(super) fn boxed(local: usize, peer: usize) -> Box<dyn Machine> {
-        Box::new(Self { local: mac(local), peer: mac(peer), out: Vec::new() })
+        Box::new(Self { local: mac(local), peer: mac(peer), out: Outbox::new() })
     }
 }
 
-impl Machine for Bare {
-    fn handle(&mut self, _now: Instant, _port: Port, item: Item) {
+impl Reactive for Bare {
+    fn react(&mut self, _now: Instant, _port: Port, item: Item) {
         match item {
             Item::Packet(mut packet) => {
                 let header = ethernet::Header {
@@ -36,25 +36,22 @@ impl Machine for Bare {
                     ether_type: ethernet::IPV4,
                 };
                 ethernet::prepend(&mut packet, header);
-                self.out.insert(0, (Port::Below(0), Item::Frame(Frame { bytes: packet, overheard: false })));
+                self.out.down(Item::Frame(Frame { bytes: packet, overheard: false }));
             }
             Item::Frame(mut frame) if !frame.overheard => {
                 frame.bytes.advance(ethernet::HEADER);
-                self.out.insert(0, (Port::Above(0), Item::Packet(frame.bytes)));
+                self.out.up(Item::Packet(frame.bytes));
             }
             _ => {}
         }
     }
-    fn wake(&mut self, _now: Instant) {}
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+
+    fn next(&mut self) -> Option<(Port, Item)> {
         self.out.pop()
-    }
-    fn deadline(&self) -> Option<Instant> {
-        None
     }
 }
 
-/// What came out at the far end.
+/// Packets that came out at the far end.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     pub(super) sent: u64,
@@ -98,7 +95,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// So many bit/s of packets of `size` bytes, until `stop`.
+    /// A rate in bit/s of packets of `size` bytes, until `stop`.
     pub(super) fn boxed(rate: u64, size: usize, stop: Instant, meter: &SharedMeter) -> Box<dyn Machine> {
         let every = Rate::from_bits_per_sec(rate).time_for(size as u64);
         Box::new(Self { every, size, stop, next: Instant::ZERO, meter: meter.clone(), due: false })
@@ -139,8 +136,8 @@ impl Sink {
     }
 }
 
-impl Machine for Sink {
-    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
+impl Reactive for Sink {
+    fn react(&mut self, now: Instant, _port: Port, item: Item) {
         let Item::Packet(packet) = item else { return };
         let mut meter = self.meter.borrow_mut();
         let (Some(id), Some(sent)) = (packet.first_chunk::<8>(), packet.get(8..16)) else {
@@ -158,13 +155,6 @@ impl Machine for Sink {
         meter.bytes += packet.len() as u64;
         let sent = Instant::from_nanos(u64::from_be_bytes(sent.try_into().unwrap()));
         meter.delays.push((now, now.since(sent)));
-    }
-    fn wake(&mut self, _now: Instant) {}
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        None
-    }
-    fn deadline(&self) -> Option<Instant> {
-        None
     }
 }
 
@@ -256,23 +246,23 @@ pub(super) struct BulkSink {
     reader: StreamReader,
     offset: u64,
     meter: SharedMeter,
-    out: std::collections::VecDeque<(StreamId, StreamItem)>,
+    out: Outbox,
 }
 
 impl BulkSink {
     pub(super) fn boxed(meter: &SharedMeter) -> Box<dyn Machine> {
         let reader = StreamReader::new(4 << 20);
-        Box::new(Self { reader, offset: 0, meter: meter.clone(), out: Default::default() })
+        Box::new(Self { reader, offset: 0, meter: meter.clone(), out: Outbox::new() })
     }
 }
 
-impl Machine for BulkSink {
-    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
+impl Reactive for BulkSink {
+    fn react(&mut self, now: Instant, _port: Port, item: Item) {
         let Item::Stream(id, item) = item else { return };
         match item {
             StreamItem::Open { .. } => {
                 let grant = self.reader.first_grant();
-                self.out.push_back((id, grant));
+                self.out.down(Item::Stream(id, grant));
             }
             StreamItem::Data(data) => {
                 let mut meter = self.meter.borrow_mut();
@@ -284,18 +274,15 @@ impl Machine for BulkSink {
                     meter.delays.push((now, now.since(at)));
                 }
                 if let Some(grant) = self.reader.consumed(data.len()) {
-                    self.out.push_back((id, grant));
+                    self.out.down(Item::Stream(id, grant));
                 }
             }
             _ => {}
         }
     }
-    fn wake(&mut self, _now: Instant) {}
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front().map(|(id, item)| (Port::Below(0), Item::Stream(id, item)))
-    }
-    fn deadline(&self) -> Option<Instant> {
-        None
+
+    fn next(&mut self) -> Option<(Port, Item)> {
+        self.out.pop()
     }
 }
 

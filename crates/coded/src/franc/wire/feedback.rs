@@ -1,8 +1,9 @@
-//! What decoders and helpers tell, as bytes.
+//! The feedback of decoders and helpers, as bytes.
 
 use hopcast_core::Buffer;
+use hopcast_core::bytes::{Malformed, Reader};
 
-use super::{ACK_FIXED, Ack, Heard, Known, MOST_LISTED, Reader, Refused, Report, bitmap_len};
+use super::{ACK_FIXED, Ack, Heard, Known, MOST_LISTED, Refused, Report, bitmap_len};
 use crate::franc::bits::Bits;
 use crate::franc::config::{Config, Plan};
 
@@ -41,7 +42,7 @@ impl Heard {
         out.append(&self.received.to_be_bytes());
     }
 
-    pub(super) fn parse(bytes: &mut Reader<'_>) -> Result<Self, Refused> {
+    pub(super) fn parse(bytes: &mut Reader<'_>) -> Result<Self, Malformed> {
         Ok(Self { next: bytes.u16("highest")?, received: bytes.u16("received")? })
     }
 }

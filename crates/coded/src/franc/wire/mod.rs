@@ -22,15 +22,16 @@
 //! - **U**(p): the data go from the end with the lower Ethernet address to that with the higher one. So nothing that
 //!   comes back is taken for the other direction's.
 //! - **C**(oded): where else is the index of the one symbol stands a bitmap of the symbols that were summed up. Over
-//!   GF(2^8) each has a coefficient, drawn from block and sequence (see `combination`). With **V**(ector), which helpers
-//!   need that recode, packed coefficients stand there instead.
+//!   GF(2^8) each has a coefficient, drawn from block and sequence (see `combination`). With **V**(ector), which
+//!   helpers need that recode, packed coefficients stand there instead.
 //! - **B**(ehind): packets wait at the encoder's input for longer than acknowledgements take.
-//! - **Block** counts from 0 for each direction of an association, **Sequence** the ENC packets of whoever sent this one.
-//!   **Added** is the number of symbols that the block has so far.
+//! - **Block** counts from 0 for each direction of an association, **Sequence** the ENC packets of whoever sent this
+//!   one. **Added** is the number of symbols that the block has so far.
 //! - **Symbol**: without the zeros at its end.
 //! - **R**(elayed): sent by a helper, with a report of what it has heard.
 //!
-//! An acknowledgement travels in an ACK packet, right behind the association, or in an ENC packet that goes the other way:
+//! An acknowledgement travels in an ACK packet, right behind the association, or in an ENC packet that goes the other
+//! way:
 //!
 //! ```text
 //! | Number (32) | Highest (16) | Received (16) | HelperHighest (16) | HelperReceived (16) | Base (32) | Count (8) |
@@ -41,8 +42,8 @@
 //! blocks before **Base** are decoded. A bit of the bitmap is a symbol that is decoded, the first in the lowest bit.
 //!
 //! A report: `| Highest (16) | Received (16) | Told (16) | Block (8) | Rank (8) | Bitmap ... |`, of the block near the
-//! packet's own whose number ends like this: what helper and decoder have together, of the packets before **Told** as far
-//! as the decoder is concerned. Under the paper's plan, the first two fields are all.
+//! packet's own whose number ends like this: what helper and decoder have together, of the packets before **Told** as
+//! far as the decoder is concerned. Under the paper's plan, the first two fields are all.
 //!
 //! HELLO: `| Own session (32) | Peer's session, or 0 (32) | Profile (32) |`.
 
@@ -53,6 +54,7 @@ use core::hash::Hasher;
 use hopcast_code::field::Gf2;
 use hopcast_code::rlnc::packed_len;
 use hopcast_core::Buffer;
+use hopcast_core::bytes::{Malformed, Reader};
 use hopcast_wire::ethernet::{self, Mac};
 use siphasher::sip::SipHasher13;
 
@@ -87,7 +89,7 @@ enum Type {
     Hello = 2,
 }
 
-/// What every packet says.
+/// Fields of every packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Common {
     pub(super) association: u32,
@@ -126,7 +128,7 @@ pub(super) enum Coding<'a> {
     Vector(&'a [u8]),
 }
 
-/// What a decoder says.
+/// Feedback of a decoder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ack {
     pub(super) number: u32,
@@ -136,7 +138,7 @@ pub(super) struct Ack {
     pub(super) blocks: Vec<Known>,
 }
 
-/// What has arrived of somebody's packets, modulo 2^16.
+/// Number of somebody's packets that have arrived, modulo 2^16.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Heard {
     /// The sequence after the highest one.
@@ -144,21 +146,21 @@ pub(super) struct Heard {
     pub(super) received: u16,
 }
 
-/// What is known of a block.
+/// State of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) rank: u8,
     pub(super) symbols: Bits,
 }
 
-/// What a helper says.
+/// Feedback of a helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) heard: Heard,
     /// As far as the helper knows, the decoder has told of all packets before this one.
     pub(super) told: u16,
     pub(super) block: u32,
-    /// What the helper or, as far as it knows, the decoder has.
+    /// Packets that the helper or, as far as it knows, the decoder has.
     pub(super) known: Known,
 }
 
@@ -179,6 +181,12 @@ pub(super) enum Refused {
     Invalid { field: &'static str },
     /// The check does not fit: it was changed on the way.
     Damaged,
+}
+
+impl From<Malformed> for Refused {
+    fn from(Malformed { field }: Malformed) -> Self {
+        Self::Truncated { field }
+    }
 }
 
 /// How many bytes a bitmap of a block takes.
@@ -250,7 +258,7 @@ pub(super) fn emit(addresses: (Mac, Mac), common: Common, packet: &Packet<'_>, c
 
 /// Reads a packet, which begins behind the Ethernet header.
 pub(super) fn parse<'a>(packet: &'a [u8], config: &Config) -> Result<(Common, Packet<'a>), Refused> {
-    let mut bytes = Reader(packet);
+    let mut bytes = Reader::new(packet);
     let (first, flags) = (bytes.u8("type")?, bytes.u8("flags")?);
     let check = bytes.u32("check")?;
     let association = bytes.u32("association")?;
@@ -295,7 +303,7 @@ fn parse_enc<'a>(bytes: &mut Reader<'a>, flags: u8, config: &Config) -> Result<E
     };
     let ack = (flags & ACKNOWLEDGES != 0).then(|| Ack::parse(bytes, config.block)).transpose()?;
     let report = (flags & RELAYED != 0).then(|| Report::parse(bytes, block, config)).transpose()?;
-    let symbol = bytes.0;
+    let symbol = bytes.rest();
     if symbol.len() > usize::from(config.symbol) {
         return Err(Refused::Invalid { field: "symbol" });
     }
@@ -308,31 +316,6 @@ fn check_of(packet: &[u8]) -> u32 {
     hasher.write(&packet[..packet.len().min(2)]);
     hasher.write(packet.get(6..).unwrap_or_default());
     hasher.finish() as u32
-}
-
-/// What is still to be read.
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, len: usize, field: &'static str) -> Result<&'a [u8], Refused> {
-        let (taken, rest) = self.0.split_at_checked(len).ok_or(Refused::Truncated { field })?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn u8(&mut self, field: &'static str) -> Result<u8, Refused> {
-        Ok(self.take(1, field)?[0])
-    }
-
-    fn u16(&mut self, field: &'static str) -> Result<u16, Refused> {
-        let bytes = self.take(2, field)?;
-        Ok(u16::from_be_bytes([bytes[0], bytes[1]]))
-    }
-
-    fn u32(&mut self, field: &'static str) -> Result<u32, Refused> {
-        let bytes = self.take(4, field)?;
-        Ok(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
-    }
 }
 
 #[cfg(test)]

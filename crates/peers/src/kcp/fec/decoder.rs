@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use hopcast_code::reed_solomon::Code;
+use hopcast_core::bytes::{Malformed, Reader};
 
 use super::{DATA, DATA_HEADER, Fec, HEADER, PARITY, wrap};
-use crate::kcp::wire::Malformed;
 
 /// Groups at a time: the newest and `fec.go`'s `maxShardSets` before it.
 const GROUPS: usize = 4;
@@ -29,7 +29,7 @@ struct Group {
     arrived: usize,
 }
 
-/// What a datagram held and what it brought back.
+/// The contents of a datagram and the datagrams that it recovers.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::kcp) struct Taken<'a> {
     /// KCP's segments, if it was no parity.
@@ -47,19 +47,17 @@ impl Decoder {
 
     /// Takes a datagram.
     pub(in crate::kcp) fn take<'a>(&mut self, datagram: &'a [u8]) -> Result<Taken<'a>, Malformed> {
-        let (&[s0, s1, s2, s3, f0, f1], shard) = datagram.split_first_chunk::<HEADER>().ok_or(Malformed)?;
-        let seqid = u32::from_le_bytes([s0, s1, s2, s3]);
+        let mut reader = Reader::new(datagram);
+        let (seqid, flag, shard) = (reader.u32_le("seqid")?, reader.u16_le("flag")?, reader.rest());
         let size = (self.fec.data() + self.fec.parity()) as u32;
         let (number, index) = (seqid / size, (seqid % size) as usize);
         let is_data = index < self.fec.data();
-        let flag = if is_data { DATA } else { PARITY };
-        if u16::from_le_bytes([f0, f1]) != flag || seqid >= wrap(self.fec) || shard.len() > self.longest {
-            return Err(Malformed);
-        }
+        Malformed::unless(seqid < wrap(self.fec), "seqid")?;
+        Malformed::unless(flag == if is_data { DATA } else { PARITY }, "flag")?;
+        Malformed::unless(shard.len() <= self.longest, "shard")?;
         let packet = if is_data {
-            if payload(shard).is_none_or(|payload| payload.len() + DATA_HEADER != datagram.len()) {
-                return Err(Malformed);
-            }
+            let whole = payload(shard).is_some_and(|payload| payload.len() + DATA_HEADER == datagram.len());
+            Malformed::unless(whole, "size")?;
             Some(&datagram[DATA_HEADER..])
         } else {
             None
@@ -93,7 +91,7 @@ impl Group {
         if self.arrived < code.source() {
             return Vec::new();
         }
-        // What comes later finds no place.
+        // A shard that comes later finds no place.
         let mut shards = core::mem::take(&mut self.shards);
         let longest = shards.iter().flatten().map(Vec::len).max().unwrap_or(0);
         shards.iter_mut().flatten().for_each(|shard| shard.resize(longest, 0));
@@ -118,7 +116,7 @@ impl Group {
     }
 }
 
-/// What follows the size, and as much of it as the size says. `None` if it says what cannot be.
+/// The payload behind the size, as long as the size says. `None` if the size cannot be.
 fn payload(shard: &[u8]) -> Option<&[u8]> {
     let (&size, rest) = shard.split_first_chunk::<2>()?;
     let size = usize::from(u16::from_le_bytes(size)).checked_sub(2)?;

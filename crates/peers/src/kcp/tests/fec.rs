@@ -1,10 +1,10 @@
 //! Parity: what it looks like, and what it brings back.
 
+use hopcast_core::bytes::Malformed;
 use hopcast_core::{Duration, Instant};
 
 use crate::kcp::Fec;
 use crate::kcp::fec::{Decoder, Encoder};
-use crate::kcp::wire::Malformed;
 
 const MTU: usize = 1350;
 
@@ -74,18 +74,19 @@ fn what_is_not_parity_is_malformed() {
     let sent = groups(Duration::from_millis(1));
     let mut decoder = Decoder::new(Fec::KCPTUN, MTU).unwrap();
     let mut data = sent[3].0.clone();
-    assert!(decoder.take(&data[..5]).is_err());
-    assert!(decoder.take(&data[..7]).is_err(), "no size");
+    let malformed = |field| Err(Malformed { field });
+    assert_eq!(decoder.take(&data[..5]), malformed("flag"));
+    assert_eq!(decoder.take(&data[..7]), malformed("size"));
     data[4] = 0xF2;
-    assert_eq!(decoder.take(&data), Err(Malformed), "parity in a place of data");
+    assert_eq!(decoder.take(&data), malformed("flag"), "parity in a place of data");
     data[4] = 0xF1;
     data[6] += 1;
-    assert_eq!(decoder.take(&data), Err(Malformed), "longer than it is");
+    assert_eq!(decoder.take(&data), malformed("size"), "longer than it is");
     let mut parity = sent[11].0.clone();
     parity.resize(MTU + 1, 0);
-    assert_eq!(decoder.take(&parity), Err(Malformed), "longer than the MTU");
+    assert_eq!(decoder.take(&parity), malformed("shard"), "longer than the MTU");
     parity[..4].fill(0xFF);
-    assert_eq!(decoder.take(&parity[..100]), Err(Malformed), "a number past the last group");
+    assert_eq!(decoder.take(&parity[..100]), malformed("seqid"), "a number past the last group");
 }
 
 #[test]

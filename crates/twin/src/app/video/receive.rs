@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hopcast_core::{Datagram, Instant, Item, Machine, Port, StreamItem, StreamReader};
+use hopcast_core::{Datagram, Instant, Item, Port, Reactive, StreamItem, StreamReader};
 
 use crate::app::accepted::Accepted;
 use crate::app::piece::{PIECE_HEADER, Piece, UnitReader};
@@ -10,7 +10,7 @@ use crate::app::stream::{Contents, READ_AHEAD};
 use crate::meter::SharedMeter;
 use crate::scenario::model::LARGEST_FRAME;
 
-/// How many frames back one can still become complete: 40 s of 25 frames a second.
+/// Maximum age of a frame that can still become complete, in frames: 40 s of 25 frames a second.
 const WINDOW: u64 = 1000;
 
 /// Puts frames together from datagrams.
@@ -47,8 +47,8 @@ impl FrameAssembler {
     }
 }
 
-impl Machine for FrameAssembler {
-    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
+impl Reactive for FrameAssembler {
+    fn react(&mut self, now: Instant, _port: Port, item: Item) {
         let Item::Datagram(Datagram { payload, .. }) = item else { return };
         let mut meter = self.meter.borrow_mut();
         let piece = Piece::read(&payload, now).filter(|piece| self.fits(piece, &payload[PIECE_HEADER..]));
@@ -79,16 +79,6 @@ impl Machine for FrameAssembler {
             oldest.remove();
         }
     }
-
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
-        None
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
-    }
 }
 
 /// Takes frames out of a stream.
@@ -110,8 +100,8 @@ impl FrameStreamSink {
     }
 }
 
-impl Machine for FrameStreamSink {
-    fn handle(&mut self, now: Instant, _port: Port, item: Item) {
+impl Reactive for FrameStreamSink {
+    fn react(&mut self, now: Instant, _port: Port, item: Item) {
         let Some(item) = self.stream.take(item, self.reader.first_grant()) else { return };
         match item {
             StreamItem::Data(data) => {
@@ -135,13 +125,7 @@ impl Machine for FrameStreamSink {
         }
     }
 
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+    fn next(&mut self) -> Option<(Port, Item)> {
         self.stream.poll()
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
     }
 }

@@ -1,4 +1,4 @@
-//! What a receiver sees in sequence numbers: which packets have arrived, and how many are missing in a row.
+//! The receiver's view of sequence numbers: which packets have arrived, and how many are missing in a row.
 
 /// The forgetting of the estimate: it rests on about so many packets.
 const WEIGHT: f64 = 1024.0;

@@ -1,4 +1,4 @@
-//! What a report may say, and how many packets a probe is.
+//! The reports that are believed, and the number of packets of a probe.
 
 use hopcast_core::{Duration, Instant, Seed};
 

@@ -1,4 +1,4 @@
-//! What round trips and reports tell: how long the link is, whether a queue stands, and how much passes.
+//! Estimates from round trips and reports: how long the link is, whether a queue stands, and how much passes.
 
 use hopcast_core::{Duration, Instant};
 
@@ -12,7 +12,7 @@ fn after(span: Duration) -> Instant {
     Instant::ZERO + span
 }
 
-/// What is known after one round trip at time zero.
+/// The state after one round trip at time zero.
 fn seen(rtt: Duration) -> Delay {
     let mut delay = Delay::default();
     delay.on_sample(Instant::ZERO, rtt, Duration::ZERO);

@@ -124,8 +124,8 @@ fn a_link_that_is_gone_is_asked_ever_more_seldom_and_found_soon_after_it_returns
         let before = net.link_counters().2;
         net.run_for(Duration::from_secs(absence));
         let probes = net.link_counters().2 - before;
-        // Until it is gone, then 64 probes in each multiple by e of the time until then, and five a second in the end; each of
-        // as many packets as the last burst was long, 16 at most.
+        // Until it is gone, then 64 probes in each multiple by e of the time until then, and five a second in the end;
+        // each of as many packets as the last burst was long, 16 at most.
         assert!(probes < 512 + 20 * 16 + 16 * (64 * 3 + 5 * absence), "{probes} probes in {absence} s");
         net.change(&Change::Loss(Loss::None));
         let carried = net.goodputs(ms(300))[0];
@@ -175,7 +175,7 @@ fn two_and_ten_senders_get_the_same() {
     }
 }
 
-/// What a TCP keeps beside one of ours, and beside a BBR, that begins a second after it.
+/// Rate that a TCP keeps beside one of ours, and beside a BBR, that begins a second after it.
 fn beside(seed: u64, congestion: Congestion, direction: &Direction) -> [f64; 2] {
     let mut net = Net::new(seed, 1, direction.clone()).with_rival(congestion);
     net.flows[0].begins = Instant::ZERO + ms(1000);

@@ -20,7 +20,7 @@ pub(super) const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// What an application gives to a flow.
+/// The load of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Load {
     /// As much as may be sent.
@@ -157,7 +157,8 @@ impl Net {
         self.link.change(self.now, Some(0), change);
     }
 
-    /// Bytes and packets that entered the link from 0 to 1, and the packets that its queue dropped: bytes, drops, packets.
+    /// Bytes and packets that entered the link from 0 to 1, and the packets that its queue dropped: bytes, drops,
+    /// packets.
     pub(super) fn link_counters(&mut self) -> (u64, u64, u64) {
         let c = self.link.counters(self.now, 0, 1);
         (c.sent_bytes, c.queue_dropped_packets, c.sent_packets)

@@ -1,4 +1,4 @@
-//! What is taken for a loss of the link itself, and what for a queue that overflows.
+//! Losses of the link itself, and those of a queue that overflows, are told apart.
 
 use super::super::random_loss::{Interval, RandomLoss};
 

@@ -1,4 +1,4 @@
-//! What may be in flight, how fast it leaves, what rate is believed, and when a report is asked for.
+//! The window, the pacing, the rate that is believed, and the probe timeout.
 
 use hopcast_core::{Duration, Instant, Rate, Seed};
 
@@ -58,7 +58,8 @@ fn send(link: &mut LinkRate, gap: Duration, reports: &[(u64, u64)]) {
     }
 }
 
-/// What is believed when nine frames have left, one each millisecond, the first has arrived, and so many of the others.
+/// The rate that is believed when nine frames have left, one each millisecond, the first has arrived, and so many of
+/// the others.
 fn believed(arrived: u64) -> f64 {
     let mut link = new(Config::default());
     send(&mut link, ms(1), &[(0, 1), (8, 1 + arrived)]);

@@ -1,0 +1,196 @@
+//! The batches that a node holds, in each direction: a window over the session's batches that moves with what has been
+//! delivered.
+
+use hopcast_core::{Duration, Instant};
+
+use super::super::batch::Batch;
+use super::super::shape::Shape;
+use super::super::wire;
+
+/// The batches from the floor on, at most a window of them.
+#[derive(Debug)]
+pub(super) struct Store {
+    shape: Shape,
+    slots: Vec<Slot>,
+    /// The first symbol that is still of use to somebody.
+    floor: u64,
+    /// The first batch that is not done.
+    base: u64,
+    /// After the last batch that something is known of.
+    end: u64,
+    /// After the last symbol that is known of.
+    top: u64,
+}
+
+/// A place for a batch, used again and again.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    /// The packets of a source or a relay; a sink has them elsewhere.
+    pub(super) batch: Batch,
+    pub(super) rank: u8,
+    /// Complete, or given up.
+    done: bool,
+    /// After the last symbol that it holds something of, counted from the session's first.
+    top: u64,
+    /// When that symbol was made, or heard of here: nothing in the batch is newer.
+    newest: Instant,
+}
+
+impl Store {
+    /// Batches of this shape, `window` of them at most, beginning with the symbol `floor`.
+    pub(super) fn new(shape: Shape, window: usize, floor: u64) -> Self {
+        let first = floor / shape.symbols();
+        let mut slots = Vec::new();
+        slots.resize_with(window, Slot::default);
+        Self { shape, slots, floor, base: first, end: first, top: floor }
+    }
+
+    pub(super) const fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    pub(super) fn window(&self) -> u64 {
+        self.slots.len() as u64
+    }
+
+    /// The first symbol that is still of use.
+    pub(super) const fn floor(&self) -> u64 {
+        self.floor
+    }
+
+    /// Its batch, the first one held.
+    pub(super) const fn first(&self) -> u64 {
+        self.floor / self.shape.symbols()
+    }
+
+    pub(super) const fn base(&self) -> u64 {
+        self.base
+    }
+
+    pub(super) const fn end(&self) -> u64 {
+        self.end
+    }
+
+    pub(super) const fn top(&self) -> u64 {
+        self.top
+    }
+
+    /// After the last symbol that there may be a place for.
+    pub(super) fn limit(&self) -> u64 {
+        (self.first() + self.window()) * self.shape.symbols()
+    }
+
+    pub(super) fn holds(&self, number: u64) -> bool {
+        number >= self.first() && number < self.end
+    }
+
+    /// A batch that is held.
+    pub(super) fn get(&self, number: u64) -> &Slot {
+        &self.slots[(number % self.window()) as usize]
+    }
+
+    fn slot(&mut self, number: u64) -> &mut Slot {
+        let at = number % self.window();
+        &mut self.slots[at as usize]
+    }
+
+    /// Whether nothing more is needed of a batch.
+    pub(super) fn is_done(&self, number: u64) -> bool {
+        number < self.first() || self.holds(number) && self.get(number).done
+    }
+
+    /// Makes a place for a batch and those before it. `None` if it is over, or beyond the window.
+    pub(super) fn admit(&mut self, now: Instant, number: u64) -> Option<&mut Slot> {
+        if number < self.first() || number - self.first() >= self.window() {
+            return None;
+        }
+        while self.end <= number {
+            let end = self.end;
+            let slot = self.slot(end);
+            slot.batch.clear();
+            (slot.rank, slot.done, slot.top, slot.newest) = (0, false, 0, now);
+            self.end += 1;
+        }
+        Some(self.slot(number))
+    }
+
+    /// Notes that a batch has grown to a rank, and reaches up to a symbol, that was made at `made`.
+    pub(super) fn grown(&mut self, number: u64, rank: u8, top: u64, made: Instant) {
+        let complete = u64::from(rank) == self.shape.symbols();
+        let slot = self.slot(number);
+        slot.rank = rank;
+        if top > slot.top {
+            (slot.top, slot.newest) = (top, made);
+        }
+        slot.done |= complete;
+        self.top = self.top.max(top);
+        self.advance_base();
+    }
+
+    /// Nothing before this symbol is of use any more. Whether that is news.
+    pub(super) fn advance(&mut self, now: Instant, floor: u64) -> bool {
+        if floor <= self.floor {
+            return false;
+        }
+        let (before, first) = (self.first(), floor / self.shape.symbols());
+        for number in before..first.min(self.end) {
+            let slot = self.slot(number);
+            slot.batch.clear();
+            slot.rank = 0;
+        }
+        self.floor = floor;
+        self.top = self.top.max(floor);
+        self.end = self.end.max(first);
+        self.base = self.base.max(first);
+        if !floor.is_multiple_of(self.shape.symbols()) {
+            self.admit(now, first);
+        }
+        self.advance_base();
+        true
+    }
+
+    /// Up to which symbol everything is older than that; the last batch never is, as it may still be filled.
+    pub(super) fn expired(&self, now: Instant, after: Duration) -> u64 {
+        let mut number = self.first();
+        while number + 1 < self.end && self.get(number).newest + after <= now {
+            number += 1;
+        }
+        if number == self.first() { self.floor } else { number * self.shape.symbols() }
+    }
+
+    /// When the first batch is too old.
+    pub(super) fn expires(&self, after: Duration) -> Option<Instant> {
+        let first = self.first();
+        (first + 1 < self.end).then(|| self.get(first).newest + after)
+    }
+
+    /// Writes the list of a report, of at most `most` bytes. Whether nothing is left out.
+    pub(super) fn list(&self, list: &mut Vec<u8>, most: usize) -> bool {
+        for number in self.base..self.end {
+            let slot = self.get(number);
+            wire::list_rank(list, (!slot.done).then_some(slot.rank));
+            if list.len() == most {
+                return number + 1 == self.end;
+            }
+        }
+        true
+    }
+
+    /// Whether the last batch is too old as well.
+    pub(super) fn is_over(&self, now: Instant, after: Duration) -> bool {
+        let last = self.end.checked_sub(1).filter(|&last| self.holds(last));
+        last.is_some_and(|last| self.get(last).newest + after <= now)
+    }
+
+    fn advance_base(&mut self) {
+        while self.base < self.end && self.get(self.base).done {
+            self.base += 1;
+        }
+    }
+
+    /// How many batches it keeps packets of, for tests of what is held.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.batch.rank() > 0).count()
+    }
+}

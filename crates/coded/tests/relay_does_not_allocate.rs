@@ -1,0 +1,164 @@
+//! A BATS relay in steady state allocates nothing for the datagrams that pass it. Without rank feedback it does for a
+//! new plan of recoding, when what it measures of its hop has changed.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use hopcast_coded::bats::{Config, Delivery, Node};
+use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, Seed};
+use hopcast_counting::{Counting, allocations};
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+const RELAY: usize = 1;
+/// Each link takes 0.12 ms for a full frame, as at 100 Mbit/s, ...
+const FRAME: Duration = Duration::from_micros(120);
+/// ... delays by this, ...
+const DELAY: Duration = Duration::from_millis(2);
+/// ... has place for so many frames, and loses each seventh.
+const QUEUE: usize = 64;
+const LOST: u64 = 7;
+
+fn address(node: usize) -> SocketAddr {
+    ([10, 0, 0, node as u8], 7000).into()
+}
+
+/// One direction of a link.
+#[derive(Default)]
+struct Link {
+    sent: u64,
+    free: Instant,
+    under_way: VecDeque<(Instant, Buffer)>,
+}
+
+impl Link {
+    fn send(&mut self, now: Instant, payload: Buffer) {
+        self.sent += 1;
+        let begin = self.free.max(now);
+        if self.sent.is_multiple_of(LOST) || begin > now + FRAME * QUEUE as u64 {
+            return;
+        }
+        self.free = begin + FRAME * payload.len() as u64 / 1472;
+        self.under_way.push_back((self.free + DELAY, payload));
+    }
+}
+
+/// An edge, a relay and an edge.
+struct Path {
+    now: Instant,
+    nodes: [Node; 3],
+    /// By who sends and who receives.
+    links: [[Link; 3]; 3],
+    delivered: u64,
+    /// Calls of the relay, with a datagram that has come or for one to send, and those in which it has allocated.
+    calls: u64,
+    allocating: u64,
+}
+
+impl Path {
+    fn new(config: &Config) -> Self {
+        let random = |node| Seed::new(1, 0).stream(&["node"], node);
+        let ends = [(address(10), address(12)), (address(12), address(10))];
+        let edge = |at: usize, end| {
+            Node::edge(config.clone(), address(at), ends[end], &[address(RELAY)], random(at as u64))
+        };
+        let relay =
+            Node::relay(config.clone(), address(RELAY), &[address(0)], &[address(2)], random(RELAY as u64));
+        Self {
+            now: Instant::ZERO,
+            nodes: [edge(0, 0), relay, edge(2, 1)],
+            links: Default::default(),
+            delivered: 0,
+            calls: 0,
+            allocating: 0,
+        }
+    }
+
+    /// A node acts, and hands over what it has to; if it is the relay, its allocations are counted.
+    fn act(&mut self, node: usize, act: impl FnOnce(&mut Node)) {
+        let mut act = Some(act);
+        loop {
+            let (now, acting) = (self.now, &mut self.nodes[node]);
+            let mut handed = None;
+            let allocated = allocations(|| {
+                if let Some(act) = act.take() {
+                    act(acting);
+                }
+                handed = acting.poll(now);
+            });
+            if node == RELAY {
+                self.calls += 1;
+                self.allocating += u64::from(allocated > 0);
+            }
+            match handed {
+                Some((Port::Below(_), Item::Datagram(Datagram { remote, payload, .. }))) => {
+                    let to = (0..3).find(|&to| address(to) == remote).expect("a neighbour");
+                    self.links[node][to].send(now, payload);
+                }
+                Some(_) => self.delivered += 1,
+                None => return,
+            }
+        }
+    }
+
+    /// Gives the first edge units of 1200 bytes, 40 % of what the links carry, until `end`.
+    fn run(&mut self, end: Instant) {
+        let mut next = self.now;
+        while self.now < end {
+            let links = self.links.iter().flatten();
+            let arrival = links.filter_map(|link| link.under_way.front()).map(|(at, _)| *at).min();
+            let wake = self.nodes.iter().filter_map(Node::deadline).min();
+            self.now = [arrival, wake].into_iter().flatten().fold(next, Instant::min).max(self.now);
+            let now = self.now;
+            if now == next {
+                next += FRAME * 2;
+                let payload = Buffer::zeroed(1200);
+                let unit = Datagram { local: address(10), remote: address(12), payload };
+                self.act(0, |edge| edge.handle(now, Port::Above(0), Item::Datagram(unit)));
+            }
+            for (from, to) in [(0, 1), (1, 0), (1, 2), (2, 1)] {
+                while self.links[from][to].under_way.front().is_some_and(|(at, _)| *at <= now) {
+                    let (_, payload) = self.links[from][to].under_way.pop_front().expect("one under way");
+                    let datagram = Datagram { local: address(to), remote: address(from), payload };
+                    self.act(to, |node| node.handle(now, Port::Below(0), Item::Datagram(datagram)));
+                }
+            }
+            for node in 0..3 {
+                if self.nodes[node].deadline().is_some_and(|at| at <= now) {
+                    self.act(node, |node| node.wake(now));
+                }
+            }
+        }
+    }
+}
+
+/// Calls in which the relay allocates, and all calls, after every batch of its window has been used.
+fn steady(config: &Config) -> (u64, u64) {
+    let mut path = Path::new(&Config { window: 128, ..config.clone() });
+    path.run(Instant::ZERO + Duration::from_secs(2));
+    assert!(path.allocating > 100, "allocations are counted");
+    let delivered = path.delivered;
+    (path.calls, path.allocating) = (0, 0);
+    path.run(Instant::ZERO + Duration::from_secs(4));
+    assert!(path.delivered > delivered + 5000, "{} units", path.delivered - delivered);
+    assert!(path.calls > 20_000, "{} calls", path.calls);
+    (path.allocating, path.calls)
+}
+
+#[test]
+fn with_rank_feedback_no_datagram_allocates() {
+    for delivery in [Delivery::Reliable, Delivery::DEADLINE] {
+        let (allocating, calls) = steady(&Config { delivery, ..Config::default() });
+        assert_eq!(allocating, 0, "of {calls} calls, {delivery:?}");
+    }
+}
+
+#[test]
+fn without_rank_feedback_plans_allocate_and_no_datagrams() {
+    for delivery in [Delivery::Reliable, Delivery::DEADLINE] {
+        let (allocating, calls) = steady(&Config { delivery, ..Config::strict() });
+        // A plan is made for a new batch, of which there is one in a hundred calls.
+        assert!(allocating * 100 < calls, "{allocating} of {calls} calls, {delivery:?}");
+    }
+}
