@@ -115,7 +115,7 @@ impl UnitQueue {
                 self.bytes -= cost(unit);
                 self.sent = 0;
                 let waited = now.since(*since);
-                self.waiting.pop_front();
+                self.waiting.pop_front().into_iter().for_each(|waiting| waiting.unit.recycle());
                 if let Some(grants) = &mut self.grants {
                     grants.sent(waited, self.waiting.is_empty());
                 }
