@@ -1,17 +1,18 @@
-//! A hash of the sources that results depend on, so that a directory's finished runs are not taken for those of changed
-//! code. Of contents alone, in the order of their names: the same sources give the same program wherever they are built.
+//! A hash of the sources that results depend on, so that a directory's finished runs are not used after a change of the
+//! code. Only contents count, in the order of their names: the same sources give the same program wherever they are
+//! built.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// What runs are made by. The report and the command line change no figure.
-const CRATES: [&str; 8] = ["core", "code", "wire", "link", "host", "peers", "coded", "twin"];
+/// The crates that make runs. The report and the command line change no figure.
+const CRATES: [&str; 9] = ["core", "code", "wire", "link", "host", "peers", "coded", "config", "twin"];
 
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    // The manifests have the features by which things are built.
+    // The manifests have the features of the build.
     let mut files: Vec<PathBuf> =
         ["Cargo.lock", "Cargo.toml", "rust-toolchain.toml"].map(|name| root.join(name)).into();
     for name in CRATES {
@@ -21,7 +22,7 @@ fn main() {
     }
     let mut hash = Sha256::new();
     for file in files {
-        // Outside of the repository there is nothing to read: then the version alone counts.
+        // Outside of the repository there is nothing to read: then only the version counts.
         let Ok(contents) = fs::read(&file) else { continue };
         let name = file.strip_prefix(&root).unwrap_or(&file).to_string_lossy().replace('\\', "/");
         hash.update((name.len() as u64).to_le_bytes());

@@ -1,5 +1,5 @@
-//! The decoder of BATS codes is complete when a textbook elimination of the same packets is, and knows nothing that this
-//! does not know; what does not fit is refused and changes nothing.
+//! The decoder of BATS codes is complete when a textbook elimination of the same packets is, and knows nothing that
+//! this does not know; what does not fit is refused and changes nothing.
 //!
 //! The source's symbols are the unit vectors, so that a payload is the very combination of symbols that it stands for.
 #![no_main]

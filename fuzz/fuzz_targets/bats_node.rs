@@ -46,7 +46,7 @@ enum Step {
         line: u8,
         at: u8,
     },
-    /// What is under way arrives, and then once more, but changed.
+    /// Datagrams under way arrive, and then once more, changed.
     Forge {
         line: u8,
         at: u8,
@@ -65,7 +65,7 @@ enum Step {
         micros: u32,
     },
     Restart(u8),
-    /// What is under way arrives, and comes back to who sent it.
+    /// Datagrams under way arrive, and come back to their senders.
     Reflect {
         line: u8,
         at: u8,

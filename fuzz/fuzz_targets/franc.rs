@@ -33,7 +33,7 @@ enum Step {
         far: bool,
         len: u16,
     },
-    /// So many frames leave the air; the stations of the set do not hear them.
+    /// This number of frames leave the air; the stations of the set do not hear them.
     Air {
         frames: u8,
         lost: u8,

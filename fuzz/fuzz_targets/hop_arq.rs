@@ -1,4 +1,5 @@
-//! Two edges of a hop-by-hop ARQ on a path that forges: nobody panics, runs away, or gives an application more than it asked for.
+//! Two edges of a hop-by-hop ARQ on a path that forges: nobody panics, runs away, or gives an application more than it
+//! asked for.
 #![no_main]
 
 use arbitrary::Arbitrary;

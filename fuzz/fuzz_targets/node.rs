@@ -1,6 +1,6 @@
-//! Two whole nodes, the network between them, and somebody who writes to their ports, changes what they say, and says it in
-//! other places: nobody panics or runs away, and once he is silent what is given to one comes out at the other. Only where
-//! he has spoken with a peer's address may a peer be gone for longer.
+//! Two whole nodes, the network between them, and somebody who writes to their ports, changes what they say, and says
+//! it in other places: nobody panics or runs away, and once he is silent what is given to one comes out at the other.
+//! Only where he has spoken with a peer's address may a peer be gone for longer.
 #![no_main]
 
 use std::collections::VecDeque;
@@ -39,13 +39,13 @@ enum Step {
         to: u8,
         at: u8,
     },
-    /// What is under way arrives changed, with its sender's address.
+    /// Datagrams under way arrive changed, with their sender's address.
     Forge {
         to: u8,
         at: u8,
         change: Change,
     },
-    /// What is under way arrives, and once more from elsewhere: what he says is changed.
+    /// Datagrams under way arrive, and once more from elsewhere, changed.
     Elsewhere {
         to: u8,
         at: u8,
@@ -90,7 +90,7 @@ struct Net {
     now: Instant,
     configs: [Config; 2],
     nodes: Vec<Box<dyn Machine>>,
-    /// What is under way to each node, and from where.
+    /// Datagrams under way to each node, with their sources.
     under_way: [VecDeque<(SocketAddr, Buffer)>; 2],
     /// Packets that have come out of each node.
     came: [usize; 2],

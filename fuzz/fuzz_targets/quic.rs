@@ -1,5 +1,5 @@
-//! Two QUICs on a path that forges: nobody panics, runs away, or sends what does not fit, and what comes out are the bytes
-//! that went in, in order.
+//! Two QUICs on a path that forges: nobody panics, runs away, or sends what does not fit, and what comes out are the
+//! bytes that went in, in order.
 #![no_main]
 
 use arbitrary::Arbitrary;

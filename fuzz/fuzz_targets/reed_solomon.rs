@@ -20,7 +20,7 @@ struct Input {
 struct Block {
     /// How many fewer source symbols than the code has.
     short: u8,
-    /// What arrives, each modulo what there is; the rest is the source in order.
+    /// Symbols that arrive, each modulo their number; the rest is the source in order.
     arrivals: Vec<u8>,
     /// As it comes, to be refused unless it happens to be right.
     strange: Option<Vec<u16>>,

@@ -31,14 +31,14 @@ enum Step {
 /// The number of a symbol.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Place {
-    /// So many before the end of the window.
+    /// This number before the end of the window.
     Before(u8),
-    /// So many after it.
+    /// This number after it.
     After(u8),
     At(u64),
 }
 
-/// What a payload is falsified by; usually nothing.
+/// The error that falsifies a payload; usually none.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 struct Lie(u8);
 

@@ -5,7 +5,8 @@
 
 use std::path::Path;
 
-use hopcast_twin::scenario::{Diagnostic, Overrides, describe, load_text};
+use hopcast_runner::load_text;
+use hopcast_twin::scenario::{Diagnostic, Overrides, describe};
 use libfuzzer_sys::{Corpus, fuzz_target};
 
 /// As if it stood beside the shipped scenarios, whose files it may name.

@@ -77,7 +77,7 @@ struct Path {
     ends: [Tcp; 2],
     apps: [App; 2],
     addresses: [IpAddr; 2],
-    /// What is under way to each end.
+    /// Packets under way to each end.
     lines: [VecDeque<Buffer>; 2],
     /// The latest TCP segment that each end sent.
     latest: [Vec<u8>; 2],

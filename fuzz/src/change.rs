@@ -2,7 +2,7 @@
 
 use arbitrary::Arbitrary;
 
-/// What is done to bytes that were valid: a byte in one of several places, and where they end.
+/// A change of valid bytes: a byte in one of several places, and the end.
 #[derive(Arbitrary, Clone, Debug)]
 pub struct Change {
     bytes: Vec<(u16, u8)>,

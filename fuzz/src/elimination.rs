@@ -74,7 +74,7 @@ impl Equations {
         row.coefficients.is_empty() && row.payload.iter().all(|&byte| byte == 0)
     }
 
-    /// What can be said without a symbol: the equations that hold it are used up to be rid of it.
+    /// The equations without a symbol: one of those that contain it eliminates it from the others.
     pub fn forget<F: Field>(&mut self, symbol: u64) {
         let Some(&holder) =
             self.rows.iter().find(|(_, row)| row.coefficients.contains_key(&symbol)).map(|(pivot, _)| pivot)
@@ -105,7 +105,7 @@ impl Equations {
         self.rows.first_key_value().map(|(&pivot, _)| pivot)
     }
 
-    /// What a symbol is, if that is known.
+    /// The value of a symbol, if it is known.
     pub fn symbol(&self, symbol: u64) -> Option<&[u8]> {
         self.rows.get(&symbol).filter(|row| row.coefficients.len() == 1).map(|row| &row.payload[..])
     }

@@ -1,4 +1,4 @@
-//! What the fuzz targets share: a slow model to hold the codes against, packets of a generation, packets of the
+//! Common parts of the fuzz targets: a slow model to hold the codes against, packets of a generation, packets of the
 //! Internet whose checksums fit, what becomes of packets on their way, two ends that carry streams, and
 //! timers that go off.
 

@@ -1,5 +1,5 @@
-//! Two ends that carry streams in datagrams, a path that does what the input says, and somebody on it who changes what is
-//! under way.
+//! Two ends that carry streams in datagrams, a path that does what the input says, and somebody on it who changes what
+//! is under way.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, Str
 
 use crate::change::Change;
 
-/// What happens on the path.
+/// An event on the path.
 #[derive(Arbitrary, Debug)]
 #[allow(missing_docs)] // the names say it
 pub enum Step {
@@ -48,7 +48,7 @@ pub enum Step {
         far: bool,
         at: u8,
     },
-    /// What is under way arrives changed, and then as it was.
+    /// Datagrams under way arrive changed, and then as they were.
     Forge {
         far: bool,
         at: u8,
@@ -66,8 +66,9 @@ pub enum Step {
 /// Packets under way each way; more are lost.
 const QUEUE: usize = 512;
 
-/// Lets two ends do what the steps say, and then whatever they still have to do: nobody panics, runs away, or sends what does
-/// not fit; and what comes out are the bytes that went in, in order, where `genuine`, since nobody can forge them.
+/// Lets two ends do what the steps say, and then whatever they still have to do: nobody panics, runs away, or sends
+/// what does not fit; and what comes out are the bytes that went in, in order, where `genuine`, since nobody can forge
+/// them.
 pub fn drive<M: Machine>(ends: [M; 2], genuine: bool, steps: &[Step]) {
     let mut path = Path::new(ends, genuine);
     for step in steps.iter().take(300) {
@@ -85,7 +86,7 @@ struct Path<M> {
     now: Instant,
     ends: [M; 2],
     genuine: bool,
-    /// What is under way to each end.
+    /// Datagrams under way to each end.
     lines: [VecDeque<Buffer>; 2],
     /// The streams of each end that stand, in the order in which they came to be.
     streams: [Vec<Stream>; 2],

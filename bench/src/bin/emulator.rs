@@ -1,11 +1,12 @@
-//! What the links of live runs can carry on this machine, and how true they are to their models; as root.
+//! The capacity of the links of live runs on this machine, and how closely they follow their models; as root.
 //!
-//! First one link and datagrams at a growing rate. Then six links in a row, with the kernel forwarding between them, and
-//! real TCP and UDP (iperf3) over them; beside them the same row joined by veth pairs, which is what one has without an
-//! emulator and which can neither delay nor lose anything.
+//! First one link and datagrams at a growing rate. Then six links in a row, with the kernel forwarding between them,
+//! and real TCP and UDP (iperf3) over them; beside them the same row joined by veth pairs, which is what one has
+//! without an emulator and which can neither delay nor lose anything.
 
 #![allow(clippy::disallowed_methods)] // this program measures the wall clock
 
+use std::error::Error;
 use std::net::UdpSocket;
 use std::num::NonZeroUsize;
 use std::process::{Command, Stdio};
@@ -17,7 +18,7 @@ use hopcast_core::{Duration, Instant, Rate, Seed};
 use hopcast_link::{Config, Direction, Link, PointToPoint};
 use hopcast_live::emulator::{Emulator, EmulatorReport, Options, Readings};
 use hopcast_live::lab::Lab;
-use hopcast_live::layout::Layout;
+use hopcast_live::layout::NetworkLayout;
 use hopcast_node::Clock;
 
 #[global_allocator]
@@ -26,7 +27,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const SECONDS: u64 = 4;
 const HOPS: usize = 6;
 
-fn main() -> Result<(), String> {
+/// Any error, which ends the measurement.
+type Failure = Box<dyn Error + Send + Sync>;
+
+fn main() -> Result<(), Failure> {
     let only = std::env::args().skip_while(|argument| argument != "--only").nth(1).unwrap_or_default();
     let threads = std::env::args().skip_while(|argument| argument != "--threads").nth(1);
     let threads = threads.and_then(|number| number.parse().ok());
@@ -91,7 +95,7 @@ fn main() -> Result<(), String> {
 }
 
 /// Datagrams over a link that is exactly as fast as they come.
-fn one_link(offered: u64, threads: Option<NonZeroUsize>) -> Result<(), String> {
+fn one_link(offered: u64, threads: Option<NonZeroUsize>) -> Result<(), Failure> {
     const FRAME: u64 = 1250;
     let rate = Rate::from_bits_per_sec(offered * FRAME * 8 * 9 / 10);
     let (mut lab, layout) = lab(1, Direction { rate: Some(rate), delay: ms(1), ..Direction::default() })?;
@@ -107,7 +111,7 @@ fn one_link(offered: u64, threads: Option<NonZeroUsize>) -> Result<(), String> {
     let figures = report.links[0][0].closed - report.links[0][0].opened;
     let error = figures.sent_bytes as f64 * 8.0 / SECONDS as f64 / rate.bits_per_sec() as f64 - 1.0;
     let carried = figures.delivered_packets / SECONDS;
-    println!("{offered:>12} {carried:>12} {:>9.3}% {}", 100.0 * error, truth(&report));
+    println!("{offered:>12} {carried:>12} {:>9.3}% {}", 100.0 * error, fidelity(&report));
     Ok(())
 }
 
@@ -120,7 +124,7 @@ fn source(done: &AtomicBool, per_second: u64, payload: usize) {
     while !done.load(Ordering::Relaxed) {
         let due = start.elapsed().as_nanos() as u64 * per_second / 1_000_000_000;
         while sent < due {
-            // What the other side does not want is none of our concern.
+            // Datagrams that the other side refuses do not matter here.
             let _ = socket.send(&datagram);
             sent += 1;
         }
@@ -144,18 +148,18 @@ fn over_six(
     arguments: &[&str],
     rate: Option<Rate>,
     threads: Option<NonZeroUsize>,
-) -> Result<(), String> {
+) -> Result<(), Failure> {
     let (mut lab, layout) = lab(HOPS, Direction { rate, delay: ms(1), ..Direction::default() })?;
     let emulator = start(&mut lab, layout, threads)?;
     let mbit = iperf(&lab, arguments)?;
     let report = emulator.finish(&lab)?;
-    let frames: u64 = report.truth.delivered / (SECONDS + 1);
-    println!("{name:<26} {mbit:>9.1} {frames:>12} {}", truth(&report));
+    let frames: u64 = report.fidelity.delivered / (SECONDS + 1);
+    println!("{name:<26} {mbit:>9.1} {frames:>12} {}", fidelity(&report));
     Ok(())
 }
 
 /// The same nodes, joined by nothing but the kernel.
-fn over_veth(name: &str, arguments: &[&str]) -> Result<(), String> {
+fn over_veth(name: &str, arguments: &[&str]) -> Result<(), Failure> {
     let (lab, _) = lab(HOPS, Direction::default())?;
     let mut commands = String::new();
     for hop in 0..HOPS {
@@ -186,23 +190,22 @@ fn over_veth(name: &str, arguments: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-fn ip(commands: &str, namespace: Option<&str>) -> Result<(), String> {
+fn ip(commands: &str, namespace: Option<&str>) -> Result<(), Failure> {
     use std::io::Write;
     let mut command = Command::new("ip");
     if let Some(name) = namespace {
         command.args(["-n", name]);
     }
-    let mut child =
-        command.args(["-batch", "-"]).stdin(Stdio::piped()).spawn().map_err(|error| error.to_string())?;
+    let mut child = command.args(["-batch", "-"]).stdin(Stdio::piped()).spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
-        stdin.write_all(commands.as_bytes()).map_err(|error| error.to_string())?;
+        stdin.write_all(commands.as_bytes())?;
     }
-    child.wait().map_err(|error| error.to_string())?;
+    child.wait()?;
     Ok(())
 }
 
 /// Megabits a second that arrived.
-fn iperf(lab: &Lab, arguments: &[&str]) -> Result<f64, String> {
+fn iperf(lab: &Lab, arguments: &[&str]) -> Result<f64, Failure> {
     let said = |error: std::io::Error| format!("iperf3: {error}");
     let mut server = lab.command(HOPS, "iperf3");
     server.args(["-s", "-1"]).stdout(Stdio::null()).stderr(Stdio::null());
@@ -213,49 +216,50 @@ fn iperf(lab: &Lab, arguments: &[&str]) -> Result<f64, String> {
     client.stdout(Stdio::piped());
     let output = lab.start(client).map_err(said)?.wait_with_output().map_err(said)?;
     server.wait().map_err(said)?;
-    let said: serde_json::Value =
-        serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     let end = &said["end"];
     let received = end["sum_received"]["bits_per_second"].as_f64().or(end["sum"]["bits_per_second"].as_f64());
     let lost =
         end["sum_received"]["lost_percent"].as_f64().or(end["sum"]["lost_percent"].as_f64()).unwrap_or(0.0);
-    received.map(|rate| rate / 1e6 * (1.0 - lost / 100.0)).ok_or_else(|| format!("iperf3: {}", said["error"]))
+    received
+        .map(|rate| rate / 1e6 * (1.0 - lost / 100.0))
+        .ok_or_else(|| format!("iperf3: {}", said["error"]).into())
 }
 
-fn lab(hops: usize, direction: Direction) -> Result<(Lab, Layout), String> {
+fn lab(hops: usize, direction: Direction) -> Result<(Lab, NetworkLayout), Failure> {
     let model = |number: usize| -> Box<dyn Link + Send> {
         let config = Config { forward: direction.clone(), backward: direction.clone(), ..Config::default() };
         let stream = |end| Seed::new(1, 0).stream(&["link"], (2 * number + end) as u64);
         Box::new(PointToPoint::new(config, [stream(0), stream(1)]))
     };
-    let layout = Layout::chain((0..hops).map(model), 1500);
+    let layout = NetworkLayout::chain((0..hops).map(model), 1500);
     Ok((Lab::set_up(&layout, &Lab::fresh_id())?, layout))
 }
 
-fn start(lab: &mut Lab, layout: Layout, threads: Option<NonZeroUsize>) -> Result<Emulator, String> {
+fn start(lab: &mut Lab, layout: NetworkLayout, threads: Option<NonZeroUsize>) -> Result<Emulator, Failure> {
     let readings = Readings {
         from: Instant::ZERO + Duration::from_secs(1),
         to: Instant::ZERO + Duration::from_secs(SECONDS + 1),
         ..Readings::default()
     };
     let options = Options { threads, readings, ..Options::default() };
-    Emulator::start(lab, layout.links, Vec::new(), Clock::starting_now(), options)
+    Ok(Emulator::start(lab, layout.links, Vec::new(), Clock::starting_now(), options)?)
 }
 
-fn truth(report: &EmulatorReport) -> String {
-    let truth = &report.truth;
+fn fidelity(report: &EmulatorReport) -> String {
+    let fidelity = &report.fidelity;
     let us = |span: Duration| span.as_nanos() as f64 / 1e3;
     let processor: u64 = report.processor.iter().map(|span| span.as_nanos()).sum();
     let verdict = report.verdict.as_deref().unwrap_or_default();
     format!(
         "{:>9.1} {:>9.1} {:>9.0} {:>9.0} {:>8} {:>8} {:>12}  {verdict}",
-        us(truth.lateness_p50),
-        us(truth.lateness_p99),
-        us(truth.lateness_max),
-        us(truth.gap),
-        truth.unseen,
-        truth.socket_full,
-        processor / truth.delivered.max(1),
+        us(fidelity.lateness_p50),
+        us(fidelity.lateness_p99),
+        us(fidelity.lateness_max),
+        us(fidelity.gap),
+        fidelity.unseen,
+        fidelity.socket_full,
+        processor / fidelity.delivered.max(1),
     )
 }
 

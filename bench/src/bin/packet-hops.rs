@@ -1,13 +1,14 @@
 //! Packet-hops a second: UDP with IP and real bytes over six hops, on one core, beside ns-3 where it is installed.
 //!
-//! A packet-hop is one completed link transmission, lost ones included. ns-3 carries no payload bytes; ours are written,
-//! summed and compared. Both take turns, by processor time, and the ratio is the median of the turns' ratios: what
-//! disturbs the machine disturbs both.
+//! A packet-hop is one completed link transmission, lost ones included. ns-3 carries no payload bytes; ours are
+//! written, summed and compared. Both take turns, by processor time, and the ratio is the median of the turns' ratios:
+//! what disturbs the machine disturbs both.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hopcast_twin::scenario::{Overrides, load};
+use hopcast_runner::load;
+use hopcast_twin::scenario::Overrides;
 use hopcast_twin::{Monitor, World};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -62,7 +63,7 @@ fn ours(seconds: u64) -> Result<Turn, String> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("packet-hops.yaml");
     let overrides = Overrides { sets: vec![format!("duration={seconds} s")], ..Overrides::default() };
     let plan = load(&file, &overrides).map_err(|error| error.to_string())?;
-    let mut world = World::new(plan.cases[0].scenario.clone(), 0, None)?;
+    let mut world = World::new(plan.cases[0].scenario.clone(), 0, None).map_err(|error| error.to_string())?;
     let began = processor_time();
     world.run_until(hopcast_twin::end_of(&plan.cases[0].scenario), &Monitor::default());
     Ok((world.packet_hops(), processor_time() - began))

@@ -1,14 +1,16 @@
-//! What one relay costs on real sockets: processor time for each gigabit that it passes on, sockets included.
+//! The cost of one relay on real sockets: processor time for each gigabit that it passes on, sockets included.
 //!
-//! An edge, a relay and an edge talk over UDP on the loopback interface, each on a thread of its own, and the first edge
-//! loses some of its datagrams on purpose, so that the relay recodes. Beside it stands a forwarder of the same runtime
-//! that passes every datagram on as it is: what sockets cost by themselves. Only the time of the relay's thread counts.
+//! An edge, a relay and an edge talk over UDP on the loopback interface, each on a thread of its own, and the first
+//! edge loses some of its datagrams on purpose, so that the relay recodes. Beside it stands a forwarder of the same
+//! runtime that passes every datagram on as it is: what sockets cost by themselves. Only the time of the relay's thread
+//! counts.
 //!
 //! Edges send without congestion control: what is offered is what the hop gets, however busy the machine is. At a low
 //! rate each datagram costs calls of its own; at full rate many share them, and that is what a core can carry.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::error::Error;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::mpsc::channel;
@@ -29,12 +31,15 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const SECONDS: u64 = 4;
 const WARM: Duration = Duration::from_secs(2);
-/// What the application writes at least.
+/// Minimum length of the application's writes, in bytes.
 const UNIT: usize = 1400;
-/// What the application at the sink lets the other be ahead.
+/// Receive window of the application at the sink, in bytes.
 const WINDOW: u64 = 8 << 20;
 
-fn main() -> Result<(), String> {
+/// Any error, which ends the measurement; it can come from another thread.
+type Failure = Box<dyn Error + Send + Sync>;
+
+fn main() -> Result<(), Failure> {
     println!(
         "{:<18} {:<16} {:>8} {:>8} {:>12} {:>14} {:>15} {:>13} {:>10}",
         "offered",
@@ -69,7 +74,7 @@ fn main() -> Result<(), String> {
     Ok(())
 }
 
-/// What was seen in the window: what the application got, and what the one in the middle took for it.
+/// Measurements in the window: the application's goodput, and the cost of the node in the middle.
 #[derive(Default)]
 struct Seen {
     gbit: f64,
@@ -79,12 +84,12 @@ struct Seen {
 }
 
 /// `offered` is in bytes a nanosecond.
-fn run(relay: bool, loss: f64, offered: Option<f64>) -> Result<Seen, String> {
+fn run(relay: bool, loss: f64, offered: Option<f64>) -> Result<Seen, Failure> {
     let seed = Seed::new(1, 0);
     let at = |place: u16| SocketAddr::from(([127, 0, 0, 1], 47_000 + place));
     let (ends, config) = ((at(10), at(11)), Config { congestion_control: false, ..Config::default() });
     let clock = Clock::starting_now();
-    let stop = Stop::new().map_err(|error| error.to_string())?;
+    let stop = Stop::new()?;
     let (warm, end) = (Instant::ZERO + WARM, Instant::ZERO + WARM + Duration::from_secs(SECONDS));
     let (delivered, deliveries) = channel();
     thread::scope(|scope| {
@@ -103,7 +108,8 @@ fn run(relay: bool, loss: f64, offered: Option<f64>) -> Result<Seen, String> {
                 runtime.run(Some(end), &stop)?;
                 let _ = delivered.send(got.get() - before);
                 // The others may not have come to the end.
-                runtime.run(Some(end + Duration::from_millis(100)), &stop)
+                runtime.run(Some(end + Duration::from_millis(100)), &stop)?;
+                Ok::<_, Failure>(())
             });
         }
         let middle = scope.spawn(move || {
@@ -121,7 +127,7 @@ fn run(relay: bool, loss: f64, offered: Option<f64>) -> Result<Seen, String> {
                 runtime.counters(&mut |name, figure| eprintln!("  {name} {figure}"));
             }
             runtime.run(Some(end + Duration::from_millis(100)), &stop)?;
-            Ok::<_, String>((after.0 - before.0, after.1 - before.1, after.2 - before.2))
+            Ok::<_, Failure>((after.0 - before.0, after.1 - before.1, after.2 - before.2))
         });
         let (cpu, syscalls, recoded) = middle.join().map_err(|_| "the relay broke down")??;
         drop(delivered);
@@ -166,17 +172,18 @@ impl Reactive for Forwarder {
     }
 }
 
-/// An edge with what stands above it: one stream, filled at one end and emptied at the other. Of what it sends, some is lost.
+/// An edge with what stands above it: one stream, filled at one end and emptied at the other. Of what it sends, some is
+/// lost.
 struct Application {
     edge: Node,
     opening: Option<Item>,
-    /// What the edge is still to be given.
+    /// Items for the edge.
     line: VecDeque<StreamItem>,
     writer: StreamWriter,
     reader: StreamReader,
     got: Rc<Cell<u64>>,
     piece: Vec<u8>,
-    /// What the application has in a nanosecond, and what it has written; without a limit always something.
+    /// Bytes that the application offers in a nanosecond (`None`: no limit), and has written.
     offered: Option<f64>,
     written: u64,
     loss: f64,
@@ -234,7 +241,7 @@ impl Application {
                 return;
             }
             let Some((item, len)) = self.writer.write(&self.piece[..has]) else {
-                // What it does not take, it need not take later.
+                // A datagram that it does not take is dropped.
                 self.written += if self.offered.is_some() { has as u64 } else { 0 };
                 return;
             };

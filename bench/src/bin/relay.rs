@@ -1,7 +1,7 @@
-//! What one BATS relay passes on: goodput for each second of its own time, over hops that lose 10 %.
+//! The throughput of one BATS relay: goodput for each second of its own time, over hops that lose 10 %.
 //!
-//! A source, a relay and a sink run in virtual time over links of 10 Gbit/s. Only what the relay does is timed: what it is
-//! handed, what it is asked for, and when it wants to be woken.
+//! A source, a relay and a sink run in virtual time over links of 10 Gbit/s. Only what the relay does is timed: what it
+//! is handed, what it is asked for, and when it wants to be woken.
 
 #![allow(clippy::disallowed_methods)] // this program measures the wall clock
 
@@ -18,9 +18,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Ethernet, IPv4 and UDP.
 const HEADERS: usize = 42;
 const UNIT: usize = 1400;
-/// Nothing that the relay is asked for takes so many seconds; if it does, somebody else has had the processor meanwhile.
+/// Nothing that the relay is asked for takes so many seconds; if it does, somebody else has had the processor
+/// meanwhile.
 const INTERRUPTED: f64 = 200e-6;
-/// What the source is offered, in bytes a nanosecond: 10 Gbit/s.
+/// Load offered to the source, in bytes a nanosecond: 10 Gbit/s.
 const OFFERED: f64 = 1.25;
 
 fn main() {

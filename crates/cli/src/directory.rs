@@ -1,4 +1,4 @@
-//! The run directory: whose it is, and that one process at a time writes into it.
+//! The run directory: its owner, and the lock that lets one process at a time write into it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -10,14 +10,14 @@ use serde_json::Value;
 
 use crate::{Failure, manifest};
 
-/// The file of a run directory that holds its finished runs.
+/// The file with the finished runs of a run directory.
 pub(crate) const JOURNAL: &str = "runs.journal";
-/// The file that says whose the directory is. It is locked for as long as a process writes into the directory; the kernel
-/// takes the lock away with the process.
+/// The file with the directory's owner. It is locked while a process writes into the directory; the kernel releases the
+/// lock with the process.
 const OWNER: &str = "owner.json";
-/// The directory of the runs in virtual time in that of a scenario in both worlds.
+/// The directory of the runs in virtual time, in that of a scenario in both worlds.
 pub(crate) const VIRTUAL: &str = "virtual";
-/// What a run writes, but for its directories and the captures.
+/// The files of a run, without its directories and captures.
 const RESULTS: [&str; 16] = [
     "manifest.json",
     "summary.json",
@@ -37,17 +37,17 @@ const RESULTS: [&str; 16] = [
     "timeseries.parquet",
 ];
 
-/// Whose results a directory holds.
+/// The scenario whose results a directory holds.
 ///
-/// Two are the same if they name one file, whatever that says by now, or if the name of the file and the title are the same,
-/// as in a copy of the repository.
+/// Two are the same if they name one file, whatever its contents, or if both the name of the file and the title are the
+/// same, as in a copy of the repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Owner {
     /// The name of the scenario's file.
     scenario: String,
     /// Its title.
     title: String,
-    /// Where the file was.
+    /// The path of the file.
     #[serde(default)]
     path: Option<PathBuf>,
 }
@@ -55,12 +55,12 @@ pub(crate) struct Owner {
 impl Owner {
     /// The scenario in `file`.
     pub(crate) fn new(file: &Path, title: &str) -> Self {
-        // A study of the program's own is nowhere else.
+        // The program's own studies have no path.
         let path = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
         Self { path: Some(path), ..Self::named(file, title) }
     }
 
-    /// The scenario that a run's manifest and document tell of, wherever its file was.
+    /// The scenario of a run's manifest and document, wherever its file was.
     pub(crate) fn of_run(manifest: &Value, title: &str) -> Self {
         Self::named(Path::new(manifest["scenario_file"].as_str().unwrap_or_default()), title)
     }
@@ -75,7 +75,7 @@ impl Owner {
         one_file || (&self.scenario, &self.title) == (&other.scenario, &other.title)
     }
 
-    /// The owner that `file` names, or else the results of a program that wrote no such file.
+    /// The owner that `file` names; without one, that of the results in the directory.
     fn of_directory(mut file: &File, dir: &Path) -> Option<Self> {
         let mut text = String::new();
         let _ = file.read_to_string(&mut text);
@@ -87,19 +87,19 @@ impl Owner {
     }
 }
 
-/// What to do about the results of another scenario.
+/// The treatment of results of another scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Others {
-    /// Leave them, and say how `--fresh` would replace them.
+pub(crate) enum OtherResults {
+    /// They stay, and the error mentions `--fresh`.
     Keep,
-    /// Leave them, where there is no such option.
+    /// They stay, and there is no such option.
     KeepAlways,
-    /// Remove them.
+    /// They are removed.
     Replace,
 }
 
-/// The directory that a run is written to: made before the run, so that what cannot be written is known at once and no
-/// other run takes the same.
+/// The directory that a run is written to. It is made before the run, so that a failure is known at once and no other
+/// run takes the same.
 pub(crate) struct RunDirectory {
     path: PathBuf,
     made: bool,
@@ -108,13 +108,13 @@ pub(crate) struct RunDirectory {
 }
 
 impl RunDirectory {
-    /// Takes `wanted`, or the next free `runs/NAME-NNN`, for a scenario. A directory that holds something else than a run,
-    /// the results of another scenario, or that a process is writing into, is left alone.
+    /// Takes `wanted`, or the next free `runs/NAME-NNN`, for a scenario. A directory with other files, with the results
+    /// of another scenario, or with a process that writes into it, is left alone.
     pub(crate) fn take(
         wanted: Option<&Path>,
         name: &str,
         owner: &Owner,
-        others: Others,
+        other_results: OtherResults,
     ) -> Result<Self, Failure> {
         let failure = |path: &Path, error| Failure::input(format!("{}: {error}", path.display()));
         let Some(path) = wanted else {
@@ -122,7 +122,7 @@ impl RunDirectory {
             for number in 1..=u32::MAX {
                 let path = Path::new("runs").join(format!("{name}-{number:03}"));
                 match fs::create_dir(&path) {
-                    Ok(()) => return Self::own(path, true, owner, others),
+                    Ok(()) => return Self::own(path, true, owner, other_results),
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                     Err(error) => return Err(failure(&path, error)),
                 }
@@ -132,7 +132,7 @@ impl RunDirectory {
         let made = !path.exists();
         fs::create_dir_all(path).map_err(|error| failure(path, error))?;
         let entries = fs::read_dir(path).map_err(|error| failure(path, error))?;
-        // What a run that was cut short leaves, too; of one in both worlds, that is in a directory of its own at first.
+        // Also the files of an interrupted run, which for both worlds are in a directory of their own at first.
         let here = |path: &Path| {
             let is_there = |file: &&str| path.join(file).is_file();
             ["manifest.json", "summary.json", JOURNAL].iter().any(is_there) || names_owner(&path.join(OWNER))
@@ -146,10 +146,10 @@ impl RunDirectory {
             );
             return Err(Failure::input(message));
         }
-        Self::own(path.to_owned(), made, owner, others)
+        Self::own(path.to_owned(), made, owner, other_results)
     }
 
-    /// Takes the directory that a run was read from, to write its report again: it is that run's, whoever that is of.
+    /// Takes the directory that a run was read from, to write its report again; its owner stays.
     pub(crate) fn again(path: &Path, owner: &Owner) -> Result<Self, Failure> {
         let file = locked(path)?;
         let known = Owner::of_directory(&file, path);
@@ -157,17 +157,18 @@ impl RunDirectory {
         Ok(Self { path: path.to_owned(), made: false, _owner: file })
     }
 
-    /// Locks the directory, and makes it the owner's unless it is another's.
-    fn own(path: PathBuf, made: bool, owner: &Owner, others: Others) -> Result<Self, Failure> {
+    /// Locks the directory, and makes it the owner's unless it is another one's.
+    fn own(path: PathBuf, made: bool, owner: &Owner, other_results: OtherResults) -> Result<Self, Failure> {
         let file = locked(&path)?;
         let known = Owner::of_directory(&file, &path);
         let is_ours = known.as_ref().is_some_and(|known| known.is_same(owner));
         if let Some(found) = held_by(&path, known.as_ref()).filter(|_| !is_ours) {
-            if others != Others::Replace {
+            if other_results != OtherResults::Replace {
                 if file.metadata().is_ok_and(|file| file.len() == 0) {
                     let _ = fs::remove_file(path.join(OWNER));
                 }
-                let fresh = if others == Others::Keep { ", or --fresh to replace them" } else { "" };
+                let fresh =
+                    if other_results == OtherResults::Keep { ", or --fresh to replace them" } else { "" };
                 return Err(Failure::input(format!(
                     "--out {}: holds {found}, not of `{}`: choose another --out{fresh}",
                     path.display(),
@@ -177,7 +178,7 @@ impl RunDirectory {
             clear(&path).map_err(|error| Failure::run(format!("{}: {error}", path.display())))?;
             eprintln!("{}: {found} are replaced (--fresh)", path.display());
         }
-        // A report does not know where the file was.
+        // A report does not know the path of the file.
         let place = known.filter(|_| is_ours && owner.path.is_none()).and_then(|known| known.path);
         let owner = Owner { path: owner.path.clone().or(place), ..owner.clone() };
         write_owner(&file, &path, &owner)?;
@@ -188,19 +189,19 @@ impl RunDirectory {
         &self.path
     }
 
-    /// Where the finished runs are.
+    /// The file with the finished runs.
     pub(crate) fn journal(&self) -> PathBuf {
         self.path.join(JOURNAL)
     }
 
-    /// Says that results are replaced, if a run has been written here to its end.
+    /// Tells the user that results are replaced, if the directory holds those of a complete run.
     pub(crate) fn say_what_is_replaced(&self) {
         if self.path.join("manifest.json").is_file() {
             eprintln!("{}: the results of an earlier run are replaced", self.path.display());
         }
     }
 
-    /// Where captures go, without those of an earlier run.
+    /// The directory of captures, emptied.
     pub(crate) fn captures(&self) -> Result<PathBuf, Failure> {
         let captures = self.path.join("captures");
         let failure = |error| Failure::run(format!("{}: {error}", captures.display()));
@@ -209,13 +210,13 @@ impl RunDirectory {
         Ok(captures)
     }
 
-    /// Takes away the captures of an earlier run, which would not be this one's.
+    /// Removes the captures of an earlier run.
     pub(crate) fn drop_captures(&self) -> Result<(), Failure> {
         drop_captures(&self.path).map_err(Failure::run)
     }
 
-    /// Gives the directory up, when there is nothing to write: it is gone again if it was new and no run in it is finished.
-    /// If one is, the command that goes on.
+    /// Gives the directory up if there is nothing to write: it is removed if it was new and no run is finished. If one
+    /// is, returns the command that resumes.
     pub(crate) fn give_up(self) -> Option<String> {
         if has_journal(&self.path) {
             return Some(format!(
@@ -224,7 +225,7 @@ impl RunDirectory {
             ));
         }
         if self.made {
-            // What is not empty stays; then it is not ours alone.
+            // A directory that is not empty stays: somebody else uses it too.
             let _ = clear(&self.path);
             let _ = fs::remove_dir(self.path.join("captures"));
             let _ = fs::remove_file(self.path.join(OWNER));
@@ -234,24 +235,24 @@ impl RunDirectory {
     }
 }
 
-/// Whether a file of that name is one of ours: others have files that are called so. One that was cut short is empty.
+/// Whether a file of that name is an owner's; other programs may use the name. That of an interrupted run is empty.
 fn names_owner(path: &Path) -> bool {
     fs::read(path).is_ok_and(|text| text.is_empty() || serde_json::from_slice::<Owner>(&text).is_ok())
 }
 
-/// Whether a file system has no locks, as NFS without a daemon for them.
+/// Whether a file system has no locks, such as NFS without a lock daemon.
 fn has_no_locks(error: &io::Error) -> bool {
     let without_daemon = rustix::io::Errno::NOLCK.raw_os_error();
     error.kind() == io::ErrorKind::Unsupported || error.raw_os_error() == Some(without_daemon)
 }
 
-/// Whether a run of it is finished.
+/// Whether a run in the directory is finished.
 fn has_journal(dir: &Path) -> bool {
     let holds = |path: PathBuf| fs::metadata(path).is_ok_and(|file| file.len() > 0);
     holds(dir.join(JOURNAL)) || holds(dir.join(VIRTUAL).join(JOURNAL))
 }
 
-/// The file that says whose `dir` is, locked.
+/// The file with the owner of `dir`, locked.
 fn locked(dir: &Path) -> Result<File, Failure> {
     let path = dir.join(OWNER);
     let failed = |error: io::Error| Failure::input(format!("{}: {error}", path.display()));
@@ -269,7 +270,7 @@ fn locked(dir: &Path) -> Result<File, Failure> {
             Err(TryLockError::Error(error)) => return Err(failed(error)),
             Ok(()) => {}
         }
-        // Whoever gave the directory up has removed the file that was locked here.
+        // Another process may have given the directory up, and removed the file that was locked here.
         let (ours, there) = (file.metadata().map_err(failed)?, fs::metadata(&path));
         if there.is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
             return Ok(file);
@@ -278,7 +279,7 @@ fn locked(dir: &Path) -> Result<File, Failure> {
     }
 }
 
-/// What of a run `dir` holds and whose it is, as one says it.
+/// The contents of `dir` and their owner, for messages.
 fn held_by(dir: &Path, owner: Option<&Owner>) -> Option<String> {
     let what = match (dir.join("summary.json").is_file(), has_journal(dir)) {
         (true, _) => "the results",
@@ -291,7 +292,7 @@ fn held_by(dir: &Path, owner: Option<&Owner>) -> Option<String> {
     })
 }
 
-/// Writes whose `dir` is into its locked file.
+/// Writes the owner of `dir` into its locked file.
 fn write_owner(mut file: &File, dir: &Path, owner: &Owner) -> Result<(), Failure> {
     let mut text = serde_json::to_vec_pretty(owner).map_err(Failure::run)?;
     text.push(b'\n');
@@ -299,7 +300,7 @@ fn write_owner(mut file: &File, dir: &Path, owner: &Owner) -> Result<(), Failure
     written.map_err(|error| Failure::input(format!("{}: {error}", dir.join(OWNER).display())))
 }
 
-/// Removes all that a run leaves in its directory, but for the file that says whose it is.
+/// Removes all files of a run from its directory, except the one with its owner.
 fn clear(dir: &Path) -> io::Result<()> {
     let there = |result: io::Result<()>| match result {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -307,7 +308,7 @@ fn clear(dir: &Path) -> io::Result<()> {
     };
     RESULTS.into_iter().chain([JOURNAL]).map(|name| fs::remove_file(dir.join(name))).try_for_each(there)?;
     drop_captures(dir)?;
-    // Made by a run in both worlds, by the plots, and by programs of live runs.
+    // Made by runs in both worlds, by plots, and by programs of live runs.
     for name in [VIRTUAL, "plots"] {
         there(fs::remove_dir_all(dir.join(name)))?;
     }

@@ -1,12 +1,14 @@
-//! Ctrl-C: the first asks the runs to end, the second ends the program.
+//! Ctrl-C: the first one cancels the runs, the second one ends the program.
 
 use std::sync::Arc;
 
 use hopcast_node::runtime::Stop;
 use hopcast_twin::Monitor;
 
-/// Makes Ctrl-C end a live run: what it has set up is removed, and that is waited for.
-pub(crate) fn cancels_live(monitor: &Arc<Monitor>) {
+use crate::Failure;
+
+/// Makes Ctrl-C cancel a live run, and waits until its network is removed.
+pub(crate) fn cancel_live_on_ctrl_c(monitor: &Arc<Monitor>) {
     let monitor = Arc::clone(monitor);
     let _ = ctrlc::set_handler(move || {
         monitor.cancel();
@@ -14,23 +16,23 @@ pub(crate) fn cancels_live(monitor: &Arc<Monitor>) {
     });
 }
 
-/// Makes Ctrl-C mean nothing.
-pub(crate) fn is_ignored() {
+/// Makes the program ignore Ctrl-C.
+pub(crate) fn ignore_ctrl_c() {
     let _ = ctrlc::set_handler(|| ());
 }
 
-/// What Ctrl-C pulls.
-pub(crate) fn stops() -> Result<Stop, String> {
-    let stop = Stop::new().map_err(|error| error.to_string())?;
+/// A stop that Ctrl-C pulls.
+pub(crate) fn stop_on_ctrl_c() -> Result<Stop, Failure> {
+    let stop = Stop::new().map_err(Failure::run)?;
     let pulled = stop.clone();
-    ctrlc::set_handler(move || pulled.pull()).map_err(|error| error.to_string())?;
+    ctrlc::set_handler(move || pulled.pull()).map_err(Failure::run)?;
     Ok(stop)
 }
 
 /// Makes Ctrl-C cancel `monitor`.
-pub(crate) fn cancels(monitor: &Arc<Monitor>) {
+pub(crate) fn cancel_on_ctrl_c(monitor: &Arc<Monitor>) {
     let monitor = Arc::clone(monitor);
-    // A second handler cannot be set; that would be a broken invariant of this program, and is harmless.
+    // Setting a second handler fails, which is a bug of this program, and harmless.
     let _ = ctrlc::set_handler(move || {
         if monitor.is_cancelled() {
             std::process::exit(130);

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use hopcast_twin::Part;
+use hopcast_runner::Part;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -61,14 +61,14 @@ enum Command {
     },
     /// List the studies
     Studies,
-    /// Carry traffic between sites: the daemon, and what one asks it
+    /// Carry traffic between sites: the daemon, and its status
     Node {
         #[command(flatten)]
         options: command::node::NodeOptions,
     },
-    /// Say what this machine can do of live runs and nodes, and how to get the rest
+    /// Check whether this machine can do live runs and nodes, and name the remedies where it cannot
     Doctor {
-        /// Remove what runs that were killed have left behind
+        /// Remove the remains of killed runs
         #[arg(long)]
         clean: bool,
     },
@@ -79,7 +79,8 @@ enum Command {
         /// The run directory, or several
         #[arg(required = true, value_name = "DIR")]
         dirs: Vec<PathBuf>,
-        /// Where to write [default: the run's directory; of shards, the next free runs/NAME-NNN; of two runs, the second]
+        /// Where to write [default: the run's directory; of shards, the next free runs/NAME-NNN; of two runs, the
+        /// second]
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
         /// What to print on standard output
@@ -102,7 +103,7 @@ struct RunOptions {
     /// The run directory to write, or to go on with [default: the next free runs/NAME-NNN]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Run everything again, what is finished in the run directory too
+    /// Run everything again, including the finished runs of the run directory
     #[arg(long)]
     fresh: bool,
     /// Run each N-th of the runs, from the I-th on; `hopcast report` joins the shards
@@ -114,12 +115,12 @@ struct RunOptions {
     /// Run on this machine's kernel, in namespaces, and not in virtual time
     #[arg(long)]
     live: bool,
-    /// How many runs at once [default: one for each core]
+    /// Number of runs at a time [default: one for each core]
     #[arg(long, value_name = "N", conflicts_with = "live")]
     threads: Option<std::num::NonZeroUsize>,
 }
 
-/// Of what to print, where the format is of one run or flow.
+/// The run and flow to print, for formats of one flow.
 #[derive(Args)]
 struct Choice {
     /// Which run `--format iperf3` prints: its place in summary.json, from 0
@@ -138,7 +139,7 @@ struct OverrideOptions {
     /// Use this seed
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Run each case so often
+    /// Number of runs of each case
     #[arg(long, value_name = "N")]
     repeats: Option<u64>,
     /// Use the scenario's quick settings
@@ -158,12 +159,15 @@ enum Format {
     Iperf3,
 }
 
-fn shard(text: &str) -> Result<Part, String> {
+/// The text of `--shard` is not of the form I/N.
+#[derive(Debug, thiserror::Error)]
+#[error("expected I/N with I from 1 to N, for example 2/4")]
+struct NotAShard;
+
+fn shard(text: &str) -> Result<Part, NotAShard> {
     let numbers =
         text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
-    numbers
-        .and_then(|(number, of)| Part::new(number, of))
-        .ok_or_else(|| "expected I/N with I from 1 to N, for example 2/4".to_owned())
+    numbers.and_then(|(number, of)| Part::new(number, of)).ok_or(NotAShard)
 }
 
 fn main() -> ExitCode {
@@ -192,19 +196,19 @@ fn main() -> ExitCode {
     }
 }
 
-/// Why a command ends without success: what to tell the user, and the exit code.
+/// The end of a command without success: the message for the user, and the exit code.
 struct Failure {
     message: String,
     code: u8,
 }
 
 impl Failure {
-    /// A mistake in what the user gave; nothing has been written.
+    /// A mistake in the user's input; nothing has been written.
     fn input(message: impl ToString) -> Self {
         Self { message: message.to_string(), code: 2 }
     }
 
-    /// What went wrong afterwards.
+    /// A failure after that.
     fn run(message: impl ToString) -> Self {
         Self { message: message.to_string(), code: 1 }
     }

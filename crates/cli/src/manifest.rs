@@ -1,4 +1,4 @@
-//! `manifest.json`: how a run directory came about. The wall clock and the machine stand here and nowhere else.
+//! `manifest.json`: the circumstances of a run. The wall clock and the machine are here and nowhere else.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -8,10 +8,10 @@ use hopcast_twin::scenario::model::Plan;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// What a finished run is recognised by beside its scenario: the version, and the sources of all that makes results.
+/// The version, and the hash of all sources that make results, which identify finished runs together with the scenario.
 pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("HOPCAST_SOURCES"));
 
-/// What to write beside the results of the scenario in `file`, whose contents were `text`.
+/// The manifest of the results of the scenario in `file`, whose contents were `text`.
 pub(crate) fn manifest(
     file: &Path,
     text: &[u8],
@@ -41,13 +41,13 @@ pub(crate) fn manifest(
     manifest
 }
 
-/// The command as one would type it. The program's name alone: where it stood says nothing to who repeats this.
+/// The command as a user types it, with only the name of the program: its path is of no use elsewhere.
 pub(crate) fn command(arguments: impl Iterator<Item = String>) -> String {
     let words: Vec<String> = std::iter::once("hopcast".to_owned()).chain(arguments.map(quoted)).collect();
     words.join(" ")
 }
 
-/// The command that goes on with what this one began in `dir`.
+/// The command that resumes this one in `dir`.
 pub(crate) fn resuming(dir: &Path) -> String {
     let mut arguments = Vec::new();
     let mut all = std::env::args().skip(1);
@@ -63,7 +63,7 @@ pub(crate) fn resuming(dir: &Path) -> String {
     command(arguments.into_iter())
 }
 
-/// An argument as a shell takes it for one word.
+/// An argument, quoted for a shell.
 fn quoted(argument: String) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
     if !argument.is_empty() && argument.chars().all(bare) {

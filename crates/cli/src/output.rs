@@ -1,4 +1,4 @@
-//! What goes to standard output.
+//! Standard output.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -9,7 +9,7 @@ use hopcast_twin::scenario::did_you_mean;
 
 use crate::{Choice, Failure, Format};
 
-/// Says what is missing to print one run and flow, before anything is run.
+/// Checks, before anything is run, that the options select one run and flow if the format needs that.
 pub(crate) fn check(format: Format, choice: &Choice, runs: usize, flows: &[&str]) -> Result<(), Failure> {
     if format != Format::Iperf3 {
         return match choice {
@@ -47,7 +47,7 @@ pub(crate) fn check(format: Format, choice: &Choice, runs: usize, flows: &[&str]
     }
 }
 
-/// Prints the document in the asked-for format.
+/// Prints the document in a format.
 pub(crate) fn print(document: &Document, format: Format, choice: &Choice) -> Result<(), Failure> {
     let text: Vec<u8> = match format {
         Format::Table => table::render(document, terminal()).into_bytes(),
@@ -60,7 +60,7 @@ pub(crate) fn print(document: &Document, format: Format, choice: &Choice) -> Res
             });
             match run.zip(flow) {
                 Some((run, flow)) => json(&iperf3::json(document, run, flow))?,
-                // An interrupted run, of which that one was not reached.
+                // The selected run was not reached before the interruption.
                 None => return Ok(()),
             }
         }
@@ -68,14 +68,14 @@ pub(crate) fn print(document: &Document, format: Format, choice: &Choice) -> Res
     write(&text)
 }
 
-/// A value as a JSON document of its own.
+/// A value as a JSON document.
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<Vec<u8>, Failure> {
     let mut text = serde_json::to_vec_pretty(value).map_err(Failure::run)?;
     text.push(b'\n');
     Ok(text)
 }
 
-/// How to print a table on standard output.
+/// Options of a table on standard output.
 pub(crate) fn terminal() -> TableOptions {
     let terminal = io::stdout().is_terminal();
     TableOptions { width: width(terminal), color: terminal && color_wanted() }
@@ -84,7 +84,7 @@ pub(crate) fn terminal() -> TableOptions {
 /// Writes to standard output.
 pub(crate) fn write(text: impl AsRef<[u8]>) -> Result<(), Failure> {
     match io::stdout().write_all(text.as_ref()) {
-        // A reader that has seen enough (`| head`) is no failure.
+        // A reader that stops reading (`| head`) is no failure.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::run(error)),
         Err(_) | Ok(()) => Ok(()),
     }
@@ -94,7 +94,7 @@ fn color_wanted() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// How many columns the table may have: what `COLUMNS` says, or else the terminal; as wide as it gets in a file.
+/// Maximum width of a table: `COLUMNS`, or else that of the terminal; `None` for a file.
 fn width(terminal: bool) -> Option<u16> {
     let wanted = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     wanted.or_else(|| terminal_size::terminal_size().map(|(width, _)| width.0).filter(|_| terminal))

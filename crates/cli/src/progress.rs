@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 const STEPS: u64 = 1000;
 
-/// Ends the ticker when it goes.
+/// Ends the ticker when it is dropped.
 struct End<'a> {
     over: &'a AtomicBool,
     ticker: std::thread::Thread,
@@ -22,7 +22,7 @@ impl Drop for End<'_> {
     }
 }
 
-/// Shows how far `monitor` has come while `work` runs; nothing where standard error is no terminal.
+/// Shows the progress of `monitor` while `work` runs, if standard error is a terminal.
 pub(crate) fn shown_while<T>(monitor: &Arc<Monitor>, work: impl FnOnce() -> T) -> T {
     let target = ProgressDrawTarget::stderr();
     if target.is_hidden() {
@@ -41,7 +41,7 @@ pub(crate) fn shown_while<T>(monitor: &Arc<Monitor>, work: impl FnOnce() -> T) -
                 std::thread::park_timeout(Duration::from_millis(100));
             }
         });
-        // On the way out in any case: nobody must wait for the ticker of work that has panicked.
+        // Also if the work panics: nobody must wait for the ticker then.
         let _end = End { over: &over, ticker: ticker.thread().clone() };
         work()
     });

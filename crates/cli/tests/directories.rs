@@ -55,7 +55,7 @@ fn somebody_elses_owner_json_makes_no_run_directory_and_stays() {
         refused(&hopcast(dir.path(), &["run", "small.yaml", "--out", "out"]), refusal);
         assert_eq!(fs::read_to_string(&file).unwrap(), theirs);
     }
-    // What a run left that was cut short as it began.
+    // The files of a run that was interrupted at its beginning.
     fs::write(&file, "").unwrap();
     ran(dir.path(), &["run", "small.yaml", "--out", "out"]);
 }
@@ -73,7 +73,7 @@ fn the_results_of_another_scenario_are_replaced_only_when_that_is_asked_for() {
     let copy = hopcast(dir.path(), &["run", "copy.yaml", "--out", "out"]);
     refused(&copy, &refusal.replace("other.yaml", "copy.yaml"));
     assert!(before == contents(&dir.path().join("out")), "nothing has changed");
-    // What an earlier version left says itself whose it is.
+    // Results of an earlier version name their scenario themselves.
     fs::remove_file(dir.path().join("out/owner.json")).unwrap();
     refused(&hopcast(dir.path(), &["run", "other.yaml", "--out", "out"]), refusal);
     assert!(!dir.path().join("out/owner.json").exists());

@@ -283,7 +283,7 @@ exec:
     let programs = case.unwrap().join("programs");
     assert_eq!(fs::read_to_string(programs.join("fails.out")).unwrap(), "so be it\n");
     assert!(programs.join("bulk.client.out").exists());
-    // What failed is not finished: it is run again.
+    // A failed run is not finished: it is repeated.
     let journal = fs::read_to_string(dir.path().join("out/runs.journal")).unwrap_or_default();
     assert_eq!(journal, "");
 }

@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 use common::{SMALL, command, hopcast, text};
 use serde_json::Value;
 
-/// What does not depend on the machine or the hour.
+/// The part of the results that depends neither on the machine nor on the time.
 const SAME: [&str; 7] = [
     "summary.json",
     "flows.csv",

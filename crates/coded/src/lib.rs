@@ -4,6 +4,8 @@
 pub mod bats;
 pub mod franc;
 pub mod proxy;
+mod repeat;
 mod tunnel;
 
+pub use repeat::Repeat;
 pub use tunnel::Tunnel;

@@ -10,10 +10,12 @@ use super::yaml::{Entry, Kind, Node, Span};
 
 /// The longest duration: long past any experiment, far before the end of [`Duration`].
 pub const LONGEST: Duration = Duration::from_secs(1000 * 3600);
-/// The longest name of a node, link, flow or variant.
-const LONGEST_NAME: usize = 64;
-/// How many names a hint offers at most.
-const MOST_OFFERED: usize = 6;
+/// Maximum length of the name of a node, link, flow or variant, in bytes.
+const MAX_NAME: usize = 64;
+/// Maximum number of words of a command line: more are a slip.
+const MAX_WORDS: usize = 100;
+/// Maximum number of names that a hint offers.
+const MAX_OFFERED: usize = 6;
 
 /// The keys of a map, all of which are known.
 #[derive(Clone, Copy)]
@@ -65,7 +67,7 @@ impl<'a> Fields<'a> {
         self.entries.iter().map(|entry| entry.key.as_str())
     }
 
-    /// Where the map stands.
+    /// Place of the map.
     pub fn error(&self, message: impl Into<String>) -> Diagnostic {
         self.node.error(message)
     }
@@ -100,6 +102,15 @@ pub fn one_or_list(node: &Node) -> &[Node] {
     }
 }
 
+/// A list of words, as on a command line.
+pub fn words(node: &Node, key: &str) -> Result<Vec<String>, Diagnostic> {
+    let items = list(node, key)?;
+    if items.len() > MAX_WORDS {
+        return Err(node.error(format!("`{key}`: expected at most {MAX_WORDS} words, found {}", items.len())));
+    }
+    items.iter().map(|item| text(item, key).map(str::to_owned)).collect()
+}
+
 /// The text of a scalar.
 pub fn text<'a>(node: &'a Node, key: &str) -> Result<&'a str, Diagnostic> {
     match &node.kind {
@@ -120,9 +131,9 @@ pub fn name<'a>(node: &'a Node, key: &str) -> Result<&'a str, Diagnostic> {
 /// Whether `text` is such a name.
 pub fn check_name(text: &str, key: &str, span: &Span) -> Result<(), Diagnostic> {
     let fits = text.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
-    if text.is_empty() || !fits || text.len() > LONGEST_NAME {
+    if text.is_empty() || !fits || text.len() > MAX_NAME {
         return Err(span.error(format!(
-            "`{key}`: expected a name of letters, digits, `-` and `_`, at most {LONGEST_NAME} bytes, found `{text}`"
+            "`{key}`: expected a name of letters, digits, `-` and `_`, at most {MAX_NAME} bytes, found `{text}`"
         )));
     }
     Ok(())
@@ -279,8 +290,8 @@ pub fn did_you_mean<'a>(found: &str, candidates: impl IntoIterator<Item = &'a st
     }
 }
 
-/// The same among names of several words parted by `-`: of those that begin or end with the words found all are offered,
-/// since `tcp` is as near to one TCP as to any other.
+/// The same among names of several words parted by `-`: of those that begin or end with the words found all are
+/// offered, since `tcp` is as near to one TCP as to any other.
 pub fn did_you_mean_one_of<'a>(found: &str, candidates: &[&'a str]) -> String {
     let with_words = |fits: &dyn Fn(&str) -> bool| -> Vec<&'a str> {
         candidates.iter().copied().filter(|candidate| !found.is_empty() && fits(candidate)).collect()
@@ -289,7 +300,7 @@ pub fn did_you_mean_one_of<'a>(found: &str, candidates: &[&'a str]) -> String {
     let begins = with_words(&|name| name.starts_with(&format!("{found_in_lower_case}-")));
     let ends = with_words(&|name| name.ends_with(&format!("-{found_in_lower_case}")));
     let mut offered = if begins.is_empty() { ends } else { begins };
-    offered.truncate(MOST_OFFERED);
+    offered.truncate(MAX_OFFERED);
     match offered.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().as_slice() {
         [] => did_you_mean(found, candidates.iter().copied()),
         [name] => format!(": did you mean {name}?"),
@@ -304,7 +315,7 @@ pub fn ends_of_link(found: &str) -> impl Iterator<Item = (&str, &str)> {
 
 /// The candidate that a slip of spelling most likely meant; the first of equals.
 fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if found.len() > LONGEST_NAME {
+    if found.len() > MAX_NAME {
         return None;
     }
     let plain = |text: &str| text.to_lowercase().replace(['_', ' '], "-");

@@ -11,12 +11,12 @@ pub struct Diagnostic {
     pub line: usize,
     /// The column in characters, from 1; 0 as for the line.
     pub column: usize,
-    /// What was expected, what was found, and the nearest right spelling.
+    /// The expected value, the value found, and the nearest right spelling.
     pub message: String,
 }
 
 /// Longer messages are cut: a scenario may hold a name of a megabyte.
-const LONGEST_MESSAGE: usize = 2_000;
+const MAX_MESSAGE: usize = 2_000;
 
 impl Diagnostic {
     /// An error of a whole file.
@@ -32,8 +32,8 @@ impl Diagnostic {
 
 fn one_line(text: &str) -> String {
     let mut line: String =
-        text.chars().take(LONGEST_MESSAGE).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.chars().nth(LONGEST_MESSAGE).is_some() {
+        text.chars().take(MAX_MESSAGE).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(MAX_MESSAGE).is_some() {
         line.push('…');
     }
     line

@@ -11,17 +11,17 @@ use saphyr_parser::{Event, Parser};
 
 use super::diagnostic::Diagnostic;
 
-/// How deep lists and maps may be nested; a scenario needs about ten.
+/// Maximum depth of lists and maps; a scenario needs about ten.
 const DEEPEST: usize = 40;
-/// How many nodes a tree may have: ten-thousand-node networks written out have a few hundred thousand.
-const MOST_NODES: usize = 2_000_000;
+/// Maximum number of nodes of a tree: ten-thousand-node networks written out have a few hundred thousand.
+const MAX_NODES: usize = 2_000_000;
 
-/// Where text came from.
+/// The origin of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// What diagnostics call it.
+    /// Its name in diagnostics.
     pub name: String,
-    /// What relative paths in it are relative to.
+    /// The folder of relative paths in it.
     pub dir: PathBuf,
     /// Whether it has lines; a value from the command line has not.
     pub lines: bool,
@@ -57,13 +57,13 @@ impl Span {
 /// A scalar, list or map.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Where it begins.
+    /// Place of its beginning.
     pub span: Span,
-    /// What it is.
+    /// Its value.
     pub kind: Kind,
 }
 
-/// What a node is.
+/// The value of a node.
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// A value, as it is written.
@@ -79,7 +79,7 @@ pub enum Kind {
 pub struct Entry {
     /// The key.
     pub key: String,
-    /// Where it stands.
+    /// Its place.
     pub key_span: Span,
     /// Its value.
     pub value: Node,
@@ -134,7 +134,7 @@ impl Node {
         }
     }
 
-    /// What was found here, for messages.
+    /// The value found here, for messages.
     pub fn found(&self) -> String {
         match &self.kind {
             Kind::Scalar(text) if text.is_empty() => "nothing".to_owned(),
@@ -260,8 +260,8 @@ impl Builder {
 
     fn count(&mut self, nodes: usize, span: &Span) -> Result<(), Diagnostic> {
         self.nodes = self.nodes.saturating_add(nodes);
-        if self.nodes > MOST_NODES {
-            return Err(span.error(format!("a scenario has at most {MOST_NODES} values, aliases counted")));
+        if self.nodes > MAX_NODES {
+            return Err(span.error(format!("a scenario has at most {MAX_NODES} values, aliases counted")));
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ pub struct Slot(usize);
 /// has been given something is drained completely, its items joining the end of the line in the order it gave them,
 /// before the next item of the line is delivered. When several machines are due at one instant they are woken in the
 /// order in which they were added, and the line is emptied after each. Items for the outside keep the order in which
-/// they were given. What an unconnected port gives is dropped and counted.
+/// they were given. An item from an unconnected port is dropped and counted.
 #[derive(Default)]
 pub struct Assembly {
     parts: Vec<Part>,
@@ -145,7 +145,7 @@ impl Machine for Assembly {
             self.deadlines.range(..=(now, usize::MAX)).map(|&(_, index)| index).collect();
         due.sort_unstable();
         for index in due {
-            // What another machine handed over may have moved the deadline.
+            // An item of another machine may have moved the deadline.
             if self.parts[index].deadline.is_some_and(|at| at <= now) {
                 self.parts[index].machine.wake(now);
                 self.drain(now, index);

@@ -32,8 +32,8 @@ impl Error for Malformed {}
 /// Each method takes a field off the front.
 ///
 /// # Errors
-/// Every method returns [`Malformed`] with the name of the field if the bytes end before the field does. Nothing is taken
-/// then.
+/// Every method returns [`Malformed`] with the name of the field if the bytes end before the field does. Nothing is
+/// taken then.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a>(&'a [u8]);
 
@@ -189,8 +189,8 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The counter of which `low` is the lowest `bits` bits, 32 at most: the one nearest to `expected` (as RFC 9000, appendix
-/// A.3, has it), or `low` itself where that would be below zero.
+/// The counter of which `low` is the lowest `bits` bits, 32 at most: the one nearest to `expected` (as RFC 9000,
+/// appendix A.3, has it), or `low` itself where that would be below zero.
 #[inline]
 pub fn complete(low: u32, bits: u32, expected: u64) -> u64 {
     let rest = u64::BITS - bits;
@@ -276,7 +276,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_counter_within_half_a_span_is_found_again(expected in 1_u64 << 33..1 << 60, bits in 1_u32..=32, by in any::<i32>()) {
+        fn a_counter_within_half_a_span_is_found_again(
+            expected in 1_u64 << 33..1 << 60,
+            bits in 1_u32..=32,
+            by in any::<i32>(),
+        ) {
             let half = 1_i64 << (bits - 1);
             let counter = expected.saturating_add_signed(i64::from(by) % half);
             prop_assert_eq!(complete((counter & ((1 << bits) - 1)) as u32, bits, expected), counter);

@@ -12,10 +12,10 @@ pub struct Backlog {
     bytes: u64,
 }
 
-/// One of them.
+/// A packet or frame in the queue.
 #[derive(Debug)]
 pub struct Waiting {
-    /// Its bytes.
+    /// The packet's bytes.
     pub frame: Buffer,
     /// When it was queued.
     pub since: Instant,
@@ -35,22 +35,22 @@ impl Backlog {
         Some(waiting)
     }
 
-    /// Since when the head waits; `None` if the queue is empty.
+    /// The time since which the head waits; `None` if the queue is empty.
     pub fn since(&self) -> Option<Instant> {
         self.frames.front().map(|head| head.since)
     }
 
-    /// How many wait.
+    /// The number of packets that wait.
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Whether none waits.
+    /// Whether no packet waits.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// How many bytes wait.
+    /// The bytes that wait.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -1,7 +1,7 @@
-//! What every part of hopcast stands on: time, quantities, randomness, and the machine contract.
+//! The base of every part of hopcast: time, quantities, randomness, and the machine contract.
 //!
 //! hopcast's protocols, link models, hosts and applications are [`Machine`]s: state machines without I/O that are
-//! told the time and what arrived. The same code therefore runs in virtual time, live on Linux, and in a browser.
+//! given the time and what arrived. The same code therefore runs in virtual time, live on Linux, and in a browser.
 //! This crate holds the contract and the pieces that several machines share. It knows no clock, no socket and no
 //! ambient randomness.
 //!
@@ -11,7 +11,7 @@
 //! | [`units`] | [`Rate`], [`Bytes`], [`Fraction`], and how a person writes them |
 //! | [`random`] | one seed, and a named stream for each that draws from it |
 //! | [`buffer`] | a packet's bytes, with headroom |
-//! | [`bytes`] | numbers in bytes: [`Reader`](bytes::Reader), [`Writer`](bytes::Writer), and the error that names the field |
+//! | [`bytes`] | [`Reader`](bytes::Reader) and [`Writer`](bytes::Writer) of numbers; errors name the field |
 //! | [`machine`] | **the contract**: [`Machine`], its [`Port`]s, and the [`Item`]s that cross them |
 //! | [`outbox`] | what a machine is about to hand over; [`Reactive`], a machine without timers |
 //! | [`shared`] | a machine that its owner looks into while somebody else runs it |

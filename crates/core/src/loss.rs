@@ -25,8 +25,8 @@ impl FadingLoss {
         self.lost = self.lost * keep + lost * take;
     }
 
-    /// The share that is lost. Above 1 where more were lost than sent, as when packets are late; of less than one packet, it
-    /// is taken as one.
+    /// The share that is lost. Above 1 where more were lost than sent, as when packets are late; of less than one
+    /// packet, it is taken as one.
     #[inline]
     pub fn share(&self) -> f64 {
         self.lost / self.packets.max(1.0)

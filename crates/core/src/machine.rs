@@ -10,7 +10,7 @@ use crate::time::Instant;
 ///
 /// # The contract
 ///
-/// It is told the time and what arrived ([`handle`](Machine::handle)), says what to hand over next
+/// It is given the time and what arrived ([`handle`](Machine::handle)), says what to hand over next
 /// ([`poll`](Machine::poll)), and says when to wake it ([`deadline`](Machine::deadline)). Whoever runs it, be it the
 /// virtual-time engine, a live runner or an [`Assembly`](crate::Assembly) of several machines, does this:
 ///
@@ -35,7 +35,7 @@ pub trait Machine {
     /// The deadline has been reached, or may have been.
     fn wake(&mut self, now: Instant);
 
-    /// What to hand over next, and on which port; `None` once there is nothing more.
+    /// The next item to hand over, and its port; `None` once there is nothing more.
     fn poll(&mut self, now: Instant) -> Option<(Port, Item)>;
 
     /// When to call `wake`; `None` if only an arrival can give the machine something to do.
@@ -47,8 +47,8 @@ pub trait Machine {
 
 /// One place where a machine plugs into another: a side and a number on that side.
 ///
-/// What flows up towards the application leaves by an `Above` port of the lower machine and arrives on a `Below` port
-/// of the upper one. A host's `Below` ports are its interfaces, its `Above` ports what is bound on it.
+/// An item on its way up to the application leaves by an `Above` port of the lower machine and arrives on a `Below`
+/// port of the upper one. A host's `Below` ports are its interfaces, its `Above` ports what is bound on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Port {
     /// Towards the network.
@@ -57,7 +57,8 @@ pub enum Port {
     Above(u32),
 }
 
-/// What crosses a port, in either direction. A port carries one kind, which decides what it may be plugged into.
+/// An item that crosses a port, in either direction. A port carries one kind, which decides what it may be plugged
+/// into.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// Frame port: an Ethernet frame of one interface.
@@ -68,8 +69,8 @@ pub enum Item {
     Transit(Transit),
     /// Datagram port: a UDP datagram to or from a host or a group.
     Datagram(Datagram),
-    /// Datagram port, up: so many datagrams more may be handed over, and none of them is refused. Grants add up. Only a
-    /// machine that was set up to grants; any other takes or refuses each datagram as it comes.
+    /// Datagram port, up: this many datagrams more may be handed over, and none of them is refused. Grants add up. Only
+    /// a machine that was set up to grants; any other takes or refuses each datagram as it comes.
     Credit(u64),
     /// Stream port: bytes in order, with back-pressure; see [`StreamItem`].
     Stream(StreamId, StreamItem),

@@ -71,7 +71,8 @@ pub trait Reactive {
     /// `item` arrived on `port`. The rules of [`Machine::handle`] hold.
     fn react(&mut self, now: Instant, port: Port, item: Item);
 
-    /// The next item to hand over, and its port; `None` once there is nothing more. A machine that only receives has none.
+    /// The next item to hand over, and its port; `None` once there is nothing more. A machine that only receives has
+    /// none.
     fn next(&mut self) -> Option<(Port, Item)> {
         None
     }

@@ -15,8 +15,8 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// A slack for programs of a kernel: how late it may wake one that shares its processors with others. A link's queue
-    /// is longer.
+    /// A slack for programs of a kernel: how late it may wake one that shares its processors with others. A link's
+    /// queue is longer.
     pub const KERNEL_SLACK: Duration = Duration::from_millis(2);
 
     /// A pacer whose first packet may leave at once. `slack` is how late a sender may be without losing rate: zero

@@ -1,15 +1,15 @@
-//! What the ports of machines are plugged into on a real host.
+//! The sockets and devices into which ports of machines are plugged on a real host.
 //!
-//! In virtual time a stack stands on a simulated host. Live it stands on the kernel: each port towards the network has
-//! a [`Plug`] that says which socket or device carries it. A plug is only a description, so that whoever builds a stack
-//! knows no socket; `hopcast-node` opens it and moves the items.
+//! In virtual time a stack is attached to a simulated host. Live it is attached to the kernel: each port towards the
+//! network has a [`Plug`] that says which socket or device carries it. A plug is only a description, so that whoever
+//! builds a stack knows no socket; `hopcast-node` opens it and moves the items.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::Duration;
 
-/// What one port towards the network is plugged into.
+/// The socket or device into which one port towards the network is plugged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plug {
     /// A datagram port: the host's UDP, bound to this address. What arrives has it as `local` (with the address that
@@ -19,8 +19,8 @@ pub enum Plug {
     Tcp(TcpPlug),
     /// A packet port: a TUN device. What the host routes into it goes up, what comes down the host has received.
     Tun(DevicePlug),
-    /// A frame port: a TAP device, whose end at the host has this Ethernet address. What the host sends into it goes up, what
-    /// comes down the host has received.
+    /// A frame port: a TAP device, whose end at the host has this Ethernet address. What the host sends into it goes
+    /// up, what comes down the host has received.
     Tap([u8; 6], DevicePlug),
     /// A frame port: the frames of one interface.
     Frames(FramesPlug),
@@ -33,41 +33,41 @@ pub struct TcpPlug {
     pub accept: Option<Accept>,
     /// The congestion control of each socket, by the kernel's name (`cubic`, `bbr`); `None` leaves the host's.
     pub congestion: Option<String>,
-    /// Whether a connection opened from an address that is not the host's really comes from there (`IP_TRANSPARENT`, and
-    /// the answers are diverted to the socket). Otherwise such a connection is opened from an address of the host.
+    /// Whether a connection opened from an address that is not the host's really comes from there (`IP_TRANSPARENT`,
+    /// and the answers are diverted to the socket). Otherwise such a connection is opened from an address of the host.
     pub spoof: bool,
-    /// Whether the connections that it opens are like any program's of the host, so that a proxy's [`Accept::FromHere`] may
-    /// take them over. Those that a proxy opens itself must not be.
-    pub like_any_program: bool,
+    /// Whether a proxy's [`Accept::LocalOutput`] may redirect the connections that it opens, as those of any program of
+    /// the host; a proxy's own connections must not be redirected.
+    pub redirectable: bool,
     /// How long a connection that it opens may take to stand before it is reset; `None` leaves it to the host.
     pub connect_timeout: Option<Duration>,
 }
 
-/// Which connections a stream port accepts. The machine hears of a connection as from `remote` to `local`, where `local` is
-/// whom the client wanted to reach.
+/// Which connections a stream port accepts. The machine hears of a connection as from `remote` to `local`, where
+/// `local` is whom the client wanted to reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Accept {
-    /// Those to this address.
+    /// Connections to this address.
     At(SocketAddr),
     /// Those that programs of this host open to any of `to`: redirected to a port of the host's choice (netfilter's
     /// REDIRECT on OUTPUT).
-    FromHere {
+    LocalOutput {
         /// Which connections.
         to: Vec<Destination>,
     },
     /// Those that the host would forward to any of `to`: taken out of transit (netfilter's TPROXY).
-    InTransit {
+    Forwarded {
         /// Which connections.
         to: Vec<Destination>,
     },
 }
 
-/// Whom a connection is for: a network, and one port or all.
+/// The destination of a connection: a network, and one port or all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Destination {
     /// An address of the network.
     pub network: IpAddr,
-    /// How many of its bits all of the network have.
+    /// The length of the prefix, in bits.
     pub prefix: u8,
     /// The port; `None` for all.
     pub port: Option<u16>,
@@ -99,7 +99,7 @@ pub struct DevicePlug {
 pub struct FramesPlug {
     /// The interface's name.
     pub interface: String,
-    /// Their EtherType.
+    /// The frames' EtherType.
     pub ether_type: u16,
     /// Whether those for other stations come up too, marked as overheard.
     pub promiscuous: bool,

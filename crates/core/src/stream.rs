@@ -13,7 +13,7 @@ use crate::buffer::Buffer;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u64);
 
-/// What crosses a stream port, in either direction unless stated otherwise.
+/// An item that crosses a stream port, in either direction unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamItem {
     /// Down: connect `local` to `remote`. Up: `remote` has connected to `local`.
@@ -23,11 +23,11 @@ pub enum StreamItem {
         /// The other end.
         remote: SocketAddr,
     },
-    /// Up: the connection that was asked for stands.
+    /// Up: the connection that was asked for is open.
     Opened,
     /// The next bytes of the stream; never more than the credit granted.
     Data(Buffer),
-    /// The receiver of this item may hand over so many bytes more than before. Grants add up.
+    /// The receiver of this item may hand over this many bytes more than before. Grants add up.
     Credit(u64),
     /// No more bytes follow in this direction; the other direction stays open.
     Finish,

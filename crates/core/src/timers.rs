@@ -29,22 +29,22 @@ impl<T: Timer, const N: usize> Default for Timers<T, N> {
 }
 
 impl<T: Timer, const N: usize> Timers<T, N> {
-    /// Makes `timer` go off at `at`, and not when it was set to before.
+    /// Sets `timer` to go off at `at`, in place of an earlier setting.
     pub fn set(&mut self, timer: T, at: Instant) {
         self.deadlines[timer.index()] = Some(at);
     }
 
-    /// Keeps `timer` from going off.
+    /// Stops `timer`.
     pub fn stop(&mut self, timer: T) {
         self.deadlines[timer.index()] = None;
     }
 
-    /// When `timer` goes off, if it is set.
+    /// The deadline of `timer`, if it is set.
     pub fn get(&self, timer: T) -> Option<Instant> {
         self.deadlines[timer.index()]
     }
 
-    /// When the first of them goes off.
+    /// The earliest deadline.
     pub fn next(&self) -> Option<Instant> {
         self.deadlines.iter().flatten().min().copied()
     }

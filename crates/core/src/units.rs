@@ -109,7 +109,7 @@ impl Fraction {
         self.0
     }
 
-    /// What is left of the whole.
+    /// The rest of the whole.
     pub fn complement(self) -> Self {
         Self(1.0 - self.0)
     }
@@ -133,7 +133,7 @@ impl std::error::Error for QuantityError {}
 struct Kind {
     name: &'static str,
     example: &'static str,
-    /// What makes of a bare number something that cannot be misread.
+    /// The units to suggest for a bare number.
     usual_units: &'static [&'static str],
     units: &'static [(&'static str, f64)],
 }
@@ -223,8 +223,8 @@ impl Kind {
         Ok(value)
     }
 
-    /// The quantities that a bare number may stand for. A share of at most 1 is a fraction in some tools and a percentage
-    /// in others.
+    /// The quantities that a bare number may stand for. A share of at most 1 is a fraction in some tools and a
+    /// percentage in others.
     fn readings(&self, number: &str, value: f64) -> Vec<String> {
         let as_fraction = Fraction::new(value).filter(|_| self.usual_units == ["%"] && value > 0.0);
         let as_written = self.usual_units.iter().map(|unit| format!("{number} {unit}"));

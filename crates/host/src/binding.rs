@@ -1,4 +1,4 @@
-//! What is bound on a host's `Above` ports.
+//! The bindings of a host's `Above` ports.
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -68,9 +68,9 @@ impl core::error::Error for BindError {}
 pub enum Hook {
     /// All.
     All,
-    /// Those of an IP protocol.
+    /// Packets of an IP protocol.
     Protocol(u8),
-    /// Those to a prefix.
+    /// Packets to a prefix.
     Destination {
         /// An address in the prefix.
         prefix: IpAddr,
@@ -89,7 +89,7 @@ impl Hook {
     }
 }
 
-/// Who gets what.
+/// The ports above, by what is delivered to them.
 #[derive(Default)]
 pub(crate) struct Bindings {
     udp: BTreeMap<u16, u32>,
@@ -99,7 +99,7 @@ pub(crate) struct Bindings {
     frames: BTreeMap<(u32, u16), Vec<FrameBinding>>,
 }
 
-/// Who gets the frames of a type.
+/// The port that gets the frames of a type.
 #[derive(Clone, Copy)]
 pub(crate) struct FrameBinding {
     pub(crate) above: u32,
@@ -166,7 +166,7 @@ impl Bindings {
         Ok(())
     }
 
-    /// Who gets frames of a type on an interface.
+    /// The ports that get frames of a type on an interface.
     pub(crate) fn frames(&self, interface: u32, ether_type: u16) -> &[FrameBinding] {
         self.frames.get(&(interface, ether_type)).map_or(&[], Vec::as_slice)
     }
@@ -179,7 +179,7 @@ impl Bindings {
         self.frames.iter().find_map(bound)
     }
 
-    /// Who has a local UDP port.
+    /// The port above that has a local UDP port.
     pub(crate) fn udp(&self, port: u16) -> Option<u32> {
         self.udp.get(&port).copied()
     }
@@ -189,7 +189,7 @@ impl Bindings {
         self.udp.iter().find(|&(_, &by)| by == above).map(|(&port, _)| port)
     }
 
-    /// Who gets a protocol's packets to a local port: who has the port, or else who has the rest of the protocol.
+    /// The port above that gets a protocol's packets to a local port: bound to it, or else to the rest of the protocol.
     pub(crate) fn protocol(&self, protocol: u8, port: Option<u16>) -> Option<u32> {
         let exact = port.and_then(|port| self.protocols.get(&(protocol, Some(port))));
         exact.or_else(|| self.protocols.get(&(protocol, None))).copied()

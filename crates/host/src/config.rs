@@ -1,4 +1,4 @@
-//! What a host is.
+//! The configuration of a host.
 
 use std::net::IpAddr;
 

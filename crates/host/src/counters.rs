@@ -68,7 +68,7 @@ counters! {
     errors_suppressed,
     /// ICMP errors received about the host's packets.
     errors_received,
-    /// Of these, those about UDP datagrams, which go no further.
+    /// ICMP errors received about UDP datagrams, which go no further.
     udp_errors_received,
     /// ICMP messages received that nobody takes.
     icmp_ignored,

@@ -1,4 +1,4 @@
-//! The way out: forwarding what is in transit, and sending what the host itself says.
+//! Sending: packets in transit, and the host's own.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use crate::host::Host;
 use crate::routes::NextHop;
 
 impl Host {
-    /// Sends a packet in transit on, one hop less, in the frame in which it came: the way that most packets go.
+    /// Forwards a packet in transit, one hop less, in the frame in which it came, as most packets are.
     ///
     /// The frame is changed in place, where taking its header off and putting one on again would cost as much as all
     /// the rest.
@@ -56,7 +56,7 @@ impl Host {
         (header.hop_limit > 1 && header.total_len <= mtu as usize).then_some(hop)
     }
 
-    /// Tells the sender why a packet in transit cannot go on.
+    /// Answers the sender of a packet in transit with the reason why it cannot go on.
     #[cold]
     fn report_stuck(&mut self, now: Instant, packet: &[u8], header: &Header) {
         if header.hop_limit < 2 {

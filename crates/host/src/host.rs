@@ -1,4 +1,4 @@
-//! The machine: takes what arrives and sorts it.
+//! The machine: takes frames and items that arrive and sorts them.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -75,10 +75,10 @@ impl Host {
 
     /// Binds frames of a type on an interface: whole frames to the host or to a group go up on `Above(above)` as
     /// [`Item::Frame`], and, if `promiscuous`, so do those that the interface only overheard. A frame that comes down
-    /// there leaves by that interface as it is. Of several machines bound to the same frames each gets them, in the order
-    /// in which they were bound. An `above` has one interface.
+    /// there leaves by that interface as it is. Of several machines bound to the same frames each gets them, in the
+    /// order in which they were bound. An `above` has one interface.
     ///
-    /// What a link overhears reaches the host only if the host's station on it is promiscuous.
+    /// An overheard frame reaches the host only if the host's station on it is promiscuous.
     pub fn bind_frames(
         &mut self,
         above: u32,
@@ -97,7 +97,7 @@ impl Host {
         self.groups.insert(group);
     }
 
-    /// The longest packet that is known to reach `destination`, in bytes: what ICMP last told, or the MTU of the
+    /// The longest packet that is known to reach `destination`, in bytes: from the last ICMP message, or the MTU of the
     /// interface. `None` without a route.
     pub fn path_mtu(&mut self, destination: IpAddr) -> Option<u32> {
         let hop = self.routes.next_hop(destination)?;
@@ -143,13 +143,13 @@ impl Host {
         self.receive(now, packet, &header, Some(interface), Arrival { to_group, hooks_passed: 0 });
     }
 
-    /// Hands a frame for another station to who listens to such; false if nobody does.
+    /// Hands a frame for another station up to the ports that listen to such; false if there is none.
     fn overhear(&mut self, interface: u32, frame: &Frame) -> bool {
         let header = ethernet::parse(&frame.bytes);
         header.is_ok_and(|header| self.hand_up_frame(interface, header.ether_type, frame))
     }
 
-    /// Hands a frame to all who are bound to its type; false if nobody is.
+    /// Hands a frame up to all ports that are bound to its type; false if there is none.
     fn hand_up_frame(&mut self, interface: u32, ether_type: u16, frame: &Frame) -> bool {
         let mut taken = false;
         for binding in self.bindings.frames(interface, ether_type) {
@@ -223,7 +223,7 @@ impl Host {
         arrival: Arrival,
     ) {
         let returned = arrival.hooks_passed > 0;
-        // What a hook hands back was delivered when it arrived.
+        // A packet that a hook hands back was delivered when it arrived.
         let for_us =
             !returned && (is_broadcast(header.destination) || self.groups.contains(&header.destination));
         let hook = ingress.zip(self.bindings.hooked(header, arrival.hooks_passed));
@@ -259,7 +259,7 @@ impl Host {
         }
     }
 
-    /// Hands a packet that is for this host to whom it belongs.
+    /// Hands a packet that is for this host up to the port that it is for.
     fn deliver(&mut self, now: Instant, packet: Buffer, header: &Header) {
         if header.fragment {
             self.counters.fragments += 1;
@@ -272,7 +272,7 @@ impl Host {
         }
     }
 
-    /// Hands a whole packet to who has its protocol.
+    /// Hands a whole packet up to the port that is bound to its protocol.
     pub(crate) fn deliver_packet(&mut self, now: Instant, packet: Buffer, header: &Header) {
         let port = ip::ports(&packet[header.payload()]).map(|(_, destination)| destination);
         match self.bindings.protocol(header.protocol, port) {

@@ -53,7 +53,7 @@ impl Host {
         self.send(now, packet, header.source);
     }
 
-    /// Who sent the packet that an error is about, if it was sent from here and they can be told.
+    /// The port above that sent the packet that an error is about, if it was sent from here and its port can be found.
     fn owner_of_quoted(&mut self, error: &[u8], message: Message) -> Option<u32> {
         let quoted = error.get(icmp::HEADER..)?;
         let header = ip::parse_quoted(quoted).ok()?;
@@ -72,7 +72,7 @@ impl Host {
         self.bindings.protocol(header.protocol, port)
     }
 
-    /// Tells the sender of a packet to this host that nobody takes it.
+    /// Answers the sender of a packet to this host that nobody takes it.
     pub(crate) fn refuse(&mut self, now: Instant, packet: Buffer, header: &Header) {
         self.counters.closed_port += 1;
         let reason = if header.protocol == ip::UDP || self.bindings.speaks(header.protocol) {
@@ -91,7 +91,7 @@ impl Host {
             return;
         }
         let Some(own) = self.config.address(header.version) else { return };
-        // What the host tells itself costs the network nothing.
+        // An error of the host to itself costs the network nothing.
         if !self.config.owns(header.source) && !self.error_limit.allows(now) {
             self.counters.errors_suppressed += 1;
             return;
@@ -111,7 +111,7 @@ impl Host {
 /// RFC 1122 section 3.2.2 and RFC 4443 section 2.4 (e): no errors about errors, about what was sent to many, about what
 /// has no single sender, nor about fragments after the first.
 fn deserves_error(packet: &[u8], header: &Header) -> bool {
-    // Of IPv6's fragments the first is not told from the others, and none is answered.
+    // The first fragment of IPv6 looks like the others here, and none is answered.
     if !is_one_host(header.source) || is_group(header.destination) || header.fragment {
         return false;
     }
@@ -150,14 +150,14 @@ impl ErrorLimit {
     }
 }
 
-/// The path MTUs that routers have told of, the latest [`PathMtus::MOST`] of them.
+/// The path MTUs that routers have announced, the latest [`PathMtus::MAX`] of them.
 #[derive(Default)]
 pub(crate) struct PathMtus {
     known: VecDeque<(IpAddr, u32)>,
 }
 
 impl PathMtus {
-    const MOST: usize = 64;
+    const MAX: usize = 64;
 
     pub(crate) fn get(&self, destination: IpAddr) -> Option<u32> {
         self.known.iter().find(|(known, _)| *known == destination).map(|&(_, mtu)| mtu)
@@ -168,10 +168,10 @@ impl PathMtus {
             // A router that predates RFC 1191 says nothing here.
             return;
         }
-        // Less than the least MTU is a router's slip or an attack (RFC 8201 section 4, RFC 1191 section 3).
-        let mtu = mtu.max(version.least_mtu());
+        // Less than the minimum MTU is a router's slip or an attack (RFC 8201 section 4, RFC 1191 section 3).
+        let mtu = mtu.max(version.min_mtu());
         self.known.retain(|(known, _)| *known != destination);
-        if self.known.len() == Self::MOST {
+        if self.known.len() == Self::MAX {
             self.known.pop_front();
         }
         self.known.push_back((destination, mtu));

@@ -1,47 +1,47 @@
 //! A small IP host and router for virtual time.
 //!
 //! A [`Host`] is a [`Machine`](hopcast_core::Machine). Its `Below` ports are its interfaces and carry Ethernet frames;
-//! its `Above` ports are what is bound on it: UDP ports ([`Host::bind_udp`]), IP protocols such as TCP
+//! its `Above` ports are the machines bound on it: UDP ports ([`Host::bind_udp`]), IP protocols such as TCP
 //! ([`Host::bind_protocol`]), hooks into forwarding ([`Host::hook`]), and frames of a type of their own
 //! ([`Host::bind_frames`]).
 //!
 //! A frame that arrives is checked and its packet goes one of three ways. To one of the host's own addresses it is
 //! delivered: to what is bound, or to the host's own ICMP, which answers pings. Otherwise it is in transit: a hook may
 //! take it, and what no hook takes is forwarded, one hop less, in the buffer in which it came. What cannot be delivered
-//! or forwarded is answered with the ICMP error that says why, so that path-MTU discovery and traceroute work as they do
-//! on the Internet. What machines above hand down leaves by the same routes, and comes right back if it is for the host
-//! itself.
+//! or forwarded is answered with the ICMP error that says why, so that path-MTU discovery and traceroute work as they
+//! do on the Internet. What machines above hand down leaves by the same routes, and comes right back if it is for the
+//! host itself.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`config`] | addresses, interfaces, and whether to forward |
-//! | [`routes`] | where to send: the [`Routes`] oracle, [`StaticRoutes`], and the cache in front of them |
-//! | [`binding`] | what is bound above, and the forward hook's filters |
+//! | [`routes`] | where to send: [`Routes`], [`StaticRoutes`], and the cache in front of them |
+//! | [`binding`] | the bindings of ports above, and the forward hook's filters |
 //! | `host` | the machine: sorts what arrives |
 //! | `forward` | transit, and what the host itself sends |
-//! | `udp`, `icmp` | delivery of these two; errors, their limits, and the path MTUs they tell of |
+//! | `udp`, `icmp` | delivery of these two; errors, their limits, and the path MTUs in them |
 //! | [`Udp`] | UDP on its own, for stacks whose packets go into a tunnel |
 //! | [`ping`] | a machine that measures round trips through a packet port |
 //!
 //! # Scope and departures
 //!
-//! - **No ARP, no neighbour discovery** (RFC 826, 4861): [`Routes`] says the next station's address at once. It is an
-//!   oracle in virtual time, and stands for resolution that has converged.
+//! - **No ARP, no neighbour discovery** (RFC 826, 4861): [`Routes`] gives the next station's address at once: an
+//!   idealised resolution that has converged.
 //! - **No fragmentation and no reassembly.** What the host sends has *don't fragment* set. A packet from elsewhere that
 //!   has not, and is too big for the next link, is dropped and counted (`unfragmented`), where RFC 1812 would have it
 //!   fragmented. Fragments are forwarded, and dropped at their destination (`fragments`).
 //! - **A transit packet's transport checksum is not looked at**, as on any router. UDP's and ICMP's are verified before
 //!   anything is delivered; another protocol's are left to the machine that is bound to it.
 //! - **Multicast and broadcast are not forwarded** but by a hook that hands them back; groups that the host
-//!   [joined](Host::join) are delivered. There is no IGMP or MLD. What the host itself sends to a group leaves by the one
-//!   next hop that [`Routes`] names, and is not looped back.
-//! - **Path MTUs told by ICMP are remembered** ([`Host::path_mtu`]) and delivered to the machine whose packet was too
-//!   big, unless it is UDP's, which has no way to hear of it; nothing is held back on their account.
+//!   [joined](Host::join) are delivered. There is no IGMP or MLD. What the host itself sends to a group leaves by the
+//!   one next hop that [`Routes`] names, and is not looped back.
+//! - **Path MTUs that ICMP announces are remembered** ([`Host::path_mtu`]) and delivered to the machine whose packet
+//!   was too big, unless it is UDP's, which has no way to hear of it; nothing is held back on their account.
 //! - **A host has no timers**: its deadline is always `None`.
-//! - The source of what the host says is its first address of the version, not the interface's: hosts here are known by
-//!   one address, as if it were a loopback address.
-//! - No redirects, no source routes, no options: they are forwarded unread. A packet whose IPv6 extension headers do not
-//!   read is malformed in transit too, where a router would not look.
+//! - The source of the host's own packets is its first address of the version, not the interface's: hosts here are
+//!   known by one address, as if it were a loopback address.
+//! - No redirects, no source routes, no options: they are forwarded unread. A packet whose IPv6 extension headers do
+//!   not read is malformed in transit too, where a router would not look.
 
 pub mod binding;
 pub mod config;

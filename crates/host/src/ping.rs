@@ -7,12 +7,12 @@ use hopcast_core::{Buffer, Duration, Instant, Item, Machine, Message, Outbox, Po
 use hopcast_wire::ip::Version;
 use hopcast_wire::{icmp, ip};
 
-/// Whom to ping, and how.
+/// The configuration of a ping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PingConfig {
     /// The host's own address, of the destination's version.
     pub source: IpAddr,
-    /// Who is to answer.
+    /// The address that is to answer.
     pub destination: IpAddr,
     /// When the first request is sent. Default: the start of the run.
     pub start: Instant,
@@ -24,7 +24,7 @@ pub struct PingConfig {
     pub size: usize,
     /// The requests' hop limit. Default: 64.
     pub hop_limit: u8,
-    /// What tells this machine's requests from others of the host. Default: 1.
+    /// The identifier of this machine's requests among others of the host. Default: 1.
     pub identifier: u16,
 }
 
@@ -45,13 +45,13 @@ impl PingConfig {
 }
 
 /// Sends echo requests on its packet port `Below(0)`, which belongs on a host's binding of ICMP, and hands a
-/// [`Message`] with the request's number up on `Above(0)` when its answer comes. What the round trips were stands in its
-/// counters.
+/// [`Message`] with the request's number up on `Above(0)` when its answer comes. The round trips are in
+/// its counters.
 pub struct Ping {
     config: PingConfig,
     next_at: Option<Instant>,
     sent: u64,
-    /// Requests without an answer yet, oldest first; the latest [`Ping::MOST_AWAITED`].
+    /// Requests without an answer yet, oldest first; the latest [`Ping::MAX_AWAITED`].
     awaited: VecDeque<(u64, Instant)>,
     round_trips: RoundTrips,
     errors: u64,
@@ -59,16 +59,16 @@ pub struct Ping {
     out: Outbox,
 }
 
-/// What is known of the round trips.
+/// The round trips measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoundTrips {
-    /// How many there were.
+    /// The number of answers.
     pub count: u64,
-    /// The shortest.
+    /// The shortest round trip.
     pub min: Duration,
-    /// The longest.
+    /// The longest round trip.
     pub max: Duration,
-    /// All of them together.
+    /// The sum of all.
     pub total: Duration,
 }
 
@@ -82,8 +82,9 @@ impl RoundTrips {
 }
 
 impl Ping {
-    /// Answers are told from one another by 16 bits; this many leave no doubt.
-    const MOST_AWAITED: usize = 1024;
+    /// Maximum number of requests that wait for an answer: their numbers have 16 bits, of which this many leave no
+    /// doubt.
+    const MAX_AWAITED: usize = 1024;
 
     /// A machine that has yet to begin.
     pub fn new(config: PingConfig) -> Self {
@@ -115,7 +116,7 @@ impl Ping {
         let protocol = icmp::protocol(Version::of(destination));
         ip::prepend(&mut packet, source, destination, protocol, hop_limit, self.sent as u16);
         self.out.down(Item::Packet(packet));
-        if self.awaited.len() == Self::MOST_AWAITED {
+        if self.awaited.len() == Self::MAX_AWAITED {
             self.awaited.pop_front();
         }
         self.awaited.push_back((self.sent, now));
@@ -158,7 +159,7 @@ impl Machine for Ping {
     fn wake(&mut self, now: Instant) {
         let Some(at) = self.next_at.filter(|&at| at <= now) else { return };
         self.send(now);
-        // Whoever wakes late gets one request, not all those missed.
+        // A late wake-up sends one request, not all those missed.
         let next = (at + self.config.interval).max(now + Duration::from_nanos(1));
         self.next_at = self.config.count.is_none_or(|count| self.sent < count).then_some(next);
     }

@@ -1,11 +1,11 @@
-//! Where packets go next: the [`Routes`] oracle, a table that is one, and the cache in front of it.
+//! Where packets go next: the trait [`Routes`], a table that implements it, and the cache in front of it.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use hopcast_wire::ethernet::Mac;
 
-/// The way out of a host: an interface, and the station to send to on its link.
+/// The next hop: an interface of the host, and the station to send to on its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextHop {
     /// The number of the interface.
@@ -14,7 +14,7 @@ pub struct NextHop {
     pub mac: Mac,
 }
 
-/// A host's routing, asked when a packet has to go somewhere.
+/// A host's routing, asked when a packet has to be sent.
 pub trait Routes {
     /// The next hop towards `destination`; `None` if there is no route. The host keeps the answer until
     /// [`version`](Self::version) changes.
@@ -83,8 +83,8 @@ const fn address_bits(address: IpAddr) -> u8 {
     }
 }
 
-/// The oracle's answers, kept until its version changes: a direct-mapped table that grows while destinations collide,
-/// up to [`MAX_SLOTS`].
+/// The answers of [`Routes`], kept until its version changes: a direct-mapped table that grows while destinations
+/// collide, up to [`MAX_SLOTS`].
 pub(crate) struct RouteCache {
     routes: Box<dyn Routes>,
     version: u64,

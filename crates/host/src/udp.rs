@@ -1,4 +1,4 @@
-//! UDP between the bindings and the packets.
+//! UDP: datagrams of the bindings, to and from packets.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,7 +9,7 @@ use hopcast_wire::udp;
 use crate::host::Host;
 
 impl Host {
-    /// Delivers a datagram, whose checksum must fit, to who has its port.
+    /// Delivers a datagram, whose checksum must fit, to the port above that is bound to its UDP port.
     pub(crate) fn receive_udp(&mut self, now: Instant, mut packet: Buffer, header: &Header) {
         let read = match udp::parse(header.source, header.destination, &packet[header.payload()]) {
             Ok(read) => read,
@@ -68,7 +68,7 @@ impl Host {
     fn local_end(&self, above: u32, wanted: SocketAddr, remote: SocketAddr) -> Option<SocketAddr> {
         let version = Version::of(remote.ip());
         let address = match wanted.ip() {
-            // Whoever answers what came to a group answers from the host's own address.
+            // An answer to a datagram of a group is sent from the host's own address.
             any if any.is_unspecified() || any.is_multicast() => self.config.address(version)?,
             own if Version::of(own) == version && self.config.owns(own) => own,
             _ => return None,

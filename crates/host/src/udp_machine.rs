@@ -8,7 +8,7 @@ use hopcast_wire::{ip, udp};
 /// One UDP port as a machine: a datagram port above, a packet port below.
 ///
 /// It sends from `local`, whatever the datagram says, and takes what is addressed there; everything else is dropped
-/// and counted, ICMP errors among it: the machine above cannot be told of them.
+/// and counted, ICMP errors among it: the machine above cannot receive them.
 pub struct Udp {
     local: SocketAddr,
     hop_limit: u8,

@@ -1,4 +1,4 @@
-//! What cannot be forwarded or delivered is answered with the error that says why.
+//! Packets that cannot be forwarded or delivered are answered with the error that says why.
 
 #![allow(clippy::unwrap_used)]
 

@@ -24,7 +24,7 @@ fn bound() -> Network {
 fn a_datagram_arrives_whole_with_both_ends_in_both_versions() {
     for v6 in [false, true] {
         let mut network = bound();
-        // Below Ethernet's least payload, too.
+        // Below Ethernet's minimum payload, too.
         for payload in [&b""[..], b"x", &[7; 1400]] {
             network.send(A, 0, socket(B, v6, 5000), payload);
             let expected = Datagram {

@@ -1,4 +1,4 @@
-//! What a frame costs on a link: `cargo bench -p hopcast-link`.
+//! The cost of a frame on a link: `cargo bench -p hopcast-link`.
 //!
 //! Each frame is offered, the link is woken at its deadline, and the frame that arrives is offered again, so that
 //! nothing is allocated: what is measured is the link and the virtual-time loop around it.

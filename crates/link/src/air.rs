@@ -1,15 +1,15 @@
-//! What the stations of a medium share: who there is, who hears what, and what is under way.
+//! The state that the stations of a medium share: the stations, who hears whom, and the frames under way.
 
 use hopcast_core::{Buffer, Duration, Instant, Stream};
 
-use crate::config::{Direction, Drop, Mac, MediumConfig, Station};
+use crate::config::{Direction, DropReason, Mac, MediumConfig, Station};
 use crate::flight::Flight;
 use crate::path::{Fate, Path};
 use crate::reports::Reports;
 use crate::sender::Sender;
 use crate::{Attachment, Change, Counters};
 
-/// The stations of a medium, whatever decides whose turn it is.
+/// The stations of a medium, under either medium access.
 #[derive(Debug)]
 pub(crate) struct Air {
     stations: Vec<Station>,
@@ -18,8 +18,8 @@ pub(crate) struct Air {
     paths: Vec<Path>,
     pub(crate) flight: Flight,
     pub(crate) reports: Reports,
-    /// The least time that any frame is under way.
-    pub(crate) least_delay: Duration,
+    /// The minimum time that any frame is under way.
+    pub(crate) min_delay: Duration,
 }
 
 impl Air {
@@ -46,9 +46,9 @@ impl Air {
             // Frames of different senders may overtake one another; a path keeps the order of its own.
             flight: Flight::new(true),
             reports: Reports::default(),
-            least_delay: Duration::ZERO,
+            min_delay: Duration::ZERO,
         };
-        air.measure_least_delay();
+        air.measure_min_delay();
         air
     }
 
@@ -100,7 +100,7 @@ impl Air {
         match self.paths[path].fate(end) {
             Some(fate) => self.flight.launch(fate, frame.clone(), from, to, !addressed),
             None if self.reports.on() => {
-                self.reports.dropped(end, from, Some(to), frame.clone(), Drop::Lost);
+                self.reports.dropped(end, from, Some(to), frame.clone(), DropReason::Lost);
             }
             None => {}
         }
@@ -121,7 +121,7 @@ impl Air {
         from: Attachment,
         to: Attachment,
         frame: &Buffer,
-        reason: Drop,
+        reason: DropReason,
     ) {
         let Some(path) = self.path(from, to) else { return };
         self.paths[path].missed();
@@ -152,7 +152,7 @@ impl Air {
                 }
             }
         }
-        self.measure_least_delay();
+        self.measure_min_delay();
     }
 
     /// The figures of one ordered pair.
@@ -161,7 +161,7 @@ impl Air {
             return Counters::default();
         };
         let due = self.flight.due(now).filter(|frame| (frame.from(), frame.to()) == (from, to));
-        // What was sent counts for the pair it was sent to.
+        // A frame that was sent counts for the pair it was sent to.
         let station = Counters { sent_bytes: 0, sent_packets: 0, ..self.senders[from].counters(now) };
         station + self.paths[path].counters(due)
     }
@@ -173,11 +173,11 @@ impl Air {
         known.then(|| from * others + if to > from { to - 1 } else { to })
     }
 
-    fn measure_least_delay(&mut self) {
-        let least = self.paths.iter().map(Path::least_delay).min().unwrap_or(Duration::ZERO);
-        // An echo has no way to go.
+    fn measure_min_delay(&mut self) {
+        let least = self.paths.iter().map(Path::min_delay).min().unwrap_or(Duration::ZERO);
+        // An echo crosses no path.
         let echoes = self.stations.iter().any(|station| station.echo);
-        self.least_delay = if echoes { Duration::ZERO } else { least };
+        self.min_delay = if echoes { Duration::ZERO } else { least };
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a link is made of: plain data, as a scenario describes it.
+//! The configuration of links: plain data, as a scenario describes it.
 
 use core::fmt;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ pub struct MediumConfig {
     pub direction: Direction,
     /// The stations, in the order of attachments.
     pub stations: Vec<Station>,
-    /// Who may send when. Default: a perfect schedule.
+    /// The medium access: who may send when. Default: a perfect schedule.
     pub mac: Mac,
     /// Where the loss from one station to another differs from `direction`'s; the last one for a pair counts.
     pub pairs: Vec<PairLoss>,
 }
 
-/// What one station loses of what another one sends.
+/// The loss of one station's frames at another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PairLoss {
     /// The sender.
@@ -42,7 +42,7 @@ pub struct PairLoss {
     pub loss: Loss,
 }
 
-/// Who may send when on a shared medium.
+/// The medium access: who may send when on a shared medium.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Mac {
     /// One at a time, in the order in which frames were offered; no time is lost between two.
@@ -75,7 +75,7 @@ pub struct Csma {
     /// How long each frame is on the air beyond the bits of its Ethernet frame at the medium's rate: preamble, PHY
     /// header, and what the MAC header has more than Ethernet's.
     pub overhead: Duration,
-    /// How long an acknowledgement is on the air, all told.
+    /// The time of an acknowledgement on the air, all in all.
     pub ack: Duration,
     /// Which transmissions each listener misses below the acknowledgements. An acknowledgement is never lost. Default:
     /// none.
@@ -122,12 +122,12 @@ pub struct Station {
     /// Whether its port asks for overheard frames.
     pub promiscuous: bool,
     /// Whether its port gets each frame back that it sent, marked as overheard, once the medium is done with it (sent,
-    /// or given up): what a monitor interface tells of its transmissions. A frame that the queue dropped does not come
+    /// or given up): as a monitor interface shows its transmissions. A frame that the queue dropped does not come
     /// back.
     pub echo: bool,
 }
 
-/// Who may send while the other end is sending.
+/// Whether an end may send while the other one is sending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Duplex {
     /// Both at once.
@@ -142,13 +142,13 @@ pub enum Duplex {
 pub struct Direction {
     /// Serialisation rate; `None` is infinitely fast, and at a rate of zero nothing is ever sent. Default: none.
     pub rate: Option<Rate>,
-    /// What waits for the serialiser. Default: drop-tail of 1,000 packets.
+    /// The queue before the serialiser. Default: drop-tail of 1,000 packets.
     pub queue: Queue,
     /// Which frames are lost. Default: none.
     pub loss: Loss,
     /// One-way delay. Default: none.
     pub delay: Duration,
-    /// What varies the delay. Default: nothing.
+    /// The variation of the delay. Default: none.
     pub jitter: Jitter,
     /// Whether jitter may let a frame overtake another. Default: no.
     pub reorder: bool,
@@ -180,7 +180,7 @@ impl Default for Direction {
 /// A queue discipline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Queue {
-    /// What arrives at a full queue is dropped.
+    /// A frame that arrives at a full queue is dropped.
     DropTail {
         /// When the queue is full.
         limit: QueueLimit,
@@ -208,9 +208,9 @@ impl Default for Queue {
 /// When a queue is full. The frame in serialisation does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
-    /// So many frames.
+    /// A number of frames.
     Packets(u32),
-    /// So many bytes of frames.
+    /// Bytes of frames.
     Bytes(Bytes),
 }
 
@@ -220,7 +220,7 @@ impl Default for QueueLimit {
     }
 }
 
-/// What varies the delay of each frame.
+/// The variation of each frame's delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Jitter {
     /// Nothing.
@@ -271,7 +271,7 @@ pub enum Loss {
 
 /// Why a frame was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Drop {
+pub enum DropReason {
     /// The queue was full.
     QueueFull,
     /// CoDel dropped it.
@@ -290,7 +290,7 @@ pub enum Drop {
     TooBig,
 }
 
-impl fmt::Display for Drop {
+impl fmt::Display for DropReason {
     /// A short phrase, for the comment of a captured frame.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -4,10 +4,10 @@
 use hopcast_core::{Buffer, Duration, Instant, Stream};
 
 use crate::air::{Air, is_group};
-use crate::config::{Csma, Drop};
+use crate::config::{Csma, DropReason};
 use crate::{Attachment, Change};
 
-/// Who contends for the medium, and what is on it.
+/// The contention for the medium, and the transmission on it.
 ///
 /// Time is idle or busy for all stations alike. The slots of an idle period are counted from its `origin`, DIFS after
 /// the medium fell idle; each station that has something to send has a slot in which it begins. Those whose slots are
@@ -37,13 +37,13 @@ struct Contender {
 struct Head {
     frame: Buffer,
     retries: u32,
-    /// Who has heard it already; one that was retried is not heard twice.
+    /// The stations that have heard it already; a frame that was retried is not heard twice.
     heard: Vec<bool>,
     /// How long it is on the air; known once it has begun.
     airtime: Duration,
 }
 
-/// What is on the air.
+/// The transmission on the air.
 #[derive(Debug)]
 struct Transmission {
     by: Vec<Attachment>,
@@ -59,7 +59,7 @@ impl Contention {
         Self { config, contenders: streams.map(contender).collect(), origin: Instant::ZERO, on_air: None }
     }
 
-    /// Lets happen all that happens by `now`.
+    /// Catches up with `now`.
     pub(crate) fn advance(&mut self, now: Instant, air: &mut Air) {
         loop {
             match &self.on_air {
@@ -80,7 +80,7 @@ impl Contention {
         }
     }
 
-    /// When something happens next, of which somebody may hear.
+    /// The time of the next event that somebody may notice.
     pub(crate) fn deadline(&self, air: &Air) -> Option<Instant> {
         match &self.on_air {
             Some(transmission) => Some(transmission.end),
@@ -111,7 +111,7 @@ impl Contention {
         Some((slot, self.origin + self.config.slot * slot))
     }
 
-    /// All whose slot it is begin.
+    /// All stations whose slot it is begin to send.
     fn begin(&mut self, slot: u64, start: Instant, air: &mut Air) {
         let (mut by, mut end) = (Vec::new(), start);
         for (station, contender) in self.contenders.iter_mut().enumerate() {
@@ -129,7 +129,7 @@ impl Contention {
         self.on_air = Some(Transmission { by, start, end, collision });
     }
 
-    /// What was on the air has left completely: it is heard, and acknowledged or not.
+    /// The transmission on the air has ended: its frames are heard, and acknowledged or not.
     fn finish(&mut self, air: &mut Air) {
         let Some(Transmission { by, end, collision, .. }) = self.on_air.take() else { return };
         let one = by.first().and_then(|&from| self.contenders[from].head.as_ref());
@@ -149,9 +149,9 @@ impl Contention {
             };
             if done || head.retries >= self.config.retries {
                 let missed = |to: Attachment| match collision {
-                    true if by.contains(&to) => Drop::HalfDuplex,
-                    true => Drop::Collision,
-                    false => Drop::RetryLimit,
+                    true if by.contains(&to) => DropReason::HalfDuplex,
+                    true => DropReason::Collision,
+                    false => DropReason::RetryLimit,
                 };
                 self.settle(end, end + exchange, from, &head, missed, air);
                 self.contenders[from].window = self.config.cw_min;
@@ -194,7 +194,7 @@ impl Contention {
         done: Instant,
         from: Attachment,
         head: &Head,
-        missed: impl Fn(Attachment) -> Drop,
+        missed: impl Fn(Attachment) -> DropReason,
         air: &mut Air,
     ) {
         air.senders[from].sent(end, &head.frame, &mut air.reports);
@@ -213,7 +213,7 @@ impl Contention {
         air.echo(done, from, &head.frame);
     }
 
-    /// A station falls silent in the middle of whatever it does.
+    /// A station goes down, also in the middle of a transmission.
     fn silence(&mut self, now: Instant, station: Attachment, air: &mut Air) {
         let Some(head) = self.contenders[station].head.take() else { return };
         if let Some(transmission) = &mut self.on_air
@@ -228,9 +228,9 @@ impl Contention {
         }
         self.contenders[station].window = self.config.cw_min;
         if head.heard.contains(&true) {
-            self.settle(now, now, station, &head, |_| Drop::Down, air);
+            self.settle(now, now, station, &head, |_| DropReason::Down, air);
         } else {
-            air.senders[station].discard(now, head.frame, Drop::Down, &mut air.reports);
+            air.senders[station].discard(now, head.frame, DropReason::Down, &mut air.reports);
         }
     }
 

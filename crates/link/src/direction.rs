@@ -2,14 +2,14 @@
 
 use hopcast_core::{Buffer, Instant, Stream};
 
-use crate::config::{Direction as Config, Drop};
+use crate::config::{Direction as Config, DropReason};
 use crate::flight::{Arriving, Flight};
 use crate::path::Path;
 use crate::reports::Reports;
 use crate::sender::Sender;
 use crate::{Attachment, Change, Counters};
 
-/// A sender, the way to its one listener, and the frames under way.
+/// A sender, the path to its one listener, and the frames under way.
 #[derive(Debug)]
 pub(crate) struct Direction {
     pub(crate) sender: Sender,
@@ -38,14 +38,14 @@ impl Direction {
         }
     }
 
-    /// Decides about the frame in serialisation, if it has left by `now`, and says when it left.
+    /// Decides about the frame in serialisation, if it has left by `now`, and returns when it left.
     #[inline]
     pub(crate) fn finish(&mut self, now: Instant, reports: &mut Reports) -> Option<Instant> {
         let end = self.sender.end().filter(|&end| end <= now)?;
         let frame = self.sender.finish(reports)?;
         match self.path.fate(end) {
             Some(fate) => self.flight.launch(fate, frame, self.from, self.to, false),
-            None => reports.dropped(end, self.from, Some(self.to), frame, Drop::Lost),
+            None => reports.dropped(end, self.from, Some(self.to), frame, DropReason::Lost),
         }
         Some(end)
     }
@@ -67,14 +67,14 @@ impl Direction {
     pub(crate) fn launches_by(&self) -> Option<Instant> {
         let end = self.sender.end()?;
         if self.path.varies() && self.sender.has_backlog() {
-            return Some(end + self.path.least_delay());
+            return Some(end + self.path.min_delay());
         }
         Some(self.path.arrival(end))
     }
 
     /// An instant not after the first arrival of the frames that wait for the line to be free at `end`.
     pub(crate) fn follows_by(&self, end: Instant) -> Option<Instant> {
-        self.sender.ready_since().map(|_| end + self.path.least_delay())
+        self.sender.ready_since().map(|_| end + self.path.min_delay())
     }
 
     pub(crate) fn offer(&mut self, now: Instant, frame: Buffer, free: bool, reports: &mut Reports) {

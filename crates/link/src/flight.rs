@@ -22,7 +22,7 @@ pub(crate) enum Flight {
 #[derive(Debug)]
 pub(crate) struct Arriving {
     at: Instant,
-    /// Tells frames that arrive at one instant apart.
+    /// Orders frames that arrive at one instant.
     order: u64,
     // Narrow, so that a frame under way is one cache line.
     from: u32,
@@ -79,7 +79,7 @@ impl Flight {
         }
     }
 
-    /// Those that have arrived by `now`, in any order.
+    /// The frames that have arrived by `now`, in any order.
     pub(crate) fn due(&self, now: Instant) -> impl Iterator<Item = &Arriving> {
         let (line, heap) = match self {
             Self::InOrder(frames) => (Some(frames), None),

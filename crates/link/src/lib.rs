@@ -12,11 +12,11 @@
 //!
 //! - A frame offered to an idle line is serialised at once; a queue limits only what waits. A rate of `None` takes no
 //!   time, so nothing ever waits; at a rate of zero nothing is begun, and the queue fills.
-//! - What becomes of a frame is decided as its last bit leaves, by the configuration then in force: a change at an
+//! - The fate of a frame is decided as its last bit leaves, by the configuration then in force: a change at an
 //!   instant applies to the frames that leave after it. The rate is that in force as a frame's first bit leaves.
 //! - A frame arrives at the time it left plus delay plus jitter, and, without `reorder`, not before those that left
 //!   earlier. A frame that is duplicated arrives twice at that time; the copy has the same bits, flipped ones too.
-//! - What happens at one instant happens in this order: serialisations end and the next begin; then what the caller
+//! - Events of one instant happen in this order: serialisations end and the next begin; then what the caller
 //!   came for (an offer, a change); and arrivals are reported when polled, after what has left or was dropped by then.
 //!
 //! # Time
@@ -35,9 +35,9 @@
 //!   has the checksums of its protocols.
 //! - In the seed's description of Gilbert-Elliott (`004`, section 5) the second balance equation should end in π_B;
 //!   its solution is right. Of the four-state model, the balance π3 p32 = π2 p23 and the solution are right.
-//! - On a [`Medium`] with [`Mac::Csma`] all stations hear one another: there is no hidden station, no capture (of frames
-//!   that collide none is read) and no RTS. An immediate access begins at the next slot's edge, and an acknowledgement is
-//!   never lost. Radio propagation is a model to come behind the same [`Link`] trait.
+//! - On a [`Medium`] with [`Mac::Csma`] all stations hear one another: there is no hidden station, no capture (of
+//!   frames that collide none is read) and no RTS. An immediate access begins at the next slot's edge, and an
+//!   acknowledgement is never lost. Radio propagation is a model to come behind the same [`Link`] trait.
 
 mod air;
 pub mod config;
@@ -54,7 +54,7 @@ mod sender;
 mod trace;
 
 pub use config::{
-    Config, Csma, Direction, Drop as DropReason, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue,
+    Config, Csma, Direction, DropReason, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue,
     QueueLimit, Station,
 };
 pub use medium::Medium;
@@ -70,8 +70,8 @@ pub type Attachment = usize;
 
 /// A link model.
 ///
-/// Whoever runs it: [`offer`](Link::offer) a frame, or [`wake`](Link::wake) it at its deadline; then
-/// [`poll`](Link::poll) until `None`; then read [`deadline`](Link::deadline). As with a
+/// Its runner calls [`offer`](Link::offer) with a frame, or [`wake`](Link::wake) at its deadline; then
+/// [`poll`](Link::poll) until `None`; then it reads [`deadline`](Link::deadline). As with a
 /// [`Machine`](hopcast_core::Machine), waking it late or without cause is harmless.
 pub trait Link {
     /// How many attachments there are.
@@ -83,7 +83,7 @@ pub trait Link {
     /// The deadline has been reached, or may have been.
     fn wake(&mut self, now: Instant);
 
-    /// What happened up to `now`, in order; `None` once there is nothing more.
+    /// The events up to `now`, in order; `None` once there is nothing more.
     fn poll(&mut self, now: Instant) -> Option<Event>;
 
     /// When something happens next.
@@ -102,13 +102,27 @@ pub trait Link {
 
     /// The figures of one direction up to and including `now`, cumulative; all zero if there is no such direction.
     ///
-    /// A medium has a direction for each ordered pair of stations. What was sent counts for the pair it was addressed to
-    /// (a group frame for every pair); the time and drops of the queue are those of the sending station, in each of its
-    /// directions.
+    /// A medium has a direction for each ordered pair of stations. What was sent counts for the pair it was addressed
+    /// to (a group frame for every pair); the time and drops of the queue are those of the sending station, in each of
+    /// its directions.
     fn counters(&mut self, now: Instant, from: Attachment, to: Attachment) -> Counters;
+
+    /// The queue of the attachment `from` at `now`; empty if there is no such attachment.
+    fn backlog(&mut self, now: Instant, from: Attachment) -> Backlog;
 }
 
-/// What a link says.
+/// The queue of an attachment at one instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Frames that wait, without the one that is being sent.
+    pub frames: u64,
+    /// Bytes of these frames.
+    pub bytes: u64,
+    /// Whether the attachment is down: it drops what it is offered.
+    pub down: bool,
+}
+
+/// An event of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// `frame` has left the interface at `from` completely: it has crossed the queue and been serialised. Reported
@@ -220,7 +234,7 @@ impl Add for Counters {
     }
 }
 
-/// What has been added since an earlier reading.
+/// The difference to an earlier reading.
 impl Sub for Counters {
     type Output = Self;
     fn sub(self, other: Self) -> Self {

@@ -6,7 +6,7 @@ use crate::air::Air;
 use crate::config::{Mac, MediumConfig};
 use crate::csma::Contention;
 use crate::sender::longest_waiting;
-use crate::{Attachment, Change, Counters, Event, Link};
+use crate::{Attachment, Backlog, Change, Counters, Event, Link};
 
 /// A half-duplex medium: one transmission at a time, heard by every other station, each of which loses on its own.
 ///
@@ -121,6 +121,11 @@ impl Link for Medium {
         self.advance(now);
         self.air.counters(now, from, to)
     }
+
+    fn backlog(&mut self, now: Instant, from: Attachment) -> Backlog {
+        self.advance(now);
+        self.air.senders.get(from).map_or_else(Backlog::default, |sender| sender.backlog())
+    }
 }
 
 impl Schedule {
@@ -148,7 +153,7 @@ impl Schedule {
 
     fn deadline(&self, air: &Air) -> Option<Instant> {
         let end = self.sending.and_then(|from| air.senders[from].end());
-        if air.reports.on() { end } else { end.map(|end| end + air.least_delay) }
+        if air.reports.on() { end } else { end.map(|end| end + air.min_delay) }
     }
 
     /// Begins to send what a change has made possible.

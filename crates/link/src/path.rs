@@ -18,7 +18,7 @@ const FARTHEST_DEVIATION: u64 = 13;
 #[derive(Debug)]
 pub(crate) struct Path {
     loss: LossModel,
-    /// What the channel loses below the link's acknowledgements, where there are any.
+    /// The losses of the channel below the link's acknowledgements, where there are any.
     channel: LossModel,
     delay: Duration,
     jitter: Jitter,
@@ -41,7 +41,7 @@ struct Streams {
     channel: Stream,
 }
 
-/// What becomes of a frame that is not lost.
+/// The fate of a frame that is not lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fate {
     pub(crate) at: Instant,
@@ -99,8 +99,8 @@ impl Path {
         if self.reorder { at } else { at.max(self.last_arrival) }
     }
 
-    /// The least time on the way, for any frame.
-    pub(crate) fn least_delay(&self) -> Duration {
+    /// The minimum time on the way, for any frame.
+    pub(crate) fn min_delay(&self) -> Duration {
         match self.jitter {
             Jitter::None => self.delay,
             Jitter::Uniform(most) => self.delay.saturating_sub(most),

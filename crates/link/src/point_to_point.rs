@@ -6,7 +6,7 @@ use crate::config::{Config, Duplex};
 use crate::direction::Direction;
 use crate::reports::Reports;
 use crate::sender::longest_waiting;
-use crate::{Attachment, Change, Counters, Event, Link};
+use crate::{Attachment, Backlog, Change, Counters, Event, Link};
 
 /// A link between two attachments, which are numbered 0 and 1.
 ///
@@ -159,5 +159,10 @@ impl Link for PointToPoint {
             Some(direction) if to == 1 - from => direction.counters(now),
             _ => Counters::default(),
         }
+    }
+
+    fn backlog(&mut self, now: Instant, from: Attachment) -> Backlog {
+        self.advance(now);
+        self.directions.get(from).map_or_else(Backlog::default, |direction| direction.sender.backlog())
     }
 }

@@ -1,9 +1,9 @@
-//! What waits for the serialiser.
+//! The queue before the serialiser.
 
 use hopcast_core::codel::{Backlog, CoDel, Waiting};
 use hopcast_core::{Buffer, Instant};
 
-use crate::config::{Drop, Queue as Discipline, QueueLimit};
+use crate::config::{DropReason, Queue as Discipline, QueueLimit};
 
 /// A queue with its discipline.
 #[derive(Debug)]
@@ -46,10 +46,10 @@ impl Queue {
     }
 
     /// The next frame to serialise at `now`; what the discipline drops on the way goes to `drop`.
-    pub(crate) fn pop(&mut self, now: Instant, mut drop: impl FnMut(Waiting, Drop)) -> Option<Waiting> {
+    pub(crate) fn pop(&mut self, now: Instant, mut drop: impl FnMut(Waiting, DropReason)) -> Option<Waiting> {
         match &mut self.codel {
             None => self.backlog.pop(),
-            Some(codel) => codel.pop(now, &mut self.backlog, &mut |waiting| drop(waiting, Drop::CoDel)),
+            Some(codel) => codel.pop(now, &mut self.backlog, &mut |waiting| drop(waiting, DropReason::CoDel)),
         }
     }
 
@@ -61,6 +61,11 @@ impl Queue {
     /// Since when the head waits; `None` if the queue is empty.
     pub(crate) fn since(&self) -> Option<Instant> {
         self.backlog.since()
+    }
+
+    /// Number of frames, and of their bytes.
+    pub(crate) fn size(&self) -> (u64, u64) {
+        (self.backlog.len() as u64, self.backlog.bytes())
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -1,10 +1,10 @@
-//! What a link says besides its deliveries, when asked to.
+//! The events of a link besides its deliveries, where they are asked for.
 
 use std::collections::VecDeque;
 
 use hopcast_core::{Buffer, Instant};
 
-use crate::config::Drop;
+use crate::config::DropReason;
 use crate::{Attachment, Event};
 
 /// [`Event::Sent`] and [`Event::Dropped`], in the order of the times at which they happened.
@@ -35,7 +35,7 @@ impl Reports {
         from: Attachment,
         to: Option<Attachment>,
         frame: Buffer,
-        reason: Drop,
+        reason: DropReason,
     ) {
         if self.on {
             self.push(at, Event::Dropped { from, to, frame, reason });

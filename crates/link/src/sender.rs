@@ -2,10 +2,10 @@
 
 use hopcast_core::{Buffer, Duration, Instant, Rate};
 
-use crate::config::{Direction, Drop};
+use crate::config::{Direction, DropReason};
 use crate::queue::Queue;
 use crate::reports::Reports;
-use crate::{Attachment, Change, Counters};
+use crate::{Attachment, Backlog, Change, Counters};
 
 /// The bytes of an Ethernet header, which the MTU does not count.
 const HEADER: u64 = 14;
@@ -15,7 +15,7 @@ const HEADER: u64 = 14;
 pub(crate) struct Sender {
     from: Attachment,
     rate: Option<Rate>,
-    /// What the last frame took beyond whole nanoseconds; see [`Rate::time_with_carry`].
+    /// The time of the last frame beyond whole nanoseconds; see [`Rate::time_with_carry`].
     carry: u64,
     down: bool,
     max_frame: u64,
@@ -64,14 +64,14 @@ impl Sender {
         reports: &mut Reports,
     ) -> Option<Buffer> {
         if self.down {
-            self.discard(now, frame, Drop::Down, reports);
+            self.discard(now, frame, DropReason::Down, reports);
         } else if frame.len() as u64 > self.max_frame {
-            self.discard(now, frame, Drop::TooBig, reports);
+            self.discard(now, frame, DropReason::TooBig, reports);
         } else if free && self.queue.is_empty() && !self.stopped() {
             self.queue.pass();
             return Some(frame);
         } else if let Err(frame) = self.queue.push(now, frame) {
-            self.discard(now, frame, Drop::QueueFull, reports);
+            self.discard(now, frame, DropReason::QueueFull, reports);
         }
         None
     }
@@ -160,10 +160,10 @@ impl Sender {
                 self.down = true;
                 if let Some(Serialising { frame, start, .. }) = self.serialising.take() {
                     self.counters.busy += now.since(start);
-                    self.discard(now, frame, Drop::Down, reports);
+                    self.discard(now, frame, DropReason::Down, reports);
                 }
                 while let Some(waiting) = self.queue.discard() {
-                    self.discard(now, waiting.frame, Drop::Down, reports);
+                    self.discard(now, waiting.frame, DropReason::Down, reports);
                 }
             }
             Change::Delay(_)
@@ -184,6 +184,12 @@ impl Sender {
         counters
     }
 
+    /// What waits now.
+    pub(crate) fn backlog(&self) -> Backlog {
+        let (frames, bytes) = self.queue.size();
+        Backlog { frames, bytes, down: self.down }
+    }
+
     fn start(&mut self, now: Instant, frame: Buffer) {
         let time = self.airtime(&frame);
         self.serialising = Some(Serialising { frame, start: now, end: now + time });
@@ -195,7 +201,7 @@ impl Sender {
     }
 
     /// Drops a frame that never left.
-    pub(crate) fn discard(&mut self, now: Instant, frame: Buffer, reason: Drop, reports: &mut Reports) {
+    pub(crate) fn discard(&mut self, now: Instant, frame: Buffer, reason: DropReason, reports: &mut Reports) {
         self.counters.queue_dropped_packets += 1;
         reports.dropped(now, self.from, None, frame, reason);
     }

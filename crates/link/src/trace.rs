@@ -11,7 +11,7 @@ pub struct TraceError {
     pub line: usize,
     /// The column, in characters from 1.
     pub column: usize,
-    /// What was expected and what was found.
+    /// The value expected and the text found.
     pub message: String,
 }
 

@@ -16,7 +16,7 @@ fn link() -> PointToPoint {
     both_ways(&Direction { rate: Some(Rate::from_mbit(10)), queue, ..Direction::default() }, 1)
 }
 
-/// What was counted from `from` s to `to` s under a load of one frame every `apart`.
+/// The counts from `from` s to `to` s under a load of one frame every `apart`.
 fn counted(apart: Duration, from: u64, to: u64) -> (Counters, Counters) {
     let mut link = link();
     let row = row(Duration::from_secs(to).as_nanos() / apart.as_nanos(), 1_250, apart);
@@ -90,7 +90,7 @@ fn under_overload_that_does_not_respond_the_excess_is_dropped_and_the_delay_stay
     assert!(delay_ms < 100.0, "{delay_ms} ms");
     assert_eq!(after.busy.as_nanos() - before.busy.as_nanos(), 40_000_000_000, "the line was idle");
     let dropped = after.queue_dropped_packets - before.queue_dropped_packets;
-    // What exceeds the rate: a ninth of 40,000, give or take what waits at either end of the window.
+    // The frames beyond the rate: a ninth of 40,000, give or take those that wait at either end of the window.
     assert!(dropped.abs_diff(4_444) < 150, "{dropped}");
 }
 

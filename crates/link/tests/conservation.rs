@@ -42,7 +42,7 @@ proptest! {
     fn every_frame_offered_to_a_link_is_delivered_or_lost_or_dropped(
         config in any::config(), mut actions in any::actions(2),
     ) {
-        // What waits at a rate of zero is dropped by an outage at the end.
+        // Frames that wait at a rate of zero are dropped by an outage at the end.
         actions.push((millis(60_000), Action::Change(None, Change::Down)));
         let mut link = PointToPoint::new(config, streams(1));
         link.report_sent(true);

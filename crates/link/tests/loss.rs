@@ -39,7 +39,8 @@ fn bursts(lost: &[bool]) -> Vec<usize> {
     inside.iter().filter(|run| run[0]).map(|run| run.len()).collect()
 }
 
-/// The mean of `values` and the standard error of it, by a hundred batches, so that neighbours may depend on each other.
+/// The mean of `values` and the standard error of it, by a hundred batches, so that neighbours may depend on each
+/// other.
 fn mean_and_error(values: &[f64]) -> (f64, f64) {
     let batches: Vec<f64> = values
         .chunks_exact(values.len() / 100)
@@ -170,7 +171,7 @@ proptest! {
 
 #[test]
 fn a_model_starts_in_its_stationary_distribution() {
-    // So slow that the first frame tells the state; 10,000 links, five standard errors.
+    // So slow that the first frame shows the state; 10,000 links, five standard errors.
     for loss in [gilbert_elliott(0.001, 0.004, 1.0, 0.0), four_state(0.001, 0.003, 0.001, 0.002, 0.1)] {
         let n = 10_000;
         let first = (0..n).filter(|&seed| losses(&loss, 1, seed)[0]).count();

@@ -29,7 +29,7 @@ fn to(destination: [u8; 6], id: u64) -> Buffer {
     frame
 }
 
-/// Who heard what from whom, and whether it only overheard.
+/// The frames heard: by whom, from whom, which, and whether only overheard.
 fn heard(said: &Said) -> Vec<(usize, usize, u64, bool)> {
     let heard = said.iter().filter_map(|(_, event)| match event {
         Event::Delivered { from, to, frame, overheard } => Some((*from, *to, id(frame), *overheard)),
@@ -57,7 +57,7 @@ fn a_frame_for_one_is_overheard_by_promiscuous_stations_alone() {
     assert_eq!(counters(&mut link, 3).overheard_packets, 0);
     assert_eq!(counters(&mut link, 2).overheard_packets, 1);
     assert_eq!(counters(&mut link, 1).delivered_packets, 0);
-    // What was sent stands where it was addressed to, so that the directions add up to what was on the air.
+    // A frame counts as sent where it was addressed to, so that the directions add up to what was on the air.
     assert_eq!([1, 2, 3, 4].map(|to| link.counters(END, 0, to).sent_packets), [0, 0, 1, 0]);
     assert_eq!(link.counters(END, 2, 0).sent_packets, 0);
 }

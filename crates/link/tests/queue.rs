@@ -4,7 +4,9 @@ mod common;
 
 use common::*;
 use hopcast_core::{Bytes, Duration, Rate};
-use hopcast_link::{Direction, DropReason, Event, Link, Queue, QueueLimit};
+use hopcast_link::{
+    Backlog, Change, Direction, DropReason, Event, Link, MediumConfig, Queue, QueueLimit, Station,
+};
 use proptest::prelude::*;
 
 fn with_limit(limit: QueueLimit) -> Direction {
@@ -84,5 +86,35 @@ proptest! {
         }
         let counters = link.counters(END, 0, 1);
         prop_assert_eq!(counters.sent_packets + counters.queue_dropped_packets, offers.len() as u64);
+    }
+}
+
+#[test]
+fn the_backlog_is_what_waits_at_that_moment_and_whether_the_attachment_is_down() {
+    let station = |number| Station { address: [2, 0, 0, 0, 0, number], ..Station::default() };
+    let direction = Direction { rate: Some(Rate::from_mbit(10)), ..Direction::default() };
+    let shared = MediumConfig {
+        direction: direction.clone(),
+        stations: vec![station(0), station(1)],
+        ..MediumConfig::default()
+    };
+    let links: [Box<dyn Link>; 2] = [Box::new(both_ways(&direction, 1)), Box::new(medium(shared, 1))];
+    for mut link in links {
+        let size = |frames: u64, down| Backlog { frames, bytes: frames * 1_250, down };
+        for number in 0..4 {
+            link.offer(millis(0), 0, frame(number, 1_250));
+        }
+        // A millisecond each; the first is being sent, and nobody has woken the link since.
+        assert_eq!(link.backlog(millis(0), 0), size(3, false));
+        assert_eq!(link.backlog(micros(1_999), 0), size(2, false));
+        assert_eq!(link.backlog(millis(2), 0), size(1, false));
+        assert_eq!(
+            (link.backlog(millis(2), 1), link.backlog(millis(2), 9)),
+            (size(0, false), size(0, false))
+        );
+        link.change(millis(2), Some(0), &Change::Down);
+        assert_eq!((link.backlog(millis(2), 0), link.backlog(millis(2), 1)), (size(0, true), size(0, false)));
+        link.change(millis(3), None, &Change::Up);
+        assert_eq!(link.backlog(millis(3), 0), size(0, false));
     }
 }

@@ -6,9 +6,9 @@ use hopcast_core::Instant;
 use hopcast_link::{Attachment, Change, Link};
 use hopcast_twin::capture::Carries;
 
-/// A network of nodes and links, and what is known beforehand to happen to it.
+/// A network of nodes and links, with its scheduled changes.
 #[derive(Default)]
-pub struct Layout {
+pub struct NetworkLayout {
     /// The nodes.
     pub nodes: Vec<NodeLayout>,
     /// The links.
@@ -28,9 +28,9 @@ pub struct Captured {
     pub node: usize,
     /// The interface's name there.
     pub name: String,
-    /// What is seen of it.
+    /// The kind of packets that it carries.
     pub carries: Carries,
-    /// Whether a link hands over what it carries; otherwise it is listened to.
+    /// Whether its link captures it; otherwise a packet socket does.
     pub by_link: bool,
 }
 
@@ -39,7 +39,7 @@ pub struct Captured {
 pub struct NodeLayout {
     /// Its name, in any characters.
     pub name: String,
-    /// Its addresses, which it has whatever becomes of its interfaces; packets leave with the first of their family.
+    /// Its addresses, which do not depend on its interfaces; packets leave with the first one of their IP version.
     pub addresses: Vec<IpAddr>,
     /// Its interfaces, called `eth0`, `eth1` and so on.
     pub interfaces: Vec<InterfaceLayout>,
@@ -52,24 +52,24 @@ pub struct NodeLayout {
 pub struct InterfaceLayout {
     /// The number of the link.
     pub link: usize,
-    /// Which of the link's attachments it is.
+    /// Its attachment to the link.
     pub attachment: Attachment,
     /// Its Ethernet address.
     pub mac: [u8; 6],
-    /// The longest packet, in bytes.
+    /// Maximum length of a packet, in bytes.
     pub mtu: u32,
 }
 
 /// A route to one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Whom it leads to.
+    /// The destination.
     pub to: IpAddr,
     /// The number of the interface.
     pub interface: u32,
     /// The address of the next hop.
     pub via: IpAddr,
-    /// Its Ethernet address, so that nobody has to be asked for it.
+    /// The Ethernet address of the next hop, so that no neighbour discovery is needed.
     pub via_mac: [u8; 6],
 }
 
@@ -77,20 +77,20 @@ pub struct Route {
 pub struct LinkLayout {
     /// Its name, for captures and messages.
     pub name: String,
-    /// What becomes of its frames.
+    /// Its model, which delivers or drops each frame.
     pub model: Box<dyn Link + Send>,
     /// For each attachment, the node and the number of its interface.
     pub ends: Vec<(usize, u32)>,
-    /// For each attachment, its place among [`Layout::captured`], if it is.
+    /// For each attachment, its place in [`NetworkLayout::captured`], if it is captured.
     pub captured: Vec<Option<usize>>,
 }
 
-/// Something that happens at a time.
+/// A scheduled event.
 #[derive(Clone, Debug)]
 pub struct Scheduled<T> {
-    /// When.
+    /// Its time.
     pub at: Instant,
-    /// What.
+    /// The event.
     pub what: T,
 }
 
@@ -114,9 +114,9 @@ pub struct Reroute {
     pub routes: Vec<Route>,
 }
 
-impl Layout {
-    /// Nodes `n0`, `n1` and so on in a row, joined by a link for each of `models`, with routes to one another and
-    /// interfaces that carry `mtu` bytes: for measuring the machine, and for tests.
+impl NetworkLayout {
+    /// Nodes `n0`, `n1` and so on in a row, joined by a link for each of `models`, with routes between all of them and
+    /// interfaces of `mtu` bytes: for benchmarks and tests.
     pub fn chain(models: impl IntoIterator<Item = Box<dyn Link + Send>>, mtu: u32) -> Self {
         let links = models.into_iter().enumerate().map(|(number, model)| LinkLayout {
             name: format!("n{number}-n{}", number + 1),

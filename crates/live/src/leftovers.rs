@@ -1,37 +1,37 @@
-//! What labs have left behind whose owner is gone: killed, or crashed.
+//! Remains of labs whose process was killed or crashed.
 
 use std::fs;
 use std::path::PathBuf;
 
-use crate::lab::registry::{Made, Process, records};
-use crate::lab::{Namespace, path, programs, remove};
+use crate::lab::registry::{CreatedNamespace, Process, records};
+use crate::lab::{Error, Namespace, path, programs, remove};
 
 /// A lab without an owner.
 #[derive(Clone, Debug)]
 pub struct Leftover {
     file: PathBuf,
     owner: Process,
-    /// Those that are still there.
+    /// Those that still exist.
     namespaces: Vec<Namespace>,
 }
 
 impl Leftover {
-    /// The names of its network namespaces that are still there.
+    /// The names of its network namespaces that still exist.
     pub fn namespaces(&self) -> impl Iterator<Item = &str> {
         self.namespaces.iter().map(Namespace::name)
     }
 
-    /// The number of the process that it belonged to.
+    /// The number of its former process.
     pub fn owner(&self) -> u32 {
         self.owner.pid()
     }
 }
 
-/// All labs without an owner. What a living process has set up is none, nor what nobody has left word of.
+/// All labs without an owner: those with a record, whose process is gone.
 ///
 /// # Errors
-/// One line, if the place where labs leave word cannot be read.
-pub fn find() -> Result<Vec<Leftover>, String> {
+/// The directory of records, if it cannot be read.
+pub fn find() -> Result<Vec<Leftover>, Error> {
     let gone = records()?.into_iter().filter(|(_, record)| !record.owner.is_alive());
     let leftover = |(file, record): (PathBuf, crate::lab::registry::Record)| Leftover {
         file,
@@ -41,11 +41,11 @@ pub fn find() -> Result<Vec<Leftover>, String> {
     Ok(gone.map(leftover).collect())
 }
 
-/// Removes all of [`find`], and says in a line each what it did.
+/// Removes all labs of [`find`], and returns a line for each removal.
 ///
 /// # Errors
 /// As [`find`].
-pub fn clean() -> Result<Vec<String>, String> {
+pub fn clean() -> Result<Vec<String>, Error> {
     let mut done = Vec::new();
     for leftover in find()? {
         let namespaces: Vec<_> = leftover.namespaces.iter().collect();
@@ -57,18 +57,18 @@ pub fn clean() -> Result<Vec<String>, String> {
             format!("{left} network namespace {name}")
         }));
         if leftover.namespaces().all(|name| !path(name).exists()) {
-            fs::remove_file(&leftover.file)
-                .map_err(|error| format!("{}: {error}", leftover.file.display()))?;
+            let failed = |source| Error::File { path: leftover.file.clone(), source };
+            fs::remove_file(&leftover.file).map_err(failed)?;
             done.push(format!("removed {}", leftover.file.display()));
         }
     }
     Ok(done)
 }
 
-fn still_there(made: &Made) -> Option<Namespace> {
-    // Whatever stands there: nothing is ours but what we would have named so.
+fn still_there(made: &CreatedNamespace) -> Option<Namespace> {
+    // Only names that labs give are accepted, whatever the record contains.
     let ours = made.name.starts_with("hopcast-") && !made.name.contains('/');
     let namespace = ours.then(|| Namespace::open(&made.name).ok()).flatten()?;
-    // Somebody else's, who came to the same name later, stays.
+    // A later namespace of the same name is not the lab's.
     made.inode.is_none_or(|inode| namespace.identity() == Some(inode)).then_some(namespace)
 }

@@ -9,6 +9,6 @@ pub mod leftovers;
 pub mod network;
 pub mod privileges;
 pub mod programs;
-mod punctual;
 pub mod run;
+mod wakeups;
 pub mod worker;

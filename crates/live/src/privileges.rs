@@ -1,72 +1,125 @@
-//! What it takes to set up a lab, and how to come by it without being root.
+//! The privileges that a lab needs, and how to get them without being root.
 
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::io;
 use std::process::{Command, Stdio};
 
-/// Set for the program that [`become_capable`] has started, so that it does not start itself for ever.
-const INSIDE: &str = "HOPCAST_INSIDE_NAMESPACE";
+use thiserror::Error;
 
-/// What has to be done before a lab can be set up.
+/// Environment variable of the program that [`become_capable`] starts, which keeps it from starting itself for ever.
+const INSIDE_VARIABLE: &str = "HOPCAST_INSIDE_NAMESPACE";
+
+/// The step between the calling process and a lab.
 #[derive(Debug)]
 pub enum Capable {
-    /// Nothing.
+    /// None: it can set up a lab.
     Already,
-    /// This command has to be run in place of the program: the same program with the same arguments, in namespaces of its
-    /// own in which it is root. Nothing that it sets up outlives it.
+    /// This command must run in place of the program: the same program with the same arguments, as root of namespaces
+    /// of its own. Nothing that it sets up outlives it.
     Through(Command),
 }
 
-/// How the calling process can set up a lab.
+/// A lab cannot be set up by the calling process.
+#[derive(Debug, Error)]
+#[error("{}: {}", self.reason(), self.remedy())]
+pub enum Error {
+    /// The machine has no TUN and TAP driver.
+    NoTun,
+    /// The caller may not open the driver.
+    TunForbidden,
+    /// The driver cannot be opened.
+    Tun(#[source] io::Error),
+    /// A user namespace does not help either.
+    NotEvenInside,
+    /// The running program cannot be found, to be run again.
+    NoProgram(#[source] io::Error),
+    /// The system gives no user namespace.
+    NoUserNamespace {
+        /// The message of `unshare`.
+        said: String,
+        /// The setting that would allow it.
+        remedy: &'static str,
+    },
+}
+
+impl Error {
+    /// The reason, in a line.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::NoTun => "there is no /dev/net/tun".to_owned(),
+            Self::TunForbidden => "/dev/net/tun is not ours to open".to_owned(),
+            Self::Tun(error) => format!("/dev/net/tun: {error}"),
+            Self::NotEvenInside => {
+                "even in a user namespace of its own hopcast may not set up networks".to_owned()
+            }
+            Self::NoProgram(error) => format!("cannot find the program that runs: {error}"),
+            Self::NoUserNamespace { said, .. } => {
+                format!("no user namespace for those who are not root ({said})")
+            }
+        }
+    }
+
+    /// The remedy, in a line.
+    pub(crate) const fn remedy(&self) -> &'static str {
+        match self {
+            Self::NoTun => "`modprobe tun` as root",
+            Self::TunForbidden => "run as root, or `chmod 666 /dev/net/tun` as root, as most systems have it",
+            Self::NotEvenInside => "run it as root",
+            Self::Tun(_) | Self::NoProgram(_) => "run as root",
+            Self::NoUserNamespace { remedy, .. } => remedy,
+        }
+    }
+}
+
+/// The step that the calling process needs to set up a lab.
 ///
 /// # Errors
-/// One line: why it cannot, and what to do about it.
-pub fn become_capable() -> Result<Capable, String> {
+/// A missing privilege or device, with the remedy.
+pub fn become_capable() -> Result<Capable, Error> {
     open_tun()?;
     if administers_network() && writes_run() {
         return Ok(Capable::Already);
     }
-    if env::var_os(INSIDE).is_some() {
-        return Err(
-            "even in a user namespace of its own hopcast may not set up networks: run it as root".to_owned()
-        );
+    if env::var_os(INSIDE_VARIABLE).is_some() {
+        return Err(Error::NotEvenInside);
     }
     try_user_namespace()?;
-    let program =
-        env::current_exe().map_err(|error| format!("cannot find the program that runs: {error}"))?;
+    let program = env::current_exe().map_err(Error::NoProgram)?;
     let mut command = user_namespace();
-    // `ip netns` keeps its namespaces in /run, which is root's: we get another one, for the time that we run.
+    // `ip netns` keeps namespaces in /run, which belongs to root, so the command mounts a /run of its own.
     let prepare = "mount -t tmpfs -o mode=755 tmpfs /run && mkdir /run/netns && exec \"$@\"";
     command.args(["--mount", "--", "sh", "-c", prepare, "sh"]).arg(program);
-    command.args(env::args_os().skip(1).collect::<Vec<OsString>>()).env(INSIDE, "1");
+    command.args(env::args_os().skip(1).collect::<Vec<OsString>>()).env(INSIDE_VARIABLE, "1");
     Ok(Capable::Through(command))
 }
 
-/// Whether TAP devices can be made.
+/// Checks that TAP devices can be made.
 ///
 /// # Errors
-/// One line: why not, and what to do about it.
-pub(crate) fn open_tun() -> Result<(), String> {
+/// A missing driver or privilege.
+pub(crate) fn open_tun() -> Result<(), Error> {
     let opened = File::options().read(true).write(true).open("/dev/net/tun");
     opened.map(drop).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => "there is no /dev/net/tun: `modprobe tun` as root".to_owned(),
-        std::io::ErrorKind::PermissionDenied => {
-            "/dev/net/tun is not ours to open: run as root, or `chmod 666 /dev/net/tun` as root, as most systems have it"
-                .to_owned()
-        }
-        _ => format!("/dev/net/tun: {error}"),
+        io::ErrorKind::NotFound => Error::NoTun,
+        io::ErrorKind::PermissionDenied => Error::TunForbidden,
+        _ => Error::Tun(error),
     })
 }
 
-/// `unshare` for a user namespace in which we are root, and a network namespace of its.
+/// `unshare` with a user namespace in which the caller is root, and a network namespace in it.
 pub(crate) fn user_namespace() -> Command {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--net"]);
     command
 }
 
-pub(crate) fn try_user_namespace() -> Result<(), String> {
+/// Checks that a user namespace can be made.
+///
+/// # Errors
+/// A setting of the system that forbids it.
+pub(crate) fn try_user_namespace() -> Result<(), Error> {
     let mut command = user_namespace();
     let tried =
         command.arg("true").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).output();
@@ -88,10 +141,10 @@ pub(crate) fn try_user_namespace() -> Result<(), String> {
     } else {
         "run as root"
     };
-    Err(format!("no user namespace for those who are not root ({said}): {remedy}"))
+    Err(Error::NoUserNamespace { said, remedy })
 }
 
-/// Whether we may make network namespaces, and what belongs into them.
+/// Whether this process may make network namespaces and set them up.
 pub(crate) fn administers_network() -> bool {
     // capabilities(7), by number.
     const NET_ADMIN: u64 = 1 << 12;
@@ -103,7 +156,7 @@ pub(crate) fn administers_network() -> bool {
     effective.is_some_and(|effective| effective & needed == needed)
 }
 
-/// Whether `ip netns` and labs may leave in /run what they leave there.
+/// Whether `ip netns` and labs may write in /run.
 fn writes_run() -> bool {
     fs::create_dir_all("/run/hopcast-labs").is_ok()
         && rustix::fs::access("/run", rustix::fs::Access::WRITE_OK).is_ok()

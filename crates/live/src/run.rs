@@ -1,6 +1,7 @@
-//! One live run: a lab, the links between its nodes, a process for each node, and what they found.
+//! A live run: a lab, the links between its nodes, a process for each node, and the results of all of them.
 
-mod conductor;
+mod error;
+mod supervisor;
 mod workloads;
 
 use std::ffi::OsString;
@@ -10,271 +11,260 @@ use std::path::{Path, PathBuf};
 
 use hopcast_core::{Duration, Instant};
 use hopcast_node::Clock;
-use hopcast_twin::collect::{Gathered, ObservedLink};
+use hopcast_runner::{Executor, Job, RunError};
+use hopcast_twin::collect::{LiveObservations, ObservedLink};
 use hopcast_twin::results::{Live, Run};
 use hopcast_twin::scenario::model::Scenario;
 use hopcast_twin::scenario::needs_virtual_time;
-use hopcast_twin::{Identities, Job, Monitor, Stage, end_of};
+use hopcast_twin::{Identities, Monitor, end_of};
 
-use self::conductor::Conductor;
+pub use self::error::{Error, NodeFailure};
+use self::supervisor::Supervisor;
 use self::workloads::Workloads;
-use crate::capture::{Devices, Tape};
+use crate::capture::{CaptureWriter, Devices};
 use crate::emulator::{Emulator, EmulatorReport, Options, Readings};
 use crate::lab::Lab;
 use crate::layout::Captured;
 use crate::worker::NodeReport;
 use crate::{network, programs};
 
-/// After the run's end nothing is sent any more, and what is under way may arrive for so long.
+/// Time after the end of the run in which frames under way may arrive; nothing is sent in it.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// From the moment in which all nodes have loaded to the start of the run: they open their sockets in it.
-const LEAD: Duration = Duration::from_secs(1);
-/// So much more for each flow at each node.
-const LEAD_OF_SITE: Duration = Duration::from_millis(20);
-const LONGEST_LEAD: Duration = Duration::from_secs(60);
-/// So much more for programs that are to listen by then.
-const LEAD_OF_PROGRAMS: Duration = Duration::from_secs(2);
+/// Time between the moment in which all nodes have loaded and the start of the run: nodes open their sockets in it.
+const START_LEAD: Duration = Duration::from_secs(1);
+/// Additional lead for each flow at each node, whose sockets and devices are opened one after the other.
+const START_LEAD_PER_FLOW: Duration = Duration::from_millis(20);
+const MAX_FLOWS_LEAD: Duration = Duration::from_secs(60);
+/// Additional lead if there are programs, whose servers must listen by then.
+const START_LEAD_OF_PROGRAMS: Duration = Duration::from_secs(2);
 
-/// How often a person is told how far the run has come, and programs are looked after.
-const STEP: Duration = Duration::from_millis(50);
+/// Time between two looks at progress and programs.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// No busier than this.
-const LEAST_STEP: Duration = Duration::from_millis(1);
+/// Minimum time between two looks: a due deadline of a program must not make this loop busy.
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Programs that are told to end have so long for it.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time that programs have to end after the run.
+const PROGRAM_EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The share of frames that may be dropped at sockets and devices without the run being about the machine.
-const HOST_DROPS: f64 = 0.001;
+/// Maximum share of frames dropped at sockets and devices. With more, the run measures the machine and not the network.
+const MAX_HOST_DROP_RATIO: f64 = 0.001;
 
-/// How often a run that the machine could not keep up with is made again. A host that stands still for a moment is no
-/// reason to lose a figure; one that is too slow is too slow again.
-const RETRIES: u64 = 2;
+/// Maximum number of repetitions of a run that the machine could not keep up with. A machine that stalls for a moment
+/// is no reason to lose a figure; one that is too slow is too slow again.
+const MAX_RETRIES: u64 = 2;
 
-/// A node that is woken so late has been without a processor for longer than any network would hold its packets back; and
-/// routes that change so late are no longer those of a network whose routing has converged.
-const STANDSTILL: Duration = Duration::from_millis(100);
+/// Maximum lateness of a node that is woken and of a change of routes: longer than any network holds packets back, and
+/// than a network whose routing has converged uses old routes.
+const MAX_STALL: Duration = Duration::from_millis(100);
 
-/// Why the kernel of this machine cannot run `scenario` as it says, before anything is made: one line.
+/// Checks that the kernel of this machine can run `scenario` as it says, before anything is made.
 ///
 /// # Errors
-/// A transport's option that is not the kernel's, a program that is not there or cannot be what it is asked to be.
-pub fn check(scenario: &Scenario) -> Result<(), String> {
-    needs_virtual_time(scenario).map_or(Ok(()), Err)?;
-    programs::check(scenario)
+/// A transport's option that the kernel does not have, a program that is not installed or cannot be used like this.
+pub fn check(scenario: &Scenario) -> Result<(), Error> {
+    needs_virtual_time(scenario).map_or(Ok(()), |why| Err(Error::NeedsVirtualTime(why)))?;
+    Ok(programs::check(scenario)?)
 }
 
 /// The kernel of this machine.
 pub struct Kernel {
-    /// The command that runs a node of the scenario, but for which node, case and repeat it is.
+    /// Command that runs a node of the scenario, without the options that name the node, the case and the repeat.
     pub node: Vec<OsString>,
-    /// Where what programs write is kept.
+    /// Directory for the output of programs.
     pub output: PathBuf,
 }
 
-impl Stage for Kernel {
-    fn run(&self, job: &Job<'_>, monitor: &Monitor) -> Result<Option<Run>, String> {
+impl Executor for Kernel {
+    fn run(&self, job: &Job<'_>, monitor: &Monitor) -> Result<Option<Run>, RunError> {
         let (mut retries, mut reported) = (0, Instant::ZERO);
         let mut spoiled: Option<Run> = None;
         let mut whole;
         let ran = loop {
-            let conducted = self.conduct(job, monitor, &mut reported);
-            whole = matches!(conducted, Ok(Some(_)));
-            let mut run = match conducted {
-                // What was asked to end may end in any way.
+            let attempted = self.attempt(job, monitor, &mut reported);
+            whole = matches!(attempted, Ok(Some(_)));
+            let mut run = match attempted {
+                // A run that was cancelled may end in any way.
                 _ if monitor.is_cancelled() => break Ok(None),
-                Err(Trouble::Busy(why)) => invalid(job, why),
-                // What went well the first time did not go wrong because of the file.
-                Err(Trouble::Error(why)) => break spoiled.map_or(Err(why), |run| Ok(Some(run))),
+                Err(error) if error.is_overload() => invalid(job, error.to_string()),
+                // An attempt that ended well before shows that the file is not at fault.
+                Err(error) => break spoiled.map_or_else(|| Err(error.to_string()), |run| Ok(Some(run))),
                 Ok(None) => break Ok(None),
                 Ok(Some(run)) => run,
             };
             let Some(live) = &mut run.live else { break Ok(Some(run)) };
             live.retries = retries;
-            if live.invalid.is_none() || retries == RETRIES {
+            if live.invalid.is_none() || retries == MAX_RETRIES {
                 break Ok(Some(run));
             }
             retries += 1;
             spoiled = Some(run);
         };
         if let Some(path) = job.capture.as_ref().filter(|_| !whole) {
-            // One that is cut short passes for none.
+            // An incomplete capture must not pass for a complete one.
             let _ = std::fs::remove_file(path);
         }
-        ran
+        ran.map_err(|why| RunError::Executor(why.into()))
     }
 }
 
-/// Why there is no run.
-enum Trouble {
-    /// The machine could not keep up.
-    Busy(String),
-    /// Something that would not be otherwise another time.
-    Error(String),
-}
-
-impl From<String> for Trouble {
-    fn from(error: String) -> Self {
-        Self::Error(error)
-    }
-}
-
-/// A run that has found nothing, because the machine could not keep up.
+/// A run without results, because the machine could not keep up.
 fn invalid(job: &Job<'_>, why: String) -> Run {
     let live = Live { invalid: Some(why), ..Live::default() };
     let links = job.case.scenario.links.iter().map(|_| ObservedLink::default()).collect();
-    Gathered { links, live, ..Gathered::default() }.collect(job.case, job.repeat, job.bounds)
+    LiveObservations { links, live, ..LiveObservations::default() }.collect(job.case, job.repeat, job.bounds)
 }
 
 impl Kernel {
-    fn conduct(
+    fn attempt(
         &self,
         job: &Job<'_>,
         monitor: &Monitor,
         reported: &mut Instant,
-    ) -> Result<Option<Run>, Trouble> {
+    ) -> Result<Option<Run>, Error> {
         let scenario = &job.case.scenario;
         let mut layout = network::layout(scenario, job.repeat);
         let mut lab = Lab::set_up(&layout, &Lab::fresh_id())?;
-        let mut conductor = Conductor::start(&lab, scenario, |name| self.node_of(name, job))?;
+        let mut supervisor = Supervisor::start(&lab, scenario, |name| self.node_of(name, job))?;
         let identity = Identities::new("").case(job.case).to_string();
-        // A sweep that is gone on with may have another case at this place.
+        // A sweep that is resumed may have another case at this place.
         let what = &identity[..identity.len().min(8)];
         let kept = self.output.join(format!("case-{:03}-{what}-repeat-{:03}", job.place, job.repeat));
         let mut workloads = Workloads::new(scenario, &kept)?;
-        let Some(()) = conductor.all_loaded(&identity, monitor)? else { return Ok(None) };
+        let Some(()) = supervisor.all_loaded(&identity, monitor)? else { return Ok(None) };
 
         layout.captured.extend(network::captured_devices(scenario, job.repeat)?);
-        let of_programs = if workloads.is_done() { Duration::ZERO } else { LEAD_OF_PROGRAMS };
+        let of_programs = if workloads.is_done() { Duration::ZERO } else { START_LEAD_OF_PROGRAMS };
         let sites = (scenario.nodes.len() * scenario.flows.len()) as u64;
-        let lead = LEAD + of_programs + (LEAD_OF_SITE * sites).min(LONGEST_LEAD);
+        let lead = START_LEAD + of_programs + (START_LEAD_PER_FLOW * sites).min(MAX_FLOWS_LEAD);
         let clock = Clock::starting_in(lead);
         let links = std::mem::take(&mut layout.links);
         let changes = std::mem::take(&mut layout.changes);
-        let tape = job.capture.as_ref().map(|path| tape(scenario, &layout.captured, path)).transpose()?;
-        let options = options(scenario, tape.as_ref());
+        let writer = job.capture.as_ref().map(|path| writer(scenario, &layout.captured, path)).transpose()?;
+        let options = options(scenario, writer.as_ref());
         let emulator = Emulator::start(&mut lab, links, changes, clock, options)?;
         let rerouter = lab.reroute_on_time(layout.reroutes, clock)?;
-        conductor.set_zero(clock)?;
-        let listen = |tape: &Tape| Devices::listen(&lab, &layout.captured, clock, tape.recorder());
-        let devices = tape.as_ref().map(listen).transpose()?;
-        // They may listen on devices of the nodes.
+        supervisor.set_zero(clock)?;
+        let listen =
+            |writer: &CaptureWriter| Devices::listen(&lab, &layout.captured, clock, writer.recorder());
+        let devices = writer.as_ref().map(listen).transpose()?;
+        // Programs may listen on devices of the nodes.
         workloads.prepare(&lab)?;
         if clock.now() > Instant::ZERO {
-            let why = format!("the machine was too busy: nodes and programs took more than {lead} to begin");
-            return Err(Trouble::Busy(why));
+            return Err(Error::SlowStart(lead));
         }
         let mut run =
-            Running { lab: &lab, conductor: &mut conductor, workloads: &mut workloads, clock, monitor };
+            Running { lab: &lab, supervisor: &mut supervisor, workloads: &mut workloads, clock, monitor };
         if !run.attend(end_of(scenario), reported)? {
             return Ok(None);
         }
-        // Devices go with the nodes.
+        // Devices disappear with the nodes.
         let heard = devices.map_or(Ok(()), Devices::finish);
-        let nodes = conductor.finish()?;
+        let nodes = supervisor.finish()?;
         let routes_late = rerouter.finish()?;
         let report = emulator.finish(&lab)?;
-        let written = tape.map_or(Ok(()), Tape::finish);
-        written.map_err(|error| format!("the capture is not complete: {error}"))?;
-        heard.map_err(|error| Trouble::Busy(format!("the machine was too busy to capture: {error}")))?;
-        let mut gathered = gather(nodes, report, routes_late)?;
-        workloads.finish(scenario, &mut gathered);
-        Ok(Some(gathered.collect(job.case, job.repeat, job.bounds)))
+        let written = writer.map_or(Ok(()), CaptureWriter::finish);
+        written.map_err(Error::CaptureIncomplete)?;
+        heard.map_err(Error::CaptureMissed)?;
+        let mut observed = observations(nodes, report, routes_late);
+        workloads.finish(scenario, &mut observed);
+        Ok(Some(observed.collect(job.case, job.repeat, job.bounds)))
     }
 
     /// The command that runs the node of this name.
     fn node_of(&self, name: &str, job: &Job<'_>) -> Vec<OsString> {
         let (case, repeat) = (job.place.to_string(), job.repeat.to_string());
-        let own = ["--as", name, "--case", &case, "--repeat", &repeat, "--conducted"];
+        let own = ["--as", name, "--case", &case, "--repeat", &repeat, "--supervised"];
         self.node.iter().cloned().chain(own.map(OsString::from)).collect()
     }
 }
 
-fn tape(scenario: &Scenario, captured: &[Captured], path: &Path) -> Result<Tape, String> {
-    let file = File::create(path).map_err(|error| format!("{}: {error}", path.display()))?;
+fn writer(scenario: &Scenario, captured: &[Captured], path: &Path) -> Result<CaptureWriter, Error> {
+    let failed = |source| Error::CaptureFile { path: path.to_owned(), source };
+    let file = File::create(path).map_err(failed)?;
     let named = |captured: &Captured| {
         (format!("{}:{}", scenario.nodes[captured.node].name, captured.name), captured.clone())
     };
-    Tape::start(Box::new(BufWriter::new(file)), captured.iter().map(named).collect())
+    Ok(CaptureWriter::start(Box::new(BufWriter::new(file)), captured.iter().map(named).collect())?)
 }
 
-fn options(scenario: &Scenario, tape: Option<&Tape>) -> Options {
+fn options(scenario: &Scenario, writer: Option<&CaptureWriter>) -> Options {
     let readings = Readings {
         from: scenario.measure.from,
         to: scenario.measure.to,
         interval: Some(scenario.measure.interval),
         end: end_of(scenario),
     };
-    Options { threads: None, readings, capture: tape.map(Tape::recorder) }
+    Options { threads: None, readings, capture: writer.map(CaptureWriter::recorder) }
 }
 
-/// A run that is under way.
+/// A run in progress.
 struct Running<'r> {
     lab: &'r Lab,
-    conductor: &'r mut Conductor,
+    supervisor: &'r mut Supervisor,
     workloads: &'r mut Workloads,
     clock: Clock,
     monitor: &'r Monitor,
 }
 
 impl Running<'_> {
-    /// Sees the run through to its end, and what is under way then; false if the monitor said to stop. Progress is told
-    /// beyond what was `reported` already.
-    fn attend(&mut self, end: Instant, reported: &mut Instant) -> Result<bool, String> {
+    /// Waits for the end of the run and for frames under way; false if the monitor was cancelled. Reports progress
+    /// beyond `reported`.
+    fn attend(&mut self, end: Instant, reported: &mut Instant) -> Result<bool, Error> {
         loop {
             let now = self.clock.now();
             if self.monitor.is_cancelled() {
                 return Ok(false);
             }
-            // What is beyond the run's end is no part of what was announced.
+            // Time beyond the end of the run is not part of the announced progress.
             let reached = now.min(end).max(*reported);
             self.monitor.advance(reached.since(*reported));
             *reported = reached;
-            self.conductor.look_after()?;
-            // Before zero the clock stands still.
+            self.supervisor.look_after()?;
+            // Before time zero the clock stands still.
             if now > Instant::ZERO {
                 self.workloads.step(now, self.lab);
             }
-            let programs_over = self.workloads.is_done() || now >= end + PATIENCE;
+            let programs_over = self.workloads.is_done() || now >= end + PROGRAM_EXIT_TIMEOUT;
             if now >= end + DRAIN && programs_over {
                 return Ok(true);
             }
-            let next = self.workloads.next_deadline().map_or(STEP, |at| at.since(now).min(STEP));
+            let next =
+                self.workloads.next_deadline().map_or(POLL_INTERVAL, |at| at.since(now).min(POLL_INTERVAL));
             #[allow(clippy::disallowed_methods)] // real time is what passes here
-            std::thread::sleep(std::time::Duration::from_nanos(next.as_nanos().max(LEAST_STEP.as_nanos())));
+            std::thread::sleep(std::time::Duration::from_nanos(
+                next.as_nanos().max(MIN_POLL_INTERVAL.as_nanos()),
+            ));
         }
     }
 }
 
-fn gather(
+fn observations(
     nodes: Vec<(String, NodeReport)>,
     emulator: EmulatorReport,
     routes_late: Duration,
-) -> Result<Gathered, String> {
+) -> LiveObservations {
     let mut live = Live { routes_late_ms: routes_late.as_nanos() as f64 / 1e6, ..live(&emulator) };
     let (mut sites, mut latest_wake) = (Vec::new(), Duration::ZERO);
     for (name, node) in nodes {
-        if let Some(error) = node.failed {
-            return Err(format!("node `{name}`: {error}"));
-        }
         sites.extend(node.sites);
         live.node_cpu_s.insert(name, node.cpu_s);
         let figure = |name: &str| node.sockets.get(name).copied().unwrap_or(0);
         live.host_drops += figure("socket_send_dropped") + figure("socket_device_dropped");
         latest_wake = latest_wake.max(Duration::from_nanos(figure("latest_wake_ns")));
     }
-    // What is lost between programs and links is the machine's doing, as much as what is late.
-    if live.invalid.is_none() && live.host_drops as f64 > live.frames as f64 * HOST_DROPS {
+    // Losses between programs and links are the machine's fault, as lateness is.
+    if live.invalid.is_none() && live.host_drops as f64 > live.frames as f64 * MAX_HOST_DROP_RATIO {
         let drops = live.host_drops;
         live.invalid = Some(format!(
             "the machine was too busy: {drops} datagrams and packets were dropped at sockets and devices"
         ));
     }
-    if live.invalid.is_none() && latest_wake > STANDSTILL {
+    if live.invalid.is_none() && latest_wake > MAX_STALL {
         live.invalid = Some(format!("the machine was too busy: a node was woken {latest_wake} late"));
     }
-    if live.invalid.is_none() && routes_late > STANDSTILL {
+    if live.invalid.is_none() && routes_late > MAX_STALL {
         live.invalid = Some(format!("the machine was too busy: routes were changed {routes_late} late"));
     }
     let link = |directions: Vec<crate::emulator::DirectionReport>| ObservedLink {
@@ -282,18 +272,18 @@ fn gather(
         steps: directions.into_iter().map(|d| d.steps).collect(),
     };
     let links = emulator.links.into_iter().map(link).collect();
-    Ok(Gathered { sites, links, programs: Vec::new(), live })
+    LiveObservations { sites, links, programs: Vec::new(), live }
 }
 
 fn live(report: &EmulatorReport) -> Live {
-    let truth = &report.truth;
+    let fidelity = &report.fidelity;
     let micros = |time: Duration| time.as_nanos() as f64 / 1e3;
     Live {
         invalid: report.verdict.clone(),
-        lateness_us: [truth.lateness_p50, truth.lateness_p99, truth.lateness_max].map(micros),
-        late_frames: truth.late,
-        frames: truth.delivered,
-        host_drops: truth.unseen + truth.refused + truth.socket_full,
+        lateness_us: [fidelity.lateness_p50, fidelity.lateness_p99, fidelity.lateness_max].map(micros),
+        late_frames: fidelity.late,
+        frames: fidelity.delivered,
+        host_drops: fidelity.unseen + fidelity.refused + fidelity.socket_full,
         emulator_cpu_s: report.processor.iter().map(|time| time.as_secs_f64()).sum(),
         ..Live::default()
     }

@@ -1,17 +1,19 @@
-//! A node's process in a live run: the machines of every flow that has any there.
+//! A node's process in a live run: the machines of all flows that have any at the node.
 //!
-//! It is the process that a deployment runs. Whoever conducts the run speaks with it line by line:
+//! It is the process of a deployment. The supervisor of the run and the process exchange lines:
 //!
 //! ```text
-//!  conductor                         node
+//!  supervisor                         node
 //!      │        <- loaded IDENTITY     │   its part of this case is built
 //!      │  zero N ->                    │   the clock's zero, in nanoseconds of the monotonic clock
 //!      │        <- ready               │   sockets and devices are open
-//!      │  (end of input) ->            │   the run is over, or its conductor is gone
+//!      │  (end of input) ->            │   the run is over, or its supervisor is gone
 //!      │        <- report {...}        │   what was measured, and it ends
 //! ```
 //!
-//! In place of any of its lines it may say `failed ...`, and end.
+//! In place of any of its lines the node may write `failed ...` and end.
+
+mod error;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
@@ -25,38 +27,39 @@ use hopcast_node::Clock;
 use hopcast_node::runtime::{Runtime, Stop};
 use hopcast_twin::end_of;
 use hopcast_twin::scenario::model::{NodeId, Scenario};
-use hopcast_twin::world::{Site, SiteReport};
+use hopcast_twin::world::{InstanceReport, NodeInstance};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-/// What a node says of itself at the end.
+pub use self::error::Error;
+
+/// Report of a node at the end of a run.
 #[derive(Default, Serialize, Deserialize)]
 pub struct NodeReport {
-    /// What was measured and counted there, for each flow that it had a part in.
-    pub sites: Vec<SiteReport>,
-    /// The figures of its sockets.
+    /// Measurements and counters at this node, for each of its flows.
+    pub sites: Vec<InstanceReport>,
+    /// Counters of its sockets, by name.
     pub sockets: BTreeMap<String, u64>,
-    /// Seconds of processor time.
+    /// Processor time, in seconds.
     pub cpu_s: f64,
-    /// What went wrong while it ran, if anything did.
-    pub failed: Option<String>,
 }
 
-/// Runs a node's part of repeat number `repeat` of a scenario, as its conductor says. By `identity` the conductor knows
-/// that it is the same case.
+/// Runs a node's part of repeat number `repeat` of a scenario under a supervisor, which recognises the case by
+/// `identity`.
 ///
 /// # Errors
-/// What could not be built or opened, or the conductor's line that makes no sense; one line, which the conductor is told too.
-pub fn conducted(
+/// A flow, socket or device that could not be built or opened, or a malformed line of the supervisor. The supervisor
+/// receives the error too.
+pub fn run_supervised(
     (scenario, identity): (&Scenario, &str),
     node: NodeId,
     repeat: u64,
     input: impl BufRead + Send + 'static,
     mut output: impl Write,
-) -> Result<(), String> {
+) -> Result<(), Error> {
     let result = converse((scenario, identity), node, repeat, input, &mut output);
     if let Err(error) = &result {
-        // It may be gone.
+        // The supervisor may be gone.
         let _ = say(&mut output, &format!("failed {error}"));
     }
     result
@@ -68,63 +71,58 @@ fn converse(
     repeat: u64,
     input: impl BufRead + Send + 'static,
     output: &mut impl Write,
-) -> Result<(), String> {
-    let (tell, news) = mpsc::channel();
-    let ear = tell.clone();
-    // Until it ends, or nobody listens.
+) -> Result<(), Error> {
+    let (event_sender, events) = mpsc::channel();
+    let line_sender = event_sender.clone();
+    // Until the input ends, or nobody listens.
     let listen = move || {
         let mut lines = input.lines().map_while(Result::ok);
-        let _ = lines.try_for_each(|line| ear.send(News::Line(line)));
-        let _ = ear.send(News::End);
+        let _ = lines.try_for_each(|line| line_sender.send(Event::Line(line)));
+        let _ = line_sender.send(Event::End);
     };
-    std::thread::Builder::new().spawn(listen).map_err(|error| format!("cannot start a thread: {error}"))?;
+    std::thread::Builder::new().spawn(listen).map_err(Error::Thread)?;
     let flows = flows_at(scenario, node, repeat)?;
     say(output, &format!("loaded {identity}"))?;
-    // The run was given up before it began.
-    let Ok(News::Line(zero)) = news.recv() else { return Ok(()) };
+    // Otherwise the run was cancelled before it began.
+    let Ok(Event::Line(zero)) = events.recv() else { return Ok(()) };
     let zero = zero.strip_prefix("zero ").and_then(|zero| zero.parse().ok());
-    let zero = zero.ok_or("expected the clock's zero")?;
-    let work = Work::begin((scenario, node, repeat), &flows, Clock::with_zero(zero), &tell)?;
+    let zero = zero.ok_or(Error::NoZero)?;
+    let running =
+        RunningNode::begin((scenario, node, repeat), &flows, Clock::with_zero(zero), &event_sender)?;
     say(output, "ready")?;
-    loop {
-        match news.recv() {
-            Ok(News::Line(_)) => {}
-            Ok(News::End) | Err(_) => break,
-            Ok(News::Failed(why)) => return Err(why),
-        }
-    }
-    let report = work.end();
-    let report = serde_json::to_string(&report).map_err(|error| format!("the report: {error}"))?;
+    // Until the input ends or a thread fails.
+    while let Ok(Event::Line(_)) = events.recv() {}
+    let report = running.end()?;
+    let report = serde_json::to_string(&report).map_err(Error::Report)?;
     say(output, &format!("report {report}"))
 }
 
-/// Runs a node's part of a scenario on this host, from the time that `begin` says by its clock until the run's end or until
-/// `stop` is pulled; says what it measured and counted, as text. This host must have the node's addresses, and its clock
-/// the time of the others': what would arrive before it was sent is not believed.
+/// Runs a node's part of a scenario on this host, from the time `begin()` to the end of the run or until `stop` is
+/// pulled; returns its measurements and counters as text. The host must have the node's addresses, and its clock must
+/// agree with the other hosts': a datagram that arrives before it was sent is rejected.
 ///
 /// # Errors
-/// What could not be built or opened, or a time that has gone by; one line.
-pub fn alone(
+/// A flow, socket or device that could not be built or opened, or a begin that is in the past.
+pub fn run_standalone(
     scenario: &Scenario,
     node: NodeId,
     repeat: u64,
     begin: impl FnOnce() -> SystemTime,
     stop: &Stop,
-) -> Result<String, String> {
+) -> Result<String, Error> {
     let flows = flows_at(scenario, node, repeat)?;
-    // Now that it does not take long any more.
+    // Asked only now, since building the flows may take long.
     let begin = begin();
     #[allow(clippy::disallowed_methods)] // hosts have nothing else in common
-    let left = begin.duration_since(SystemTime::now()).map_err(|_| "the time to begin has gone by")?;
+    let left = begin.duration_since(SystemTime::now()).map_err(|_| Error::TooLate)?;
     let clock = Clock::starting_in(Duration::from_nanos(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)));
-    let (tell, news) = mpsc::channel();
-    let work = Work::begin((scenario, node, repeat), &flows, clock, &tell)?;
-    while !stop.is_pulled() && clock.now() < end_of(scenario) && news.try_recv().is_err() {
+    let (event_sender, events) = mpsc::channel();
+    let running = RunningNode::begin((scenario, node, repeat), &flows, clock, &event_sender)?;
+    while !stop.is_pulled() && clock.now() < end_of(scenario) && events.try_recv().is_err() {
         #[allow(clippy::disallowed_methods)] // real time is what passes here
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    let report = work.end();
-    report.failed.map_or(Ok(()), Err)?;
+    let report = running.end()?;
     let mut text = String::new();
     for site in &report.sites {
         text.push_str(&site.text(scenario));
@@ -132,111 +130,109 @@ pub fn alone(
     Ok(text)
 }
 
-/// The flows that have anything at the node.
-fn flows_at(scenario: &Scenario, node: NodeId, repeat: u64) -> Result<Vec<usize>, String> {
+/// The flows that have machines at the node.
+fn flows_at(scenario: &Scenario, node: NodeId, repeat: u64) -> Result<Vec<usize>, Error> {
     let mut flows = Vec::new();
     for flow in 0..scenario.flows.len() {
-        if Site::of_flow(scenario, repeat, flow)?.iter().any(|site| site.node() == node) {
+        let sites = NodeInstance::of_flow(scenario, repeat, flow).map_err(Error::Flow)?;
+        if sites.iter().any(|site| site.node() == node) {
             flows.push(flow);
         }
     }
     Ok(flows)
 }
 
-fn say(output: &mut impl Write, line: &str) -> Result<(), String> {
-    writeln!(output, "{line}").and_then(|()| output.flush()).map_err(|error| format!("cannot write: {error}"))
+fn say(output: &mut impl Write, line: &str) -> Result<(), Error> {
+    writeln!(output, "{line}").and_then(|()| output.flush()).map_err(Error::Write)
 }
 
-/// What a node hears while it works.
-enum News {
-    /// Its conductor says this.
+/// An event that ends or begins the run of a node.
+enum Event {
+    /// A line of the supervisor.
     Line(String),
-    /// Its conductor says no more.
+    /// End of the supervisor's input.
     End,
-    /// One of its threads has ended, and why.
-    Failed(String),
+    /// Failure of one of the node's threads.
+    Failed,
 }
 
-/// A node's machines at work: a thread for each flow.
-struct Work {
+/// The machines of a node, running: a thread for each flow.
+struct RunningNode {
     stop: Stop,
-    threads: Vec<JoinHandle<Result<Found, String>>>,
+    threads: Vec<JoinHandle<Result<FlowReport, Error>>>,
 }
 
-type Found = (SiteReport, Vec<(&'static str, u64)>);
+type FlowReport = (InstanceReport, Vec<(&'static str, u64)>);
 
-impl Work {
-    /// Opens what the machines of `flows` at `node` are plugged into, and begins to run them.
+impl RunningNode {
+    /// Opens the sockets and devices of the machines of `flows` at `node`, and starts the machines.
     ///
     /// # Errors
-    /// What could not be opened, in one line.
+    /// The first socket or device that could not be opened.
     fn begin(
         (scenario, node, repeat): (&Scenario, NodeId, u64),
         flows: &[usize],
         clock: Clock,
-        tell: &mpsc::Sender<News>,
-    ) -> Result<Self, String> {
-        let failed = |error: std::io::Error| format!("cannot start a thread: {error}");
-        let stop = Stop::new().map_err(failed)?;
-        let mut work = Self { stop, threads: Vec::new() };
+        event_sender: &mpsc::Sender<Event>,
+    ) -> Result<Self, Error> {
+        let stop = Stop::new().map_err(Error::Thread)?;
+        let mut running = Self { stop, threads: Vec::new() };
         for &flow in flows {
-            let (scenario, stop, tell) = (scenario.clone(), work.stop.clone(), tell.clone());
+            let (scenario, stop, event_sender) =
+                (scenario.clone(), running.stop.clone(), event_sender.clone());
             let (ready, opened) = mpsc::channel();
             let thread = std::thread::Builder::new().name(scenario.flows[flow].name.clone());
-            // Machines stay on the thread on which they are made.
+            // Machines stay on the thread on which they are built.
             let thread = thread.spawn(move || {
-                let opening = open(&scenario, node, repeat, flow, clock);
-                let (site, mut runtime) = match opening {
-                    Ok(opened) => opened,
-                    Err(error) => {
-                        let _ = ready.send(Err(error.clone()));
-                        return Err(error);
-                    }
-                };
-                let _ = ready.send(Ok(()));
+                let (site, mut runtime) = open(&scenario, node, repeat, flow, clock)?;
+                let _ = ready.send(());
                 if let Err(error) = runtime.run(None, &stop) {
-                    // A run without it need not go on to its end.
-                    let _ = tell.send(News::Failed(error.clone()));
-                    return Err(error);
+                    // The run is of no use without this flow.
+                    let _ = event_sender.send(Event::Failed);
+                    return Err(error.into());
                 }
                 let mut sockets = Vec::new();
                 runtime.counters(&mut |name, value| sockets.push((name, value)));
                 Ok((site.report(), sockets))
             });
-            work.threads.push(thread.map_err(failed)?);
-            // One that panics says nothing.
-            opened.recv().unwrap_or_else(|_| Err("a thread panicked".to_owned()))?;
+            running.threads.push(thread.map_err(Error::Thread)?);
+            // A thread that fails sends nothing here, and ends with its error.
+            if opened.recv().is_err() {
+                running.end()?;
+                return Err(Error::Panicked);
+            }
         }
-        Ok(work)
+        Ok(running)
     }
 
-    /// Stops the machines, and says what they found.
-    fn end(mut self) -> NodeReport {
+    /// Stops the machines, and returns their report.
+    ///
+    /// # Errors
+    /// The error of the first thread that failed.
+    fn end(mut self) -> Result<NodeReport, Error> {
         self.stop.pull();
         let mut report = NodeReport::default();
-        for thread in std::mem::take(&mut self.threads) {
-            match thread.join().unwrap_or_else(|_| Err("a thread panicked".to_owned())) {
-                Ok((site, sockets)) => {
-                    report.sites.push(site);
-                    for (name, value) in sockets {
-                        let sum = report.sockets.entry(name.to_owned()).or_default();
-                        *sum = if name.starts_with("latest") { value.max(*sum) } else { *sum + value };
-                    }
-                }
-                Err(error) => report.failed = report.failed.or(Some(error)),
+        let threads = std::mem::take(&mut self.threads).into_iter();
+        let ended: Vec<_> = threads.map(|thread| thread.join().unwrap_or(Err(Error::Panicked))).collect();
+        for found in ended {
+            let (site, sockets) = found?;
+            report.sites.push(site);
+            for (name, value) in sockets {
+                let sum = report.sockets.entry(name.to_owned()).or_default();
+                *sum = if name.starts_with("latest") { value.max(*sum) } else { *sum + value };
             }
         }
         let time = clock_gettime(ClockId::ProcessCPUTime);
         report.cpu_s = time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;
-        report
+        Ok(report)
     }
 }
 
-impl Drop for Work {
+impl Drop for RunningNode {
     fn drop(&mut self) {
         self.stop.pull();
         for thread in std::mem::take(&mut self.threads) {
-            // There is nobody left to be told.
+            // Nobody is left to receive the result.
             let _ = thread.join();
         }
     }
@@ -248,12 +244,12 @@ fn open(
     repeat: u64,
     flow: usize,
     clock: Clock,
-) -> Result<(Site, Runtime), String> {
-    let sites = Site::of_flow(scenario, repeat, flow)?;
+) -> Result<(NodeInstance, Runtime), Error> {
+    let sites = NodeInstance::of_flow(scenario, repeat, flow).map_err(Error::Flow)?;
     let site = sites.into_iter().find(|site| site.node() == node);
-    let site = site.ok_or("a flow that has nothing here")?;
+    let site = site.ok_or(Error::NothingHere)?;
     let plugs: &[Plug] = site.plugs();
-    let runtime = Runtime::open(site.machine(), plugs, clock)
-        .map_err(|error| format!("flow `{}`: {error}", scenario.flows[flow].name))?;
+    let failed = |source| Error::Open { flow: scenario.flows[flow].name.clone(), source };
+    let runtime = Runtime::open(site.machine(), plugs, clock).map_err(failed)?;
     Ok((site, runtime))
 }

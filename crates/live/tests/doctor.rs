@@ -1,4 +1,4 @@
-//! What the doctor finds, and how somebody who is not root comes to a lab.
+//! Findings of the doctor, and a lab for a user who is not root.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,15 +18,15 @@ fn the_doctor_finds_what_is_there_and_says_what_to_do_about_the_rest() {
     let findings = examine();
     let of = |what: &str| findings.iter().find(|finding| finding.what == what).unwrap();
     for finding in &findings {
-        assert!(finding.ok == Health::Yes || finding.remedy.is_some(), "{finding:?}");
+        assert!(finding.health == Health::Yes || finding.remedy.is_some(), "{finding:?}");
         assert!(!finding.detail.contains('\n'), "{finding:?}");
     }
     assert_eq!(
         become_capable().is_ok(),
-        of("rights").ok == Health::Yes && of("/dev/net/tun").ok == Health::Yes
+        of("rights").health == Health::Yes && of("/dev/net/tun").health == Health::Yes
     );
     for program in ["ip", "iperf3", "tshark"] {
-        assert_eq!(of(program).ok == Health::Yes, require(&[Need::Program(program)]));
+        assert_eq!(of(program).health == Health::Yes, require(&[Need::Program(program)]));
     }
     assert!(of("timers").detail.contains("late"), "{:?}", of("timers"));
     assert!(table(&findings).lines().count() >= findings.len());

@@ -10,7 +10,7 @@ use hopcast_link::{
     Change, Counters, Direction, Jitter, Loss, Mac, Medium, MediumConfig, Queue, QueueLimit, Station,
 };
 use hopcast_live::emulator::{EmulatorReport, Options, Readings};
-use hopcast_live::layout::{Layout, LinkChange, Scheduled};
+use hopcast_live::layout::{LinkChange, NetworkLayout, Scheduled};
 
 /// A frame may be taken so much earlier than it was sent: half of what lies between two looks at an interface.
 const LOOK: Duration = Duration::from_micros(70);
@@ -21,10 +21,10 @@ fn forward(report: &EmulatorReport) -> Counters {
 
 /// Whether the kernel has lost something by itself, so that what arrived says nothing about the link; says so loudly.
 fn disturbed(report: &EmulatorReport) -> bool {
-    let truth = &report.truth;
-    let disturbed = truth.unseen + truth.socket_full > 0;
+    let fidelity = &report.fidelity;
+    let disturbed = fidelity.unseen + fidelity.socket_full > 0;
     if disturbed {
-        skipped(&format!("arrivals are not counted: the machine was too busy ({truth:?})"));
+        skipped(&format!("arrivals are not counted: the machine was too busy ({fidelity:?})"));
     }
     disturbed
 }
@@ -39,7 +39,7 @@ fn a_saturated_link_carries_its_rate() {
     let direction = Direction { rate: Some(rate), queue, ..Direction::default() };
     let readings = Readings { from: at(500), to: at(1500), interval: Some(ms(100)), end: at(2000) };
     let net = Running::start(
-        Layout::chain([one_way(&direction)], 1500),
+        NetworkLayout::chain([one_way(&direction)], 1500),
         Vec::new(),
         Options { readings, ..Options::default() },
     );
@@ -54,7 +54,7 @@ fn a_saturated_link_carries_its_rate() {
     if report.verdict.is_none() && carried.busy >= ms(999) {
         assert!((carried.sent_bytes as f64 * 8.0 / 20e6 - 1.0).abs() < 0.01, "{carried:?}");
     }
-    // What the time series says of the window is what the window says.
+    // The time series within the window adds up to the window.
     let steps = &report.links[0][0].steps;
     assert_eq!(steps[5..15].iter().map(|step| step[0]).sum::<u64>(), carried.sent_bytes);
     let span = arrivals.last().unwrap().received.since(arrivals[0].received).as_secs_f64();
@@ -77,8 +77,8 @@ fn frames_arrive_after_the_delay() {
     delays.sort_unstable();
     assert!(delays[0] + LOOK >= ms(20), "{}", delays[0]);
     assert!(delays[250] < ms(40), "{}", delays[250]);
-    assert!(report.truth.lateness_p50 < ms(10), "{:?}", report.truth);
-    assert!(report.truth.delivered >= 500);
+    assert!(report.fidelity.lateness_p50 < ms(10), "{:?}", report.fidelity);
+    assert!(report.fidelity.delivered >= 500);
 }
 
 #[test]
@@ -114,8 +114,8 @@ fn share(percent: f64) -> Fraction {
     Fraction::from_percent(percent).unwrap()
 }
 
-/// As many are lost as the model's formula says, give or take five standard deviations; `inflation` is by how much losses
-/// that come in bursts vary more than independent ones.
+/// As many are lost as the model's formula says, give or take five standard deviations; `inflation` is by how much
+/// losses that come in bursts vary more than independent ones.
 fn is_lost(loss: Loss, inflation: f64) {
     if !networks_can_be_set_up() {
         return;
@@ -208,11 +208,12 @@ fn changes_happen_at_their_time() {
         change(1500, Change::Loss(Loss::Independent(share(100.0)))),
         change(2000, Change::Loss(Loss::None)),
     ];
-    let net = Running::start(Layout::chain([one_way(&Direction::default())], 1500), changes, whole_run());
+    let net =
+        Running::start(NetworkLayout::chain([one_way(&Direction::default())], 1500), changes, whole_run());
     let arrivals = net.send(500, 100, ms(5));
     let report = net.finish();
-    if report.truth.gap > ms(100) || disturbed(&report) {
-        skipped(&format!("changes: the machine stood still for {}", report.truth.gap));
+    if report.fidelity.gap > ms(100) || disturbed(&report) {
+        skipped(&format!("changes: the machine stood still for {}", report.fidelity.gap));
         return;
     }
     let sent = |from: u64, to: u64| -> Vec<_> {
@@ -234,7 +235,8 @@ fn a_station_of_a_medium_overhears_what_is_for_others() {
         return;
     }
     // Two nodes of a chain, and a third one that only listens.
-    let mut layout = Layout::chain([one_way(&Direction::default()), one_way(&Direction::default())], 1500);
+    let mut layout =
+        NetworkLayout::chain([one_way(&Direction::default()), one_way(&Direction::default())], 1500);
     layout.links.truncate(1);
     let mac = |attachment: u8| [2, attachment, 0, 0, 0, 0];
     for node in &mut layout.nodes {
@@ -280,7 +282,7 @@ fn frames_that_find_a_link_that_does_not_keep_up_are_the_queues_to_drop() {
     let direction = Direction { rate: Some(Rate::from_mbit(1)), queue, ..Direction::default() };
     let net = Running::pair(&direction);
     let arrivals = net.send(1000, 958, Duration::from_micros(100));
-    // What still waits arrives within 11 times 8 ms.
+    // The rest of the queue arrives within 11 times 8 ms.
     pause(ms(200));
     let report = net.finish();
     let carried = forward(&report);
@@ -296,7 +298,8 @@ fn before_the_clock_starts_nothing_arrives() {
     if !networks_can_be_set_up() {
         return;
     }
-    let mut layout = Layout::chain([one_way(&Direction { delay: ms(1), ..Direction::default() })], 1500);
+    let mut layout =
+        NetworkLayout::chain([one_way(&Direction { delay: ms(1), ..Direction::default() })], 1500);
     let mut lab = hopcast_live::lab::Lab::set_up(&layout, &hopcast_live::lab::Lab::fresh_id()).unwrap();
     let now = hopcast_node::Clock::starting_now();
     let clock = hopcast_node::Clock::with_zero(now.zero() + ms(700).as_nanos());

@@ -21,10 +21,10 @@ fn each_frame_stands_where_it_left_and_where_it_arrived_and_a_lost_one_says_why(
     }
     let loss = Loss::Independent(Fraction::from_percent(20.0).unwrap());
     let file = Shared::default();
-    let (net, tape) = captured(&Direction { loss, delay: ms(10), ..Direction::default() }, file.clone());
+    let (net, writer) = captured(&Direction { loss, delay: ms(10), ..Direction::default() }, file.clone());
     net.send(500, 300, Duration::from_micros(500));
     let report = net.finish();
-    assert_eq!(tape.finish(), Ok(()));
+    writer.finish().unwrap();
     let carried = report.links[0][0].closed;
 
     let bytes = file.0.lock().unwrap().clone();
@@ -89,10 +89,10 @@ fn a_full_disk_ends_the_capture_and_not_the_run() {
     if !networks_can_be_set_up() {
         return;
     }
-    let (net, tape) = captured(&Direction::default(), Disk(20_000));
+    let (net, writer) = captured(&Direction::default(), Disk(20_000));
     let arrivals = net.send(300, 300, Duration::from_micros(200));
     net.finish();
     assert_eq!(arrivals.len(), 300);
-    let error = tape.finish().unwrap_err();
+    let error = writer.finish().unwrap_err().to_string();
     assert!(error.starts_with("capture: ") && !error.contains('\n'), "{error}");
 }

@@ -14,12 +14,12 @@ use common::{Running, Shared, captured, ms, networks_can_be_set_up, one_way, pau
 use hopcast_core::Duration;
 use hopcast_link::Direction;
 use hopcast_live::lab::Lab;
-use hopcast_live::layout::{InterfaceLayout, Layout, LinkLayout, Reroute, Route, Scheduled};
+use hopcast_live::layout::{InterfaceLayout, LinkLayout, NetworkLayout, Reroute, Route, Scheduled};
 use hopcast_live::leftovers;
 use pcap_file::pcapng::{Block, PcapNgReader};
 
-fn chain(hops: usize) -> Layout {
-    Layout::chain((0..hops).map(|_| one_way(&Direction::default())), 1500)
+fn chain(hops: usize) -> NetworkLayout {
+    NetworkLayout::chain((0..hops).map(|_| one_way(&Direction::default())), 1500)
 }
 
 fn namespaces(id: &str) -> Vec<String> {
@@ -58,7 +58,7 @@ fn what_links_see_are_single_frames_with_right_checksums_and_nothing_unasked() {
     }
     const SIZE: usize = 3_000_000;
     let file = Shared::default();
-    let (net, tape) = captured(&Direction::default(), file.clone());
+    let (net, writer) = captured(&Direction::default(), file.clone());
     // Whatever hosts send by themselves they have sent by then.
     pause(ms(1500));
     let listener = net.lab.enter(1, || TcpListener::bind("10.0.0.2:80").unwrap()).unwrap();
@@ -72,7 +72,7 @@ fn what_links_see_are_single_frames_with_right_checksums_and_nothing_unasked() {
     drop(client);
     assert_eq!(server.join().unwrap(), SIZE);
     net.finish();
-    assert_eq!(tape.finish(), Ok(()));
+    writer.finish().unwrap();
 
     let bytes = file.0.lock().unwrap().clone();
     let mut reader = PcapNgReader::new(&bytes[..]).unwrap();
@@ -199,7 +199,7 @@ fn somebody_elses_namespace_is_an_error_and_is_left_alone() {
     let error = Lab::set_up(&chain(1), &id).err().unwrap();
     let left = namespaces(&id);
     assert!(Command::new("ip").args(["netns", "del", &name]).status().unwrap().success());
-    assert_eq!(error, format!("there is a network namespace `{name}` already, not this lab's"));
+    assert_eq!(error.to_string(), format!("there is a network namespace `{name}` already, not this lab's"));
     assert_eq!(left, [name]);
 }
 
@@ -212,7 +212,7 @@ fn what_cannot_be_set_up_leaves_nothing() {
     let id = Lab::fresh_id();
     let mut layout = chain(1);
     layout.nodes[1].routes[0].interface = 9;
-    let error = Lab::set_up(&layout, &id).err().unwrap();
+    let error = Lab::set_up(&layout, &id).err().unwrap().to_string();
     assert!(
         error.starts_with("node `n1`: `ip ") && error.contains("eth9") && !error.contains('\n'),
         "{error}"

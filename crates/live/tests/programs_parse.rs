@@ -1,4 +1,4 @@
-//! What programs print is read as what they measured, and whatever else they print is one line of an error.
+//! Output of programs is read as their measurement, and any other output is an error of one line.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 use hopcast_core::{Bytes, Duration, Instant, Rate};
-use hopcast_live::programs::{Ends, Measured, Outputs, Task, commands, parse};
+use hopcast_live::programs::{Ends, Measurement, Outputs, Task, commands, parse};
 use hopcast_twin::scenario::model::{Copy, CopyProgram, Load, Ping, Program, Socket, TestPicture};
 use proptest::prelude::*;
 
@@ -136,7 +136,7 @@ fn recorded() -> Vec<(Program, Socket, Outputs)> {
     ]
 }
 
-fn measured(number: usize) -> Measured {
+fn measured(number: usize) -> Measurement {
     let (program, socket, outputs) = recorded().swap_remove(number);
     parse(&program, &task(socket), &outputs).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -241,11 +241,11 @@ fn a_copy_is_measured_from_its_start_to_the_last_byte() {
 #[test]
 fn a_program_that_failed_says_why() {
     let outputs = outputs(fixture!("iperf3-refused-client.json"), "");
-    let error = parse(&Program::Iperf3(load(1200)), &task(TCP), &outputs).unwrap_err();
+    let error = parse(&Program::Iperf3(load(1200)), &task(TCP), &outputs).unwrap_err().to_string();
     assert_eq!(error, "iperf3: no report of what arrived: unable to connect to server: Connection refused");
     for (program, socket, _) in recorded() {
         let outputs = Outputs { client_errors: "\nno such luck\n".to_owned(), ..Outputs::default() };
-        let error = parse(&program, &task(socket), &outputs).unwrap_err();
+        let error = parse(&program, &task(socket), &outputs).unwrap_err().to_string();
         assert!(error.starts_with(program.name()) && error.ends_with(": no such luck"), "{error}");
     }
 }
@@ -323,7 +323,10 @@ proptest! {
                 prop_assert_eq!(measured.series(Duration::from_millis(100), 40).len(), 40);
                 measured.curves("f");
             }
-            Err(error) => prop_assert!(!error.contains('\n') && error.len() < 500, "{}", error),
+            Err(error) => {
+                let error = error.to_string();
+                prop_assert!(!error.contains('\n') && error.len() < 500, "{}", error);
+            }
         }
     }
 }

@@ -11,13 +11,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hopcast_core::{Duration, Instant};
 use hopcast_live::programs::{
-    ChildProcess, CommandLine, Ended, Ends, Measured, Programs, Running, Spawner, pictures,
+    ChildProcess, CommandLine, Ends, Error, Measurement, Outcomes, Programs, Running, Spawner, pictures,
 };
 use hopcast_node::Clock;
 use hopcast_node::testing::{Need, require};
+use hopcast_runner::load_text;
 use hopcast_twin::results::Figures;
+use hopcast_twin::scenario::Overrides;
 use hopcast_twin::scenario::model::Scenario;
-use hopcast_twin::scenario::{Overrides, load_text};
 
 /// Two namespaces, joined.
 struct Pair {
@@ -70,11 +71,11 @@ impl Drop for Pair {
 }
 
 impl Spawner for Pair {
-    fn spawn(&mut self, node: usize, line: &CommandLine, output: &Path) -> Result<Box<dyn Running>, String> {
+    fn spawn(&mut self, node: usize, line: &CommandLine, output: &Path) -> Result<Box<dyn Running>, Error> {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.names[node], &line.program]);
         line.apply_to(&mut command, output)?;
-        let child = command.spawn().map_err(|error| line.cannot_start(&error))?;
+        let child = command.spawn().map_err(|error| Error::start(&line.program, error))?;
         Ok(Box::new(ChildProcess::new(child)))
     }
 }
@@ -88,13 +89,13 @@ fn ends(scenario: &Scenario, flow: usize) -> Ends {
     Ends { from: address(1), to: address(2), connect: address(2), port }
 }
 
-/// What came of flows, and of more lines of a scenario of two seconds.
-fn run(flows: &str, dir: &Path) -> (Ended, Arc<Scenario>) {
+/// Runs the programs of flows, and of more lines, of a scenario of two seconds.
+fn run(flows: &str, dir: &Path) -> (Outcomes, Arc<Scenario>) {
     run_until(2, flows, dir)
 }
 
 /// The same for a scenario of so many seconds.
-fn run_until(end: u32, flows: &str, dir: &Path) -> (Ended, Arc<Scenario>) {
+fn run_until(end: u32, flows: &str, dir: &Path) -> (Outcomes, Arc<Scenario>) {
     let text = format!(
         "duration: {end}500ms\nmeasure: {{ from: 500ms, to: {end}s, interval: 100ms }}\ntopology: {{ chain: {{ hops: 1, link: {{ rate: 1 Gbit/s }} }} }}\n{flows}"
     );
@@ -124,8 +125,8 @@ fn needs(programs: &[&str]) -> bool {
     require(&needs)
 }
 
-/// What each flow measured: none of them went wrong.
-fn measured<'e>(ended: &'e Ended, scenario: &Scenario) -> Vec<(&'e Measured, Figures)> {
+/// The measurement of each flow, of which none failed.
+fn measured<'e>(ended: &'e Outcomes, scenario: &Scenario) -> Vec<(&'e Measurement, Figures)> {
     let window = (scenario.measure.from, scenario.measure.to);
     let flows = ended.flows.iter().map(|flow| {
         assert_eq!(flow.note, None);
@@ -332,6 +333,6 @@ fn a_server_that_ends_at_once_is_said_to() {
         assert!(clock.now() < Instant::ZERO + Duration::from_secs(30));
     }
     let ended = programs.finish();
-    let error = ended.flows[0].measured.as_ref().unwrap_err();
+    let error = ended.flows[0].measured.as_ref().unwrap_err().to_string();
     assert!(error.starts_with("`iperf3` at n1 ended with exit status 1: "), "{error}");
 }

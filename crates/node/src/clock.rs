@@ -1,12 +1,12 @@
-//! The one clock of a live run.
+//! The clock of a live run.
 
 use hopcast_core::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
-/// The machine's monotonic clock, read from a zero of one's choice.
+/// The machine's monotonic clock, relative to a zero.
 ///
-/// All processes of a machine read the same clock, in whatever network namespace they are. Those that agree on the zero
-/// can compare their times.
+/// All processes of a machine read the same clock, in any network namespace. Those with the same zero can compare
+/// times.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     /// Nanoseconds of the monotonic clock.
@@ -39,7 +39,7 @@ impl Clock {
         Instant::from_nanos(monotonic().saturating_sub(self.zero))
     }
 
-    /// How long it is until `at`; zero if that has gone by.
+    /// Time until `at`; zero if that is past.
     pub fn until(self, at: Instant) -> Duration {
         let at = self.zero.saturating_add(at.as_nanos());
         Duration::from_nanos(at.saturating_sub(monotonic()))
@@ -48,6 +48,6 @@ impl Clock {
 
 fn monotonic() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
-    // It counts from the start of the machine, so neither part is negative.
+    // Both parts count from the start of the machine, and are not negative.
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

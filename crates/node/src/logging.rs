@@ -1,4 +1,4 @@
-//! Lines for a person, on standard error.
+//! The log on standard error.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -7,11 +7,11 @@ use std::time::{Duration, SystemTime};
 use env_logger::Target;
 use log::{Level, LevelFilter};
 
-/// Begins to log what is at least as grave as `level`, until what is returned is dropped. Under systemd lines have no time,
-/// which its journal has, but the priority that it reads.
+/// Begins to log messages of `level` and above, until the result is dropped. Under systemd lines have a priority and no
+/// time, which the journal adds.
 ///
 /// # Errors
-/// If there is no thread to be had.
+/// If no thread can be started.
 pub fn begin(level: LevelFilter) -> io::Result<Log> {
     let journal = std::env::var_os("JOURNAL_STREAM").is_some();
     let say = writer()?;
@@ -30,44 +30,43 @@ pub fn begin(level: LevelFilter) -> io::Result<Log> {
         };
         writeln!(out, "{time} {level}{message}")
     });
-    // A second logger is not begun; that is harmless.
+    // A logger that exists already is kept.
     let _ = builder.try_init();
     Ok(Log(say))
 }
 
-/// The log of a program; once this is dropped, what was logged is written, if whoever reads it reads.
+/// The log of a program. Dropping it waits until all messages are written, if somebody reads them.
 pub struct Log(SyncSender<Line>);
 
 impl Drop for Log {
     fn drop(&mut self) {
-        /// For so long a program that ends waits for a reader.
-        const PATIENCE: Duration = Duration::from_millis(500);
+        /// Maximum time that the end of a program waits for the reader of its log.
+        const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
         let (done, written) = sync_channel(1);
         let say = self.0.clone();
-        // There may be no room yet, and no thread to wait for it; then the last lines are lost.
+        // If the queue is full and no thread can wait for it, the last lines are lost.
         let _ = std::thread::Builder::new().spawn(move || say.send(Line::Mark(done)));
-        let _ = written.recv_timeout(PATIENCE);
+        let _ = written.recv_timeout(FLUSH_TIMEOUT);
     }
 }
 
-/// Standard error, written by a thread of its own: a terminal that is held, or a pipe that nobody reads, must not hold what
-/// logs.
+/// Standard error, written by a thread of its own: a suspended terminal or an unread pipe must not block the callers.
 struct Lines(SyncSender<Line>);
 
 enum Line {
     Text(Vec<u8>),
-    /// What was said before is written.
+    /// Answered once all earlier lines are written.
     Mark(SyncSender<()>),
 }
 
 fn writer() -> io::Result<SyncSender<Line>> {
-    /// Lines that may wait to be written; more are lost.
-    const WAITING: usize = 1024;
-    let (say, said) = sync_channel(WAITING);
+    /// Maximum number of lines that wait to be written; more are lost.
+    const MAX_LINES: usize = 1024;
+    let (say, said) = sync_channel(MAX_LINES);
     std::thread::Builder::new().name("log".to_owned()).spawn(move || {
         for line in said {
             match line {
-                // There is nowhere to complain.
+                // An error has nowhere to be reported.
                 Line::Text(text) => drop(io::stderr().write_all(&text)),
                 Line::Mark(done) => drop(done.send(())),
             }
@@ -87,7 +86,7 @@ impl Write for Lines {
     }
 }
 
-/// Of syslog, as systemd reads it (sd-daemon(3)).
+/// The priority of syslog, as systemd reads it (sd-daemon(3)).
 const fn priority(level: Level) -> u8 {
     match level {
         Level::Error => 3,

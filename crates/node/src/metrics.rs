@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::status::{CarrierStatus, PeerStatus, Status};
 
-/// What is told of each peer: name, kind, help, and the value if there is one.
+/// A metric of each peer: name, kind, help, and the value if there is one.
 type PeerMetric = (&'static str, &'static str, &'static str, fn(&PeerStatus) -> Option<f64>);
 
 const PEER: [PeerMetric; 13] = [
@@ -40,7 +40,7 @@ const PEER: [PeerMetric; 13] = [
     ),
 ];
 
-/// What is told of each carrier: name, the machines' counter, help.
+/// Metrics of each carrier: name, the machines' counter, help.
 const CARRIER: [(&str, &str, &str); 33] = [
     ("packets_sent", "units_sent", "Packets of the host that were taken to be carried."),
     ("packets_received", "units_received", "Packets that were given to the host."),
@@ -117,9 +117,9 @@ const CARRIER: [(&str, &str, &str); 33] = [
     ("report_bytes", "bytes_reports", "Bytes of reports sent."),
 ];
 
-/// What the sockets say besides what they count: what waits for readers, which falls too, and a figure of the best run.
-const HELD: &str = "streams_held_bytes";
-const NO_COUNTERS: [&str; 2] = [HELD, "latest_wake_ns"];
+/// Values of the sockets that are no counters: bytes that wait for readers, and a maximum.
+const HELD_BYTES: &str = "streams_held_bytes";
+const GAUGES: [&str; 2] = [HELD_BYTES, "latest_wake_ns"];
 
 /// The whole page.
 pub(crate) fn text(status: &Status) -> String {
@@ -164,12 +164,12 @@ pub(crate) fn text(status: &Status) -> String {
     }
     let name = "hopcast_socket_total";
     page.family(name, "counter", "What the sockets and devices did, summed over them.");
-    for (what, &count) in status.sockets.iter().filter(|(what, _)| !NO_COUNTERS.contains(&what.as_str())) {
+    for (what, &count) in status.sockets.iter().filter(|(what, _)| !GAUGES.contains(&what.as_str())) {
         page.value(name, &[("what", what)], count as f64);
     }
     let name = "hopcast_socket_streams_held_bytes";
     page.family(name, "gauge", "Bytes of TCP connections that wait for slow readers at this moment.");
-    if let Some(&held) = status.sockets.get(HELD) {
+    if let Some(&held) = status.sockets.get(HELD_BYTES) {
         page.value(name, &[("node", &status.node)], held as f64);
     }
     page.0

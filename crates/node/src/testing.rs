@@ -1,12 +1,12 @@
-//! What tests need of the machine that they run on, said aloud where it is missing.
+//! Requirements of tests on the machine, reported where they are missing.
 
 use std::io::Write;
 use std::path::Path;
 
-/// Something that not every machine has.
+/// A requirement that not every machine fulfils.
 #[derive(Clone, Copy, Debug)]
 pub enum Need<'a> {
-    /// To be root, with the rights that a root has over networks.
+    /// Root, with root's rights over networks.
     Root,
     /// The TUN and TAP driver.
     Tun,
@@ -15,7 +15,7 @@ pub enum Need<'a> {
 }
 
 impl<'a> Need<'a> {
-    /// What it is called where it may not be missing.
+    /// Its name in `HOPCAST_REQUIRE`.
     const fn name(self) -> &'a str {
         match self {
             Self::Root => "root",
@@ -24,7 +24,7 @@ impl<'a> Need<'a> {
         }
     }
 
-    /// Why it is missing, if it is.
+    /// The reason why it is missing; `None` if it is there.
     fn missing(self) -> Option<String> {
         match self {
             Self::Root => (!rustix::process::geteuid().is_root()).then(|| "not root".to_owned()),
@@ -38,10 +38,10 @@ impl<'a> Need<'a> {
     }
 }
 
-/// Whether all of `needs` is there. If not, a line on standard error says that the test was skipped, and for want of what.
+/// Whether all of `needs` are fulfilled. If not, a line on standard error says that the test was skipped, and why.
 ///
 /// # Panics
-/// If something is missing that the variable `HOPCAST_REQUIRE` names: there the test must not be skipped.
+/// If a missing one is named by the variable `HOPCAST_REQUIRE`: there the test must not be skipped.
 pub fn require(needs: &[Need<'_>]) -> bool {
     let named = std::env::var("HOPCAST_REQUIRE").unwrap_or_default();
     for need in needs.iter().filter(|need| named.split(' ').any(|name| name == need.name())) {
@@ -50,7 +50,7 @@ pub fn require(needs: &[Need<'_>]) -> bool {
     let missing: Vec<String> = needs.iter().filter_map(|need| need.missing()).collect();
     if !missing.is_empty() {
         let test = std::thread::current().name().unwrap_or("a test").to_owned();
-        // Past what tests print, which is only shown where they fail.
+        // Not captured, unlike the output of tests that pass.
         let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: {}", missing.join(", "));
     }
     missing.is_empty()

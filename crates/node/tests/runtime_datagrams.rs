@@ -112,6 +112,7 @@ fn an_address_that_cannot_be_had_is_one_line() {
         let Err(why) = hopcast_node::runtime::Runtime::open(machine, &[Plug::Udp(at)], bench.clock) else {
             panic!("opened {at}")
         };
+        let why = why.to_string();
         assert!(why.starts_with(&format!("cannot open UDP {at}: ")) && why.lines().count() == 1, "{why}");
     }
 }

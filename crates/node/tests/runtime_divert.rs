@@ -122,7 +122,7 @@ fn connections_of_this_host_are_redirected_and_our_own_are_not() {
     row.gateway.sh("sysctl -q net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1");
     let before = state(&row.client);
     let stop = Stop::new().unwrap();
-    let running = splice(&row.client, Accept::FromHere { to: everywhere() }, false, &stop);
+    let running = splice(&row.client, Accept::LocalOutput { to: everywhere() }, false, &stop);
     for server in ["10.2.0.2:7", "[fd02::2]:7"] {
         let server: SocketAddr = server.parse().unwrap();
         let serving = row.serve(server);
@@ -143,7 +143,7 @@ fn in_transit(name: &str, spoof: bool, seen_as: [&str; 2]) {
     let row = Row::new(name);
     let before = state(&row.gateway);
     let stop = Stop::new().unwrap();
-    let running = splice(&row.gateway, Accept::InTransit { to: everywhere() }, spoof, &stop);
+    let running = splice(&row.gateway, Accept::Forwarded { to: everywhere() }, spoof, &stop);
     for (server, seen_as) in ["10.2.0.2:7", "[fd02::2]:7"].into_iter().zip(seen_as) {
         let server: SocketAddr = server.parse().unwrap();
         let serving = row.serve(server);
@@ -163,7 +163,7 @@ fn who_writes_to_the_port_that_others_are_diverted_to_is_turned_away() {
         return;
     }
     let namespace = Namespace::new("direct");
-    for accept in [Accept::FromHere { to: everywhere() }, Accept::InTransit { to: everywhere() }] {
+    for accept in [Accept::LocalOutput { to: everywhere() }, Accept::Forwarded { to: everywhere() }] {
         namespace.run(|| {
             let bench = Bench::new();
             let (mut runtime, traffic) =
@@ -196,7 +196,7 @@ fn rules_that_cannot_be_made_leave_nothing_behind() {
     let namespace = Namespace::new("halfway");
     let before = state(&namespace);
     let why = namespace.spawn(|| {
-        let accept = Some(Accept::InTransit { to: vec![to("10.0.0.0", 8, None)] });
+        let accept = Some(Accept::Forwarded { to: vec![to("10.0.0.0", 8, None)] });
         let taken = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let held = TcpListener::bind(taken).unwrap();
         let plugs = [
@@ -205,15 +205,15 @@ fn rules_that_cannot_be_made_leave_nothing_behind() {
         ];
         let opened = Runtime::open(Box::new(Splice::new()), &plugs, Clock::starting_now());
         drop(held);
-        opened.err().unwrap()
+        opened.err().unwrap().to_string()
     });
     let why = why.join().unwrap();
     assert!(why.starts_with("cannot open TCP: cannot listen on ") && why.lines().count() == 1, "{why}");
     assert_eq!(state(&namespace), before);
     let bad = namespace.spawn(|| {
-        let accept = Some(Accept::InTransit { to: vec![to("10.0.0.0", 77, None)] });
+        let accept = Some(Accept::Forwarded { to: vec![to("10.0.0.0", 77, None)] });
         let plugs = [Plug::Tcp(TcpPlug { accept, ..TcpPlug::default() })];
-        Runtime::open(Box::new(Splice::new()), &plugs, Clock::starting_now()).err().unwrap()
+        Runtime::open(Box::new(Splice::new()), &plugs, Clock::starting_now()).err().unwrap().to_string()
     });
     let why = bad.join().unwrap();
     assert!(why.starts_with("cannot open TCP: `nft -f -`: ") && why.lines().count() == 1, "{why}");

@@ -30,7 +30,7 @@ fn open(remote: SocketAddr) -> StreamItem {
     StreamItem::Open { local: address("0.0.0.0:0"), remote }
 }
 
-/// What a stream of the test carries at an offset.
+/// The bytes of a stream of the test at an offset.
 fn byte(offset: u64) -> u8 {
     (offset ^ offset >> 8 ^ offset >> 17) as u8
 }
@@ -273,6 +273,7 @@ fn an_unknown_congestion_control_is_named_with_those_that_there_are() {
     let (machine, _) = common::Played::new();
     let plug = Plug::Tcp(TcpPlug { congestion: Some("vegaz".to_owned()), ..TcpPlug::default() });
     let Err(why) = Runtime::open(machine, &[plug], bench.clock) else { panic!("opened") };
+    let why = why.to_string();
     assert!(why.contains("no congestion control `vegaz` (has: ") && why.lines().count() == 1, "{why}");
     // Everybody may use it.
     let plug = Plug::Tcp(TcpPlug { congestion: Some("reno".to_owned()), ..TcpPlug::default() });

@@ -62,7 +62,7 @@ fn a_machine_is_woken_when_it_is_due_and_never_before() {
     let woken = woken.borrow();
     assert_eq!(woken.iter().map(|&(at, _)| at).collect::<Vec<_>>(), [0, 1, 5, 5, 80].map(millis));
     assert!(woken.iter().all(|(at, now)| at <= now), "{woken:?}");
-    // What is due together is done in one wake: at 5 ms, and wherever the host came late.
+    // Deadlines that pass together take one wake: at 5 ms, and wherever the host is late.
     let mut wakes: Vec<_> = woken.iter().map(|&(_, now)| now).collect();
     wakes.dedup();
     assert_eq!(figure(&runtime, "wakes"), wakes.len() as u64);

@@ -1,5 +1,5 @@
-//! For tests: machines with a datagram port below and a stream port above, in a row, joined by paths of several hops, with
-//! applications at both ends, in virtual time.
+//! For tests: machines with a datagram port below and a stream port above, in a row, joined by paths of several hops,
+//! with applications at both ends, in virtual time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ pub(crate) struct Hop {
     pub burst: f64,
     pub duplicate: f64,
     pub delay: Duration,
-    /// The delay is up to so much more or less, uniformly.
+    /// The delay varies uniformly by up to this, either way.
     pub jitter: Duration,
     /// Whether they overtake each other.
     pub reorder: bool,
@@ -97,7 +97,7 @@ impl Line {
     }
 }
 
-/// What an application does with one stream.
+/// An application's side of one stream.
 #[derive(Debug)]
 pub(crate) struct App {
     /// Bytes to write, and whether to finish after them.
@@ -152,12 +152,12 @@ pub(crate) struct Chain<M> {
     pub machines: Vec<M>,
     /// Of each path, there and back, its hops.
     paths: Vec<[Vec<Line>; 2]>,
-    /// What arrives when at which hop of which path and direction; the order of events at an instant is that of their
-    /// numbers.
+    /// Datagrams under way: when each arrives at which hop of which path and direction; the order of events at an
+    /// instant is that of their numbers.
     under_way: BTreeMap<(Instant, u64), (usize, usize, usize, Buffer)>,
     events: u64,
     pub apps: [BTreeMap<StreamId, App>; 2],
-    /// What the server's applications write and whether they finish, once accepted.
+    /// The bytes that the server's applications write, and whether they finish, once accepted.
     pub accept: (u64, bool),
     pub accept_reading: bool,
     pub window: u64,
@@ -165,7 +165,7 @@ pub(crate) struct Chain<M> {
     pub unchecked: bool,
     /// A digest of each datagram that left an end, and when.
     pub trace: u64,
-    /// What else is lost on the way.
+    /// Further losses on the way.
     pub lose: Option<Lose>,
 }
 
@@ -215,7 +215,7 @@ impl<M: Machine + core::fmt::Debug> Chain<M> {
         }
     }
 
-    /// The client opens a stream, to write so many bytes and to finish if asked to.
+    /// The client opens a stream, to write `to_write` bytes and to finish if asked to.
     pub(crate) fn open(&mut self, to_write: u64, finish: bool) -> StreamId {
         let id = StreamId(2 * self.apps[CLIENT].len() as u64);
         self.apps[CLIENT].insert(id, App::new(0, self.window, (to_write, finish)));

@@ -4,6 +4,6 @@
 mod chain;
 pub mod hop_arq;
 pub mod kcp;
-#[cfg(not(target_family = "wasm"))]
+#[cfg(feature = "quic")]
 pub mod quic;
 pub mod tcp;

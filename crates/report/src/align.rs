@@ -1,23 +1,23 @@
-//! Numbers of a column with their points below each other.
+//! Alignment of numbers in a column by their decimal points.
 
 use crate::grid::Cell;
 
-/// Stands for the colour of the best while a table is laid out: it has no width, and no name can hold it.
+/// Placeholder for the colour of the best, while a table is laid out: it has no width, and no name can contain it.
 pub(crate) const BEST: char = '\u{2060}';
-/// Stands for the end of a colour, likewise.
+/// Placeholder for the end of a colour.
 pub(crate) const PLAIN: char = '\u{2061}';
 
-/// Stand around what a page lays out but does not show.
+/// Begin of text that a page lays out but does not show.
 pub(crate) const HIDDEN: char = '\u{2063}';
-/// The end of it.
+/// End of such text.
 pub(crate) const SHOWN: char = '\u{2064}';
 
-/// How numbers are padded so that their points stand below each other.
+/// Padding that puts decimal points below each other.
 #[derive(Clone, Copy)]
 pub(crate) enum Padding {
-    /// With as many spaces.
+    /// Spaces.
     Terminal,
-    /// With what it stands in for, hidden: it is as wide in any font.
+    /// The replaced characters, hidden: as wide in any font.
     Page,
 }
 
@@ -31,12 +31,12 @@ impl Padding {
     }
 }
 
-/// The numbers of a column, all of one width, points below each other; `marks` adds a place for the marks.
+/// The numbers of a column, all of one width, aligned by their points; `marks` adds room for the marks.
 pub(crate) fn align(cells: &[&Cell], intervals: bool, marks: bool, padding: Padding) -> Vec<String> {
     let means =
         Decimals::of(cells.iter().filter(|cell| cell.is_figure()).filter_map(|cell| cell.text.as_deref()));
     let cis = Decimals::of(cells.iter().filter_map(|cell| cell.ci95.as_deref()).filter(|_| intervals));
-    // As wide as what stands between a mean and its marks.
+    // As wide as the text between a mean and its marks.
     let interval = match cis.whole {
         0 => String::new(),
         whole => format!(" ± {}{}", "0".repeat(whole), cis.widest_fraction()),
@@ -47,7 +47,7 @@ pub(crate) fn align(cells: &[&Cell], intervals: bool, marks: bool, padding: Padd
         let cells = cells.iter().filter(|cell| interval_of(cell).is_some() == with_interval);
         cells.map(|cell| mark_of(cell)).max_by_key(|mark| mark.chars().count()).unwrap_or_default()
     };
-    // Marks stand behind the interval, or, where there is none, in its place.
+    // Marks are behind the interval, or in its place.
     let mut room = interval + &longest(true);
     room.extend(longest(false).chars().skip(room.chars().count()));
     let one = |cell: &&Cell| {
@@ -72,15 +72,15 @@ pub(crate) fn align(cells: &[&Cell], intervals: bool, marks: bool, padding: Padd
     cells.iter().map(one).collect()
 }
 
-/// The marks of a cell with a space before them, if it has any. On a page those that stand in the place of an interval
-/// take no room of their own.
+/// The marks of a cell with a space before them, if it has any. On a page, marks in the place of an interval take no
+/// room.
 pub(crate) fn mark(cell: &Cell, best: bool) -> String {
     let marks = [(cell.best && best, '*'), (cell.partial, '†')];
     let marks: String = marks.into_iter().filter(|(holds, _)| *holds).map(|(_, mark)| mark).collect();
     if marks.is_empty() { marks } else { format!(" {marks}") }
 }
 
-/// How much room the numbers of a column need on either side of their points.
+/// The room that the numbers of a column need on either side of their points.
 struct Decimals {
     whole: usize,
     fraction: usize,
@@ -94,12 +94,12 @@ impl Decimals {
         })
     }
 
-    /// A point and digits as wide as the longest.
+    /// A point and digits, as wide as the longest fraction.
     fn widest_fraction(&self) -> String {
         if self.fraction > 0 { format!(".{}", "0".repeat(self.fraction - 1)) } else { String::new() }
     }
 
-    /// What a number is followed by so that its point stands below the others.
+    /// The padding after a number that aligns its point with the others.
     fn after(&self, text: &str, padding: Padding) -> String {
         let rest: String = self.widest_fraction().chars().skip(fraction(text)).collect();
         padding.instead_of(&rest)
@@ -110,7 +110,7 @@ fn whole(text: &str) -> usize {
     text.chars().take_while(|c| *c != '.').count()
 }
 
-/// The point and what follows it.
+/// Length of the fraction, with its point.
 fn fraction(text: &str) -> usize {
     text.chars().count() - whole(text)
 }

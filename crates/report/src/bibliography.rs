@@ -1,4 +1,4 @@
-//! References to what a scenario repeats and to the program that ran it, for a reader and as BibTeX.
+//! References to the publication that a scenario repeats and to the program that ran it, for a reader and as BibTeX.
 
 use std::fmt::Write as _;
 
@@ -61,7 +61,7 @@ fn entry(out: &mut String, kind: &str, key: &str, fields: &[(&str, Option<String
     out.push_str("}\n");
 }
 
-/// What TeX would take for commands, as text; braces stay, since they keep a name whole.
+/// Escapes characters that are commands of TeX; braces stay, since they keep a name whole.
 fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

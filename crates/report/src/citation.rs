@@ -1,5 +1,4 @@
-//! What a study found, in a sentence that others can cite: what was compared, over what, and by how much the best was
-//! ahead.
+//! The result of a study in a sentence to be cited: the compared transports, the conditions, and the lead of the best.
 
 use hopcast_twin::results::Mean;
 use serde_json::Value;
@@ -10,34 +9,34 @@ use crate::number::{interval, number, percent};
 use crate::study::{Study, distinct};
 use crate::welch::difference;
 
-/// Beyond so many cases, those of one winner are told together.
-const CASES: usize = 6;
-/// Beyond so many groups of flows, the table says it better.
-const GROUPS: usize = 2;
+/// Maximum number of cases that are named one by one; of more, those of one winner are summarised.
+const MAX_CASES: usize = 6;
+/// Maximum number of groups of flows with a sentence; the table serves more of them better.
+const MAX_GROUPS: usize = 2;
 
-/// One sentence for each group of flows that has a goodput, for the first few groups; none if flows with tasks of their
-/// own stand side by side, or share what there is: then the highest goodput is nobody's merit.
+/// One sentence for each group of flows that has a goodput, for the first few groups. None if flows with tasks of their
+/// own run side by side or share the network: then the highest goodput is nobody's merit.
 pub(crate) fn citations(study: &Study<'_>, manifest: &Value) -> Vec<String> {
     if study.compares_flows() || study.rows.iter().any(|row| study.is_crowded(row.summary)) {
         return Vec::new();
     }
-    (0..study.groups.len()).filter_map(|group| citation(study, group, manifest)).take(GROUPS).collect()
+    (0..study.groups.len()).filter_map(|group| citation(study, group, manifest)).take(MAX_GROUPS).collect()
 }
 
-/// The best of a case, and how far the second is behind.
+/// The best of a case, and its lead over the second.
 struct Lead<'d> {
     case: String,
     best: &'d str,
     goodput: Mean,
     second: Option<(&'d str, Mean)>,
-    /// The share of the best's units that arrived, if not all did.
+    /// Share of its units that arrived, if not all did.
     arrived: Option<f64>,
-    /// The best of those of whose units all arrived.
+    /// The best of those whose units all arrived.
     complete: Option<(&'d str, Mean)>,
 }
 
-/// What is shown as 100.0 %.
-const ALL: f64 = 0.9995;
+/// Share from which on 100.0 % is shown.
+const SHOWN_AS_ALL: f64 = 0.9995;
 
 fn citation(study: &Study<'_>, group: usize, manifest: &Value) -> Option<String> {
     let leads: Vec<Lead<'_>> = study
@@ -55,10 +54,10 @@ fn citation(study: &Study<'_>, group: usize, manifest: &Value) -> Option<String>
                 best,
                 goodput,
                 second: ranked.get(1).map(|second| (second.0, second.1)),
-                arrived: arrived.filter(|arrived| *arrived < ALL),
+                arrived: arrived.filter(|arrived| *arrived < SHOWN_AS_ALL),
                 complete: ranked
                     .iter()
-                    .find(|(_, _, arrived)| arrived.is_some_and(|arrived| arrived >= ALL))
+                    .find(|(_, _, arrived)| arrived.is_some_and(|arrived| arrived >= SHOWN_AS_ALL))
                     .map(|complete| (complete.0, complete.1)),
             })
         })
@@ -70,7 +69,7 @@ fn citation(study: &Study<'_>, group: usize, manifest: &Value) -> Option<String>
     let lines: Vec<&str> = lines.into_iter().map(|line| study.lines[line].as_str()).collect();
     let flow = if study.groups.len() > 1 { format!(" of {}", study.groups[group]) } else { String::new() };
     let results: Vec<String> =
-        if leads.len() <= CASES { leads.iter().map(Lead::told).collect() } else { together(&leads) };
+        if leads.len() <= MAX_CASES { leads.iter().map(Lead::told).collect() } else { together(&leads) };
     let (verb, measured) = match lines.len() {
         1 => ("was measured", format!("its goodput{flow} was")),
         _ => ("were compared", format!("the highest goodput{flow} was")),
@@ -115,7 +114,7 @@ fn over(study: &Study<'_>) -> String {
             let values = distinct(study.cases.iter().map(|case| case[place].as_str()));
             let name = study.short_name(path);
             match values.as_slice() {
-                [first, .., last] if values.len() > CASES => {
+                [first, .., last] if values.len() > MAX_CASES => {
                     format!("{name} from {first} to {last} ({} values)", values.len())
                 }
                 values => format!("{name} {}", listed(values)),
@@ -126,14 +125,14 @@ fn over(study: &Study<'_>) -> String {
 }
 
 impl Lead<'_> {
-    /// How far it is ahead, and half the width of the interval; `None` if the two are not told apart.
+    /// The lead, and half the width of its interval; `None` if the two cannot be told apart.
     fn margin(&self) -> Option<(f64, Option<f64>)> {
         let (_, second) = self.second?;
         let ahead = difference(second, self.goodput);
         (ahead.significant != Some(false)).then_some((ahead.difference, ahead.ci95))
     }
 
-    /// That the best did not deliver everything, and who did.
+    /// The remark that the best did not deliver everything, and which one did.
     fn arrived(&self) -> String {
         let Some(arrived) = self.arrived else { return String::new() };
         let complete = self
@@ -171,7 +170,7 @@ fn with_margin(ahead: f64, ci95: Option<f64>) -> String {
     }
 }
 
-/// One part for each winner: in how many cases it leads, and where most.
+/// One part for each winner: the number of cases that it leads, and the largest lead.
 fn together(leads: &[Lead<'_>]) -> Vec<String> {
     if leads.iter().all(|lead| lead.second.is_none()) {
         let ends = [leads.first(), leads.last()];

@@ -1,8 +1,8 @@
 //! The CSV files of a run directory.
 //!
-//! Each row begins with `run`, the run's place in `summary.json`, its `repeat`, and a column for each swept path: a number
-//! with its unit in the column's name where all values have one (`swept`). The other columns of a file are the same for
-//! every scenario.
+//! Each row begins with `run`, the run's place in `summary.json`, its `repeat`, and a column for each swept path: a
+//! number with its unit in the column's name where all values have one (`swept`). The other columns of a file are the
+//! same for every scenario.
 
 use std::io;
 use std::path::Path;
@@ -10,6 +10,7 @@ use std::path::Path;
 use csv::{Reader, StringRecord, Writer};
 use hopcast_twin::results::{Document, Figures, LatencyCurve, Quantiles, Run, Series, Video};
 
+use crate::error::{ReadError, RowError};
 use crate::study::distinct;
 use crate::swept::Swept;
 
@@ -48,8 +49,8 @@ pub(crate) fn receivers(document: &Document) -> io::Result<Vec<u8>> {
     finish(rows)
 }
 
-/// `counters.csv`: one row for each run, flow and counter of its protocols, summed over both ends; what the hosts did, summed
-/// over the network, has no flow.
+/// `counters.csv`: one row for each run, flow and counter of its protocols, summed over both ends; counters of the
+/// hosts, summed over the network, have no flow.
 pub(crate) fn counters(document: &Document) -> io::Result<Vec<u8>> {
     let (mut rows, swept) = begin(document, &COUNTER_COLUMNS.map(String::from))?;
     for (index, run) in document.runs.iter().enumerate() {
@@ -93,7 +94,7 @@ pub(crate) fn timeseries(document: &Document) -> io::Result<Vec<u8>> {
     for (index, run) in document.runs.iter().enumerate() {
         let lead = lead(index, run, &paths);
         let step = run.series.step_s;
-        // A multiple of a fraction that is none in binary would have digits of its own.
+        // Rounded to nanoseconds: a multiple of a fraction that is not exact in binary would have digits of its own.
         let step_ns = (step * 1e9).round() as u64;
         let mut write = |kind: &str, name: &str, at: usize, mbps: f64, lost: Option<&f64>| {
             let own = [
@@ -135,7 +136,7 @@ pub(crate) fn latency(document: &Document) -> io::Result<Vec<u8>> {
 }
 
 /// Reads `timeseries.csv` back into the runs of its document.
-pub(crate) fn read_timeseries(path: &Path, document: &mut Document) -> Result<(), String> {
+pub(crate) fn read_timeseries(path: &Path, document: &mut Document) -> Result<(), ReadError> {
     read(path, &SERIES_COLUMNS, document, |run, field| {
         let series: &mut Series = &mut run.series;
         series.step_s = float(field(3))?;
@@ -157,14 +158,14 @@ pub(crate) fn read_timeseries(path: &Path, document: &mut Document) -> Result<()
                     None => series.links.push((name.to_owned(), vec![mbps], vec![lost])),
                 }
             }
-            other => return Err(format!("kind {other:?} is neither flow nor link")),
+            other => return Err(RowError::Kind(other.to_owned())),
         }
         Ok(())
     })
 }
 
 /// Reads `latency.csv` back into the runs of its document.
-pub(crate) fn read_latency(path: &Path, document: &mut Document) -> Result<(), String> {
+pub(crate) fn read_latency(path: &Path, document: &mut Document) -> Result<(), ReadError> {
     read(path, &LATENCY_COLUMNS, document, |run, field| {
         let (flow, kind, point) = (field(0), field(1), (float(field(2))?, float(field(3))?));
         match run.latency.last_mut().filter(|curve| curve.flow == flow && curve.kind == kind) {
@@ -221,12 +222,12 @@ fn figure_columns() -> impl Iterator<Item = String> {
     figures.chain(quantiles("latency_ms")).chain(quantiles("round_trip_ms")).chain(videos)
 }
 
-/// The heading; also gives the swept paths.
+/// Writes the heading; returns the swept paths.
 fn begin(document: &Document, own: &[String]) -> io::Result<(Rows, Vec<Swept>)> {
     let paths = distinct(document.runs.iter().flat_map(|run| run.parameters.keys().cloned()));
     let swept: Vec<Swept> = paths.into_iter().map(|path| Swept::new(document, path)).collect();
     let mut rows = Writer::from_writer(Vec::new());
-    // A swept path may be called like one of the columns.
+    // A swept path may have the name of a column.
     let taken = |name: &String| own.contains(name) || name == "run" || name == "repeat";
     let heading = |swept: &Swept| match swept.heading() {
         name if taken(&name) => format!("parameter.{name}"),
@@ -267,7 +268,7 @@ fn figures(figures: &Figures) -> Vec<String> {
     row
 }
 
-/// What became of a video's frames; blanks if it is none.
+/// Counts of a video's frames; empty cells if the flow is no video.
 fn frames(video: Option<&Video>) -> Vec<String> {
     let Some(video) = video else { return vec![String::new(); VIDEO_COLUMNS.len()] };
     let counts = [
@@ -286,35 +287,35 @@ fn optional<T: ToString>(value: Option<&T>) -> String {
     value.map(ToString::to_string).unwrap_or_default()
 }
 
-fn float(text: &str) -> Result<f64, String> {
-    text.parse().map_err(|_| format!("{text:?} is not a number"))
+fn float(text: &str) -> Result<f64, RowError> {
+    text.parse().map_err(|_| RowError::NotANumber(text.to_owned()))
 }
 
-/// Gives each row to its run; `field` counts from the first of `columns`.
+/// Hands each row to its run; `field` counts from the first of `columns`.
 fn read(
     path: &Path,
     columns: &[&str],
     document: &mut Document,
-    mut row: impl FnMut(&mut Run, &Field<'_>) -> Result<(), String>,
-) -> Result<(), String> {
-    let name = path.display();
-    let mut reader = Reader::from_path(path).map_err(|error| format!("{name}: {error}"))?;
-    let headings = reader.headers().map_err(|error| format!("{name}: {error}"))?;
+    mut row: impl FnMut(&mut Run, &Field<'_>) -> Result<(), RowError>,
+) -> Result<(), ReadError> {
+    let malformed = |source| ReadError::Csv { path: path.to_owned(), source };
+    let mut reader = Reader::from_path(path).map_err(malformed)?;
+    let headings = reader.headers().map_err(malformed)?;
     let at = headings
         .len()
         .checked_sub(columns.len())
         .filter(|at| headings.iter().skip(*at).eq(columns.iter().copied()));
-    let at = at.ok_or_else(|| format!("{name}: the last columns should be {}", columns.join(", ")))?;
+    let at = at.ok_or_else(|| ReadError::Columns { path: path.to_owned(), expected: columns.join(", ") })?;
     let mut record = StringRecord::new();
-    while reader.read_record(&mut record).map_err(|error| format!("{name}: {error}"))? {
+    while reader.read_record(&mut record).map_err(malformed)? {
         let line = record.position().map_or(0, csv::Position::line);
+        let wrong = |source| ReadError::Row { path: path.to_owned(), line, source };
         let run = record.get(0).and_then(|run| run.parse::<usize>().ok());
-        let run = run.and_then(|run| document.runs.get_mut(run)).ok_or_else(|| {
-            format!("{name}: line {line}: run {:?} is not in summary.json", record.get(0).unwrap_or_default())
-        })?;
+        let run = run.and_then(|run| document.runs.get_mut(run));
+        let no_such_run = || RowError::NoSuchRun(record.get(0).unwrap_or_default().to_owned());
+        let run = run.ok_or_else(|| wrong(no_such_run()))?;
         let record = &record;
-        row(run, &|column| record.get(at + column).unwrap_or_default())
-            .map_err(|error| format!("{name}: line {line}: {error}"))?;
+        row(run, &|column| record.get(at + column).unwrap_or_default()).map_err(wrong)?;
     }
     Ok(())
 }

@@ -7,24 +7,25 @@ use hopcast_twin::results::Document;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::error::{ReadError, TopologyError};
 use crate::{Topology, csv_files, html, plot};
 
-/// What the files of a run directory hold.
+/// The contents of a run directory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunDirectory {
     /// `summary.json`, with the series and latency curves of `timeseries.csv` and `latency.csv`.
     pub document: Document,
     /// `topology.json`.
     pub topology: Topology,
-    /// `manifest.json`: who ran what, when and where.
+    /// `manifest.json`: the circumstances of the run.
     pub manifest: Value,
 }
 
-/// Writes a run's files: `manifest.json`, `summary.json`, `topology.json`, `flows.csv`, `receivers.csv`, `counters.csv`,
-/// `links.csv`, `timeseries.csv`, `latency.csv`, `report.html` and `plots/*.svg`; with the feature `parquet`, each of the CSV
-/// files but `latency.csv` as Parquet too.
+/// Writes a run's files: `manifest.json`, `summary.json`, `topology.json`, `flows.csv`, `receivers.csv`,
+/// `counters.csv`, `links.csv`, `timeseries.csv`, `latency.csv`, `report.html` and `plots/*.svg`; with the feature
+/// `parquet`, each of the CSV files but `latency.csv` as Parquet too.
 ///
-/// Makes the directory if need be, and writes over files of these names.
+/// Makes the directory if necessary, and overwrites files of these names.
 ///
 /// # Errors
 ///
@@ -35,11 +36,13 @@ pub fn write_run_directory(
     topology: &Topology,
     manifest: Value,
 ) -> io::Result<()> {
-    let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, format!("topology.json: {error}"));
+    let invalid =
+        |error: TopologyError| io::Error::new(io::ErrorKind::InvalidInput, format!("topology.json: {error}"));
     topology.check().map_err(invalid)?;
     let pictures = plot::pictures(document, topology);
     make(&dir.join("plots"))?;
-    // Without it this is no run's directory: it goes first and comes last, so that what is half written passes for none.
+    // A directory without it is no run directory: it is removed first and written last, so that a half-written
+    // directory is recognised.
     remove(&dir.join("manifest.json"))?;
     write(dir, "summary.json", &json(document)?)?;
     write(dir, "topology.json", &json(topology)?)?;
@@ -68,19 +71,19 @@ fn remove(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Says which file is missing, or wrong and where.
-pub fn read_run_directory(dir: &Path) -> Result<RunDirectory, String> {
+/// The first file that is missing or wrong.
+pub fn read_run_directory(dir: &Path) -> Result<RunDirectory, ReadError> {
     let manifest = read(&dir.join("manifest.json"))?;
     let mut document: Document = read(&dir.join("summary.json"))?;
     let path = dir.join("topology.json");
     let topology: Topology = read(&path)?;
-    topology.check().map_err(|error| format!("{}: {error}", path.display()))?;
+    topology.check().map_err(|source| ReadError::Topology { path, source })?;
     csv_files::read_timeseries(&dir.join("timeseries.csv"), &mut document)?;
     csv_files::read_latency(&dir.join("latency.csv"), &mut document)?;
     Ok(RunDirectory { document, topology, manifest })
 }
 
-/// Writes a table as CSV, and as Parquet if this was built with it.
+/// Writes a table as CSV, and with the feature `parquet` as Parquet too.
 fn write_rows(dir: &Path, name: &str, csv: &[u8]) -> io::Result<()> {
     #[cfg(feature = "parquet")]
     write(dir, &format!("{name}.parquet"), &crate::parquet_files::of_csv(csv)?)?;
@@ -97,7 +100,7 @@ fn make(dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir).map_err(|error| named(dir, &error))
 }
 
-/// Takes away the plots of an earlier run, which another sweep may have named otherwise.
+/// Removes the plots of an earlier run, which may have other names.
 fn remove_plots(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir).map_err(|error| named(dir, &error))? {
         let path = entry.map_err(|error| named(dir, &error))?.path();
@@ -117,7 +120,7 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-fn read<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
-    let text = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))
+fn read<T: DeserializeOwned>(path: &Path) -> Result<T, ReadError> {
+    let text = fs::read(path).map_err(|source| ReadError::File { path: path.to_owned(), source })?;
+    serde_json::from_slice(&text).map_err(|source| ReadError::Json { path: path.to_owned(), source })
 }

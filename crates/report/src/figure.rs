@@ -3,8 +3,8 @@
 use hopcast_twin::results::{Mean, Summary};
 use serde_json::Value;
 
-/// A figure of a summary by the name it has in [`Figures`](hopcast_twin::results::Figures): `goodput_mbps`,
-/// `latency_ms.p99`. `None` if no repeat has it; its `n` says how many do.
+/// A figure of a summary by its name in [`Figures`](hopcast_twin::results::Figures): `goodput_mbps`, `latency_ms.p99`.
+/// `None` if no repeat has it; its `n` is the number of repeats that do.
 pub fn figure(summary: &Summary, name: &str) -> Option<Mean> {
     let leaf = summary.figures.get(name).or_else(|| {
         let (first, rest) = name.split_once('.')?;
@@ -16,24 +16,24 @@ pub fn figure(summary: &Summary, name: &str) -> Option<Mean> {
     mean.is_finite().then_some(Mean { mean, ci95, n })
 }
 
-/// Half the width of the interval over repeats; `None` if there is one repeat, or if all agree: then nothing in the case is
-/// random, and there is no confidence to speak of.
+/// Half the width of the interval over repeats; `None` if there is one repeat, or if all agree: then nothing in the
+/// case is random, and there is no interval.
 pub(crate) fn interval(mean: Mean) -> Option<f64> {
     mean.ci95.filter(|ci95| mean.n > 1 && *ci95 > 0.0)
 }
 
-/// Whether there are several repeats, and all gave the same.
+/// Whether there are several repeats, and all have the same value.
 pub(crate) fn agrees(mean: Mean) -> bool {
     mean.n > 1 && mean.ci95 == Some(0.0)
 }
 
-/// How many repeats the row stands for, as far as its figures say.
+/// Number of repeats of the row, as far as its figures show.
 pub(crate) fn repeats(summary: &Summary) -> u64 {
     let names = MEASURES.iter().map(|measure| measure.name).chain(["sent_units"]);
     names.filter_map(|name| figure(summary, name)).map(|mean| mean.n).max().unwrap_or(0)
 }
 
-/// Which of two values of a figure is the better.
+/// The better one of two values of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Better {
     High,
@@ -41,20 +41,20 @@ pub(crate) enum Better {
     Neither,
 }
 
-/// How a figure is shown.
+/// Presentation of a figure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measure {
     /// Its name in the document.
     pub(crate) name: &'static str,
-    /// What heads its column.
+    /// Heading of its column.
     pub(crate) title: &'static str,
-    /// The unit shown.
+    /// Its unit.
     pub(crate) unit: &'static str,
-    /// What the document's value is multiplied by to have that unit.
+    /// Factor from the document's value to that unit.
     pub(crate) scale: f64,
-    /// Which value is marked.
+    /// The value that is marked as the best.
     pub(crate) better: Better,
-    /// Where space is short, the highest goes first; 0 stays.
+    /// Where space is short, columns of the highest rank are dropped first; those of rank 0 stay.
     pub(crate) rank: u8,
 }
 
@@ -76,7 +76,7 @@ pub(crate) const MEASURES: &[Measure] = &[
     measure("hash_ok", "file intact", "", 1.0, Better::Neither, 7),
 ];
 
-/// How the figure of this name is shown; figures without a column of their own are shown as they are.
+/// The presentation of the figure of this name; `None` for figures without a column of their own.
 pub(crate) fn measure_of(name: &str) -> Option<&'static Measure> {
     MEASURES.iter().find(|measure| measure.name == name)
 }

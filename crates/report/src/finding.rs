@@ -1,4 +1,4 @@
-//! What a study found, in one sentence for each group of flows.
+//! The result of a study, in one sentence for each group of flows.
 
 use hopcast_twin::results::{Mean, Summary};
 
@@ -9,15 +9,15 @@ use crate::number::{number, plain};
 use crate::rivals::rivals_ahead;
 use crate::study::{Study, value};
 
-/// Beyond this many flows, the table says it better.
-const FINDINGS: usize = 6;
+/// Maximum number of flows with a sentence; the table serves more of them better.
+const MAX_FINDINGS: usize = 6;
 
 /// One sentence for each group of flows that has a goodput, for the first few groups.
 pub(crate) fn findings(study: &Study<'_>) -> Vec<String> {
     let mut findings: Vec<String> =
-        (0..study.groups.len()).filter_map(|group| finding(study, group)).take(FINDINGS).collect();
-    if findings.len() == FINDINGS && study.groups.len() > FINDINGS {
-        let more = plain((study.groups.len() - FINDINGS) as f64);
+        (0..study.groups.len()).filter_map(|group| finding(study, group)).take(MAX_FINDINGS).collect();
+    if findings.len() == MAX_FINDINGS && study.groups.len() > MAX_FINDINGS {
+        let more = plain((study.groups.len() - MAX_FINDINGS) as f64);
         findings.push(format!("There are {more} more flows: see the summary."));
     }
     if study.document.runs.iter().any(|run| run.live.is_some()) {
@@ -36,7 +36,7 @@ fn sentence(note: String) -> String {
     format!("{first}{}.", letters.as_str().trim_end_matches('.'))
 }
 
-/// A row's line and goodput.
+/// The line, the goodput and the row.
 type Rank<'d> = (&'d str, Mean, &'d Summary);
 
 fn finding(study: &Study<'_>, group: usize) -> Option<String> {
@@ -107,7 +107,7 @@ fn finding(study: &Study<'_>, group: usize) -> Option<String> {
     Some(sentence + &against_published(study, group))
 }
 
-/// Whether other flows are in the same runs: whoever carries most may have taken it from them.
+/// Whether the runs have other flows, from which the best may have taken its share.
 fn crowded(study: &Study<'_>, ranked: &[Rank<'_>]) -> bool {
     ranked.iter().any(|(_, _, row)| study.is_crowded(row))
 }
@@ -149,12 +149,12 @@ pub(crate) fn with_interval(mean: Mean) -> String {
     }
 }
 
-/// How far ours is from what was published, where goodput was.
+/// The deviation of our goodput from the published one.
 fn against_published<'d>(study: &Study<'d>, group: usize) -> String {
     let rows = study.group_members(group).flat_map(|(_, rows)| rows).map(|row| row.summary);
     let ratio = |row: &'d Summary| {
         let published = *row.published.get("goodput_mbps")?;
-        // A ratio of hundredths of a Mbit/s says nothing: such figures are rounded.
+        // A ratio of hundredths of a Mbit/s is not significant: such figures are rounded.
         (published >= 1.0).then_some((figure(row, "goodput_mbps")?.mean / published, row))
     };
     let ratios: Vec<(f64, &Summary)> = rows.filter_map(ratio).collect();

@@ -11,20 +11,20 @@ use crate::study::{CARRIED, Order, Study, distinct, value};
 pub(crate) struct Grid {
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: Vec<Row>,
-    /// What the best is best of: `of each loss`.
+    /// The group among which the best is marked: `of each loss`.
     pub(crate) scope: String,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     pub(crate) title: String,
-    /// What it is called away from its neighbours.
+    /// Its title where it stands alone.
     pub(crate) name: String,
     pub(crate) unit: String,
-    /// Where space is short, the highest goes first; 0 stays.
+    /// Where space is short, columns of the highest rank are dropped first; those of rank 0 stay.
     pub(crate) rank: u8,
     pub(crate) numeric: bool,
-    /// Whether the unit goes on with the heading.
+    /// Whether the unit continues the heading.
     pub(crate) plain_unit: bool,
 }
 
@@ -37,14 +37,14 @@ pub(crate) struct Row {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cell {
-    /// A name, or the mean; `None` where there is nothing to show.
+    /// A name or a mean; `None` for an empty cell.
     pub(crate) text: Option<String>,
     /// Half the width of the 95 % interval.
     pub(crate) ci95: Option<String>,
     pub(crate) best: bool,
     /// Whether some repeats do not have this figure.
     pub(crate) partial: bool,
-    /// Whether it is the mean of several repeats that all gave the same.
+    /// Whether it is the mean of several repeats that all agree.
     pub(crate) agreed: bool,
     value: Option<f64>,
 }
@@ -181,8 +181,8 @@ fn intact(share: Mean) -> String {
     }
 }
 
-/// Adds what was published of a figure, and how many times that ours is. They stand right behind ours, so that their
-/// headings need not say of what they are.
+/// Adds the published value of a figure, and the ratio of ours to it. They are right behind ours, so that their
+/// headings need not name the figure.
 fn beside_published(document: &Document, name: &str, add: &mut impl FnMut(Column, Vec<Cell>)) {
     let summary = document.summary.as_slice();
     let (whose, ours) = whose(document);
@@ -194,7 +194,7 @@ fn beside_published(document: &Document, name: &str, add: &mut impl FnMut(Column
         Some(measure) => format!(" {}", measure.title),
         None => format!(" {name}"),
     };
-    // What has no column of its own needs its name in the heading.
+    // A figure without a column of its own needs its name in the heading.
     let title = |short: &str| if measure.is_some() { short.to_owned() } else { format!("{short}{of}") };
     let ranks = if goodput { (1, 2) } else { (PUBLISHED_ASIDE, PUBLISHED_ASIDE) };
 
@@ -213,7 +213,7 @@ fn beside_published(document: &Document, name: &str, add: &mut impl FnMut(Column
     );
 }
 
-/// Whose figures stand beside ours, and what ours are called there.
+/// The source of the figures beside ours, and the name of ours there.
 pub(crate) fn whose(document: &Document) -> (&str, &'static str) {
     let live = document.runs.iter().any(|run| run.live.is_some());
     (document.beside.as_deref().unwrap_or("published"), if live { "live" } else { "ours" })
@@ -228,7 +228,7 @@ fn groups(study: &Study<'_>) -> Vec<usize> {
     study.rows.iter().map(|row| order.insert((row.case, row.summary.flow.as_str()))).collect()
 }
 
-/// Which rows can be the best of what they are compared with.
+/// The rows that can be the best of those they are compared with.
 struct Contest<'d> {
     rows: Vec<&'d Summary>,
     /// For each row, the highest goodput and reliability of those it is compared with.
@@ -253,9 +253,10 @@ impl<'d> Contest<'d> {
         }
     }
 
-    /// Whether a row can be the best by this figure. Where a case has several flows none is the best by what it carried: it
-    /// may have taken that from the others. And little time says nothing of what carried hardly anything: the best latency
-    /// is that of a row with at least half the goodput and half the reliability of the highest it is compared with.
+    /// Whether a row can be the best by this figure. Where a case has several flows, none is the best by the amount it
+    /// carried: it may have taken that from the others. And a short latency means nothing for a flow that carried
+    /// hardly anything: the best latency is that of a row with at least half the highest goodput and half the highest
+    /// reliability.
     fn admits(&self, row: usize, measure: &Measure) -> bool {
         match measure.better {
             Better::High => !(self.crowded[row] && CARRIED.contains(&measure.name)),
@@ -273,7 +274,7 @@ fn delivered(row: &Summary) -> [Option<f64>; 2] {
     ["goodput_mbps", "reliability"].map(|name| figure(row, name).map(|mean| mean.mean))
 }
 
-/// Marks the best of each group among those that can be, and its equals as shown; none where all are equal.
+/// Marks the best of each group among the eligible ones, and those that are shown as equal; none where all are equal.
 fn mark_best(cells: &mut [Cell], groups: &[usize], eligible: &[bool], better: Better) {
     let worst_first = |a: f64, b: f64| match better {
         Better::Low => b.total_cmp(&a),

@@ -25,13 +25,12 @@ mod sheet;
 
 /// The whole page.
 ///
-/// All that comes from users' files is escaped; the page asks for nothing from elsewhere and holds no date or host
-/// name but what `manifest` has.
+/// Text from users' files is escaped; the page loads nothing, and has no date or host name except those of `manifest`.
 pub fn render(document: &Document, topology: &Topology, manifest: &Value) -> String {
     page(document, &pictures(document, topology), manifest, None)
 }
 
-/// The page around pictures that are already drawn; what the run directory has of frames of a video goes into it.
+/// The page around finished pictures, with the frames of videos that the run directory has.
 pub(crate) fn page(document: &Document, pictures: &Pictures, manifest: &Value, dir: Option<&Path>) -> String {
     let study = Study::new(document);
     let title = if document.scenario.is_empty() { "hopcast run" } else { &document.scenario };
@@ -67,7 +66,7 @@ pub(crate) fn page(document: &Document, pictures: &Pictures, manifest: &Value, d
     })
 }
 
-/// The sentences to cite, what the scenario repeats, and both as BibTeX.
+/// The sentences to cite, the publication that the scenario repeats, and both as BibTeX.
 fn citation(study: &Study<'_>, manifest: &Value) -> String {
     let citations = citations(study, manifest);
     let mut out = String::new();
@@ -98,7 +97,7 @@ pub(crate) fn style() -> String {
     include_str!("html/report.css").to_owned() + &theme::style()
 }
 
-/// Puts text in the place of each `{{name}}`, in one pass, so that no text is taken for a place.
+/// Replaces each `{{name}}` by text in one pass, so that no inserted text is taken for a placeholder.
 pub(crate) fn fill(template: &str, text: impl Fn(&str) -> String) -> String {
     let mut out = String::new();
     let mut rest = template;
@@ -136,8 +135,8 @@ fn extent(study: &Study<'_>) -> String {
     parts.join(" · ")
 }
 
-/// Beyond this, a section's further pictures stand in `plots/` only.
-const SECTION_BYTES: usize = 4 << 20;
+/// Maximum size of the pictures of a section, in bytes; further ones are in `plots/` only.
+const MAX_SECTION_BYTES: usize = 4 << 20;
 
 fn section(pictures: &Pictures, which: Section, id: &str, heading: &str) -> String {
     let all: Vec<&Plot> = pictures.plots.iter().filter(|plot| plot.section == which).collect();
@@ -147,7 +146,7 @@ fn section(pictures: &Pictures, which: Section, id: &str, heading: &str) -> Stri
     let mut bytes = 0;
     let fits = |plot: &&&Plot| {
         bytes += plot.inline(Size::Wide).len() + plot.inline(Size::Narrow).len();
-        bytes <= SECTION_BYTES
+        bytes <= MAX_SECTION_BYTES
     };
     let shown: Vec<&Plot> = all.iter().take(1).chain(all.iter().skip(1).take_while(fits)).copied().collect();
     let chosen = middle_case(pictures);
@@ -174,7 +173,7 @@ fn section(pictures: &Pictures, which: Section, id: &str, heading: &str) -> Stri
     out + "</section>\n"
 }
 
-/// What of a section is not on the page, and where its numbers are.
+/// The remark on rows that a section leaves out, and on the files that have them.
 fn bounds(shown: usize, in_files: usize, left_out: usize, which: Section) -> String {
     let file = match which {
         Section::Throughput => "flows.csv",
@@ -199,8 +198,8 @@ fn bounds(shown: usize, in_files: usize, left_out: usize, which: Section) -> Str
     if notes.is_empty() { String::new() } else { format!("<p class=\"note\">{}</p>\n", notes.join(" ")) }
 }
 
-/// The case in the middle of those that all sections have: the first of a sweep is mostly the one without
-/// impairment, which shows least.
+/// The middle one of the cases that all sections have: the first case of a sweep is mostly without impairment, and
+/// shows least.
 fn middle_case(pictures: &Pictures) -> Option<String> {
     let of_section = |section| {
         let own = pictures.plots.iter().filter(move |plot: &&Plot| plot.section == section);
@@ -231,15 +230,15 @@ fn selectors(plots: &[&Plot], case: Option<&str>) -> String {
     if out.is_empty() { out } else { format!("<div class=\"choose\">{out}</div>") }
 }
 
-/// Rows that the page's table has at most: browsers are slow to lay out more.
-const TABLE_ROWS: usize = 1000;
+/// Maximum number of rows of a table on the page: browsers are slow to lay out more.
+const MAX_TABLE_ROWS: usize = 1000;
 
 fn table(study: &Study<'_>) -> String {
     let grid = Grid::new(study);
     if grid.rows.is_empty() {
         return "<p>There are no results.</p>".into();
     }
-    let rows = &grid.rows[..grid.rows.len().min(TABLE_ROWS)];
+    let rows = &grid.rows[..grid.rows.len().min(MAX_TABLE_ROWS)];
     let mut out = String::from(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Summary\"><table class=\"sortable\">\n<thead><tr>",
     );

@@ -1,14 +1,15 @@
 //! One flow of one run in the shape that `iperf3 --json` prints, for tools that read that.
 //!
-//! `intervals` are the run's steps from time 0. Bytes are payload that arrived, in `sum_received` the sum of the intervals;
-//! what a datagram flow sent is that over its reliability, and of a stream what was sent is what arrived. Packets, losses and
-//! jitter of datagrams are those of the measurement window, which is the whole run unless the scenario says otherwise;
-//! of a stream `retransmits` is there if its protocol counts them. What iperf3 says of the machine, its sockets and the hour is zero.
+//! `intervals` are the run's steps from time 0. Bytes are payload that arrived, and `sum_received` has their sum; the
+//! sent bytes of a datagram flow are that over its reliability, those of a stream are the received ones. Packets,
+//! losses and jitter of datagrams are those of the measurement window, which is the whole run unless the scenario says
+//! otherwise; a stream has `retransmits` if its protocol counts them. Fields about the machine, its sockets and the
+//! time of day are zero.
 
 use hopcast_twin::results::{Document, Flow, Run};
 use serde_json::{Map, Value, json};
 
-/// The stream's number, as iperf3 has its socket.
+/// The number of the stream, in place of iperf3's socket.
 const SOCKET: u64 = 1;
 /// iperf3's port.
 const PORT: u64 = 5201;
@@ -24,7 +25,7 @@ pub fn json(document: &Document, run: &Run, flow: &Flow) -> Value {
     let received: u64 = bytes.iter().sum();
     let intervals: Vec<Value> =
         bytes.iter().enumerate().map(|(at, bytes)| interval(at as f64 * step_s, step_s, *bytes)).collect();
-    // iperf3 has a text here, of the user's choice.
+    // iperf3 has a title here, which its user can choose.
     let about = json!({
         "parameters": run.parameters, "repeat": run.repeat, "seed": run.seed, "flow": flow.name,
         "protocol": flow.protocol,
@@ -38,7 +39,8 @@ pub fn json(document: &Document, run: &Run, flow: &Flow) -> Value {
     })
 }
 
-/// Streams have no interarrival jitter; a flow of datagrams of which hardly one arrived is known by its protocol.
+/// Whether a flow is of datagrams. Streams have no interarrival jitter; a flow of datagrams of which hardly one arrived
+/// is recognised by its protocol.
 fn is_datagrams(flow: &Flow) -> bool {
     let top = flow.protocol.split('/').next().unwrap_or_default();
     flow.figures.jitter_ms.is_some() || matches!(top, "udp" | "btp")
@@ -74,7 +76,7 @@ fn end(flow: &Flow, datagrams: bool, seconds: f64, received: u64) -> Value {
     let at_receiver = carried(0.0, seconds, received, false);
     let mut end = Map::new();
     if datagrams {
-        // As of bytes, the mean over the receivers.
+        // The mean over the receivers, as for bytes.
         let receivers = (flow.receivers.len() as u64).max(1);
         let packets = figures.sent_units / receivers;
         let lost = figures.sent_units.saturating_sub(figures.delivered_units) / receivers;
@@ -97,7 +99,7 @@ fn end(flow: &Flow, datagrams: bool, seconds: f64, received: u64) -> Value {
         let mut at_sender = with(carried(0.0, seconds, sent, true));
         end.insert("streams".into(), json!([{ "udp": stream }]));
         end.insert("sum".into(), at_sender.clone().into());
-        // What was lost is seen by who receives.
+        // Losses are counted at the receiver.
         at_sender.insert("lost_packets".into(), 0.into());
         at_sender.insert("lost_percent".into(), 0.into());
         end.insert("sum_sent".into(), at_sender.into());
@@ -129,7 +131,7 @@ fn end(flow: &Flow, datagrams: bool, seconds: f64, received: u64) -> Value {
     end.into()
 }
 
-/// What iperf3 says of any span.
+/// The fields of any span of time.
 fn carried(start: f64, end: f64, bytes: u64, sender: bool) -> Map<String, Value> {
     let seconds = end - start;
     let rate = if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
@@ -149,7 +151,7 @@ fn scaled(value: u64, numerator: u64, denominator: u64) -> u64 {
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
-/// How often the stack sent something again, if one of its protocols counts that.
+/// Retransmissions of the stack, if one of its protocols counts them.
 fn retransmits(flow: &Flow) -> Option<u64> {
     let counted = |name: &str| {
         let name = name.rsplit('.').next().unwrap_or(name);

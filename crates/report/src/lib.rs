@@ -1,20 +1,20 @@
-//! What a run found, for a person: the table in the terminal, the files of a run directory, the plots and the
-//! page that shows them all.
+//! The results of a run, for people: the table in the terminal, the files of a run directory, the plots, and the page
+//! that shows them all.
 //!
-//! Everything here is a view of one [`Document`](hopcast_twin::results::Document). The path from it to a picture
-//! has three steps. A `study` reads the sweep: which parameters vary, which of them choose the protocol,
-//! which is the axis of the plots. A `grid` lays the summary out in rows and columns, once, for the terminal and
-//! the page alike. The [`plots`] draw what a study groups together.
+//! Everything here is a view of one [`Document`](hopcast_twin::results::Document). The path from it to a picture has
+//! three steps. A `study` reads the sweep: the parameters that vary, those that choose the protocol, and the axis of
+//! the plots. A `grid` lays the summary out in rows and columns, once, for the terminal and the page. The [`plots`]
+//! draw the groups of the study.
 //!
 //! - [`table::render`] prints the summary for a terminal.
 //! - [`write_run_directory`] writes the directory of a run, and [`read_run_directory`] reads it back.
 //! - [`html::render`] makes `report.html`, which opens without a network.
-//! - [`join`] puts the shards of a sweep together, and [`comparison`] holds one run against another.
-//! - [`iperf3`] says what a flow did as iperf3 would.
+//! - [`join`] joins the shards of a sweep, and [`comparison`] compares two runs.
+//! - [`iperf3`] prints a flow as iperf3 would.
 //!
-//! The same document gives the same bytes: no clock, no host name, no order of hashing. Statistics are computed
-//! where the runs are made; here a [`figure()`] is looked up, never estimated, save for the two curves that pool
-//! the repeats of a case (latency and the time series), which say so in their captions.
+//! The same document gives the same bytes: no clock, no host name, no order of hashing. Statistics are computed with
+//! the runs; here a [`figure()`] is looked up, never estimated, except for the two curves that pool the repeats of a
+//! case (latency and the time series), whose captions say so.
 
 mod align;
 mod bibliography;
@@ -22,6 +22,7 @@ mod citation;
 pub mod comparison;
 mod csv_files;
 mod directory;
+mod error;
 mod figure;
 mod finding;
 mod grid;
@@ -42,6 +43,7 @@ mod welch;
 
 pub use csv_files::flows as flows_csv;
 pub use directory::{RunDirectory, read_run_directory, write_run_directory};
+pub use error::{JoinError, ReadError, RowError, TopologyError};
 pub use figure::figure;
 pub use plot::{Plot, plots};
 pub use shard::{Shard, join};

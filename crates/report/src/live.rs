@@ -1,4 +1,4 @@
-//! What there is to be said of live runs: how the machine kept up, and why figures differ from those beside them.
+//! Remarks on live runs: how the machine kept up, and why figures differ from those beside them.
 
 use hopcast_twin::results::{Document, Live};
 
@@ -7,12 +7,12 @@ use crate::grid::whose;
 use crate::number::{number, percent};
 use crate::study::{Study, value};
 
-/// Outcomes of programs that are spelt out.
-const NAMED: usize = 6;
-/// Figures beside ours that are farther from them than this want a reason.
-const FAR: f64 = 0.10;
+/// Maximum number of failures of programs that are named.
+const MAX_NAMED: usize = 6;
+/// Relative difference from the figures beside ours from which on a reason is expected.
+const MAX_UNEXPLAINED: f64 = 0.10;
 
-/// Of live runs: how the machine kept up, and what was left out because it did not; nothing of runs in virtual time.
+/// Remarks on the machine, and on the figures left out because it did not keep up; none for runs in virtual time.
 pub(crate) fn machine(document: &Document) -> Vec<String> {
     let lives: Vec<&Live> = document.runs.iter().filter_map(|run| run.live.as_ref()).collect();
     let Some(worst) = lives.iter().map(|live| live.lateness_us[1]).max_by(f64::total_cmp) else {
@@ -48,16 +48,18 @@ pub(crate) fn machine(document: &Document) -> Vec<String> {
     // Runs in which something failed come first.
     let (failed, well): (Vec<&Live>, Vec<&Live>) = lives.iter().partition(|live| live.failed_programs > 0);
     let programs: Vec<_> = failed.iter().chain(&well).flat_map(|live| &live.programs).collect();
-    notes.extend(programs.iter().take(NAMED).map(|(name, outcome)| format!("{name}: {outcome}")));
-    if programs.len() > NAMED {
-        notes
-            .push(format!("{} more programs had something to say: see summary.json", programs.len() - NAMED));
+    notes.extend(programs.iter().take(MAX_NAMED).map(|(name, outcome)| format!("{name}: {outcome}")));
+    if programs.len() > MAX_NAMED {
+        notes.push(format!(
+            "{} more programs had something to say: see summary.json",
+            programs.len() - MAX_NAMED
+        ));
     }
     notes
 }
 
-/// Why the figures of some transports differ from those beside them, as far as the scenario says; and which differ for no
-/// stated reason.
+/// Reasons why figures of transports differ from those beside them, as far as the scenario gives them; and the
+/// transports that differ without a stated reason.
 pub(crate) fn reasons(study: &Study<'_>) -> Vec<String> {
     let document = study.document;
     if document.beside.is_none() {
@@ -71,8 +73,8 @@ pub(crate) fn reasons(study: &Study<'_>) -> Vec<String> {
         else {
             continue;
         };
-        // Below this both carry nothing.
-        if ours.mean.max(theirs) < 1.0 || (ours.mean / theirs - 1.0).abs() <= FAR {
+        // Below 1 Mbit/s both carry next to nothing.
+        if ours.mean.max(theirs) < 1.0 || (ours.mean / theirs - 1.0).abs() <= MAX_UNEXPLAINED {
             continue;
         }
         match document.notes.get(&row.protocol) {

@@ -1,6 +1,6 @@
-//! Numbers as a person reads them: as many digits as say something, and no more.
+//! Numbers for people: only significant digits.
 
-/// How many digits after the point a number of this size is shown with.
+/// Number of digits after the point for a number of this size.
 fn decimals(value: f64) -> usize {
     let size = value.abs();
     if size >= 999.5 {
@@ -14,7 +14,7 @@ fn decimals(value: f64) -> usize {
     }
 }
 
-/// A number with about three digits that count: 214.4, 3.14, 0.05.
+/// A number with about three significant digits: 214.4, 3.14, 0.05.
 pub(crate) fn number(value: f64) -> String {
     if value == 0.0 {
         return "0".into();
@@ -26,12 +26,12 @@ pub(crate) fn number(value: f64) -> String {
     if value.abs() < 0.0995 { text.trim_end_matches('0').into() } else { grouped(&text) }
 }
 
-/// How often something happened: a whole number as it is, a mean as a [`number`].
+/// A count: a whole number as it is, a mean as a [`number`].
 pub(crate) fn count(value: f64) -> String {
     if value.fract() == 0.0 { plain(value) } else { number(value) }
 }
 
-/// A share in percent: 97.3. What is not quite all is never shown as 100, nor what is not nothing as 0.
+/// A share in percent: 97.3. Only an exact 1 is shown as 100, and only an exact 0 as 0.
 pub(crate) fn percent(share_times_100: f64) -> String {
     let value = share_times_100;
     if value > 99.95 && value < 100.0 {
@@ -43,7 +43,7 @@ pub(crate) fn percent(share_times_100: f64) -> String {
     number(value)
 }
 
-/// The half width of an interval, as finely as the mean beside it; less than its last digit is said to be so.
+/// Half the width of an interval, with the digits of the mean beside it; below its last digit as less than that.
 pub(crate) fn interval(mean_text: &str, ci95: f64) -> String {
     let digits = mean_text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
     if ci95 == 0.0 {
@@ -56,7 +56,7 @@ pub(crate) fn interval(mean_text: &str, ci95: f64) -> String {
     grouped(&text)
 }
 
-/// A tick or other exact number, without needless zeros.
+/// A tick or other exact number, without trailing zeros.
 pub(crate) fn plain(value: f64) -> String {
     if value == 0.0 {
         return "0".into();
@@ -65,7 +65,7 @@ pub(crate) fn plain(value: f64) -> String {
     grouped(text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Thousands apart: 12,345.
+/// Separates thousands: 12,345.
 fn grouped(text: &str) -> String {
     let (sign, rest) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
     let (whole, fraction) = rest.split_at(rest.find('.').unwrap_or(rest.len()));

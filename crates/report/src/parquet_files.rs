@@ -1,7 +1,7 @@
-//! The CSV files again as Parquet, for who reads thousands of runs at once.
+//! The CSV files as Parquet, for reading thousands of runs at once.
 //!
-//! The columns are those of the CSV files: one that holds numbers alone is DOUBLE, any other UTF-8 text, and so are names,
-//! whatever they are; an empty cell is null. Values are stored plainly, uncompressed, in one row group.
+//! The columns are those of the CSV files: a column of numbers is DOUBLE, any other one UTF-8 text, and so are names;
+//! an empty cell is null. Values are stored plainly, uncompressed, in one row group.
 
 use std::io;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use parquet::file::properties::{WriterProperties, WriterVersion};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
-/// Columns of text, even where there is none or it looks like numbers.
+/// Columns that are text, even if they are empty or look like numbers.
 const TEXTS: [&str; 10] =
     ["flow", "protocol", "from", "to", "node", "link", "counter", "kind", "name", "hash_ok"];
 
-/// The Parquet file of what this CSV file holds.
+/// The Parquet file for a CSV file.
 pub(crate) fn of_csv(csv: &[u8]) -> io::Result<Vec<u8>> {
     let mut reader = Reader::from_reader(csv);
     let names: Vec<String> = reader.headers()?.iter().map(str::to_owned).collect();
@@ -41,7 +41,7 @@ enum Values {
 
 struct Column {
     values: Values,
-    /// 1 for each cell that has a value.
+    /// 1 for each cell that has a value, else 0.
     there: Vec<i16>,
 }
 

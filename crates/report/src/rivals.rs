@@ -1,4 +1,4 @@
-//! Who is ahead of the coded transports, said before anybody has to look for it.
+//! Remarks on transports that are ahead of the coded ones.
 
 use hopcast_twin::results::Summary;
 
@@ -6,19 +6,18 @@ use crate::figure::{Better, Measure, figure, measure_of};
 use crate::number::percent;
 use crate::study::{CARRIED, Study};
 
-/// What transports are compared by.
-const BY: [&str; 4] = ["goodput_mbps", "round_trip_ms.p50", "round_trip_ms.p99", "video.in_time_ratio"];
-/// A rival that is no further ahead than this is level: 2 %.
-const LEVEL: f64 = 1.02;
-/// Who delivers less by more than this has no round trip to speak of: what was lost has none.
-const AS_RELIABLE: f64 = 0.99;
-/// Cases that are spelt out.
-const NAMED: usize = 6;
+/// The figures by which transports are compared.
+const COMPARED: [&str; 4] = ["goodput_mbps", "round_trip_ms.p50", "round_trip_ms.p99", "video.in_time_ratio"];
+/// Ratio up to which two figures are level: 2 %.
+const LEVEL_RATIO: f64 = 1.02;
+/// Minimum reliability, relative to the other's, for comparing round trips: lost packets have none.
+const MIN_RELIABILITY_RATIO: f64 = 0.99;
+/// Maximum number of cases that are named.
+const MAX_NAMED: usize = 6;
 
-/// A sentence for each figure: where something else does better than every coded transport in the same case, by more than
-/// 2 %.
+/// A sentence for each figure in which another transport is more than 2 % better than every coded one in the same case.
 pub(crate) fn rivals_ahead(study: &Study<'_>) -> Vec<String> {
-    BY.iter().filter_map(|name| ahead_in(study, measure_of(name)?)).collect()
+    COMPARED.iter().filter_map(|name| ahead_in(study, measure_of(name)?)).collect()
 }
 
 fn ahead_in(study: &Study<'_>, measure: &Measure) -> Option<String> {
@@ -26,7 +25,7 @@ fn ahead_in(study: &Study<'_>, measure: &Measure) -> Option<String> {
     for group in 0..study.groups.len() {
         for (case, rows) in study.group_members(group) {
             let rows: Vec<&Summary> = rows.map(|row| row.summary).collect();
-            // What one of several flows carries, it may have taken from the others.
+            // One of several flows may have taken its share from the others.
             if CARRIED.contains(&measure.name) && rows.iter().any(|row| study.is_crowded(row)) {
                 continue;
             }
@@ -35,14 +34,14 @@ fn ahead_in(study: &Study<'_>, measure: &Measure) -> Option<String> {
                 continue;
             };
             let Some((ours, _)) = ours else {
-                let has_figures = |row: &&Summary| BY.iter().any(|name| figure(row, name).is_some());
+                let has_figures = |row: &&Summary| COMPARED.iter().any(|name| figure(row, name).is_some());
                 let coded: Vec<_> = rows.iter().copied().filter(|row| row.coded).collect();
                 alone += usize::from(!coded.is_empty() && !coded.iter().any(has_figures));
                 continue;
             };
             compared += 1;
             let by = if measure.better == Better::Low { ours / theirs } else { theirs / ours };
-            if by > LEVEL {
+            if by > LEVEL_RATIO {
                 let at = study.case_label(&study.cases[case]);
                 let at = if at.is_empty() { at } else { format!(" at {at}") };
                 ahead.push(match by.is_finite() {
@@ -64,20 +63,21 @@ fn ahead_in(study: &Study<'_>, measure: &Measure) -> Option<String> {
             "By {title}, nothing else is more than 2 % ahead of the best coded transport in any of {compared} cases.{left_out}"
         )),
         (_, all) => {
-            let named = ahead[..all.min(NAMED)].join(", ");
-            let more = all.saturating_sub(NAMED);
+            let named = ahead[..all.min(MAX_NAMED)].join(", ");
+            let more = all.saturating_sub(MAX_NAMED);
             let more = if more > 0 { format!(", and in {more} more cases") } else { String::new() };
             Some(format!("Ahead of every coded transport by {title}: {named}{more}.{left_out}"))
         }
     }
 }
 
-/// The best figure of the coded transports, or of the others, and whose it is.
+/// The best figure of the coded transports or of the others, and its transport.
 fn best<'d>(rows: &[&'d Summary], measure: &Measure, coded: bool) -> Option<(f64, &'d str)> {
     let reliability = |row: &Summary| figure(row, "reliability").map_or(1.0, |share| share.mean);
     let ours = rows.iter().filter(|row| row.coded).map(|row| reliability(row)).fold(0.0, f64::max);
     let of = rows.iter().filter(|row| row.coded == coded);
-    let of = of.filter(|row| measure.better == Better::High || reliability(row) >= AS_RELIABLE * ours);
+    let of =
+        of.filter(|row| measure.better == Better::High || reliability(row) >= MIN_RELIABILITY_RATIO * ours);
     let figures = of.filter_map(|row| Some((figure(row, measure.name)?.mean, row.protocol.as_str())));
     match measure.better {
         Better::Low => figures.min_by(|a, b| a.0.total_cmp(&b.0)),

@@ -1,24 +1,25 @@
-//! Parts of a sweep that were run apart, and joining them.
+//! Shards of a sweep, and joining them.
 
 use hopcast_twin::results::{Document, Run, Summary};
 use hopcast_twin::stats::summarise;
 use serde_json::{Value, json};
 
 use crate::RunDirectory;
+use crate::error::JoinError;
 
-/// Which part of which sweep a directory holds.
+/// The shard of a sweep that a directory holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// Its place among the parts, from 1.
+    /// Its number, from 1.
     pub number: u64,
-    /// How many parts there are.
+    /// Number of shards.
     pub of: u64,
-    /// What the sweep is recognised by.
+    /// Identity of the sweep.
     pub sweep: String,
 }
 
 impl Shard {
-    /// As `manifest.json` has it.
+    /// Its entry in `manifest.json`.
     pub fn to_json(&self) -> Value {
         json!({ "number": self.number, "of": self.of, "sweep": self.sweep })
     }
@@ -33,46 +34,40 @@ impl Shard {
 }
 
 impl RunDirectory {
-    /// Which part of a sweep this is, if it is not all of one.
+    /// The shard that this is; `None` for a whole sweep.
     pub fn shard(&self) -> Option<Shard> {
         Shard::of(&self.manifest)
     }
 }
 
-/// Joins all the shards of a sweep; `names` are what messages call them. The document is the one that the sweep gives when
-/// it is run in one piece.
+/// Joins all shards of a sweep, which `names` call in messages. The document equals that of the sweep run in one piece.
 ///
 /// # Errors
-/// Says which shards are missing, cut short, there twice or of something else.
-pub fn join(shards: Vec<RunDirectory>, names: &[String]) -> Result<RunDirectory, String> {
+/// Shards that are missing, cut short, given twice or of another sweep.
+pub fn join(shards: Vec<RunDirectory>, names: &[String]) -> Result<RunDirectory, JoinError> {
     let mut found: Vec<(Shard, RunDirectory, &str)> = Vec::new();
     for (directory, name) in shards.into_iter().zip(names) {
-        let shard =
-            directory.shard().ok_or_else(|| format!("{name}: expected a shard, found a whole run"))?;
+        let shard = directory.shard().ok_or_else(|| JoinError::NotAShard(name.clone()))?;
         if directory.document.interrupted {
-            return Err(format!("{name}: this shard was cut short; run it again with --out {name} to go on"));
+            return Err(JoinError::CutShort(name.clone()));
         }
         found.push((shard, directory, name));
     }
     found.sort_by_key(|(shard, ..)| shard.number);
     let Some((first, directory, name)) = found.first() else {
-        return Err("there are no shards to join".into());
+        return Err(JoinError::Nothing);
     };
     for (shard, _, other) in &found {
         if (&shard.sweep, shard.of) != (&first.sweep, first.of) {
-            return Err(format!(
-                "{other}: expected a shard of the same sweep as {name}; scenario, options or program differ"
-            ));
+            return Err(JoinError::OtherSweep { first: (*name).to_owned(), other: (*other).to_owned() });
         }
     }
     if let Some(pair) = found.windows(2).find(|pair| pair[0].0.number == pair[1].0.number) {
-        return Err(format!(
-            "{} and {} are both shard {} of {}",
-            pair[0].2, pair[1].2, pair[0].0.number, first.of
-        ));
+        let names = [pair[0].2.to_owned(), pair[1].2.to_owned()];
+        return Err(JoinError::Twice { names, number: pair[0].0.number, of: first.of });
     }
     let there = |number: &u64| found.iter().any(|(shard, ..)| shard.number == *number);
-    // Where there are fewer runs than shards, the last ones have none, and need not be there.
+    // With fewer runs than shards, the last shards have no runs and need not be given.
     let number = |key| directory.manifest.get(key).and_then(Value::as_u64);
     let runs = number("cases").zip(number("repeats")).map(|(cases, repeats)| cases.saturating_mul(repeats));
     let missing: Vec<String> = (1..=first.of.min(runs.unwrap_or(u64::MAX)))
@@ -80,12 +75,12 @@ pub fn join(shards: Vec<RunDirectory>, names: &[String]) -> Result<RunDirectory,
         .map(|number| format!("{number}/{}", first.of))
         .collect();
     if !missing.is_empty() {
-        return Err(format!("missing: shard {}", missing.join(", ")));
+        return Err(JoinError::Missing(missing));
     }
     Ok(joined(found.into_iter().map(|(_, directory, _)| directory).collect()))
 }
 
-/// All shards, in their order, as one: each gives a run in turn, as they were dealt.
+/// Joins shards in order: each gives a run in turn, as they were dealt.
 fn joined(shards: Vec<RunDirectory>) -> RunDirectory {
     let took: f64 = shards.iter().filter_map(|shard| shard.manifest.get("took_s")?.as_f64()).sum();
     let mut manifest = shards[0].manifest.clone();
@@ -122,9 +117,9 @@ fn joined(shards: Vec<RunDirectory>) -> RunDirectory {
     RunDirectory { document, topology, manifest }
 }
 
-/// The command that runs all of what this one runs a shard of.
+/// The command that runs the whole sweep of a shard's command.
 fn without_shard(command: &str) -> String {
-    // A space within quotes parts no words.
+    // A quoted space separates no words.
     let mut quoted = false;
     let mut words = command.split(|c: char| {
         quoted ^= c == '\'';

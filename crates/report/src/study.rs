@@ -1,4 +1,4 @@
-//! Reading a sweep: what varies, what chooses the protocol, and what an axis can be made of.
+//! Reading a sweep: the parameters that vary, those that choose the protocol, and the possible axes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,16 +11,16 @@ mod quantity;
 pub(crate) use order::{Order, distinct, grouped};
 pub(crate) use quantity::{AxisValues, axis_values};
 
-/// A document as its sweep orders it.
+/// A document, ordered by its sweep.
 ///
-/// A *case* here is one setting of the parameters that do not choose a protocol, and a *line* is what is compared
-/// within a case: a protocol, or a flow where each flow has one protocol only. A *group* is the flows that share a
-/// plot: all of them, or each with itself over other protocols. Cases, groups and lines are known by their places.
+/// A *case* is a setting of the parameters that do not choose a protocol. A *line* is an element of the comparison
+/// within a case: a protocol, or a flow where each flow has only one protocol. A *group* is the flows that share a
+/// plot: all of them, or each one over its protocols. Cases, groups and lines are identified by their places.
 pub(crate) struct Study<'d> {
     pub(crate) document: &'d Document,
     /// The paths that take more than one value, in the order of the sweep.
     pub(crate) varying: Vec<String>,
-    /// What each of them is called where space is short.
+    /// Their names where space is short.
     pub(crate) names: Vec<String>,
     /// Those of them that choose a protocol.
     pub(crate) choosing: Vec<String>,
@@ -30,12 +30,11 @@ pub(crate) struct Study<'d> {
     pub(crate) flows: Vec<String>,
     /// The name of each group.
     pub(crate) groups: Vec<String>,
-    /// Every line's label; the place is its colour.
+    /// The label of each line; its place is its colour.
     pub(crate) lines: Vec<String>,
     /// The summary's rows, in its order.
     pub(crate) rows: Vec<Placed<'d>>,
-    /// The path whose values the x axis shows, with its unit and each value's place; the first that is numeric, or
-    /// else none.
+    /// The path of the x axis, with its unit and the place of each value: the first that is numeric; `None` if none is.
     pub(crate) axis: Option<(String, AxisValues)>,
     case_places: Order<Vec<String>>,
     flow_places: Order<String>,
@@ -46,7 +45,7 @@ pub(crate) struct Study<'d> {
     runs: BTreeMap<Setting, Vec<&'d Run>>,
 }
 
-/// A row of the summary, with the places of what it belongs to.
+/// A row of the summary, with the places of its case, group and line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Placed<'d> {
     pub(crate) summary: &'d Summary,
@@ -112,7 +111,7 @@ impl<'d> Study<'d> {
         self.cases = self.case_places.clone().into_vec();
     }
 
-    /// What each row is called among those it is compared with.
+    /// The label of each row among those it is compared with.
     fn labels(&self) -> Vec<String> {
         let summary = &self.document.summary;
         if self.compares_flows() {
@@ -142,7 +141,7 @@ impl<'d> Study<'d> {
         self.varying.iter().position(|other| other == path).map_or(path, |at| &self.names[at])
     }
 
-    /// Which case these parameters belong to.
+    /// The case of these parameters.
     fn case_key(&self, parameters: &Parameters) -> Vec<String> {
         self.conditions().map(|path| value(parameters, path)).collect()
     }
@@ -195,7 +194,7 @@ impl<'d> Study<'d> {
         of_group.map(|((_, case), rows)| (*case, rows.iter().map(|row| &self.rows[*row])))
     }
 
-    /// Whether other flows are in the same runs: what one carries, it may have taken from them.
+    /// Whether the runs have other flows, from which one may have taken its share.
     pub(crate) fn is_crowded(&self, row: &Summary) -> bool {
         self.crowded.contains(&self.setting(&row.parameters))
     }
@@ -206,10 +205,10 @@ impl<'d> Study<'d> {
     }
 }
 
-/// The figures by which a flow is the better the more it carries, whatever that leaves others.
+/// Figures that are better for a flow that carries more, whatever it leaves to others.
 pub(crate) const CARRIED: [&str; 3] = ["goodput_mbps", "min_cut_fraction", "payload_bound_fraction"];
 
-/// A parameter's value as the file has it.
+/// A parameter's value, as in the file.
 pub(crate) fn value(parameters: &Parameters, path: &str) -> String {
     match parameters.get(path) {
         Some(Value::String(text)) => text.clone(),
@@ -218,7 +217,7 @@ pub(crate) fn value(parameters: &Parameters, path: &str) -> String {
     }
 }
 
-/// The last elements of each path, as many as tell it from the others: `events.0.loss` is `loss`.
+/// The last elements of each path, enough to tell it from the others: `events.0.loss` is `loss`.
 pub(crate) fn short_names(paths: &[String]) -> Vec<String> {
     let tail = |path: &str, count: usize| {
         let parts: Vec<&str> = path.split('.').collect();
@@ -234,7 +233,7 @@ pub(crate) fn short_names(paths: &[String]) -> Vec<String> {
     paths.iter().map(shorten).collect()
 }
 
-/// Drops each condition that changes whenever an earlier one does, and only then, as in a `zip`: it says nothing more.
+/// Drops each condition that changes exactly when an earlier one does, as in a `zip`: it adds no information.
 fn drop_followers(varying: &mut Vec<String>, choosing: &[String], summary: &[Summary]) {
     let follows = |path: &String, leader: &String| {
         let pairs =

@@ -8,18 +8,18 @@ use crate::study::value;
 /// The column of a swept path.
 pub(crate) struct Swept {
     path: String,
-    /// What the values are numbers of; `None` if one of them is none.
+    /// The unit of its numbers; `None` if a value is no number.
     unit: Option<Unit>,
 }
 
-/// What numbers are in.
+/// The unit of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Unit {
     Percent,
     Mbps,
     Milliseconds,
     Bytes,
-    /// A number alone, or a unit that does not convert, as it is written: `packets`, `Hz`.
+    /// None, or a unit that does not convert, as written: `packets`, `Hz`.
     Own(String),
 }
 
@@ -45,7 +45,7 @@ impl Swept {
         if unit.is_empty() { self.path.clone() } else { format!("{}_{}", self.path, unit.to_lowercase()) }
     }
 
-    /// The value that a run has.
+    /// The value of a run.
     pub(crate) fn cell(&self, run: &Run) -> String {
         let text = value(&run.parameters, &self.path);
         let number = self.unit.as_ref().and_then(|unit| unit.number(&text));
@@ -57,7 +57,7 @@ impl Unit {
     /// The number that `text` is in this unit, if it is one.
     fn number(&self, text: &str) -> Option<f64> {
         match self {
-            // Its display has no noise of binary fractions.
+            // Its display has no rounding errors of binary fractions.
             Self::Percent => parted(&text.parse::<Fraction>().ok()?.to_string()).map(|(number, _)| number),
             Self::Mbps => text.parse::<Rate>().ok().map(Rate::as_mbit),
             Self::Milliseconds => text.parse::<Duration>().ok().map(|span| span.as_nanos() as f64 / 1e6),

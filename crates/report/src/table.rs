@@ -8,17 +8,17 @@ use crate::grid::{Cell, Column, Grid, PUBLISHED_ASIDE, Row};
 use crate::live;
 use crate::study::Study;
 
-/// How to print a table.
+/// Options of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableOptions {
-    /// How many columns the terminal has; `None` for as wide as it gets.
+    /// Width of the terminal, in columns; `None` for no limit.
     pub width: Option<u16>,
-    /// Whether to use ANSI colours. The table says the same without them.
+    /// Whether to use ANSI colours, which add no information.
     pub color: bool,
 }
 
-/// The summary, one row for each case and flow, with a line below that explains its marks and says what was left
-/// out for want of width. Ends with a line break.
+/// The summary, one row for each case and flow, with a line below that explains its marks and names the columns left
+/// out for lack of width. Ends with a line break.
 pub fn render(document: &Document, options: TableOptions) -> String {
     if document.summary.is_empty() {
         let notes = live::machine(document).into_iter().map(|note| format!(" {note}\n"));
@@ -42,7 +42,7 @@ pub fn render(document: &Document, options: TableOptions) -> String {
     paint(&out, options.color)
 }
 
-/// Stands for the colour of notes while the table is laid out, like [`BEST`].
+/// Placeholder for the colour of notes, while the table is laid out, like [`BEST`].
 const DIM: char = '\u{2062}';
 
 fn paint(text: &str, color: bool) -> String {
@@ -63,7 +63,7 @@ fn paint(text: &str, color: bool) -> String {
     out
 }
 
-/// Beside which figures intervals stand.
+/// The figures that are shown with intervals.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Intervals {
     All,
@@ -71,7 +71,7 @@ enum Intervals {
     None,
 }
 
-/// What a laid-out table shows.
+/// The contents of a laid-out table.
 struct Shown {
     columns: Vec<bool>,
     intervals: Intervals,
@@ -87,7 +87,7 @@ impl Shown {
     }
 }
 
-/// From this many columns on, published figures other than goodput are worth their room.
+/// Minimum width for published figures other than goodput, in columns.
 const ROOMY: usize = 140;
 
 /// Lays the grid out, leaving out the least important things until it fits.
@@ -170,7 +170,7 @@ fn lay_out(grid: &Grid, shown: &Shown, name_length: usize) -> String {
     lines.join("\n")
 }
 
-/// Whether a leading name is the same as in the row before, so that blanks show what belongs together.
+/// Whether a leading name equals that of the row before, and is left blank.
 fn repeats(grid: &Grid, before: &Row, row: &Row, column: usize) -> bool {
     before.group == row.group
         && grid.columns[column].rank == 0
@@ -181,7 +181,7 @@ fn repeats(grid: &Grid, before: &Row, row: &Row, column: usize) -> bool {
         })
 }
 
-/// A name without what a terminal would obey, and no longer than this.
+/// A name without control characters, and no longer than this.
 pub(crate) fn clip(name: &str, length: usize) -> String {
     let hidden = |c: &char| {
         c.is_control()
@@ -238,7 +238,7 @@ fn notes(document: &Document, grid: &Grid, shown: &Shown) -> Vec<String> {
     notes
 }
 
-/// What the counters of hosts that stand for lost packets are called when a person asks why.
+/// Messages for the counters of packets that hosts dropped.
 const HOST_DROPS: [(&str, &str); 7] = [
     ("no_route", "no route"),
     ("hop_limit_exceeded", "hop limit used up"),
@@ -249,7 +249,7 @@ const HOST_DROPS: [(&str, &str); 7] = [
     ("unsendable", "not sendable"),
 ];
 
-/// Why hosts, rather than links, dropped packets, if they did.
+/// The reasons why hosts, and not links, dropped packets; `None` if they did not.
 fn host_drops(document: &Document) -> Option<String> {
     let sum = |counter| -> u64 { document.runs.iter().filter_map(|run| run.hosts.get(counter)).sum() };
     let drops = HOST_DROPS.map(|(counter, words)| (sum(counter), words));

@@ -1,8 +1,10 @@
-//! The topology as drawn, and where to draw its nodes.
+//! The topology in drawings, and the places of its nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+
+use crate::error::TopologyError;
 
 pub(crate) mod layout;
 
@@ -20,7 +22,7 @@ pub struct Topology {
 pub struct TopologyNode {
     /// Its name.
     pub name: String,
-    /// Where it is, in arbitrary units, y downwards; where it is `None`, a layout finds a place.
+    /// Its position in arbitrary units, y downwards; `None` leaves it to the layout.
     #[serde(default)]
     pub position: Option<(f64, f64)>,
 }
@@ -37,26 +39,29 @@ pub struct TopologyLink {
     pub rate_mbps: Option<f64>,
 }
 
-/// Beyond this many nodes only those on used links are drawn.
-pub(crate) const DRAWN_NODES: usize = 400;
+/// Maximum number of nodes of a topology that is drawn whole; of a larger one only the nodes on used links are drawn.
+pub(crate) const MAX_DRAWN_NODES: usize = 400;
 
 impl Topology {
-    /// Says which link end or position is impossible.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// Checks that links end at nodes and that positions are numbers.
+    ///
+    /// # Errors
+    /// The first link or node that is wrong.
+    pub(crate) fn check(&self) -> Result<(), TopologyError> {
         let missing = |link: &&TopologyLink| link.ends.iter().any(|end| *end >= self.nodes.len());
         if let Some(link) = self.links.iter().find(missing) {
-            return Err(format!("link {:?} ends at a node that is not listed", link.name));
+            return Err(TopologyError::NoSuchNode(link.name.clone()));
         }
         let astray = |node: &&TopologyNode| node.position.is_some_and(|(x, y)| !(x + y).is_finite());
         match self.nodes.iter().find(astray) {
-            Some(node) => Err(format!("node {:?} has a position that is not a number", node.name)),
+            Some(node) => Err(TopologyError::Position(node.name.clone())),
             None => Ok(()),
         }
     }
 
-    /// What to draw of this topology: all of it, or of a large one the nodes on links that carried something.
+    /// The part to draw: all of it, or of a large topology the nodes on links that carried something.
     pub(crate) fn drawn(&self, used: &BTreeSet<(String, String)>) -> Self {
-        if self.nodes.len() <= DRAWN_NODES {
+        if self.nodes.len() <= MAX_DRAWN_NODES {
             return self.clone();
         }
         let mut keep = BTreeSet::new();

@@ -1,25 +1,25 @@
-//! Whether two means differ: Welch's interval, for samples of unequal variance.
+//! Whether two means differ: Welch's confidence interval, for samples of unequal variance.
 
 use hopcast_twin::results::Mean;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// How far one mean is from another.
+/// The difference of two means.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Difference {
-    /// The second less the first.
+    /// The second minus the first.
     pub difference: f64,
-    /// Half the width of its 95 % confidence interval (Welch's t); null where either has too few repeats.
+    /// Half the width of its 95 % confidence interval (Welch's t); null if either has too few repeats.
     pub ci95: Option<f64>,
-    /// Whether the interval leaves zero out; null without an interval.
+    /// Whether the interval excludes zero; null without an interval.
     pub significant: Option<bool>,
 }
 
-/// `b` less `a`.
+/// `b` minus `a`.
 pub(crate) fn difference(a: Mean, b: Mean) -> Difference {
     let difference = b.mean - a.mean;
     let ci95 = interval(a, b);
-    // Equal means of samples without any spread are equal, and unequal ones differ, unless by rounding alone.
+    // Without any spread, equal means are equal and unequal ones differ, except by rounding.
     let rounding = 1e-12 * a.mean.abs().max(b.mean.abs());
     let significant = ci95.map(|ci95| difference.abs() > ci95.max(rounding));
     Difference { difference, ci95, significant }

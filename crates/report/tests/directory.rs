@@ -156,7 +156,7 @@ fn errors_name_the_file_and_what_was_wrong() {
         let path = dir.path().join(name);
         let kept = fs::read(&path).unwrap();
         fs::write(&path, text).unwrap();
-        let error = read_run_directory(dir.path()).unwrap_err();
+        let error = read_run_directory(dir.path()).unwrap_err().to_string();
         fs::write(&path, kept).unwrap();
         assert!(error.contains(name), "{error}");
         error
@@ -168,7 +168,7 @@ fn errors_name_the_file_and_what_was_wrong() {
     assert!(spoil("latency.csv", &format!("{heading}0,0,f,latency,x,1\n")).contains("\"x\" is not a number"));
     assert!(spoil("timeseries.csv", "run,mbps\n").contains("the last columns should be kind,"));
     fs::remove_file(dir.path().join("manifest.json")).unwrap();
-    assert!(read_run_directory(dir.path()).unwrap_err().contains("manifest.json"));
+    assert!(read_run_directory(dir.path()).unwrap_err().to_string().contains("manifest.json"));
 }
 
 #[test]

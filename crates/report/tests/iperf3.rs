@@ -1,4 +1,4 @@
-//! What iperf3's readers look for is there, and adds up.
+//! The fields that readers of iperf3's output need are there, and add up.
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 

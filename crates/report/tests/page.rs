@@ -65,7 +65,7 @@ fn a_live_study_says_first_where_something_else_is_ahead_of_the_coded_transports
     let behind = page_where("tcp-bbr", 10.0);
     assert!(behind.contains("Ahead of every coded transport by goodput: udp at loss"), "{behind}");
     assert!(behind.contains("Ahead of every coded transport by round trip p99: udp at loss"));
-    // What delivers less has no round trips of what was lost.
+    // A flow that delivers less has no round trips for its losses.
     assert!(behind.contains("udp at loss 0 % by 100.0 %, tcp-cubic at loss 5 % by 100.0 %"));
     let ahead = page_where("udp", 20.1);
     assert!(ahead.contains("By goodput, nothing else is more than 2 % ahead of the best coded transport"));

@@ -56,7 +56,7 @@ fn a_missing_shard_is_named() {
         shards.remove(list);
         names.remove(list);
     }
-    assert_eq!(join(shards, &names).unwrap_err(), "missing: shard 1/4, 3/4");
+    assert_eq!(join(shards, &names).unwrap_err().to_string(), "missing: shard 1/4, 3/4");
 }
 
 #[test]
@@ -64,16 +64,19 @@ fn shards_that_do_not_belong_together_are_named() {
     let (_, mut shards, names) = dealt();
     let mut twice = shards.clone();
     twice[3] = twice[2].clone();
-    assert_eq!(join(twice, &names).unwrap_err(), "part3 and part4 are both shard 3 of 4");
+    assert_eq!(join(twice, &names).unwrap_err().to_string(), "part3 and part4 are both shard 3 of 4");
     let mut cut = shards.clone();
     cut[1].document.interrupted = true;
-    assert!(join(cut, &names).unwrap_err().starts_with("part2: this shard was cut short"));
+    assert!(join(cut, &names).unwrap_err().to_string().starts_with("part2: this shard was cut short"));
     shards[2].manifest["shard"]["sweep"] = json!("other");
     assert!(
         join(shards.clone(), &names)
             .unwrap_err()
+            .to_string()
             .starts_with("part3: expected a shard of the same sweep as part1")
     );
     shards[2].manifest = json!({});
-    assert!(join(shards, &names).unwrap_err().contains("part3: expected a shard, found a whole run"));
+    assert!(
+        join(shards, &names).unwrap_err().to_string().contains("part3: expected a shard, found a whole run")
+    );
 }

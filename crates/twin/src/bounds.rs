@@ -8,8 +8,8 @@ use crate::meter::{Meter, SLICES};
 use crate::scenario::Capacities;
 use crate::scenario::model::{Action, FlowId, Measure, Scenario};
 
-/// Number of moments in a window at which the bound is computed, where links change within it. Each costs a min-cut of all
-/// flows; fewer let a burst count that is shorter than the time between two.
+/// Number of moments in a window at which the bound is computed, where links change within it. Each costs a min-cut of
+/// all flows; fewer let a burst count that is shorter than the time between two.
 const PARTS: usize = 16;
 
 /// The min-cut towards each receiver of each flow, in bit/s.
@@ -19,7 +19,7 @@ type Cuts = Vec<Vec<Option<f64>>>;
 #[derive(Default)]
 pub struct Bounds {
     whole: OnceLock<Cuts>,
-    /// The same if chance loses nothing: what no run can exceed.
+    /// Min-cuts without random loss, which no run can exceed.
     lossless: OnceLock<Cuts>,
     /// From the window's start to the end of each of its parts, if chance loses nothing.
     parts: OnceLock<Vec<Cuts>>,
@@ -95,8 +95,8 @@ impl Bounds {
         released + held_back.min((most - released).max(0.0))
     }
 
-    /// Payload bytes that had crossed the network towards a receiver by the end of a span, and were released later. None are
-    /// known where links change behind the start of the span, or if it ends before the measurement window.
+    /// Payload bytes that had crossed the network towards a receiver by the end of a span, and were released later.
+    /// None are known where links change behind the start of the span, or if it ends before the measurement window.
     fn held_back(
         &self,
         scenario: &Scenario,
@@ -118,8 +118,8 @@ impl Bounds {
         released.fold(0.0, f64::max)
     }
 
-    /// Bits that can have crossed the network towards a receiver between the start of a span and each of some moments in
-    /// it, if chance loses none; no moments where the min-cut is unbounded.
+    /// Bits that can have crossed the network towards a receiver between the start of a span and each of some moments
+    /// in it, if chance loses none; no moments where the min-cut is unbounded.
     fn crossed(
         &self,
         scenario: &Scenario,

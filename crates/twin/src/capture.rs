@@ -4,8 +4,8 @@
 //! A frame is stamped at its sender when its last bit has left, and at its receiver when it arrives. A frame that the
 //! network lost stands once in the file, at its sender, with a comment that says where and why.
 
+use core::time::Duration;
 use std::io::{self, Write};
-use std::time::Duration;
 
 use hopcast_core::Instant;
 use pcap_file::DataLink;
@@ -19,7 +19,7 @@ use pcap_file::pcapng::blocks::interface_description::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceId(u32);
 
-/// What an interface carries.
+/// The kind of data on an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carries {
     /// Ethernet frames.
@@ -63,7 +63,7 @@ impl Capture {
     /// A capture that writes to `into`.
     ///
     /// # Errors
-    /// What `into` says.
+    /// If `into` cannot be written.
     pub fn new(into: Box<dyn Write>) -> io::Result<Self> {
         let writer = PcapNgWriter::new(into).map_err(into_io)?;
         Ok(Self { writer, interfaces: 0, pending: None, error: None })

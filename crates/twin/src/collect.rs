@@ -8,27 +8,27 @@ use serde_json::Value;
 
 use crate::app::FrameLog;
 use crate::bounds::Bounds;
-use crate::meter::{Half, Meter};
+use crate::meter::{Meter, PartialMeter};
 use crate::results::{
     Figures, Flow, LatencyCurve, Link, Live, Parameters, Receiver, Run, ScheduledEvent, Series,
 };
 use crate::scenario::model::{self, Action, Case, LinkId, Measure, Scenario};
-use crate::world::SiteReport;
+use crate::world::InstanceReport;
 
 /// Points of a latency curve: enough for a smooth line.
 const CURVE_POINTS: usize = 200;
 
-/// What a run has left to be read, in whichever world it took place.
+/// The observations of a run, in either world.
 pub(crate) struct Observed {
-    /// For each flow, in the order of the scenario.
+    /// The flows, in the order of the scenario.
     pub(crate) flows: Vec<ObservedFlow>,
-    /// For each link, in the order of the scenario.
+    /// The links, in the order of the scenario.
     pub(crate) links: Vec<ObservedLink>,
-    /// What the hosts did, summed over the network.
+    /// Counters of the hosts, summed over the network.
     pub(crate) hosts: BTreeMap<String, u64>,
 }
 
-/// What there is to be read of a flow.
+/// The observations of a flow.
 pub(crate) struct ObservedFlow {
     /// One for each receiver.
     pub(crate) meters: Vec<Meter>,
@@ -38,7 +38,7 @@ pub(crate) struct ObservedFlow {
     pub(crate) frame: u64,
 }
 
-/// What there is to be read of a link.
+/// The observations of a link.
 #[derive(Clone, Debug, Default)]
 pub struct ObservedLink {
     /// For each direction, in order, its ends and its figures in the measurement window.
@@ -48,34 +48,34 @@ pub struct ObservedLink {
     pub steps: Vec<Vec<[u64; 3]>>,
 }
 
-/// What a live run has left to be read.
+/// Observations of a live run, before they are part of the document.
 #[derive(Default)]
-pub struct Gathered {
-    /// What each site has found, in any order.
-    pub sites: Vec<SiteReport>,
+pub struct LiveObservations {
+    /// The report of each site, in any order.
+    pub sites: Vec<InstanceReport>,
     /// For each link, in the order of the scenario.
     pub links: Vec<ObservedLink>,
-    /// What real programs have measured.
-    pub programs: Vec<ProgramFound>,
-    /// How the machine kept up.
+    /// Measurements of real programs.
+    pub programs: Vec<ProgramResult>,
+    /// Figures of the machine itself: lateness, drops, validity.
     pub live: Live,
 }
 
-/// What the real program of a flow has measured.
-pub struct ProgramFound {
-    /// Which flow.
+/// The measurement of a flow's real program.
+pub struct ProgramResult {
+    /// The flow.
     pub flow: model::FlowId,
-    /// Its figures, but for those that need to know the network.
+    /// Its figures, except those that depend on the network.
     pub figures: Figures,
     /// Goodput in Mbit/s in each step of the time series.
     pub series: Vec<f64>,
     /// Its latency distributions.
     pub latency: Vec<LatencyCurve>,
-    /// What has no place among the figures.
+    /// Counters by name, for what is no figure.
     pub counters: BTreeMap<String, u64>,
 }
 
-impl Gathered {
+impl LiveObservations {
     /// The part of the document of one repeat of `case`.
     pub fn collect(self, case: &Case, repeat: u64, bounds: &Bounds) -> Run {
         let scenario = &case.scenario;
@@ -83,7 +83,7 @@ impl Gathered {
         let flows = (0..scenario.flows.len()).map(|number| joined(scenario, number, &sites)).collect();
         let observed = Observed { flows, links, hosts: BTreeMap::new() };
         let mut run = Run { live: Some(live), ..collect(case, repeat, bounds, observed) };
-        for ProgramFound { flow: number, mut figures, series, latency, counters } in programs {
+        for ProgramResult { flow: number, mut figures, series, latency, counters } in programs {
             let bound = bounds.of_flow(scenario, number).first().copied().flatten();
             let share = |goodput: f64| {
                 bound.filter(|&bound| bound > 0.0).map(|bound| (goodput * 1e6 / bound).min(1.0))
@@ -101,11 +101,11 @@ impl Gathered {
 }
 
 /// One flow, from what its sites have found.
-fn joined(scenario: &Scenario, number: usize, sites: &[SiteReport]) -> ObservedFlow {
+fn joined(scenario: &Scenario, number: usize, sites: &[InstanceReport]) -> ObservedFlow {
     let spec = &scenario.flows[number];
-    let sites: Vec<&SiteReport> = sites.iter().filter(|site| site.flow == number).collect();
+    let sites: Vec<&InstanceReport> = sites.iter().filter(|site| site.flow == number).collect();
     // A site that was lost has found nothing.
-    let half = |node, place: usize| -> Half {
+    let half = |node, place: usize| -> PartialMeter {
         let site = sites.iter().find(|site| site.node == node);
         site.and_then(|site| site.meters.get(place)).cloned().unwrap_or_default()
     };
@@ -124,7 +124,7 @@ fn joined(scenario: &Scenario, number: usize, sites: &[SiteReport]) -> ObservedF
     }
 }
 
-/// What a run found.
+/// The part of the document of one repeat of `case`.
 pub(crate) fn collect(case: &Case, repeat: u64, bounds: &Bounds, observed: Observed) -> Run {
     let scenario = &case.scenario;
     let mut latency = Vec::new();
@@ -234,15 +234,15 @@ fn arrived_bytes(scenario: &Scenario, links: &[ObservedLink], node: model::NodeI
     towards.map(|(_, (_, counters))| counters.delivered_bytes).sum()
 }
 
-/// What bounds a flow.
+/// The bound of a flow.
 struct Bound {
     /// In bit/s.
     min_cut: Option<f64>,
-    /// How much of it can be payload.
+    /// Share of it that can be payload.
     share: f64,
 }
 
-/// What was measured at one receiver, or at several together, at each of which so many bytes count.
+/// The figures of one receiver, or of several together; `counted` has the bytes that count at each.
 fn figures(
     spec: &model::Flow,
     meter: &Meter,
@@ -323,7 +323,7 @@ fn links(scenario: &Scenario, observed: &Observed) -> Vec<Link> {
     links
 }
 
-/// How long each link's attachments were kept from sending in the measurement window, where they were.
+/// Time in the measurement window in which each attachment of a link was down, where it was.
 fn down(scenario: &Scenario) -> BTreeMap<(LinkId, usize), Duration> {
     let Measure { from, to, .. } = scenario.measure;
     let mut since: BTreeMap<(LinkId, usize), Instant> = BTreeMap::new();

@@ -1,10 +1,10 @@
-//! What a run is recognised by: the hash of all that its results depend on.
+//! The identity of a run: the hash of all that its results depend on.
 //!
-//! That is what [`World::new`](crate::World::new) is given, the resolved scenario and the repeat, with the parameters that
-//! the document names the case by and the version of the program. The resolved scenario is hashed by its `Debug` form,
-//! which is derived throughout and so leaves nothing out: a field that is added tomorrow is in it, an included file or a
-//! default is in it as what came of it, while a comment, the order of keys or `5%` for `5 %` make no other run. Contents to
-//! send stand in it by their own hash, worked out once.
+//! These are the arguments of [`World::new`](crate::World::new), the resolved scenario and the repeat, with the
+//! parameters by which the document names the case, and the version of the program. The resolved scenario is hashed by
+//! its `Debug` form, which is derived throughout and so leaves nothing out: a field that is added tomorrow is in it,
+//! and so are the values of included files and defaults, while a comment, the order of keys or `5%` for `5 %` make no
+//! other run. Contents to send stand in it by their own hash, computed once.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,13 +15,13 @@ use sha2::{Digest, Sha256};
 
 use crate::scenario::model::{Case, Plan, Scenario};
 
-/// The hash that a run is recognised by.
+/// The hash that identifies a run, a case or a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity([u8; 32]);
 
 impl Identity {
-    /// The same of `text`, if it is what [`Display`](fmt::Display) writes.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    /// Reads what [`Display`](fmt::Display) writes; `None` of any other text.
+    pub fn parse(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];
         if text.len() != 64 || !text.is_ascii() {
             return None;
@@ -34,7 +34,7 @@ impl Identity {
 
     /// The identity of one repeat of this case.
     #[must_use]
-    pub(crate) fn repeat(self, repeat: u64) -> Self {
+    pub fn repeat(self, repeat: u64) -> Self {
         Self(Sha256::new().chain_update(self.0).chain_update(repeat.to_le_bytes()).finalize().into())
     }
 }
@@ -45,7 +45,7 @@ impl fmt::Display for Identity {
     }
 }
 
-/// Works out identities for one version of the program.
+/// Computes identities for one version of the program.
 #[derive(Debug)]
 pub struct Identities {
     version: String,
@@ -113,7 +113,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::scenario::{Overrides, load_text};
+    use crate::scenario::{MemoryFiles, Overrides, load_text};
 
     const TEXT: &str = "\
 duration: 1s
@@ -122,7 +122,8 @@ flows: [{ name: f, from: n0, to: n2, over: udp, app: bulk }]
 ";
 
     fn identity(text: &str, version: &str) -> Identity {
-        let plan = load_text(Path::new("test.yaml"), text, &Overrides::default()).unwrap();
+        let files = [("a", "hello"), ("b", "hello"), ("c", "hallo")].into_iter().collect::<MemoryFiles>();
+        let plan = load_text(&files, Path::new("test.yaml"), text, &Overrides::default()).unwrap();
         Identities::new(version).case(&plan.cases[0])
     }
 
@@ -143,14 +144,12 @@ flows: [{ name: f, from: n0, to: n2, over: udp, app: bulk }]
 
     #[test]
     fn contents_to_send_count_and_where_they_are_does_not() {
-        let dir = tempfile::tempdir().unwrap();
-        let of = |name: &str, contents: &str| {
-            std::fs::write(dir.path().join(name), contents).unwrap();
-            let app = format!("{{ file: {{ path: {} }} }}", dir.path().join(name).display());
-            identity(&TEXT.replace("app: bulk", &format!("app: {app}")).replace("udp", "tcp-cubic"), "1")
+        let of = |name: &str| {
+            let app = format!("app: {{ file: {{ path: {name} }} }}");
+            identity(&TEXT.replace("app: bulk", &app).replace("udp", "tcp-cubic"), "1")
         };
-        assert_eq!(of("a", "hello"), of("b", "hello"));
-        assert_ne!(of("a", "hello"), of("a", "hallo"));
+        assert_eq!(of("a"), of("b"));
+        assert_ne!(of("a"), of("c"));
     }
 
     #[test]

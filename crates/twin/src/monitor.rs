@@ -1,10 +1,10 @@
-//! How far runs have come, for whoever shows it.
+//! The progress of runs, for whoever shows it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use hopcast_core::Duration;
 
-/// How far a run has come, shared with whoever shows it, and the means to cut it short.
+/// The progress of runs, shared with whoever shows it, and the means to cancel them.
 #[derive(Debug, Default)]
 pub struct Monitor {
     simulated_ns: AtomicU64,
@@ -21,7 +21,7 @@ impl Monitor {
         (self.simulated_ns.load(Ordering::Relaxed) as f64 / total as f64).min(1.0)
     }
 
-    /// How many runs are done, and of how many.
+    /// Number of runs that are done, and of all runs.
     pub fn runs(&self) -> (usize, usize) {
         (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
     }
@@ -36,18 +36,20 @@ impl Monitor {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn begin(&self, runs: usize, virtual_ns: u64) {
+    /// Begins to count: `runs` runs of `virtual_ns` nanoseconds of virtual time together.
+    pub fn begin(&self, runs: usize, virtual_ns: u64) {
         self.done.store(0, Ordering::Relaxed);
         self.simulated_ns.store(0, Ordering::Relaxed);
         self.total.store(runs, Ordering::Relaxed);
         self.total_ns.store(virtual_ns, Ordering::Relaxed);
     }
 
-    pub(crate) fn finished_one(&self) {
+    /// One more run is done.
+    pub fn finished_one(&self) {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A run has come so much further.
+    /// A run has advanced by this much virtual time.
     pub fn advance(&self, by: Duration) {
         self.simulated_ns.fetch_add(by.as_nanos(), Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! What a run found: the document that `--format json` prints and that `summary.json` holds.
+//! The results of runs: the document that `--format json` prints and that `summary.json` holds.
 //!
 //! The document holds no host name, path or wall-clock time, so that two runs of one seed are the same bytes.
 //! Field names are the interface that users' scripts read: change them only with a line in the changelog.
@@ -15,20 +15,20 @@ pub struct Document {
     pub scenario: String,
     /// Every run, by case of the sweep and by repeat.
     pub runs: Vec<Run>,
-    /// For each case and flow, over the repeats.
+    /// Figures of each case and flow over the repeats.
     pub summary: Vec<Summary>,
     /// True if the runs were cut short; what is here is whole, but not all that was asked for.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
-    /// Whose figures stand in `published`, if nobody published them: `measured`, or `virtual time` beside those of live
-    /// runs.
+    /// Origin of the figures in `published`, if they are not published ones: `measured`, or `virtual time` beside those
+    /// of live runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<String>,
-    /// What there is to be said of a transport, by its name in tables: why its figures are what they are.
+    /// Notes on transports, by their names in tables: the reasons for their figures.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub notes: BTreeMap<String, String>,
-    /// What is to be said of the comparison with published figures: that they are left out because the command line changed
-    /// what they are of, or that `--quick` did.
+    /// Remarks on the comparison with published figures: that they are left out because the command line changed the
+    /// experiment, or that `--quick` did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
     /// The publication whose experiment the scenario repeats.
@@ -51,7 +51,7 @@ pub struct Source {
     /// The journal, proceedings or institution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub venue: Option<String>,
-    /// Where to read it: a URL or a DOI.
+    /// Its URL or DOI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
@@ -59,9 +59,9 @@ pub struct Source {
 /// Something that the scenario schedules.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScheduledEvent {
-    /// When, in seconds after the start of the run.
+    /// Time, in seconds after the start of the run.
     pub at_s: f64,
-    /// What happens, in a few words.
+    /// The event, in a few words.
     pub what: String,
 }
 
@@ -71,23 +71,23 @@ pub type Parameters = serde_json::Map<String, serde_json::Value>;
 /// One repeat of one case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// What distinguishes this case from the others.
+    /// The swept values of this case.
     pub parameters: Parameters,
-    /// Which repeat, from 0.
+    /// Number of the repeat, from 0.
     pub repeat: u64,
     /// The scenario's seed; with `repeat` it keys all randomness.
     pub seed: u64,
-    /// What each flow achieved.
+    /// The flows.
     pub flows: Vec<Flow>,
-    /// What each direction of each link carried.
+    /// The directions of the links.
     pub links: Vec<Link>,
-    /// What the hosts did, summed over all of them and over the whole run; only what is not zero.
+    /// Counters of the hosts, summed over all of them and over the whole run, without those at zero.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<String, u64>,
-    /// What the scenario schedules, in the order of time: the first hundred.
+    /// The first hundred scheduled events, in the order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<ScheduledEvent>,
-    /// How the machine kept up, of a live run.
+    /// Fidelity of a live run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<Live>,
     /// The run in time; written to `timeseries.csv`, not to the document.
@@ -98,18 +98,18 @@ pub struct Run {
     pub latency: Vec<LatencyCurve>,
 }
 
-/// How the machine kept up with a live run.
+/// Fidelity of a live run: how far this computer kept up with it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Live {
     /// Why the run says nothing about the network, if it does not: the machine could not keep up. It is left out of the
     /// summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalid: Option<String>,
-    /// How often the run was made before, each time by a machine that could not keep up.
+    /// Number of attempts before this one, in each of which the machine could not keep up.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retries: u64,
-    /// How late frames left the emulator, after the time that their link's model gave them, in microseconds: the median,
-    /// the 99th percentile and the most.
+    /// Time from a frame's departure by its link's model to its departure from the emulator, in microseconds: median,
+    /// 99th percentile and maximum.
     pub lateness_us: [f64; 3],
     /// Frames that were more than a millisecond late.
     pub late_frames: u64,
@@ -117,8 +117,7 @@ pub struct Live {
     pub frames: u64,
     /// Frames that the machine dropped before the emulator or after it.
     pub host_drops: u64,
-    /// How late routes were all changed that the scenario changes, at worst, in milliseconds: until then packets went the
-    /// old way.
+    /// Maximum delay of a scheduled change of routes, in milliseconds: until then packets took the old ones.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub routes_late_ms: f64,
     /// Seconds of processor time that the emulator took.
@@ -128,10 +127,10 @@ pub struct Live {
     /// Frames of videos that real programs streamed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pictures: Vec<Frame>,
-    /// What real programs had to say: the outcome of each, by name.
+    /// Outcomes of real programs, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub programs: BTreeMap<String, String>,
-    /// How many of them failed by themselves, or did not end as the scenario expects.
+    /// Number of programs that failed by themselves, or did not end as the scenario expects.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed_programs: u64,
 }
@@ -150,14 +149,15 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Where the pictures are below the run directory; nothing that would be elsewhere, whatever a document says.
+    /// Paths of the pictures below the run directory; a path that leads elsewhere is left out, whatever a document
+    /// says.
     pub fn pictures(&self) -> impl Iterator<Item = &Path> {
         let below = |path: &&Path| path.components().all(|part| matches!(part, Component::Normal(_)));
         std::iter::once(&self.sent).chain(&self.received).map(Path::new).filter(below)
     }
 }
 
-/// What one flow achieved in the measurement window.
+/// The figures of one flow in the measurement window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flow {
     /// The flow's name.
@@ -168,7 +168,7 @@ pub struct Flow {
     pub from: String,
     /// The receiving node; several are joined with a comma.
     pub to: String,
-    /// Whether a coded transport takes part in its stack; the others are what those are measured against.
+    /// Whether a coded transport takes part in its stack.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub coded: bool,
     /// Figures over all receivers: goodput is the mean, latency and the rest are of all together.
@@ -176,7 +176,7 @@ pub struct Flow {
     pub figures: Figures,
     /// The protocol's own counters, summed over both ends.
     pub counters: BTreeMap<String, u64>,
-    /// The same figures for each receiver.
+    /// Figures of each receiver.
     pub receivers: Vec<Receiver>,
 }
 
@@ -185,12 +185,12 @@ pub struct Flow {
 pub struct Receiver {
     /// The receiving node.
     pub node: String,
-    /// What arrived there.
+    /// Its figures.
     #[serde(flatten)]
     pub figures: Figures,
 }
 
-/// What is measured of a flow. `None` prints as null: not applicable, or nothing to measure.
+/// The figures of a flow. `None` prints as null: not applicable, or nothing to measure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Payload bytes delivered for the first time, in Mbit/s over the window, without those that must have crossed the
@@ -209,9 +209,9 @@ pub struct Figures {
     pub min_cut_fraction: Option<f64>,
     /// Goodput over what the min-cut leaves after the stack's headers, at most 1.
     pub payload_bound_fraction: Option<f64>,
-    /// When a flow of bounded size was delivered whole, in seconds after its start.
+    /// Time from the start of a flow of bounded size to its complete delivery, in seconds.
     pub completed_s: Option<f64>,
-    /// Whether what arrived has the hash of what was sent; null unless the flow is a file.
+    /// Whether the received file has the hash of the sent one; null unless the flow is a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash_ok: Option<bool>,
     /// One-way latency of a unit.
@@ -220,12 +220,12 @@ pub struct Figures {
     pub round_trip_ms: Option<Quantiles>,
     /// Interarrival jitter by RFC 3550, of datagrams.
     pub jitter_ms: Option<f64>,
-    /// What became of the frames of a video; absent unless it is one.
+    /// Frames of a video; absent unless it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub video: Option<Video>,
 }
 
-/// What became of the frames of a video that were sent in the window.
+/// The fates of the frames of a video that were sent in the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Video {
     /// Frames sent.
@@ -256,7 +256,7 @@ pub struct Quantiles {
     pub max: f64,
 }
 
-/// What one direction of a link carried in the measurement window.
+/// The figures of one direction of a link in the measurement window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Link {
     /// The link's name, which both its directions have.
@@ -278,7 +278,7 @@ pub struct Link {
     pub queue_dropped_packets: u64,
     /// Time spent serialising, over the window; null if the link has no rate.
     pub utilisation: Option<f64>,
-    /// How long it was down by schedule, in seconds of the window.
+    /// Scheduled time down, in seconds of the window.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub down_s: f64,
 }
@@ -286,7 +286,7 @@ pub struct Link {
 /// One flow of one case, over its repeats.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// What distinguishes this case from the others.
+    /// The swept values of this case.
     pub parameters: Parameters,
     /// The flow's name.
     pub flow: String,
@@ -295,8 +295,8 @@ pub struct Summary {
     /// Whether a coded transport takes part in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub coded: bool,
-    /// The mean of each figure over the repeats that have it (its `n` says how many), by the name it has in [`Figures`] (`latency_ms.p99` and so on), in the
-    /// order of that type.
+    /// The mean of each figure over the repeats that have it (`n` of them), by the name it has in [`Figures`]
+    /// (`latency_ms.p99` and so on), in the order of that type.
     #[serde(flatten)]
     pub figures: serde_json::Map<String, serde_json::Value>,
     /// Repeats that are left out because the machine could not keep up with them; live only.
@@ -314,7 +314,7 @@ pub struct Mean {
     pub mean: f64,
     /// Half the width of the 95 % confidence interval (Student t); null for a single repeat.
     pub ci95: Option<f64>,
-    /// How many repeats.
+    /// Number of repeats.
     pub n: u64,
 }
 

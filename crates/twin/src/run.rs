@@ -1,240 +1,56 @@
-//! Running a plan: every case and repeat, on every core, into one [`Document`].
+//! One run in virtual time from its first instant to its last, and the document of all runs of a plan.
 
-use std::fs::File;
-use std::io::BufWriter;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::io;
 
 use hopcast_core::{Duration, Instant};
 
+use crate::World;
 use crate::bounds::Bounds;
-use crate::capture::Capture;
 use crate::collect::collect;
-use crate::identity::Identity;
-use crate::journal::Journal;
 use crate::monitor::Monitor;
 use crate::results::{Document, Run};
-use crate::scenario::model::{self, Case, Plan, Scenario};
+use crate::scenario::model::{Case, Plan, Scenario};
 use crate::stats::summarise;
-use crate::world::World;
 
-/// After the run's end nothing is sent any more, and what is under way may arrive for so long. Where nothing happens
-/// this takes no time.
+/// Virtual time after the end of a run in which applications send no more, and what is under way may arrive. Where
+/// nothing happens it costs nothing.
 const DRAIN: Duration = Duration::from_secs(60);
 
-/// More threads than this help nobody.
-const MAX_THREADS: usize = 256;
-
-/// When a run of `scenario` ends.
+/// The end of a run of `scenario`.
 pub fn end_of(scenario: &Scenario) -> Instant {
     Instant::ZERO + scenario.duration
 }
 
-/// A part of a plan's runs, of several that are run apart: each `of`-th run, from the `number`-th on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
-    number: u64,
-    of: u64,
-}
-
-impl Part {
-    /// All of it.
-    pub const ALL: Self = Self { number: 1, of: 1 };
-
-    /// The `number`-th of `of` parts, counted from 1; `None` if there is no such part.
-    pub fn new(number: u64, of: u64) -> Option<Self> {
-        (1..=of).contains(&number).then_some(Self { number, of })
-    }
-
-    /// Its place among the parts, from 1, and how many parts there are.
-    pub fn numbers(self) -> (u64, u64) {
-        (self.number, self.of)
-    }
-
-    /// How many of `all` runs are in it.
-    pub fn runs(self, all: u64) -> u64 {
-        all.saturating_sub(self.number - 1).div_ceil(self.of)
-    }
-}
-
-/// How to run a plan.
-#[derive(Clone, Copy, Debug)]
-pub struct Jobs<'j> {
-    /// How many runs at once.
-    pub threads: usize,
-    /// Which of the runs.
-    pub part: Part,
-    /// Where captures go, if the scenario asks for any.
-    pub captures: Option<&'j Path>,
-    /// The runs that are finished already, and where to write those that will be.
-    pub journal: Option<&'j Journal>,
-}
-
-/// Runs all of `plan` on `threads` threads. Captures go to files in `captures`, if the scenario asks for any.
-///
-/// # Errors
-/// As [`run_jobs`].
-pub fn run(
-    plan: &Plan,
-    threads: usize,
-    captures: Option<&Path>,
-    monitor: &Monitor,
-) -> Result<Document, String> {
-    run_jobs(plan, &Jobs { threads, part: Part::ALL, captures, journal: None }, monitor)
-}
-
-/// Where runs take place.
-pub trait Stage: Sync {
-    /// One repeat of one case; `None` if it was cut short. What is captured goes to the file, if there is one. The monitor
-    /// is told how far the run has come.
+impl World {
+    /// Runs this world, that of repeat number `repeat` of `case`, to its end; `None` if `monitor` was cancelled.
     ///
     /// # Errors
-    /// What cannot be built or written, in one line.
-    fn run(&self, job: &Job<'_>, monitor: &Monitor) -> Result<Option<Run>, String>;
+    /// If the capture cannot be written.
+    pub fn run_to_end(
+        mut self,
+        case: &Case,
+        repeat: u64,
+        bounds: &Bounds,
+        monitor: &Monitor,
+    ) -> io::Result<Option<Run>> {
+        let end = end_of(&case.scenario);
+        let finished = self.run_until(end, monitor) && self.drain_until(end + DRAIN, monitor);
+        self.finish_capture()?;
+        Ok(finished.then(|| collect(case, repeat, bounds, self.observe())))
+    }
 }
 
-/// One repeat of one case.
-pub struct Job<'j> {
-    /// The case.
-    pub case: &'j Case,
-    /// Its place among the plan's cases.
-    pub place: usize,
-    /// Which repeat, from 0.
-    pub repeat: u64,
-    /// What each of its flows can have at the most.
-    pub bounds: &'j Bounds,
-    /// Where to write what it captures, if it captures anything.
-    pub capture: Option<PathBuf>,
-}
-
-/// The virtual-time world.
-pub struct VirtualTime;
-
-/// Runs a part of `plan` in virtual time, but for what the journal holds.
-///
-/// # Errors
-/// As [`run_jobs_on`].
-pub fn run_jobs(plan: &Plan, jobs: &Jobs<'_>, monitor: &Monitor) -> Result<Document, String> {
-    run_jobs_on(&VirtualTime, plan, jobs, monitor)
-}
-
-/// Runs a part of `plan` where `stage` says, but for what the journal holds.
-///
-/// The document depends neither on the number of threads nor on what was in the journal. If `monitor` is cancelled it
-/// holds the runs that are finished, those of the journal too, and says so.
-///
-/// # Errors
-/// What cannot be built or written, in one line.
-pub fn run_jobs_on(
-    stage: &dyn Stage,
-    plan: &Plan,
-    jobs: &Jobs<'_>,
-    monitor: &Monitor,
-) -> Result<Document, String> {
-    let runs = jobs.part.runs(plan.cases.len() as u64 * plan.repeats);
-    let place = |number: u64| {
-        let number = jobs.part.number - 1 + number * jobs.part.of;
-        ((number / plan.repeats) as usize, number % plan.repeats)
-    };
-    let virtual_time = |number| plan.cases[place(number).0].scenario.duration.as_nanos();
-    monitor.begin(runs as usize, (0..runs).map(virtual_time).fold(0, u64::saturating_add));
-    let cases: Vec<(Bounds, OnceLock<Identity>)> = plan.cases.iter().map(|_| Default::default()).collect();
-    let one = |number: u64| -> Result<Option<Run>, String> {
-        let (place, repeat) = place(number);
-        let (case, (bounds, identity)) = (&plan.cases[place], &cases[place]);
-        let identity = jobs.journal.map(|journal| {
-            (journal, identity.get_or_init(|| journal.identities().case(case)).repeat(repeat))
-        });
-        if let Some(run) = identity.and_then(|(journal, identity)| journal.find(identity)) {
-            monitor.advance(case.scenario.duration);
-            return Ok(Some(run));
-        }
-        if monitor.is_cancelled() {
-            return Ok(None);
-        }
-        let wanted = jobs.captures.filter(|_| case.scenario.capture != model::Capture::Nothing);
-        let capture = wanted.map(|dir| dir.join(format!("case-{place:03}-repeat-{repeat:03}.pcapng")));
-        let run = stage.run(&Job { case, place, repeat, bounds, capture }, monitor)?;
-        // What the machine could not keep up with, or its programs could not do, is worth another try.
-        let went_well = |run: &&Run| {
-            run.live.as_ref().is_none_or(|live| live.invalid.is_none() && live.failed_programs == 0)
-        };
-        if let (Some((journal, identity)), Some(run)) = (identity, run.as_ref().filter(went_well)) {
-            journal.add(identity, run)?;
-        }
-        Ok(run)
-    };
-
-    let next = AtomicU64::new(0);
-    let results: Mutex<Vec<(u64, Result<Run, String>)>> = Mutex::new(Vec::new());
-    let failed = AtomicBool::new(false);
-    // What is in the journal is finished, however early the others are cut short.
-    let goes_on = || !failed.load(Ordering::Relaxed) && (jobs.journal.is_some() || !monitor.is_cancelled());
-    let work = || {
-        while goes_on() {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= runs {
-                break;
-            }
-            if let Some(result) = one(number).transpose() {
-                if result.is_err() {
-                    failed.store(true, Ordering::Relaxed);
-                    monitor.cancel();
-                }
-                results.lock().expect("no thread panics with the lock held").push((number, result));
-                monitor.finished_one();
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        let threads = jobs.threads.min(MAX_THREADS).min(runs as usize);
-        for _ in 1..threads {
-            // Where the system gives no more threads, those there are do the work.
-            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
-                break;
-            }
-        }
-        work();
-    });
-
-    let mut results = results.into_inner().expect("no thread panics with the lock held");
-    results.sort_by_key(|&(number, _)| number);
-    let done: Vec<Run> = results.into_iter().map(|(_, result)| result).collect::<Result<_, _>>()?;
-    let interrupted = (done.len() as u64) < runs;
-    let summary = summarise(&done, &plan.published);
-    let beside = plan.measured.then(|| "measured".to_owned());
-    Ok(Document {
+/// The document of `plan`: its runs in order, or those that were finished before it was `interrupted`.
+pub fn document(plan: &Plan, runs: Vec<Run>, interrupted: bool) -> Document {
+    let summary = summarise(&runs, &plan.published);
+    Document {
         scenario: plan.title.clone(),
-        runs: done,
+        runs,
         summary,
         interrupted,
-        beside,
+        beside: plan.measured.then(|| "measured".to_owned()),
         notes: plan.notes.clone(),
         remarks: plan.remarks.clone(),
         source: plan.source.clone(),
-    })
-}
-
-impl Stage for VirtualTime {
-    fn run(&self, job: &Job<'_>, monitor: &Monitor) -> Result<Option<Run>, String> {
-        let scenario = &job.case.scenario;
-        let path = || job.capture.as_ref().map_or_else(String::new, |path| path.display().to_string());
-        let writing = |error: std::io::Error| format!("{}: {error}", path());
-        let capture = match &job.capture {
-            Some(path) => {
-                let file = File::create(path).map_err(writing)?;
-                Some(Capture::new(Box::new(BufWriter::new(file))).map_err(writing)?)
-            }
-            None => None,
-        };
-        let mut world = World::new(scenario.clone(), job.repeat, capture)?;
-        let end = end_of(scenario);
-        let finished = world.run_until(end, monitor) && world.drain_until(end + DRAIN, monitor);
-        world.finish_capture().map_err(writing)?;
-        if let (false, Some(path)) = (finished, &job.capture) {
-            std::fs::remove_file(path).map_err(writing)?;
-        }
-        Ok(finished.then(|| collect(job.case, job.repeat, job.bounds, world.observe())))
     }
 }

@@ -77,7 +77,8 @@ pub fn summarise(runs: &[Run], published: &[Published]) -> Vec<Summary> {
 const BESIDE: [&str; 4] = ["goodput_mbps", "reliability", "latency_ms.p50", "round_trip_ms.p50"];
 
 impl Document {
-    /// Puts the means of another document, which are called `whose`, beside those of this one, where case and flow agree.
+    /// Puts the means of another document, which are called `whose`, beside those of this one, where case and flow
+    /// agree.
     pub fn put_beside(&mut self, other: &Self, whose: &str) {
         self.beside = Some(whose.to_owned());
         for row in &mut self.summary {

@@ -5,8 +5,9 @@ mod common;
 use std::path::Path;
 
 use common::{document, flow, near};
-use hopcast_twin::scenario::{Overrides, load_text};
-use hopcast_twin::{Monitor, run};
+use hopcast_runner::{load_text, run};
+use hopcast_twin::Monitor;
+use hopcast_twin::scenario::Overrides;
 
 fn one_link(link: &str, events: &str, flow: &str) -> String {
     format!(
@@ -213,7 +214,7 @@ fn a_plan_is_read_as_if_from_a_file() {
     let text = one_link("rate: 10 Mbit/s", "", "over: udp, app: bulk");
     let file = dir.path().join("s.yaml");
     std::fs::write(&file, &text).unwrap();
-    let from_file = hopcast_twin::scenario::load(&file, &Overrides::default()).unwrap();
+    let from_file = hopcast_runner::load(&file, &Overrides::default()).unwrap();
     let from_text = load_text(Path::new("s.yaml"), &text, &Overrides::default()).unwrap();
     assert_eq!(from_file.cases[0].scenario.flows, from_text.cases[0].scenario.flows);
 }

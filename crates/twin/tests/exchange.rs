@@ -5,8 +5,9 @@
 use std::fs;
 use std::path::Path;
 
+use hopcast_runner::load;
 use hopcast_twin::scenario::model::{LinkModel, Scenario};
-use hopcast_twin::scenario::{Overrides, load, notes, to_graphml, to_mermaid};
+use hopcast_twin::scenario::{Overrides, notes, to_graphml, to_mermaid};
 
 const FLOW: &str = "duration: 1s\nflows: [{ from: a, to: b, over: udp, app: { cbr: { rate: 1 Mbit/s } } }]\n";
 

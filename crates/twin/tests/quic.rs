@@ -7,8 +7,9 @@ mod common;
 use std::path::Path;
 
 use common::{flow, near};
-use hopcast_twin::scenario::{Overrides, load_text};
-use hopcast_twin::{Monitor, run};
+use hopcast_runner::{load_text, run};
+use hopcast_twin::Monitor;
+use hopcast_twin::scenario::Overrides;
 
 fn one_hop(over: &str, link: &str, app: &str) -> String {
     format!(
@@ -59,7 +60,7 @@ fn a_clean_link_is_filled_to_what_headers_leave() {
 fn a_way_too_narrow_for_quic_is_an_error_that_says_so() {
     let text = one_hop("quic", &format!("{CLEAN}, mtu: 1000 B"), "bulk");
     let plan = load_text(Path::new("test.yaml"), &text, &Overrides::default()).unwrap();
-    let error = run(&plan, 1, None, &Monitor::default()).unwrap_err();
+    let error = run(&plan, 1, None, &Monitor::default()).unwrap_err().to_string();
     assert!(error.contains("needs datagrams of 1200 bytes") && error.contains("room for 972"), "{error}");
 }
 

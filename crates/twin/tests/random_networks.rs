@@ -5,8 +5,9 @@ mod common;
 use std::path::Path;
 
 use common::document;
-use hopcast_twin::scenario::{Overrides, load_text};
-use hopcast_twin::{Monitor, run};
+use hopcast_runner::{load_text, run};
+use hopcast_twin::Monitor;
+use hopcast_twin::scenario::Overrides;
 use proptest::prelude::*;
 
 fn loss() -> impl Strategy<Value = String> {

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use hopcast_twin::scenario::{Overrides, describe, load_text};
+use hopcast_runner::load_text;
+use hopcast_twin::scenario::{Overrides, describe};
 use proptest::prelude::*;
 
 /// A scenario that has nearly every key.

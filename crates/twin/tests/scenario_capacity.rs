@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use hopcast_core::{Duration, Instant};
+use hopcast_runner::load_text;
 use hopcast_twin::scenario::model::{Plan, Scenario};
-use hopcast_twin::scenario::{Capacities, Overrides, capacity, describe, load_text};
+use hopcast_twin::scenario::{Capacities, Overrides, capacity, describe};
 
 fn plan(text: &str) -> Plan {
     load_text(Path::new("test.yaml"), text, &Overrides::default()).unwrap_or_else(|error| panic!("{error}"))

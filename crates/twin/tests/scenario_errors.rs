@@ -1,28 +1,10 @@
 //! Every mistake gets one line: `file:line:column: message`, with what was expected and the nearest right spelling.
 
-use std::fs;
-use std::path::Path;
+mod common;
 
-use hopcast_twin::scenario::{Diagnostic, Overrides, load, load_text};
-
-const GOOD: &str = "duration: 10s
-measure: { from: 1s }
-topology:
-  chain:
-    hops: 2
-    link: { rate: 10 Mbit/s, delay: 1ms, loss: 1 % }
-events:
-  - { name: loss, at: 1s, links: all, loss: 5 % }
-flows:
-  - { name: bulk, from: n0, to: n2, over: tcp-cubic, app: bulk }
-";
-
-fn error_of(text: &str, overrides: &Overrides) -> String {
-    match load_text(Path::new("bad.yaml"), text, overrides) {
-        Ok(_) => "no error".to_owned(),
-        Err(error) => error.to_string(),
-    }
-}
+use common::scenarios::*;
+use hopcast_stack::TRANSPORTS;
+use hopcast_twin::scenario::Overrides;
 
 /// (what of the good file, is replaced by what, is told what)
 const MISTAKES: &[(&str, &str, &str)] = &[
@@ -64,12 +46,12 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "over: tcp-cubic",
         "over: tcp",
-        "bad.yaml:10:43: there is no transport `tcp`: did you mean `tcp-cubic`, `tcp-bbr`, `tcp-reno` or `tcp-vegas`? (transports: udp, tcp-cubic, tcp-bbr, tcp-reno, tcp-vegas, split-bbr, kcp, kcp-fec, kcptun, quic, quic-bbr, hop-arq, btp, brtp, bats-proxy, franc, tunnel)",
+        "bad.yaml:10:43: there is no transport `tcp`: did you mean `tcp-cubic`, `tcp-bbr`, `tcp-reno` or `tcp-vegas`? (transports: ALL)",
     ),
     (
         "over: tcp-cubic",
         "over: bbr",
-        "bad.yaml:10:43: there is no transport `bbr`: did you mean `tcp-bbr`, `split-bbr` or `quic-bbr`? (transports: udp, tcp-cubic, tcp-bbr, tcp-reno, tcp-vegas, split-bbr, kcp, kcp-fec, kcptun, quic, quic-bbr, hop-arq, btp, brtp, bats-proxy, franc, tunnel)",
+        "bad.yaml:10:43: there is no transport `bbr`: did you mean `tcp-bbr`, `split-bbr` or `quic-bbr`? (transports: ALL)",
     ),
     (
         "duration: 10s",
@@ -241,7 +223,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "over: tcp-cubic",
         "over: tcp-cubik",
-        "bad.yaml:10:43: there is no transport `tcp-cubik`: did you mean `tcp-cubic`? (transports: udp, tcp-cubic, tcp-bbr, tcp-reno, tcp-vegas, split-bbr, kcp, kcp-fec, kcptun, quic, quic-bbr, hop-arq, btp, brtp, bats-proxy, franc, tunnel)",
+        "bad.yaml:10:43: there is no transport `tcp-cubik`: did you mean `tcp-cubic`? (transports: ALL)",
     ),
     (
         "over: tcp-cubic",
@@ -494,67 +476,13 @@ const MISTAKES: &[(&str, &str, &str)] = &[
 #[test]
 fn each_mistake_is_told_where_it_is_and_what_to_write() {
     let plain = Overrides::default();
+    let names: Vec<&str> = TRANSPORTS.iter().map(|row| row.name).collect();
     assert_eq!(error_of(GOOD, &plain), "no error");
     for (right, wrong, expected) in MISTAKES {
         assert!(GOOD.contains(right), "{right}");
-        assert_eq!(error_of(&GOOD.replacen(right, wrong, 1), &plain), *expected, "for {wrong:?}");
+        let expected = expected.replace("(transports: ALL)", &format!("(transports: {})", names.join(", ")));
+        assert_eq!(error_of(&GOOD.replacen(right, wrong, 1), &plain), expected, "for {wrong:?}");
     }
-}
-
-/// (the argument of `--set`, is told what)
-const WRONG_SETS: &[(&str, &str)] = &[
-    (
-        "flows.blk.over=udp",
-        "--set flows.blk.over=udp: `flows` has no element `blk`: did you mean `bulk`? (its elements: bulk)",
-    ),
-    (
-        "flows.bulk.ovr=udp",
-        "--set flows.bulk.ovr=udp: unknown key `ovr` in a flow: did you mean `over`? (allowed here: name, from, to, over, app, ip, paths)",
-    ),
-    (
-        "topology.chian.hops=3",
-        "--set topology.chian.hops=3: unknown key `chian` in `topology`: did you mean `chain`? (allowed here: nodes, links, chain, star, tree, grid, full, graphml, containerlab)",
-    ),
-    ("events.3.loss=5 %", "--set events.3.loss=5 %: `events` has no element `3` (its elements: loss)"),
-    (
-        "events.0.loss=5",
-        "--set events.0.loss=5: `loss`: expected a share with its unit, found the bare number `5`: write `5 %` (units: %, ppm)",
-    ),
-    ("duration.x=1", "--set duration.x=1: `duration` is the value `10s`: there is no `x` in it"),
-    ("x", "--set x: expected `path=value`, for example `flows.bulk.over=udp`"),
-    ("a..b=1", "--set a..b=1: expected a path such as `flows.bulk.over`, found `a..b`"),
-    (
-        "flows.bulk.over=[udp",
-        "--set flows.bulk.over=[udp: this is not valid YAML: while parsing a flow sequence, expected ',' or ']'",
-    ),
-    ("sweep.seed=1", "--set sweep.seed=1: `seed`: expected a list of values to sweep, found `1`"),
-    (
-        "flows.bulk.app.cbr.rate=1 Mbit/s",
-        "--set flows.bulk.app.cbr.rate=1 Mbit/s: `flows.bulk.app` is the value `bulk`: there is no `cbr` in it",
-    ),
-    (
-        "include=x.yaml",
-        "--set include=x.yaml: `include` cannot be set: files are included before anything is set",
-    ),
-    (
-        "quick.duration=1s",
-        "--set quick.duration=1s: `quick` cannot be set: set what it would change, which wins over `quick`",
-    ),
-    ("sweep.include=[x]", "--set sweep.include=[x]: `include` cannot be swept"),
-    ("sweep.seed=[1, 2, 1]", "--set sweep.seed=[1, 2, 1]: `seed`: the value `1` is swept twice"),
-    ("repeats=0", "--set repeats=0: `repeats`: expected a whole number from 1 to 100000, found `0`"),
-    ("=1", "--set =1: expected a path such as `flows.bulk.over`, found ``"),
-];
-
-#[test]
-fn a_wrong_set_is_told_by_its_own_text() {
-    for (set, expected) in WRONG_SETS {
-        let overrides = Overrides { sets: vec![(*set).to_owned()], ..Overrides::default() };
-        assert_eq!(error_of(GOOD, &overrides), *expected);
-    }
-    let overrides = Overrides { repeats: Some(0), ..Overrides::default() };
-    let expected = "--repeats 0: `repeats`: expected a whole number from 1 to 100000, found `0`";
-    assert_eq!(error_of(GOOD, &overrides), expected);
 }
 
 #[test]
@@ -576,201 +504,6 @@ fn a_link_is_offered_by_its_ends_whatever_it_is_called() {
 }
 
 #[test]
-fn a_set_of_another_choice_than_the_file_made_is_told_by_its_own_text() {
-    let text = GOOD
-        .replace(
-            "loss: 1 %",
-            "loss: { gilbert-elliott: { p: 1 %, r: 9 % } }, queue: { codel: { target: 1ms } }",
-        )
-        .replace("app: bulk", "app: { cbr: { rate: 1 Mbit/s } }")
-        .replace("over: tcp-cubic", "over: [{ udp: }]");
-    let text = format!("{text}variants: {{ slow: {{ tcp-cubic: {{ sack: off }} }} }}\n");
-    assert_eq!(error_of(&text, &Overrides::default()), "no error");
-    for (set, expected) in [
-        ("flows.bulk.app.bulk.start=1s", "`flows.bulk.app` is `cbr`: there is no `bulk` in it"),
-        ("flows.0.app.bulk=", "`flows.0.app` is `cbr`: there is no `bulk` in it"),
-        ("flows.0.over.0.tcp-bbr.sack=on", "`flows.0.over.0` is `udp`: there is no `tcp-bbr` in it"),
-        ("variants.slow.tcp-bbr.sack=on", "`variants.slow` is `tcp-cubic`: there is no `tcp-bbr` in it"),
-        (
-            "topology.chain.link.loss.trace=x",
-            "`topology.chain.link.loss` is `gilbert-elliott`: there is no `trace` in it",
-        ),
-        (
-            "topology.chain.link.queue.drop-tail=9 packets",
-            "`topology.chain.link.queue` is `codel`: there is no `drop-tail` in it",
-        ),
-    ] {
-        let overrides = Overrides { sets: vec![set.to_owned()], ..Overrides::default() };
-        assert_eq!(error_of(&text, &overrides), format!("--set {set}: {expected}"));
-    }
-}
-
-#[test]
-fn what_is_read_before_quick_cannot_stand_in_it() {
-    let quick = Overrides { quick: true, ..Overrides::default() };
-    for (key, why) in [
-        ("include", "files are included before anything is set"),
-        ("quick", "set what it would change, which wins over `quick`"),
-    ] {
-        let text = format!("{GOOD}quick: {{ {key}: x }}\n");
-        assert_eq!(error_of(&text, &quick), format!("bad.yaml:11:10: `{key}` cannot be set: {why}"));
-    }
-}
-
-/// A chain of two hops, of which each link has its own values; then a flow, which is told what at which column.
-const UNFIT: &[(&str, &str, &str, &str)] = &[
-    (
-        "",
-        "rate: 1 Mbit/s",
-        "over: udp, app: bulk",
-        "41: `app`: `bulk` over `udp` saturates its first link, so the links of `n0` need a rate, for example `rate: 300 Mbit/s`",
-    ),
-    (
-        "backward: { rate: 1 Mbit/s }",
-        "",
-        "over: [udp, tunnel], app: { cbr: { rate: saturate, size: 100 B } }",
-        "51: `app`: `cbr` with `rate: saturate` over `udp/tunnel` saturates its first link, so the links of `n0` need a rate, for example `rate: 300 Mbit/s`",
-    ),
-    ("forward: { rate: 1 Mbit/s }", "", "over: udp, app: { cbr: { rate: saturate } }", "no error"),
-    ("", "", "over: [tcp-cubic, tunnel], app: bulk", "no error"),
-    (
-        "",
-        "mtu: 1000",
-        "over: udp, app: { cbr: { rate: 1 Mbit/s, size: 973 B } }",
-        "41: `size`: expected at most 972 B, what the MTU of 1000 of the link `n1-n2` leaves over `udp` (hosts do not fragment), found 973 B",
-    ),
-    ("", "mtu: 1000", "over: udp, app: { cbr: { rate: 1 Mbit/s, size: 972 B } }", "no error"),
-    (
-        "backward: { mtu: 1000 }",
-        "mtu: 1400",
-        "over: udp, app: { messages: { size: 1000 B, rate: 1 Hz } }",
-        "41: `size`: expected at most 972 B, what the MTU of 1000 of the link `n0-n1` leaves over `udp` on the way back (hosts do not fragment), found 1000 B",
-    ),
-    // `bulk` fills what its way takes, whatever that is.
-    ("rate: 1 Mbit/s", "mtu: 1000", "over: udp, app: bulk", "no error"),
-    ("", "mtu: 1000", "over: tcp-cubic, app: bulk", "no error"),
-    (
-        "mtu: 1279",
-        "",
-        "ip: 6, over: tcp-cubic, app: bulk",
-        "29: `ip`: IPv6 needs an MTU of at least 1280 (RFC 8200), and the link `n0-n1` has 1279",
-    ),
-    (
-        "",
-        "mtu: 1279",
-        "ip: 6, over: tcp-cubic, app: bulk",
-        "29: `ip`: IPv6 needs an MTU of at least 1280 (RFC 8200), and the link `n1-n2` has 1279",
-    ),
-    ("mtu: 1280", "backward: { mtu: 576 }", "ip: 6, over: tcp-cubic, app: bulk", "no error"),
-    ("mtu: 1279", "", "ip: 4, over: tcp-cubic, app: bulk", "no error"),
-];
-
-#[test]
-fn a_flow_that_does_not_fit_its_network_is_told_before_it_runs() {
-    for (first, second, flow, expected) in UNFIT {
-        let text = format!(
-            "duration: 1s
-topology:
-  nodes: [n0, n1, n2]
-  links:
-    - {{ between: [n0, n1], {first} }}
-    - {{ between: [n1, n2], {second} }}
-flows:
-  - {{ from: n0, to: n2, {flow} }}
-"
-        );
-        let found = error_of(&text, &Overrides::default());
-        let found = found.strip_prefix("bad.yaml:8:").unwrap_or(&found);
-        assert_eq!(found, *expected, "{first} | {second} | {flow}");
-    }
-}
-
-#[test]
-fn a_saturating_sender_on_a_medium_needs_its_rate_too() {
-    let text = "duration: 1s
-topology:
-  nodes: [a, b]
-  links:
-    - { between: [a, b], rate: 1 Mbit/s }
-    - { name: air, medium: [a, b] }
-flows:
-  - { from: a, to: b, over: udp, app: { file: { path: Cargo.toml } } }
-";
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("bad.yaml");
-    let error = load_text(&path, text, &Overrides::default()).map(|_| ()).unwrap_err();
-    assert_eq!((error.line, error.column), (8, 39));
-    assert_eq!(
-        error.message,
-        "`app`: `file` over `udp` saturates its first link, so the links of `a` need a rate, for example `rate: 300 Mbit/s`"
-    );
-}
-
-#[test]
-fn a_saturating_sender_needs_a_rate_at_any_time() {
-    let text = GOOD.replace("over: tcp-cubic", "over: udp");
-    let event = |event: &str| error_of(&text.replace("links: all, loss: 5 %", event), &Overrides::default());
-    let why = "the flow `bulk` saturates its first link, so the links of `n0` need a rate at any time";
-    assert_eq!(event("links: all, rate: unlimited"), format!("bad.yaml:8:45: `rate`: {why}"));
-    assert_eq!(event("from: n1, links: all, rate: unlimited"), "no error");
-    assert_eq!(event("links: n1-n2, rate: unlimited"), "no error");
-}
-
-#[test]
-fn a_path_is_at_most_as_long_as_a_hop_limit_can_be() {
-    let text = GOOD.replace("hops: 2", "hops: 300").replace("to: n2", "to: n300");
-    let expected = "bad.yaml:10:33: `to`: `n300` is 300 hops from `n0`, and IP's hop limit is 255";
-    assert_eq!(error_of(&text, &Overrides::default()), expected);
-    // The first flow of the file is told of, whichever destination is looked at first.
-    let two = format!("{text}  - {{ from: n299, to: n0, over: tcp-cubic, app: bulk }}\n");
-    assert_eq!(error_of(&two, &Overrides::default()), expected);
-    assert_eq!(error_of(&text.replace("to: n300", "to: n255"), &Overrides::default()), "no error");
-}
-
-#[test]
-fn a_scenario_has_a_bounded_number_of_flows() {
-    let flows = |number: usize| {
-        let flow = "  - { from: n0, to: n2, over: tcp-cubic, app: bulk }\n";
-        format!("duration: 1s\ntopology: {{ chain: {{ hops: 2 }} }}\nflows:\n{}", flow.repeat(number))
-    };
-    assert_eq!(error_of(&flows(25_000), &Overrides::default()), "no error");
-    let expected = "bad.yaml:25004:5: a scenario has at most 25000 flows, this is one more";
-    assert_eq!(error_of(&flows(25_001), &Overrides::default()), expected);
-}
-
-#[test]
-fn a_medium_has_a_bounded_number_of_stations() {
-    let medium = |number: usize| {
-        let stations: Vec<_> = (0..number).map(|n| format!("s{n}")).collect();
-        let stations = stations.join(", ");
-        format!(
-            "duration: 1s\ntopology:\n  nodes: [{stations}]\n  links: [{{ name: air, medium: [{stations}] }}]\n\
-             flows: [{{ from: s0, to: s1, over: tcp-cubic, app: bulk }}]\n"
-        )
-    };
-    for number in [1, 257] {
-        let expected = format!("bad.yaml:4:32: `medium`: expected 2 to 256 stations, found {number}");
-        assert_eq!(error_of(&medium(number), &Overrides::default()), expected);
-    }
-}
-
-#[test]
-fn what_is_within_a_swept_value_cannot_be_set() {
-    let text = format!("{GOOD}sweep: {{ flows.bulk.app: [bulk, {{ bulk: {{ bytes: 1 MB }} }}] }}\n");
-    let overrides =
-        Overrides { sets: vec!["flows.0.app.bulk.bytes=2 MB".to_owned()], ..Overrides::default() };
-    let expected = "--set flows.0.app.bulk.bytes=2 MB: `flows.0.app` is swept, so nothing in it can be set: \
-                    set `flows.0.app`, or its values with `sweep.flows.0.app`";
-    assert_eq!(error_of(&text, &overrides), expected);
-}
-
-#[test]
-fn an_unreachable_destination_is_told_at_the_destination() {
-    let text = GOOD.replace("  chain:\n", "  nodes: [far]\n  chain:\n").replace("to: n2", "to: far");
-    let expected = "bad.yaml:11:33: `to`: no links lead from `n0` to `far`";
-    assert_eq!(error_of(&text, &Overrides::default()), expected);
-}
-
-#[test]
 fn what_is_no_scenario_at_all_is_told_too() {
     for (text, expected) in [
         ("", "bad.yaml:1:1: expected a scenario, found nothing"),
@@ -784,85 +517,10 @@ fn what_is_no_scenario_at_all_is_told_too() {
 }
 
 #[test]
-fn a_sweep_has_a_bounded_number_of_cases() {
-    let values: Vec<String> = (0..400).map(|n| n.to_string()).collect();
-    let values = values.join(", ");
-    let text = format!("{GOOD}sweep:\n  seed: [{values}]\n  topology.chain.hops: [{values}]\n");
-    let expected = "bad.yaml:12:3: a sweep has at most 100000 cases, this one has 160000";
-    assert_eq!(error_of(&text, &Overrides::default()), expected);
-}
-
-#[test]
-fn depth_and_size_are_bounded_with_aliases_counted() {
-    let deep = format!("a: {}{}", "[".repeat(100), "]".repeat(100));
-    let error = error_of(&deep, &Overrides::default());
-    assert_eq!(error, "bad.yaml:1:43: lists and maps may be nested 40 deep");
-    // Each line is ten of the line before.
-    let mut laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
-    for n in 1..9 {
-        let ten = vec![format!("*a{}", n - 1); 10].join(", ");
-        laughs.push_str(&format!("a{n}: &a{n} [{ten}]\n"));
-    }
-    let error = error_of(&laughs, &Overrides::default());
-    assert!(error.ends_with("a scenario has at most 2000000 values, aliases counted"), "{error}");
-}
-
-#[test]
 fn a_message_is_one_line_whatever_the_file_holds() {
     let text = GOOD.replace("1ms", "\"1\\n\\u0007ms\"");
     let error = error_of(&text, &Overrides::default());
     assert!(!error.chars().any(char::is_control), "{error}");
     let long = GOOD.replace("1ms", &"x".repeat(100_000));
     assert!(error_of(&long, &Overrides::default()).len() < 3_000);
-}
-
-#[test]
-fn files_that_cannot_be_read_give_the_reason_of_the_system() {
-    let error = |path: &Path| load(path, &Overrides::default()).map(|_| ()).unwrap_err();
-    let expected = "nowhere.yaml: cannot read this file: No such file or directory";
-    assert_eq!(error(Path::new("nowhere.yaml")).to_string(), expected);
-    let dir = tempfile::tempdir().unwrap();
-    let expected = Diagnostic {
-        file: dir.path().display().to_string(),
-        line: 0,
-        column: 0,
-        message: "cannot read this file: it is not a regular file".to_owned(),
-    };
-    assert_eq!(error(dir.path()), expected);
-
-    let write = |name: &str, bytes: &[u8]| {
-        let path = dir.path().join(name);
-        fs::write(&path, bytes).unwrap();
-        path
-    };
-    let found = error(&write("latin.yaml", b"title: x\ntitel: caf\xe9\n"));
-    assert_eq!((found.line, found.column), (2, 11));
-    assert_eq!(found.message, "expected UTF-8 text, found the byte 0xe9");
-
-    // In a file that the scenario names, the mistake is in that file.
-    write("trace.txt", b"0101\n0121\n");
-    let text = GOOD.replace("loss: 1 %", "loss: { trace: trace.txt }");
-    let found = error(&write("trace.yaml", text.as_bytes()));
-    assert!(found.file.ends_with("trace.txt"), "{found}");
-    assert_eq!((found.line, found.column), (2, 3));
-
-    write("table.csv", b"loss,figure\n5 %,12\n10 %,much\n");
-    let table = "sweep: { events.loss.loss: [5 %] }\npublished: { file: table.csv, match: { loss: \
-                 events.loss.loss }, figures: { figure: goodput_mbps } }\n";
-    let found = error(&write("published.yaml", format!("{GOOD}{table}").as_bytes()));
-    assert!(found.file.ends_with("table.csv"), "{found}");
-    assert_eq!((found.line, found.column), (3, 6));
-    assert_eq!(found.message, "`figure`: expected a number, found `much`");
-    let both = format!("{GOOD}{table}measured: {{ file: table.csv, figures: {{ figure: goodput_mbps }} }}\n");
-    assert_eq!(
-        error(&write("both.yaml", both.as_bytes())).message,
-        "a scenario has `published` figures or `measured` ones beside ours, not both"
-    );
-    let found =
-        error(&write("column.yaml", format!("{GOOD}{table}").replace("{ figure:", "{ figures:").as_bytes()));
-    assert!(
-        found
-            .message
-            .ends_with("has no column `figures`: did you mean `figure`? (its columns: loss, figure)")
-    );
 }

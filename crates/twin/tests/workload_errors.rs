@@ -4,7 +4,8 @@
 
 use std::path::Path;
 
-use hopcast_twin::scenario::{Overrides, describe, load_text};
+use hopcast_runner::load_text;
+use hopcast_twin::scenario::{Overrides, describe};
 
 /// What is said of an app over a transport.
 fn error_of(dir: &Path, over: &str, app: &str) -> String {

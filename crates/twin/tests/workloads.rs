@@ -5,9 +5,10 @@
 mod common;
 
 use common::{flow, near};
+use hopcast_runner::{load_text, run};
+use hopcast_twin::Monitor;
 use hopcast_twin::results::{Figures, Flow, Video};
-use hopcast_twin::scenario::{Overrides, load_text};
-use hopcast_twin::{Monitor, run};
+use hopcast_twin::scenario::Overrides;
 
 /// One flow over one link.
 fn over_one_link(seconds: u32, link: &str, flow_of: &str) -> Flow {

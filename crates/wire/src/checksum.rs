@@ -48,7 +48,7 @@ pub struct Sum(u64);
 
 impl Sum {
     /// The sum with `bytes` added to it. An odd number of bytes is filled up with a zero, so that only the last part of
-    /// what is summed may be odd.
+    /// the bytes summed may be odd.
     #[inline]
     #[must_use]
     pub fn with(self, bytes: &[u8]) -> Self {

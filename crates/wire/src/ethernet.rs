@@ -31,7 +31,7 @@ pub struct Header {
     pub destination: Mac,
     /// By whom it was sent on this link.
     pub source: Mac,
-    /// What it carries.
+    /// The type of the payload.
     pub ether_type: u16,
 }
 

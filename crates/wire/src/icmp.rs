@@ -18,7 +18,7 @@ use crate::{Malformed, checksum};
 /// The length of the header, in front of the body.
 pub const HEADER: usize = 8;
 
-/// What a message says.
+/// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
     /// Please send this back.

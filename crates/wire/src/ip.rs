@@ -55,8 +55,8 @@ impl Version {
         }
     }
 
-    /// The least MTU that a link may have, in bytes (RFC 791 section 3.2, RFC 8200 section 5).
-    pub const fn least_mtu(self) -> u32 {
+    /// Minimum MTU of a link, in bytes (RFC 791 section 3.2, RFC 8200 section 5).
+    pub const fn min_mtu(self) -> u32 {
         match self {
             Self::V4 => 68,
             Self::V6 => 1280,
@@ -64,7 +64,7 @@ impl Version {
     }
 }
 
-/// What a packet's header says, of either version.
+/// The header of a packet, of either version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The version.
@@ -73,7 +73,7 @@ pub struct Header {
     pub source: IpAddr,
     /// The receiver or group.
     pub destination: IpAddr,
-    /// What the payload is: the protocol number behind all extension headers.
+    /// The protocol of the payload: the number behind all extension headers.
     pub protocol: u8,
     /// Time to live, or hop limit.
     pub hop_limit: u8,

@@ -9,11 +9,11 @@ pub struct Malformed {
     pub format: &'static str,
     /// The field at fault, by its name in the RFC.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// The fault in it.
     pub fault: Fault,
 }
 
-/// What is wrong with a field.
+/// The fault in a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The bytes end before the field does.

@@ -14,7 +14,7 @@ use crate::{Malformed, checksum, ip};
 /// The length of the header.
 pub const HEADER: usize = 8;
 
-/// What the header says.
+/// A UDP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The sender's port.

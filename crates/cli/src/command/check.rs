@@ -7,7 +7,7 @@ use hopcast_twin::scenario;
 use crate::{Failure, OverrideOptions, output};
 
 pub(crate) fn check(file: &Path, overrides: &OverrideOptions) -> Result<(), Failure> {
-    let plan = scenario::load(file, &overrides.resolve()).map_err(Failure::input)?;
+    let plan = hopcast_runner::load(file, &overrides.resolve()).map_err(Failure::input)?;
     output::write(scenario::describe(&plan))
 }
 

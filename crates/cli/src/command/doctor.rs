@@ -1,4 +1,4 @@
-//! `hopcast doctor`: what this machine can do.
+//! `hopcast doctor`: the abilities of this machine.
 
 use hopcast_live::{doctor as physician, leftovers};
 

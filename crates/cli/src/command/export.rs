@@ -7,7 +7,7 @@ use hopcast_twin::scenario;
 
 use crate::{Failure, OverrideOptions, output};
 
-/// What a network can be written as.
+/// A format for networks.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum NetworkFormat {
     /// What graph editors and libraries read, and `topology: { graphml: FILE }`
@@ -17,7 +17,7 @@ pub(crate) enum NetworkFormat {
 }
 
 pub(crate) fn export(file: &Path, to: NetworkFormat, overrides: &OverrideOptions) -> Result<(), Failure> {
-    let plan = scenario::load(file, &overrides.resolve()).map_err(Failure::input)?;
+    let plan = hopcast_runner::load(file, &overrides.resolve()).map_err(Failure::input)?;
     let Some(case) = plan.cases.first() else { return Ok(()) };
     output::write(match to {
         NetworkFormat::Graphml => scenario::to_graphml(&case.scenario),

@@ -1,4 +1,4 @@
-//! `hopcast node`: the daemon, and what one asks it.
+//! `hopcast node`: the daemon, and its status.
 
 use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub(crate) struct NodeOptions {
     config: Option<PathBuf>,
     #[command(flatten)]
     of_scenario: worker::WorkerOptions,
-    /// Only read the configuration, and say what is wrong with it
+    /// Only check the configuration
     #[arg(long)]
     check: bool,
     #[command(subcommand)]
@@ -33,7 +33,7 @@ enum Question {
     Status {
         /// The node's name [default: the only one that runs here]
         name: Option<String>,
-        /// Where it answers, if its configuration says so
+        /// The socket on which it answers, if its configuration names one
         #[arg(long, value_name = "PATH", conflicts_with = "name")]
         socket: Option<PathBuf>,
         /// Show it again every second, until Ctrl-C
@@ -74,7 +74,7 @@ fn status(socket: &Path, watch: bool, json: bool) -> Result<(), Failure> {
         let (text, status) = ask::status(socket).map_err(Failure::run)?;
         let shown = if json { text } else { table(&status) };
         if watch && !json && stdout().is_terminal() {
-            // Home, and nothing below (ECMA-48: CUP, ED).
+            // Cursor to the first line, and clear the screen (ECMA-48: CUP, ED).
             let _ = write!(stdout(), "\x1b[H\x1b[2J");
         }
         output::write(shown)?;

@@ -1,15 +1,15 @@
-//! `hopcast protocols`: what a scenario's `over` can name.
+//! `hopcast protocols`: the names for `over` in a scenario.
 
-use hopcast_twin::scenario;
+use hopcast_stack::TRANSPORTS;
 
 use crate::{Failure, output};
 
 pub(crate) fn list() -> Result<(), Failure> {
-    let rows: Vec<[String; 4]> = scenario::protocols()
+    let rows: Vec<[String; 4]> = TRANSPORTS
         .iter()
-        .map(|protocol| {
-            let (offers, needs) = (protocol.offers.to_string(), protocol.needs.to_string());
-            [protocol.name.to_owned(), offers, needs, protocol.about.to_owned()]
+        .map(|row| {
+            let (offers, needs) = (row.offers.to_string(), row.needs.to_string());
+            [row.name.to_owned(), offers, needs, row.about.to_owned()]
         })
         .collect();
     let titles = ["name", "offers", "needs", "about"].map(str::to_owned);

@@ -7,7 +7,7 @@ use hopcast_report::comparison::{self, Comparison};
 use hopcast_report::{RunDirectory as Read, join, read_run_directory, write_run_directory};
 use hopcast_twin::results::Frame;
 
-use crate::directory::{JOURNAL, Others, Owner, RunDirectory};
+use crate::directory::{JOURNAL, OtherResults, Owner, RunDirectory};
 use crate::output;
 use crate::{Choice, Failure, Format};
 
@@ -25,7 +25,7 @@ pub(crate) fn report(
             let dir = match out.filter(|out| **out != *dirs[0]) {
                 None => RunDirectory::again(&dirs[0], &owner(&run))?,
                 Some(out) => {
-                    let dir = RunDirectory::take(Some(out), "", &owner(&run), Others::KeepAlways)?;
+                    let dir = RunDirectory::take(Some(out), "", &owner(&run), OtherResults::KeepAlways)?;
                     dir.say_what_is_replaced();
                     dir
                 }
@@ -37,7 +37,7 @@ pub(crate) fn report(
             let joined = join(runs, &names).map_err(Failure::input)?;
             let file = joined.manifest["scenario_file"].as_str().map(Path::new);
             let name = file.and_then(Path::file_stem).and_then(|stem| stem.to_str()).unwrap_or("joined");
-            let dir = RunDirectory::take(out, name, &owner(&joined), Others::KeepAlways)?;
+            let dir = RunDirectory::take(out, name, &owner(&joined), OtherResults::KeepAlways)?;
             dir.say_what_is_replaced();
             join_journals(dirs, &dir)?;
             bring_pictures(dirs, &joined, dir.path())?;
@@ -50,7 +50,7 @@ pub(crate) fn report(
     }
 }
 
-/// Whose the run is.
+/// The owner of a run.
 fn owner(run: &Read) -> Owner {
     Owner::of_run(&run.manifest, &run.document.scenario)
 }
@@ -65,25 +65,25 @@ fn show(run: &Read, dir: &Path, format: Format, choice: &Choice) -> Result<(), F
     Ok(())
 }
 
-/// Puts the shards' finished runs together, so that the joined sweep can be added to.
+/// Joins the shards' finished runs, so that the joined sweep can be resumed.
 fn join_journals(dirs: &[PathBuf], into: &RunDirectory) -> Result<(), Failure> {
     let path = into.journal();
     let failed = |error| Failure::run(format!("{}: {error}", path.display()));
     let mut journal = Vec::new();
     for dir in dirs {
-        // A shard of captures has none.
+        // A shard with captures has no journal.
         journal.extend(fs::read(dir.join(JOURNAL)).unwrap_or_default());
     }
     fs::write(&path, journal).map_err(failed)
 }
 
-/// Copies the frames of videos that the report shows to where it will be.
+/// Copies the frames of videos that the report shows into its directory.
 fn bring_pictures(dirs: &[PathBuf], run: &Read, into: &Path) -> Result<(), Failure> {
     let frames = run.document.runs.iter().filter_map(|run| run.live.as_ref()).flat_map(|live| &live.pictures);
     for picture in frames.flat_map(Frame::pictures) {
         let to = into.join(picture);
         let failed = |error| Failure::run(format!("{}: {error}", to.display()));
-        // One that is nowhere is left out of the report too.
+        // The report leaves out frames without a file.
         let Some(from) = dirs.iter().map(|dir| dir.join(picture)).find(|from| from.is_file()) else {
             continue;
         };
@@ -116,7 +116,7 @@ fn compare(runs: &[Read; 2], dirs: &[PathBuf], out: Option<&Path>, format: Forma
     Ok(())
 }
 
-/// Why these directories can be neither joined nor compared.
+/// The message for directories that can be neither joined nor compared.
 fn several(runs: &[Read], names: &[String]) -> String {
     let whole = runs.iter().zip(names).find(|(run, _)| run.shard().is_none()).map(|(_, name)| name);
     match whole {

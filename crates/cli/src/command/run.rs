@@ -10,12 +10,13 @@ use std::time::Instant;
 use hopcast_live::privileges::{self, Capable};
 use hopcast_live::run::{Kernel, check as check_live};
 use hopcast_report::{Shard, Topology, TopologyLink, TopologyNode, write_run_directory};
+use hopcast_runner::{Executor, Jobs, Journal, Part, VirtualTime, run_jobs_on};
 use hopcast_twin::results::Document;
 use hopcast_twin::scenario;
 use hopcast_twin::scenario::model::{self, Plan, World};
-use hopcast_twin::{Identities, Jobs, Journal, Monitor, Part, Stage, VirtualTime, run_jobs_on};
+use hopcast_twin::{Identities, Monitor};
 
-use crate::directory::{JOURNAL, Others, Owner, RunDirectory, VIRTUAL};
+use crate::directory::{JOURNAL, OtherResults, Owner, RunDirectory, VIRTUAL};
 use crate::manifest::{self, VERSION};
 use crate::output;
 use crate::{Failure, RunOptions, interrupt, progress};
@@ -29,8 +30,8 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
         };
         overrides.sets.push(format!("capture={nodes}"));
     }
-    let plan = scenario::load(file, &overrides).map_err(Failure::input)?;
-    let text = scenario::read_scenario(file)
+    let plan = hopcast_runner::load(file, &overrides).map_err(Failure::input)?;
+    let text = hopcast_runner::read_scenario(file)
         .map_err(|why| Failure::input(format!("{}: cannot read this file: {why}", file.display())))?;
     let part = options.shard.unwrap_or(Part::ALL);
     let runs = part.runs(plan.cases.len() as u64 * plan.repeats);
@@ -52,7 +53,7 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
         ));
     }
     let owner = Owner::new(file, &plan.title);
-    let others = if options.fresh { Others::Replace } else { Others::Keep };
+    let others = if options.fresh { OtherResults::Replace } else { OtherResults::Keep };
     let dir = RunDirectory::take(options.out.as_deref(), name, &owner, others)?;
     for note in scenario::notes(&plan) {
         eprintln!("note: {note}");
@@ -61,8 +62,8 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
     let monitor = Arc::new(Monitor::default());
     let jobs = Execution { file, owner, overrides: &overrides, options, part, monitor: &monitor };
     match world {
-        World::Virtual => interrupt::cancels(&monitor),
-        World::Live | World::Both => interrupt::cancels_live(&monitor),
+        World::Virtual => interrupt::cancel_on_ctrl_c(&monitor),
+        World::Live | World::Both => interrupt::cancel_live_on_ctrl_c(&monitor),
     }
     #[allow(clippy::disallowed_methods)] // a person waits: the manifest says how long
     let began = Instant::now();
@@ -107,7 +108,7 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
     programs_went_well(&document)
 }
 
-/// An error if programs of live runs failed: the report is written, but it is not what was asked for.
+/// An error if programs of live runs failed: the report is written, but is not what the user wanted.
 fn programs_went_well(document: &Document) -> Result<(), Failure> {
     let live = document.runs.iter().filter_map(|run| run.live.as_ref());
     let failed: Vec<_> = live.filter(|live| live.failed_programs > 0).collect();
@@ -124,7 +125,7 @@ fn programs_went_well(document: &Document) -> Result<(), Failure> {
     }
 }
 
-/// What is common to a scenario's runs, in whichever world.
+/// The common settings of the runs of a scenario, in either world.
 struct Execution<'e> {
     file: &'e Path,
     owner: Owner,
@@ -135,19 +136,19 @@ struct Execution<'e> {
 }
 
 impl Execution<'_> {
-    /// All runs in one world; what is captured, and the journal, go into the directory.
+    /// Runs everything in one world; captures and the journal go into the directory.
     fn run(&self, plan: &Plan, dir: &RunDirectory, live: bool) -> Result<Document, Failure> {
-        let stage: Box<dyn Stage> = if live {
+        let executor: Box<dyn Executor> = if live {
             Box::new(Kernel { node: node_command(self.file, self.overrides)?, output: dir.path().to_owned() })
         } else {
             Box::new(VirtualTime)
         };
         let threads = self.options.threads.or_else(|| std::thread::available_parallelism().ok());
-        // On a kernel one run at a time has the machine.
+        // On the kernel, runs have the machine one at a time.
         let threads = if live { 1 } else { threads.map_or(1, |threads| threads.get()) };
         let captured = |case: &model::Case| case.scenario.capture != model::Capture::Nothing;
         let captures = if plan.cases.iter().any(captured) { Some(dir.captures()?) } else { None };
-        // What is captured is run: a capture is no part of what the journal keeps.
+        // Runs with captures are always repeated: captures are not part of the journal.
         let journal = match captures {
             Some(_) => {
                 dir.say_what_is_replaced();
@@ -155,7 +156,7 @@ impl Execution<'_> {
             }
             None => {
                 let journal = open_journal(&dir.journal(), plan, &version(live), self.options.fresh)?;
-                // Somebody has deleted it since, and only the results are left.
+                // The journal was deleted, and only the results are left.
                 if journal.is_empty() && !self.options.fresh {
                     dir.say_what_is_replaced();
                 }
@@ -164,7 +165,7 @@ impl Execution<'_> {
         };
         let jobs =
             Jobs { threads, part: self.part, captures: captures.as_deref(), journal: journal.as_ref() };
-        let run = || run_jobs_on(&*stage, plan, &jobs, self.monitor);
+        let run = || run_jobs_on(&*executor, plan, &jobs, self.monitor);
         let document = progress::shown_while(self.monitor, run).map_err(Failure::run)?;
         if let Some(journal) = journal {
             close_journal(journal, plan, document.interrupted)?;
@@ -175,9 +176,10 @@ impl Execution<'_> {
         Ok(document)
     }
 
-    /// All runs in virtual time, whose directory is in this one, and then live: those figures, with the others beside them.
+    /// Runs everything in virtual time, in a directory inside this one, and then live; the document has the live
+    /// figures, with the others beside them.
     fn both(&self, plan: &Plan, dir: &RunDirectory, text: &[u8]) -> Result<Document, Failure> {
-        let others = if self.options.fresh { Others::Replace } else { Others::Keep };
+        let others = if self.options.fresh { OtherResults::Replace } else { OtherResults::Keep };
         let inner = RunDirectory::take(Some(&dir.path().join(VIRTUAL)), VIRTUAL, &self.owner, others)?;
         let cases = plan.cases.iter().filter(|case| scenario::needs_live(&case.scenario).is_none());
         let twin = Plan { cases: cases.cloned().collect(), ..plan.clone() };
@@ -205,23 +207,23 @@ impl Execution<'_> {
     }
 }
 
-/// What a finished run is recognised by: what was run live was not run in virtual time.
+/// The version of finished runs: live runs and runs in virtual time are not exchangeable.
 fn version(live: bool) -> String {
     if live { format!("{VERSION}, live") } else { VERSION.to_owned() }
 }
 
-/// Sees to it that this process may set up networks; if that takes another process, that goes on in this one's place.
+/// Makes sure that this process may set up networks; if that takes another process, replaces this one by it.
 fn become_capable() -> Result<(), Failure> {
     match privileges::become_capable().map_err(Failure::run)? {
         Capable::Already => Ok(()),
-        // It takes this process's place, with all that is sent to it.
+        // The command replaces this process, and receives its signals.
         Capable::Through(mut command) => {
             Err(Failure::run(format!("cannot start a user namespace: {}", command.exec())))
         }
     }
 }
 
-/// The command that runs one node of the scenario, but for which.
+/// The command that runs one node of the scenario, without the options that name it.
 fn node_command(file: &Path, overrides: &scenario::Overrides) -> Result<Vec<OsString>, Failure> {
     let program = std::env::current_exe().map_err(|error| Failure::run(format!("this program: {error}")))?;
     let mut words: Vec<OsString> = vec![program.into(), "node".into(), file.into()];
@@ -237,7 +239,7 @@ fn node_command(file: &Path, overrides: &scenario::Overrides) -> Result<Vec<OsSt
     Ok(words)
 }
 
-/// What would only be found wrong once all is run.
+/// Checks options whose mistakes would show only after the runs.
 fn check(plan: &Plan, runs: u64, options: &RunOptions) -> Result<(), Failure> {
     if runs == 0 {
         let all = plan.cases.len() as u64 * plan.repeats;
@@ -248,7 +250,7 @@ fn check(plan: &Plan, runs: u64, options: &RunOptions) -> Result<(), Failure> {
     output::check(options.format, &options.choice, runs as usize, &flows)
 }
 
-/// The runs that an earlier call has finished here, or none if all are to be run again.
+/// The finished runs of an earlier call; none with `--fresh`.
 fn open_journal(path: &Path, plan: &Plan, version: &str, fresh: bool) -> Result<Journal, Failure> {
     if fresh && path.exists() {
         fs::remove_file(path).map_err(|error| Failure::run(format!("{}: {error}", path.display())))?;
@@ -277,7 +279,7 @@ fn close_journal(journal: Journal, plan: &Plan, interrupted: bool) -> Result<(),
     if interrupted { Ok(()) } else { journal.tidy(plan).map_err(Failure::run) }
 }
 
-/// The topology as the report draws it: that of the first case.
+/// The topology in the report: that of the first case.
 fn topology(plan: &Plan) -> Topology {
     let Some(case) = plan.cases.first() else { return Topology::default() };
     let node = |node: &model::Node| TopologyNode { name: node.name.clone(), position: node.position };

@@ -1,4 +1,4 @@
-//! `hopcast study`: a published experiment, side by side; `hopcast studies`: which there are.
+//! `hopcast study`: a published experiment, side by side; `hopcast studies`: the list of them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::{Failure, RunOptions, command, output};
 
 pub(crate) fn study(name: &str, options: &RunOptions) -> Result<(), Failure> {
     let studies = studies()?;
-    // What a machine of usual size can keep up with live is a study of its own.
+    // The live version of a study, which a usual machine can keep up with, is a study of its own.
     let live = format!("{name}-live");
     let has_live = options.live && studies.contains_key(&live);
     let name = if has_live { &*live } else { name };
@@ -30,14 +30,14 @@ pub(crate) fn list() -> Result<(), Failure> {
     let width = studies.keys().map(String::len).max().unwrap_or(0);
     let mut text = String::new();
     for (name, file) in studies {
-        let plan = scenario::load(&file, &scenario::Overrides::default()).map_err(Failure::input)?;
+        let plan = hopcast_runner::load(&file, &scenario::Overrides::default()).map_err(Failure::input)?;
         text.push_str(&format!("{name:<width$}  {}\n", plan.title));
     }
     output::write(text)
 }
 
-/// The studies by name: the program's own, and the files of the nearest `scenarios/studies`, looked for upwards from here,
-/// which take the place of those of their names.
+/// The studies by name: the program's own, and the files of the nearest `scenarios/studies` in this directory or above
+/// it, which replace those of the same name.
 fn studies() -> Result<BTreeMap<String, PathBuf>, Failure> {
     let mut studies: BTreeMap<String, PathBuf> =
         scenario::studies().map(|(name, path)| (name.to_owned(), path)).collect();
@@ -56,7 +56,7 @@ fn studies() -> Result<BTreeMap<String, PathBuf>, Failure> {
     Ok(studies)
 }
 
-/// `path` as seen from `here`, for messages that a person reads.
+/// `path` relative to `here`, for messages.
 fn shortened(path: &Path, here: Option<&Path>) -> PathBuf {
     here.and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path).to_owned()
 }

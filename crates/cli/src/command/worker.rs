@@ -6,13 +6,13 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use hopcast_live::worker;
+use hopcast_stack::network::addresses_of;
 use hopcast_twin::Identities;
 use hopcast_twin::scenario::{self, model::Scenario};
-use hopcast_twin::world::Wiring;
 
 use crate::{Failure, OverrideOptions, interrupt};
 
-/// Which node of which case of a scenario.
+/// The node and case of a scenario.
 #[derive(Args)]
 pub(crate) struct WorkerOptions {
     /// CONFIG is a scenario, and this host is the node of this name in it
@@ -27,22 +27,22 @@ pub(crate) struct WorkerOptions {
     /// When all nodes begin: a time of 2026-11-22T08:30:00Z's form, in UTC [default: the next full minute]
     #[arg(long, value_name = "TIME", requires = "node", value_parser = humantime::parse_rfc3339_weak)]
     begin: Option<SystemTime>,
-    /// A live run conducts it over standard input and output
+    /// A live run supervises it over standard input and output
     #[arg(long, hide = true, requires = "node")]
-    conducted: bool,
+    supervised: bool,
     #[command(flatten)]
     overrides: OverrideOptions,
 }
 
 impl WorkerOptions {
-    /// Which node, if it is one of a scenario.
+    /// The name of the node; `None` if CONFIG is no scenario.
     pub(crate) fn node(&self) -> Option<&str> {
         self.node.as_deref()
     }
 }
 
 pub(crate) fn work(file: &Path, name: &str, options: &WorkerOptions) -> Result<(), Failure> {
-    let plan = scenario::load(file, &options.overrides.resolve()).map_err(Failure::input)?;
+    let plan = hopcast_runner::load(file, &options.overrides.resolve()).map_err(Failure::input)?;
     let case = plan.cases.get(options.case).ok_or_else(|| {
         Failure::input(format!(
             "--case: there are {} cases, from 0 on, and no {}",
@@ -56,26 +56,32 @@ pub(crate) fn work(file: &Path, name: &str, options: &WorkerOptions) -> Result<(
         let hint = scenario::did_you_mean(name, names.iter().copied());
         return Err(Failure::input(format!("--as: no node is named `{name}`{hint}")));
     };
-    if options.conducted {
-        // What ends the run is its conductor; a Ctrl-C at the terminal is the conductor's too.
-        interrupt::is_ignored();
+    if options.supervised {
+        // The supervisor ends the run, and a Ctrl-C at the terminal is for the supervisor.
+        interrupt::ignore_ctrl_c();
         let identity = Identities::new("").case(case).to_string();
-        let conducted =
-            worker::conducted((scenario, &identity), node, options.repeat, BufReader::new(stdin()), stdout());
-        return conducted.map_err(Failure::run);
+        let ran = worker::run_supervised(
+            (scenario, &identity),
+            node,
+            options.repeat,
+            BufReader::new(stdin()),
+            stdout(),
+        );
+        return ran.map_err(Failure::run);
     }
     let begin = || {
         let begin = options.begin.unwrap_or_else(next_minute);
-        let own = Wiring::addresses(node).map(|address| address.to_string()).join(" and ");
+        let own = addresses_of(node).map(|address| address.to_string()).join(" and ");
         eprintln!("{name} ({own}) begins at {}", humantime::format_rfc3339_seconds(begin));
         begin
     };
-    let stop = interrupt::stops().map_err(Failure::run)?;
-    let report = worker::alone(scenario, node, options.repeat, begin, &stop).map_err(Failure::run)?;
+    let stop = interrupt::stop_on_ctrl_c()?;
+    let report =
+        worker::run_standalone(scenario, node, options.repeat, begin, &stop).map_err(Failure::run)?;
     crate::output::write(report)
 }
 
-/// Hosts that are started by hand at about the same time agree on that.
+/// The begin for hosts that are started by hand at about the same time: the next full minute.
 fn next_minute() -> SystemTime {
     const MINUTE: u64 = 60;
     #[allow(clippy::disallowed_methods)] // hosts have nothing else in common

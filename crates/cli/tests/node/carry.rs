@@ -1,4 +1,4 @@
-//! What is carried arrives whole: packets and TCP connections, over one hop and over many, whatever is lost.
+//! Packets and TCP connections arrive whole, over one hop and over many, at any loss.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ fn pattern(len: usize, key: u64) -> Vec<u8> {
     (0..len as u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15 ^ key) >> 56) as u8).collect()
 }
 
-/// What hears nothing for so long has failed: longer than any outage of the tests.
+/// Maximum silence of a connection that works: longer than any outage of the tests.
 pub(crate) const SILENCE: Duration = Duration::from_secs(100);
 
 /// A plain server that reads everything, then answers with as much of its own; says who it was and what came.

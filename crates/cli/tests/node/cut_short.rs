@@ -1,4 +1,5 @@
-//! What becomes of TCP connections whose site is killed: they end with a reset, in bounded time, and never as if all had come.
+//! TCP connections whose site is killed: they end with a reset, in bounded time, and never as if all
+//! had come.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -34,7 +35,7 @@ carry:
   tcp: { reach: [10.20.0.0/16] }";
 
 const DOWNLOADS: usize = 10;
-/// What every download brings at once; each second one then waits for more, the others go on for ever.
+/// Bytes that every download brings at once; each second one then waits for more, the others go on for ever.
 const FIRST: usize = 50_000;
 /// How long a slow machine may take besides the times that are stated.
 const SLOW: Duration = Duration::from_secs(20);

@@ -150,7 +150,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// What it has logged.
+    /// Its log.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap()
     }

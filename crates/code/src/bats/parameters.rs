@@ -59,7 +59,7 @@ impl BatchSize {
 
     /// Bytes of a packed coefficient vector, CO = ceil(M log2(q) / 8).
     ///
-    /// So 16 for q = 2 and M = 128, where RFC 9426 has 6 in its text: that is not what its formula gives.
+    /// This is 16 for q = 2 and M = 128, where RFC 9426 has 6 in its text, against its formula.
     pub const fn coefficient_overhead(self) -> usize {
         match self.field {
             InnerField::Gf2 => packed_len::<Gf2>(self.packets),

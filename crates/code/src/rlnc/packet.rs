@@ -105,7 +105,7 @@ pub enum Error {
     PayloadLength {
         /// The length of a symbol in bytes.
         expected: usize,
-        /// That of the payload.
+        /// The length of the payload.
         found: usize,
     },
     /// A coefficient vector that has not one coefficient for each symbol.
@@ -133,7 +133,7 @@ pub enum Error {
     Outside {
         /// The first symbol of the window.
         start: u64,
-        /// That of the packet.
+        /// The first symbol of the packet.
         first: u64,
     },
     /// The generation already has all its symbols.

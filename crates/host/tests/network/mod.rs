@@ -11,7 +11,7 @@ use hopcast_wire::{icmp, ip};
 /// Hosts `a` (0), a router (1) and `b` (2) in a row: `a`.0 - 0.router.1 - 0.`b`.
 pub(crate) struct Network {
     pub(crate) hosts: Vec<Host>,
-    /// What each host handed up.
+    /// The items that each host handed up.
     pub(crate) up: Vec<Vec<(u32, Item)>>,
     pub(crate) now: Instant,
     links: BTreeMap<(usize, u32), (usize, u32)>,
@@ -109,7 +109,7 @@ impl Network {
         self.hand(host, Port::Above(above), Item::Datagram(datagram));
     }
 
-    /// What has gone up on a host since the last look.
+    /// The items that a host has handed up since the last look.
     pub(crate) fn take(&mut self, host: usize) -> Vec<(u32, Item)> {
         std::mem::take(&mut self.up[host])
     }

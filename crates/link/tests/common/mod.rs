@@ -15,7 +15,7 @@ pub enum Action {
     Wake,
 }
 
-/// What a link said, and when.
+/// The events of a link, and when they came.
 pub type Said = Vec<(Instant, Event)>;
 
 /// Runs `link` through `actions`, which are in the order of time, and then until nothing more happens or `until`.

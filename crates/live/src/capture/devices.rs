@@ -1,4 +1,4 @@
-//! What passes the devices that machines have at their nodes, and no link sees.
+//! Capture of the devices of machines at nodes, whose packets pass no link.
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -14,67 +14,67 @@ use rustix::net::eth;
 use rustix::time::{ClockId, clock_gettime};
 use socket2::{SockFilter, SockRef};
 
-use super::{Record, Recorder, What};
-use crate::emulator::LONGEST;
+use super::{Error, FrameEvent, Record, Recorder};
+use crate::emulator::MAX_FRAME;
 use crate::lab::Lab;
 use crate::layout::Captured;
 
-/// What the kernel may hold for us to read of one device, in bytes.
+/// Size of the kernel's buffer of captured packets for each device, in bytes.
 const RECEIVE_BUFFER: usize = 16 << 20;
-/// The most packets of one device that are read before the others get their turn.
-const AT_ONCE: usize = 64;
-/// What the host itself sends (`PACKET_OUTGOING` of packet(7)).
+/// Maximum number of packets read from one device before the others get their turn.
+const PACKETS_PER_ROUND: usize = 64;
+/// Packet type of packets that the host itself sends (`PACKET_OUTGOING` of packet(7)).
 const OUTGOING: u8 = 4;
 
-/// A thread that listens at devices, until this is dropped at the latest.
+/// A thread that captures at devices, until this is dropped at the latest.
 pub struct Devices {
-    /// None if there is nothing to listen at.
-    thread: Option<JoinHandle<Result<(), String>>>,
+    /// `None` if there is no device to capture at.
+    thread: Option<JoinHandle<Result<(), Error>>>,
     stop: Stop,
 }
 
 impl Devices {
-    /// Listens at those of the interfaces that no link hands over; they must be there.
+    /// Captures at the interfaces that no link captures; they must exist.
     ///
     /// # Errors
-    /// One line, if one of them cannot be listened at.
+    /// The first of them that cannot be captured.
     pub fn listen(
         lab: &Lab,
         interfaces: &[Captured],
         clock: Clock,
         recorder: Recorder,
-    ) -> Result<Self, String> {
-        let mut ears = Vec::new();
+    ) -> Result<Self, Error> {
+        let mut sockets = Vec::new();
         for (interface, captured) in interfaces.iter().enumerate().filter(|(_, captured)| !captured.by_link) {
             let Captured { node, name, .. } = captured;
             let socket = lab.enter(*node, || open(name))?;
-            let socket = socket.map_err(|error| format!("cannot capture `{name}`: {error}"))?;
-            ears.push(Ear { socket, interface, name: name.clone() });
+            let socket = socket.map_err(|source| Error::Device { device: name.clone(), source })?;
+            sockets.push(DeviceSocket { socket, interface, name: name.clone() });
         }
-        let failed = |error: std::io::Error| format!("cannot capture: {error}");
-        let mut devices = Self { thread: None, stop: Stop::new().map_err(failed)? };
-        if !ears.is_empty() {
+        let mut devices = Self { thread: None, stop: Stop::new().map_err(Error::Devices)? };
+        if !sockets.is_empty() {
             let stop = devices.stop.clone();
             let thread = std::thread::Builder::new().name("devices".to_owned());
-            let thread = thread.spawn(move || hear(&ears, &stop, clock, &recorder)).map_err(failed)?;
+            let thread =
+                thread.spawn(move || receive(&sockets, &stop, clock, &recorder)).map_err(Error::Devices)?;
             devices.thread = Some(thread);
         }
         Ok(devices)
     }
 
-    /// Hands over what has passed until now, and ends.
+    /// Records the packets that have passed until now, and ends.
     ///
     /// # Errors
-    /// One line, if the kernel had no room to keep all of it until it was read. What it could not keep after the last packet
-    /// that it kept, it does not tell.
-    pub fn finish(mut self) -> Result<(), String> {
+    /// [`Error::Missed`], if the kernel's buffer was too small to hold all packets until they were read. A loss after
+    /// the last packet in the buffer is not reported.
+    pub fn finish(mut self) -> Result<(), Error> {
         self.end()
     }
 
-    fn end(&mut self) -> Result<(), String> {
+    fn end(&mut self) -> Result<(), Error> {
         self.stop.pull();
         let joined = self.thread.take().map_or(Ok(Ok(())), JoinHandle::join);
-        joined.unwrap_or_else(|_| Err("the thread that listens at devices panicked".to_owned()))
+        joined.unwrap_or(Err(Error::Panicked("listens at devices")))
     }
 }
 
@@ -85,14 +85,14 @@ impl Drop for Devices {
 }
 
 /// A packet socket at one device.
-struct Ear {
+struct DeviceSocket {
     socket: OwnedFd,
     interface: usize,
     name: String,
 }
 
-/// A packet socket for what passes `device`. A TUN device has no address of its own, and there is no other to bind the
-/// socket to without unsafe code: so the kernel filters.
+/// A packet socket for the packets of `device`. A TUN device has no address to bind the socket to without unsafe code,
+/// so a filter in the kernel selects its packets.
 fn open(device: &str) -> std::io::Result<OwnedFd> {
     let index = nix::net::if_::if_nametoindex(device)?;
     let socket = packet_socket(eth::ALL, RECEIVE_BUFFER)?;
@@ -102,7 +102,7 @@ fn open(device: &str) -> std::io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// A filter for what passes the interface of this number: classic BPF (bpf(4)), with Linux' extension `ifindex`.
+/// A filter for the packets of the interface `index`: classic BPF (bpf(4)), with Linux' extension `ifindex`.
 fn passes(index: u32) -> [SockFilter; 4] {
     const LOAD_WORD: u16 = 0x20;
     const IF_EQUAL: u16 = 0x15;
@@ -117,20 +117,21 @@ fn passes(index: u32) -> [SockFilter; 4] {
     ]
 }
 
-/// Hands over what `ears` hear until `stop` is pulled, and then what they have heard by then.
-fn hear(ears: &[Ear], stop: &Stop, clock: Clock, recorder: &Recorder) -> Result<(), String> {
-    let mut memory = vec![0; LONGEST];
+/// Records the packets at `sockets` until `stop` is pulled, and then those that have passed by then.
+fn receive(sockets: &[DeviceSocket], stop: &Stop, clock: Clock, recorder: &Recorder) -> Result<(), Error> {
+    let mut memory = vec![0; MAX_FRAME];
     let mut end = None;
     while end.is_none() {
         let stopped = stop.as_fd();
-        let mut ready: Vec<_> = ears.iter().map(|ear| PollFd::new(&ear.socket, PollFlags::IN)).collect();
+        let mut ready: Vec<_> =
+            sockets.iter().map(|socket| PollFd::new(&socket.socket, PollFlags::IN)).collect();
         ready.push(PollFd::new(&stopped, PollFlags::IN));
-        // Whatever ends it, all of them are looked at.
+        // Whatever ended the wait, all sockets are read.
         let _ = poll(&mut ready, None);
         end = stop.is_pulled().then(|| clock.now());
-        for ear in ears {
-            // Those that are full again before they are empty wait for the next round, or go on until that was the end.
-            while let Some(latest) = ear.hear(clock, recorder, &mut memory)?
+        for socket in sockets {
+            // A socket with packets left waits for the next round; in the last round it is read up to the end.
+            while let Some(latest) = socket.receive(clock, recorder, &mut memory)?
                 && end.is_some_and(|end| latest < end)
             {}
         }
@@ -138,25 +139,30 @@ fn hear(ears: &[Ear], stop: &Stop, clock: Clock, recorder: &Recorder) -> Result<
     Ok(())
 }
 
-impl Ear {
-    /// Hands over a bounded lot; if there may be more, says when the last of it passed.
-    fn hear(&self, clock: Clock, recorder: &Recorder, memory: &mut [u8]) -> Result<Option<Instant>, String> {
-        let ahead = Ahead::of(clock);
+impl DeviceSocket {
+    /// Records a bounded number of packets; if there may be more, returns the time of the last one.
+    fn receive(
+        &self,
+        clock: Clock,
+        recorder: &Recorder,
+        memory: &mut [u8],
+    ) -> Result<Option<Instant>, Error> {
+        let offset = ClockOffset::of(clock);
         let mut control = nix::cmsg_space!(TimeSpec, u32);
         let mut latest = Instant::ZERO;
-        for _ in 0..AT_ONCE {
+        for _ in 0..PACKETS_PER_ROUND {
             let socket = self.socket.as_raw_fd();
             let mut room = [IoSliceMut::new(memory)];
             let heard = match recvmsg::<LinkAddr>(socket, &mut room, Some(&mut control), MsgFlags::empty()) {
                 Ok(heard) => heard,
                 Err(nix::errno::Errno::EAGAIN) => return Ok(None),
-                Err(error) => return Err(format!("cannot capture `{}`: {}", self.name, error.desc())),
+                Err(error) => return Err(Error::Device { device: self.name.clone(), source: error.into() }),
             };
-            // For so many the kernel has had no room.
+            // Number of packets for which the kernel had no room.
             let mut missed = 0;
             for control in heard.cmsgs().into_iter().flatten() {
                 match control {
-                    ControlMessageOwned::ScmTimestampns(stamp) => latest = ahead.instant(stamp),
+                    ControlMessageOwned::ScmTimestampns(stamp) => latest = offset.instant(stamp),
                     ControlMessageOwned::RxqOvfl(count) => missed = count,
                     _ => {}
                 }
@@ -166,24 +172,25 @@ impl Ear {
             recorder.record(vec![Record {
                 at: latest,
                 interface: self.interface,
-                what: if sent { What::Sent } else { What::Received },
+                what: if sent { FrameEvent::Sent } else { FrameEvent::Received },
                 bytes: Buffer::copy_from(&memory[..length]),
             }]);
             if missed > 0 {
-                return Err(format!("{missed} packets of `{}` came faster than they were read", self.name));
+                return Err(Error::Missed { device: self.name.clone(), packets: missed });
             }
         }
         Ok(Some(latest))
     }
 }
 
-/// By how much the clock with which the kernel dates packets, that of the day, is ahead of the run's, in nanoseconds.
-struct Ahead(i128);
+/// Offset of the clock with which the kernel stamps packets, that of the day, to the run's clock, in nanoseconds.
+struct ClockOffset(i128);
 
-impl Ahead {
-    /// By both clocks now, as good as at once.
+impl ClockOffset {
+    /// The offset now, from readings of both clocks that are close to each other.
     fn of(clock: Clock) -> Self {
-        const AT_ONCE: i128 = 20_000;
+        /// Two readings of one clock that are at most 20 µs apart: no other thread had the processor in between.
+        const CLOSE: i128 = 20_000;
         const TRIES: usize = 8;
         let now = |clock| {
             let time = clock_gettime(clock);
@@ -194,19 +201,19 @@ impl Ahead {
                 (now(ClockId::Monotonic), now(ClockId::Realtime), now(ClockId::Monotonic));
             (after - before, day - (before + after) / 2)
         });
-        let (mut best, mut ahead) = (i128::MAX, 0);
+        let (mut best, mut offset) = (i128::MAX, 0);
         for (apart, difference) in tries {
             if apart < best {
-                (best, ahead) = (apart, difference);
+                (best, offset) = (apart, difference);
             }
-            if best < AT_ONCE {
+            if best < CLOSE {
                 break;
             }
         }
-        Self(ahead + i128::from(clock.zero()))
+        Self(offset + i128::from(clock.zero()))
     }
 
-    /// When a packet passed; before the run begins the clock stands at zero.
+    /// Time of a packet on the run's clock, which stands at zero before the run.
     fn instant(&self, stamp: TimeSpec) -> Instant {
         let day = i128::from(stamp.tv_sec()) * 1_000_000_000 + i128::from(stamp.tv_nsec());
         Instant::from_nanos(u64::try_from(day - self.0).unwrap_or(0))

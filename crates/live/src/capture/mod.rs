@@ -1,6 +1,7 @@
-//! The capture of a live run: links and devices hand over what they saw, and one thread writes it down, by one clock.
+//! The capture of a live run: links and devices hand over frames, and one thread writes them in the order of one clock.
 
 mod devices;
+mod error;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -13,45 +14,46 @@ use hopcast_core::{Buffer, Duration, Instant};
 use hopcast_twin::capture::{Capture, InterfaceId};
 
 pub use devices::Devices;
+pub use error::Error;
 
 use crate::layout::Captured;
 
-/// What may wait to be written, in bytes. More means that the disk is slower than the network.
-const BACKLOG: usize = 256 << 20;
+/// Maximum size of the frames that wait to be written, in bytes. More means that the disk is slower than the network.
+const MAX_BACKLOG: usize = 256 << 20;
 
-/// So long it is held back, in case another thread has yet to hand over something older.
-const HELD: Duration = Duration::from_millis(100);
+/// Time that frames are held back, since another thread may hand over older ones.
+const REORDER_WINDOW: Duration = Duration::from_millis(100);
 
-/// A capture being written.
+/// A capture that is being written.
 ///
-/// Dropping it writes what there is. Its recorders must be gone by then.
-pub struct Tape {
-    /// Until it is finished.
+/// Dropping it writes the rest. Its recorders must be gone by then.
+pub struct CaptureWriter {
+    /// `None` once it is finished.
     recorder: Option<Recorder>,
-    writer: Option<JoinHandle<Result<(), String>>>,
+    writer: Option<JoinHandle<Result<(), Error>>>,
 }
 
-/// A thread's way to the capture.
+/// A thread's access to the capture.
 #[derive(Clone)]
 pub struct Recorder {
     batches: Sender<Vec<Record>>,
     waiting: Arc<AtomicUsize>,
 }
 
-/// Something that is written down.
+/// A frame or packet to be written.
 pub(crate) struct Record {
     pub(crate) at: Instant,
     /// The number of the interface in the layout's list.
     pub(crate) interface: usize,
-    pub(crate) what: What,
+    pub(crate) what: FrameEvent,
     pub(crate) bytes: Buffer,
 }
 
-/// What became of a frame or packet at an interface.
-pub(crate) enum What {
+/// The fate of a frame or packet at an interface.
+pub(crate) enum FrameEvent {
     Sent,
     Received,
-    /// Why, and where.
+    /// With the reason and the place.
     Dropped(String),
 }
 
@@ -62,40 +64,40 @@ impl Record {
 }
 
 impl Recorder {
-    /// Hands over what one link or device saw at one instant, in order.
+    /// Hands over the records of one link or device at one instant, in order.
     pub(crate) fn record(&self, batch: Vec<Record>) {
         let size = batch.iter().map(Record::size).sum::<usize>();
-        // Once it is full nothing more is written: a capture with a hole would lie.
-        if self.waiting.load(Ordering::Relaxed) < BACKLOG
-            && self.waiting.fetch_add(size, Ordering::Relaxed) < BACKLOG
+        // Once it is full nothing more is written: a capture with a gap would mislead.
+        if self.waiting.load(Ordering::Relaxed) < MAX_BACKLOG
+            && self.waiting.fetch_add(size, Ordering::Relaxed) < MAX_BACKLOG
         {
             let _ = self.batches.send(batch);
         } else {
-            self.waiting.fetch_add(BACKLOG, Ordering::Relaxed);
+            self.waiting.fetch_add(MAX_BACKLOG, Ordering::Relaxed);
         }
     }
 }
 
-impl Tape {
+impl CaptureWriter {
     /// Begins a capture of these interfaces, each with its name in the file.
     ///
     /// # Errors
-    /// One line, if there cannot be a thread.
-    pub fn start(into: Box<dyn Write + Send>, interfaces: Vec<(String, Captured)>) -> Result<Self, String> {
+    /// [`Error::Thread`], if no thread can be started.
+    pub fn start(into: Box<dyn Write + Send>, interfaces: Vec<(String, Captured)>) -> Result<Self, Error> {
         let (batches, inbox) = mpsc::channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let read = waiting.clone();
         let writer = std::thread::Builder::new()
             .name("capture".to_owned())
             .spawn(move || write_all(into, &interfaces, &inbox, &read))
-            .map_err(|error| format!("cannot start a thread: {error}"))?;
+            .map_err(Error::Thread)?;
         Ok(Self { recorder: Some(Recorder { batches, waiting }), writer: Some(writer) })
     }
 
-    /// A way to it for one more thread.
+    /// Access for one more thread.
     ///
     /// # Panics
-    /// Never: it is finished by value.
+    /// Never: `finish` consumes the writer.
     pub fn recorder(&self) -> Recorder {
         self.recorder.clone().expect("not finished yet")
     }
@@ -103,20 +105,20 @@ impl Tape {
     /// Writes the rest, once all recorders are gone.
     ///
     /// # Errors
-    /// One line, if not all of it could be written.
-    pub fn finish(mut self) -> Result<(), String> {
+    /// The reason, if not all of it could be written.
+    pub fn finish(mut self) -> Result<(), Error> {
         self.end()
     }
 
-    fn end(&mut self) -> Result<(), String> {
+    fn end(&mut self) -> Result<(), Error> {
         drop(self.recorder.take());
         let joined = self.writer.take().map_or(Ok(Ok(())), JoinHandle::join);
-        joined.unwrap_or_else(|_| Err("the thread that writes the capture panicked".to_owned()))
+        joined.unwrap_or(Err(Error::Panicked("writes the capture")))
     }
 }
 
-/// So that nothing is written any more where somebody else may write next.
-impl Drop for Tape {
+/// Waits for the thread, so that nothing is written any more to a file that somebody else may write next.
+impl Drop for CaptureWriter {
     fn drop(&mut self) {
         let _ = self.end();
     }
@@ -127,9 +129,8 @@ fn write_all(
     interfaces: &[(String, Captured)],
     inbox: &Receiver<Vec<Record>>,
     waiting: &AtomicUsize,
-) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("capture: {error}");
-    let mut capture = Capture::new(into).map_err(failed)?;
+) -> Result<(), Error> {
+    let mut capture = Capture::new(into).map_err(Error::Write)?;
     let ids: Vec<InterfaceId> =
         interfaces.iter().map(|(name, captured)| capture.add_interface(name, captured.carries)).collect();
     let mut write = |record: Record| {
@@ -137,9 +138,9 @@ fn write_all(
         let Record { at, interface, what, bytes } = record;
         let id = ids[interface];
         match what {
-            What::Sent => capture.sent(at, id, &bytes),
-            What::Received => capture.received(at, id, &bytes),
-            What::Dropped(comment) => capture.dropped(at, id, &bytes, comment),
+            FrameEvent::Sent => capture.sent(at, id, &bytes),
+            FrameEvent::Received => capture.received(at, id, &bytes),
+            FrameEvent::Dropped(comment) => capture.dropped(at, id, &bytes, comment),
         }
         waiting.fetch_sub(size, Ordering::Relaxed);
     };
@@ -148,14 +149,14 @@ fn write_all(
         let Some(at) = batch.first().map(|record| record.at) else { continue };
         newest = newest.max(at);
         held.insert((at, number), batch);
-        while let Some(oldest) = held.first_entry().filter(|it| it.key().0 + HELD <= newest) {
+        while let Some(oldest) = held.first_entry().filter(|it| it.key().0 + REORDER_WINDOW <= newest) {
             oldest.remove().into_iter().for_each(&mut write);
         }
     }
     held.into_values().flatten().for_each(write);
-    capture.finish().map_err(failed)?;
-    if waiting.load(Ordering::Relaxed) >= BACKLOG {
-        return Err("capture: it could not be written as fast as frames came, and ends early".to_owned());
+    capture.finish().map_err(Error::Write)?;
+    if waiting.load(Ordering::Relaxed) >= MAX_BACKLOG {
+        return Err(Error::Overrun);
     }
     Ok(())
 }
@@ -188,22 +189,22 @@ mod tests {
         let interface = |node| {
             ("n".to_owned(), Captured { node, name: String::new(), carries: Carries::Frames, by_link: true })
         };
-        let tape = Tape::start(Box::new(file.clone()), vec![interface(0), interface(1)]).unwrap();
-        let record = |micros: u64, interface: usize, what: What| Record {
+        let writer = CaptureWriter::start(Box::new(file.clone()), vec![interface(0), interface(1)]).unwrap();
+        let record = |micros: u64, interface: usize, what: FrameEvent| Record {
             at: Instant::ZERO + Duration::from_micros(micros),
             interface,
             what,
             bytes: Buffer::copy_from(&micros.to_be_bytes()),
         };
-        let (one, other) = (tape.recorder(), tape.recorder());
+        let (one, other) = (writer.recorder(), writer.recorder());
         for step in 1..1000 {
-            let lost = || What::Dropped("lost".to_owned());
-            one.record(vec![record(step * 1000, 0, What::Sent), record(step * 1000, 0, lost())]);
+            let lost = || FrameEvent::Dropped("lost".to_owned());
+            one.record(vec![record(step * 1000, 0, FrameEvent::Sent), record(step * 1000, 0, lost())]);
             // The other one is up to 50 ms behind, as it comes.
-            other.record(vec![record(step * 1000 - step % 50 * 1000 + 500, 1, What::Received)]);
+            other.record(vec![record(step * 1000 - step % 50 * 1000 + 500, 1, FrameEvent::Received)]);
         }
         drop((one, other));
-        tape.finish().unwrap();
+        writer.finish().unwrap();
         let bytes = file.0.lock().unwrap().clone();
         let mut reader = PcapNgReader::new(&bytes[..]).unwrap();
         let (mut times, mut lost) = (Vec::new(), 0);

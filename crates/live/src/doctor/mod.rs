@@ -1,61 +1,61 @@
-//! Whether this machine can do live runs, how well, and what to do where it cannot.
+//! Checks whether this machine can do live runs, how well, and the remedies where it cannot.
 
-mod tries;
+mod probes;
 
 use std::fmt::Write;
 
 use crate::{leftovers, privileges, programs};
 
-/// Something that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is about.
+    /// Its subject.
     pub what: String,
-    /// Whether it is there.
-    pub ok: Health,
-    /// What was found.
+    /// How well the machine passed.
+    pub health: Health,
+    /// Details, in a line.
     pub detail: String,
-    /// What to do about it.
+    /// The remedy, if one is needed.
     pub remedy: Option<String>,
 }
 
-/// How well something is.
+/// How well the machine passed a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// As it should be.
+    /// Fully.
     Yes,
-    /// There are runs that will do without, or come out worse.
+    /// Some runs are impossible or worse.
     Partly,
-    /// Without it there are no live runs.
+    /// No live run is possible.
     No,
 }
 
-/// What reads captures, and Debian's package of it.
-const READER: (&str, &str) = ("tshark", "tshark");
+/// The program that reads captures, and its Debian package.
+const CAPTURE_READER: (&str, &str) = ("tshark", "tshark");
 
-/// Programs that labs are set up with, and Debian's package of each.
+/// The programs that set up labs, and their Debian packages.
 const TOOLS: &[(&str, &str)] =
     &[("ip", "iproute2"), ("setpriv", "util-linux"), ("unshare", "util-linux"), ("nft", "nftables")];
 
-/// Looks at everything. It takes a second.
+/// Makes all checks, which takes a second.
 pub fn examine() -> Vec<Finding> {
     let mut findings = vec![rights(), tun()];
     findings.extend(TOOLS.iter().map(|&(program, package)| installed(program, package, Health::No)));
-    findings.extend(tries::netfilter());
-    findings.push(tries::congestion_controls());
-    findings.extend(tries::timing());
-    let programs = programs::KNOWN.iter().chain([&READER]);
+    findings.extend(probes::netfilter());
+    findings.push(probes::congestion_controls());
+    findings.extend(probes::timing());
+    let programs = programs::known().chain([&CAPTURE_READER]);
     findings.extend(programs.map(|&(program, package)| installed(program, package, Health::Partly)));
     findings.push(remains());
     findings
 }
 
-/// The findings as an aligned table, with what to do below each that is not as it should be.
+/// The findings as an aligned table, with the remedy below each that needs one.
 pub fn table(findings: &[Finding]) -> String {
     let width = findings.iter().map(|finding| finding.what.chars().count()).max().unwrap_or(0);
     let mut text = String::new();
-    for Finding { what, ok, detail, remedy } in findings {
-        let ok = match ok {
+    for Finding { what, health, detail, remedy } in findings {
+        let ok = match health {
             Health::Yes => "yes",
             Health::Partly => "partly",
             Health::No => "NO",
@@ -70,8 +70,8 @@ pub fn table(findings: &[Finding]) -> String {
 }
 
 impl Finding {
-    fn new(what: &str, ok: Health, detail: impl Into<String>) -> Self {
-        Self { what: what.to_owned(), ok, detail: detail.into(), remedy: None }
+    fn new(what: &str, health: Health, detail: impl Into<String>) -> Self {
+        Self { what: what.to_owned(), health, detail: detail.into(), remedy: None }
     }
 
     fn with_remedy(self, remedy: impl Into<String>) -> Self {
@@ -86,10 +86,7 @@ fn rights() -> Finding {
     }
     match privileges::try_user_namespace() {
         Ok(()) => Finding::new(what, Health::Yes, "may set up networks in a user namespace of its own"),
-        Err(error) => {
-            let (why, remedy) = error.rsplit_once(": ").unwrap_or((&error, "run as root"));
-            Finding::new(what, Health::No, why).with_remedy(remedy)
-        }
+        Err(error) => Finding::new(what, Health::No, error.reason()).with_remedy(error.remedy()),
     }
 }
 
@@ -97,10 +94,7 @@ fn tun() -> Finding {
     let what = "/dev/net/tun";
     match privileges::open_tun() {
         Ok(()) => Finding::new(what, Health::Yes, "opens"),
-        Err(error) => {
-            let (why, remedy) = error.split_once(": ").unwrap_or((&error, "run as root"));
-            Finding::new(what, Health::No, why).with_remedy(remedy)
-        }
+        Err(error) => Finding::new(what, Health::No, error.reason()).with_remedy(error.remedy()),
     }
 }
 
@@ -121,7 +115,7 @@ fn remains() -> Finding {
                 format!("{namespaces} network namespaces of {} runs whose process is gone", left.len());
             Finding::new(what, Health::Partly, detail).with_remedy("hopcast doctor --clean")
         }
-        Err(error) => Finding::new(what, Health::Partly, error).with_remedy("run as root"),
+        Err(error) => Finding::new(what, Health::Partly, error.to_string()).with_remedy("run as root"),
     }
 }
 

@@ -1,12 +1,13 @@
 //! The links of a live run: the same models as in virtual time, between the TAPs of a [`Lab`].
 //!
-//! A thread owns whole links. It takes the frames that nodes send as they come, offers them to the link's model with
-//! the time at which it took them, and hands over what the model delivers. The model decides at exact times whatever the
-//! machine is doing: rates, losses and delays are those of the model, and being late changes only when a frame is handed
-//! over. How late that was is measured, and so is everything that the kernel drops by itself; see [`Truth`].
+//! A thread owns whole links. It takes the frames that nodes send, offers each to the link's model with the time at
+//! which it took it, and delivers the frames that the model delivers. The model decides at exact times, whatever the
+//! machine does: rates, losses and delays are those of the model, and lateness changes only when a frame is delivered.
+//! Lateness is measured, and so are the drops of the kernel; see [`Fidelity`].
 
+mod error;
 mod figures;
-mod wired;
+mod link;
 mod worker;
 
 use std::num::NonZeroUsize;
@@ -17,106 +18,107 @@ use hopcast_core::Duration;
 use hopcast_node::Clock;
 use hopcast_node::runtime::Stop;
 
-pub use figures::{DirectionReport, EmulatorReport, LATE, Truth};
-pub use wired::Readings;
+pub use error::Error;
+pub use figures::{DirectionReport, EmulatorReport, Fidelity, LATE};
+pub use link::Readings;
 
 use crate::capture::Recorder;
 use crate::lab::{KernelDrops, Lab};
 use crate::layout::{LinkChange, LinkLayout, Scheduled};
-use crate::punctual::{Awake, be_punctual};
+use crate::wakeups::{KeepAwake, request_timely_wakeups};
 use figures::Tally;
-pub(crate) use wired::LONGEST;
-use wired::{Changes, Wired};
-use worker::{Left, Worker};
+pub(crate) use link::MAX_FRAME;
+use link::{Changes, EmulatedLink};
+use worker::{Worker, WorkerReport};
 
-/// How to run links.
+/// Options of the emulation.
 #[derive(Default)]
 pub struct Options {
-    /// How many threads share the links; `None` for as many as there are processors. More than links are of no use.
+    /// Number of threads that share the links; `None` for one for each processor. More threads than links are of no
+    /// use.
     pub threads: Option<NonZeroUsize>,
-    /// When their figures are read.
+    /// Times at which counters are read.
     pub readings: Readings,
-    /// Where to hand what passes the interfaces that the links say are captured.
+    /// Receiver of the frames at captured interfaces.
     pub capture: Option<Recorder>,
 }
 
-/// Links in motion.
+/// Running links.
 pub struct Emulator {
-    threads: Vec<JoinHandle<Result<Left, String>>>,
+    threads: Vec<JoinHandle<Result<WorkerReport, Error>>>,
     stop: Stop,
     before: Vec<KernelDrops>,
-    _awake: Awake,
+    _keep_awake: KeepAwake,
 }
 
 impl Emulator {
-    /// Sets `links` in motion, between the interfaces that `lab` has for them. Frames that were sent before are
-    /// forgotten. Until the clock has reached its zero, time stands still for them: frames are taken, and are under way.
+    /// Starts `links` between the interfaces that `lab` has for them. Frames sent before are discarded. Until the clock
+    /// has reached its zero, time stands still: frames are taken, and are under way.
     ///
     /// # Errors
-    /// One line that says what could not be done.
+    /// A lab for another number of links, or a thread that cannot be started.
     pub fn start(
         lab: &mut Lab,
         links: Vec<LinkLayout>,
         changes: Vec<Scheduled<LinkChange>>,
         clock: Clock,
         options: Options,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Error> {
         let taps = lab.take_taps();
         if taps.len() != links.len() {
-            return Err(format!("the lab has interfaces for {} links, not for {}", taps.len(), links.len()));
+            return Err(Error::Interfaces { found: taps.len(), expected: links.len() });
         }
         let before = lab.kernel_drops()?;
-        let stop = Stop::new().map_err(|error| format!("cannot start the links: {error}"))?;
-        let mut emulator = Self { threads: Vec::new(), stop, before, _awake: Awake::keep() };
+        let stop = Stop::new().map_err(Error::Start)?;
+        let mut emulator = Self { threads: Vec::new(), stop, before, _keep_awake: KeepAwake::keep() };
 
         let mut of_link: Vec<Changes> = links.iter().map(|_| Vec::new()).collect();
         for Scheduled { at, what: LinkChange { link, from, change } } in changes {
             of_link[link].push(Scheduled { at, what: (from, change) });
         }
-        let mut wired = links.into_iter().zip(taps).zip(of_link).enumerate();
-        let mut wired = wired.by_ref().map(|(number, ((link, taps), changes))| {
-            Wired::new(number, link, taps, changes, options.readings, options.capture.clone())
+        let mut emulated = links.into_iter().zip(taps).zip(of_link).enumerate();
+        let mut emulated = emulated.by_ref().map(|(number, ((link, taps), changes))| {
+            EmulatedLink::new(number, link, taps, changes, options.readings, options.capture.clone())
         });
         let processors = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        let (count, threads) = (wired.len(), options.threads.unwrap_or(processors).get());
+        let (count, threads) = (emulated.len(), options.threads.unwrap_or(processors).get());
         let threads = threads.min(count);
-        let mut buffer = vec![0; LONGEST];
+        let mut buffer = vec![0; MAX_FRAME];
         for number in 0..threads {
-            // Neighbours in the file are neighbours in the network, more often than not: a frame stays with its thread.
+            // Neighbours in the file are mostly neighbours in the network: their frames stay on one thread.
             let share = (number + 1) * count / threads - number * count / threads;
-            let links: Vec<_> = wired.by_ref().take(share).collect();
-            links.iter().for_each(|link| link.empty(&mut buffer));
+            let links: Vec<_> = emulated.by_ref().take(share).collect();
+            links.iter().for_each(|link| link.discard_pending(&mut buffer));
             emulator.spawn(number, links, clock)?;
         }
         Ok(emulator)
     }
 
-    fn spawn(&mut self, number: usize, links: Vec<Wired>, clock: Clock) -> Result<(), String> {
-        let failed = |error: std::io::Error| format!("cannot start the links: {error}");
-        let worker = Worker::new(links, &self.stop, clock).map_err(failed)?;
+    fn spawn(&mut self, number: usize, links: Vec<EmulatedLink>, clock: Clock) -> Result<(), Error> {
+        let worker = Worker::new(links, &self.stop, clock).map_err(Error::Start)?;
         let (prepared, ready) = mpsc::channel();
         let thread = std::thread::Builder::new().name(format!("links-{number}")).spawn(move || {
-            be_punctual();
+            request_timely_wakeups();
             drop(prepared);
-            worker.run().map_err(|error| format!("the links stopped: {error}"))
+            worker.run().map_err(Error::Stopped)
         });
-        self.threads.push(thread.map_err(failed)?);
+        self.threads.push(thread.map_err(Error::Start)?);
         let _: Result<(), _> = ready.recv();
         Ok(())
     }
 
-    /// Stops the links, and says what they carried and whether to believe it.
+    /// Stops the links, and reports their traffic and whether it is valid.
     ///
     /// # Errors
-    /// One line, if they had stopped by themselves.
-    pub fn finish(mut self, lab: &Lab) -> Result<EmulatorReport, String> {
-        // As long as the interfaces are there: they go with the links.
+    /// The reason, if they had stopped by themselves.
+    pub fn finish(mut self, lab: &Lab) -> Result<EmulatorReport, Error> {
+        // Read while the interfaces exist: they go with the links.
         let after = lab.kernel_drops()?;
-        let left = self.stop()?;
+        let reports = self.stop()?;
         let mut tally = Tally::new();
         let mut links = Vec::new();
         let mut processor: Vec<Duration> = Vec::new();
-        for part in left {
+        for part in reports {
             tally.add(&part.tally);
             links.extend(part.links);
             processor.push(part.processor);
@@ -127,19 +129,17 @@ impl Emulator {
             pairs.map(|(before, after)| figure(after).saturating_sub(figure(before))).sum()
         };
         let unseen = dropped(|drops| drops.to_link.iter().sum());
-        let truth = tally.truth(unseen, dropped(|drops| drops.socket_full));
-        let verdict = truth.verdict();
+        let fidelity = tally.fidelity(unseen, dropped(|drops| drops.socket_full));
+        let verdict = fidelity.verdict();
         let links = links.into_iter().map(|(_, directions)| directions).collect();
-        Ok(EmulatorReport { links, truth, processor, verdict })
+        Ok(EmulatorReport { links, fidelity, processor, verdict })
     }
 
-    fn stop(&mut self) -> Result<Vec<Left>, String> {
+    fn stop(&mut self) -> Result<Vec<WorkerReport>, Error> {
         self.stop.pull();
         let threads = std::mem::take(&mut self.threads);
-        let left: Vec<_> = threads.into_iter().map(JoinHandle::join).collect();
-        left.into_iter()
-            .map(|left| left.unwrap_or_else(|_| Err("a link's thread panicked".to_owned())))
-            .collect()
+        let reports: Vec<_> = threads.into_iter().map(JoinHandle::join).collect();
+        reports.into_iter().map(|report| report.unwrap_or(Err(Error::Panicked))).collect()
     }
 }
 

@@ -11,47 +11,48 @@ use rustix::event::{Timespec, epoll};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::figures::{DirectionReport, Tally};
-use super::wired::{LONGEST, Wired};
+use super::link::{EmulatedLink, MAX_FRAME};
 
-/// How many frames are taken from one interface before the others get their turn. A frame takes a microsecond or two,
-/// so that what falls due meanwhile waits for less than a tenth of a millisecond.
+/// Maximum number of frames taken from one interface before the others get their turn. A frame takes one or two
+/// microseconds, so that a delivery that falls due meanwhile is less than 0.1 ms late.
 const BATCH: usize = 32;
 
-/// How far apart a busy thread looks at its interfaces: to be woken costs as much as to carry a few frames, and what comes
-/// meanwhile is dealt with together, as if it had come in the middle. Longer would be seen in the delay of links, of which 99 %
-/// of frames are to be true to 200 us; shorter costs the programs the processor: with 100 us, seven nodes on two processors
-/// carried a tenth less.
+/// Time between two looks of a busy thread at its interfaces. A wake-up costs as much as a few frames, and frames that
+/// come meanwhile are handled together, as if they had come in the middle. Longer shows in the delay of links, of which
+/// 99 % of frames shall be exact to 200 µs; shorter takes processor time from the programs: at 100 µs, seven nodes on
+/// two processors carried a tenth less (measured).
 const PAUSE: Duration = Duration::from_micros(140);
 
-/// How much of that an idle thread saves up, so that single frames never wait: a round trip over a dozen links.
+/// Maximum of that time that an idle thread saves up, so that single frames never wait: a round trip over a dozen
+/// links.
 const SAVED: Duration = Duration::from_nanos(PAUSE.as_nanos() * 32);
 
-/// Of the descriptors that a thread waits for, the one that tells it to stop.
+/// Key of the event that stops the thread.
 const STOP_EVENT: u64 = u64::MAX;
 
-/// Some of the links, and the thread's way of waiting for all of them.
+/// A thread's links, and its wait for all of them.
 pub(super) struct Worker {
-    links: Vec<Wired>,
-    /// For each number that the kernel says is readable, the link and the attachment.
+    links: Vec<EmulatedLink>,
+    /// For each event key, the link and the attachment.
     ports: Vec<(usize, Attachment)>,
     epoll: OwnedFd,
     clock: Clock,
     waking: Waking,
-    /// Until when all that was due has been done.
+    /// Time until which all that was due has been carried out.
     done: Instant,
     tally: Tally,
 }
 
-/// What a thread leaves.
-pub(super) struct Left {
+/// Results of a thread.
+pub(super) struct WorkerReport {
     pub(super) links: Vec<(usize, Vec<DirectionReport>)>,
     pub(super) tally: Tally,
     pub(super) processor: Duration,
 }
 
 impl Worker {
-    /// Takes care of `links` until `stop` is pulled.
-    pub(super) fn new(links: Vec<Wired>, stop: &Stop, clock: Clock) -> io::Result<Self> {
+    /// A worker that runs `links` until `stop` is pulled.
+    pub(super) fn new(links: Vec<EmulatedLink>, stop: &Stop, clock: Clock) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, stop.as_fd(), epoll::EventData::new_u64(STOP_EVENT), epoll::EventFlags::IN)?;
         let mut ports = Vec::new();
@@ -66,9 +67,9 @@ impl Worker {
         Ok(Self { links, ports, epoll, clock, waking, done: Instant::ZERO, tally })
     }
 
-    /// Runs until told to stop.
-    pub(super) fn run(mut self) -> io::Result<Left> {
-        let mut buffer = vec![0; LONGEST];
+    /// Runs until it is stopped.
+    pub(super) fn run(mut self) -> io::Result<WorkerReport> {
+        let mut buffer = vec![0; MAX_FRAME];
         let mut ready = Vec::with_capacity(self.ports.len() + 1);
         let mut looked = self.clock.now();
         let mut saved = SAVED;
@@ -97,9 +98,9 @@ impl Worker {
         }
     }
 
-    /// When frames came that are found after a wait from `asked` to `woken`: where the thread slept in it, they have woken it;
-    /// otherwise they were there before, in the middle of the time since it last saw to its links. What is taken for older
-    /// than it is leaves too early, so one that was kept from its processor takes them for no older than usual.
+    /// Arrival time of frames found after a wait from `asked` to `woken`. If the thread slept, they have woken it;
+    /// otherwise they came before, and the middle of the time since the last look is taken. A frame that is dated too
+    /// early leaves too early, so a thread that was kept from its processor dates frames no further back than usual.
     fn came(&self, asked: Instant, woken: Instant) -> Instant {
         let slept = woken.since(asked) > self.waking.takes + Waking::LOOK;
         let waited = if slept { self.waking.takes } else { woken.since(self.done) / 2 };
@@ -107,7 +108,7 @@ impl Worker {
         came.max(self.done)
     }
 
-    /// Sleeps for `span`, and says until when.
+    /// Sleeps for `span`, and returns the end.
     fn rest(&mut self, now: Instant, span: Duration) -> Instant {
         let asleep = span.saturating_sub(self.waking.takes);
         if asleep.is_zero() || self.waking.early {
@@ -121,9 +122,9 @@ impl Worker {
         woken
     }
 
-    /// Waits until an interface has something or a deadline is near, and says when that was.
+    /// Waits until an interface is readable or a deadline is near, and returns that time.
     fn wait(&mut self, now: Instant, ready: &mut Vec<epoll::Event>) -> io::Result<Instant> {
-        let next = self.links.iter().filter_map(Wired::deadline).min();
+        let next = self.links.iter().filter_map(EmulatedLink::deadline).min();
         let asleep = next.map(|at| self.waking.sleep(self.clock.until(at)));
         let timeout = asleep.map(timespec);
         match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(ready), timeout.as_ref()) {
@@ -137,7 +138,7 @@ impl Worker {
         Ok(woken)
     }
 
-    /// Takes frames off an interface as if they had come at `came`.
+    /// Takes frames of an interface as if they had come at `came`.
     fn fetch(&mut self, port: usize, came: Instant, buffer: &mut [u8]) {
         let (link, attachment) = self.ports[port];
         let link = &mut self.links[link];
@@ -146,50 +147,50 @@ impl Worker {
         link.drain(came, self.clock, &mut self.tally);
     }
 
-    fn leave(self) -> Left {
+    fn leave(self) -> WorkerReport {
         let now = self.clock.now();
         let links = self.links.into_iter().map(|link| link.finish(now)).collect();
         let processor = clock_gettime(ClockId::ThreadCPUTime);
         let processor =
             Duration::from_secs(processor.tv_sec as u64) + Duration::from_nanos(processor.tv_nsec as u64);
-        Left { links, tally: self.tally, processor }
+        WorkerReport { links, tally: self.tally, processor }
     }
 }
 
-/// How long it takes to wake up, as it has been lately.
+/// Recent time that a wake-up takes.
 ///
-/// A processor that has nothing to do sleeps deeply, so it is woken that much earlier, and what then remains is waited for
-/// awake. A busy one hands itself over at once, and loses nothing by it.
+/// An idle processor sleeps deeply, so the thread is woken that much earlier, and waits for the rest awake. A busy
+/// processor switches at once, and loses nothing by it.
 #[derive(Default)]
 struct Waking {
     takes: Duration,
-    /// Whether the last sleep has ended before what it was for.
+    /// Whether the last sleep ended before its deadline.
     early: bool,
     slept: bool,
 }
 
 impl Waking {
     const STEP: Duration = Duration::from_nanos(250);
-    /// What a look takes that does not sleep, and more.
+    /// More than a wait without sleep takes.
     const LOOK: Duration = Duration::from_micros(10);
-    /// What took longer was not the processor's sleep.
-    const LONGEST: Duration = Duration::from_micros(60);
+    /// Maximum wake-up time that is attributed to the processor's sleep.
+    const MAX_LEAD: Duration = Duration::from_micros(60);
 
-    /// How long to sleep if something is due in `left`.
+    /// Time to sleep if the next deadline is in `left`.
     fn sleep(&mut self, left: Duration) -> Duration {
         let ahead = left.saturating_sub(self.takes);
         self.slept = !self.early && !left.is_zero();
         if self.early {
             Duration::ZERO
         } else if ahead.is_zero() {
-            // Too near to be early for, and too far to use up a processor until then.
+            // Too near to wake early for, and too far to wait awake.
             left
         } else {
             ahead
         }
     }
 
-    /// It was `late` after that; and `early`, if nothing is due yet.
+    /// Notes a wake-up that came `late`, or `early` before the deadline.
     fn woke(&mut self, late: Duration, early: bool) {
         if self.slept {
             self.took(late);
@@ -201,7 +202,7 @@ impl Waking {
     fn took(&mut self, late: Duration) {
         let takes = self.takes;
         let towards = if late > takes { takes + Self::STEP } else { takes.saturating_sub(Self::STEP) };
-        self.takes = towards.min(Self::LONGEST);
+        self.takes = towards.min(Self::MAX_LEAD);
     }
 }
 

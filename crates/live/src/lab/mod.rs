@@ -1,9 +1,11 @@
 //! The network of a live run: a namespace for each node, a TAP for each interface, addresses and routes.
 //!
-//! What is set up is removed again: when the [`Lab`] is dropped, and after a crash by [`leftovers`], which finds it by the
-//! word that a lab leaves of itself. The machine's own network is not touched.
+//! All of it is removed when the [`Lab`] is dropped, and after a crash by [`leftovers`], which finds it by the record
+//! that each lab writes of itself. The machine's own network is not touched.
 
+mod error;
 mod ip;
+mod ip_commands;
 mod namespace;
 pub(crate) mod programs;
 pub(crate) mod registry;
@@ -11,7 +13,6 @@ mod reroute;
 mod settings;
 mod statistics;
 mod tap;
-mod wiring;
 
 use std::ffi::OsStr;
 use std::io;
@@ -20,21 +21,22 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+pub use error::Error;
 pub use namespace::Namespace;
 pub(crate) use namespace::path;
 pub use reroute::Rerouter;
 pub use statistics::KernelDrops;
 pub use tap::Tap;
 
-use crate::layout::{Layout, LinkLayout, NodeLayout, Route};
+use crate::layout::{LinkLayout, NetworkLayout, NodeLayout, Route};
 use crate::leftovers::{self, Leftover};
 use programs::Starter;
-use registry::{Made, Process, Record, Registration};
+use registry::{CreatedNamespace, Process, Record, Registration};
 
-/// A network that has been set up.
+/// A network on this machine's kernel.
 pub struct Lab {
     nodes: Arc<[Node]>,
-    /// For each link, for each attachment, its TAP, until they are taken.
+    /// The TAP of each attachment of each link, until they are taken.
     taps: Vec<Vec<Tap>>,
     starter: Option<Starter>,
     _registration: Registration,
@@ -44,12 +46,12 @@ pub(crate) struct Node {
     namespace: Namespace,
     interfaces: usize,
     addresses: Vec<IpAddr>,
-    /// The routes that it has.
+    /// Its current routes.
     table: Mutex<Vec<Route>>,
 }
 
 impl Lab {
-    /// An id that no other lab has: of this process, or of another one that is alive.
+    /// An id that no other living lab has.
     pub fn fresh_id() -> String {
         static LABS: AtomicUsize = AtomicUsize::new(0);
         format!("{}-{}", std::process::id(), LABS.fetch_add(1, Ordering::Relaxed))
@@ -58,30 +60,25 @@ impl Lab {
     /// Sets up the nodes and interfaces of `layout`, in namespaces called `hopcast-<id>-<node>`.
     ///
     /// # Errors
-    /// One line that says what could not be done; nothing is left behind then.
-    pub fn set_up(layout: &Layout, id: &str) -> Result<Self, String> {
+    /// The first step that failed; nothing is left behind.
+    pub fn set_up(layout: &NetworkLayout, id: &str) -> Result<Self, Error> {
         allow_many_files();
         let names = namespace::names(id, layout.nodes.iter().map(|node| node.name.as_str()));
         if let Some(taken) = names.iter().find(|name| path(name).exists()) {
             let of_it = |left: &Leftover| left.namespaces().any(|name| name == taken);
-            let left = leftovers::find().is_ok_and(|left| left.iter().any(of_it));
-            let remedy = if left {
-                ": a run that was killed left it; `hopcast doctor --clean` removes it"
-            } else {
-                ""
-            };
-            return Err(format!("there is a network namespace `{taken}` already, not this lab's{remedy}"));
+            let left_over = leftovers::find().is_ok_and(|left| left.iter().any(of_it));
+            return Err(Error::NameTaken { name: taken.clone(), left_over });
         }
-        let made = |name: &String| Made { name: name.clone(), inode: None };
+        let made = |name: &String| CreatedNamespace { name: name.clone(), inode: None };
         let mut record = Record { owner: Process::this()?, namespaces: names.iter().map(made).collect() };
         let registration = Registration::new(id, &record)?;
-        let made = Creation::begin(&names)?;
+        let made = NewNamespaces::begin(&names)?;
         for (made, namespace) in record.namespaces.iter_mut().zip(&made.namespaces) {
             made.inode = namespace.identity();
         }
         registration.update(&record)?;
-        let (nodes, taps) = furnish(layout, &made.namespaces)?;
-        let starter = Some(Starter::new()?);
+        let (nodes, taps) = set_up_nodes(layout, &made.namespaces)?;
+        let starter = Some(Starter::new().map_err(Error::Thread)?);
         made.keep();
         Ok(Self { nodes: nodes.into(), taps, starter, _registration: registration })
     }
@@ -94,14 +91,14 @@ impl Lab {
     /// Runs `work` on a thread inside a node.
     ///
     /// # Errors
-    /// One line, if the namespace cannot be entered.
-    pub fn enter<T: Send>(&self, node: usize, work: impl FnOnce() -> T + Send) -> Result<T, String> {
+    /// [`Error::Enter`], if the namespace cannot be entered.
+    pub fn enter<T: Send>(&self, node: usize, work: impl FnOnce() -> T + Send) -> Result<T, Error> {
         self.nodes[node].namespace.run(work)
     }
 
-    /// The command that runs `program` in a node; add its arguments, and start it with [`Lab::start`].
+    /// A command that runs `program` in a node; add its arguments, and start it with [`Lab::start`].
     pub fn command(&self, node: usize, program: impl AsRef<OsStr>) -> Command {
-        // Whatever ends us ends it too.
+        // The program is killed when this process ends.
         let mut command = Command::new("setpriv");
         command
             .args(["--pdeathsig", "KILL", "ip", "netns", "exec", self.namespace(node).name()])
@@ -112,7 +109,7 @@ impl Lab {
     /// Starts a [`command`](Lab::command). It ends with the lab at the latest.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's.
     pub fn start(&self, command: Command) -> io::Result<Child> {
         match &self.starter {
             Some(starter) => starter.start(command),
@@ -120,33 +117,33 @@ impl Lab {
         }
     }
 
-    /// Gives a node new routes, in place of all that it has.
+    /// Replaces all routes of a node.
     ///
     /// # Errors
-    /// One line, if they cannot be set.
-    pub fn reroute(&self, node: usize, routes: &[Route]) -> Result<(), String> {
+    /// The first route that cannot be set.
+    pub fn reroute(&self, node: usize, routes: &[Route]) -> Result<(), Error> {
         self.nodes[node].reroute(routes)
     }
 
-    /// The TAP of each attachment of each link; the first caller gets them.
+    /// Takes the TAPs, of each attachment of each link; empty after the first call.
     pub(crate) fn take_taps(&mut self) -> Vec<Vec<Tap>> {
         std::mem::take(&mut self.taps)
     }
 
-    /// What each node's kernel has dropped.
+    /// The drops of each node's kernel.
     ///
     /// # Errors
-    /// One line, if that cannot be read.
-    pub fn kernel_drops(&self) -> Result<Vec<KernelDrops>, String> {
+    /// A counter that cannot be read.
+    pub fn kernel_drops(&self) -> Result<Vec<KernelDrops>, Error> {
         let read = |node: &Node| node.namespace.run(|| KernelDrops::read(node.interfaces))?;
         self.nodes.iter().map(read).collect()
     }
 }
 
 impl Node {
-    fn reroute(&self, routes: &[Route]) -> Result<(), String> {
+    fn reroute(&self, routes: &[Route]) -> Result<(), Error> {
         let mut table = self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let commands = wiring::reroute(&self.addresses, &table, routes);
+        let commands = ip_commands::reroute(&self.addresses, &table, routes);
         if !commands.is_empty() {
             self.namespace.run(|| ip::batch(&commands))?.map_err(|(error, _)| error)?;
         }
@@ -165,16 +162,16 @@ impl Drop for Lab {
 }
 
 /// Namespaces that are removed again unless they are kept.
-struct Creation {
+struct NewNamespaces {
     names: Vec<String>,
     namespaces: Vec<Namespace>,
 }
 
-impl Creation {
-    fn begin(names: &[String]) -> Result<Self, String> {
+impl NewNamespaces {
+    fn begin(names: &[String]) -> Result<Self, Error> {
         let commands: String = names.iter().map(|name| format!("netns add {name}\n")).collect();
         let failed = ip::batch(&commands).err();
-        // Those before the one that failed are ours; that one may be somebody else's.
+        // Those before the one that failed are this lab's; that one may be somebody else's.
         let ours = failed.as_ref().map_or(names.len(), |(_, number)| number.unwrap_or(0));
         let mut creation = Self { names: names[..ours].to_vec(), namespaces: Vec::new() };
         if let Some((error, _)) = failed {
@@ -189,30 +186,30 @@ impl Creation {
     }
 }
 
-impl Drop for Creation {
+impl Drop for NewNamespaces {
     fn drop(&mut self) {
-        // There may be no descriptor left to start a program with.
+        // Without them there are descriptors to start `ip` with.
         self.namespaces.clear();
         remove(self.names.iter().map(String::as_str));
     }
 }
 
-/// Removes namespaces, as far as they are there.
+/// Removes those of the namespaces that exist.
 pub(crate) fn remove<'a>(names: impl Iterator<Item = &'a str>) {
     for name in names {
         let _ = ip::batch(&format!("netns del {name}\n"));
     }
 }
 
-type Furnished = (Vec<Node>, Vec<Vec<Tap>>);
+type NodesAndTaps = (Vec<Node>, Vec<Vec<Tap>>);
 
-/// Does something for each number below `count`, several at a time; the results are in order.
+/// Calls `work` for each number below `count`, on several threads; the results are in order.
 fn several_at_once<T: Send>(
     count: usize,
-    work: impl Fn(usize) -> Result<T, String> + Sync,
-) -> Result<Vec<T>, String> {
-    /// `ip` waits for the kernel's lock most of the time; more would only wait for each other.
-    const AT_ONCE: usize = 4;
+    work: impl Fn(usize) -> Result<T, Error> + Sync,
+) -> Result<Vec<T>, Error> {
+    /// `ip` waits for the kernel's lock most of the time: more threads would only wait for each other.
+    const THREADS: usize = 4;
     let next = AtomicUsize::new(0);
     let share = || {
         let mut done = Vec::new();
@@ -225,20 +222,20 @@ fn several_at_once<T: Send>(
         }
     };
     let mut done: Vec<(usize, T)> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..AT_ONCE.min(count)).map(|_| scope.spawn(share)).collect();
+        let workers: Vec<_> = (0..THREADS.min(count)).map(|_| scope.spawn(share)).collect();
         let joined = workers.into_iter().map(|worker| worker.join().expect("a worker does not panic"));
-        joined.collect::<Result<Vec<_>, String>>().map(|parts| parts.into_iter().flatten().collect())
+        joined.collect::<Result<Vec<_>, Error>>().map(|parts| parts.into_iter().flatten().collect())
     })?;
     done.sort_unstable_by_key(|&(number, _)| number);
     Ok(done.into_iter().map(|(_, done)| done).collect())
 }
 
 /// Gives all nodes their interfaces, addresses and routes.
-fn furnish(layout: &Layout, namespaces: &[Namespace]) -> Result<Furnished, String> {
-    // Links cannot be shared between threads.
+fn set_up_nodes(layout: &NetworkLayout, namespaces: &[Namespace]) -> Result<NodesAndTaps, Error> {
+    // Link models cannot be shared between threads, so the closure must not borrow `layout`.
     let nodes = &layout.nodes;
-    let furnish_one = |number: usize| furnish_node(&nodes[number], &namespaces[number]);
-    let done = several_at_once(nodes.len(), furnish_one)?;
+    let set_up_one = |number: usize| set_up_node(&nodes[number], &namespaces[number]);
+    let done = several_at_once(nodes.len(), set_up_one)?;
     let mut taps: Vec<Vec<Option<Tap>>> =
         layout.links.iter().map(|link| link.ends.iter().map(|_| None).collect()).collect();
     let mut nodes = Vec::with_capacity(done.len());
@@ -255,28 +252,29 @@ fn furnish(layout: &Layout, namespaces: &[Namespace]) -> Result<Furnished, Strin
     }
     let each = |(taps, link): (Vec<Option<Tap>>, &LinkLayout)| {
         let all: Option<Vec<Tap>> = taps.into_iter().collect();
-        all.ok_or_else(|| format!("link `{}` has an end that is no node's interface", link.name))
+        all.ok_or_else(|| Error::LooseEnd(link.name.clone()))
     };
-    let taps = taps.into_iter().zip(&layout.links).map(each).collect::<Result<_, String>>()?;
+    let taps = taps.into_iter().zip(&layout.links).map(each).collect::<Result<_, Error>>()?;
     Ok((nodes, taps))
 }
 
-fn furnish_node(node: &NodeLayout, namespace: &Namespace) -> Result<Vec<Tap>, String> {
-    let commands = wiring::node(node);
-    let furnished = namespace.run(|| {
+fn set_up_node(node: &NodeLayout, namespace: &Namespace) -> Result<Vec<Tap>, Error> {
+    let commands = ip_commands::node(node);
+    let done = namespace.run(|| {
         settings::apply()?;
-        let taps: Result<Vec<Tap>, String> = (0..node.interfaces.len()).map(Tap::create).collect();
+        let taps: Result<Vec<Tap>, Error> = (0..node.interfaces.len()).map(Tap::create).collect();
         let taps = taps?;
         ip::batch(&commands).map_err(|(error, _)| error)?;
         Ok(taps)
     })?;
-    furnished.map_err(|error: String| format!("node `{}`: {error}", node.name))
+    done.map_err(|error: Error| Error::Node { name: node.name.clone(), source: Box::new(error) })
 }
 
-/// A lab takes a file for each interface and a few for each program: more than the usual limit of a thousand.
+/// Raises the limit of open files: a lab needs one for each interface and a few for each program, more than the usual
+/// limit of 1024.
 fn allow_many_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // What is still too few shows when they are opened.
+    // If the limit is still too low, opening fails with an error.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }

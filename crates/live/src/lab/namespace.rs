@@ -9,13 +9,15 @@ use std::sync::Arc;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// What all our namespaces' names begin with.
+use super::Error;
+
+/// Prefix of the names of all namespaces of labs.
 const PREFIX: &str = "hopcast-";
 
-/// Where `ip netns` keeps them.
+/// Directory in which `ip netns` keeps namespaces.
 const DIRECTORY: &str = "/run/netns";
 
-/// A network namespace that somebody has made.
+/// An existing network namespace.
 #[derive(Clone, Debug)]
 pub struct Namespace {
     name: Arc<str>,
@@ -26,9 +28,9 @@ impl Namespace {
     /// The namespace of that name.
     ///
     /// # Errors
-    /// One line, if there is none.
-    pub fn open(name: &str) -> Result<Self, String> {
-        let file = File::open(path(name)).map_err(|error| format!("network namespace `{name}`: {error}"))?;
+    /// [`Error::Open`], if there is none.
+    pub fn open(name: &str) -> Result<Self, Error> {
+        let file = File::open(path(name)).map_err(|source| Error::Open { name: name.to_owned(), source })?;
         Ok(Self { name: name.into(), file: Arc::new(file) })
     }
 
@@ -37,30 +39,30 @@ impl Namespace {
         &self.name
     }
 
-    /// Moves the calling thread into it for good; threads and processes that it starts from now on are there too.
+    /// Moves the calling thread into it for good, with all threads and processes that it starts from now on.
     ///
     /// # Errors
-    /// One line, if that is not allowed.
-    pub fn enter(&self) -> Result<(), String> {
+    /// [`Error::Enter`], if that is not allowed.
+    pub fn enter(&self) -> Result<(), Error> {
         move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network))
-            .map_err(|error| format!("cannot enter network namespace `{}`: {error}", self.name))
+            .map_err(|error| Error::Enter { name: self.name.to_string(), source: error.into() })
     }
 
     /// Runs `work` on a thread inside of it.
     ///
     /// # Errors
-    /// One line, if it cannot be entered.
+    /// [`Error::Enter`], if it cannot be entered.
     ///
     /// # Panics
     /// If `work` does.
-    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, String> {
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, Error> {
         std::thread::scope(|scope| {
             let inside = scope.spawn(|| self.enter().map(|()| work()));
             inside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
 
-    /// What tells it from another namespace that later has the same name.
+    /// Inode, which tells it from a later namespace of the same name.
     pub(crate) fn identity(&self) -> Option<u64> {
         self.file.metadata().ok().map(|file| file.ino())
     }
@@ -70,15 +72,15 @@ pub(crate) fn path(name: &str) -> PathBuf {
     Path::new(DIRECTORY).join(name)
 }
 
-/// A name for the namespace of each node: `hopcast-<id>-<node>`, the node in characters that every program takes.
+/// A name for the namespace of each node: `hopcast-<id>-<node>`, in characters that every program accepts.
 pub(super) fn names<'a>(id: &str, nodes: impl Iterator<Item = &'a str>) -> Vec<String> {
-    /// Long enough to recognise a node by, and far below what a file may be called.
-    const LONGEST: usize = 40;
+    /// Maximum length of the node's part: enough to recognise a node, and far below the limit of file names.
+    const MAX_LENGTH: usize = 40;
     let mut taken = BTreeSet::new();
     let name = |(number, node): (usize, &'a str)| {
         let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-        let short: String = node.chars().take(LONGEST).map(plain).collect();
-        // No name has a tilde of its own.
+        let short: String = node.chars().take(MAX_LENGTH).map(plain).collect();
+        // A tilde marks shortened names, and no short name contains one.
         let as_it_is = short == node && !node.is_empty() && taken.insert(node);
         if as_it_is { format!("{PREFIX}{id}-{short}") } else { format!("{PREFIX}{id}-{short}~{number}") }
     };

@@ -17,17 +17,18 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::namespace::Namespace;
 
-/// How long a program may take to end when it is asked to.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Time that a program has to end after SIGTERM.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Starts programs.
 ///
-/// The kernel ends a program that was started with `setpriv --pdeathsig` when the thread that started it does. So there
-/// is one thread for all of them, which lasts until this is dropped. One that was not that far yet is ended by its descriptor.
+/// The kernel kills a program that was started with `setpriv --pdeathsig` when the thread that started it ends. So one
+/// thread starts all of them, and lasts until this is dropped. A program that has not yet run `setpriv` is killed by
+/// its descriptor.
 pub(super) struct Starter {
     requests: Option<Sender<Request>>,
     thread: Option<JoinHandle<()>>,
-    /// Those that may still run.
+    /// Descriptors of those that may still run.
     started: Mutex<Vec<OwnedFd>>,
 }
 
@@ -37,12 +38,10 @@ struct Request {
 }
 
 impl Starter {
-    pub(super) fn new() -> Result<Self, String> {
+    pub(super) fn new() -> io::Result<Self> {
         let (requests, inbox) = mpsc::channel();
-        let thread = std::thread::Builder::new()
-            .name("programs".to_owned())
-            .spawn(move || start_all(&inbox))
-            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        let thread =
+            std::thread::Builder::new().name("programs".to_owned()).spawn(move || start_all(&inbox))?;
         Ok(Self { requests: Some(requests), thread: Some(thread), started: Mutex::default() })
     }
 
@@ -54,7 +53,7 @@ impl Starter {
         let child = started.recv().map_err(|_| gone())??;
         let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
         started.retain(is_running);
-        // As long as nobody has waited for it, its number is nobody else's.
+        // Until somebody waits for the child, its number is not given to another process.
         let process = Pid::from_raw(child.id() as i32).map(|id| pidfd_open(id, PidfdFlags::empty()));
         started.extend(process.and_then(Result::ok));
         Ok(child)
@@ -86,8 +85,8 @@ fn start_all(inbox: &Receiver<Request>) {
     }
 }
 
-/// Ends all other processes in these namespaces: as they like within [`PATIENCE`], and then at once. Gives the number of
-/// each with its command.
+/// Ends all other processes in these namespaces: with SIGTERM, and after [`EXIT_TIMEOUT`] with SIGKILL. Returns the
+/// number and the command of each.
 pub(crate) fn end_all_in(namespaces: &[&Namespace]) -> BTreeSet<(u32, String)> {
     let inodes: BTreeSet<u64> = namespaces.iter().filter_map(|namespace| namespace.identity()).collect();
     let mut ended = BTreeSet::new();
@@ -103,7 +102,7 @@ pub(crate) fn end_all_in(namespaces: &[&Namespace]) -> BTreeSet<(u32, String)> {
     ended
 }
 
-/// By a descriptor each: the number of a process may be another one's by the time it is used.
+/// By descriptors: the number of a process may belong to another one by the time it is used.
 fn processes_in(inodes: &BTreeSet<u64>) -> impl Iterator<Item = (OwnedFd, (u32, String))> {
     let inside = |id: u32| {
         let namespace = fs::metadata(format!("/proc/{id}/ns/net"));
@@ -116,14 +115,14 @@ fn processes_in(inodes: &BTreeSet<u64>) -> impl Iterator<Item = (OwnedFd, (u32, 
             .filter(|_| inside(id))
             .map(|pid| pidfd_open(pid, PidfdFlags::empty()))?;
         let command = fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
-        // Looked at again, now that it cannot be another one any more.
+        // Checked again: the descriptor cannot become another process any more.
         process.ok().filter(|_| inside(id)).map(|process| (process, (id, command.trim().to_owned())))
     })
 }
 
 fn wait_for(mut processes: Vec<OwnedFd>) {
     let clock = Clock::starting_now();
-    let end = Instant::ZERO + PATIENCE;
+    let end = Instant::ZERO + EXIT_TIMEOUT;
     loop {
         processes.retain(is_running);
         let left = clock.until(end).as_nanos();

@@ -1,4 +1,4 @@
-//! What labs leave word of, so that their remains can be told from those of labs that are alive.
+//! Records that labs write of themselves, which tell the remains of dead labs from living labs.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -6,34 +6,36 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// A lab, as its file tells of it.
+use super::Error;
+
+/// The record of a lab.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) owner: Process,
-    pub(crate) namespaces: Vec<Made>,
+    pub(crate) namespaces: Vec<CreatedNamespace>,
 }
 
-/// A namespace that a lab has made, or was about to.
+/// A namespace that a lab has created, or is about to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Made {
+pub(crate) struct CreatedNamespace {
     pub(crate) name: String,
-    /// Its inode, once it is made.
+    /// Its inode, once it exists.
     pub(crate) inode: Option<u64>,
 }
 
-/// A process that no later one can be taken for.
+/// A process, distinguishable from later ones with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Process {
     pid: u32,
-    /// When it was started, in the kernel's ticks since the machine was.
+    /// Start time, in the kernel's ticks since boot.
     started: u64,
 }
 
 impl Process {
-    /// The calling one.
-    pub(crate) fn this() -> Result<Self, String> {
+    /// The calling process.
+    pub(crate) fn this() -> Result<Self, Error> {
         let pid = std::process::id();
-        let started = start_of(pid).ok_or("cannot read /proc/self/stat: is /proc mounted?")?;
+        let started = start_of(pid).ok_or(Error::NoProc)?;
         Ok(Self { pid, started })
     }
 
@@ -55,36 +57,36 @@ fn start_of(pid: u32) -> Option<u64> {
     if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
 }
 
-/// Our own file, which goes with the lab: with the last of its namespaces.
+/// The record of a living lab, which is removed after the last of its namespaces.
 pub(crate) struct Registration {
     path: PathBuf,
     namespaces: Vec<String>,
 }
 
 impl Registration {
-    /// Leaves word of lab `id`.
-    pub(crate) fn new(id: &str, record: &Record) -> Result<Self, String> {
+    /// Writes the record of lab `id`.
+    pub(crate) fn new(id: &str, record: &Record) -> Result<Self, Error> {
         let directory = directory();
-        fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+        fs::create_dir_all(&directory).map_err(|source| Error::File { path: directory.clone(), source })?;
         let namespaces = record.namespaces.iter().map(|made| made.name.clone()).collect();
         let registration = Self { path: directory.join(format!("{id}.json")), namespaces };
         if let Some(other) = read(&registration.path)
             && other.owner.is_alive()
         {
-            let (path, pid) = (registration.path.display(), other.owner.pid);
-            return Err(format!("a lab called `{id}` is in use by process {pid} ({path})"));
+            let (path, pid) = (registration.path.clone(), other.owner.pid);
+            return Err(Error::IdInUse { id: id.to_owned(), pid, path });
         }
         registration.update(record)?;
         Ok(registration)
     }
 
-    pub(crate) fn update(&self, record: &Record) -> Result<(), String> {
+    pub(crate) fn update(&self, record: &Record) -> Result<(), Error> {
         let path = &self.path;
-        let text = serde_json::to_string(record).map_err(|error| error.to_string())?;
-        // Whole or not at all, whenever we are killed.
+        let text = serde_json::to_string(record).expect("a record is strings and numbers");
+        // Written whole or not at all, even if this process is killed.
         let next = path.with_extension("new");
         let written = fs::write(&next, text).and_then(|()| fs::rename(&next, path));
-        written.map_err(|error| format!("{}: {error}", path.display()))
+        written.map_err(|source| Error::File { path: path.clone(), source })
     }
 }
 
@@ -96,13 +98,13 @@ impl Drop for Registration {
     }
 }
 
-/// All that is left word of, with the file of each.
-pub(crate) fn records() -> Result<Vec<(PathBuf, Record)>, String> {
+/// All records, with their files.
+pub(crate) fn records() -> Result<Vec<(PathBuf, Record)>, Error> {
     let directory = directory();
     let entries = match fs::read_dir(&directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(format!("{}: {error}", directory.display())),
+        Err(source) => return Err(Error::File { path: directory, source }),
     };
     let paths = entries.flatten().map(|entry| entry.path());
     let mut paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|ext| ext == "json")).collect();
@@ -114,7 +116,7 @@ fn read(path: &Path) -> Option<Record> {
     serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
 }
 
-/// Gone after a restart of the machine, as the namespaces are.
+/// Cleared by a restart of the machine, as the namespaces are.
 fn directory() -> PathBuf {
     PathBuf::from("/run/hopcast-labs")
 }

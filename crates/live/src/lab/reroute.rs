@@ -1,4 +1,4 @@
-//! Routes that change on time.
+//! Scheduled changes of routes.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -7,25 +7,25 @@ use std::time;
 use hopcast_core::Duration;
 use hopcast_node::Clock;
 
-use super::{Lab, several_at_once};
+use super::{Error, Lab, several_at_once};
 use crate::layout::{Reroute, Scheduled};
 
 /// Changes the routes of nodes, each at its time, until it is finished.
 pub struct Rerouter {
     stop: Sender<()>,
-    thread: JoinHandle<Result<Duration, String>>,
+    thread: JoinHandle<Result<Duration, Error>>,
 }
 
 impl Lab {
-    /// Begins to change routes as `reroutes` says.
+    /// Starts the changes of `reroutes`.
     ///
     /// # Errors
-    /// One line, if there can be no more threads.
+    /// [`Error::Thread`], if no thread can be started.
     pub fn reroute_on_time(
         &self,
         mut reroutes: Vec<Scheduled<Reroute>>,
         clock: Clock,
-    ) -> Result<Rerouter, String> {
+    ) -> Result<Rerouter, Error> {
         let nodes = self.nodes.clone();
         reroutes.sort_by_key(|reroute| reroute.at);
         let (stop, stopped) = mpsc::channel();
@@ -34,7 +34,7 @@ impl Lab {
             for moment in reroutes.chunk_by(|one, next| one.at == next.at) {
                 let at = moment[0].at;
                 let wait = time::Duration::from_nanos(clock.until(at).as_nanos());
-                // Told to stop, or nobody is there to tell us.
+                // Stopped, or the `Rerouter` is gone.
                 if stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
                     break;
                 }
@@ -43,26 +43,24 @@ impl Lab {
                     nodes[*node].reroute(routes)
                 };
                 several_at_once(moment.len(), reroute)
-                    .map_err(|error| format!("routes at {}: {error}", at.as_secs_f64()))?;
+                    .map_err(|error| Error::Reroute { at, source: Box::new(error) })?;
                 latest = latest.max(clock.now().since(at));
             }
             Ok(latest)
         };
-        let thread = std::thread::Builder::new()
-            .name("routes".to_owned())
-            .spawn(work)
-            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        let thread =
+            std::thread::Builder::new().name("routes".to_owned()).spawn(work).map_err(Error::Thread)?;
         Ok(Rerouter { stop, thread })
     }
 }
 
 impl Rerouter {
-    /// Changes nothing any more, and says by how much the latest change came after its time.
+    /// Stops, and returns the maximum lateness of a change.
     ///
     /// # Errors
-    /// One line, if a change could not be made.
-    pub fn finish(self) -> Result<Duration, String> {
+    /// A change that could not be made.
+    pub fn finish(self) -> Result<Duration, Error> {
         drop(self.stop);
-        self.thread.join().unwrap_or_else(|_| Err("the thread that changes routes panicked".to_owned()))
+        self.thread.join().unwrap_or(Err(Error::Panicked))
     }
 }

@@ -1,22 +1,24 @@
-//! What a node's kernel is told beforehand, so that it behaves as the twin's hosts do and adds nothing of its own.
+//! Settings of a node's kernel, with which it behaves as the twin's hosts do and sends nothing of its own.
 
 use std::fs;
 
-/// Settings below `/proc/sys/net`, without which a node is not what the scenario says.
-const NEEDED: &[(&str, &str)] = &[
+use super::Error;
+
+/// Settings below `/proc/sys/net` that a node must have.
+const REQUIRED: &[(&str, &str)] = &[
     // Every node forwards.
     ("ipv4/ip_forward", "1"),
     ("ipv6/conf/all/forwarding", "1"),
-    // This one decides about nothing but whether an interface tells others that it is a router's, by joining their group.
+    // Without its effect on forwarding: it only decides whether an interface joins the group of all routers.
     ("ipv6/conf/default/forwarding", "0"),
-    // As far as the twin's packets go: paths may be longer than the usual 64.
+    // The hop limit of the twin: paths may be longer than the usual 64.
     ("ipv4/ip_default_ttl", "255"),
     ("ipv6/conf/all/hop_limit", "255"),
     ("ipv6/conf/default/hop_limit", "255"),
-    // Both directions of a flow may take different ways.
+    // Both directions of a flow may use different routes.
     ("ipv4/conf/all/rp_filter", "0"),
     ("ipv4/conf/default/rp_filter", "0"),
-    // No frames but those of the flows: addresses are ready at once, nobody is solicited, nothing is advertised.
+    // No frames but those of the flows: no duplicate address detection, no solicitations, no advertisements.
     ("ipv6/conf/default/accept_dad", "0"),
     ("ipv6/conf/default/dad_transmits", "0"),
     ("ipv6/conf/default/router_solicitations", "0"),
@@ -27,30 +29,30 @@ const NEEDED: &[(&str, &str)] = &[
     ("ipv4/conf/default/send_redirects", "0"),
     ("ipv4/conf/all/accept_redirects", "0"),
     ("ipv4/conf/default/accept_redirects", "0"),
-    // A connection starts as if it were the first to its peer.
+    // A connection starts without metrics of earlier ones.
     ("ipv4/tcp_no_metrics_save", "1"),
     // Windows for 1 Gbit/s over 250 ms: the link limits a connection, not its buffers.
     ("ipv4/tcp_rmem", "4096 131072 67108864"),
     ("ipv4/tcp_wmem", "4096 65536 67108864"),
 ];
 
-/// Settings that older kernels do not have, or keep for all namespaces together.
-const WELCOME: &[(&str, &str)] = &[
-    // What is lost is lost on a link, and not because a node answers only so many a second.
+/// Settings that older kernels lack or share between all namespaces.
+const OPTIONAL: &[(&str, &str)] = &[
+    // Losses occur on links, and not because a node limits its ICMP errors.
     ("ipv4/icmp_ratelimit", "0"),
     ("ipv4/icmp_msgs_per_sec", "1000000"),
     ("ipv6/icmp/ratelimit", "0"),
 ];
 
-/// Applies all of that to the network namespace of the calling thread, before it has interfaces.
-pub(super) fn apply() -> Result<(), String> {
-    for (key, value) in NEEDED {
-        set(key, value).map_err(|error| format!("setting net/{key} to {value}: {error}"))?;
+/// Applies all settings to the network namespace of the calling thread, before it has interfaces.
+pub(super) fn apply() -> Result<(), Error> {
+    for (key, value) in REQUIRED {
+        set(key, value).map_err(|source| Error::Setting { key, value, source })?;
     }
-    for (key, value) in WELCOME {
+    for (key, value) in OPTIONAL {
         let _ = set(key, value);
     }
-    // Whichever congestion control this kernel has, programs without privileges may choose it too.
+    // Programs without privileges may choose any congestion control of this kernel too.
     if let Ok(available) = fs::read_to_string(path("ipv4/tcp_available_congestion_control")) {
         let _ = set("ipv4/tcp_allowed_congestion_control", available.trim());
     }

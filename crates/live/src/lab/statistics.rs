@@ -1,29 +1,31 @@
-//! What a node's kernel threw away for itself, which no link model knows of.
+//! Drops of a node's kernel, which no link model knows of.
 
 use std::fs;
 
-/// Frames and datagrams that a node's kernel has dropped since the node was set up, for want of room.
+use super::Error;
+
+/// Frames and datagrams that a node's kernel has dropped for lack of room since the node was set up.
 ///
-/// A frame that the emulator does not fetch in time and a datagram that a program does not fetch in time are signs of a
-/// busy machine and not of a bad network.
+/// Frames that the emulator and datagrams that programs do not read in time are signs of a busy machine, not of a bad
+/// network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelDrops {
-    /// For each interface, frames on their way out that found its device's queue full.
+    /// For each interface, frames that found the queue of its device full on their way to the link.
     pub to_link: Vec<u64>,
-    /// UDP datagrams that found their socket's buffer full, in either family, and TCP segments that found it so while their
-    /// program was about to read.
+    /// UDP datagrams, of IPv4 and IPv6, that found their socket's buffer full, and TCP segments that found it full
+    /// while their program was about to read.
     pub socket_full: u64,
 }
 
 impl KernelDrops {
-    /// Those of the calling thread's network namespace, with `interfaces` interfaces.
-    pub(super) fn read(interfaces: usize) -> Result<Self, String> {
+    /// The drops in the calling thread's network namespace, which has `interfaces` interfaces.
+    pub(super) fn read(interfaces: usize) -> Result<Self, Error> {
         let read = |file: &str| {
             let path = format!("/proc/thread-self/net/{file}");
-            fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
+            fs::read_to_string(&path).map_err(|source| Error::File { path: path.into(), source })
         };
         let devices = read("dev")?;
-        // Of the sixteen figures of a device (`/proc/net/dev`), the fourth of the second eight.
+        // Column of dropped transmissions in `/proc/net/dev`: the fourth of the second eight.
         const SENT_DROPPED: usize = 11;
         let dropped = |number: usize| device_figure(&devices, number, SENT_DROPPED).unwrap_or(0);
         let v4 = snmp(&read("snmp")?, "Udp:", "RcvbufErrors");
@@ -45,7 +47,7 @@ fn device_figure(devices: &str, number: usize, column: usize) -> Option<u64> {
     figures.split_whitespace().nth(column)?.parse().ok()
 }
 
-/// A figure of `/proc/net/snmp` or `/proc/net/netstat`, where a line of names stands above a line of figures.
+/// A value of `/proc/net/snmp` or `/proc/net/netstat`, where a line of names stands above a line of values.
 fn snmp(text: &str, group: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(group));
     let (names, figures) = (lines.next()?, lines.next()?);

@@ -1,11 +1,13 @@
-//! The two sides of an interface: a device in a node's kernel, and a descriptor from which to read what it sends.
+//! The two sides of an interface: a device in a node's kernel, and a descriptor to read its frames from.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
-/// A TAP device. It is gone once this is dropped.
+use super::Error;
+
+/// A TAP device, which is removed when this is dropped.
 pub struct Tap {
     device: SyncDevice,
 }
@@ -13,9 +15,8 @@ pub struct Tap {
 impl Tap {
     /// Makes `eth<number>` in the network namespace of the calling thread; it stays there, whoever holds the `Tap`.
     ///
-    /// The device offers the kernel no offloads: what it sends is single frames that fit the link, with all checksums
-    /// computed.
-    pub(super) fn create(number: usize) -> Result<Self, String> {
+    /// The device offers the kernel no offloads: each frame fits the link and has its checksums.
+    pub(super) fn create(number: usize) -> Result<Self, Error> {
         let device = DeviceBuilder::new()
             .name(format!("eth{number}"))
             .layer(Layer::L2)
@@ -25,20 +26,20 @@ impl Tap {
             .build_sync()
             .and_then(|device| device.set_nonblocking(true).map(|()| device))
             .map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => "there is no /dev/net/tun".to_owned(),
-                _ => format!("cannot create a TAP device: {error}"),
+                io::ErrorKind::NotFound => Error::NoTun,
+                _ => Error::Tap(error),
             })?;
         Ok(Self { device })
     }
 
-    /// Takes the next frame that the node sends; `WouldBlock` if there is none.
+    /// Reads the next frame that the node sends; `WouldBlock` if there is none.
     #[inline]
     pub(crate) fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         self.device.recv(into)
     }
 
-    /// Hands the node a frame. Its kernel deals with it at once, on our time: up to the socket, or on to the next
-    /// interface.
+    /// Delivers a frame to the node. Its kernel processes the frame at once, on the calling thread: up to the socket,
+    /// or on to the next interface.
     #[inline]
     pub(crate) fn write(&self, frame: &[u8]) -> io::Result<usize> {
         self.device.send(frame)

@@ -1,38 +1,41 @@
-//! Command lines, and what they leave behind.
+//! Command lines, and the sockets by which programs are known to be ready.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use hopcast_core::{Duration, Instant};
+use hopcast_stack::transport::{ProgramCommand, ProgramEnds, ReadyAt};
 use hopcast_twin::scenario::model::{Signal, Socket};
 
-/// A program with all that it is told.
+use super::error::Missing;
+
+/// A program with its arguments and environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandLine {
     /// The program, by its name in the PATH.
     pub program: String,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// What its environment has beside ours.
+    /// Additional environment variables.
     pub environment: Vec<(String, String)>,
-    /// What must be open before anybody can talk to it; `None` if nobody will.
-    pub gate: Option<Gate>,
-    /// Whether it ends by itself when it is done; otherwise it is told to.
+    /// The port that must be open before a client can connect; `None` if there is no client.
+    pub listens_on: Option<ListenPort>,
+    /// Whether it ends by itself when it is done; otherwise it is ended by a signal.
     pub ends_itself: bool,
-    /// By which signal it is told.
+    /// The first signal that ends it.
     pub stop_with: Signal,
 }
 
 /// A port on which a server listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the names say it
-pub enum Gate {
+pub enum ListenPort {
     Tcp(u16),
     Udp(u16),
 }
 
 impl CommandLine {
-    /// `program` with `arguments`, which ends when it is told to.
+    /// `program` with `arguments`, which is ended by a signal.
     pub fn new<A: Into<String>>(program: &str, arguments: impl IntoIterator<Item = A>) -> Self {
         Self {
             program: program.to_owned(),
@@ -59,7 +62,7 @@ impl CommandLine {
         self
     }
 
-    /// On a node that has this congestion control from now on: for programs that cannot be told one.
+    /// Runs it on a node whose congestion control it changes for good: for programs that have no option for it.
     pub(super) fn on_node_with(self, congestion: Option<&str>) -> Self {
         let Some(congestion) = congestion else { return self };
         let script =
@@ -69,8 +72,17 @@ impl CommandLine {
         Self { program: "sh".to_owned(), arguments, ..self }
     }
 
-    pub(super) fn behind(mut self, gate: Gate) -> Self {
-        self.gate = Some(gate);
+    /// One of the programs that are a transport.
+    pub(super) fn of_transport(command: ProgramCommand) -> Self {
+        let port = match command.ready {
+            ReadyAt::Tcp(port) => ListenPort::Tcp(port),
+            ReadyAt::Udp(port) => ListenPort::Udp(port),
+        };
+        Self::new(command.program, command.arguments).listening_on(port)
+    }
+
+    pub(super) fn listening_on(mut self, listens_on: ListenPort) -> Self {
+        self.listens_on = Some(listens_on);
         self
     }
 }
@@ -84,28 +96,30 @@ pub struct Commands {
     pub client: CommandLine,
 }
 
-/// Where the two ends of a flow are.
+/// The addresses and the port of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
     /// The sender's address.
     pub from: IpAddr,
     /// The address at which the receiver listens.
     pub to: IpAddr,
-    /// The address to which the sender connects: the receiver's, or that of what carries it there.
+    /// The address to which the sender connects: the receiver's, or that of a proxy.
     pub connect: IpAddr,
-    /// The receiver's port; the next one is the flow's too.
+    /// The receiver's port; the next one also belongs to the flow.
     pub port: u16,
 }
 
 impl Ends {
-    /// The same as a program sees them whose connections kcptun carries.
+    /// The same as a program sees them whose connections another program on its own host carries.
     #[must_use]
-    pub fn behind_kcptun(self) -> Self {
-        let local = match self.to {
-            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        };
+    pub fn behind_program(self) -> Self {
+        let local = self.of_programs().behind().listen.ip();
         Self { from: local, to: local, connect: local, port: self.port }
+    }
+
+    /// The same as the programs of a transport are called with them.
+    pub fn of_programs(self) -> ProgramEnds {
+        ProgramEnds { listen: self.listen(), connect: self.target() }
     }
 
     /// Where the server listens.
@@ -113,7 +127,7 @@ impl Ends {
         SocketAddr::new(self.to, self.port)
     }
 
-    /// Where the client connects to.
+    /// The address to which the client connects.
     pub(super) fn target(self) -> SocketAddr {
         SocketAddr::new(self.connect, self.port)
     }
@@ -123,34 +137,34 @@ impl Ends {
     }
 }
 
-/// What a program is to do, beside its own options.
+/// The task of a program, beside its own options.
 #[derive(Clone, Copy, Debug)]
 pub struct Task<'a> {
     /// The flow's name.
     pub flow: &'a str,
-    /// Between whom.
+    /// Its addresses.
     pub ends: Ends,
-    /// Through which sockets.
+    /// The kind of sockets that it uses.
     pub socket: Socket,
-    /// When it starts.
+    /// The time of its start.
     pub start: Instant,
-    /// When it stops.
+    /// The time of its stop.
     pub stop: Instant,
     /// The measurement window.
     pub window: (Instant, Instant),
-    /// How finely to measure.
+    /// The interval of its reports.
     pub step: Duration,
-    /// Where files of the flow go.
+    /// The directory for files of the flow.
     pub dir: &'a Path,
 }
 
 impl Task<'_> {
-    /// How long it runs, in seconds.
+    /// Its duration, in seconds.
     pub(super) fn seconds(&self) -> f64 {
         self.stop.since(self.start).as_secs_f64()
     }
 
-    /// The step of reports in seconds, as all of the programs take it.
+    /// The interval of reports in seconds, within the limits of all programs.
     pub(super) fn step_seconds(&self) -> f64 {
         self.step.as_secs_f64().clamp(0.1, 60.0)
     }
@@ -172,24 +186,24 @@ impl Task<'_> {
     }
 }
 
-/// What a flow's programs have left behind.
+/// The output of a flow's programs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outputs {
-    /// What the client wrote to its standard output.
+    /// The client's standard output.
     pub client: String,
-    /// What the client wrote to its standard error.
+    /// The client's standard error.
     pub client_errors: String,
-    /// What the server wrote to its standard output.
+    /// The server's standard output.
     pub server: String,
-    /// What the server wrote to its standard error.
+    /// The server's standard error.
     pub server_errors: String,
-    /// What was made of that after the run, by name.
+    /// Results of inspections after the run, by name.
     pub more: Vec<(&'static str, String)>,
-    /// When the client was started, in seconds of the run.
+    /// Start of the client, in seconds of the run.
     pub started: f64,
-    /// The same in seconds of the machine's clock.
+    /// Start of the client, in seconds of the machine's clock.
     pub started_wall: f64,
-    /// When both had ended, in seconds of the run.
+    /// End of both, in seconds of the run.
     pub ended: f64,
 }
 
@@ -198,7 +212,12 @@ impl Outputs {
         self.more.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text)
     }
 
-    /// A line of what went wrong, by what the programs said.
+    /// The error of a program whose output lacks `what`.
+    pub(super) fn lacks(&self, what: &'static str) -> Missing {
+        Missing { what, said: self.complaint() }
+    }
+
+    /// The first line that the programs printed, errors first.
     pub(super) fn complaint(&self) -> String {
         let texts = [&self.client_errors, &self.server_errors, &self.client, &self.server];
         let line = texts.into_iter().find_map(|text| first_line(text));
@@ -206,7 +225,7 @@ impl Outputs {
     }
 }
 
-/// The first line that says something, cut to a length that fits a terminal.
+/// The first line with a letter or digit, cut to the width of a terminal.
 pub(super) fn first_line(text: &str) -> Option<String> {
     let line = text.lines().map(str::trim).find(|line| line.chars().any(char::is_alphanumeric))?;
     Some(line.chars().filter(|c| !c.is_control()).take(200).collect())

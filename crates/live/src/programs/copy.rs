@@ -1,14 +1,15 @@
-//! A plain copy of a file over TCP.
+//! A plain copy of a file over TCP, by socat or nc.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use hopcast_twin::scenario::model::{Copy, CopyProgram};
 
-use super::command::{CommandLine, Commands, Gate, Outputs, Task};
-use super::measured::{Interval, Measured};
+use super::command::{CommandLine, Commands, ListenPort, Outputs, Task};
+use super::error::{Error, Missing};
+use super::measurement::{Interval, Measurement};
 
-/// What a copy's receiver has found, as the line that [`inspect`] makes of it.
+/// Name of the result of [`inspect`].
 const RESULT: &str = "copied";
 
 fn sent(task: &Task<'_>) -> PathBuf {
@@ -19,7 +20,7 @@ fn received(task: &Task<'_>) -> PathBuf {
     task.file("received")
 }
 
-/// The level and the name of the option of a socket that says its congestion control (tcp(7)).
+/// Level and number of the socket option for the congestion control (tcp(7)), as socat takes them.
 const TCP_CONGESTION: &str = "setsockopt-string=6:13";
 
 pub(super) fn commands(copy: &Copy, task: &Task<'_>) -> Commands {
@@ -44,8 +45,8 @@ pub(super) fn commands(copy: &Copy, task: &Task<'_>) -> Commands {
             (on_node(&*server), on_node(&*client))
         }
     };
-    let server = server.behind(Gate::Tcp(task.ends.port)).ending_itself();
-    // A copy takes as long as it takes, and is stopped at its stop.
+    let server = server.listening_on(ListenPort::Tcp(task.ends.port)).ending_itself();
+    // A copy ends by itself, or at its stop.
     Commands { server: Some(server), client: client.ending_itself() }
 }
 
@@ -63,23 +64,23 @@ pub(super) fn socat_options(task: &Task<'_>) -> String {
     task.congestion().map(|name| format!(",{TCP_CONGESTION}:{name}")).unwrap_or_default()
 }
 
-/// As it stands before a port.
+/// An address as it stands before a port.
 pub(super) fn bracketed(address: std::net::IpAddr) -> String {
     if address.is_ipv6() { format!("[{address}]") } else { address.to_string() }
 }
 
-/// For the shell.
+/// A path, quoted for the shell.
 pub(super) fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
-/// Puts the file where its client finds it.
-pub(super) fn prepare(copy: &Copy, task: &Task<'_>) -> Result<(), String> {
+/// Writes the file that the client sends.
+pub(super) fn prepare(copy: &Copy, task: &Task<'_>) -> Result<(), Error> {
     let path = sent(task);
-    std::fs::write(&path, &copy.contents).map_err(|error| format!("{}: {error}", path.display()))
+    std::fs::write(&path, &copy.contents).map_err(Error::file(path))
 }
 
-/// What arrived: how much, whether it is what was sent, and when the last of it was written. The files are removed.
+/// Length of the received file, whether it equals the sent one, and the time of its last write. Removes both files.
 pub(super) fn inspect(copy: &Copy, task: &Task<'_>) -> (&'static str, String) {
     let path = received(task);
     let found = std::fs::File::open(&path).ok().and_then(|file| {
@@ -89,13 +90,13 @@ pub(super) fn inspect(copy: &Copy, task: &Task<'_>) -> (&'static str, String) {
         Some(format!("{} {same} {}", about.len(), modified.as_secs_f64()))
     });
     for path in [sent(task), path] {
-        // A copy that never began has left nothing.
+        // A copy that never began has left no file.
         let _ = std::fs::remove_file(path);
     }
     (RESULT, found.unwrap_or_default())
 }
 
-/// Whether a file has these contents, and no more.
+/// Whether a file has exactly these contents.
 fn same(mut file: std::fs::File, mut contents: &[u8]) -> bool {
     let mut buffer = vec![0; 1 << 16];
     loop {
@@ -107,24 +108,24 @@ fn same(mut file: std::fs::File, mut contents: &[u8]) -> bool {
     }
 }
 
-pub(super) fn parse(copy: &Copy, _: &Task<'_>, outputs: &Outputs) -> Result<Measured, String> {
+pub(super) fn parse(copy: &Copy, _: &Task<'_>, outputs: &Outputs) -> Result<Measurement, Missing> {
     let mut words = outputs.find(RESULT).split_whitespace();
     let (length, same, modified) = (words.next(), words.next(), words.next());
     let length = length.and_then(|text| text.parse::<u64>().ok());
     let modified = modified.and_then(|text| text.parse::<f64>().ok()).filter(|time| time.is_finite());
     let (Some(length), Some(same), Some(modified)) = (length, same, modified) else {
-        return Err(format!("nothing arrived: {}", outputs.complaint()));
+        return Err(outputs.lacks("nothing arrived"));
     };
     let (whole, took) = (same == "true", (modified - outputs.started_wall).max(0.0));
     let (from, to) = (outputs.started, outputs.started + took);
     let received = vec![Interval { from, to, bytes: length as f64 }];
-    Ok(Measured {
+    Ok(Measurement {
         received,
         completed_s: whole.then_some(took),
         hash_ok: Some(whole),
-        // One file, which arrived or did not.
+        // The file is the one unit.
         units: Some((u64::from(!copy.contents.is_empty()), u64::from(whole && !copy.contents.is_empty()))),
         lasted: Some((from, to)),
-        ..Measured::default()
+        ..Measurement::default()
     })
 }

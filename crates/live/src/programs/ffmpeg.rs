@@ -1,8 +1,8 @@
-//! ffmpeg: a test picture is coded, sent as an MPEG transport stream, and shown where it arrives.
+//! ffmpeg: a test picture is coded, sent as an MPEG transport stream, and shown at the receiver.
 //!
-//! The sender keeps what it sends, and the receiver what it receives. After the run both are looked at frame by frame, by the
-//! time stamps that they bear: a frame has arrived if the bytes of its picture have, it is in time if it was shown before
-//! its deadline, and it could be decoded if what was shown is what the sender's own copy shows.
+//! Sender and receiver keep recordings, which are compared frame by frame after the run, by time stamps: a frame has
+//! arrived if the bytes of its picture have, it is in time if it was shown before its deadline, and it could be decoded
+//! if it looks as in the sender's own recording.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,49 +11,50 @@ use std::process::{Command, Stdio};
 use hopcast_twin::results::Video;
 use hopcast_twin::scenario::model::TestPicture;
 
-use super::command::{CommandLine, Commands, Gate, Outputs, Task};
+use super::command::{CommandLine, Commands, ListenPort, Outputs, Task};
 use super::copy::{bracketed, quoted, socat_connect, socat_listen, socat_options};
-use super::measured::{Interval, Measured, Samples};
+use super::error::Missing;
+use super::measurement::{Interval, Measurement, Samples};
 
-/// Of time stamps in MPEG transport streams, a second (ISO 13818-1).
-const CLOCK: u64 = 90_000;
-/// Read a stream as it comes: a frame is over with its last byte, and not with the first of the next.
-const AT_ONCE: &str =
+/// Rate of time stamps in MPEG transport streams, per second (ISO/IEC 13818-1, 2.4.3.7).
+const CLOCK_RATE: u64 = 90_000;
+/// Options that read a stream without delay: a frame ends with its last byte, not with the first byte of the next.
+const LOW_DELAY_INPUT: &str =
     "-copyts -fflags +noparse+nofillin -flags low_delay -probesize 5000 -analyzeduration 0 -f mpegts";
-/// Nothing asked, nothing counted, what matters said.
+/// Options against questions and progress on standard error.
 const QUIET: &str = "-nostdin -hide_banner -loglevel info -nostats";
-/// A frame's own time stamp and sum, then the machine's time in microseconds.
+/// Filters that print a frame's time stamp and checksum, and then the machine's time in microseconds.
 const SHOWN: &str = "showinfo,settb=1/1000000,setpts=RTCTIME,showinfo=checksum=0";
 const REFERENCE: &str = "reference";
 const PACKETS_SENT: &str = "packets sent";
 const PACKETS_RECEIVED: &str = "packets received";
 
-/// What the sender sent.
+/// The sender's recording.
 pub(super) fn sent(task: &Task<'_>) -> PathBuf {
     task.file("sent.ts")
 }
 
-/// What the receiver received.
+/// The receiver's recording.
 pub(super) fn received(task: &Task<'_>) -> PathBuf {
     task.file("received.ts")
 }
 
 pub(super) fn commands(picture: &TestPicture, task: &Task<'_>) -> Commands {
     let family = if task.ends.ipv6() { 6 } else { 4 };
-    let (source, gate) = match task.is_udp() {
+    let (source, listens_on) = match task.is_udp() {
         true => {
             let (port, address) = (task.ends.port, bracketed(task.ends.to));
-            (format!("UDP{family}-RECV:{port},bind={address}"), Gate::Udp(port))
+            (format!("UDP{family}-RECV:{port},bind={address}"), ListenPort::Udp(port))
         }
-        false => (format!("{}{}", socat_listen(task), socat_options(task)), Gate::Tcp(task.ends.port)),
+        false => (format!("{}{}", socat_listen(task), socat_options(task)), ListenPort::Tcp(task.ends.port)),
     };
     let server = format!(
-        "socat -u -b 65536 {source} STDOUT | tee {} | ffmpeg {QUIET} {AT_ONCE} -i pipe:0 -map 0:v -vf {SHOWN} -fps_mode \
+        "socat -u -b 65536 {source} STDOUT | tee {} | ffmpeg {QUIET} {LOW_DELAY_INPUT} -i pipe:0 -map 0:v -vf {SHOWN} -fps_mode \
          passthrough -f null -",
         quoted(&received(task))
     );
-    let mut server = CommandLine::new("sh", ["-c", &server]).behind(gate);
-    // The end of the stream is the end of the receiver.
+    let mut server = CommandLine::new("sh", ["-c", &server]).listening_on(listens_on);
+    // Over TCP the receiver ends with the stream.
     server.ends_itself = !task.is_udp();
     let coding = coding(picture, task);
     let options = "f=mpegts:omit_video_pes_length=0";
@@ -76,11 +77,11 @@ pub(super) fn commands(picture: &TestPicture, task: &Task<'_>) -> Commands {
     Commands { server: Some(server), client: client.ending_itself() }
 }
 
-/// How the picture is made and coded, up to where it goes.
+/// Options that make and code the picture.
 fn coding(picture: &TestPicture, task: &Task<'_>) -> String {
     let TestPicture { rate, width, height, fps, gop, .. } = picture;
     let (rate, half) = (rate.bits_per_sec(), (rate.bits_per_sec() / 2).max(1));
-    // The picture bears its own number and time, for people.
+    // The picture shows its number and time, for people.
     format!(
         "{QUIET} -re -f lavfi -t {:.3} -i testsrc2=size={width}x{height}:rate={fps} -filter_complex \
          [0:v]split[v][t];[t]settb=1/1000000,setpts=RTCTIME,showinfo=checksum=0[w] -map [v] -c:v libx264 -preset veryfast -tune \
@@ -89,19 +90,19 @@ fn coding(picture: &TestPicture, task: &Task<'_>) -> String {
     )
 }
 
-/// The second output of the sender, which only says when each frame was made.
+/// Options of the sender's second output, which only prints when each frame was made.
 const fn clock_words() -> &'static str {
     "-map [w] -fps_mode passthrough -f null -"
 }
 
-/// As the tee muxer of ffmpeg reads a file name.
+/// A file name, escaped for ffmpeg's tee muxer.
 fn escaped(path: &Path) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_');
     let text = path.display().to_string();
     text.chars().flat_map(|c| (!plain(c)).then_some('\\').into_iter().chain([c])).collect()
 }
 
-/// What both recordings hold, read after the run.
+/// The contents of both recordings, read after the run.
 pub(super) fn inspect(task: &Task<'_>) -> Vec<(&'static str, String)> {
     let packets = ["-c", "copy", "-copyinkf", "-f", "framecrc", "-"];
     let pictures = ["-vf", "showinfo", "-fps_mode", "passthrough", "-f", "null", "-"];
@@ -113,26 +114,30 @@ pub(super) fn inspect(task: &Task<'_>) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What ffmpeg says of a recording; nothing if there is none.
+/// The output of ffmpeg for a recording; empty if there is none.
 fn look(path: &Path, output: &[&str]) -> String {
     let mut command = Command::new("ffmpeg");
-    command.args(QUIET.split_whitespace()).args(AT_ONCE.split_whitespace()).arg("-i").arg(path);
+    command.args(QUIET.split_whitespace()).args(LOW_DELAY_INPUT.split_whitespace()).arg("-i").arg(path);
     command.args(["-map", "0:v"]).args(output).stdin(Stdio::null());
     let Ok(done) = command.output() else { return String::new() };
     let said = if done.stdout.is_empty() { done.stderr } else { done.stdout };
     String::from_utf8_lossy(&said).into_owned()
 }
 
-pub(super) fn parse(picture: &TestPicture, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, String> {
-    let number = |stamp: u64| (stamp as f64 * f64::from(picture.fps) / CLOCK as f64).round() as u64;
+pub(super) fn parse(
+    picture: &TestPicture,
+    task: &Task<'_>,
+    outputs: &Outputs,
+) -> Result<Measurement, Missing> {
+    let number = |stamp: u64| (stamp as f64 * f64::from(picture.fps) / CLOCK_RATE as f64).round() as u64;
     let period = 1.0 / f64::from(picture.fps);
     let sent = packets(outputs.find(PACKETS_SENT), number);
-    // When the first frame was due: the sender may have been late with any one of them.
+    // The time at which the first frame was due: the sender may have been late with any of them.
     let made = shown(&outputs.client_errors);
     let due = made.iter().filter_map(|frame| Some((frame.place, frame.wall?)));
     let first = due.map(|(place, wall)| wall - place as f64 * period).min_by(f64::total_cmp);
     let (Some(first), false) = (first, sent.is_empty()) else {
-        return Err(format!("nothing was sent: {}", outputs.complaint()));
+        return Err(outputs.lacks("nothing was sent"));
     };
     let came = packets(outputs.find(PACKETS_RECEIVED), number);
     let reference: BTreeMap<u64, u32> = sums(&shown(outputs.find(REFERENCE)), number).collect();
@@ -174,17 +179,17 @@ pub(super) fn parse(picture: &TestPicture, task: &Task<'_>, outputs: &Outputs) -
     let share = |count: u64| (video.frames_sent > 0).then(|| count as f64 / video.frames_sent as f64);
     video.in_time_ratio = share(video.frames_delivered - video.frames_late);
     video.decodable_frame_ratio = share(decodable);
-    Ok(Measured {
+    Ok(Measurement {
         received,
         units: Some((video.frames_sent, video.frames_delivered)),
         latency: Samples::new(latencies),
         video: Some(video),
         counters: BTreeMap::from([("frames_shown_damaged".to_owned(), damaged)]),
-        ..Measured::default()
+        ..Measurement::default()
     })
 }
 
-/// The bytes of a frame as they were sent.
+/// A coded frame as it was sent.
 #[derive(PartialEq, Eq)]
 struct Packet {
     bytes: u64,
@@ -200,24 +205,25 @@ fn packets(text: &str, number: impl Fn(u64) -> u64) -> BTreeMap<u64, Packet> {
         let sum = u32::from_str_radix(fields.next()?.strip_prefix("0x")?, 16).ok()?;
         Some((number(stamp), Packet { bytes, sum }))
     };
-    // A frame that comes twice has come with the first of them.
+    // A frame that arrives twice arrived with the first copy.
     let found: Vec<_> = text.lines().filter_map(packet).collect();
     found.into_iter().rev().collect()
 }
 
 /// A frame as the filter `showinfo` describes it.
 struct Shown {
-    /// Its place, from 0.
+    /// Its number, from 0.
     place: u64,
-    /// Its time stamp, unless that is the machine's time.
+    /// Its time stamp, unless it is the machine's time.
     stamp: Option<u64>,
     /// The machine's time, in seconds.
     wall: Option<f64>,
     sum: Option<u32>,
 }
 
-/// Larger time stamps are times of the machine, in microseconds: a recording is no eleven days long.
-const LARGEST_STAMP: u64 = 1_000_000_000_000;
+/// Maximum time stamp of a recording: larger ones are machine times in microseconds, since no recording lasts eleven
+/// days.
+const MAX_STAMP: u64 = 1_000_000_000_000;
 
 /// `[Parsed_showinfo_0 @ 0x557eef282500] n:   1 pts:   3600 pts_time:0.04 … checksum:5480B119 …`.
 fn shown(text: &str) -> Vec<Shown> {
@@ -225,7 +231,7 @@ fn shown(text: &str) -> Vec<Shown> {
         let (_, line) = line.split_once("showinfo")?;
         let place = value(line, "] n:")?.parse().ok()?;
         let stamp: u64 = value(line, " pts:")?.parse().ok()?;
-        let is_wall = stamp >= LARGEST_STAMP;
+        let is_wall = stamp >= MAX_STAMP;
         let sum = value(line, " checksum:").and_then(|text| u32::from_str_radix(text, 16).ok());
         let wall = is_wall.then_some(stamp as f64 / 1e6);
         Some(Shown { place, stamp: (!is_wall).then_some(stamp), wall, sum })
@@ -238,12 +244,12 @@ fn value<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     rest.split_whitespace().next()
 }
 
-/// What each frame looked like.
+/// The checksum of each frame.
 fn sums(frames: &[Shown], number: impl Fn(u64) -> u64) -> impl Iterator<Item = (u64, u32)> {
     frames.iter().filter_map(move |frame| Some((number(frame.stamp?), frame.sum?)))
 }
 
-/// When each frame was shown: the two lines of a frame have one place.
+/// The time at which each frame was shown; the two lines of a frame have one number.
 fn arrivals(frames: &[Shown], number: impl Fn(u64) -> u64) -> BTreeMap<u64, f64> {
     let walls: BTreeMap<u64, f64> =
         frames.iter().filter_map(|frame| Some((frame.place, frame.wall?))).collect();

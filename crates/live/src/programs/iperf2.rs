@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use hopcast_twin::scenario::model::Load;
 
-use super::command::{CommandLine, Commands, Gate, Outputs, Task};
-use super::measured::{Interval, Measured, Samples, bytes_within};
+use super::command::{CommandLine, Commands, ListenPort, Outputs, Task};
+use super::error::Missing;
+use super::measurement::{Interval, Measurement, Samples, bytes_within};
 
-/// The histogram's bins: as wide as what matters, and ten seconds of them.
+/// Bins of the histogram: 100 µs wide, up to ten seconds.
 const HISTOGRAM: &str = "--histograms=100u,100000";
 
 pub(super) fn commands(load: &Load, task: &Task<'_>) -> Commands {
@@ -19,13 +20,17 @@ pub(super) fn commands(load: &Load, task: &Task<'_>) -> Commands {
         .and_if(task.ends.ipv6(), ["-V"])
         .and_if(task.is_udp(), ["-u"])
         .and_if(latency, [HISTOGRAM])
-        .behind(if task.is_udp() { Gate::Udp(task.ends.port) } else { Gate::Tcp(task.ends.port) });
+        .listening_on(if task.is_udp() {
+            ListenPort::Udp(task.ends.port)
+        } else {
+            ListenPort::Tcp(task.ends.port)
+        });
     let streams = u64::from(load.parallel.max(1));
     let mut client = CommandLine::new("iperf", ["-c", &task.ends.connect.to_string()])
         .and(common)
         .and(["-t", &format!("{:.3}", task.seconds())])
         .and_if(task.ends.ipv6(), ["-V"])
-        // Both ends are of one machine, and so of one clock.
+        // Both ends have one clock.
         .and_if(task.is_udp(), ["-u", "--trip-times"])
         .and_if(task.is_udp() && load.reverse, [HISTOGRAM])
         .and_if(streams > 1, ["-P", &streams.to_string()])
@@ -44,14 +49,14 @@ pub(super) fn commands(load: &Load, task: &Task<'_>) -> Commands {
     Commands { server: Some(server), client: client.and(load.arguments.iter().cloned()) }
 }
 
-pub(super) fn parse(load: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, String> {
+pub(super) fn parse(load: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<Measurement, Missing> {
     let (sender, receiver) = match load.reverse {
         true => (&outputs.server, &outputs.client),
         false => (&outputs.client, &outputs.server),
     };
     let (sent, received) = (report(sender), report(receiver));
     if received.is_empty() {
-        return Err(format!("no report of what arrived: {}", outputs.complaint()));
+        return Err(outputs.lacks("no report of what arrived"));
     }
     let run = |lines: &[Line]| -> Vec<Interval> {
         let times = |line: &Line| (outputs.started + line.from, outputs.started + line.to);
@@ -61,7 +66,7 @@ pub(super) fn parse(load: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<M
             .map(|((from, to), bytes)| Interval { from, to, bytes })
             .collect()
     };
-    let mut measured = Measured { received: run(&received), sent: run(&sent), ..Measured::default() };
+    let mut measured = Measurement { received: run(&received), sent: run(&sent), ..Measurement::default() };
     if task.is_udp() {
         let (from, to) = task.window_seconds();
         let size = load.datagram().get() as f64;
@@ -75,7 +80,7 @@ pub(super) fn parse(load: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<M
             (from..to).contains(&middle)
         };
         let histograms: Vec<Histogram> = receiver.lines().filter_map(histogram).collect();
-        // The last one of each connection is of all: it covers what those before it do.
+        // The last histogram of each connection covers the whole run, and includes the earlier ones.
         let steps = histograms.iter().filter(|line| !line.all).filter(inside);
         measured.latency = Samples::new(steps.flat_map(|line| line.bins.iter().copied()));
     }
@@ -90,7 +95,7 @@ struct Line {
     jitter_ms: Option<f64>,
 }
 
-/// The lines of each connection, step by step; what is left of its sum after them is one more.
+/// The lines of each connection, step by step; the rest of its sum is one more.
 fn report(text: &str) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     let mut so_far: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
@@ -109,7 +114,7 @@ fn report(text: &str) -> Vec<Line> {
 
 fn line(text: &str) -> Option<(&str, Line)> {
     let (id, rest) = text.strip_prefix('[')?.split_once(']')?;
-    // `*` marks the way back.
+    // `*` marks the reverse direction.
     let id = id.trim().trim_start_matches('*');
     id.parse::<u32>().ok()?;
     let mut words = rest.split_whitespace();
@@ -141,7 +146,7 @@ fn amount(word: &str) -> Option<f64> {
     word.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0)
 }
 
-/// Latencies in milliseconds with how often they came.
+/// Latencies in milliseconds, each with its count.
 struct Histogram {
     from: f64,
     to: f64,
@@ -161,7 +166,7 @@ fn histogram(text: &str) -> Option<Histogram> {
     let bin = |text: &str| -> Option<(f64, u64)> {
         let (place, count) = text.split_once(':')?;
         let place: u32 = place.parse().ok()?;
-        // Bins count from 1; what is in one lies in its middle on the average.
+        // Bins are numbered from 1; the mean of a bin is its middle.
         Some(((f64::from(place) - 0.5).max(0.0) * width / 1e3, count.parse().ok()?))
     };
     Some(Histogram { from, to, all: head.contains("(f)"), bins: bins.split(',').filter_map(bin).collect() })

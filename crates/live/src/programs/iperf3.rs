@@ -3,18 +3,19 @@
 use hopcast_twin::scenario::model::Load;
 use serde_json::Value;
 
-use super::command::{CommandLine, Commands, Gate, Outputs, Task};
-use super::measured::{Interval, Measured, bytes_within};
+use super::command::{CommandLine, Commands, ListenPort, Outputs, Task};
+use super::error::Missing;
+use super::measurement::{Interval, Measurement, bytes_within};
 
 pub(super) fn commands(load: &Load, task: &Task<'_>) -> Commands {
     let (port, step) = (task.ends.port.to_string(), format!("{:.1}", task.step_seconds()));
     let common = ["-p", &port, "-i", &step, "-J"];
-    // One test, and it ends.
+    // Ends after one test.
     let server = CommandLine::new("iperf3", ["-s", "-1", "-B", &task.ends.to.to_string()])
         .and(common)
-        .behind(Gate::Tcp(task.ends.port))
+        .listening_on(ListenPort::Tcp(task.ends.port))
         .ending_itself();
-    // It takes whole seconds alone: of a part it is told.
+    // Its duration is a whole number of seconds; it is ended earlier if the flow's is not.
     let (seconds, streams) = (task.seconds(), u64::from(load.parallel.max(1)));
     let mut client = CommandLine::new("iperf3", ["-c", &task.ends.connect.to_string()])
         .and(common)
@@ -36,25 +37,25 @@ pub(super) fn commands(load: &Load, task: &Task<'_>) -> Commands {
     Commands { server: Some(server), client: client.and(load.arguments.iter().cloned()) }
 }
 
-pub(super) fn parse(load: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, String> {
+pub(super) fn parse(load: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<Measurement, Missing> {
     let client: Value = json(&outputs.client).unwrap_or_default();
     let server: Value = json(&outputs.server).unwrap_or_default();
     let (sender, receiver) = if load.reverse { (&server, &client) } else { (&client, &server) };
     let started = outputs.started;
     let (mut received, sent) = (intervals(receiver, "bytes", started), intervals(sender, "bytes", started));
     if received.is_empty() {
-        // The client is told the sums of both when all is over.
+        // The client receives the sums of both ends at the end.
         received.extend(interval(&client["end"]["sum_received"], "bytes", started));
     }
     if received.is_empty() {
         let said = [&client, &server].into_iter().find_map(|report| report["error"].as_str());
         let said = said.map_or_else(|| outputs.complaint(), str::to_owned);
-        return Err(format!("no report of what arrived: {said}"));
+        return Err(Missing { what: "no report of what arrived", said });
     }
-    let mut measured = Measured { received, sent, ..Measured::default() };
+    let mut measured = Measurement { received, sent, ..Measurement::default() };
     if task.is_udp() {
         let (from, to) = task.window_seconds();
-        // Of the receiver's, `packets` are those that it knows of, the lost ones too.
+        // `packets` of the receiver includes the lost ones that it knows of.
         let known = bytes_within(&intervals(receiver, "packets", started), from, to);
         let lost = bytes_within(&intervals(receiver, "lost_packets", started), from, to);
         let sent = bytes_within(&intervals(sender, "packets", started), from, to);
@@ -71,12 +72,12 @@ pub(super) fn parse(load: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<M
 }
 
 fn json(text: &str) -> Option<Value> {
-    // What it says before its report is not JSON.
+    // Text before the report is not JSON.
     let begin = text.find('{')?;
     serde_json::Deserializer::from_str(&text[begin..]).into_iter().next()?.ok()
 }
 
-/// What a report says of `key` over time; of several connections together.
+/// The values of `key` over time, summed over parallel connections.
 fn intervals(report: &Value, key: &str, started: f64) -> Vec<Interval> {
     let steps = report["intervals"].as_array().map_or(&[][..], Vec::as_slice);
     steps.iter().filter_map(|step| interval(&step["sum"], key, started)).collect()

@@ -9,42 +9,43 @@ use hopcast_core::{Duration, Instant};
 use hopcast_twin::scenario::model::Signal;
 
 use super::command::{CommandLine, first_line};
+use super::error::Error;
 use super::spawn::{Running, Spawner, is_open};
 
-/// How long before a client its servers are started.
+/// Time by which servers start before their client.
 const HEAD_START: Duration = Duration::from_secs(1);
-/// How long a server may take until it listens.
-const OPENING: Duration = Duration::from_secs(5);
-/// How long after its time a program that ends by itself may take to do so: the last of it has to cross the network. KCP asks
-/// after 7 s whether a window that was closed is open again, and kcptun's is closed if its server is slow to begin.
-const GRACE: Duration = Duration::from_secs(10);
-/// How long the servers of an application of ours go on after it.
-const LAST_OF_IT: Duration = Duration::from_secs(4);
-/// How long after its client a server goes on that does not end by itself: what is under way then may arrive.
-const UNDER_WAY: Duration = Duration::from_secs(1);
-/// How long a program may take to end when it is told to.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How often to look at what starts or ends, and at what runs.
-const SOON: Duration = Duration::from_millis(10);
-const LATER: Duration = Duration::from_millis(50);
+/// Maximum time until a server listens.
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum time beyond its stop of a program that ends by itself: its last bytes have to cross the network. KCP probes
+/// a closed window after 7 s (`IKCP_PROBE_INIT`), and kcptun's is closed if its server is slow to begin.
+const COMPLETION_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for which servers go on after an application that is a machine: packets under way may arrive.
+const SERVER_LINGER_AFTER_APP: Duration = Duration::from_secs(4);
+/// Time for which a server that does not end by itself goes on after its client: packets under way may arrive.
+const SERVER_LINGER: Duration = Duration::from_secs(1);
+/// Time that a program has to end after a signal, before it receives a stronger one.
+const SIGNAL_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time between two looks at programs that start or end; the next one is for programs that run.
+const POLL_FAST: Duration = Duration::from_millis(10);
+const POLL_SLOW: Duration = Duration::from_millis(50);
 
 /// One program at its node.
 pub(super) struct Process {
     line: CommandLine,
     node: usize,
-    /// Where it is, for messages.
+    /// The node's name, for messages.
     at: String,
     output: PathBuf,
     running: Option<Box<dyn Running>>,
     started: Option<Instant>,
     started_wall: f64,
     ended: Option<(Instant, ExitStatus)>,
-    /// When it was told to end the last time, and how often it was.
+    /// The time of the last signal, and the number of signals.
     told: Option<(Instant, u32)>,
 }
 
 impl Process {
-    /// `line` at node number `node`, which is called `at`; what it writes goes to `output`.
+    /// `line` at node number `node`, whose name is `at`; its output goes to `output`.
     pub(super) fn new(line: CommandLine, node: usize, at: &str, output: PathBuf) -> Self {
         Self {
             line,
@@ -59,11 +60,12 @@ impl Process {
         }
     }
 
-    fn start(&mut self, now: Instant, spawner: &mut dyn Spawner) -> Result<(), String> {
+    fn start(&mut self, now: Instant, spawner: &mut dyn Spawner) -> Result<(), Error> {
         self.started = Some(now);
         self.started_wall = wall();
         let running = spawner.spawn(self.node, &self.line, &self.output);
-        self.running = Some(running.map_err(|error| format!("{}: {error}", self.at))?);
+        let failed = |error| Error::Node { node: self.at.clone(), source: Box::new(error) };
+        self.running = Some(running.map_err(failed)?);
         Ok(())
     }
 
@@ -77,11 +79,11 @@ impl Process {
         self.running.is_some() && self.ended.is_none()
     }
 
-    /// Tells it to end: as it wants to be told first, and then ever more firmly.
+    /// Sends the next signal: the one that its command line names, then SIGTERM, then SIGKILL.
     fn tell(&mut self, now: Instant) {
         let (Some(running), None) = (&mut self.running, self.ended) else { return };
         let times = match self.told {
-            Some((at, _)) if now < at + PATIENCE => return,
+            Some((at, _)) if now < at + SIGNAL_TIMEOUT => return,
             Some((_, times)) => times,
             None => 0,
         };
@@ -93,7 +95,7 @@ impl Process {
         self.told = Some((now, times + 1));
     }
 
-    /// How it ended, in words.
+    /// Its end, as a message.
     fn end_in_words(&self) -> String {
         let how = match self.ended {
             Some((_, status)) => match (status.code(), status.signal()) {
@@ -110,15 +112,15 @@ impl Process {
 
 #[derive(Clone, Copy, PartialEq)]
 enum State {
-    /// Its time has not come.
+    /// Before the start.
     Waiting,
-    /// So many of its servers listen; the next one was started, or not, at this time.
+    /// This number of servers listens; the next one was started at this time.
     Opening(usize, Instant),
-    /// Its servers listen.
+    /// All servers listen.
     Open,
-    /// Its client runs.
+    /// The client runs.
     Running,
-    /// Its client has ended, at this time, or was never started.
+    /// The client ended at this time, or was never started.
     Closing(Instant),
     Done,
 }
@@ -127,26 +129,26 @@ enum State {
 pub(super) struct Job {
     start: Instant,
     stop: Instant,
-    /// In the order in which they are started; each needs those before it.
+    /// In the order of their starts; each needs those before it.
     servers: Vec<Process>,
-    /// None where an application of ours talks to the servers.
+    /// `None` if the application is a machine.
     client: Option<Process>,
     state: State,
-    /// What went wrong first.
+    /// The first failure, as a message.
     pub(super) failure: Option<String>,
 }
 
-/// How a client ended.
+/// The end of a client.
 pub(super) struct ClientEnd {
-    /// When it was started and when all was over, in seconds of the run.
+    /// Its start and the end of the whole job, in seconds of the run.
     pub(super) span: (f64, f64),
     pub(super) started_wall: f64,
     pub(super) exit: Option<i32>,
     pub(super) signal: Option<i32>,
     pub(super) was_told: bool,
-    /// For how long it ran.
+    /// Its duration.
     pub(super) ran: Duration,
-    /// In words, with the first line of what it said.
+    /// The end as a message, with the first line of its output.
     pub(super) words: String,
 }
 
@@ -164,13 +166,13 @@ impl Job {
         self.state == State::Done
     }
 
-    /// Whether a client that starts so early finds its servers.
+    /// Whether the client will find its servers.
     pub(super) fn is_ready(&self) -> bool {
         let has_time = self.servers.is_empty() || self.start > Instant::ZERO + HEAD_START;
         has_time || !matches!(self.state, State::Waiting | State::Opening(..))
     }
 
-    /// Does what there is to do. Before the run `open_only` lets servers start, and nothing else.
+    /// Starts and ends the programs that are due. Before the run, `open_only` starts servers only.
     pub(super) fn step(&mut self, now: Instant, open_only: bool, spawner: &mut dyn Spawner) {
         for process in self.servers.iter_mut().chain(&mut self.client) {
             process.poll(now);
@@ -180,7 +182,7 @@ impl Job {
         }
     }
 
-    /// The state after this one, if it is time for it.
+    /// The next state, if it is time for it.
     fn next(&mut self, now: Instant, open_only: bool, spawner: &mut dyn Spawner) -> Option<State> {
         match self.state {
             State::Waiting if self.servers.is_empty() => {
@@ -191,7 +193,7 @@ impl Job {
             State::Open if open_only || now < self.start => None,
             State::Open => match self.client.as_mut().map_or(Ok(()), |client| client.start(now, spawner)) {
                 Ok(()) => Some(State::Running),
-                Err(error) => self.fail(now, error),
+                Err(error) => self.fail(now, error.to_string()),
             },
             State::Running => {
                 let gone = |server: &&Process| !server.line.ends_itself && server.ended.is_some();
@@ -199,11 +201,11 @@ impl Job {
                     let words = server.end_in_words();
                     return self.fail(now, words);
                 }
-                // What is under way to an application of ours may arrive.
+                // Packets under way to a machine may arrive.
                 let Some(client) = &mut self.client else {
-                    return (now >= self.stop + LAST_OF_IT).then_some(State::Closing(now));
+                    return (now >= self.stop + SERVER_LINGER_AFTER_APP).then_some(State::Closing(now));
                 };
-                let over = if client.line.ends_itself { self.stop + GRACE } else { self.stop };
+                let over = if client.line.ends_itself { self.stop + COMPLETION_TIMEOUT } else { self.stop };
                 if now >= over {
                     client.tell(now);
                 }
@@ -230,7 +232,7 @@ impl Job {
         if server.started.is_none()
             && let Err(error) = server.start(now, spawner)
         {
-            return self.fail(now, error);
+            return self.fail(now, error.to_string());
         }
         server.poll(now);
         if server.ended.is_some() {
@@ -238,18 +240,18 @@ impl Job {
             return self.fail(now, words);
         }
         let id = server.running.as_ref().map_or(0, |running| running.id());
-        if server.line.gate.is_none_or(|gate| is_open(id, gate)) {
+        if server.line.listens_on.is_none_or(|listens_on| is_open(id, listens_on)) {
             return Some(State::Opening(open + 1, now));
         }
-        if now < since + OPENING {
+        if now < since + LISTEN_TIMEOUT {
             return None;
         }
         let (program, at) = (&server.line.program, &server.at);
-        let words = format!("`{program}` at {at} does not listen at its port after {OPENING}");
+        let words = format!("`{program}` at {at} does not listen at its port after {LISTEN_TIMEOUT}");
         self.fail(now, words)
     }
 
-    /// Ends the servers, the last one first: those before carry what is for it.
+    /// Ends the servers, the last one first: the others carry its packets.
     fn close(&mut self, now: Instant, since: Instant) -> Option<State> {
         if let Some(client) = self.client.as_mut().filter(|client| client.is_running()) {
             client.tell(now);
@@ -259,9 +261,9 @@ impl Job {
             return Some(State::Done);
         };
         let last_chance = match (server.line.ends_itself, &self.client) {
-            (true, _) => since.max(self.stop) + GRACE,
-            (false, Some(_)) => since + UNDER_WAY,
-            // It was waited for already.
+            (true, _) => since.max(self.stop) + COMPLETION_TIMEOUT,
+            (false, Some(_)) => since + SERVER_LINGER,
+            // The wait is over already.
             (false, None) => since,
         };
         if self.failure.is_some() || now >= last_chance {
@@ -270,22 +272,22 @@ impl Job {
         None
     }
 
-    /// When to look again; `None` when all is over.
+    /// The time of the next look; `None` when all is over.
     pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
         let look = match self.state {
             State::Waiting if self.servers.is_empty() => self.start,
             State::Waiting if self.start > Instant::ZERO + HEAD_START => self.start - HEAD_START,
             State::Waiting => now,
-            State::Opening(..) | State::Closing(_) => now + SOON,
+            State::Opening(..) | State::Closing(_) => now + POLL_FAST,
             State::Open => self.start,
-            State::Running if now < self.stop => self.stop.min(now + LATER),
-            State::Running => now + SOON,
+            State::Running if now < self.stop => self.stop.min(now + POLL_SLOW),
+            State::Running => now + POLL_FAST,
             State::Done => return None,
         };
         Some(look)
     }
 
-    /// What the client and the last server wrote: their standard output and error.
+    /// Standard output and error of the client and of the last server.
     pub(super) fn written(&self) -> [String; 4] {
         let of = |process: Option<&Process>, ending| {
             process.map_or_else(String::new, |process| read(&process.output, ending))
@@ -294,7 +296,7 @@ impl Job {
         [of(client, "out"), of(client, "err"), of(server, "out"), of(server, "err")]
     }
 
-    /// How the client ended; `None` if there is none.
+    /// The end of the client; `None` if there is none.
     pub(super) fn client_end(&self, now: Instant) -> Option<ClientEnd> {
         let seconds = |at: Instant| at.since(Instant::ZERO).as_secs_f64();
         let client = self.client.as_ref()?;
@@ -311,21 +313,21 @@ impl Job {
     }
 }
 
-/// More output than this nobody reads: what measures says a line or two a step.
-const LONGEST_OUTPUT: u64 = 256 << 20;
+/// Maximum length of output that is read, in bytes: programs print one or two lines for each interval.
+const MAX_OUTPUT: u64 = 256 << 20;
 
-/// What a program wrote to one of its files.
+/// A program's output file.
 fn read(output: &std::path::Path, ending: &str) -> String {
     use std::io::Read;
     let mut bytes = Vec::new();
     if let Ok(file) = std::fs::File::open(output.with_added_extension(ending)) {
-        // What could be read of it is better than nothing.
-        let _ = file.take(LONGEST_OUTPUT).read_to_end(&mut bytes);
+        // A part of it is better than nothing.
+        let _ = file.take(MAX_OUTPUT).read_to_end(&mut bytes);
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The machine's time of day, in seconds, as programs write it.
+/// The machine's time of day, in seconds, which programs print.
 #[allow(clippy::disallowed_methods)] // Programs stamp what they print with this clock, and no other tells when that was.
 fn wall() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())

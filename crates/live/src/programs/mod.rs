@@ -1,49 +1,52 @@
 //! Real programs as the workloads of a live run.
 //!
-//! For each program a module says how it is told what to do, and reads what it says of how it went: pure functions, which
-//! are tested on what the programs really print. [`Programs`] starts and stops them all over the time of a run, wherever a
-//! [`Spawner`] puts them.
+//! A module for each program makes its command lines and reads its output: pure functions, which are tested on real
+//! output. [`Programs`] starts and stops all of them over the time of a run, wherever a [`Spawner`] puts them.
 //!
 //! | module | what |
 //! |---|---|
-//! | `command` | a command line, and what it leaves behind |
-//! | `measured` | what was measured, brought into the run's time and window |
+//! | `command` | a command line, and the socket by which it is known to be ready |
+//! | `measurement` | measurements, brought into the run's time and window |
 //! | `iperf3`, `iperf2`, `nuttcp`, `ping`, `ffmpeg`, `copy` | the programs |
-//! | `kcptun` | the programs that carry other programs' connections |
 //! | `spawn` | where programs are started |
 //! | `job` | servers and a client, from start to end |
+//! | `check` | whether the programs of a scenario can run |
 //! | `run` | all jobs of a run |
 //! | `pictures` | frames of a test picture, side by side |
 
+mod check;
 mod command;
 mod copy;
+mod error;
 mod ffmpeg;
 mod iperf2;
 mod iperf3;
 mod job;
-mod kcptun;
-mod measured;
+mod measurement;
 mod nuttcp;
 mod pictures;
 mod ping;
 mod run;
 mod spawn;
 
-pub use command::{CommandLine, Commands, Ends, Gate, Outputs, Task};
-pub use measured::{Interval, Measured, Samples};
+pub(crate) use check::check;
+pub use command::{CommandLine, Commands, Ends, ListenPort, Outputs, Task};
+pub use error::{CongestionConflict, Error, Missing};
+pub use measurement::{Interval, Measurement, Samples};
 pub use pictures::{FramePair, pictures};
-pub(crate) use run::check;
-pub use run::{Ended, ExecOutcome, FlowOutcome, Programs, Recording};
+pub use run::{ExecOutcome, FlowOutcome, Outcomes, Programs, Recording};
 pub use spawn::{ChildProcess, Running, Spawner};
 
+use hopcast_stack::TRANSPORTS;
+use hopcast_stack::transport::Worlds;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::{env, fs};
 
 use hopcast_twin::scenario::model::{App, CopyProgram, Flow, Program};
 
-/// The programs that live runs may start, each with the package of Debian and Ubuntu that has it.
-pub const KNOWN: &[(&str, &str)] = &[
+/// The programs of applications, each with the package of Debian and Ubuntu that has it.
+const KNOWN: &[(&str, &str)] = &[
     ("iperf3", "iperf3"),
     ("iperf", "iperf"),
     ("nuttcp", "nuttcp"),
@@ -51,16 +54,23 @@ pub const KNOWN: &[(&str, &str)] = &[
     ("ffmpeg", "ffmpeg"),
     ("socat", "socat"),
     ("nc", "netcat-openbsd"),
-    ("kcptun-client", "kcptun"),
-    ("kcptun-server", "kcptun"),
 ];
 
-/// The package that has a program, if it is one of [`KNOWN`].
-pub fn package_of(program: &str) -> Option<&'static str> {
-    KNOWN.iter().find(|(known, _)| *known == program).map(|&(_, package)| package)
+/// The programs that live runs may start: of applications and of transports, each with its package.
+pub fn known() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    let of_transports = TRANSPORTS.iter().flat_map(|row| match row.worlds {
+        Worlds::Live { programs, .. } => programs,
+        Worlds::Both => &[],
+    });
+    KNOWN.iter().chain(of_transports)
 }
 
-/// The line for a program that is not there.
+/// The package that has a program, if it is one of those [`known`].
+pub fn package_of(program: &str) -> Option<&'static str> {
+    known().find(|(known, _)| *known == program).map(|&(_, package)| package)
+}
+
+/// The message for a program that is not installed.
 pub fn not_installed(program: &str) -> String {
     match package_of(program) {
         Some(package) => format!("`{program}` is not installed: apt-get install {package}"),
@@ -68,7 +78,7 @@ pub fn not_installed(program: &str) -> String {
     }
 }
 
-/// Where a program is, by `PATH`.
+/// The path of a program, by `PATH`.
 pub(crate) fn find(name: &str) -> Option<PathBuf> {
     let paths = env::var_os("PATH")?;
     let executable = |path: &PathBuf| {
@@ -79,10 +89,7 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
 
 /// The programs that a flow needs.
 pub fn needed_by(flow: &Flow) -> Vec<&'static str> {
-    let mut needed = Vec::new();
-    if flow.kcptun().is_some() {
-        needed.extend(["kcptun-server", "kcptun-client"]);
-    }
+    let mut needed: Vec<&'static str> = flow.needed_programs().collect();
     if let App::Program { program, .. } = &flow.app {
         needed.extend(match program {
             Program::Iperf3(_) => vec!["iperf3"],
@@ -97,7 +104,7 @@ pub fn needed_by(flow: &Flow) -> Vec<&'static str> {
     needed
 }
 
-/// How a program is started at both ends.
+/// The command lines of a program at both ends.
 pub fn commands(program: &Program, task: &Task<'_>) -> Commands {
     match program {
         Program::Iperf3(load) => iperf3::commands(load, task),
@@ -109,12 +116,12 @@ pub fn commands(program: &Program, task: &Task<'_>) -> Commands {
     }
 }
 
-/// What a program has measured, by what it printed.
+/// The measurement in a program's output.
 ///
 /// # Errors
-/// One line: what is missing of it.
-pub fn parse(program: &Program, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, String> {
-    let measured = match program {
+/// A missing part of the output.
+pub fn parse(program: &Program, task: &Task<'_>, outputs: &Outputs) -> Result<Measurement, Error> {
+    let measurement = match program {
         Program::Iperf3(load) => iperf3::parse(load, task, outputs),
         Program::Iperf2(load) => iperf2::parse(load, task, outputs),
         Program::Nuttcp(load) => nuttcp::parse(load, task, outputs),
@@ -122,5 +129,5 @@ pub fn parse(program: &Program, task: &Task<'_>, outputs: &Outputs) -> Result<Me
         Program::Ffmpeg(picture) => ffmpeg::parse(picture, task, outputs),
         Program::Copy(copy) => copy::parse(copy, task, outputs),
     };
-    measured.map_err(|error| format!("{}: {error}", program.name()))
+    measurement.map_err(|missing| Error::NoMeasurement { program: program.name(), missing })
 }

@@ -1,18 +1,19 @@
-//! nuttcp: the client prints what the receiver has measured, as `key=value`.
+//! nuttcp: the client prints the receiver's measurement, as `key=value`.
 
 use hopcast_twin::scenario::model::Load;
 
-use super::command::{CommandLine, Commands, Gate, Outputs, Task};
-use super::measured::{Interval, Measured, bytes_within};
+use super::command::{CommandLine, Commands, ListenPort, Outputs, Task};
+use super::error::Missing;
+use super::measurement::{Interval, Measurement, bytes_within};
 
-/// Its megabytes are 2^20 bytes.
+/// Bytes in a megabyte of nuttcp.
 const MEGABYTE: f64 = 1_048_576.0;
 
 pub(super) fn commands(load: &Load, task: &Task<'_>) -> Commands {
     let (control, data) = (task.ends.port.to_string(), (task.ends.port + 1).to_string());
     let family = if task.ends.ipv6() { "-6" } else { "-4" };
     let server = CommandLine::new("nuttcp", ["-S", "-1", "--nofork", family, "-P", &control])
-        .behind(Gate::Tcp(task.ends.port))
+        .listening_on(ListenPort::Tcp(task.ends.port))
         .ending_itself();
     let mut client = CommandLine::new("nuttcp", [if load.reverse { "-r" } else { "-t" }, family])
         .and(["-fparse", &format!("-i{:.1}", task.step_seconds()), &format!("-T{:.1}", task.seconds())])
@@ -31,15 +32,15 @@ pub(super) fn commands(load: &Load, task: &Task<'_>) -> Commands {
     Commands { server: Some(with(server)), client: with(client) }
 }
 
-pub(super) fn parse(_: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, String> {
+pub(super) fn parse(_: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<Measurement, Missing> {
     let lines: Vec<Line> = outputs.client.lines().filter_map(line).collect();
     if lines.is_empty() {
-        return Err(format!("no report of what arrived: {}", outputs.complaint()));
+        return Err(outputs.lacks("no report of what arrived"));
     }
     let (mut received, mut sent, mut dropped) = (Vec::new(), Vec::new(), Vec::new());
     let (mut at, mut bytes, mut packets, mut drops) = (outputs.started, 0.0, 0.0, 0.0);
     for line in &lines {
-        // The last line is of all: what is left of it after the steps is one more.
+        // The last line is the sum: its rest after the steps is one more step.
         let mut own = *line;
         if line.all {
             own.seconds = (line.seconds - (at - outputs.started)).max(0.0);
@@ -56,7 +57,7 @@ pub(super) fn parse(_: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<Meas
         packets += own.packets.unwrap_or(0.0);
         drops += own.drops;
     }
-    let mut measured = Measured { received, ..Measured::default() };
+    let mut measured = Measurement { received, ..Measurement::default() };
     if task.is_udp() {
         let (from, to) = task.window_seconds();
         let (sent, lost) = (bytes_within(&sent, from, to), bytes_within(&dropped, from, to));
@@ -68,7 +69,7 @@ pub(super) fn parse(_: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<Meas
     Ok(measured)
 }
 
-/// `megabytes=2.9375 real_sec=0.50 rate_Mbps=48.9001 retrans=0`; the last one says `real_seconds`.
+/// `megabytes=2.9375 real_sec=0.50 rate_Mbps=48.9001 retrans=0`; the last line has `real_seconds`.
 #[derive(Clone, Copy)]
 struct Line {
     all: bool,

@@ -1,11 +1,12 @@
-//! ping: each reply is a line, with the time at which it came.
+//! ping: each reply is a line, with the time of its arrival.
 
 use std::collections::BTreeMap;
 
 use hopcast_twin::scenario::model::Ping;
 
 use super::command::{CommandLine, Commands, Outputs, Task};
-use super::measured::{Interval, Measured, Samples};
+use super::error::Missing;
+use super::measurement::{Interval, Measurement, Samples};
 
 pub(super) fn commands(ping: &Ping, task: &Task<'_>) -> Commands {
     let family = if task.ends.ipv6() { "-6" } else { "-4" };
@@ -17,13 +18,13 @@ pub(super) fn commands(ping: &Ping, task: &Task<'_>) -> Commands {
     Commands { server: None, client }
 }
 
-pub(super) fn parse(ping: &Ping, task: &Task<'_>, outputs: &Outputs) -> Result<Measured, String> {
+pub(super) fn parse(ping: &Ping, task: &Task<'_>, outputs: &Outputs) -> Result<Measurement, Missing> {
     let text = &outputs.client;
     let transmitted = text.lines().find_map(|line| {
         let (count, _) = line.split_once(" packets transmitted")?;
         count.trim().parse::<u64>().ok()
     });
-    // The first reply of each request; a request's number goes round at 16 bits, but replies come in order of time.
+    // The first reply to each request; numbers of requests wrap at 16 bits, and replies are in order of time.
     let mut replies: BTreeMap<u64, Reply> = BTreeMap::new();
     let mut last = 0;
     for reply in text.lines().filter_map(reply) {
@@ -32,10 +33,10 @@ pub(super) fn parse(ping: &Ping, task: &Task<'_>, outputs: &Outputs) -> Result<M
         replies.entry(number).or_insert(reply);
     }
     let Some(transmitted) = transmitted.or((last > 0).then_some(last)) else {
-        return Err(format!("no report: {}", outputs.complaint()));
+        return Err(outputs.lacks("no report"));
     };
     let every = ping.every.as_secs_f64();
-    // When the first request left: by the first reply if there is one, and otherwise when ping was started.
+    // The time of the first request: by the first reply, or else the start of ping.
     let first = replies.iter().next().map_or(outputs.started, |(&number, reply)| {
         let sent = reply.at - reply.millis / 1e3 - outputs.started_wall + outputs.started;
         sent - number.saturating_sub(1) as f64 * every
@@ -47,7 +48,7 @@ pub(super) fn parse(ping: &Ping, task: &Task<'_>, outputs: &Outputs) -> Result<M
         known.map_or(planned, |known| known + outputs.started)
     };
     let counts = |number: u64| (from..to).contains(&sent_at(number));
-    // More requests than there was time for nobody has sent.
+    // Maximum number of requests that fit the time.
     let most = ((outputs.ended - outputs.started).max(0.0) / every * 2.0) as u64 + last + 1000;
     let sent = (1..=transmitted.min(most)).filter(|&number| counts(number)).count() as u64;
     let counted = || replies.iter().filter(|(number, _)| counts(**number)).map(|(_, reply)| reply);
@@ -56,11 +57,11 @@ pub(super) fn parse(ping: &Ping, task: &Task<'_>, outputs: &Outputs) -> Result<M
         let at = reply.at - outputs.started_wall + outputs.started;
         Interval { from: at, to: at, bytes: payload }
     };
-    Ok(Measured {
+    Ok(Measurement {
         received: replies.values().map(came).collect(),
         units: Some((sent, (counted().count() as u64).min(sent))),
         round_trip: Samples::new(counted().map(|reply| (reply.millis, 1))),
-        ..Measured::default()
+        ..Measurement::default()
     })
 }
 
@@ -84,7 +85,7 @@ fn reply(line: &str) -> Option<Reply> {
     sane.then_some(Reply { at, number: value("icmp_seq=")?.parse().ok()?, millis })
 }
 
-/// A number of 16 bits, beside the last one that went on counting.
+/// A number of 16 bits, extended to the value nearest to the last one.
 fn unwrapped(number: u16, last: u64) -> u64 {
     let forward = number.wrapping_sub(last as u16);
     if forward < 1 << 15 {

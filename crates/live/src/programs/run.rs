@@ -1,73 +1,71 @@
 //! All programs of a run, from its start to its end.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hopcast_core::{Duration, Instant, earliest};
-use hopcast_twin::scenario::model::{
-    Action, App, CopyProgram, Exec, Flow, FlowId, NodeId, Program, Scenario, Socket,
-};
+use hopcast_stack::transport::ProgramPair;
+use hopcast_twin::scenario::model::{Action, App, Exec, Flow, FlowId, NodeId, Program, Scenario};
 
 use super::command::{CommandLine, Commands, Ends, Outputs, Task};
 use super::job::{Job, Process};
-use super::measured::Measured;
+use super::measurement::Measurement;
 use super::spawn::Spawner;
-use super::{commands, copy, ffmpeg, find, kcptun, needed_by, not_installed, parse};
+use super::{Error, commands, copy, ffmpeg, parse};
 
-/// A client that fails so soon and has measured nothing was told something that it does not take.
-const AT_ONCE: Duration = Duration::from_millis(500);
+/// Maximum duration of a client that failed because of a wrong option and not because of the network.
+const MISUSE_TIME: Duration = Duration::from_millis(500);
 
-/// All programs of a run: those that are flows, those that carry flows, and those of `exec`.
+/// All programs of a run: applications of flows, carriers of flows, and commands of `exec`.
 ///
-/// Before time zero [`prepare`](Self::prepare), until it says that all is open; then [`step`](Self::step) at each
-/// [`next_deadline`](Self::next_deadline), after the end of the run too, until [`is_done`](Self::is_done); then
+/// Before time zero [`prepare`](Self::prepare) until it returns true; then [`step`](Self::step) at each
+/// [`next_deadline`](Self::next_deadline), also after the end of the run, until [`is_done`](Self::is_done); then
 /// [`finish`](Self::finish).
 pub struct Programs {
     scenario: Arc<Scenario>,
     dir: PathBuf,
-    /// Those flows that have programs, and where they are.
+    /// Flows with programs, and their addresses.
     flows: Vec<(FlowId, Ends, Job)>,
     /// In the order of the scenario.
     execs: Vec<Job>,
     now: Instant,
 }
 
-/// What came of all programs.
+/// Results of all programs.
 #[derive(Debug, Default)]
-pub struct Ended {
+pub struct Outcomes {
     /// For each flow whose application is a program.
     pub flows: Vec<FlowOutcome>,
     /// For each command of `exec`.
     pub execs: Vec<ExecOutcome>,
-    /// For each flow of another application that kcptun carried and that went wrong, why.
+    /// For each flow of another application that programs carried and that went wrong, why.
     pub failures: Vec<(FlowId, String)>,
 }
 
-/// What came of a flow.
+/// The result of a flow's program.
 #[derive(Debug)]
 pub struct FlowOutcome {
-    /// Which.
+    /// The flow.
     pub flow: FlowId,
-    /// What it measured, or in one line why it has nothing to say.
-    pub measured: Result<Measured, String>,
-    /// What went wrong all the same.
+    /// Its measurement, or the reason why there is none.
+    pub measured: Result<Measurement, Error>,
+    /// A failure beside the measurement, as a message.
     pub note: Option<String>,
-    /// Whether the programs failed by themselves: what they did not measure says nothing about the network.
+    /// Whether the programs failed by themselves: the missing measurement then says nothing about the network.
     pub failed: bool,
-    /// What it recorded, if it is a test picture.
+    /// The recording of a test picture.
     pub recording: Option<Recording>,
 }
 
-/// A test picture as it was sent and as it arrived.
+/// The recordings of a test picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recording {
-    /// An MPEG transport stream.
+    /// The sender's: an MPEG transport stream.
     pub sent: PathBuf,
-    /// The same; the file may be absent or empty if nothing arrived.
+    /// The receiver's; the file may be absent or empty if nothing arrived.
     pub received: PathBuf,
-    /// Frames a second.
+    /// Frames per second.
     pub fps: u32,
 }
 
@@ -75,13 +73,13 @@ impl Recording {
     /// Removes the files.
     pub fn remove(&self) {
         for path in [&self.sent, &self.received] {
-            // What was never made need not be removed.
+            // A file may never have been made.
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// What came of a command.
+/// The result of a command of `exec`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecOutcome {
     /// Its name.
@@ -90,31 +88,30 @@ pub struct ExecOutcome {
     pub exit: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// Whether it ran until it was told to end.
+    /// Whether it ran until it was ended by a signal.
     pub was_told: bool,
-    /// In one line, why it did not go as the scenario says it must.
+    /// The deviation from the exit status that the scenario expects, as a message.
     pub failure: Option<String>,
 }
 
 impl Programs {
-    /// The programs of `scenario`, which write into the folder `programs` of `dir`. `ends` says where a flow's programs find
-    /// each other.
+    /// The programs of `scenario`, which write into the folder `programs` of `dir`; `ends` has the addresses of each
+    /// flow.
     ///
     /// # Errors
-    /// One line: a file that cannot be written, or what programs cannot do beside each other.
-    pub fn new(scenario: Arc<Scenario>, dir: &Path, ends: impl Fn(FlowId) -> Ends) -> Result<Self, String> {
+    /// A file that cannot be written, a program that is not installed, or programs that exclude each other.
+    pub fn new(scenario: Arc<Scenario>, dir: &Path, ends: impl Fn(FlowId) -> Ends) -> Result<Self, Error> {
         let dir = dir.join("programs");
         let mut programs = Self { dir, flows: Vec::new(), execs: Vec::new(), now: Instant::ZERO, scenario };
         let scenario = Arc::clone(&programs.scenario);
-        let has_programs = |flow: &Flow| flow.kcptun().is_some() || program_of(flow).is_some();
+        let has_programs = |flow: &Flow| flow.is_over_program() || program_of(flow).is_some();
         if !scenario.flows.iter().any(has_programs) && scenario.execs.is_empty() {
             return Ok(programs);
         }
-        fs::create_dir_all(&programs.dir).map_err(|error| format!("{}: {error}", programs.dir.display()))?;
-        // What a program reads and writes may be relative to where it runs.
-        let absolute = fs::canonicalize(&programs.dir);
-        programs.dir = absolute.map_err(|error| format!("{}: {error}", programs.dir.display()))?;
-        check(&scenario)?;
+        fs::create_dir_all(&programs.dir).map_err(Error::file(&programs.dir))?;
+        // Absolute, since programs may run in another directory.
+        programs.dir = fs::canonicalize(&programs.dir).map_err(Error::file(&programs.dir))?;
+        super::check(&scenario)?;
         for (number, flow) in scenario.flows.iter().enumerate().filter(|(_, flow)| has_programs(flow)) {
             let ends = ends(number);
             let job = programs.flow(number, flow, ends)?;
@@ -124,7 +121,7 @@ impl Programs {
         Ok(programs)
     }
 
-    /// Starts the servers of what begins with the run; says whether all of them listen.
+    /// Starts the servers of flows that begin with the run; returns whether all of them listen.
     pub fn prepare(&mut self, spawner: &mut dyn Spawner) -> bool {
         for (_, _, job) in &mut self.flows {
             job.step(Instant::ZERO, true, spawner);
@@ -132,14 +129,14 @@ impl Programs {
         self.flows.iter().all(|(_, _, job)| job.is_ready())
     }
 
-    /// Starts, looks after and stops what it is time for.
+    /// Starts and ends the programs that are due.
     pub fn step(&mut self, now: Instant, spawner: &mut dyn Spawner) {
         self.now = now;
         let jobs = self.flows.iter_mut().map(|(_, _, job)| job).chain(&mut self.execs);
         jobs.for_each(|job| job.step(now, false, spawner));
     }
 
-    /// When to step next; `None` when all is over.
+    /// The time of the next step; `None` when all is over.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.jobs().fold(None, |first, job| earliest(first, job.deadline(self.now)))
     }
@@ -149,14 +146,14 @@ impl Programs {
         self.jobs().all(Job::is_done)
     }
 
-    /// What went wrong so far, a line each.
+    /// Failures so far, as messages.
     pub fn failures(&self) -> impl Iterator<Item = &str> {
         self.jobs().filter_map(|job| job.failure.as_deref())
     }
 
-    /// Reads what all of them have left behind. What still runs is ended.
-    pub fn finish(self) -> Ended {
-        let mut ended = Ended::default();
+    /// Reads the output of all programs, and ends those that still run.
+    pub fn finish(self) -> Outcomes {
+        let mut ended = Outcomes::default();
         for (flow, ends, job) in &self.flows {
             match program_of(&self.scenario.flows[*flow]) {
                 Some(program) => ended.flows.push(self.outcome(*flow, program, *ends, job)),
@@ -173,22 +170,23 @@ impl Programs {
     }
 
     /// The programs of a flow; `None` if it never starts.
-    fn flow(&self, number: FlowId, flow: &Flow, ends: Ends) -> Result<Option<Job>, String> {
+    fn flow(&self, number: FlowId, flow: &Flow, ends: Ends) -> Result<Option<Job>, Error> {
         let process = |line: CommandLine, node: NodeId, role: &str| {
-            // No name has a dot: one of `exec` is never the same.
+            // Names have no dots, so a file of a flow is never one of `exec`.
             let output = self.dir.join(format!("{}.{role}", flow.name));
             Process::new(line, node, &self.scenario.nodes[node].name, output)
         };
         let mut servers = Vec::new();
         let receiver = flow.to[0];
-        if let Some(config) = flow.kcptun() {
-            let Commands { server, client } = kcptun::commands(config, ends);
-            servers.extend(server.map(|server| process(server, receiver, "kcptun-server")));
-            servers.push(process(client, flow.from, "kcptun-client"));
+        if let Some(ProgramPair { server, client }) = flow.transport_programs(ends.of_programs()) {
+            for (command, node) in [(server, receiver), (client, flow.from)] {
+                let role = command.program;
+                servers.push(process(CommandLine::of_transport(command), node, role));
+            }
         }
         let end = Instant::ZERO + self.scenario.duration;
         let Some(program) = program_of(flow) else {
-            // Its application is a machine of ours: kcptun carries it as long as the run lasts.
+            // Its application is a machine of ours, which programs carry as long as the run lasts.
             return Ok(Some(Job::new(Instant::ZERO, end, servers, None)));
         };
         let Some(task) = self.task(number, ends) else { return Ok(None) };
@@ -201,14 +199,14 @@ impl Programs {
         Ok(Some(Job::new(task.start, task.stop, servers, Some(client))))
     }
 
-    /// What a flow's program is to do; `None` if it never starts.
+    /// The task of a flow's program; `None` if it never starts.
     fn task(&self, number: FlowId, ends: Ends) -> Option<Task<'_>> {
         let scenario = &self.scenario;
         let flow = &scenario.flows[number];
         let (start, stop) = span(scenario, number)?;
         Some(Task {
             flow: &flow.name,
-            ends: if flow.kcptun().is_some() { ends.behind_kcptun() } else { ends },
+            ends: if flow.is_over_program() { ends.behind_program() } else { ends },
             socket: flow.socket()?,
             start,
             stop,
@@ -231,7 +229,7 @@ impl Programs {
 
     fn outcome(&self, flow: FlowId, program: &Program, ends: Ends, job: &Job) -> FlowOutcome {
         let (Some(task), Some(end)) = (self.task(flow, ends), job.client_end(self.now)) else {
-            let measured = Ok(Measured::default());
+            let measured = Ok(Measurement::default());
             return FlowOutcome { flow, measured, note: None, failed: false, recording: None };
         };
         let [client, client_errors, server, server_errors] = job.written();
@@ -251,25 +249,25 @@ impl Programs {
             Outputs { client, client_errors, server, server_errors, more, started, started_wall, ended };
         let failed = !end.was_told && end.exit != Some(0);
         let failure = job.failure.clone().or_else(|| failed.then_some(end.words));
-        // What a failed program has measured until then is worth having, and the failure is worth saying.
+        // The measurement of a failed program is kept, with the failure as a note.
         let measured = parse(program, &task, &outputs);
-        let measured = measured.map_err(|error| job.failure.clone().unwrap_or(error));
-        // What a network does to a client takes longer.
-        let at_once = failed && measured.is_err() && end.ran < AT_ONCE;
+        let measured = measured.map_err(|error| job.failure.clone().map_or(error, Error::Failed));
+        // A failure caused by the network takes longer.
+        let at_once = failed && measured.is_err() && end.ran < MISUSE_TIME;
         FlowOutcome { flow, measured, note: failure, failed: job.failure.is_some() || at_once, recording }
     }
 }
 
 /// The program that is a flow's application.
-fn program_of(flow: &Flow) -> Option<&Program> {
+pub(super) fn program_of(flow: &Flow) -> Option<&Program> {
     match &flow.app {
         App::Program { program, .. } => Some(program),
         _ => None,
     }
 }
 
-/// When a flow's application starts and stops, by itself and by events; `None` if it never does.
-fn span(scenario: &Scenario, number: FlowId) -> Option<(Instant, Instant)> {
+/// Start and stop of a flow's application, by its options and by events; `None` if it never starts.
+pub(super) fn span(scenario: &Scenario, number: FlowId) -> Option<(Instant, Instant)> {
     let span = scenario.flows[number].app.span();
     let end = Instant::ZERO + scenario.duration;
     let at = |wanted: &Action, after: Instant| {
@@ -283,68 +281,6 @@ fn span(scenario: &Scenario, number: FlowId) -> Option<(Instant, Instant)> {
         earliest(span.start, at(&Action::Start(number), Instant::ZERO)).filter(|start| *start < end)?;
     let stop = earliest(span.stop, at(&Action::Stop(number), start)).unwrap_or(end).min(end);
     (start < stop).then_some((start, stop))
-}
-
-/// Whether a flow's application starts after it has stopped.
-fn starts_again(scenario: &Scenario, number: FlowId) -> bool {
-    let end = Instant::ZERO + scenario.duration;
-    let Some((_, stop)) = span(scenario, number) else { return false };
-    let starts = scenario.events.iter().filter(|event| event.action == Action::Start(number));
-    let mut starts = starts.map(|event| event.at).chain(scenario.flows[number].app.span().start);
-    starts.any(|at| at >= stop && at < end)
-}
-
-/// What of a scenario's programs cannot be, before anything is made: one line.
-///
-/// # Errors
-/// A program that is not there, one that would have to start twice, two that need the same node to be different.
-pub(crate) fn check(scenario: &Scenario) -> Result<(), String> {
-    for (number, flow) in scenario.flows.iter().enumerate() {
-        if let Some(missing) = needed_by(flow).into_iter().find(|program| find(program).is_none()) {
-            return Err(format!("flow `{}`: {}", flow.name, not_installed(missing)));
-        }
-        if program_of(flow).is_some() && starts_again(scenario, number) {
-            let name = &flow.name;
-            return Err(format!(
-                "flow `{name}`: a program is started and stopped once: make the second time a flow of its own"
-            ));
-        }
-    }
-    agree_on_congestion(scenario)
-}
-
-/// What has its congestion control from its node, which has one, and of those that the kernel allows in a namespace.
-fn agree_on_congestion(scenario: &Scenario) -> Result<(), String> {
-    let allowed = fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_default();
-    let mut chosen: BTreeMap<NodeId, (&str, &Flow, &str)> = BTreeMap::new();
-    for flow in &scenario.flows {
-        let program = match program_of(flow) {
-            Some(Program::Nuttcp(_)) => "nuttcp",
-            Some(Program::Copy(copy)) if copy.with == CopyProgram::Nc => "nc",
-            _ => continue,
-        };
-        let Some(Socket::Tcp { congestion: Some(congestion) }) = flow.socket() else { continue };
-        let better = |program: &str| if program == "nc" { "socat" } else { "iperf3" };
-        if !allowed.is_empty() && !allowed.split_whitespace().any(|name| name == congestion) {
-            return Err(format!(
-                "flow `{}`: {program} has its congestion control from its node, which on this kernel cannot have {congestion} (allowed: {}): use `{}`",
-                flow.name,
-                allowed.trim(),
-                better(program)
-            ));
-        }
-        for node in [flow.from, flow.to[0]] {
-            let (other, first, its) = *chosen.entry(node).or_insert((congestion, flow, program));
-            if other != congestion {
-                let (node, better) = (&scenario.nodes[node].name, better(its));
-                return Err(format!(
-                    "flows `{}` and `{}`: {its} has its congestion control from its node, and `{node}` cannot have {other} and {congestion}: use `{better}`",
-                    first.name, flow.name
-                ));
-            }
-        }
-    }
-    Ok(())
 }
 
 fn exec_outcome(exec: &Exec, job: &Job, now: Instant) -> Option<ExecOutcome> {

@@ -1,4 +1,4 @@
-//! Where programs are started, and how they are watched.
+//! Starting programs and watching them.
 
 use std::fs;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -8,55 +8,43 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use hopcast_twin::scenario::model::Signal;
 use rustix::process::{Pid, kill_process_group};
 
-use super::command::{CommandLine, Gate};
-use super::not_installed;
+use super::command::{CommandLine, ListenPort};
+use super::error::Error;
 
 /// Starts programs at nodes.
 pub trait Spawner {
-    /// Starts `command` at `node`. What it writes goes to `output` with `.out` and `.err` at its end.
+    /// Starts `command` at `node`, with its output in the files `output.out` and `output.err`.
     ///
     /// # Errors
-    /// One line: why it cannot be started.
-    fn spawn(
-        &mut self,
-        node: usize,
-        command: &CommandLine,
-        output: &Path,
-    ) -> Result<Box<dyn Running>, String>;
+    /// The reason why it cannot be started.
+    fn spawn(&mut self, node: usize, command: &CommandLine, output: &Path)
+    -> Result<Box<dyn Running>, Error>;
 }
 
 /// A program that was started.
 pub trait Running {
     /// Its process id.
     fn id(&self) -> u32;
-    /// How it ended, if it has.
+    /// Its exit status, if it has ended.
     fn poll_exit(&mut self) -> Option<ExitStatus>;
-    /// Tells it, and what it has started itself, to end.
+    /// Sends a signal to it and to its descendants.
     fn signal(&mut self, signal: Signal);
 }
 
 impl CommandLine {
-    /// Adds the rest of this to a command that has been made to run [`program`](Self::program) at its node: arguments, what
-    /// its environment has more, files for what it writes, and a process group of its own.
+    /// Completes a command that runs [`program`](Self::program) at its node: arguments, environment, output files, and
+    /// a process group of its own.
     ///
     /// # Errors
-    /// One line, if a file cannot be made.
-    pub fn apply_to(&self, command: &mut Command, output: &Path) -> Result<(), String> {
+    /// A file that cannot be made.
+    pub fn apply_to(&self, command: &mut Command, output: &Path) -> Result<(), Error> {
         let file = |ending: &str| {
             let path = output.with_added_extension(ending);
-            fs::File::create(&path).map_err(|error| format!("{}: {error}", path.display()))
+            fs::File::create(&path).map_err(Error::file(path))
         };
         command.args(&self.arguments).envs(self.environment.iter().cloned()).process_group(0);
         command.stdin(Stdio::null()).stdout(file("out")?).stderr(file("err")?);
         Ok(())
-    }
-
-    /// The line for what went wrong when it was started.
-    pub fn cannot_start(&self, error: &std::io::Error) -> String {
-        match error.kind() {
-            std::io::ErrorKind::NotFound => not_installed(&self.program),
-            _ => format!("`{}` cannot be started: {error}", self.program),
-        }
     }
 }
 
@@ -68,7 +56,7 @@ pub struct ChildProcess {
 }
 
 impl ChildProcess {
-    /// One that [`CommandLine::apply_to`] has made the leader of a group.
+    /// A child whose command [`CommandLine::apply_to`] has completed.
     pub const fn new(child: Child) -> Self {
         Self { child, ended: None }
     }
@@ -81,14 +69,14 @@ impl Running for ChildProcess {
 
     fn poll_exit(&mut self) -> Option<ExitStatus> {
         if self.ended.is_none() {
-            // A child that cannot be asked is none any more.
+            // A child that cannot be waited for is gone.
             self.ended = self.child.try_wait().unwrap_or_else(|_| Some(ExitStatus::from_raw(0)));
         }
         self.ended
     }
 
     fn signal(&mut self, signal: Signal) {
-        // The leader's number is the group's for as long as there is anybody in it.
+        // The leader's number is the group's as long as the group has a process.
         let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         let signal = match signal {
             Signal::Int => rustix::process::Signal::INT,
@@ -97,13 +85,13 @@ impl Running for ChildProcess {
             Signal::Kill => rustix::process::Signal::KILL,
         };
         if let (Some(group), None) = (group, self.ended) {
-            // Who has ended by now need not be told.
+            // The group may have ended.
             let _ = kill_process_group(group, signal);
         }
     }
 }
 
-/// Nobody is left running by whoever forgets to stop them.
+/// Kills the process if it still runs.
 impl Drop for ChildProcess {
     fn drop(&mut self) {
         if self.poll_exit().is_none() {
@@ -113,11 +101,11 @@ impl Drop for ChildProcess {
     }
 }
 
-/// Whether anybody listens at `gate` in the network of process `id`.
-pub(super) fn is_open(id: u32, gate: Gate) -> bool {
-    let (tables, port, state) = match gate {
-        Gate::Tcp(port) => (["tcp", "tcp6"], port, Some(LISTENING)),
-        Gate::Udp(port) => (["udp", "udp6"], port, None),
+/// Whether a socket listens at the port in the network of process `id`.
+pub(super) fn is_open(id: u32, listens_on: ListenPort) -> bool {
+    let (tables, port, state) = match listens_on {
+        ListenPort::Tcp(port) => (["tcp", "tcp6"], port, Some(LISTENING)),
+        ListenPort::Udp(port) => (["udp", "udp6"], port, None),
     };
     tables.iter().any(|table| {
         let sockets = fs::read_to_string(format!("/proc/{id}/net/{table}")).unwrap_or_default();
@@ -125,10 +113,10 @@ pub(super) fn is_open(id: u32, gate: Gate) -> bool {
     })
 }
 
-/// The state of a socket that listens (the kernel's `TCP_LISTEN`).
+/// The state of a listening socket (`TCP_LISTEN` of the kernel).
 const LISTENING: &str = "0A";
 
-/// `   0: 0100007F:2710 00000000:0000 0A …`: a number, the own address and port, the other's, the state.
+/// `   0: 0100007F:2710 00000000:0000 0A …`: number, local address and port, remote address and port, state.
 fn has_socket(table: &str, port: u16, state: Option<&str>) -> bool {
     table.lines().skip(1).any(|line| {
         let mut fields = line.split_whitespace().skip(1);

@@ -6,46 +6,50 @@ use std::sync::Arc;
 use std::time;
 
 use hopcast_core::Instant;
-use hopcast_twin::collect::{Gathered, ProgramFound};
+use hopcast_twin::collect::{LiveObservations, ProgramResult};
 use hopcast_twin::results::{Figures, Frame};
 use hopcast_twin::scenario::model::{FlowId, Scenario};
-use hopcast_twin::world::Site;
+use hopcast_twin::world::NodeInstance;
 
+use super::error::Error;
 use crate::lab::Lab;
 use crate::programs::{
-    ChildProcess, CommandLine, Ends, FlowOutcome, FramePair, Measured, Programs, Recording, Running, Spawner,
-    pictures,
+    self, ChildProcess, CommandLine, Ends, FlowOutcome, FramePair, Measurement, Programs, Recording, Running,
+    Spawner, pictures,
 };
 
-/// A server that does not listen after so long never will.
-const PATIENCE: time::Duration = time::Duration::from_secs(10);
-/// How often to look whether servers listen.
-const LOOK: time::Duration = time::Duration::from_millis(20);
+/// Maximum time until all servers listen.
+const LISTEN_TIMEOUT: time::Duration = time::Duration::from_secs(10);
+/// Time between two looks at whether servers listen.
+const POLL_INTERVAL: time::Duration = time::Duration::from_millis(20);
 
-/// Which frames of a video are shown: so far through the measurement window.
-const FRAMES: [f64; 3] = [0.2, 0.5, 0.8];
-/// How wide they are shown, in pixels.
-const WIDTH: u32 = 320;
+/// Positions of the frames of a video that the report shows, as shares of the measurement window.
+const SHOWN_FRAMES: [f64; 3] = [0.2, 0.5, 0.8];
+/// Width of these frames, in pixels.
+const FRAME_WIDTH: u32 = 320;
 
 pub(super) struct Workloads {
     programs: Programs,
-    /// Where they write.
+    /// Directory for their output.
     dir: PathBuf,
 }
 
-/// Programs are started in the namespaces of a lab.
+/// Starts programs in the namespaces of a lab.
 struct InLab<'l>(&'l Lab);
 
 impl Spawner for InLab<'_> {
-    fn spawn(&mut self, node: usize, line: &CommandLine, output: &Path) -> Result<Box<dyn Running>, String> {
+    fn spawn(
+        &mut self,
+        node: usize,
+        line: &CommandLine,
+        output: &Path,
+    ) -> Result<Box<dyn Running>, programs::Error> {
         let mut command = self.0.command(node, &line.program);
         line.apply_to(&mut command, output)?;
         let child = self.0.start(command).map_err(|error| match error.kind() {
-            // What is started is not the program, but what enters the node for it.
-            std::io::ErrorKind::NotFound => {
-                "`setpriv` is not installed: apt-get install util-linux".to_owned()
-            }
-            _ => line.cannot_start(&error),
+            // The started process is not the program, but `setpriv`, which enters the node for it.
+            std::io::ErrorKind::NotFound => programs::Error::NoSetpriv,
+            _ => programs::Error::start(&line.program, error),
         })?;
         Ok(Box::new(ChildProcess::new(child)))
     }
@@ -53,7 +57,7 @@ impl Spawner for InLab<'_> {
 
 impl Workloads {
     /// The programs of a scenario, which write into `dir`.
-    pub(super) fn new(scenario: &Arc<Scenario>, dir: &Path) -> Result<Self, String> {
+    pub(super) fn new(scenario: &Arc<Scenario>, dir: &Path) -> Result<Self, Error> {
         let ends =
             (0..scenario.flows.len()).map(|flow| ends(scenario, flow)).collect::<Result<Vec<_>, _>>()?;
         let programs = Programs::new(scenario.clone(), dir, |flow| ends[flow])?;
@@ -61,23 +65,23 @@ impl Workloads {
     }
 
     /// Starts the servers, and waits until they listen.
-    pub(super) fn prepare(&mut self, lab: &Lab) -> Result<(), String> {
+    pub(super) fn prepare(&mut self, lab: &Lab) -> Result<(), Error> {
         let mut waited = time::Duration::ZERO;
         while !self.programs.prepare(&mut InLab(lab)) {
             self.failure()?;
-            if waited > PATIENCE {
-                return Err(format!("a program's server does not listen after {} s", PATIENCE.as_secs()));
+            if waited > LISTEN_TIMEOUT {
+                return Err(Error::ServerSilent(LISTEN_TIMEOUT.as_secs()));
             }
             #[allow(clippy::disallowed_methods)] // real programs take real time
-            std::thread::sleep(LOOK);
-            waited += LOOK;
+            std::thread::sleep(POLL_INTERVAL);
+            waited += POLL_INTERVAL;
         }
         self.failure()
     }
 
-    fn failure(&self) -> Result<(), String> {
+    fn failure(&self) -> Result<(), Error> {
         let first = self.programs.failures().next();
-        first.map_or(Ok(()), |failure| Err(failure.to_owned()))
+        first.map_or(Ok(()), |failure| Err(Error::ProgramFailed(failure.to_owned())))
     }
 
     pub(super) fn step(&mut self, now: Instant, lab: &Lab) {
@@ -92,20 +96,20 @@ impl Workloads {
         self.programs.is_done()
     }
 
-    /// What they have measured, and what became of them.
-    pub(super) fn finish(self, scenario: &Scenario, gathered: &mut Gathered) {
+    /// Adds the measurements and failures of the programs to `observed`.
+    pub(super) fn finish(self, scenario: &Scenario, observed: &mut LiveObservations) {
         let Self { programs, dir } = self;
         let ended = programs.finish();
         let step = scenario.measure.interval;
         let steps = (scenario.duration.as_nanos() / step.as_nanos().max(1)) as usize;
-        let (outcomes, failures) = (&mut gathered.live.programs, &mut gathered.live.failed_programs);
+        let (outcomes, failures) = (&mut observed.live.programs, &mut observed.live.failed_programs);
         for FlowOutcome { flow, measured, note, failed, recording } in ended.flows {
             let name = &scenario.flows[flow].name;
-            // What could not come through has measured nothing, which is a figure; what never began has none.
+            // A program whose packets did not arrive measured zero, which is a figure; one that never started has none.
             let has_figures = measured.is_ok() || !failed;
             let (measured, why) = match measured {
                 Ok(measured) => (measured, None),
-                Err(why) => (Measured::default(), Some(why)),
+                Err(error) => (Measurement::default(), Some(error.to_string())),
             };
             *failures += u64::from(failed);
             if let Some(note) = why.or(note) {
@@ -114,16 +118,16 @@ impl Workloads {
             if let Some(recording) = recording {
                 let from = scenario.flows[flow].app.span().start.unwrap_or_default();
                 let (from, to) = (scenario.measure.from.since(from), scenario.measure.to.since(from));
-                let times =
-                    FRAMES.map(|share| from.as_secs_f64() + (to.as_secs_f64() - from.as_secs_f64()) * share);
+                let times = SHOWN_FRAMES
+                    .map(|share| from.as_secs_f64() + (to.as_secs_f64() - from.as_secs_f64()) * share);
                 match frames(&recording, &times, name, &dir) {
-                    Ok(frames) => gathered.live.pictures.extend(frames),
-                    Err(error) => drop(outcomes.insert(format!("{name}, its frames"), error)),
+                    Ok(frames) => observed.live.pictures.extend(frames),
+                    Err(error) => drop(outcomes.insert(format!("{name}, its frames"), error.to_string())),
                 }
                 recording.remove();
             }
             let window = (scenario.measure.from, scenario.measure.to);
-            gathered.programs.push(ProgramFound {
+            observed.programs.push(ProgramResult {
                 flow,
                 figures: if has_figures { measured.figures(window) } else { Figures::default() },
                 series: measured.series(step, steps),
@@ -150,17 +154,22 @@ impl Workloads {
     }
 }
 
-/// Writes some frames of a video into the run's own folder in the run directory; names them by their path in that.
-fn frames(recording: &Recording, times: &[f64], flow: &str, dir: &Path) -> Result<Vec<Frame>, String> {
+/// Writes frames of a video into the run's own folder of the run directory, and returns their paths in the latter.
+fn frames(
+    recording: &Recording,
+    times: &[f64],
+    flow: &str,
+    dir: &Path,
+) -> Result<Vec<Frame>, programs::Error> {
     let folder = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let write = |number: u64, what: &str, png: &[u8]| {
         let name = format!("{flow}-{number}-{what}.png");
         let path = dir.join(&name);
-        fs::write(&path, png).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok::<_, String>(format!("{folder}/{name}"))
+        fs::write(&path, png).map_err(|source| programs::Error::File { path, source })?;
+        Ok::<_, programs::Error>(format!("{folder}/{name}"))
     };
     let mut frames = Vec::new();
-    for FramePair { number, sent, received } in pictures(recording, times, WIDTH)? {
+    for FramePair { number, sent, received } in pictures(recording, times, FRAME_WIDTH)? {
         let sent = write(number, "sent", &sent)?;
         let received = received.map(|png| write(number, "received", &png)).transpose()?;
         frames.push(Frame { flow: flow.to_owned(), number, sent, received });
@@ -168,10 +177,10 @@ fn frames(recording: &Recording, times: &[f64], flow: &str, dir: &Path) -> Resul
     Ok(frames)
 }
 
-/// Where the programs of a flow find each other.
-fn ends(scenario: &Scenario, flow: FlowId) -> Result<Ends, String> {
-    let (from, to) = Site::ends_of_flow(scenario, flow)?;
-    // The scenario language gives each flow a receiver.
+/// The addresses at which the programs of a flow find each other.
+fn ends(scenario: &Scenario, flow: FlowId) -> Result<Ends, Error> {
+    let (from, to) = NodeInstance::ends_of_flow(scenario, flow).map_err(Error::Flow)?;
+    // The scenario language gives each such flow one receiver.
     let to = to.first().copied().unwrap_or(from);
     Ok(Ends { from: from.ip(), to: to.ip(), connect: to.ip(), port: to.port() })
 }

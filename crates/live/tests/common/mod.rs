@@ -1,4 +1,4 @@
-//! What the tests on the kernel share: networks, and datagrams that know when they were sent.
+//! Networks on the kernel for tests, and datagrams that bear the time of their sending.
 
 #![allow(dead_code, clippy::unwrap_used)] // each test needs some of it
 
@@ -10,10 +10,10 @@ use std::time::Duration as Span;
 
 use hopcast_core::{Duration, Instant, Seed};
 use hopcast_link::{Config, Direction, Link, PointToPoint};
-use hopcast_live::capture::Tape;
+use hopcast_live::capture::CaptureWriter;
 use hopcast_live::emulator::{Emulator, EmulatorReport, Options, Readings};
 use hopcast_live::lab::Lab;
-use hopcast_live::layout::{Captured, Layout, LinkChange, Scheduled};
+use hopcast_live::layout::{Captured, LinkChange, NetworkLayout, Scheduled};
 use hopcast_node::Clock;
 use hopcast_node::testing::{Need, require};
 use hopcast_twin::capture::Carries;
@@ -53,7 +53,11 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn start(mut layout: Layout, changes: Vec<Scheduled<LinkChange>>, options: Options) -> Self {
+    pub(crate) fn start(
+        mut layout: NetworkLayout,
+        changes: Vec<Scheduled<LinkChange>>,
+        options: Options,
+    ) -> Self {
         let mut lab = Lab::set_up(&layout, &Lab::fresh_id()).unwrap();
         let clock = Clock::starting_now();
         let links = std::mem::take(&mut layout.links);
@@ -63,15 +67,15 @@ impl Running {
 
     /// Two nodes and the link between them, measured from the start to the end.
     pub(crate) fn pair(direction: &Direction) -> Self {
-        Self::start(Layout::chain([one_way(direction)], 1500), Vec::new(), whole_run())
+        Self::start(NetworkLayout::chain([one_way(direction)], 1500), Vec::new(), whole_run())
     }
 
     pub(crate) fn finish(self) -> EmulatorReport {
         self.emulator.finish(&self.lab).unwrap()
     }
 
-    /// Sends `count` datagrams of `size` bytes from the first node to the second, one every `pace`, and gives those that
-    /// have arrived once all are sent and nothing more comes for half a second.
+    /// Sends `count` datagrams of `size` bytes from the first node to the second, one every `pace`, and gives those
+    /// that have arrived once all are sent and nothing more comes for half a second.
     pub(crate) fn send(&self, count: u64, size: usize, pace: Duration) -> Vec<Arrival> {
         let clock = self.clock;
         let receiver = self.lab.enter(1, || UdpSocket::bind("10.0.0.2:9000").unwrap()).unwrap();
@@ -96,14 +100,14 @@ impl Running {
 }
 
 /// Two nodes and the link between them, of which both ends are captured.
-pub(crate) fn captured(direction: &Direction, into: impl Write + Send + 'static) -> (Running, Tape) {
-    let mut layout = Layout::chain([one_way(direction)], 1500);
+pub(crate) fn captured(direction: &Direction, into: impl Write + Send + 'static) -> (Running, CaptureWriter) {
+    let mut layout = NetworkLayout::chain([one_way(direction)], 1500);
     layout.links[0].captured = vec![Some(0), Some(1)];
     let interface = |node: usize| {
         let captured = Captured { node, name: "eth0".to_owned(), carries: Carries::Frames, by_link: true };
         (format!("n{node}:eth0"), captured)
     };
-    let tape = Tape::start(Box::new(into), (0..2).map(interface).collect()).unwrap();
+    let tape = CaptureWriter::start(Box::new(into), (0..2).map(interface).collect()).unwrap();
     let options = Options { capture: Some(tape.recorder()), ..whole_run() };
     (Running::start(layout, Vec::new(), options), tape)
 }

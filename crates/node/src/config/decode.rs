@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use hopcast_coded::bats::{self, Delivery};
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{
     Fields, choice, did_you_mean, entries, flag, name, one_or_list, size, some_duration, text, whole,
 };
 use hopcast_config::yaml::{Kind, Node};
 use hopcast_core::plug::Destination;
-use hopcast_twin::scenario::{self};
+use hopcast_stack::site::SiteLayer;
+use hopcast_stack::transport::Port;
 use log::LevelFilter;
 
 use super::{Carrier, Config, Connections, Packets, Peer, Place, Relay, Timing, address};
@@ -78,7 +78,7 @@ fn peers(node: &Node, own: &str, listen: SocketAddr) -> Result<Vec<Peer>, Diagno
         return Err(node.error(format!("`peers`: expected 1 to {MOST_PEERS}, found {}", entries.len())));
     }
     let peer = |entry: &hopcast_config::yaml::Entry| {
-        scenario::decode::check_name(&entry.key, "peers", &entry.key_span)?;
+        hopcast_config::decode::check_name(&entry.key, "peers", &entry.key_span)?;
         if entry.key == own {
             return Err(entry.key_span.error(format!("`peers`: `{own}` is this node itself")));
         }
@@ -172,7 +172,7 @@ fn packets(node: &Node) -> Result<Packets, Diagnostic> {
     }
     let addresses = fields.need("address", "address: 10.77.0.1/30")?;
     let addresses = one_or_list(addresses).iter().map(|node| address::interface(node, "address"));
-    let over = fields.get("over").map(|node| over(node, true)).transpose()?;
+    let over = fields.get("over").map(|node| SiteLayer::read(node, Port::Datagram)).transpose()?;
     let addresses: Vec<_> = addresses.collect::<Result<_, _>>()?;
     let routes = list_of(&fields, "routes", address::network)?;
     let from = match fields.get("from") {
@@ -187,8 +187,7 @@ fn packets(node: &Node) -> Result<Packets, Diagnostic> {
         addresses,
         routes,
         from,
-        over: over
-            .unwrap_or_else(|| bats::Config { delivery: Delivery::DEADLINE, ..bats::Config::default() }),
+        over: over.unwrap_or_else(|| SiteLayer::usual(Port::Datagram)),
     })
 }
 
@@ -212,7 +211,7 @@ fn connections(node: &Node) -> Result<Connections, Diagnostic> {
         per_source: DEFAULT_STREAMS / SOURCES,
         connect_timeout: CONNECT_TIMEOUT,
         congestion: None,
-        over: bats::Config::default(),
+        over: SiteLayer::usual(Port::Stream),
     };
     if !matches!(node.kind, Kind::Map(_)) {
         let take = one_or_list(node).iter().map(|node| address::destination(node, "tcp"));
@@ -248,7 +247,7 @@ fn connections(node: &Node) -> Result<Connections, Diagnostic> {
     found.connect_timeout = fields.read("connect-timeout", some_duration)?.unwrap_or(CONNECT_TIMEOUT);
     found.congestion = fields.read("congestion", |node, key| Ok(name(node, key)?.to_owned()))?;
     if let Some(node) = fields.get("over") {
-        found.over = over(node, false)?;
+        found.over = SiteLayer::read(node, Port::Stream)?;
     }
     Ok(found)
 }
@@ -264,14 +263,6 @@ fn circles(fields: &Fields<'_>, take: &[Destination], reach: &[Destination]) -> 
         }
     }
     Ok(())
-}
-
-/// `btp`, `brtp: { window: 256 }`.
-fn over(node: &Node, datagrams: bool) -> Result<bats::Config, Diagnostic> {
-    let allowed: &[&str] = if datagrams { &["btp", "brtp"] } else { &["brtp"] };
-    choice(node, "over", allowed)?;
-    let layer = scenario::layer(node)?;
-    layer.bats().cloned().ok_or_else(|| node.error("`over`: expected `btp` or `brtp`"))
 }
 
 /// `[harbour, island]`, a map, or a list of maps.
@@ -303,14 +294,13 @@ fn relay(node: &Node, peers: &[Peer]) -> Result<Relay, Diagnostic> {
     if one == other {
         return Err(between.error(format!("`relay`: `{}` stands here twice", peers[one].name)));
     }
-    let packets = fields.get("packets").map(|node| over(node, true)).transpose()?;
-    let tcp = fields.get("tcp").map(|node| over(node, false)).transpose()?;
-    Ok(Relay {
-        between: [one, other],
-        channel: channel(&fields)?,
-        packets: packets.unwrap_or_default(),
-        tcp: tcp.unwrap_or_default(),
-    })
+    // A relay learns from the sites whether what it relays has a deadline.
+    let layer = |key, port| match fields.get(key) {
+        Some(node) => SiteLayer::read(node, port),
+        None => Ok(SiteLayer::usual(Port::Stream)),
+    };
+    let (packets, tcp) = (layer("packets", Port::Datagram)?, layer("tcp", Port::Stream)?);
+    Ok(Relay { between: [one, other], channel: channel(&fields)?, packets, tcp })
 }
 
 fn memory(node: &Node, key: &str) -> Result<u64, Diagnostic> {

@@ -14,11 +14,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hopcast_coded::bats;
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::{self, Source};
 use hopcast_core::Duration;
 use hopcast_core::plug::Destination;
+use hopcast_stack::site::SiteLayer;
 use log::LevelFilter;
 
 pub(crate) use address::{contains, special};
@@ -117,8 +117,8 @@ pub struct Packets {
     /// The networks that the far site's packets may come from. Default: those of `addresses` and `routes`, to which answers
     /// go back.
     pub from: Vec<(IpAddr, u8)>,
-    /// What they go over. Default: `btp`, since a TCP inside had better lose a packet than wait for it.
-    pub over: bats::Config,
+    /// What they go over. Default: the first transport with datagrams, since a TCP inside had better lose a packet than wait for it.
+    pub over: SiteLayer,
 }
 
 /// TCP connections.
@@ -144,8 +144,8 @@ pub struct Connections {
     pub connect_timeout: Duration,
     /// The congestion control of the host's side of the connections; `None` leaves the host's.
     pub congestion: Option<String>,
-    /// What they go over: `brtp`.
-    pub over: bats::Config,
+    /// The transport that carries them.
+    pub over: SiteLayer,
 }
 
 /// What is passed on between two peers.
@@ -155,10 +155,10 @@ pub struct Relay {
     pub between: [usize; 2],
     /// The channel of the sites that it serves.
     pub channel: u8,
-    /// How packets go.
-    pub packets: bats::Config,
-    /// How TCP connections go.
-    pub tcp: bats::Config,
+    /// The transport of packets.
+    pub packets: SiteLayer,
+    /// The transport of TCP connections.
+    pub tcp: SiteLayer,
 }
 
 /// When peers hear from each other.

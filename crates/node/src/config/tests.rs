@@ -26,9 +26,7 @@ fn a_site_says_what_it_carries_where_to_and_over_what() {
     assert_eq!((carrier.to.as_str(), carrier.via.as_slice(), carrier.channel), ("island", &[0][..], 0));
     let packets = carrier.packets.as_ref().unwrap();
     assert_eq!(packets.addresses, [("10.77.0.1".parse().unwrap(), 30)]);
-    let after = Duration::from_millis(300);
-    let rounds = bats::Delivery::UNTIL_DEADLINE;
-    assert_eq!(packets.over.delivery, bats::Delivery::Deadline { after, fixed: true, rounds });
+    assert_eq!(packets.over.to_string(), "btp (deadline 300ms)");
     let taken: Vec<_> = carrier.tcp.iter().flat_map(|tcp| &tcp.take).map(ToString::to_string).collect();
     assert_eq!(taken, ["10.20.0.0/16", "10.30.0.5/32 port 443"]);
     assert_eq!((config.mtu, config.log, config.timing), (1500, LevelFilter::Info, Timing::default()));

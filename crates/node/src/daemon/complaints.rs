@@ -1,16 +1,16 @@
-//! What is worth a line of what a node counts: things that were turned away, carriers whose data is damaged or whose
-//! connections are reset, and those that get nowhere.
+//! Warnings about a node's counters: refused packets and connections, carriers whose data is damaged or whose
+//! connections are reset, and carriers that are stuck.
 
 use hopcast_core::{Duration, Instant};
 
 use crate::status::{CarrierStatus, Status};
 
-/// Each thing is worth a line no more often than this.
-const APART: Duration = Duration::from_secs(60);
-/// A carrier that has taken nothing for so long, of what comes from a peer that is up, is worth one.
-const STALE: Duration = Duration::from_secs(5);
+/// Minimum time between two lines of one kind.
+const MIN_INTERVAL: Duration = Duration::from_secs(60);
+/// Time for which a carrier receives only stale data from a peer that is up, before that is logged.
+const STALE_TIME: Duration = Duration::from_secs(5);
 
-/// What was turned away: where it is counted, and what it means.
+/// Refusals: where they are counted, the counter, and the message.
 const REFUSALS: [(Counted, &str, &str); 8] = [
     (
         Counted::OfCarriers,
@@ -55,7 +55,7 @@ const REFUSALS: [(Counted, &str, &str); 8] = [
     ),
 ];
 
-/// What happens to a carrier: how it is counted, and what it means.
+/// Mishaps of a carrier: the counter, and the message.
 const MISHAPS: [(&str, &str); 6] = [
     ("symbols_damaged", "symbols were damaged on the way, and dropped"),
     ("symbols_malformed", "symbols made no sense, and were dropped"),
@@ -68,43 +68,43 @@ const MISHAPS: [(&str, &str); 6] = [
     ("streams_timed_out", "connections were reset: nothing has come from the far site for too long"),
 ];
 
-/// Where something is counted.
+/// The owner of a counter.
 #[derive(Clone, Copy, Debug)]
 enum Counted {
     OfCarriers,
     OfSockets,
 }
 
-/// What has been said, and of what.
+/// The state of all warnings.
 #[derive(Debug, Default)]
 pub(super) struct Complaints {
-    /// Of each of [`REFUSALS`].
-    refusals: [Told; REFUSALS.len()],
+    /// For each of [`REFUSALS`].
+    refusals: [Reported; REFUSALS.len()],
     carriers: Vec<Carrier>,
 }
 
-/// How much of something has been told of, and when last.
+/// The count that was last logged, and its time.
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
+struct Reported {
     count: u64,
     said: Option<Instant>,
 }
 
-/// A carrier, and what it has heard.
+/// A carrier at the last look.
 #[derive(Debug, Default)]
 struct Carrier {
-    /// Of each of [`MISHAPS`].
-    mishaps: [Told; MISHAPS.len()],
-    /// What was stale and what was taken, in all.
+    /// For each of [`MISHAPS`].
+    mishaps: [Reported; MISHAPS.len()],
+    /// Totals of stale and of accepted data.
     stale: u64,
     taken: u64,
-    /// Since when only what is stale has come, and when last, and how much of it there was before.
+    /// Since when only stale data has come; the time of the last of it, and the total before.
     since: Option<(Instant, Instant, u64)>,
     said: Option<Instant>,
 }
 
 impl Complaints {
-    /// The lines that are due. Whether a peer is up through which it goes is told of each carrier.
+    /// The lines that are due. `up` says of each carrier whether a peer of it is up.
     pub(super) fn look(&mut self, now: Instant, status: &Status, up: &[bool]) -> Vec<String> {
         let mut lines = Vec::new();
         for ((counted, name, meaning), told) in REFUSALS.into_iter().zip(&mut self.refusals) {
@@ -127,8 +127,8 @@ impl Complaints {
     }
 }
 
-impl Told {
-    /// How many more there are, if that is to be said now.
+impl Reported {
+    /// The increase, if it is to be logged now.
     fn more(&mut self, now: Instant, count: u64) -> Option<u64> {
         let more = count.checked_sub(self.count).filter(|&more| more > 0)?;
         may_say(now, &mut self.said).then(|| {
@@ -143,10 +143,9 @@ impl Carrier {
         let stale = carrier.count("received_stale");
         let taken = carrier.count("received_innovative") + carrier.count("received_redundant");
         let only_stale = up && stale > self.stale && taken == self.taken;
-        // In between nothing may come at all, for a while: on a carrier that rests, what comes late now and then is no
-        // sign.
+        // Meanwhile no data at all may come: an idle carrier may receive late data now and then.
         let nothing = up && stale == self.stale && taken == self.taken;
-        let rests = self.since.is_none_or(|(_, last, _)| now >= last + STALE);
+        let rests = self.since.is_none_or(|(_, last, _)| now >= last + STALE_TIME);
         let before = self.stale;
         (self.stale, self.taken) = (stale, taken);
         if only_stale {
@@ -156,7 +155,7 @@ impl Carrier {
             self.since = None;
         }
         let (since, _, before) = self.since?;
-        if !only_stale || now < since + STALE || !may_say(now, &mut self.said) {
+        if !only_stale || now < since + STALE_TIME || !may_say(now, &mut self.said) {
             return None;
         }
         let CarrierStatus { name, carries, channel, .. } = carrier;
@@ -169,9 +168,9 @@ impl Carrier {
     }
 }
 
-/// Whether a line may be said whose turn this is; then the turn is taken.
+/// Whether a line is due; then its time is noted.
 pub(crate) fn may_say(now: Instant, said: &mut Option<Instant>) -> bool {
-    let may = said.is_none_or(|at| now >= at + APART);
+    let may = said.is_none_or(|at| now >= at + MIN_INTERVAL);
     if may {
         *said = Some(now);
     }

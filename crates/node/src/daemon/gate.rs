@@ -1,4 +1,4 @@
-//! Which packets of the far site are given to the host.
+//! The packets of the far site that the host receives.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,11 +6,11 @@ use hopcast_core::{Instant, Item, Outbox, Port, Reactive};
 
 use crate::config::contains;
 
-/// IPv6 addresses of one link, which a host has on each of its devices and no router passes on (RFC 4291, section 2.5.6).
+/// IPv6 link-local addresses, which a host has on each device and no router forwards (RFC 4291, section 2.5.6).
 const OF_ONE_LINK: (IpAddr, u8) = (IpAddr::V6(Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, 0, 0)), 10);
 
-/// Passes packets between the host above and the tunnel below. What comes from below is dropped unless its source is of a
-/// network that the far site may have: who sends into the tunnel there must not pass for somebody here.
+/// Passes packets between the host above and the tunnel below. A packet from below is dropped unless its source is in a
+/// network that the far site may have: a sender there must not pass for a host here.
 pub(crate) struct Gate {
     from: Vec<(IpAddr, u8)>,
     out: Outbox,
@@ -30,7 +30,7 @@ impl Gate {
     }
 }
 
-/// The source of a packet, which the tunnel has found to be one of IP.
+/// The source of an IP packet.
 fn source_of(packet: &[u8]) -> Option<IpAddr> {
     match packet.first()? >> 4 {
         4 => Some(Ipv4Addr::from(*packet.get(12..)?.first_chunk::<4>()?).into()),

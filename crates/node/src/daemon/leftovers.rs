@@ -1,11 +1,13 @@
-//! What a node that was killed has left behind: its rules, which would bring connections to nobody.
+//! Rules of killed nodes, which would redirect connections to nobody.
 //!
-//! Devices go with their process, and so does all that is routed into them; netfilter's tables and routing rules do not.
+//! Devices go with their process, and routes with devices; netfilter's tables and routing rules stay.
+
+use std::io;
 
 use crate::runtime::Claim;
 use crate::runtime::command::{ip, run};
 
-/// Takes away the rules of nodes that are no more, and says whose in a line each. What cannot be taken away is left.
+/// Removes the rules of nodes that are gone, with a line for each. Rules that cannot be removed stay.
 pub fn sweep() -> Vec<String> {
     let mut done = Vec::new();
     for table in tables() {
@@ -23,10 +25,10 @@ pub fn sweep() -> Vec<String> {
     done
 }
 
-/// Does that again, several times over five seconds, until the process before is gone for sure: as long as the kernel
-/// takes it apart, its rules seem to be somebody's.
-pub(super) fn sweep_later() -> Result<(), String> {
-    /// How long to wait before each attempt, in milliseconds.
+/// Removes them again several times over five seconds, until the predecessor is gone for sure: while the kernel takes
+/// it apart, its rules seem to have an owner.
+pub(super) fn sweep_later() -> io::Result<()> {
+    /// Pause before each attempt, in milliseconds.
     const LATER: [u64; 5] = [200, 300, 500, 1000, 3000];
     let work = || {
         for pause in LATER {
@@ -35,11 +37,10 @@ pub(super) fn sweep_later() -> Result<(), String> {
             sweep().iter().for_each(|line| log::info!("{line}"));
         }
     };
-    let spawned = std::thread::Builder::new().name("leftovers".to_owned()).spawn(work);
-    spawned.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
+    std::thread::Builder::new().name("leftovers".to_owned()).spawn(work).map(drop)
 }
 
-/// The names of all nft tables that could be ours.
+/// The names of all nft tables that may belong to a node.
 fn tables() -> Vec<String> {
     let listed = run("nft", "list tables inet", "").unwrap_or_default();
     listed.lines().filter_map(|line| Some(line.strip_prefix("table inet ")?.trim().to_owned())).collect()

@@ -1,40 +1,23 @@
-//! What each part of a node may take of its memory.
+//! The shares of a node's memory.
 
-use hopcast_coded::bats;
+use hopcast_stack::site::MemoryShare;
 
 use crate::config::Config;
 
-/// The least window, in batches: below it a hop of a few milliseconds is not filled.
-const LEAST_WINDOW: u64 = 16;
-
-/// The shares of the node's memory.
-pub(crate) struct Memory {
-    /// Bytes of batches, of each way through a machine of a lane.
-    way: u64,
-    /// Bytes that wait at an edge to be sent, of all its streams.
-    queue: u64,
-}
-
-impl Memory {
-    /// Half is for batches, in equal parts; a quarter for what waits at edges. [`readers`] has the rest.
-    pub(crate) fn of(config: &Config) -> Self {
-        let proxies = config.carriers.iter().filter(|carrier| carrier.tcp.is_some()).count() as u64;
-        let tunnels = config.carriers.iter().filter(|carrier| carrier.packets.is_some()).count() as u64;
-        // A relay has a machine for packets and one for connections, and each machine has two ways.
-        let machines = proxies + tunnels + 2 * config.relays.len() as u64;
-        Self { way: config.memory / 2 / (2 * machines).max(1), queue: config.memory / 4 / proxies.max(1) }
-    }
-
-    /// The settings of a machine of a lane, with a window and a queue that fit.
-    pub(crate) fn fit(&self, over: &bats::Config, datagram: u16) -> bats::Config {
-        let batch =
-            over.batch.symbols() as u64 * (u64::from(datagram) + hopcast_core::Buffer::HEADROOM as u64);
-        let window = (self.way / batch).max(LEAST_WINDOW).min(u64::from(over.window)) as u16;
-        bats::Config { window, queue: self.queue.min(over.queue), ..over.clone() }
+/// The share of each machine of a lane: half of the memory is for batches, in equal parts; a quarter for what waits at edges.
+/// [`readers`] has the rest.
+pub(crate) fn share(config: &Config) -> MemoryShare {
+    let proxies = config.carriers.iter().filter(|carrier| carrier.tcp.is_some()).count() as u64;
+    let tunnels = config.carriers.iter().filter(|carrier| carrier.packets.is_some()).count() as u64;
+    // A relay has a machine for packets and one for connections, and each machine has two directions.
+    let machines = proxies + tunnels + 2 * config.relays.len() as u64;
+    MemoryShare {
+        batches: config.memory / 2 / (2 * machines).max(1),
+        queue: config.memory / 4 / proxies.max(1),
     }
 }
 
-/// What waits for slow readers, of all connections, in bytes.
+/// Memory for what waits for slow readers, of all connections, in bytes.
 pub(crate) const fn readers(config: &Config) -> u64 {
     config.memory / 4
 }

@@ -1,25 +1,26 @@
-//! The daemon: a node as its file says, until a signal ends it.
+//! The daemon: a node as its configuration says, until a signal ends it.
 //!
 //! | module | what |
 //! |---|---|
 //! | `site` | the node as one machine, which a [`Runtime`] runs |
-//! | `hub` | its one UDP port: hellos, and what goes to and comes from the lanes |
-//! | `stack` | what stands on the lanes: BATS with a tunnel or a proxy on top, relays |
-//! | `doors` | where TCP connections come in and go out, and how many |
-//! | `gate` | which packets of the far site the host is given |
-//! | `memory` | what each part may take of the node's memory |
-//! | `report` | what is told of it |
-//! | `complaints` | what its counters say that a person should know |
-//! | `notice` | what is logged of it |
-//! | `leftovers` | rules of nodes that were killed |
-//! | `names` | peers' names, looked up while they are silent |
-//! | `supervisor` | what systemd is told |
+//! | `hub` | its one UDP port: hellos, and the datagrams of lanes |
+//! | `stack` | the machines on the lanes: BATS with a tunnel or a proxy on top, relays |
+//! | `doors` | access of TCP connections to the node, and their limits |
+//! | `gate` | the packets of the far site that the host receives |
+//! | `memory` | shares of the node's memory |
+//! | `report` | its status |
+//! | `complaints` | warnings about its counters |
+//! | `notice` | events that are logged |
+//! | `leftovers` | rules of killed nodes |
+//! | `names` | peers' names, resolved while the peers are silent |
+//! | `systemd` | notifications to systemd |
 //!
-//! One thread carries everything. It stops ten times a second for a moment, to log what happened and, twice a second, to put
-//! up its status; whoever asks for that is answered by other threads, which share nothing else with it.
+//! One thread carries all data. It pauses ten times a second to log events and, twice a second, to publish its status;
+//! other threads answer requests for that, and share nothing else with it.
 
 pub(crate) mod complaints;
 mod doors;
+mod error;
 mod gate;
 mod hub;
 mod leftovers;
@@ -29,11 +30,11 @@ pub(crate) mod notice;
 mod report;
 mod site;
 mod stack;
-mod supervisor;
+mod systemd;
 #[cfg(test)]
 mod tests;
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::thread;
 
 use hopcast_core::plug::Plug;
@@ -43,6 +44,7 @@ use rustix::net::netdevice::name_to_index;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+pub use self::error::Error;
 use self::hub::Hub;
 pub use self::leftovers::sweep;
 use self::leftovers::sweep_later;
@@ -55,27 +57,30 @@ use crate::Clock;
 use crate::config::{Config, Place};
 use crate::hello::peer::{Follow, Myself};
 use crate::runtime::{Runtime, Stop};
-use crate::status::answer::Before;
+use crate::status::answer::Predecessor;
 use crate::status::{Board, answer};
 
-/// How often the thread that carries data looks after the rest.
-const SLICE: Duration = Duration::from_millis(100);
-/// For so long connections may come to their end after a signal.
-const GRACE: Duration = Duration::from_secs(2);
-/// For so long the devices and sockets of a node that was killed may take to go, where the host is busy.
-const AFTERMATH: Duration = Duration::from_secs(5);
-/// For so long the last resets may take to leave, and then the last hellos.
-const FAREWELL: Duration = Duration::from_millis(20);
+/// Time between two pauses of the thread that carries data.
+const LOG_INTERVAL: Duration = Duration::from_millis(100);
+/// Maximum time that connections have to end after a signal.
+const DRAIN_TIME: Duration = Duration::from_secs(2);
+/// Maximum time that the devices and sockets of a killed predecessor take to disappear on a busy host.
+const PREDECESSOR_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time in which the last resets, and then the last hellos, are sent.
+const FAREWELL_TIME: Duration = Duration::from_millis(20);
 
-/// Runs a node until SIGINT or SIGTERM. An error is one line; whatever was made of the host's network is gone then too.
-pub fn run(config: &Config) -> Result<(), String> {
-    // Before anything is made, so that a signal at any moment finds somebody who takes it away again.
-    let stops = Stops::new()?;
+/// Runs a node until SIGINT or SIGTERM.
+///
+/// # Errors
+/// A failure that the node cannot go on with; its devices, rules and routes are removed.
+pub fn run(config: &Config) -> Result<(), Error> {
+    // Before anything is made, so that a signal at any moment is handled, and everything is removed again.
+    let stops = Stops::new().map_err(Error::Signals)?;
     let mut random = [0; 8];
     let urandom = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut random));
-    urandom.map_err(|error| format!("/dev/urandom: {error}"))?;
+    urandom.map_err(Error::Random)?;
     let (site, plugs, parts) = build(config, u64::from_ne_bytes(random));
-    let was_killed = answer::before(&config.status) == Before::Killed;
+    let was_killed = answer::predecessor(&config.status) == Predecessor::Killed;
     if !was_killed {
         free_devices(config)?;
     }
@@ -85,80 +90,81 @@ pub fn run(config: &Config) -> Result<(), String> {
     if config.carriers.iter().any(|carrier| carrier.tcp.is_some()) {
         sweep().iter().for_each(|line| info!("{line}"));
     }
-    let open = |clock| {
+    let open = |clock| -> Result<Runtime, Error> {
         free_devices(config)?;
         let runtime = Runtime::open_within(Box::new(site.clone()), &plugs, clock, memory::readers(config))?;
         config.metrics.map_or(Ok(()), |address| answer::on_http(address, board.clone()))?;
         Ok(runtime)
     };
-    // The kernel may still be taking away what the process before had.
-    let patience = if was_killed { AFTERMATH } else { Duration::ZERO };
+    // The kernel may still be removing the predecessor's devices.
+    let patience = if was_killed { PREDECESSOR_TIMEOUT } else { Duration::ZERO };
     let (mut runtime, clock) = match open_within(patience, &stops.orderly, open) {
         Ok(opened) => opened,
-        // systemd stops the programs that set things up too; what they had made is gone.
-        Err(why) if stops.orderly.is_pulled() => {
-            info!("stopped at the start: {why}");
+        // systemd also stops the programs that set things up; what they had made is removed.
+        Err(error) if stops.orderly.is_pulled() => {
+            info!("stopped at the start: {error}");
             return Ok(());
         }
-        Err(why) => return Err(why),
+        Err(error) => return Err(error),
     };
     if was_killed {
-        sweep_later()?;
+        sweep_later().map_err(Error::Thread)?;
     }
-    let mut names = Names::new(&config.peers, config.listen.is_ipv4())?;
+    let mut names = Names::new(&config.peers, config.listen.is_ipv4()).map_err(Error::Thread)?;
     let mut report = Report::new(config, parts, board);
-    report.put_up(clock.now(), &site.get(), &runtime);
+    report.publish(clock.now(), &site.get(), &runtime);
     greet(config);
-    supervisor::tell("READY=1");
+    systemd::notify("READY=1");
 
     while !stops.orderly.is_pulled() {
         let now = clock.now();
-        runtime.run(Some(now + SLICE), &stops.orderly)?;
+        runtime.run(Some(now + LOG_INTERVAL), &stops.orderly)?;
         let now = clock.now();
         look_after(&mut site.get_mut(), now, &mut names, &mut runtime);
-        report.put_up(now, &site.get(), &runtime);
+        report.publish(now, &site.get(), &runtime);
     }
 
-    supervisor::tell("STOPPING=1");
+    systemd::notify("STOPPING=1");
     info!("stopping");
-    let end = clock.now() + GRACE;
+    let end = clock.now() + DRAIN_TIME;
     while report.connections() > 0 && clock.now() < end && !stops.at_once.is_pulled() {
-        runtime.run(Some((clock.now() + SLICE).min(end)), &stops.at_once)?;
+        runtime.run(Some((clock.now() + LOG_INTERVAL).min(end)), &stops.at_once)?;
     }
-    // The far sites hear of those that are cut short, before this one is down to its neighbours.
+    // The far sites learn of the resets before their neighbours see this node as down.
     report.reset_connections();
-    runtime.run(Some(clock.now() + FAREWELL), &stops.at_once)?;
+    runtime.run(Some(clock.now() + FAREWELL_TIME), &stops.at_once)?;
     site.get_mut().hub.say_bye(clock.now());
-    runtime.run(Some(clock.now() + FAREWELL), &stops.at_once)
+    runtime.run(Some(clock.now() + FAREWELL_TIME), &stops.at_once)?;
+    Ok(())
 }
 
-/// Opens what may not be free yet, until that succeeds or there is no time left. The clock that it comes with is at
-/// zero when the attempt begins: nobody has been silent for as long as nothing could be sent.
+/// Opens sockets and devices that may not be free yet, until that succeeds or there is no time left. The clock passed
+/// to `open` is at zero when the attempt begins: no peer counts as silent while nothing could be sent.
 fn open_within<T>(
     patience: Duration,
     stop: &Stop,
-    mut open: impl FnMut(Clock) -> Result<T, String>,
-) -> Result<(T, Clock), String> {
+    mut open: impl FnMut(Clock) -> Result<T, Error>,
+) -> Result<(T, Clock), Error> {
     let begun = Clock::starting_now();
     loop {
         let clock = Clock::starting_now();
         match open(clock) {
             Ok(opened) => return Ok((opened, clock)),
-            Err(why) if stop.is_pulled() || begun.now() >= hopcast_core::Instant::ZERO + patience => {
-                return Err(why);
+            Err(error) if stop.is_pulled() || begun.now() >= hopcast_core::Instant::ZERO + patience => {
+                return Err(error);
             }
-            Err(_) => stop.wait(SLICE),
+            Err(_) => stop.wait(LOG_INTERVAL),
         }
     }
 }
 
-/// A node without a host, for tests: `Below(0)` is its UDP port. `random` decides what it draws.
+/// A node without a host, for tests: `Below(0)` is its UDP port, and `random` seeds its draws.
 #[doc(hidden)]
 pub fn machine(config: &Config, random: u64) -> impl Machine + use<> {
     build(config, random).0
 }
 
-/// The node's machine, what it is plugged into, and its parts for the report.
+/// The node's machine, its plugs, and its parts for the report.
 fn build(config: &Config, random: u64) -> (Shared<Site>, Vec<Plug>, Vec<stack::Part>) {
     let mut random = Seed::new(random, 0).stream(&["node"], 0);
     let mut stack = Stack::new(config, &mut random);
@@ -191,18 +197,18 @@ fn build(config: &Config, random: u64) -> (Shared<Site>, Vec<Plug>, Vec<stack::P
     (Shared::new(Site::new(hub, stack)), plugs, parts)
 }
 
-/// Whether the names of the TUN devices are free: an interface of somebody else is not to be touched.
-fn free_devices(config: &Config) -> Result<(), String> {
-    let socket = std::net::UdpSocket::bind("127.0.0.1:0").map_err(|error| format!("no sockets: {error}"))?;
+/// Checks that the names of the TUN devices are free: interfaces of others are not touched.
+fn free_devices(config: &Config) -> Result<(), Error> {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").map_err(Error::Sockets)?;
     for packets in config.carriers.iter().filter_map(|carrier| carrier.packets.as_ref()) {
         if name_to_index(&socket, &packets.tun).is_ok() {
-            return Err(format!("cannot make TUN `{0}`: there is already an interface `{0}`", packets.tun));
+            return Err(Error::DeviceInUse(packets.tun.clone()));
         }
     }
     Ok(())
 }
 
-/// Two lines at the start.
+/// Logs two lines at the start.
 fn greet(config: &Config) {
     let sites = config.carriers.iter().map(|carrier| format!("carrying to `{}`", carrier.to));
     let relays = config.relays.iter().map(|relay| {
@@ -216,12 +222,12 @@ fn greet(config: &Config) {
     if log_enabled!(Level::Warn) {
         warn!("{open}");
     } else {
-        // Whatever the log leaves out, this is said.
+        // Printed whatever the log leaves out.
         eprintln!("{open}");
     }
 }
 
-/// Says what happened, and looks up the names of peers that are silent.
+/// Logs events, and resolves the names of silent peers.
 fn look_after(site: &mut Site, now: hopcast_core::Instant, names: &mut Names, runtime: &mut Runtime) {
     let hub = &mut site.hub;
     while let Some(notice) = hub.notices().pop() {
@@ -246,17 +252,16 @@ fn look_after(site: &mut Site, now: hopcast_core::Instant, names: &mut Names, ru
     }
 }
 
-/// What signals do: the first stops the node in good order, the next at once.
+/// The effects of signals: the first stops the node in good order, the next at once.
 struct Stops {
     orderly: Stop,
     at_once: Stop,
 }
 
 impl Stops {
-    fn new() -> Result<Self, String> {
-        let failed = |error| format!("cannot receive signals: {error}");
-        let stops = Self { orderly: Stop::new().map_err(failed)?, at_once: Stop::new().map_err(failed)? };
-        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
+    fn new() -> io::Result<Self> {
+        let stops = Self { orderly: Stop::new()?, at_once: Stop::new()? };
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let (orderly, at_once) = (stops.orderly.clone(), stops.at_once.clone());
         let watch = move || {
             for signal in signals.forever() {
@@ -267,7 +272,7 @@ impl Stops {
                 }
             }
         };
-        thread::Builder::new().name("signals".to_owned()).spawn(watch).map_err(failed)?;
+        thread::Builder::new().name("signals".to_owned()).spawn(watch)?;
         Ok(stops)
     }
 }

@@ -1,5 +1,6 @@
-//! Peers' names, and the addresses that they stand for.
+//! Peers' host names and their addresses.
 
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -9,11 +10,11 @@ use log::warn;
 
 use crate::config::{Peer, Place};
 
-/// Looks names up in a thread of its own, since a resolver may take as long as it likes.
+/// Resolves names on a thread of its own, since a resolver may take any time.
 pub(super) struct Names {
     ask: Sender<usize>,
     answers: Receiver<(usize, Option<SocketAddr>)>,
-    /// For each peer that has a name, when it was last asked for and whether it is being looked up.
+    /// For each peer that has a name, the state of its resolution.
     asked: Vec<Option<Asked>>,
     names: Vec<String>,
     version: u8,
@@ -23,13 +24,13 @@ pub(super) struct Names {
 struct Asked {
     at: Option<Instant>,
     pending: bool,
-    /// Whether it has been said that it stands for nothing.
+    /// Whether a failure was logged.
     said: bool,
 }
 
 impl Names {
-    /// Names stand for IPv4 addresses or for IPv6 addresses, as the socket is of one version.
-    pub(super) fn new(peers: &[Peer], v4: bool) -> Result<Self, String> {
+    /// Names resolve to addresses of the IP version of the socket: IPv4 if `v4`.
+    pub(super) fn new(peers: &[Peer], v4: bool) -> io::Result<Self> {
         let (ask, asked) = channel::<usize>();
         let (answer, answers) = channel();
         let hosts: Vec<Option<(String, u16)>> = peers
@@ -52,12 +53,11 @@ impl Names {
                 }
             }
         };
-        let spawned = thread::Builder::new().name("names".to_owned()).spawn(work);
-        spawned.map_err(|error| format!("cannot start a thread: {error}"))?;
+        thread::Builder::new().name("names".to_owned()).spawn(work)?;
         Ok(Self { ask, answers, asked: known, names, version: if v4 { 4 } else { 6 } })
     }
 
-    /// Looks a peer's name up, if it has one and that was not done lately.
+    /// Resolves a peer's name, if it has one and `patience` has passed since the last time.
     pub(super) fn look_up(&mut self, now: Instant, place: usize, patience: Duration) {
         let Some(asked) = &mut self.asked[place] else { return };
         if !asked.pending && asked.at.is_none_or(|at| now >= at + patience) {

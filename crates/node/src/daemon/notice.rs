@@ -1,4 +1,4 @@
-//! What a node has to tell a person.
+//! Events of a node that are logged.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,31 +9,31 @@ use log::Level;
 
 use crate::hello::wire::{Tag, VERSION};
 
-/// Something that happened, worth one line.
+/// An event, one line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Notice {
-    /// A peer is there.
+    /// A peer is up.
     Up { peer: String, address: Option<SocketAddr>, round_trip: Duration },
-    /// A peer was there, and is silent.
+    /// A peer was up, and is silent.
     Down { peer: String, silent: Duration },
     /// A peer has not been heard since the start.
     NoAnswer { peer: String, address: Option<SocketAddr> },
-    /// A peer has said that it ends.
+    /// A peer has announced its end.
     Left { peer: String },
-    /// A peer is another instance than before.
+    /// A peer has restarted.
     Restarted { peer: String },
-    /// A peer is somewhere else.
+    /// A peer has another address.
     Moved { peer: String, from: SocketAddr, to: SocketAddr },
-    /// A peer speaks another version.
+    /// A peer has another version.
     Version { peer: String, version: u8 },
-    /// Somebody else has a peer's name; whether the file says where the peer is.
+    /// Somebody else uses a peer's name; `fixed` if the configuration has the peer's address.
     Rival { peer: String, address: SocketAddr, fixed: bool },
-    /// A peer does not carry what this node does.
+    /// A peer does not have a lane of this node.
     Lane { peer: String, tag: Tag },
-    /// A peer's datagrams have another size.
+    /// A peer's datagrams have another maximum length.
     Datagram { peer: String, theirs: u16, ours: u16 },
-    /// Datagrams as long as the longest do not get to a peer; the longest IP packet that does, and whether even fragments
-    /// do not.
+    /// Full datagrams do not reach a peer: the maximum length of an IP packet that does, and whether not even fragments
+    /// do.
     Full { peer: String, bytes: u16, passes: Option<u16>, fragments: bool },
 }
 
@@ -111,19 +111,19 @@ impl fmt::Display for Notice {
     }
 }
 
-/// Notices that nobody has read yet, so many at most.
+/// Unread notices, up to a maximum.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     queue: VecDeque<Notice>,
     lost: u64,
 }
 
-/// Read ten times a second; what says more than this is a flood.
-const MOST: usize = 64;
+/// Maximum number of unread notices: they are read ten times a second, so more of them are a flood.
+const MAX_PENDING: usize = 64;
 
 impl Notices {
     pub(crate) fn push(&mut self, notice: Notice) {
-        if self.queue.len() < MOST {
+        if self.queue.len() < MAX_PENDING {
             self.queue.push_back(notice);
         } else {
             self.lost += 1;
@@ -134,7 +134,7 @@ impl Notices {
         self.queue.pop_front()
     }
 
-    /// How many were dropped since this was last asked.
+    /// Number of notices dropped since the last call.
     pub(crate) fn take_lost(&mut self) -> u64 {
         core::mem::take(&mut self.lost)
     }

@@ -1,4 +1,4 @@
-//! From the running machines to a [`Status`].
+//! The [`Status`] of the running machines.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,10 +14,10 @@ use crate::hello::wire::VERSION;
 use crate::runtime::Runtime;
 use crate::status::{Board, CarrierStatus, PeerStatus, Status};
 
-const EVERY: Duration = Duration::from_millis(500);
-/// Rates are taken over so many reports.
-const SPAN: usize = 4;
-/// Puts up what there is to say.
+const INTERVAL: Duration = Duration::from_millis(500);
+/// Number of reports over which rates are taken.
+const RATE_REPORTS: usize = 4;
+/// Publishes the status.
 pub(super) struct Report {
     node: String,
     listen: String,
@@ -26,7 +26,7 @@ pub(super) struct Report {
     board: Board,
     complaints: Complaints,
     next: Instant,
-    /// Bytes from and to each peer, lately.
+    /// Recent counts of bytes from and to each peer.
     before: VecDeque<(Instant, Vec<(u64, u64)>)>,
 }
 
@@ -44,23 +44,23 @@ impl Report {
         }
     }
 
-    /// TCP connections at this moment.
+    /// Current number of TCP connections.
     pub(super) fn connections(&self) -> usize {
         self.parts.iter().map(Part::streams).sum()
     }
 
-    /// Ends all TCP connections with a reset, here and at the far sites.
+    /// Resets all TCP connections, here and at the far sites.
     pub(super) fn reset_connections(&self) {
         let splices = self.parts.iter().filter_map(|part| part.splice.as_ref());
         splices.for_each(|splice| splice.get_mut().reset());
     }
 
-    /// Puts a new status up, if it is time.
-    pub(super) fn put_up(&mut self, now: Instant, site: &Site, runtime: &Runtime) {
+    /// Publishes a new status, if it is time.
+    pub(super) fn publish(&mut self, now: Instant, site: &Site, runtime: &Runtime) {
         if now < self.next {
             return;
         }
-        self.next = now + EVERY;
+        self.next = now + INTERVAL;
         let bytes: Vec<_> =
             site.hub.peers.iter().map(|peer| (peer.received.bytes, peer.sent.bytes)).collect();
         let peers = site.hub.peers.iter().enumerate().map(|(place, peer)| {
@@ -101,13 +101,13 @@ impl Report {
             sockets,
         };
         self.before.push_back((now, bytes));
-        if self.before.len() > SPAN {
+        if self.before.len() > RATE_REPORTS {
             self.before.pop_front();
         }
         let up = |part: &Part| part.peers.iter().any(|&peer| site.hub.peers[peer].is_up());
         let up: Vec<bool> = self.parts.iter().map(up).collect();
         self.complaints.look(now, &status, &up).iter().for_each(|line| warn!("{line}"));
-        self.board.put_up(status);
+        self.board.publish(status);
     }
 }
 

@@ -2,15 +2,14 @@
 
 use std::net::SocketAddr;
 
-use hopcast_coded::proxy::Splice;
-use hopcast_coded::{Tunnel, bats};
 use hopcast_core::plug::{Accept, DevicePlug, Plug, TcpPlug};
 use hopcast_core::{Assembly, Machine, Pacer, Port, Shared, Slot, Stream};
+use hopcast_stack::site::{MemoryShare, SiteEdge, SiteLayer, SiteRelay, Splice, Tunnel};
 
 use super::doors::{Doors, Limits};
 use super::gate::Gate;
 use super::hub::Lane;
-use super::memory::Memory;
+use super::memory::share;
 use crate::config::{Carrier, Config, Connections, Packets, Relay};
 use crate::hello::peer::identity;
 use crate::hello::wire::Tag;
@@ -29,7 +28,7 @@ pub(crate) struct Stack {
     pub(crate) plugs: Vec<Plug>,
     pub(crate) lanes: Vec<Lane>,
     pub(crate) parts: Vec<Part>,
-    memory: Memory,
+    memory: MemoryShare,
 }
 
 /// One thing that the node carries, one way there and back.
@@ -74,7 +73,7 @@ impl Stack {
             plugs: vec![Plug::Udp(config.listen)],
             lanes: Vec::new(),
             parts: Vec::new(),
-            memory: Memory::of(config),
+            memory: share(config),
         };
         let datagram = longest_datagram(config);
         for carrier in &config.carriers {
@@ -99,8 +98,8 @@ impl Stack {
 
     fn tunnel(&mut self, carrier: &Carrier, packets: &Packets, datagram: u16, random: &mut Stream) {
         let tag = Tag::packets(carrier.channel);
-        let edge = self.edge(carrier, &packets.over, tag, datagram, random);
-        let mtu = u32::from(datagram) - packets.over.overhead() as u32;
+        let edge = self.edge(carrier, (&packets.over, None), tag, datagram, random);
+        let mtu = u32::from(datagram - packets.over.transport().overhead());
         let (local, remote) = ends(carrier, tag);
         let tunnel = self.machines.add(Box::new(Tunnel::new(local, remote, mtu)));
         self.machines.wire((tunnel, Port::Below(0)), (edge, Port::Above(0)));
@@ -128,8 +127,7 @@ impl Stack {
         random: &mut Stream,
     ) {
         let tag = Tag::tcp(carrier.channel);
-        let over = bats::Config { streams: tcp.streams, ..tcp.over.clone() };
-        let edge = self.edge(carrier, &over, tag, datagram, random);
+        let edge = self.edge(carrier, (&tcp.over, Some(tcp.streams)), tag, datagram, random);
         let splice = Shared::new(Splice::new());
         let spliced = self.machines.add(Box::new(splice.clone()));
         let doors = self.machines.add(Box::new(Doors::new(Limits {
@@ -145,7 +143,7 @@ impl Stack {
         let to = tcp.take.clone();
         let accept = match to.is_empty() {
             true => vec![None],
-            false => vec![Some(Accept::FromHere { to: to.clone() }), Some(Accept::InTransit { to })],
+            false => vec![Some(Accept::LocalOutput { to: to.clone() }), Some(Accept::Forwarded { to })],
         };
         for (side, accept) in accept.into_iter().enumerate() {
             let plug = TcpPlug {
@@ -164,29 +162,36 @@ impl Stack {
     fn edge(
         &mut self,
         carrier: &Carrier,
-        over: &bats::Config,
+        (over, streams): (&SiteLayer, Option<u16>),
         tag: Tag,
         datagram: u16,
         random: &mut Stream,
     ) -> Slot {
-        let split = carrier.via.len() > 1;
-        let memory = &self.memory;
-        let config =
-            bats::Config { datagram, split, slack: Pacer::KERNEL_SLACK, ..memory.fit(over, datagram) };
-        let ends = ends(carrier, tag);
         let neighbours: Vec<_> = carrier.via.iter().map(|&peer| identity(Some(peer), tag)).collect();
-        let edge = bats::Node::edge(config, ends.0, ends, &neighbours, random.fork());
-        self.lane(Lane { tag, peers: carrier.via.clone(), relay: false }, Box::new(edge))
+        let edge = over.transport().edge(SiteEdge {
+            datagram,
+            slack: Pacer::KERNEL_SLACK,
+            memory: self.memory,
+            streams,
+            ends: ends(carrier, tag),
+            neighbours: &neighbours,
+            random: random.fork(),
+        });
+        self.lane(Lane { tag, peers: carrier.via.clone(), relay: false }, edge)
     }
 
     fn relay(&mut self, relay: &Relay, name: &str, datagram: u16, random: &mut Stream) {
         let both = [(Tag::packets(relay.channel), &relay.packets), (Tag::tcp(relay.channel), &relay.tcp)];
         for (tag, over) in both {
-            let config =
-                bats::Config { datagram, slack: Pacer::KERNEL_SLACK, ..self.memory.fit(over, datagram) };
-            let [one, other] = relay.between.map(|peer| identity(Some(peer), tag));
-            let node = bats::Node::relay(config, identity(None, tag), &[one], &[other], random.fork());
-            let slot = self.lane(Lane { tag, peers: relay.between.to_vec(), relay: true }, Box::new(node));
+            let node = over.transport().relay(SiteRelay {
+                datagram,
+                slack: Pacer::KERNEL_SLACK,
+                memory: self.memory,
+                address: identity(None, tag),
+                between: relay.between.map(|peer| identity(Some(peer), tag)),
+                random: random.fork(),
+            });
+            let slot = self.lane(Lane { tag, peers: relay.between.to_vec(), relay: true }, node);
             let slots = vec![slot];
             self.parts.push(Part {
                 relay: true,

@@ -9,6 +9,7 @@ use hopcast_core::{
 };
 use proptest::prelude::*;
 
+use super::error::Error;
 use super::site::Site;
 use crate::config::Config;
 use hopcast_core::Shared;
@@ -129,10 +130,10 @@ fn packets_and_a_connection_cross_a_relay_over_lossy_hops() {
 
     // What comes from this host, and what would be forwarded.
     assert!(
-        matches!(&net.nodes[0].plugs[2], Plug::Tcp(tcp) if matches!(tcp.accept, Some(Accept::FromHere { .. })))
+        matches!(&net.nodes[0].plugs[2], Plug::Tcp(tcp) if matches!(tcp.accept, Some(Accept::LocalOutput { .. })))
     );
     assert!(
-        matches!(&net.nodes[0].plugs[3], Plug::Tcp(tcp) if matches!(tcp.accept, Some(Accept::InTransit { .. })))
+        matches!(&net.nodes[0].plugs[3], Plug::Tcp(tcp) if matches!(tcp.accept, Some(Accept::Forwarded { .. })))
     );
     let (client, server) = ("10.1.0.1:4000".parse().unwrap(), "10.20.0.1:80".parse().unwrap());
     let id = StreamId(1);
@@ -288,14 +289,15 @@ fn the_clock_of_a_node_that_had_to_wait_for_its_devices_begins_when_they_are_the
     let mut attempts = 0;
     let open = |clock: crate::Clock| {
         attempts += 1;
-        if attempts < 5 { Err("not yet".to_owned()) } else { Ok(clock.zero()) }
+        if attempts < 5 { Err(Error::DeviceInUse("hop0".to_owned())) } else { Ok(clock.zero()) }
     };
     let (zero, clock) = super::open_within(Duration::from_secs(60), &stop, open).unwrap();
     assert!(waited.now() >= Instant::ZERO + Duration::from_millis(400), "{}", waited.now());
     assert_eq!(zero, clock.zero(), "what was opened has the same clock");
     assert!(zero >= waited.zero() + 400_000_000, "it is at zero when the last attempt begins");
-    let never = |_| Err::<(), _>("taken".to_owned());
-    assert_eq!(super::open_within(Duration::ZERO, &stop, never).unwrap_err(), "taken");
+    let never = |_| Err::<(), _>(Error::DeviceInUse("hop1".to_owned()));
+    let error = super::open_within(Duration::ZERO, &stop, never).unwrap_err();
+    assert_eq!(error.to_string(), "cannot make TUN `hop1`: there is already an interface `hop1`");
 }
 
 proptest! {

@@ -38,14 +38,14 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! Integers are in network byte order. A: the sender asks for a hello now. B: it is about to end. A length that is not 0 makes
-//! the hello a probe of its round: zeros make it as long as that. The heard round is the receiver's last one of which a probe
-//! has come here, and with it the length of the longest.
+//! Integers are in network byte order. A: the sender requests a hello now. B: it is about to end. A length other than 0
+//! makes the hello a probe of its round: zeros extend it to that length. The heard round is the receiver's last one of
+//! which a probe has arrived here, with the length of its longest probe.
 //!
 //! # Data
 //!
-//! What is no hello has one byte in front of what the lane carries, its tag. Since its highest bit is set and that
-//! of `h` is not, the first byte tells them apart.
+//! A datagram that is no hello has a byte before the lane's payload, its tag. The highest bit of a tag is set and that
+//! of `h` is not, so the first byte tells them apart.
 //!
 //! ```text
 //! +-+-+-+-+-+-+-+-+
@@ -58,16 +58,16 @@ use std::str;
 use hopcast_core::bytes::{Malformed, Reader, Writer};
 
 const MAGIC: &[u8; 3] = b"hop";
-/// The version that this node speaks.
+/// The version of this node.
 pub(crate) const VERSION: u8 = 2;
 const ASK: u8 = 1;
 const BYE: u8 = 2;
-/// What follows the name and precedes the lanes.
-const FIXED: usize = 1 + 1 + 2 + 8 + 9 * 4 + 1 + 1 + 2 + 2;
-/// The longest name, in bytes, as the configuration has it.
-const LONGEST_NAME: usize = 64;
+/// Length of the fields between the name and the lanes, in bytes.
+const FIXED_LENGTH: usize = 1 + 1 + 2 + 8 + 9 * 4 + 1 + 1 + 2 + 2;
+/// Maximum length of a name, in bytes, as in the configuration.
+const MAX_NAME: usize = 64;
 
-/// What a lane carries, and on which channel.
+/// The payload and the channel of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Tag(u8);
 
@@ -83,7 +83,7 @@ impl Tag {
         Self(Self::DATA | Self::TCP | channel & 0x3F)
     }
 
-    /// Of a datagram's first byte, unless that is a hello's.
+    /// The tag in a datagram's first byte; `None` for a hello.
     pub(crate) const fn of(byte: u8) -> Option<Self> {
         if byte & Self::DATA == 0 { None } else { Some(Self(byte)) }
     }
@@ -96,31 +96,31 @@ impl Tag {
         self.0 & 0x3F
     }
 
-    /// What it carries, in a word.
+    /// The payload, in a word.
     pub(crate) const fn what(self) -> &'static str {
         if self.0 & Self::TCP == 0 { "packets" } else { "tcp" }
     }
 }
 
-/// When a hello left, by its sender's clock, and a nonce that only who receives it knows.
+/// The time at which a hello was sent, by its sender's clock, and a nonce that only its receiver knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) nonce: u32,
     pub(crate) micros: u32,
 }
 
-/// How many datagrams had been sent when a hello was, and how many of them had come when it came.
+/// Datagrams sent when a hello was sent, and received when it was received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) sent: u32,
     pub(crate) received: u32,
 }
 
-/// What has come of a round of probes.
+/// The received probes of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Longest {
     pub(crate) round: u8,
-    /// The length of the longest datagram, 0 if none has ever come.
+    /// Length of the longest one; 0 if none has ever arrived.
     pub(crate) bytes: u16,
 }
 
@@ -138,21 +138,21 @@ pub(crate) struct Hello {
     pub(crate) sent: u32,
     pub(crate) heard: Counts,
     pub(crate) datagram: u16,
-    /// The round of a probe, and how long that is; 0 for a hello that is none.
+    /// The round of a probe; below, its length, which is 0 for a hello that is no probe.
     pub(crate) round: u8,
     pub(crate) padded: u16,
     pub(crate) longest: Longest,
     pub(crate) lanes: Vec<Tag>,
 }
 
-/// What a hello's bytes are.
+/// A parsed hello.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// A hello of this version.
+    /// Of this version.
     Hello(Hello),
-    /// One of another version.
+    /// Of another version.
     Other {
-        /// Who says it.
+        /// Name of the sender.
         name: String,
         /// The version.
         version: u8,
@@ -164,7 +164,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Heard, Malformed> {
     Malformed::unless(reader.take(MAGIC.len(), "magic")? == MAGIC, "magic")?;
     let version = reader.u8("version")?;
     let length = usize::from(reader.u8("name's length")?);
-    Malformed::unless((1..=LONGEST_NAME).contains(&length), "name's length")?;
+    Malformed::unless((1..=MAX_NAME).contains(&length), "name's length")?;
     let name = str::from_utf8(reader.take(length, "name")?).map_err(|_| Malformed { field: "name" })?;
     // It goes into the log as it is.
     Malformed::unless(!name.chars().any(char::is_control), "name")?;
@@ -215,7 +215,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Heard, Malformed> {
 
 impl Hello {
     pub(crate) fn emit(&self) -> Vec<u8> {
-        let len = 5 + self.name.len() + FIXED + self.lanes.len();
+        let len = 5 + self.name.len() + FIXED_LENGTH + self.lanes.len();
         let mut bytes = vec![0; len.max(self.padded.into())];
         let mut out = Writer::new(&mut bytes);
         out.put(MAGIC);

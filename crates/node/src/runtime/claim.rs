@@ -1,41 +1,44 @@
-//! Whose rules are whose.
+//! Numbers that tell the rules of one node from those of another.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// A number that nobody else in this network namespace has while this is there, for a table of rules and a mark.
+use super::error::PlugError;
+
+/// A number that is unique in this network namespace while this exists, for a table of rules and a mark.
 ///
-/// It is held by an abstract Unix socket: those belong to a network namespace, as rules do, and go with their process, as
-/// rules do not. The number of a process would not do, since containers that share a network have numbers of their own.
+/// It is held by an abstract Unix socket: such a socket belongs to a network namespace, as rules do, and goes with its
+/// process, as rules do not. The number of a process would not do, since containers that share a network number their
+/// processes separately.
 #[derive(Debug)]
 pub(crate) struct Claim {
     number: u16,
     _held: UnixDatagram,
 }
 
-/// So many nodes of one network namespace may divert connections.
-const MOST: u16 = 1024;
+/// Maximum number of nodes of one network namespace that divert connections: far more than one host runs, and few
+/// enough to be tried one after the other.
+pub(super) const MAX_CLAIMS: u16 = 1024;
 
 impl Claim {
     /// The first number that is free.
-    pub(super) fn first_free() -> Result<Self, String> {
-        let failed = |error: io::Error| format!("cannot number a table of rules: {error}");
-        for number in 0..MOST {
-            if let Some(claim) = Self::of(number).map_err(failed)? {
+    pub(super) fn first_free() -> Result<Self, PlugError> {
+        for number in 0..MAX_CLAIMS {
+            if let Some(claim) = Self::of(number).map_err(PlugError::Claim)? {
                 return Ok(claim);
             }
         }
-        Err(format!("{MOST} nodes divert connections in this network namespace already"))
+        Err(PlugError::NoClaimLeft)
     }
 
-    /// The number of a table that was made by one who is no more; `None` if its owner is there, or if it is none of ours.
+    /// The number of a table whose owner is gone; `None` if the owner lives or the table is not hopcast's.
     pub(crate) fn left_behind(table: &str) -> Option<Self> {
-        let number = table.strip_prefix("hopcast_")?.parse().ok().filter(|&number| number < MOST)?;
+        let number = table.strip_prefix("hopcast_")?.parse().ok().filter(|&number| number < MAX_CLAIMS)?;
         Self::of(number).ok()?.filter(|claim| claim.table() == table)
     }
 
-    /// `None` if somebody has it.
+    /// `None` if another process has it.
     fn of(number: u16) -> io::Result<Option<Self>> {
         let address = SocketAddr::from_abstract_name(format!("hopcast-rules-{number}"))?;
         match UnixDatagram::bind_addr(&address) {
@@ -45,12 +48,12 @@ impl Claim {
         }
     }
 
-    /// The nft table.
+    /// The name of the nft table.
     pub(crate) fn table(&self) -> String {
         format!("hopcast_{}", self.number)
     }
 
-    /// The mark of its packets, and the number of the routing table that they go by.
+    /// The mark of the node's packets, which is also the number of their routing table.
     pub(crate) fn mark(&self) -> u32 {
         1 << 31 | 0x68 << 16 | u32::from(self.number)
     }

@@ -1,6 +1,6 @@
-//! What the sockets did.
+//! Counters of sockets.
 
-/// The figures of one socket, or the sum of several.
+/// The counters of one socket, or the sum of several.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counters {
     /// Datagrams, packets or frames; of streams, pieces.
@@ -8,26 +8,26 @@ pub(super) struct Counters {
     pub(super) received_bytes: u64,
     pub(super) sent: u64,
     pub(super) sent_bytes: u64,
-    /// What the kernel would not send: no route, too long, forbidden.
+    /// Datagrams, packets or frames that the kernel refused to send: no route, too long, forbidden.
     pub(super) send_refused: u64,
-    /// How often the kernel had no room for what was to be sent.
+    /// Calls for which the kernel had no room.
     pub(super) send_full: u64,
-    /// What was dropped since it had waited longest for room.
+    /// Items dropped since they had waited longest for room.
     pub(super) send_dropped: u64,
-    /// Datagrams that the kernel dropped since they were not read in time; they count in its own figures of UDP too.
+    /// Datagrams that the kernel dropped since they were not read in time; its own UDP counters include them.
     pub(super) receive_dropped: u64,
-    /// Packets and frames that the kernel dropped since a device was not read in time; nobody else counts them.
+    /// Packets and frames that the kernel dropped since a device was not read in time; no other counter includes them.
     pub(super) device_dropped: u64,
     pub(super) receive_errors: u64,
-    /// What the machine handed over that the port cannot carry.
+    /// Items of the machine that the port cannot carry.
     pub(super) wrong_items: u64,
     pub(super) streams_opened: u64,
     pub(super) streams_accepted: u64,
     /// Streams that could not be opened or accepted.
     pub(super) streams_refused: u64,
-    /// Streams that failed or that the machine broke the contract of.
+    /// Streams that failed, or whose contract the machine broke.
     pub(super) streams_failed: u64,
-    /// Streams that did not stand in time, and those refused since the memory for streams was used up.
+    /// Streams that were not established in time; below, those refused since the memory for streams was used up.
     pub(super) streams_timed_out: u64,
     pub(super) streams_without_memory: u64,
     pub(super) syscalls: u64,

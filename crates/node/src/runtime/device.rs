@@ -15,44 +15,46 @@ use super::Socket;
 use super::command::ip;
 use super::counters::Counters;
 use super::drops::Drops;
+use super::error::PlugError;
 use super::poller::{Poller, Token};
 
-/// The most packets that are read in one turn.
-const AT_ONCE: usize = 64;
-/// The longest packet that IP has, after Ethernet's header.
-const LONGEST: usize = 65_535 + 14;
-/// Linux' `IFNAMSIZ`, without the zero at its end.
-const NAME: usize = 15;
+/// Maximum number of packets read in one turn.
+const MAX_PER_TURN: usize = 64;
+/// Maximum length of a frame: the longest IP packet and Ethernet's header, in bytes.
+const MAX_FRAME: usize = 65_535 + 14;
+/// Maximum length of an interface's name, in bytes: Linux' `IFNAMSIZ` without the zero at its end.
+pub(super) const MAX_NAME: usize = 15;
 
-/// The highest descriptor of a device.
-static HIGHEST: AtomicI32 = AtomicI32::new(-1);
+/// The highest descriptor of a device of this process.
+static HIGHEST_DEVICE: AtomicI32 = AtomicI32::new(-1);
 
-/// Has a connection end before the devices do if we are killed: the kernel closes the highest descriptor first. With a device
-/// go its address and its routes, and with them the reset that a program would be sent that has its connection from there.
-pub(super) fn ends_before_devices<F: AsFd + From<OwnedFd>>(connection: F) -> F {
-    let devices = HIGHEST.load(Ordering::Relaxed);
+/// Gives a connection a descriptor above all devices', so that it ends before they do if this process is killed: the
+/// kernel closes the highest descriptor first. A device takes its address and routes with it, and then no reset would
+/// reach a program whose connection uses them.
+pub(super) fn close_before_devices<F: AsFd + From<OwnedFd>>(connection: F) -> F {
+    let devices = HIGHEST_DEVICE.load(Ordering::Relaxed);
     if connection.as_fd().as_raw_fd() > devices {
         return connection;
     }
-    // Without a descriptor to spare it stays what it was.
+    // Without a spare descriptor it keeps its own.
     fcntl_dupfd_cloexec(&connection, devices + 1).map_or(connection, F::from)
 }
 
-/// A TUN or TAP device. It goes with us, and with it its addresses and routes.
+/// A TUN or TAP device. Dropping it removes the device, its addresses and its routes.
 pub(super) struct Device {
     device: SyncDevice,
     kind: Kind,
     memory: Vec<u8>,
-    /// How many packets may still be read in this turn.
+    /// Number of packets that this turn may still read.
     allowed: usize,
     name: String,
-    /// Whether somebody has deleted it.
+    /// Whether the device was deleted.
     gone: bool,
     drops: Drops,
     counters: Counters,
 }
 
-/// What is read from a device and written to it.
+/// The kind of a device.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     /// IP packets.
@@ -67,21 +69,21 @@ impl Device {
         plug: usize,
         kind: Kind,
         config: &DevicePlug,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, PlugError> {
         let DevicePlug { name, addresses, routes, mtu } = config;
-        if name.is_empty() || name.len() > NAME || name.contains(|c: char| c == '/' || c.is_whitespace()) {
-            return Err(format!("an interface's name has 1 to {NAME} bytes, without `/` and spaces"));
+        if name.is_empty() || name.len() > MAX_NAME || name.contains(|c: char| c == '/' || c.is_whitespace())
+        {
+            return Err(PlugError::InterfaceName);
         }
-        let failed = |error: io::Error| error.to_string();
-        // Without offload: what comes up is complete, as it would be on a wire.
+        // Without offload: packets from the host are complete, as on a wire.
         let builder = DeviceBuilder::new().name(name).enable(false);
         let builder = match kind {
             Kind::Tun => builder,
             Kind::Tap(address) => builder.layer(Layer::L2).mac_addr(address),
         };
-        let device = builder.build_sync().map_err(failed)?;
-        device.set_nonblocking(true).map_err(failed)?;
-        HIGHEST.fetch_max(device.as_raw_fd(), Ordering::Relaxed);
+        let device = builder.build_sync()?;
+        device.set_nonblocking(true)?;
+        HIGHEST_DEVICE.fetch_max(device.as_raw_fd(), Ordering::Relaxed);
         ip(&format!("link set dev {name} mtu {mtu} up"))?;
         for (address, prefix) in addresses {
             let at_once = if address.is_ipv6() { "nodad" } else { "" };
@@ -89,14 +91,14 @@ impl Device {
         }
         for (network, prefix) in routes {
             let version = if network.is_ipv6() { "-6" } else { "-4" };
-            // Never in the place of a route that the host has: that would be gone with the device.
+            // `add` never replaces a route of the host, which would go with the device.
             ip(&format!("{version} route add {network}/{prefix} dev {name}"))?;
         }
-        poller.add(&device, Token { plug, key: 0 }, EventFlags::IN).map_err(failed)?;
+        poller.add(&device, Token { plug, key: 0 }, EventFlags::IN)?;
         Ok(Self {
             device,
             kind,
-            memory: vec![0; LONGEST],
+            memory: vec![0; MAX_FRAME],
             allowed: 0,
             name: name.clone(),
             gone: false,
@@ -108,7 +110,7 @@ impl Device {
 
 impl Socket for Device {
     fn ready(&mut self, _key: u64, _flags: EventFlags) {
-        self.allowed = AT_ONCE;
+        self.allowed = MAX_PER_TURN;
     }
 
     fn next(&mut self) -> Option<Item> {
@@ -127,7 +129,7 @@ impl Socket for Device {
             Err(error) => {
                 self.allowed = 0;
                 self.counters.receive_errors += u64::from(error.kind() != io::ErrorKind::WouldBlock);
-                // What the driver answers once the device is deleted.
+                // The driver's answer once the device is deleted.
                 self.gone = error.raw_os_error() == Some(Errno::BADFD.raw_os_error());
                 None
             }
@@ -144,7 +146,7 @@ impl Socket for Device {
             }
         };
         self.counters.syscalls += 1;
-        // The device takes a packet at once, or drops it and counts that itself.
+        // The device takes a packet at once, or drops and counts it.
         match self.device.send(&bytes) {
             Ok(_) => {
                 self.counters.sent += 1;
@@ -173,13 +175,13 @@ mod tests {
 
     #[test]
     fn the_descriptor_of_a_connection_is_higher_than_those_of_devices() {
-        let devices = HIGHEST.fetch_max(200, Ordering::Relaxed).max(200);
+        let devices = HIGHEST_DEVICE.fetch_max(200, Ordering::Relaxed).max(200);
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();
-        let moved = ends_before_devices(socket);
+        let moved = close_before_devices(socket);
         assert!(moved.as_raw_fd() > devices);
         assert_eq!(moved.local_addr().unwrap(), address);
         let number = moved.as_raw_fd();
-        assert_eq!(ends_before_devices(moved).as_raw_fd(), number);
+        assert_eq!(close_before_devices(moved).as_raw_fd(), number);
     }
 }

@@ -1,27 +1,26 @@
-//! What the kernel dropped since it was not read in time, from its own tables.
+//! Counts of packets that the kernel dropped since they were not read in time, from its own tables.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// A row of one of the kernel's tables under `/proc/net`.
-///
-/// It is of the network namespace in which it was opened, wherever it is read.
+/// A row of one of the kernel's tables below `/proc/net`, of the network namespace in which it was opened.
 pub(super) struct Drops {
     table: Option<File>,
-    /// Which row: the column that tells rows apart, and what stands there.
+    /// The row: the column that identifies it, and its content there.
     row: (usize, String),
 }
 
-/// Where the drops stand in both tables: in proc(5)'s `udp` the last column, in its `dev` the transmitting side's `drop`.
+/// Column of the drops in both tables: the last one of `/proc/net/udp`, and the transmitting side's `drop` of
+/// `/proc/net/dev` (proc(5)).
 const COLUMN: usize = 12;
 
 impl Drops {
-    /// Of the UDP socket with this inode.
+    /// The drops of the UDP socket with this inode.
     pub(super) fn of_udp(v6: bool, inode: u64) -> Self {
         Self::open(if v6 { "udp6" } else { "udp" }, (9, inode.to_string()))
     }
 
-    /// Of what the host sent into an interface.
+    /// The drops of packets that the host sent into an interface.
     pub(super) fn of_interface(name: &str) -> Self {
         Self::open("dev", (0, format!("{name}:")))
     }

@@ -1,4 +1,4 @@
-//! A frame port on the frames of one type of one interface.
+//! A frame port: the frames of one EtherType on one interface.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
@@ -19,60 +19,60 @@ use rustix::net::{
 use super::Socket;
 use super::command::ip;
 use super::counters::Counters;
+use super::error::PlugError;
 use super::poller::{Poller, Token};
 
-/// The most frames that are read in one turn.
-const AT_ONCE: usize = 64;
-/// The longest frame: that of a loopback interface.
-const LONGEST: usize = 65_536 + 14;
-/// Ethernet's header, the least that a frame has.
+/// Maximum number of frames read in one turn.
+const MAX_PER_TURN: usize = 64;
+/// Maximum length of a frame, in bytes: that of a loopback interface.
+const MAX_FRAME: usize = 65_536 + 14;
+/// Length of Ethernet's header, the minimum of a frame.
 const HEADER: usize = 14;
-/// What the kernel may hold for us to read, in bytes.
+/// Size of the kernel's buffer of received frames, in bytes.
 const RECEIVE_BUFFER: usize = 4 << 20;
-/// What may wait here for room in the kernel, in frames.
-const WAITING: usize = 256;
+/// Maximum number of frames that wait for room in the kernel.
+const MAX_WAITING: usize = 256;
 
 /// A packet socket.
 ///
-/// Frames that this host sends do not come up: that a driver has taken a frame does not say that the medium has. But a
-/// medium in user space may give a frame back to its sender, as a station's `echo` does in virtual time. On a
-/// promiscuous plug it comes up like everybody's, marked as overheard.
+/// Frames that this host sends are not received: a driver that takes a frame does not show that the medium has carried
+/// it. But a medium in user space may return a frame to its sender, as a station's `echo` does in virtual time. On a
+/// promiscuous plug such a frame is received like others, marked as overheard.
 pub(super) struct Frames {
     socket: OwnedFd,
     interface: String,
-    /// Whether somebody has deleted the interface.
+    /// Whether the interface was deleted.
     gone: bool,
     poller: Rc<Poller>,
     token: Token,
     /// The interface's address.
     address: [u8; 6],
     memory: Vec<u8>,
-    /// For how many frames found the socket's buffer full.
+    /// Buffer for the count of dropped frames.
     control: Vec<u8>,
     allowed: usize,
     waiting: VecDeque<Buffer>,
     blocked: bool,
     counters: Counters,
-    /// Whether what is for others comes up.
+    /// Whether frames for other stations are received.
     promiscuous: bool,
-    /// The interface hears that for as long as this is there.
-    _hears_all: Option<HearsAll>,
+    /// Keeps the interface's promiscuous mode.
+    _promiscuous: Option<Promiscuous>,
 }
 
 impl Frames {
-    pub(super) fn open(poller: &Rc<Poller>, plug: usize, config: &FramesPlug) -> Result<Self, String> {
-        let failed = |error: io::Error| error.to_string();
+    pub(super) fn open(poller: &Rc<Poller>, plug: usize, config: &FramesPlug) -> Result<Self, PlugError> {
         let interface = link(&config.interface)?;
         let ether_type = RawProtocol::new(config.ether_type.to_be().into());
-        let ether_type = ether_type.ok_or("frames of type 0 are none of Ethernet's")?;
-        let socket = packet_socket(Protocol::from_raw(ether_type), RECEIVE_BUFFER).map_err(failed)?;
-        // The address names no type, so the socket keeps the one that it was made for.
-        nix::sys::socket::bind(socket.as_raw_fd(), &interface).map_err(|error| failed(error.into()))?;
-        let hears_all = config.promiscuous.then(|| HearsAll::on(&config.interface)).transpose()?;
-        // What came from other interfaces before it was bound to this one.
+        let ether_type = ether_type.ok_or(PlugError::EtherType)?;
+        let socket = packet_socket(Protocol::from_raw(ether_type), RECEIVE_BUFFER)?;
+        // The address names no EtherType, so the socket keeps its own.
+        nix::sys::socket::bind(socket.as_raw_fd(), &interface).map_err(io::Error::from)?;
+        let promiscuous_mode = config.promiscuous.then(|| Promiscuous::on(&config.interface)).transpose()?;
+        // Frames of other interfaces, received before the socket was bound.
         forget(&socket);
         let token = Token { plug, key: 0 };
-        poller.add(&socket, token, EventFlags::IN).map_err(failed)?;
+        poller.add(&socket, token, EventFlags::IN)?;
         Ok(Self {
             socket,
             interface: config.interface.clone(),
@@ -80,14 +80,14 @@ impl Frames {
             poller: Rc::clone(poller),
             token,
             address: interface.addr().unwrap_or_default(),
-            memory: vec![0; LONGEST],
+            memory: vec![0; MAX_FRAME],
             control: nix::cmsg_space!(u32),
             allowed: 0,
             waiting: VecDeque::new(),
             blocked: false,
             counters: Counters::default(),
             promiscuous: config.promiscuous,
-            _hears_all: hears_all.flatten(),
+            _promiscuous: promiscuous_mode.flatten(),
         })
     }
 
@@ -119,7 +119,7 @@ impl Frames {
 impl Socket for Frames {
     fn ready(&mut self, _key: u64, flags: EventFlags) {
         if flags.intersects(EventFlags::IN | EventFlags::ERR) {
-            self.allowed = AT_ONCE;
+            self.allowed = MAX_PER_TURN;
         }
         if self.blocked && flags.intersects(EventFlags::OUT | EventFlags::ERR) {
             self.set_blocked(false);
@@ -134,7 +134,7 @@ impl Socket for Frames {
                 Ok(len @ HEADER..) => {
                     let bytes = &self.memory[..len];
                     let overheard = !self.is_ours(bytes);
-                    // Interfaces that are no hardware hear everything anyway.
+                    // Interfaces without hardware receive all frames in any mode.
                     if overheard && !self.promiscuous {
                         continue;
                     }
@@ -146,7 +146,7 @@ impl Socket for Frames {
                 Err(error) => {
                     self.allowed = 0;
                     self.counters.receive_errors += u64::from(error != Errno::AGAIN);
-                    // An interface that is only down comes back.
+                    // An interface that is only down comes up again.
                     self.gone |= error == Errno::NETDOWN && link(&self.interface).is_err();
                 }
             }
@@ -159,7 +159,7 @@ impl Socket for Frames {
             return;
         };
         self.waiting.push_back(bytes);
-        if self.waiting.len() > WAITING {
+        if self.waiting.len() > MAX_WAITING {
             self.waiting.pop_front();
             self.counters.send_dropped += 1;
         }
@@ -176,7 +176,7 @@ impl Socket for Frames {
                     self.counters.sent += 1;
                     self.counters.sent_bytes += frame.len() as u64;
                 }
-                // NOBUFS: the interface's queue is full, which gives no event; what comes later tries again.
+                // NOBUFS: the interface's queue is full, which gives no event; the next frame tries again.
                 Err(Errno::AGAIN) => {
                     self.counters.send_full += 1;
                     return self.set_blocked(true);
@@ -200,11 +200,11 @@ impl Socket for Frames {
     }
 }
 
-/// A packet socket (packet(7)) for what passes this network namespace's interfaces, for which the kernel may hold so many
-/// bytes. Each frame that is read from it says how many could not be kept so far (`SO_RXQ_OVFL`).
+/// A packet socket (packet(7)) for frames of the interfaces of this network namespace, with a kernel buffer of `buffer`
+/// bytes. Each frame comes with the number of frames dropped so far (`SO_RXQ_OVFL`).
 ///
 /// # Errors
-/// What the kernel says.
+/// The operating system's.
 pub fn packet_socket(protocol: Protocol, buffer: usize) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, Some(protocol))?;
@@ -215,25 +215,25 @@ pub fn packet_socket(protocol: Protocol, buffer: usize) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Drops what waits at a packet socket: before it knew what it is for, it heard everything.
+/// Discards the frames that wait at a packet socket: those received before it was bound or filtered.
 pub fn forget(socket: &OwnedFd) {
     while rustix::net::recv(socket, &mut [0; 1], RecvFlags::empty()).is_ok() {}
 }
 
 /// The packet-level address of an interface.
-fn link(name: &str) -> Result<LinkAddr, String> {
-    let all = nix::ifaddrs::getifaddrs().map_err(|error| error.desc().to_owned())?;
+fn link(name: &str) -> Result<LinkAddr, PlugError> {
+    let all = nix::ifaddrs::getifaddrs().map_err(io::Error::from)?;
     let mut links = all.filter(|it| it.interface_name == name);
     let found = links.find_map(|it| it.address?.as_link_addr().copied());
-    found.ok_or_else(|| format!("there is no interface `{name}`"))
+    found.ok_or_else(|| PlugError::NoInterface(name.to_owned()))
 }
 
-/// An interface that hears what is for others, until this is dropped.
-struct HearsAll(String);
+/// The promiscuous mode of an interface, until this is dropped.
+struct Promiscuous(String);
 
-impl HearsAll {
-    /// `None` if it was so before.
-    fn on(interface: &str) -> Result<Option<Self>, String> {
+impl Promiscuous {
+    /// `None` if the interface was in it before.
+    fn on(interface: &str) -> Result<Option<Self>, PlugError> {
         if ip(&format!("-o link show dev {interface}"))?.contains("PROMISC") {
             return Ok(None);
         }
@@ -242,9 +242,9 @@ impl HearsAll {
     }
 }
 
-impl Drop for HearsAll {
+impl Drop for Promiscuous {
     fn drop(&mut self) {
-        // The interface may be gone, and then so is this.
+        // The interface may be gone, and its mode with it.
         let _ = ip(&format!("link set dev {} promisc off", self.0));
     }
 }

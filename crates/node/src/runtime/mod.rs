@@ -1,32 +1,33 @@
-//! Runs a machine on the kernel: what its ports are plugged into, and when it acts.
+//! Runs a machine on the kernel: the sockets and devices of its ports, and the times at which it acts.
 //!
-//! A [`Runtime`] has one machine and, for each of its ports `Below(i)`, the [`Plug`] that says which socket or device
+//! A [`Runtime`] has one machine and, for each of its ports `Below(i)`, the [`Plug`] with the socket or device that
 //! carries it. It knows ports and no protocols.
 //!
 //! # A turn
 //!
-//! 1. Sleep until the machine's deadline or until something can be read or written; not at all if the deadline is past.
-//! 2. Take in what has come, from each socket a bounded lot: the machine is given one item, and asked until it has
-//!    nothing more, before it is given the next. It is woken in between if it falls due.
-//! 3. Hand the kernel what the machine handed over, in as few calls as possible.
+//! 1. Sleep until the machine's deadline or until a socket is ready; not at all if the deadline is past.
+//! 2. Read a bounded number of items from each socket. The machine receives one item, and is polled until it has no
+//!    output, before the next. It is woken in between if its deadline passes.
+//! 3. Send the machine's output with as few calls as possible.
 //!
-//! Sleep is measured in nanoseconds (`epoll_pwait2`, of Linux 5.11) and the thread's timer slack is set to one.
+//! Sleep has nanosecond resolution (`epoll_pwait2` of Linux 5.11), and the thread's timer slack is 1 ns.
 //!
 //! # Bounds
 //!
-//! A turn reads from each socket no more than one batch, so that no socket starves another and a flood costs no more than
-//! the datagrams that the kernel drops. What the kernel has no room for waits, a bounded lot for each socket; then what has
-//! waited longest is dropped, and counted ([`Runtime::counters`]). Streams wait under their credit, and drop nothing.
+//! A turn reads at most one batch from each socket, so that no socket starves another, and a flood costs no more than
+//! the datagrams that the kernel drops. Output for which the kernel has no room waits, up to a bound for each socket;
+//! beyond it the oldest is dropped and counted ([`Runtime::counters`]). Streams wait under their credit, and drop
+//! nothing.
 //!
 //! | module | what |
 //! |---|---|
 //! | `udp` | [`Plug::Udp`]: batches by segmentation offload and `recvmmsg` |
 //! | `tcp` | [`Plug::Tcp`]: streams, with credit on both sides |
-//! | `divert`, `claim` | the rules that bring others' connections to `tcp`, and whose they are |
+//! | `divert`, `claim` | the rules that redirect connections to `tcp`, and their numbers |
 //! | `device` | [`Plug::Tun`], [`Plug::Tap`] |
 //! | `frames` | [`Plug::Frames`]: a packet socket |
 //! | `poller`, `stop` | waiting, and being stopped |
-//! | `counters`, `drops` | what the sockets did, and what the kernel dropped |
+//! | `counters`, `drops` | counters of sockets, and of the kernel's drops |
 //! | `command` | `ip` and `nft`, which set up devices and rules |
 
 mod claim;
@@ -35,6 +36,7 @@ mod counters;
 mod device;
 mod divert;
 mod drops;
+mod error;
 mod frames;
 mod poller;
 mod stop;
@@ -56,20 +58,21 @@ use self::tcp::Budget;
 use crate::Clock;
 
 pub(crate) use self::claim::Claim;
+pub use self::error::{CommandError, OpenError, PlugError, RunError};
 pub use self::frames::{forget, packet_socket};
 pub use self::stop::Stop;
 
-/// After so many items the machine is woken if it has fallen due.
-const ITEMS: usize = 32;
+/// Number of items after which the machine is woken if its deadline has passed.
+const ITEMS_PER_WAKE: usize = 32;
 
-/// How long after a wake the thread sleeps at least, if nothing arrives: Linux' own slack for timers. A sender that paces
-/// itself is due every few microseconds at high rates; so it sends some datagrams at once, which cost the kernel little
-/// more than one. A wake after a longer rest comes on time.
-const WAKES_APART: Duration = Duration::from_micros(50);
+/// Minimum time between two wakes, if nothing arrives: the default slack of Linux' timers (prctl(2)). A sender that
+/// paces itself is due every few microseconds at high rates; with the interval it sends several datagrams at once,
+/// which cost the kernel little more than one. A wake after a longer rest comes on time.
+const MIN_WAKE_INTERVAL: Duration = Duration::from_micros(50);
 
-/// A machine on this host's sockets and devices.
+/// A machine on the sockets and devices of this host.
 ///
-/// What was opened is closed with it: devices, rules and routes that it made are gone.
+/// Dropping it closes them, and removes its rules and routes.
 pub struct Runtime {
     machine: Box<dyn Machine>,
     sockets: Vec<Box<dyn Socket>>,
@@ -79,7 +82,7 @@ pub struct Runtime {
     events: Vec<Event>,
     wakes: u64,
     woken: Instant,
-    /// How late the latest wake came, in nanoseconds.
+    /// Maximum lateness of a wake, in nanoseconds.
     latest_wake: u64,
     turns: u64,
     unconnected: u64,
@@ -87,35 +90,35 @@ pub struct Runtime {
 
 /// A socket or device that carries a port.
 trait Socket {
-    /// The kernel says that the descriptor `key` is ready.
+    /// The kernel reports that descriptor `key` is ready.
     fn ready(&mut self, key: u64, flags: EventFlags);
 
-    /// A turn begins: a bounded lot may be taken in.
+    /// A turn begins, in which a bounded number of items may be read.
     fn begin_turn(&mut self) {}
 
-    /// The next item that has come, of what may be taken in in this turn.
+    /// The next item that was received, of those that this turn may read.
     fn next(&mut self) -> Option<Item>;
 
-    /// Takes what the machine hands over. It may wait for [`flush`](Self::flush).
+    /// Takes an item of the machine. It may wait for [`flush`](Self::flush).
     fn give(&mut self, item: Item);
 
-    /// Hands the kernel what waits.
+    /// Sends the items that wait.
     fn flush(&mut self) {}
 
-    /// Whether there is something to take in without an event.
+    /// Whether items can be read without an event.
     fn has_more(&self) -> bool {
         false
     }
 
-    /// When there is, if nothing happens before.
+    /// The time at which there will be some, if no event comes before.
     fn deadline(&self) -> Option<Instant> {
         None
     }
 
-    /// Lets links cut what is too long for them into fragments.
+    /// Permits links to fragment packets that are too long for them.
     fn allow_fragments(&mut self) {}
 
-    /// What is gone, if it will never carry anything again.
+    /// The name of the device, if it no longer exists.
     fn gone(&self) -> Option<String> {
         None
     }
@@ -129,21 +132,25 @@ trait Socket {
 }
 
 impl Runtime {
-    /// Opens the sockets and devices; plug number i is the machine's port `Below(i)`. An error is one line that says what
-    /// could not be opened, and why.
-    pub fn open(machine: Box<dyn Machine>, plugs: &[Plug], clock: Clock) -> Result<Self, String> {
+    /// Opens the sockets and devices; plug number i is the machine's port `Below(i)`.
+    ///
+    /// # Errors
+    /// A plug that could not be opened.
+    pub fn open(machine: Box<dyn Machine>, plugs: &[Plug], clock: Clock) -> Result<Self, OpenError> {
         Self::open_within(machine, plugs, clock, u64::MAX)
     }
 
-    /// The same, where so many bytes at most wait for the readers of all streams.
+    /// Like [`open`](Self::open), with at most `memory` bytes that wait for the readers of all streams.
+    ///
+    /// # Errors
+    /// A plug that could not be opened.
     pub fn open_within(
         machine: Box<dyn Machine>,
         plugs: &[Plug],
         clock: Clock,
         memory: u64,
-    ) -> Result<Self, String> {
-        let poller = Poller::new().map_err(|error| format!("cannot wait for events: {error}"))?;
-        let poller = Rc::new(poller);
+    ) -> Result<Self, OpenError> {
+        let poller = Rc::new(Poller::new().map_err(OpenError::Poller)?);
         let budget = Budget::new(memory);
         let mut sockets: Vec<Box<dyn Socket>> = Vec::new();
         for plug in plugs {
@@ -164,22 +171,23 @@ impl Runtime {
         })
     }
 
-    /// Runs until `stop` is pulled or `until` is reached; an error is what makes going on impossible. It can be called
-    /// again, and goes on where it was.
+    /// Runs until `stop` is pulled or `until` is reached. It can be called again, and continues.
     ///
     /// If the clock has not come to its zero, it waits for that first.
-    pub fn run(&mut self, until: Option<Instant>, stop: &Stop) -> Result<(), String> {
-        let failed = |error| format!("cannot be stopped: {error}");
-        // Without it wakes come up to 50 us late.
+    ///
+    /// # Errors
+    /// A device that is gone, or the kernel's refusal to wait.
+    pub fn run(&mut self, until: Option<Instant>, stop: &Stop) -> Result<(), RunError> {
+        // With the default slack, wakes come up to 50 µs late.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         self.wait_for_zero(stop);
-        self.poller.add_stop(stop.as_fd()).map_err(failed)?;
+        self.poller.add_stop(stop.as_fd()).map_err(RunError::Stop)?;
         let ran = self.turns(until, stop);
-        self.poller.remove(stop.as_fd()).map_err(failed)?;
+        self.poller.remove(stop.as_fd()).map_err(RunError::Stop)?;
         ran
     }
 
-    /// The machine.
+    /// The machine that it runs.
     pub fn machine(&self) -> &dyn Machine {
         &*self.machine
     }
@@ -189,12 +197,12 @@ impl Runtime {
         self.sockets.get(plug)?.address()
     }
 
-    /// Lets links cut datagrams that are too long for them into fragments.
+    /// Permits links to fragment datagrams that are too long for them.
     pub fn allow_fragments(&mut self) {
         self.sockets.iter_mut().for_each(|socket| socket.allow_fragments());
     }
 
-    /// The sockets' own figures, summed over them, and how the machine was woken.
+    /// The counters of all sockets, summed, and the runtime's own.
     pub fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         let mut sum = Counters { syscalls: self.turns, ..Counters::default() };
         self.sockets.iter().for_each(|socket| sum.add(&socket.counters()));
@@ -205,7 +213,7 @@ impl Runtime {
         report("unconnected", self.unconnected);
     }
 
-    fn turns(&mut self, until: Option<Instant>, stop: &Stop) -> Result<(), String> {
+    fn turns(&mut self, until: Option<Instant>, stop: &Stop) -> Result<(), RunError> {
         loop {
             let now = self.clock.now();
             self.wake_if_due(now);
@@ -213,14 +221,13 @@ impl Runtime {
             if stop.is_pulled() || until.is_some_and(|until| now >= until) {
                 return Ok(());
             }
-            let due = self.machine.deadline().map(|at| at.max(self.woken + WAKES_APART));
+            let due = self.machine.deadline().map(|at| at.max(self.woken + MIN_WAKE_INTERVAL));
             let next = earliest(due, until);
             let next = self.sockets.iter().map(|socket| socket.deadline()).fold(next, earliest);
             let next = if self.sockets.iter().any(|socket| socket.has_more()) { Some(now) } else { next };
             let timeout = next.map(|at| self.clock.until(at));
             self.turns += 1;
-            let waited = self.poller.wait(&mut self.events, timeout);
-            waited.map_err(|error| format!("cannot wait for events: {error}"))?;
+            self.poller.wait(&mut self.events, timeout).map_err(RunError::Wait)?;
             for event in &self.events {
                 if let Some(Token { plug, key }) = Token::of(event)
                     && let Some(socket) = self.sockets.get_mut(plug)
@@ -230,7 +237,7 @@ impl Runtime {
             }
             self.take_in();
             if let Some(what) = self.sockets.iter().find_map(|socket| socket.gone()) {
-                return Err(format!("{what} is gone"));
+                return Err(RunError::Gone(what));
             }
         }
     }
@@ -240,9 +247,9 @@ impl Runtime {
             self.sockets[place].begin_turn();
             let mut taken = 0;
             while let Some(item) = self.sockets[place].next() {
-                // After the item has come: what it says of when it was sent lies before.
+                // Read after the item arrived: times in it are in the past.
                 let now = self.clock.now();
-                if taken == ITEMS {
+                if taken == ITEMS_PER_WAKE {
                     taken = 0;
                     self.wake_if_due(now);
                 }
@@ -254,8 +261,8 @@ impl Runtime {
     }
 
     fn wake_if_due(&mut self, now: Instant) {
-        // What was due at several times while nobody woke it, it may do one by one.
-        for _ in 0..ITEMS {
+        // Several deadlines may have passed since the last wake.
+        for _ in 0..ITEMS_PER_WAKE {
             let Some(due) = self.machine.deadline().filter(|&due| due <= now) else { break };
             self.wakes += 1;
             self.woken = now;
@@ -267,7 +274,7 @@ impl Runtime {
         }
     }
 
-    /// Takes what the machine hands over, until there is nothing more.
+    /// Hands the machine's output to the sockets, until there is no more.
     fn drain(&mut self, now: Instant) {
         while let Some((port, item)) = self.machine.poll(now) {
             let socket = match port {
@@ -298,30 +305,31 @@ fn open(
     plug: &Plug,
     clock: Clock,
     budget: &Rc<Budget>,
-) -> Result<Box<dyn Socket>, String> {
+) -> Result<Box<dyn Socket>, OpenError> {
+    /// The socket or device, or the error with the plug's name.
+    fn named<S: Socket + 'static>(
+        opened: Result<S, PlugError>,
+        plug: impl FnOnce() -> String,
+    ) -> Result<Box<dyn Socket>, OpenError> {
+        match opened {
+            Ok(socket) => Ok(Box::new(socket)),
+            Err(source) => Err(OpenError::Plug { plug: plug(), source }),
+        }
+    }
     match plug {
         Plug::Udp(address) => {
-            let socket = udp::Udp::open(poller, place, *address);
-            Ok(Box::new(socket.map_err(|error| format!("cannot open UDP {address}: {error}"))?))
+            let socket = udp::Udp::open(poller, place, *address).map_err(PlugError::System);
+            named(socket, || format!("UDP {address}"))
         }
-        Plug::Tcp(config) => {
-            let socket = tcp::Tcp::open(poller, place, config, clock, budget);
-            Ok(Box::new(socket.map_err(|why| format!("cannot open TCP: {why}"))?))
-        }
+        Plug::Tcp(config) => named(tcp::Tcp::open(poller, place, config, clock, budget), || "TCP".to_owned()),
         Plug::Tun(config) => {
-            let device = Device::open(poller, place, Kind::Tun, config);
-            Ok(Box::new(device.map_err(|why| format!("cannot open TUN `{}`: {why}", config.name))?))
+            named(Device::open(poller, place, Kind::Tun, config), || format!("TUN `{}`", config.name))
         }
-        Plug::Tap(address, config) => {
-            let device = Device::open(poller, place, Kind::Tap(*address), config);
-            Ok(Box::new(device.map_err(|why| format!("cannot open TAP `{}`: {why}", config.name))?))
-        }
-        Plug::Frames(config) => {
-            let socket = frames::Frames::open(poller, place, config);
-            let failed = |why| {
-                format!("cannot open frames {:#06x} of `{}`: {why}", config.ether_type, config.interface)
-            };
-            Ok(Box::new(socket.map_err(failed)?))
-        }
+        Plug::Tap(address, config) => named(Device::open(poller, place, Kind::Tap(*address), config), || {
+            format!("TAP `{}`", config.name)
+        }),
+        Plug::Frames(config) => named(frames::Frames::open(poller, place, config), || {
+            format!("frames {:#06x} of `{}`", config.ether_type, config.interface)
+        }),
     }
 }

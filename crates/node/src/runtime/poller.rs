@@ -1,4 +1,4 @@
-//! Waiting for descriptors and for time.
+//! Waiting for descriptors and time.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,11 +8,11 @@ use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
-/// How many descriptors are looked at in one turn.
-const EVENTS: usize = 256;
-/// The longest wait; the machine is asked again afterwards.
-const LONGEST: Duration = Duration::from_secs(3600);
-/// The bits of a token that say which plug; the others are the socket's own.
+/// Maximum number of events of one wait.
+const MAX_EVENTS: usize = 256;
+/// Maximum time of one wait.
+const MAX_WAIT: Duration = Duration::from_secs(3600);
+/// Position of the plug's number in a token; the bits below it are the socket's own.
 const PLUG_SHIFT: u32 = 48;
 const STOP: u64 = u64::MAX;
 
@@ -20,7 +20,7 @@ const STOP: u64 = u64::MAX;
 #[derive(Debug)]
 pub(super) struct Poller(OwnedFd);
 
-/// Whose descriptor is ready: the number of the plug, and the plug's own number of the descriptor.
+/// A descriptor: the number of the plug, and the plug's number of the descriptor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
     pub(super) plug: usize,
@@ -40,7 +40,7 @@ impl Poller {
         Ok(epoll::modify(&self.0, fd, token.data(), flags)?)
     }
 
-    /// Adds a descriptor that only ends a wait.
+    /// Adds a descriptor whose events only end a wait.
     pub(super) fn add_stop(&self, fd: impl AsFd) -> io::Result<()> {
         Ok(epoll::add(&self.0, fd, EventData::new_u64(STOP), EventFlags::IN)?)
     }
@@ -49,11 +49,11 @@ impl Poller {
         Ok(epoll::delete(&self.0, fd)?)
     }
 
-    /// Waits for `timeout`, or for ever, until something is ready.
+    /// Waits until a descriptor is ready, for at most `timeout`.
     pub(super) fn wait(&self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
         events.clear();
-        events.reserve(EVENTS);
-        let timeout = timeout.unwrap_or(LONGEST).min(LONGEST).as_nanos();
+        events.reserve(MAX_EVENTS);
+        let timeout = timeout.unwrap_or(MAX_WAIT).min(MAX_WAIT).as_nanos();
         let timeout =
             Timespec { tv_sec: (timeout / 1_000_000_000) as i64, tv_nsec: (timeout % 1_000_000_000) as i64 };
         match epoll::wait(&self.0, spare_capacity(events), Some(&timeout)) {
@@ -68,7 +68,7 @@ impl Token {
         EventData::new_u64((self.plug as u64) << PLUG_SHIFT | self.key)
     }
 
-    /// Whose event it is; `None` if it only ends the wait.
+    /// The descriptor of an event; `None` if the event only ends a wait.
     pub(super) fn of(event: &Event) -> Option<Self> {
         let data = event.data.u64();
         let token = Self { plug: (data >> PLUG_SHIFT) as usize, key: data & ((1 << PLUG_SHIFT) - 1) };

@@ -17,24 +17,24 @@ use super::counters::Counters;
 use super::drops::Drops;
 use super::poller::{Poller, Token};
 
-/// What the kernel may hold for us to read, in bytes: at 1 Gbit/s, what arrives in 30 ms, which another process may well
-/// have the processor for. The kernel doubles it for its bookkeeping.
+/// Size of the kernel's receive buffer, in bytes: 30 ms at 1 Gbit/s, for which another process may well have the
+/// processor. The kernel doubles it for its bookkeeping (socket(7)).
 const RECEIVE_BUFFER: usize = 4 << 20;
-/// What the kernel may hold of ours: some bursts. What is more waits here, where it can be counted.
+/// Size of the kernel's send buffer, in bytes: some bursts. More waits here, where it is counted.
 const SEND_BUFFER: usize = 1 << 20;
-/// What may wait here for room in the kernel, in bytes, where a row counts for some more.
-const WAITING: usize = 1 << 20;
-const ROW: usize = 256;
-/// How many emptied rows are kept.
-const SPARE: usize = 32;
-/// What is sent at once, in bytes, even if more is to come in the same turn.
-const BURST: usize = 128 << 10;
-/// Among how many of the rows that wait one is looked for that a datagram may join.
-const LOOKED_AT: usize = 8;
-/// The most bytes of one send: what fits the length fields of IP and UDP.
-const MOST_BYTES: usize = 65_535 - 40 - 8;
-/// The longest that the kernel hands over at once: one datagram, or a row of those that came together.
-const LONGEST: usize = 65_536;
+/// Maximum number of bytes that wait for room in the kernel, where each row counts for [`ROW_OVERHEAD`] more.
+const MAX_WAITING: usize = 1 << 20;
+const ROW_OVERHEAD: usize = 256;
+/// Maximum number of empty rows that are kept for reuse.
+const MAX_SPARE_ROWS: usize = 32;
+/// Number of waiting bytes that are sent at once, even if the turn has more to send.
+const BURST_BYTES: usize = 128 << 10;
+/// Number of waiting rows in which a place for a datagram is searched.
+const MAX_ROWS_SEARCHED: usize = 8;
+/// Maximum number of bytes of one send: the limit of the length fields of IP and UDP.
+const MAX_SEND: usize = 65_535 - 40 - 8;
+/// Maximum number of bytes that the kernel delivers at once: one datagram, or a row of them (GRO).
+const MAX_RECEIVE: usize = 65_536;
 
 /// A UDP socket.
 pub(super) struct Udp {
@@ -45,35 +45,35 @@ pub(super) struct Udp {
     local: SocketAddr,
     batch: Batch,
     readable: bool,
-    /// What waits to be sent, in rows that one call sends.
+    /// Datagrams to be sent, in rows that one call sends.
     waiting: VecDeque<Row>,
     waiting_bytes: usize,
-    /// Whether the kernel had no room, and says when it has.
+    /// Whether the kernel had no room; an event reports when it has.
     blocked: bool,
-    /// Emptied rows, for their memory.
+    /// Empty rows, for their memory.
     spare: Vec<Vec<u8>>,
     drops: Drops,
     counters: Counters,
 }
 
-/// What was read and not handed up yet.
+/// Datagrams that were read and not yet delivered.
 struct Batch {
     memory: Vec<u8>,
     metas: [RecvMeta; BATCH_SIZE],
     count: usize,
-    /// Which of them is next, and from where on.
+    /// The number of the next row, and the offset in it.
     next: usize,
     offset: usize,
 }
 
-/// Datagrams of one length to one destination, of which the last may be shorter.
+/// Datagrams of one length to one destination; the last one may be shorter.
 struct Row {
     remote: SocketAddr,
     source: Option<IpAddr>,
     contents: Vec<u8>,
     segment: usize,
     count: usize,
-    /// Whether none may follow.
+    /// Whether no datagram may be added.
     full: bool,
 }
 
@@ -81,10 +81,10 @@ impl Udp {
     pub(super) fn open(poller: &Rc<Poller>, plug: usize, address: SocketAddr) -> io::Result<Self> {
         let socket = Kernel::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
         if address.is_ipv6() {
-            // So that all addresses are of the version that the plug names.
+            // All addresses are of the version that the plug names.
             socket.set_only_v6(true)?;
         }
-        // Beyond the host's limits if we may.
+        // Beyond the host's limits if allowed.
         if sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER).is_err() {
             socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
         }
@@ -124,7 +124,7 @@ impl Udp {
         }
     }
 
-    /// Sends what waits, as far as there is room.
+    /// Sends rows while the kernel has room.
     fn send(&mut self) {
         while let Some(row) = self.waiting.front() {
             let segments = self.state.max_gso_segments();
@@ -134,7 +134,7 @@ impl Udp {
                 return;
             };
             if refused > 0 && self.state.max_gso_segments() < segments {
-                // It was refused one by one as well, so that is no sign that the kernel cannot send rows.
+                // The datagrams were refused one by one too, so the kernel may still be able to send rows.
                 self.renew();
             }
             self.drop_first();
@@ -149,9 +149,9 @@ impl Udp {
 
     fn drop_first(&mut self) {
         if let Some(mut row) = self.waiting.pop_front() {
-            self.waiting_bytes -= ROW + row.contents.len();
+            self.waiting_bytes -= ROW_OVERHEAD + row.contents.len();
             row.contents.clear();
-            if self.spare.len() < SPARE {
+            if self.spare.len() < MAX_SPARE_ROWS {
                 self.spare.push(row.contents);
             }
         }
@@ -161,22 +161,22 @@ impl Udp {
         self.blocked = blocked;
         let flags = if blocked { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
         self.counters.syscalls += 1;
-        // Without it the next datagram tries again.
+        // If no event can be requested, the next datagram tries again.
         self.blocked &= self.poller.modify(&self.socket, self.token, flags).is_ok();
     }
 
-    /// Puts a datagram behind those that wait.
+    /// Adds a datagram to those that wait.
     fn queue(&mut self, datagram: &Datagram) {
         let Datagram { local, remote, payload } = datagram;
-        // A socket of one address has no other.
+        // A socket that is bound to an address sends from that one.
         let source = Some(local.ip()).filter(|ip| !ip.is_unspecified() && self.local.ip().is_unspecified());
-        // Behind what waits for the same end, so that its order is kept. What is for others in between does not matter.
-        let mut last = self.waiting.iter_mut().rev().take(LOOKED_AT);
+        // After the last datagram for the same peer, which keeps their order; the order between peers does not matter.
+        let mut last = self.waiting.iter_mut().rev().take(MAX_ROWS_SEARCHED);
         let last = last.find(|row| row.remote == *remote && row.source == source);
         let row = match last.filter(|row| !row.full && (1..=row.segment).contains(&payload.len())) {
             Some(row) => row,
             None => {
-                self.waiting_bytes += ROW;
+                self.waiting_bytes += ROW_OVERHEAD;
                 self.waiting.push_back(Row {
                     remote: *remote,
                     source,
@@ -191,7 +191,7 @@ impl Udp {
         row.contents.extend_from_slice(payload);
         row.count += 1;
         row.full |= payload.len() < row.segment || row.count >= self.state.max_gso_segments();
-        row.full |= row.contents.len() + row.segment > MOST_BYTES;
+        row.full |= row.contents.len() + row.segment > MAX_SEND;
         self.waiting_bytes += payload.len();
     }
 }
@@ -223,16 +223,16 @@ impl Socket for Udp {
             self.counters.wrong_items += 1;
             return;
         };
-        if datagram.remote.is_ipv4() != self.local.is_ipv4() || datagram.payload.len() > MOST_BYTES {
+        if datagram.remote.is_ipv4() != self.local.is_ipv4() || datagram.payload.len() > MAX_SEND {
             self.counters.send_refused += 1;
             return;
         }
         self.queue(&datagram);
         datagram.payload.recycle();
-        if self.waiting_bytes >= BURST {
+        if self.waiting_bytes >= BURST_BYTES {
             self.flush();
         }
-        while self.waiting_bytes > WAITING {
+        while self.waiting_bytes > MAX_WAITING {
             self.counters.send_dropped += self.waiting.front().map_or(0, |row| row.count as u64);
             self.drop_first();
         }
@@ -245,7 +245,7 @@ impl Socket for Udp {
     }
 
     fn allow_fragments(&mut self) {
-        // Where it cannot be had, too long ones vanish as before.
+        // If it is not possible, datagrams that are too long are lost as before.
         let _ = match self.local.is_ipv4() {
             true => sockopt::set_ip_mtu_discover(&self.socket, Ipv4PathMtuDiscovery::DONT),
             false => sockopt::set_ipv6_mtu_discover(&self.socket, Ipv6PathMtuDiscovery::DONT),
@@ -264,7 +264,7 @@ impl Socket for Udp {
 impl Batch {
     fn new() -> Self {
         Self {
-            memory: vec![0; LONGEST * BATCH_SIZE],
+            memory: vec![0; MAX_RECEIVE * BATCH_SIZE],
             metas: [RecvMeta::default(); BATCH_SIZE],
             count: 0,
             next: 0,
@@ -278,17 +278,17 @@ impl Batch {
 
     fn read(&mut self, socket: &Kernel, state: &UdpSocketState) -> io::Result<()> {
         (self.count, self.next, self.offset) = (0, 0, 0);
-        let mut chunks = self.memory.chunks_exact_mut(LONGEST);
+        let mut chunks = self.memory.chunks_exact_mut(MAX_RECEIVE);
         let mut buffers: [IoSliceMut<'_>; BATCH_SIZE] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
         self.count = state.recv(socket.into(), &mut buffers, &mut self.metas)?;
         Ok(())
     }
 
-    /// The next datagram: from whom, to which address, and what.
+    /// The next datagram: its source, its destination address and its payload.
     fn next(&mut self) -> Option<(SocketAddr, Option<IpAddr>, Buffer)> {
         let meta = self.metas[..self.count].get(self.next)?;
-        let row = &self.memory[self.next * LONGEST..][..meta.len];
+        let row = &self.memory[self.next * MAX_RECEIVE..][..meta.len];
         let end = if meta.stride == 0 { meta.len } else { meta.len.min(self.offset + meta.stride) };
         let payload = Buffer::copy_from(&row[self.offset..end]);
         self.offset = end;
@@ -300,7 +300,8 @@ impl Batch {
 }
 
 impl Row {
-    /// Hands it to the kernel; `None` if that has no room for it, or else how many it refused, which are counted and gone.
+    /// Sends a row; `None` if the kernel has no room, or else the number of datagrams that it refused, which are
+    /// counted and dropped.
     fn send(&self, socket: &Kernel, state: &UdpSocketState, counters: &mut Counters) -> Option<u64> {
         let transmit = |contents: &[u8], segment| {
             let Self { remote, source, .. } = *self;
@@ -314,7 +315,7 @@ impl Row {
             Ok(()) => 0,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
             Err(_) if self.count == 1 => 1,
-            // Not as a row, or not to there: each says for itself.
+            // Refused as a row, or refused at all: each datagram is tried by itself.
             Err(_) => {
                 let each = self.contents.chunks(self.segment);
                 counters.syscalls += self.count as u64;

@@ -1,4 +1,4 @@
-//! The node's side: who asks on a Unix socket or, if the file says so, over HTTP is answered, several at a time.
+//! The node's side: it answers on a Unix socket and, if configured, over HTTP, several at a time.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -10,24 +10,24 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Board;
+use super::{AnswerError, Board};
 use crate::metrics;
 
-/// Whoever asks or listens more slowly than this gets no answer.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// So many are answered at a time; one more is turned away.
-const AT_ONCE: usize = 32;
-/// For so long a node that takes connections and says nothing is asked again: one that is being killed refuses them by
-/// then.
-const DOUBT: Duration = Duration::from_secs(5);
-/// The stack of a thread that answers: it reads some hundred bytes and writes a page that is on the heap.
-const STACK: usize = 256 << 10;
-/// After a connection that could not be accepted, or that was not answered.
-const PAUSE: Duration = Duration::from_millis(100);
-/// The longest request that is read; Prometheus' have a few hundred bytes.
-const LONGEST_REQUEST: usize = 8192;
+/// Maximum time of a request and of its answer.
+const IO_TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum number of answers at a time; one more request is turned away.
+const MAX_ANSWERS: usize = 32;
+/// Maximum time for which a predecessor that accepts connections and says nothing is asked again: one that is being
+/// killed refuses them by then.
+const PREDECESSOR_TIMEOUT: Duration = Duration::from_secs(5);
+/// Stack size of an answering thread, in bytes: it reads some hundred bytes, and its page is on the heap.
+const STACK_SIZE: usize = 256 << 10;
+/// Pause after a connection that could not be accepted or was not answered.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// Maximum length of a request, in bytes; Prometheus' have some hundred.
+const MAX_REQUEST: usize = 8192;
 
-/// The status socket, which is taken away with this.
+/// The status socket, which is removed when this is dropped.
 pub(crate) struct Socket(PathBuf);
 
 impl Drop for Socket {
@@ -36,52 +36,52 @@ impl Drop for Socket {
     }
 }
 
-/// Who was there before.
+/// The predecessor of a node at its socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Before {
-    /// Nobody who has left anything.
+pub(crate) enum Predecessor {
+    /// None, or one that has removed its socket.
     Nobody,
-    /// A node that answers, or takes connections without answering: it has too many askers, or is stopped for a while.
+    /// A node that answers, or accepts connections without answering: overloaded, or stopped for a while.
     Running,
-    /// One that was killed: its socket is there, and nobody listens. What else it had may be there for another moment.
+    /// A node that was killed: its socket exists, and nobody listens. Its devices may exist for another moment.
     Killed,
-    /// One of which nothing could be found out.
+    /// Unknown, because of this error.
     Unknown(ErrorKind),
-    /// Somebody whose file is no socket.
+    /// The file is no socket.
     Other,
 }
 
-/// Who was at `path` before.
-pub(crate) fn before(path: &Path) -> Before {
-    before_within(path, DOUBT)
+/// The predecessor at `path`.
+pub(crate) fn predecessor(path: &Path) -> Predecessor {
+    predecessor_within(path, PREDECESSOR_TIMEOUT)
 }
 
-fn before_within(path: &Path, patience: Duration) -> Before {
+fn predecessor_within(path: &Path, patience: Duration) -> Predecessor {
     match fs::symlink_metadata(path) {
-        Err(_) => return Before::Nobody,
-        Ok(found) if !found.file_type().is_socket() => return Before::Other,
+        Err(_) => return Predecessor::Nobody,
+        Ok(found) if !found.file_type().is_socket() => return Predecessor::Other,
         Ok(_) => {}
     }
-    // The sockets of a process that is being killed take connections until they are closed.
+    // The sockets of a process that is being killed accept connections until they are closed.
     let deadline = Deadline::after(patience);
     while let Some(left) = deadline.left() {
-        match greeted(path, left.min(PATIENCE)) {
-            Ok(Some(1..)) => return Before::Running,
+        match greeted(path, left.min(IO_TIMEOUT)) {
+            Ok(Some(1..)) => return Predecessor::Running,
             Ok(_) => pause(),
-            Err(ErrorKind::ConnectionRefused) => return Before::Killed,
-            Err(ErrorKind::NotFound) => return Before::Nobody,
+            Err(ErrorKind::ConnectionRefused) => return Predecessor::Killed,
+            Err(ErrorKind::NotFound) => return Predecessor::Nobody,
             Err(ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut) => pause(),
-            Err(other) => return Before::Unknown(other),
+            Err(other) => return Predecessor::Unknown(other),
         }
     }
-    Before::Running
+    Predecessor::Running
 }
 
-/// How much of a greeting comes in time, if the one that listens there takes a connection.
+/// Number of bytes that the listener sends in time; `None` if it sends nothing.
 fn greeted(path: &Path, limit: Duration) -> Result<Option<usize>, ErrorKind> {
     let connected = || {
         let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
-        // One that has stopped accepting lets others wait when enough wait already (unix(7)).
+        // Connecting to a full queue blocks (unix(7)).
         socket.set_write_timeout(Some(limit))?;
         socket.connect(&socket2::SockAddr::unix(path)?)?;
         socket.set_read_timeout(Some(limit))?;
@@ -91,30 +91,21 @@ fn greeted(path: &Path, limit: Duration) -> Result<Option<usize>, ErrorKind> {
     Ok(socket.read(&mut [0; 1]).ok())
 }
 
-/// Answers on `path` from now on: whoever connects is told the status, as one JSON document.
-pub(crate) fn on_socket(path: &Path, board: Board) -> Result<Socket, String> {
-    let failed = |error: std::io::Error| format!("cannot answer at {}: {error}", path.display());
+/// Answers on `path` from now on: each connection receives the status as one JSON document.
+pub(crate) fn on_socket(path: &Path, board: Board) -> Result<Socket, AnswerError> {
+    let failed = |source: std::io::Error| AnswerError::Socket { path: path.to_owned(), source };
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory).map_err(failed)?;
     }
-    match before(path) {
-        Before::Nobody => {}
-        Before::Running => {
-            return Err(format!("a node is already running that answers at {}", path.display()));
-        }
-        Before::Killed => fs::remove_file(path).map_err(failed)?,
-        Before::Unknown(why) => {
-            return Err(format!("cannot find out whether a node answers at {}: {why}", path.display()));
-        }
-        Before::Other => {
-            return Err(format!(
-                "cannot answer at {}: there is something else than a socket",
-                path.display()
-            ));
-        }
+    match predecessor(path) {
+        Predecessor::Nobody => {}
+        Predecessor::Running => return Err(AnswerError::NodeRunning(path.to_owned())),
+        Predecessor::Killed => fs::remove_file(path).map_err(failed)?,
+        Predecessor::Unknown(kind) => return Err(AnswerError::Unknown { path: path.to_owned(), kind }),
+        Predecessor::Other => return Err(AnswerError::NotASocket(path.to_owned())),
     }
     let listener = UnixListener::bind(path).map_err(failed)?;
-    // Names and addresses of peers are for whoever may run the node.
+    // Names and addresses of peers are for those who may run the node.
     fs::set_permissions(path, fs::Permissions::from_mode(0o660)).map_err(failed)?;
     let socket = Socket(path.to_owned());
     let tell = |stream: &mut UnixStream, board: &Board| {
@@ -127,7 +118,7 @@ pub(crate) fn on_socket(path: &Path, board: Board) -> Result<Socket, String> {
     Ok(socket)
 }
 
-/// A connection whose reads and writes come to an end in time.
+/// A connection whose reads and writes have timeouts.
 trait Timed: Read + Write + Send + 'static {
     fn limit(&self, left: Duration) -> std::io::Result<()>;
 }
@@ -146,7 +137,8 @@ impl Timed for TcpStream {
     }
 }
 
-/// Answers each in a thread of its own, so that who is slow holds nobody up; those beyond [`AT_ONCE`] are turned away.
+/// Answers each connection on a thread of its own, so that slow ones block nobody; those beyond [`MAX_ANSWERS`] are
+/// turned away.
 fn answer<S: Timed>(
     incoming: impl Iterator<Item = std::io::Result<S>>,
     board: &Board,
@@ -157,8 +149,8 @@ fn answer<S: Timed>(
     for stream in incoming {
         let Some(mut stream) = accepted(stream) else { continue };
         let mine = Arc::clone(&here);
-        // One is this thread's, one the new one's.
-        if Arc::strong_count(&here) > AT_ONCE + 1 {
+        // One is of this thread, one of the new thread.
+        if Arc::strong_count(&here) > MAX_ANSWERS + 1 {
             board.turned_away();
             turn_away(&mut stream);
             continue;
@@ -168,13 +160,13 @@ fn answer<S: Timed>(
             tell(&mut stream, &theirs);
             drop(mine);
         };
-        if thread::Builder::new().name("answer".to_owned()).stack_size(STACK).spawn(work).is_err() {
+        if thread::Builder::new().name("answer".to_owned()).stack_size(STACK_SIZE).spawn(work).is_err() {
             board.turned_away();
         }
     }
 }
 
-/// Writes as much as is taken in time; whoever does not listen has not asked.
+/// Writes as much as the reader takes in time.
 fn write(stream: &mut impl Timed, mut bytes: &[u8]) {
     let deadline = Deadline::new();
     while !bytes.is_empty() {
@@ -190,13 +182,13 @@ fn write(stream: &mut impl Timed, mut bytes: &[u8]) {
     }
 }
 
-/// Until when a stranger may keep one waiting.
+/// The deadline of a connection.
 struct Deadline(Instant);
 
 #[allow(clippy::disallowed_methods)] // How long a stranger keeps us waiting is no virtual time.
 impl Deadline {
     fn new() -> Self {
-        Self::after(PATIENCE)
+        Self::after(IO_TIMEOUT)
     }
 
     fn after(span: Duration) -> Self {
@@ -208,7 +200,7 @@ impl Deadline {
     }
 }
 
-/// A connection, or after a pause none: where descriptors have run out, the next one comes at once and fails as well.
+/// A connection; after an error `None`, with a pause: without free descriptors the next one fails at once too.
 fn accepted<S>(stream: std::io::Result<S>) -> Option<S> {
     if stream.is_err() {
         pause();
@@ -218,12 +210,12 @@ fn accepted<S>(stream: std::io::Result<S>) -> Option<S> {
 
 #[allow(clippy::disallowed_methods)] // in a thread that only answers, and at the start
 fn pause() {
-    std::thread::sleep(PAUSE);
+    std::thread::sleep(RETRY_PAUSE);
 }
 
 /// Answers `GET /metrics` at `address` from now on.
-pub(crate) fn on_http(address: SocketAddr, board: Board) -> Result<(), String> {
-    let failed = |error| format!("cannot serve metrics at {address}: {error}");
+pub(crate) fn on_http(address: SocketAddr, board: Board) -> Result<(), AnswerError> {
+    let failed = |source| AnswerError::Metrics { address, source };
     let listener = TcpListener::bind(address).map_err(failed)?;
     let tell = |stream: &mut TcpStream, board: &Board| {
         let Some(request) = request(stream) else { return };
@@ -244,12 +236,12 @@ fn head(status: &str, length: usize) -> String {
     )
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), String> {
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), AnswerError> {
     let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
-    spawned.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
+    spawned.map(drop).map_err(AnswerError::Thread)
 }
 
-/// A request's head, if it comes in time and is not too long.
+/// The head of a request, if it comes in time and is not too long.
 fn request(stream: &mut TcpStream) -> Option<Vec<u8>> {
     let deadline = Deadline::new();
     let mut request = Vec::new();
@@ -258,14 +250,14 @@ fn request(stream: &mut TcpStream) -> Option<Vec<u8>> {
         stream.limit(deadline.left()?).ok()?;
         let length = stream.read(&mut piece).ok().filter(|&length| length > 0)?;
         request.extend_from_slice(&piece[..length]);
-        if request.len() > LONGEST_REQUEST {
+        if request.len() > MAX_REQUEST {
             return None;
         }
     }
     Some(request)
 }
 
-/// The status line's end and the body.
+/// The end of the status line, and the body.
 fn respond(request: &[u8], board: &Board) -> (&'static str, String) {
     let line = request.split(|&byte| byte == b'\r').next().unwrap_or_default();
     let mut words = line.split(|&byte| byte == b' ');
@@ -308,10 +300,10 @@ mod tests {
     fn only_who_refuses_connections_was_killed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("sock");
-        let is = |patience| before_within(&path, Duration::from_millis(patience));
-        assert_eq!(is(300), Before::Nobody);
+        let is = |patience| predecessor_within(&path, Duration::from_millis(patience));
+        assert_eq!(is(300), Predecessor::Nobody);
         let listener = UnixListener::bind(&path).unwrap();
-        assert_eq!(is(300), Before::Running, "it is frozen, and takes connections all the same");
+        assert_eq!(is(300), Predecessor::Running, "it is frozen, and takes connections all the same");
         let over = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&over);
         let turns_away = thread::spawn(move || {
@@ -322,13 +314,13 @@ mod tests {
                 }
             }
         });
-        assert_eq!(is(300), Before::Running, "it has too many askers, and turns all away");
+        assert_eq!(is(300), Predecessor::Running, "it has too many askers, and turns all away");
         over.store(true, Ordering::Relaxed);
-        assert_eq!(is(60_000), Before::Killed, "it turns away one more, and is gone");
+        assert_eq!(is(60_000), Predecessor::Killed, "it turns away one more, and is gone");
         turns_away.join().unwrap();
         fs::remove_file(&path).unwrap();
         fs::write(&path, "something").unwrap();
-        assert_eq!(is(300), Before::Other);
+        assert_eq!(is(300), Predecessor::Other);
     }
 
     #[test]
@@ -338,21 +330,21 @@ mod tests {
         on_http(free, board.clone()).unwrap();
         let ask = || {
             let mut stream = TcpStream::connect(free).unwrap();
-            // One that is turned away may not get to hear what is written.
+            // A connection that is turned away may not take what is written.
             let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n");
             let mut answer = String::new();
             let _ = stream.read_to_string(&mut answer);
             answer
         };
-        let mute: Vec<_> = (0..AT_ONCE - 1).map(|_| TcpStream::connect(free).unwrap()).collect();
+        let mute: Vec<_> = (0..MAX_ANSWERS - 1).map(|_| TcpStream::connect(free).unwrap()).collect();
         assert!(ask().starts_with("HTTP/1.1 200 OK"));
-        let more: Vec<_> = (0..AT_ONCE).map(|_| TcpStream::connect(free).unwrap()).collect();
+        let more: Vec<_> = (0..MAX_ANSWERS).map(|_| TcpStream::connect(free).unwrap()).collect();
         let turned_away = || board.turned_away.load(std::sync::atomic::Ordering::Relaxed);
         while turned_away() == 0 {
             std::thread::yield_now();
         }
         drop((mute, more));
-        // All are done sooner or later.
+        // All are answered sooner or later.
         while !ask().starts_with("HTTP/1.1 200 OK") {}
     }
 }

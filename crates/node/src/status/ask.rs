@@ -1,41 +1,46 @@
-//! The asking side: what `hopcast node status` does.
+//! The client side: `hopcast node status`.
 
 use std::fs;
-use std::io::Read;
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Status;
+use super::{AskError, Status};
 use crate::config::Config;
 
-/// A node answers at once or not at all.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// A status with as many peers and carriers as there may be is far below this.
-const LONGEST: u64 = 16 << 20;
+/// Maximum time of an answer.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum length of a status, in bytes; one with the maximum number of peers and carriers is far shorter.
+const MAX_STATUS: u64 = 16 << 20;
 
-/// The status of the node that answers at `socket`, as it sent it and as it is.
-pub fn status(socket: &Path) -> Result<(String, Status), String> {
-    let failed = |error: std::io::Error| {
-        use std::io::ErrorKind;
-        let why = match error.kind() {
-            ErrorKind::NotFound | ErrorKind::ConnectionRefused => "no node is running there".to_owned(),
-            ErrorKind::PermissionDenied => "only root and the node's own user may ask".to_owned(),
-            _ => error.to_string(),
-        };
-        format!("{}: {why}", socket.display())
+/// The status of the node that answers at `socket`, as text and parsed.
+///
+/// # Errors
+/// No node, no permission, or an answer that is no status.
+pub fn status(socket: &Path) -> Result<(String, Status), AskError> {
+    let failed = |error: io::Error| {
+        let path = socket.to_owned();
+        match error.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => AskError::NoNodeAt(path),
+            ErrorKind::PermissionDenied => AskError::Forbidden(path),
+            _ => AskError::Connection { path, source: error },
+        }
     };
     let stream = UnixStream::connect(socket).map_err(failed)?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    stream.set_read_timeout(Some(TIMEOUT)).map_err(failed)?;
     let mut text = String::new();
-    stream.take(LONGEST).read_to_string(&mut text).map_err(failed)?;
+    stream.take(MAX_STATUS).read_to_string(&mut text).map_err(failed)?;
     let status = serde_json::from_str(&text);
-    let status = status.map_err(|error| format!("{}: this is no status: {error}", socket.display()))?;
+    let status = status.map_err(|source| AskError::NoStatus { path: socket.to_owned(), source })?;
     Ok((text, status))
 }
 
-/// The socket of the node `name`, or of the only one that runs here.
-pub fn socket_of(name: Option<&str>) -> Result<PathBuf, String> {
+/// The socket of the node `name`, or of the only one on this host.
+///
+/// # Errors
+/// No node or several, if no name is given.
+pub fn socket_of(name: Option<&str>) -> Result<PathBuf, AskError> {
     if let Some(name) = name {
         return Ok(Config::usual_socket(name));
     }
@@ -46,15 +51,12 @@ pub fn socket_of(name: Option<&str>) -> Result<PathBuf, String> {
         Some(path.file_name()?.to_str()?.strip_prefix("node-")?.strip_suffix(".sock")?.to_owned())
     };
     let mut sockets: Vec<_> = files.filter_map(|path| Some((name(&path)?, path))).collect();
-    // What a killed node has left behind is not there.
+    // Sockets of killed nodes are ignored.
     sockets.retain(|(_, path)| UnixStream::connect(path).is_ok());
     sockets.sort();
     match sockets.as_slice() {
-        [] => Err(format!("no node is running here (looked in {})", directory.display())),
+        [] => Err(AskError::NoNode(directory.to_owned())),
         [(_, path)] => Ok(path.clone()),
-        several => {
-            let names: Vec<_> = several.iter().map(|(name, _)| name.as_str()).collect();
-            Err(format!("several nodes are running here: say which one ({})", names.join(", ")))
-        }
+        several => Err(AskError::Several(several.iter().map(|(name, _)| name.clone()).collect())),
     }
 }

@@ -1,10 +1,11 @@
-//! What a running node says of itself: one document, which `hopcast node status` and Prometheus are given views of.
+//! The status of a running node: one document, of which `hopcast node status` and Prometheus get views.
 //!
-//! The thread that carries data puts a new [`Status`] up twice a second; whoever asks is told the last one, by another
-//! thread. So nobody who asks can hold data up.
+//! The thread that carries data publishes a new [`Status`] twice a second; other threads answer requests with the last
+//! one. So no request can delay data.
 
 pub(crate) mod answer;
 pub mod ask;
+mod error;
 pub mod table;
 
 use std::collections::BTreeMap;
@@ -13,33 +14,35 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// A node at one moment. Counts are since it was started.
+pub use self::error::{AnswerError, AskError};
+
+/// A node at one moment. Counters begin at its start.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// Its name.
     pub node: String,
     /// The program's version.
     pub program: String,
-    /// The version that it speaks with its peers.
+    /// The version of the protocol between nodes.
     pub speaks: u8,
-    /// The process.
+    /// The number of its process.
     pub process: u32,
-    /// For how long it has been running.
+    /// Time since its start.
     pub uptime_s: f64,
-    /// Where it receives.
+    /// The address on which it receives.
     pub listen: String,
-    /// Whether what it carries is encrypted.
+    /// Whether its traffic is encrypted.
     pub encrypted: bool,
     /// Its neighbours.
     pub peers: Vec<PeerStatus>,
-    /// What it carries.
+    /// Its carriers.
     pub carriers: Vec<CarrierStatus>,
     /// Datagrams that it dropped, by cause.
     pub dropped: BTreeMap<String, u64>,
-    /// How many asked for this while too many others did, and were turned away.
+    /// Requests that were turned away because of too many others.
     #[serde(default)]
     pub turned_away: u64,
-    /// What its sockets and devices did.
+    /// Counters of its sockets and devices, by name.
     pub sockets: BTreeMap<String, u64>,
 }
 
@@ -48,50 +51,50 @@ pub struct Status {
 pub struct PeerStatus {
     /// Its name.
     pub name: String,
-    /// `up`, `down`, `unknown`, or `version` if it speaks another one.
+    /// `up`, `down`, `unknown`, or `version` if it has another version.
     pub state: String,
-    /// For how long it has been up or down.
+    /// Time since it came up or went down.
     pub since_s: Option<f64>,
-    /// Where it is.
+    /// Its address.
     pub address: Option<String>,
-    /// For how long nothing has come of it.
+    /// Time since its last datagram.
     pub silent_s: Option<f64>,
-    /// There and back, smoothed.
+    /// Round-trip time, smoothed.
     pub round_trip_ms: Option<f64>,
-    /// The share of its datagrams that did not come here, lately.
+    /// Recent share of its datagrams that were lost.
     pub loss_in: Option<f64>,
-    /// The share of this node's datagrams that did not come there, lately.
+    /// Recent share of datagrams to it that were lost.
     pub loss_out: Option<f64>,
-    /// What comes of it, in bytes of UDP payload.
+    /// Rate of UDP payload from it.
     pub rate_in_mbps: f64,
-    /// What goes to it.
+    /// Rate of UDP payload to it.
     pub rate_out_mbps: f64,
     /// Datagrams from it.
     pub datagrams_in: u64,
     /// Datagrams to it.
     pub datagrams_out: u64,
-    /// Bytes of those from it.
+    /// UDP payload from it, in bytes.
     pub bytes_in: u64,
-    /// Bytes of those to it.
+    /// UDP payload to it, in bytes.
     pub bytes_out: u64,
-    /// How often it was started anew.
+    /// Number of restarts.
     pub restarts: u64,
-    /// How often it has moved.
+    /// Number of changes of its address.
     pub moves: u64,
-    /// Hellos in its name that were not believed.
+    /// Hellos in its name that were rejected.
     #[serde(default)]
     pub disbelieved: u64,
-    /// The longest IP packet that was found to get there whole, where a full one does not.
+    /// Maximum length of IP packets that reach it whole, if full ones do not.
     #[serde(default)]
     pub path_mtu: Option<u16>,
 }
 
-/// Something that is carried.
+/// A carrier: packets or TCP connections to a far site, or passed on between two peers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CarrierStatus {
-    /// The far site, or the two peers between which it is passed on.
+    /// The far site, or the two peers.
     pub name: String,
-    /// Of a far site, the peers through which it is reached.
+    /// The peers through which the far site is reached.
     #[serde(default)]
     pub via: String,
     /// `packets` or `tcp`.
@@ -100,19 +103,19 @@ pub struct CarrierStatus {
     pub role: String,
     /// Its channel.
     pub channel: u8,
-    /// Connections at this moment.
+    /// Current number of connections.
     pub connections: u64,
-    /// What its machines count.
+    /// Counters of its machines, by name.
     pub counters: BTreeMap<String, u64>,
 }
 
 impl CarrierStatus {
-    /// A figure by its name; zero if nothing counts it.
+    /// A counter by its name; zero if there is none.
     pub fn count(&self, name: &str) -> u64 {
         self.counters.get(name).copied().unwrap_or(0)
     }
 
-    /// The mean rank of the batches that are over; `None` before there is one.
+    /// Mean rank of finished batches; `None` before there is one.
     pub fn mean_rank(&self) -> Option<f64> {
         let ranks = self.counters.iter().filter_map(|(name, &batches)| {
             let rank: u64 = name.strip_prefix("rank_")?.parse().ok()?;
@@ -123,34 +126,34 @@ impl CarrierStatus {
     }
 }
 
-/// The last status, for who asks.
+/// The last published status.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Board {
     last: Arc<Mutex<Arc<Status>>>,
-    /// How many have asked while too many others did.
+    /// Number of requests that were turned away.
     turned_away: Arc<AtomicU64>,
 }
 
 impl Board {
-    /// Somebody who asked was turned away.
+    /// Notes a request that was turned away.
     fn turned_away(&self) {
         self.turned_away.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many were.
+    /// Number of requests that were turned away.
     pub(crate) fn count_turned_away(&self) -> u64 {
         self.turned_away.load(Ordering::Relaxed)
     }
 
-    /// Puts a status up, unless somebody is just reading: then the next one will do.
-    pub(crate) fn put_up(&self, status: Status) {
+    /// Publishes a status, unless somebody is reading: then the next one will do.
+    pub(crate) fn publish(&self, status: Status) {
         if let Ok(mut last) = self.last.try_lock() {
             *last = Arc::new(status);
         }
     }
 
     pub(crate) fn read(&self) -> Arc<Status> {
-        // Nothing can be half written.
+        // A poisoned lock still guards a whole status.
         Arc::clone(&self.last.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

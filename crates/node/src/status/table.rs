@@ -90,7 +90,7 @@ fn carrier(carrier: &CarrierStatus) -> Vec<String> {
     ]
 }
 
-/// The first columns to the left, the others to the right.
+/// Columns up to `left` are aligned left, the others right.
 fn aligned(head: &[&str], left: usize, rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(head.iter().copied());

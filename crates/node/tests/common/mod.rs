@@ -18,7 +18,7 @@ use hopcast_node::Clock;
 use hopcast_node::runtime::{Runtime, Stop};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// What a test has handed to the machine's ports below, and what came back.
+/// Items that a test hands to the machine's ports below, and those that came back.
 #[derive(Default)]
 pub(crate) struct Traffic {
     pub(crate) out: Outbox,
@@ -69,7 +69,7 @@ impl Traffic {
         items.collect()
     }
 
-    /// What has arrived of streams.
+    /// The items of streams that have arrived.
     pub(crate) fn streams(&self) -> impl Iterator<Item = (u64, &StreamItem)> {
         self.arrived.iter().map(|(_, item)| match item {
             Item::Stream(id, item) => (id.0, item),

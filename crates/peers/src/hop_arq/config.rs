@@ -1,4 +1,4 @@
-//! What can be set of a hop-by-hop ARQ.
+//! The configuration of a hop-by-hop ARQ.
 
 use hopcast_core::{Bytes, Duration};
 
@@ -11,7 +11,7 @@ pub const MAX_HELD: usize = 8192;
 /// links (RLC, TS 38.322 section 7.2). Of such chunks a hop knows only that they have arrived. With less, a chunk that
 /// is lost a dozen times in a row stops a long hop; more is only memory.
 pub const MAX_AHEAD: u64 = 131_072;
-/// What [`Config::datagram`] is held between: less leaves hardly a payload, more is no UDP datagram.
+/// The range of [`Config::datagram`]: less leaves hardly a payload, more is no UDP datagram.
 pub const DATAGRAM: core::ops::RangeInclusive<u16> = 200..=65_000;
 
 /// The settings of a [`HopArq`](super::HopArq); all nodes of a path must have the same.
@@ -25,8 +25,8 @@ pub struct Config {
     /// 64 MiB, what 140 Mbit/s bring in the 3 s that a hop of 200 ms there and back may take over a chunk where it
     /// loses half. Less holds the sender back, more only costs memory.
     pub receive_buffer: Bytes,
-    /// How long a neighbour may owe an acknowledgement before its streams are reset. Default: 120 s. Less gives up links that
-    /// come back, more keeps applications waiting that could try another way.
+    /// How long a neighbour may owe an acknowledgement before its streams are reset. Default: 120 s. Less gives up
+    /// links that come back, more keeps applications waiting that could try another way.
     pub silence: Duration,
     /// How late a node may come to send without its hop losing rate. Default: zero, for virtual time.
     pub slack: Duration,

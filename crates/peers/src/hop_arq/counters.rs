@@ -1,4 +1,4 @@
-//! What a hop-by-hop ARQ counts.
+//! The counters of a hop-by-hop ARQ.
 
 /// Cumulative figures of one node, by the names under which results show them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

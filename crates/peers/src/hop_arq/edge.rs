@@ -11,9 +11,9 @@ use super::stream::StreamEnd;
 use super::wire::{CHUNK_HEADER, Chunk, PACKET_HEADER, What};
 
 /// Streams of the other end's that are over and of which something may still be under way; the oldest makes room.
-const MOST_REMEMBERED: usize = 4096;
+const MAX_REMEMBERED: usize = 4096;
 
-/// Who opened a stream (this end, or the other), and its number among those.
+/// The key of a stream: whether this end opened it, and its number among those.
 type Key = (bool, u32);
 
 /// All streams of an end.
@@ -23,9 +23,9 @@ pub(super) struct Edge {
     ends: (SocketAddr, SocketAddr),
     streams: BTreeMap<Key, StreamEnd>,
     keys: BTreeMap<StreamId, Key>,
-    /// Those that have something to send, in turn.
+    /// The streams that have something to send, in turn.
     turns: VecDeque<Key>,
-    /// What goes before any bytes.
+    /// Chunks that are sent before any bytes.
     control: VecDeque<Vec<u8>>,
     ended: BTreeSet<u32>,
     ended_in_order: VecDeque<u32>,
@@ -66,7 +66,7 @@ impl Edge {
         self.control.push_back(Chunk { opener, stream, what }.emit());
     }
 
-    /// Whether so much waits to be said that no more should arrive.
+    /// Whether so many chunks wait that no more should arrive.
     pub(super) fn is_full(&self) -> bool {
         self.control.len() > 4 * MAX_STREAMS
     }
@@ -163,7 +163,7 @@ impl Edge {
         }
         let (config, stream) = (&self.config, self.streams.get_mut(&key));
         let Some(stream) = stream else { return };
-        // Whoever sends anything has accepted the stream.
+        // An end that sends anything has accepted the stream.
         let limit = if let What::Grant(limit) = chunk.what { limit } else { 0 };
         if chunk.what != What::Reset {
             let (id, told) = (stream.id, stream.on_grant(config, limit));
@@ -232,7 +232,7 @@ impl Edge {
         self.up(id, StreamItem::Reset);
     }
 
-    /// What was under way is lost with a node: no stream can go on, and the other end may not know.
+    /// Chunks under way are lost with a node: no stream can go on, and the other end may not know.
     pub(super) fn lose_all(&mut self, counters: &mut Counters) {
         self.control.clear();
         let keys: Vec<Key> = self.streams.keys().copied().collect();
@@ -253,7 +253,7 @@ impl Edge {
             return;
         }
         self.ended_in_order.push_back(number);
-        if self.ended_in_order.len() > MOST_REMEMBERED
+        if self.ended_in_order.len() > MAX_REMEMBERED
             && let Some(oldest) = self.ended_in_order.pop_front()
         {
             self.ended.remove(&oldest);

@@ -11,13 +11,13 @@ use super::incoming::{Begun, Incoming, Taken};
 use super::outgoing::Outgoing;
 use super::wire::Message;
 
-/// What has come of a datagram, or of its absence.
+/// The result of a datagram, or of its absence.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Event<'a> {
     Nothing,
     /// A chunk arrived.
     Chunk(&'a [u8]),
-    /// What was on its way to the neighbour, or from there, is lost.
+    /// The packets on their way to the neighbour, or from there, are lost.
     Lost,
     /// This node was started anew, and has lost what it had not passed on.
     LostHere,
@@ -31,7 +31,7 @@ pub(super) struct Hop {
     incoming: Incoming,
     /// The neighbour was asked to send nothing new.
     pausing: bool,
-    /// A session of the neighbour's that is not known here, to be told.
+    /// A session of the neighbour's that is not known here, which the neighbour has yet to hear.
     unknown: Option<u16>,
 }
 
@@ -64,7 +64,8 @@ impl Hop {
                     Begun::Not | Begun::First => {}
                     Begun::AfterOurRestart => return Ok(Event::LostHere),
                     Begun::Instead => {
-                        // What the neighbour has not passed on went with its old session, and perhaps what it knew of ours.
+                        // Chunks that the neighbour has not passed on went with its old session, and perhaps its
+                        // knowledge of ours.
                         if packet.first != Some(own) {
                             self.outgoing.restart(now);
                         }
@@ -104,7 +105,7 @@ impl Hop {
         Event::Nothing
     }
 
-    /// Forgets all that the two have told each other.
+    /// Forgets everything that the two have exchanged.
     fn begin_anew(&mut self, now: Instant, counters: &mut Counters) {
         self.outgoing.restart(now);
         self.incoming = self.incoming.anew();

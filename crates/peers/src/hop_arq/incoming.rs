@@ -1,4 +1,4 @@
-//! What a node hears from a neighbour: which transmissions have arrived, and which chunks.
+//! A node's receiver of one neighbour: which transmissions have arrived, and which chunks.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -6,14 +6,14 @@ use hopcast_core::bytes::complete;
 use hopcast_core::{Duration, Instant};
 
 use super::config::MAX_AHEAD;
-use super::wire::{Acknowledgement, MOST_RUNS, Packet};
+use super::wire::{Acknowledgement, MAX_RUNS, Packet};
 
 /// Packets that are acknowledged together.
 const TOGETHER: u32 = 2;
 /// How long one that is alone waits for the next.
 const HOLD: Duration = Duration::from_millis(1);
 
-/// What a packet was.
+/// The verdict on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     /// A chunk that had not arrived before.
@@ -25,7 +25,7 @@ pub(super) enum Taken {
     Unknown,
 }
 
-/// What became of a packet that may begin a session.
+/// The verdict on a packet that may begin a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Begun {
     /// It did not begin any.
@@ -122,7 +122,7 @@ impl Incoming {
                 self.runs.remove(upper + 1);
             }
         }
-        self.runs.truncate(MOST_RUNS / 2);
+        self.runs.truncate(MAX_RUNS / 2);
     }
 
     /// When an acknowledgement is due.
@@ -149,7 +149,7 @@ impl Incoming {
             runs.push(to - from);
             above = Some(from);
         }
-        // What 16 bits do not hold ends the list: it is old.
+        // A run that 16 bits do not hold ends the list: it is old.
         let runs: Vec<u16> = runs.into_iter().map_while(|run| u16::try_from(run).ok()).collect();
         let runs = if runs.is_empty() { vec![u16::MAX] } else { runs };
         Some(Acknowledgement {

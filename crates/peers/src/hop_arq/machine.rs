@@ -14,8 +14,8 @@ use super::wire::Chunk;
 /// asks to go on. More would be delay, less would starve the onward path.
 const BACKLOG: usize = 16;
 
-/// A node of a path with an ARQ on each of its hops. [`Port::Below`]`(0)` is a datagram port; an edge has a stream port,
-/// [`Port::Above`]`(0)`, with any number of streams to the other edge. Either may open.
+/// A node of a path with an ARQ on each of its hops. [`Port::Below`]`(0)` is a datagram port; an edge has a stream
+/// port, [`Port::Above`]`(0)`, with any number of streams to the other edge. Either may open.
 #[derive(Debug)]
 pub struct HopArq {
     config: Config,
@@ -75,7 +75,7 @@ impl HopArq {
     }
 
     fn on_chunk(&mut self, from: usize, bytes: &[u8]) {
-        // What is not understood here would not be understood anywhere.
+        // A chunk that does not parse here would not parse anywhere.
         let Ok(chunk) = Chunk::parse(bytes) else {
             self.counters.malformed += 1;
             return;
@@ -86,7 +86,7 @@ impl HopArq {
         }
     }
 
-    /// What was on its way over a hop is lost: the streams' ends must know.
+    /// Chunks on their way over a hop are lost: the streams' ends must know.
     fn lost(&mut self, hop: usize) {
         match &mut self.edge {
             Some(edge) => edge.lose_all(&mut self.counters),
@@ -164,7 +164,7 @@ impl HopArq {
 
 impl Machine for HopArq {
     fn handle(&mut self, now: Instant, port: Port, item: Item) {
-        // What falls due at the instant of an arrival goes off first.
+        // Timers that are due at the instant of an arrival go off first.
         self.wake_hops(now);
         match (port, item, &mut self.edge) {
             (Port::Below(0), Item::Datagram(datagram), _) => self.on_datagram(now, &datagram),

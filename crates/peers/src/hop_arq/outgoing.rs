@@ -1,4 +1,4 @@
-//! What a node sends to a neighbour: each chunk until it is acknowledged, each transmission under a number of its own.
+//! A node's sender to one neighbour: each chunk until it is acknowledged, each transmission under a number of its own.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -9,10 +9,10 @@ use super::config::{MAX_AHEAD, MAX_HELD};
 use super::counters::Counters;
 use super::silence::Silence;
 use super::wire::{Acknowledgement, Message, Packet};
-use crate::tcp::{Acked, BlindBbr, Snapshot};
+use crate::tcp::{Acked, HopBbr, Snapshot};
 
 /// Transmissions taken for lost of which an acknowledgement may still come; the oldest makes room.
-const MOST_GIVEN_UP: usize = 1024;
+const MAX_GIVEN_UP: usize = 1024;
 
 /// A transmission that is under way.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ pub(super) struct Outgoing {
     full: u32,
     /// How late it may come to send.
     slack: Duration,
-    control: BlindBbr,
+    control: HopBbr,
     /// Chunks that wait for their first transmission.
     fresh: VecDeque<Vec<u8>>,
     /// From index `base` on, chunks that have been sent; none once it has arrived.
@@ -42,7 +42,7 @@ pub(super) struct Outgoing {
     lost: BTreeSet<u64>,
     flight: BTreeMap<u64, Flight>,
     next_number: u64,
-    /// Those taken for lost, with their index and when they were sent.
+    /// The transmissions that are taken for lost, with their index and when they were sent.
     given_up: BTreeMap<u64, (u64, Instant)>,
     /// The newest transmission that has arrived, and the round trip that it took.
     newest: Option<(u64, Duration)>,
@@ -68,7 +68,7 @@ impl Outgoing {
             session: (random.bits() as u16).max(1),
             full: full.into(),
             slack,
-            control: BlindBbr::new(now, full.into(), random.fork()).with_slack(slack),
+            control: HopBbr::new(now, full.into(), random.fork()).with_slack(slack),
             random,
             fresh: VecDeque::new(),
             kept: VecDeque::new(),
@@ -282,7 +282,7 @@ impl Outgoing {
         acked: &mut Acked,
         counters: &mut Counters,
     ) {
-        // What was taken for lost and is not: the path lets packets overtake each other.
+        // Packets that were taken for lost and are not: the path lets packets overtake each other.
         let late: Vec<_> =
             self.given_up.range(numbers.clone()).map(|(&n, &given_up)| (n, given_up)).collect();
         for (number, (index, sent_at)) in late {
@@ -337,7 +337,7 @@ impl Outgoing {
         let Some((number, flight)) = self.flight.pop_first() else { return };
         self.found_lost = self.found_lost.saturating_add(1);
         self.given_up.insert(number, (flight.index, flight.sent_at));
-        if self.given_up.len() > MOST_GIVEN_UP {
+        if self.given_up.len() > MAX_GIVEN_UP {
             self.given_up.pop_first();
         }
         if self.kept_mut(flight.index).is_some_and(|kept| kept.is_some()) {

@@ -1,40 +1,41 @@
 //! While nothing is heard of a neighbour: how long the window waits, when to probe, and when the neighbour is gone.
 //!
-//! On one hop silence is no congestion: a burst of losses passes by what is sent into it, and acknowledgements are lost like
-//! packets. So the window has room for as many packets as have lately passed between two acknowledgements, and after that
-//! probes go on at up to a tenth of the link. Where hundreds are not answered the link is gone; the longer, the more
-//! seldom it is probed.
+//! On one hop silence is no congestion: a burst of losses passes by what is sent into it, and acknowledgements are lost
+//! like packets. So the window has room for as many packets as have lately passed between two acknowledgements, and
+//! after that probes go on at up to a tenth of the link. Where hundreds are not answered the link is gone; the longer,
+//! the more seldom it is probed.
 
 use hopcast_core::{Duration, Instant};
 
-/// So many times the longest silence of late has room in the window.
+/// Room in the window, in multiples of the longest silence of late.
 const ROOM: u32 = 2;
-/// Up to so many packets. Bursts of 8 packets on the average, each way, seldom last for as long.
-const MOST_ROOM: u32 = 256;
-/// Packets between two acknowledgements that are no silence: two are acknowledged together.
+/// Maximum room, in packets. Bursts of 8 packets on average, each way, seldom last for as long.
+const MAX_ROOM: u32 = 256;
+/// Packets between two acknowledgements that do not count as silence: two are acknowledged together.
 const USUAL: u32 = 4;
-/// The longest silence is forgotten by this share with each acknowledgement.
+/// Share by which the longest silence fades with each acknowledgement.
 const FADING: f64 = 1.0 / 4096.0;
-/// Probes take this share of the link at most: more would crowd out others, less makes a burst of losses, which lasts for
-/// so many packets, long.
+/// Minimum spacing of probes, in packet times: closer ones would crowd out others, rarer ones make a burst of losses,
+/// which lasts for a number of packets, long.
 const PROBE_SPACING: u64 = 10;
-/// And at most so many leave in a round trip, once the first has had time to be answered.
+/// Maximum number of probes in a round trip, once the first has had time to be answered.
 const PROBES_A_ROUND: u64 = 4;
-/// However fast the link seems, they are not closer together than this: a neighbour may be as good as at no distance.
-const LEAST_SPACING: Duration = Duration::from_micros(100);
-/// They are not further apart for that than this: a slow link is found again soon enough.
-const LONGEST_SPACING: Duration = Duration::from_millis(500);
-/// How far they are apart before anything has been heard at all: a long path gets a handful of small packets in vain.
-const LATER: Duration = Duration::from_millis(40);
-/// So many probes without an answer are no burst of losses: at 50 % each way they happen once in 10^64 times.
-const GONE: u32 = 512;
-/// A link that is gone is probed so often that its return is found within this share of its absence.
-const GONE_SHARE: u64 = 64;
-/// A neighbour is given up after so many probes at least, however long it has been silent. Where 60 % are lost each way in
-/// bursts of 8, as many are unanswered once in some ten thousand silences.
-const LEAST_PROBES: u32 = 200;
+/// Minimum spacing of probes, however fast the link seems: a neighbour may be as good as at no distance.
+const MIN_SPACING: Duration = Duration::from_micros(100);
+/// Maximum of that spacing: a slow link is found again soon enough.
+const MAX_SPACING: Duration = Duration::from_millis(500);
+/// Spacing of probes before anything has been heard at all: a long path gets a handful of small packets in vain.
+const FIRST_SPACING: Duration = Duration::from_millis(40);
+/// Probes without an answer from which on the link counts as down: at 50 % each way, a burst of losses is as long once
+/// in 10^64 times.
+const LINK_DOWN_PROBES: u32 = 512;
+/// A link that is down is probed often enough that its return is found within this share of its absence.
+const LINK_DOWN_SHARE: u64 = 64;
+/// Minimum number of probes before a neighbour is given up, however long it has been silent. Where 60 % are lost each
+/// way in bursts of 8, as many are unanswered once in some ten thousand silences.
+const MIN_PROBES: u32 = 200;
 
-/// What a hop knows of a neighbour's silence.
+/// The silence of a neighbour, as a hop sees it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Silence {
     /// The longest run of transmissions of late of which none was acknowledged, fading.
@@ -45,11 +46,11 @@ pub(super) struct Silence {
 }
 
 impl Silence {
-    /// Something was heard; so many transmissions ago, if it is new.
+    /// Something was heard; `transmissions` after the last news, if it is new.
     pub(super) fn heard(&mut self, transmissions: Option<u64>) {
         self.probes = 0;
         if let Some(transmissions) = transmissions {
-            let run = transmissions.min(MOST_ROOM.into()) as f64;
+            let run = transmissions.min(MAX_ROOM.into()) as f64;
             self.longest = run.max(self.longest * (1.0 - FADING));
         }
     }
@@ -65,7 +66,7 @@ impl Silence {
     /// Packets that may be in flight besides the window.
     pub(super) fn room(&self) -> usize {
         let run = (self.longest as u32).saturating_sub(USUAL);
-        (run * ROOM).min(MOST_ROOM) as usize
+        (run * ROOM).min(MAX_ROOM) as usize
     }
 
     /// How long to wait for an acknowledgement at `now`: `first`, and after that until the next probe. A packet takes
@@ -77,19 +78,25 @@ impl Silence {
         packet_time: Duration,
         round_trip: Option<Duration>,
     ) -> Duration {
-        let Some(round_trip) = round_trip else { return if self.probes == 0 { first } else { LATER } };
+        let Some(round_trip) = round_trip else {
+            return if self.probes == 0 { first } else { FIRST_SPACING };
+        };
         if self.probes == 0 {
             return first;
         }
-        let rare = if self.probes >= GONE { now.since(self.since) / GONE_SHARE } else { Duration::ZERO };
-        let spaced = (packet_time * PROBE_SPACING).clamp(LEAST_SPACING, LONGEST_SPACING);
+        let rare = if self.probes >= LINK_DOWN_PROBES {
+            now.since(self.since) / LINK_DOWN_SHARE
+        } else {
+            Duration::ZERO
+        };
+        let spaced = (packet_time * PROBE_SPACING).clamp(MIN_SPACING, MAX_SPACING);
         let next = if self.probes == 1 { round_trip * 2 } else { round_trip / PROBES_A_ROUND };
         first.min(next).max(spaced).max(rare)
     }
 
     /// Whether the neighbour may be given up, if it has been silent for long enough.
     pub(super) fn may_give_up(&self) -> bool {
-        self.probes >= LEAST_PROBES
+        self.probes >= MIN_PROBES
     }
 }
 

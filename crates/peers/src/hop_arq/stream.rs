@@ -7,11 +7,11 @@ use hopcast_core::{Buffer, StreamId, StreamItem};
 use super::config::Config;
 use super::wire::What;
 
-/// Pieces out of order that a stream keeps for each so many bytes of its buffer: more means that they are tiny.
+/// Bytes of a stream's buffer for each piece out of order that it keeps: more pieces mean that they are tiny.
 const BYTES_A_PIECE: u64 = 256;
-/// What has met to a piece of this length stays apart from the next.
+/// Length at which a piece is not joined to the next any more.
 const LARGEST_PIECE: usize = 64 << 10;
-/// Credit is given back to the application in lots of so many bytes.
+/// Credit is given back to the application in lots of this many bytes.
 const LOT: u64 = 32 << 10;
 
 /// The other end does not keep to what was granted.
@@ -26,9 +26,9 @@ pub(super) struct StreamEnd {
     stands: bool,
     written: VecDeque<u8>,
     sent: u64,
-    /// What the other end takes.
+    /// The offset up to which the other end takes bytes.
     limit: u64,
-    /// What the application may still write, and what it will be given back.
+    /// The bytes that the application may still write, and those that it will be granted.
     writable: u64,
     owed: u64,
     finish: bool,
@@ -38,7 +38,7 @@ pub(super) struct StreamEnd {
     next: u64,
     end: Option<u64>,
     end_given: bool,
-    /// What the application takes, and what the other end was granted.
+    /// The bytes that the application takes, and the offset that was granted to the other end.
     credit: u64,
     granted: u64,
 }
@@ -65,7 +65,7 @@ impl StreamEnd {
         }
     }
 
-    /// What the other end may send.
+    /// The grant of bytes that the other end may send.
     pub(super) fn grant(&self) -> What<'static> {
         What::Grant(self.granted)
     }
@@ -93,7 +93,7 @@ impl StreamEnd {
         (offset, bytes, end)
     }
 
-    /// What the application is told after that.
+    /// The items for the application after that.
     pub(super) fn told_after_cut(&mut self) -> impl Iterator<Item = StreamItem> + use<> {
         let transmitted = StreamItem::Transmitted(self.sent);
         let credit = (self.owed >= LOT || self.written.is_empty()).then(|| core::mem::take(&mut self.owed));
@@ -175,7 +175,7 @@ impl StreamEnd {
         Ok(())
     }
 
-    /// What is in order and the application takes: the next item for it.
+    /// The next item for the application: bytes that are in order and that it takes.
     pub(super) fn next_up(&mut self) -> Option<StreamItem> {
         if let Some(piece) = self.arrived.first_entry()
             && *piece.key() == self.next

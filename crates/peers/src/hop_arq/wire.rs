@@ -1,4 +1,4 @@
-//! What crosses a hop: packets that carry a chunk of a stream each, and acknowledgements.
+//! The packets of a hop, which carry a chunk of a stream each, and its acknowledgements.
 //!
 //! ```text
 //! packet           0       1         3              7              11
@@ -17,9 +17,10 @@
 //!                  +-------+--------------+-------------------+---------
 //! ```
 //!
-//! Numbers are big-endian. A packet's *number* counts transmissions, so that each is acknowledged as itself; its *index*
-//! says which chunk it is, however often it is sent. Both stand for 64-bit counters of which the rest is inferred. Runs
-//! alternate, from `highest` downwards: so many packets that arrived, so many that did not, in 16 bits each.
+//! Numbers are big-endian. A packet's *number* counts transmissions, so that each is acknowledged as itself; its
+//! *index* says which chunk it is, however often it is sent. Both stand for 64-bit counters of which the rest is
+//! inferred. Runs alternate, from `highest` downwards: a number of packets that arrived, then of packets that did not,
+//! in 16 bits each.
 
 use hopcast_core::bytes::{Malformed, Reader};
 
@@ -38,9 +39,9 @@ pub(super) const PACKET_HEADER: usize = 11;
 /// Before the bytes of a chunk.
 pub(super) const CHUNK_HEADER: usize = 11;
 /// Runs in an acknowledgement: with 20 % of the packets lost, some 160 packets.
-pub(super) const MOST_RUNS: usize = 64;
+pub(super) const MAX_RUNS: usize = 64;
 
-/// What a datagram holds.
+/// The contents of a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Message<'a> {
     Packet(Packet<'a>),
@@ -60,7 +61,7 @@ pub(super) struct Packet<'a> {
     pub chunk: &'a [u8],
 }
 
-/// What has arrived.
+/// The packets that have arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Acknowledgement {
     /// The sender's session.
@@ -73,7 +74,7 @@ pub(super) struct Acknowledgement {
     pub next_index: u32,
     /// The highest number that has arrived.
     pub highest: u32,
-    /// From there downwards, in turn: so many arrived, so many did not.
+    /// From there downwards, in turn: the number that arrived, the number that did not.
     pub runs: Vec<u16>,
 }
 
@@ -99,7 +100,7 @@ impl<'a> Message<'a> {
                 let (received, next_index) = (reader.u32("received")?, reader.u32("next index")?);
                 let highest = reader.u32("highest")?;
                 let (runs, left) = reader.rest().as_chunks();
-                let count = 1..=MOST_RUNS;
+                let count = 1..=MAX_RUNS;
                 Malformed::unless(count.contains(&runs.len()) && left.is_empty(), "runs")?;
                 let runs = runs.iter().map(|&run| u16::from_be_bytes(run)).collect();
                 let pause = flag;
@@ -148,7 +149,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// What one end says to the other about a stream.
+/// A message of one end to the other about a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Chunk<'a> {
     /// Whether the stream was opened by who says this.
@@ -165,7 +166,7 @@ pub(super) enum What<'a> {
     Grant(u64),
     /// Both directions are over.
     Reset,
-    /// What was on its way over a node is lost with it: all streams are over.
+    /// Chunks on their way over a node are lost with it: all streams are over.
     Gone,
 }
 

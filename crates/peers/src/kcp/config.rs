@@ -1,4 +1,4 @@
-//! What can be set of a KCP, with the values of kcptun's `fast3` unless stated otherwise.
+//! The configuration of a KCP, with the values of kcptun's `fast3` unless stated otherwise.
 
 use hopcast_code::reed_solomon::{Code, Error};
 use hopcast_core::Duration;
@@ -7,13 +7,13 @@ use hopcast_core::Duration;
 pub const MAX_CONVERSATIONS: usize = 1024;
 /// Conversations that are over and still answered for; the oldest makes room.
 pub const MAX_REMEMBERED: usize = 4096;
-/// What [`Config::mtu`] is held between: less leaves hardly a payload, more is no UDP datagram.
+/// The range of [`Config::mtu`]: less leaves hardly a payload, more is no UDP datagram.
 pub const MTU: core::ops::RangeInclusive<u16> = 200..=65_000;
 
 /// The settings of one KCP endpoint; both ends should have the same [`mtu`](Self::mtu) and [`fec`](Self::fec).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Least timeouts of 30 ms that grow by half each time, instead of 100 ms that double. Default: on.
+    /// Minimum timeouts of 30 ms that grow by half each time, instead of 100 ms that double. Default: on.
     pub nodelay: bool,
     /// The clock at which acknowledgements and timeouts are looked after, between 10 ms and 5 s. Default: 10 ms. Longer
     /// saves packets, and adds to every round trip.
@@ -23,18 +23,18 @@ pub struct Config {
     pub resend: u32,
     /// KCP's own congestion window, in the manner of Reno. Default: off (`nc 1`), so that only the windows limit it.
     pub congestion_control: bool,
-    /// Segments in flight. Default: 1024, as kcptun's server has it, which is the end that sends in a download, and as the
-    /// scenario language sets a real kcptun at both ends; kcptun's client has 128. The rate is at most this many segments
-    /// in a round trip, so fewer leave a long path idle; without a congestion window nothing else holds it back, so more
-    /// than the path holds fill its queue and are repeated there.
+    /// Segments in flight. Default: 1024, as kcptun's server has it, which is the end that sends in a download, and as
+    /// the scenario language sets a real kcptun at both ends; kcptun's client has 128. The rate is at most this many
+    /// segments in a round trip, so fewer leave a long path idle; without a congestion window nothing else holds it
+    /// back, so more than the path holds fill its queue and are repeated there.
     pub send_window: u16,
     /// Segments that wait for the application or for one before them; KCP makes it at least 128. Default: 1024, as
     /// kcptun's server has it; its client has 512.
     pub receive_window: u16,
     /// The longest UDP payload, in bytes. Default: 1350.
     pub mtu: u16,
-    /// Whether to send at once what an acknowledgement or a write allows, as kcptun does, instead of at the next tick, as
-    /// the original does. Default: on.
+    /// Whether to send at once what an acknowledgement or a write allows, as kcptun does, instead of at the next tick,
+    /// as the original does. Default: on.
     pub eager: bool,
     /// Reed-Solomon parity over datagrams. Default: none; [`FAST3_FEC`](Self::FAST3_FEC) has kcptun's.
     pub fec: Option<Fec>,

@@ -8,19 +8,20 @@ use super::counters::Counters;
 use super::fec::DATA_HEADER;
 use super::lower::Lower;
 use super::output::{Output, Sent};
-use super::records::{BEGIN, END, LONGEST, Ledger, Piece, RecordReader};
+use super::records::{BEGIN, END, Ledger, MAX_RECORD, Piece, RecordReader};
 use super::remembered::End;
 use super::wire::{ACK, ASK, HEADER, PUSH, Packet, Segment};
 
 /// Numbers and times stay below this, so that KCP's signed differences of them cannot overflow. So a conversation ends
 /// after 2^30 segments, more than a terabyte, or 2^30 ms, twelve days.
 const LIMIT: u32 = 1 << 30;
-/// An acknowledgement that took longer is let go: a round trip is at most what a timeout can be (`ikcp.c`, `IKCP_RTO_MAX`).
-const LONGEST_TRIP: u32 = 60_000;
+/// An acknowledgement that took longer is let go: a round trip is at most what a timeout can be (`ikcp.c`,
+/// `IKCP_RTO_MAX`).
+const MAX_TRIP_MS: u32 = 60_000;
 /// Acknowledgements that KCP may owe while it waits for its next tick.
-const MOST_OWED: u32 = 4096;
+const MAX_OWED: u32 = 4096;
 
-/// What a conversation acts on.
+/// The surroundings that a conversation acts on.
 pub(super) struct Context<'a> {
     pub now: Instant,
     pub config: &'a Config,
@@ -52,23 +53,23 @@ pub(super) struct Conversation {
     /// KCP's zero of time, and when it next flushes, in milliseconds from there.
     began: Instant,
     tick: u32,
-    /// What has arrived since the last flush and calls for an answer.
+    /// Segments that have arrived since the last flush and call for an answer.
     owed: u32,
     sent: Sent,
     ledger: Ledger,
     /// The application's bytes that it may write in all, and whether it has finished.
     granted: u64,
     finished: bool,
-    /// How far the application has been told that its bytes are on the wire.
+    /// The offset up to which the application knows that its bytes are on the wire.
     told: u64,
     reader: RecordReader,
-    /// What has been read from KCP and not passed on yet: less than a segment.
+    /// Bytes that have been read from KCP and not passed on yet: less than a segment.
     pending: Vec<u8>,
     /// The bytes that the application takes.
     credit: u64,
     /// Segments read from KCP.
     read: u32,
-    /// Whether the application has been told that the stream stands.
+    /// Whether the application knows that the stream is open.
     stands: bool,
     /// When anything was last heard while something was unacknowledged.
     quiet_since: Instant,
@@ -183,7 +184,7 @@ impl Conversation {
         }
         // kcp-go flushes acknowledgements once they fill a datagram.
         let eager = ctx.config.eager;
-        let most = if eager { u32::from(ctx.config.mtu) / HEADER as u32 } else { MOST_OWED };
+        let most = if eager { u32::from(ctx.config.mtu) / HEADER as u32 } else { MAX_OWED };
         if (eager && self.kcp.wait_snd() < waited) || self.owed >= most {
             self.flush();
         }
@@ -200,7 +201,7 @@ impl Conversation {
                     self.break_off(ctx);
                     return;
                 }
-                for part in data.chunks(LONGEST) {
+                for part in data.chunks(MAX_RECORD) {
                     self.put(&(part.len() as u16).to_le_bytes());
                     self.put(part);
                     self.ledger.record(part.len());
@@ -238,14 +239,14 @@ impl Conversation {
             PUSH => segment.sn < LIMIT && segment.len <= self.kcp.mss(),
             ACK => {
                 let trip = now.checked_sub(segment.ts);
-                segment.sn < self.sent.next() && trip.is_some_and(|trip| trip <= LONGEST_TRIP)
+                segment.sn < self.sent.next() && trip.is_some_and(|trip| trip <= MAX_TRIP_MS)
             }
             _ => true,
         };
         known && segment.una <= self.sent.next()
     }
 
-    /// The first that is heard from the other end tells whoever opened the stream that it stands.
+    /// The first segment from the other end: the application that opened the stream hears that it is open.
     fn stand(&mut self, ctx: &mut Context<'_>) {
         if self.reader.has_begun() && !self.stands {
             self.stands = true;
@@ -300,7 +301,7 @@ impl Conversation {
                 break Ok(());
             }
             self.read += 1;
-            // A window that opens again is told with the next flush.
+            // A window that opens again is announced with the next flush.
             self.owed = self.owed.max(1);
         };
         if let Some(data) = gathered {
@@ -328,7 +329,7 @@ impl Conversation {
         self.settle(ctx);
     }
 
-    /// Tells KCP the time; it flushes if its tick has come.
+    /// Gives KCP the time; it flushes if its tick has come.
     fn catch_up(&mut self, ctx: &Context<'_>) {
         let now = self.millis(ctx.now);
         sure(self.kcp.update(now));
@@ -398,7 +399,7 @@ impl Conversation {
         self.end = Some(End::Reset);
     }
 
-    /// Tells the application, if it knows of the stream.
+    /// Reports the reset to the application, if it knows of the stream.
     fn tell_reset(&self, ctx: &mut Context<'_>) {
         if self.reader.has_begun() {
             ctx.up(self.id, StreamItem::Reset);

@@ -1,4 +1,4 @@
-//! What a KCP counts.
+//! The counters of a KCP.
 
 /// Cumulative figures over all conversations, by the names under which results show them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

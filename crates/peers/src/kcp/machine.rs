@@ -13,8 +13,8 @@ use super::lower::Lower;
 use super::remembered::{End, Remembered};
 use super::wire::{PUSH, Packet};
 
-/// A KCP: [`Port::Below`]`(0)` is a datagram port, [`Port::Above`]`(0)` a stream port with any number of streams, each of
-/// which is a conversation of its own. Either end may open; both are given the same [`Config`].
+/// A KCP: [`Port::Below`]`(0)` is a datagram port, [`Port::Above`]`(0)` a stream port with any number of streams, each
+/// of which is a conversation of its own. Either end may open; both are given the same [`Config`].
 #[derive(Debug)]
 pub struct Kcp {
     config: Config,
@@ -31,8 +31,8 @@ pub struct Kcp {
 }
 
 impl Kcp {
-    /// A KCP that speaks with `remote` from `local`. `random` gives conversations their numbers, and must not be that of
-    /// the other end.
+    /// A KCP that speaks with `remote` from `local`. `random` gives conversations their numbers, and must not be that
+    /// of the other end.
     pub fn new(mut config: Config, local: SocketAddr, remote: SocketAddr, random: Stream) -> Self {
         config.mtu = config.mtu.clamp(*MTU.start(), *MTU.end());
         let encoder = config.fec.and_then(Encoder::new);
@@ -120,7 +120,7 @@ impl Kcp {
             self.counters.resets_received += 1;
             return false;
         }
-        // Whoever begins acknowledges nothing, and is within the window.
+        // The opener acknowledges nothing, and is within the window.
         let window = u32::from(self.config.receive_window.max(128));
         let begins = packet
             .segments()
@@ -198,7 +198,7 @@ impl Kcp {
 
 impl Machine for Kcp {
     fn handle(&mut self, now: Instant, port: Port, item: Item) {
-        // What falls due at the instant of an arrival goes off first.
+        // Timers that are due at the instant of an arrival go off first.
         self.wake(now);
         match (port, item) {
             (Port::Below(0), Item::Datagram(datagram)) => self.on_datagram(now, &datagram),

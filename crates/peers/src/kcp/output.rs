@@ -31,7 +31,8 @@ impl io::Write for Output {
     }
 }
 
-/// What has been sent and what of it is acknowledged, as the segments on the wire tell: KCP itself does not.
+/// The bytes that have been sent and those that are acknowledged, from the segments on the wire: KCP itself does not
+/// say.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
     /// The lengths of the segments from the first unacknowledged one on.

@@ -1,8 +1,8 @@
 //! Where a stream begins and ends: what KCP, which carries bytes and nothing else, leaves to whoever uses it.
 //!
-//! Each direction's bytes are records: two bytes of length, little-endian, and so many bytes of the stream. Two lengths
-//! mean something else: [`BEGIN`] is the first record of whoever opens the conversation, so that there is something to
-//! send; [`END`] is the last record of a direction.
+//! Each direction's bytes are records: two bytes of length, little-endian, and that many bytes of the stream. Two
+//! lengths mean something else: [`BEGIN`] is the first record of whoever opens the conversation, so that there is
+//! something to send; [`END`] is the last record of a direction.
 
 use std::collections::VecDeque;
 
@@ -11,17 +11,17 @@ use hopcast_core::bytes::Malformed;
 /// The bytes before each record.
 pub(super) const LENGTH: u64 = 2;
 /// The longest record that is written. Any length but the two special ones is read.
-pub(super) const LONGEST: usize = 32 << 10;
+pub(super) const MAX_RECORD: usize = 32 << 10;
 /// This direction is over.
 pub(super) const END: [u8; 2] = [0, 0];
 /// A conversation begins.
 pub(super) const BEGIN: [u8; 2] = [0xFF, 0xFF];
 
-/// What stands next in the bytes that arrive.
+/// A part of the bytes that arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     Begin,
-    /// So many of the stream's bytes.
+    /// This many of the stream's bytes.
     Data(usize),
     End,
 }
@@ -57,7 +57,7 @@ impl RecordReader {
         self.state == Reading::Ended
     }
 
-    /// What stands at the front of `bytes`, and how many of them are thereby read; at most `credit` of the stream's.
+    /// The piece at the front of `bytes`, and how many of them it takes; at most `credit` of the stream's.
     /// `None` once it needs more bytes, or credit.
     pub(super) fn next(&mut self, bytes: &[u8], credit: u64) -> Result<(Option<Piece>, usize), Malformed> {
         let mut read = 0;
@@ -104,7 +104,7 @@ impl RecordReader {
 /// Which of the application's bytes stand where in the bytes that KCP carries.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// Those of which not all is acknowledged.
+    /// The records of which not all is acknowledged.
     records: VecDeque<Record>,
     /// How much of either has been written.
     carried: u64,

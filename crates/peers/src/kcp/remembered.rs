@@ -8,7 +8,7 @@ use super::wire::{ACK, PUSH, Packet, Segment};
 /// How a conversation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// Both directions finished; so many segments arrived.
+    /// Both directions finished, after this many segments arrived.
     Closed(u32),
     /// With a reset.
     Reset,
@@ -44,7 +44,7 @@ impl Remembered {
         self.ends.len()
     }
 
-    /// What to answer a late datagram: one that closed acknowledges again what the peer repeats, in case the last
+    /// The answer to a late datagram: one that closed acknowledges again what the peer repeats, in case the last
     /// acknowledgement was lost. `Err` if nothing is known of its conversation.
     pub(super) fn answer(&self, packet: &Packet<'_>) -> Result<Option<Segment>, ()> {
         match self.ends.get(&packet.conv()) {

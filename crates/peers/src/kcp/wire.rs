@@ -32,7 +32,7 @@ pub(super) const PUSH: u8 = 81;
 pub(super) const ACK: u8 = 82;
 /// Asks for the window.
 pub(super) const ASK: u8 = 83;
-/// Tells the window, and is the last of KCP's own.
+/// Announces the window; the last of KCP's own commands.
 const TELL: u8 = 84;
 /// Ends both directions. Not one of KCP's, which has no such thing; alone in its datagram.
 pub(super) const RESET: u8 = TELL + 1;
@@ -62,7 +62,7 @@ impl Segment {
         header
     }
 
-    /// What ends conversation `conv`.
+    /// The segment that ends conversation `conv`.
     pub(super) const fn reset(conv: u32) -> Self {
         Self { conv, command: RESET, window: 0, ts: 0, sn: 0, una: 0, len: 0 }
     }
@@ -154,7 +154,7 @@ mod tests {
             (4, 86, "cmd"),
             (4, ACK, "len"),
             (5, 1, "frg"),
-            // What is left over is no segment of its own.
+            // The byte that is left over is no segment of its own.
             (20, 2, "conv"),
             (20, 4, "len"),
             (23, 0xFF, "len"),

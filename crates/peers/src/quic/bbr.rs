@@ -1,9 +1,10 @@
 //! BBR as quinn-proto's congestion controller, with pacing.
 //!
-//! quinn-proto's own BBR draws from the machine's entropy, and its pacer knows only the window and the round trip: at 1.25
-//! windows a round trip, a BBR of two bandwidth-delay products would not be paced at all. So this controller is the BBR that
-//! the crate's TCP has, and says whether a packet may leave as the window that quinn-proto asks for: none while its pacer
-//! holds packets back, and one without bounds, which puts quinn-proto's pacer out of action, when they may go.
+//! quinn-proto's own BBR draws from the machine's entropy, and its pacer knows only the window and the round trip: at
+//! 1.25 windows a round trip, a BBR of two bandwidth-delay products would not be paced at all. So this controller is
+//! the BBR that the crate's TCP has, and says whether a packet may leave as the window that quinn-proto asks for: none
+//! while its pacer holds packets back, and one without bounds, which puts quinn-proto's pacer out of action, when they
+//! may go.
 
 use core::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +14,7 @@ use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory};
 
 use super::clock::{Moment, instant};
-use crate::tcp::lent::{Bbr, Gate};
+use crate::tcp::bbr_adapter::{Bbr, Gate};
 
 /// More than quinn-proto's pacer paces (2^32).
 const OPEN: u64 = 1 << 40;
@@ -28,7 +29,7 @@ pub(super) struct Shared(Arc<Mutex<State>>);
 struct State {
     bbr: Bbr,
     now: Instant,
-    /// Whether quinn-proto wanted to send and was told not to, and until when if that is the pacer's doing.
+    /// Whether quinn-proto wanted to send and was held back, and until when if that was by the pacer.
     refused: bool,
     until: Option<Instant>,
 }
@@ -48,7 +49,7 @@ impl Shared {
         state.bbr.settle(now);
     }
 
-    /// A datagram leaves that counts as in flight. quinn-proto tells of those too that do not.
+    /// A datagram leaves that counts as in flight. quinn-proto reports those too that do not.
     pub(super) fn on_sent(&self, bytes: u64) {
         let state = &mut *self.state();
         state.bbr.on_sent(state.now, bytes);

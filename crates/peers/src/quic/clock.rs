@@ -1,8 +1,8 @@
-//! Virtual time as quinn-proto is told it: in the standard library's instants.
+//! Virtual time for quinn-proto, in the standard library's instants.
 //!
-//! Those have no zero, and none can be made but by reading the clock. So one is read, once in a process, and stands for the
-//! zero of virtual time. Only differences to it matter, so that nothing which depends on the clock gets any further than
-//! this file.
+//! Those have no zero, and none can be made but by reading the clock. So one is read, once in a process, and stands for
+//! the zero of virtual time. Only differences to it matter, so that nothing which depends on the clock gets any further
+//! than this file.
 
 use core::time::Duration as Span;
 use std::sync::LazyLock;

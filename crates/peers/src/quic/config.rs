@@ -1,4 +1,4 @@
-//! What can be set of a QUIC, with quinn's values unless stated otherwise.
+//! The configuration of a QUIC, with quinn's values unless stated otherwise.
 
 use hopcast_core::{Bytes, Duration};
 
@@ -6,12 +6,12 @@ use hopcast_core::{Bytes, Duration};
 pub const MAX_STREAMS: u32 = 1024;
 /// Connections at a time; the peer's are refused beyond, and none is made.
 pub const MAX_CONNECTIONS: usize = 16;
-/// The least UDP payload over which there is QUIC: RFC 9000 section 14.
+/// Minimum UDP payload of a path that QUIC can use: RFC 9000 section 14.
 pub const LEAST_DATAGRAM: u16 = 1200;
-/// What fills an Ethernet frame over IPv4.
-pub const USUAL_DATAGRAM: u16 = 1472;
+/// UDP payload that fills an Ethernet frame over IPv4: 1500 less the headers of IPv4 and UDP.
+pub const DEFAULT_DATAGRAM: u16 = 1472;
 
-/// What decides how much is in flight.
+/// The congestion control, which decides how much is in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Congestion {
     /// CUBIC, quinn's own, with quinn's pacing of 1.25 windows a round trip.
@@ -25,18 +25,18 @@ pub enum Congestion {
 pub struct Config {
     /// Congestion control. Default: CUBIC, as quinn has it.
     pub congestion: Congestion,
-    /// Bytes of a stream that the peer may send ahead of what the application has taken, twice that for a connection, and
-    /// twice that is kept of what the peer has not acknowledged. Default: 2,816 KiB, 100 Mbit/s over 230 ms; quinn's 1.25 MB
-    /// are for 100 ms. Less than rate times round trip holds the sender back, where packets are lost less than twice that.
-    /// More may end the connection: quinn-proto gives up a stream with over 1,024 gaps in what has arrived, which this
-    /// many full packets cannot have.
+    /// Bytes of a stream that the peer may send ahead of what the application has taken, twice that for a connection,
+    /// and twice that is kept of what the peer has not acknowledged. Default: 2,816 KiB, 100 Mbit/s over 230 ms;
+    /// quinn's 1.25 MB are for 100 ms. Less than rate times round trip holds the sender back, where packets are lost
+    /// less than twice that. More may end the connection: quinn-proto gives up a stream with over 1,024 gaps in what
+    /// has arrived, which this many full packets cannot have.
     pub receive_window: Bytes,
     /// Every datagram's longest UDP payload in bytes, at least 1200. Default: 1472. Whoever builds the stack knows the
     /// path, so that it is not searched for; a datagram that does not fit is lost.
     pub datagram: u16,
-    /// How long the peer may be silent before the connection is given up, and its streams are reset. Default: 300 s, ten
-    /// times quinn's: where half of the packets are lost, timeouts that double make a handshake take minutes. An idle
-    /// connection sends nothing, and ends by this too.
+    /// How long the peer may be silent before the connection is given up, and its streams are reset. Default: 300 s,
+    /// ten times quinn's: where half of the packets are lost, timeouts that double make a handshake take minutes. An
+    /// idle connection sends nothing, and ends by this too.
     pub idle_timeout: Duration,
 }
 
@@ -45,7 +45,7 @@ impl Default for Config {
         Self {
             congestion: Congestion::Cubic,
             receive_window: Bytes::new(2816 << 10),
-            datagram: USUAL_DATAGRAM,
+            datagram: DEFAULT_DATAGRAM,
             idle_timeout: Duration::from_secs(300),
         }
     }

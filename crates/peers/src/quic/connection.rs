@@ -13,11 +13,11 @@ use super::stream::{Broken, Stream};
 use super::wire;
 
 /// Wake-ups of a connection at one instant; one that calls for more has them later, or it would never let time pass.
-const MOST_TIMEOUTS: usize = 64;
-/// The least that a wake-up lies ahead.
+const MAX_TIMEOUTS: usize = 64;
+/// Minimum time until a wake-up.
 const TICK: Duration = Duration::from_nanos(1);
 
-/// What a connection acts on.
+/// The surroundings that a connection acts on.
 pub(super) struct Context<'a> {
     pub now: Instant,
     pub local: SocketAddr,
@@ -152,7 +152,7 @@ impl Connection {
             paced = self.transmit(ctx);
             self.take_events(ctx);
             let due = self.quic.poll_timeout().is_some_and(|at| at <= now);
-            if !due || round >= MOST_TIMEOUTS {
+            if !due || round >= MAX_TIMEOUTS {
                 break;
             }
         }

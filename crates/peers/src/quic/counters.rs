@@ -1,4 +1,4 @@
-//! What a QUIC counts.
+//! The counters of a QUIC.
 
 use quinn_proto::ConnectionStats;
 

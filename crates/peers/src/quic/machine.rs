@@ -21,12 +21,13 @@ use super::crypto::{Hello, ResetKey, TokenKey};
 use super::wire::CONNECTION_ID;
 
 /// quinn-proto's longest datagram.
-const LONGEST_DATAGRAM: u16 = 65_527;
+const MAX_DATAGRAM: u16 = 65_527;
 /// The name that the client calls the server by, which nobody looks at.
 const SERVER_NAME: &str = "hopcast";
 
-/// A QUIC: [`Port::Below`]`(0)` is a datagram port, [`Port::Above`]`(0)` a stream port with any number of streams. Either
-/// end may open; whoever opens the first stream opens the connection too, and all streams of both ends go over it.
+/// A QUIC: [`Port::Below`]`(0)` is a datagram port, [`Port::Above`]`(0)` a stream port with any number of streams.
+/// Either end may open; whoever opens the first stream opens the connection too, and all streams of both ends go over
+/// it.
 pub struct Quic {
     config: Config,
     local: SocketAddr,
@@ -42,10 +43,10 @@ pub struct Quic {
 }
 
 impl Quic {
-    /// A QUIC that speaks with `remote` from `local`. `random` gives it all that QUIC draws by lot, and must not be that of
-    /// the other end.
+    /// A QUIC that speaks with `remote` from `local`. `random` gives it all that QUIC draws by lot, and must not be
+    /// that of the other end.
     pub fn new(mut config: Config, local: SocketAddr, remote: SocketAddr, mut random: Stream) -> Self {
-        config.datagram = config.datagram.clamp(LEAST_DATAGRAM, LONGEST_DATAGRAM);
+        config.datagram = config.datagram.clamp(LEAST_DATAGRAM, MAX_DATAGRAM);
         let mut key = [0; 16];
         random.fill(&mut key);
         let mut endpoint = EndpointConfig::new(Arc::new(ResetKey::new(key)));
@@ -150,7 +151,7 @@ impl Quic {
         }
         let (transport, bbr) = self.transport(now);
         let mut client = ClientConfig::new(self.hello());
-        // The id by which the client calls the server until it is told a better one: RFC 9000 section 7.2 wants eight
+        // The id by which the client calls the server until it learns a better one: RFC 9000 section 7.2 wants eight
         // bytes at least, quinn takes twenty.
         let mut id = [0; 20];
         self.random.fill(&mut id);
@@ -230,7 +231,7 @@ impl Quic {
 
 impl Machine for Quic {
     fn handle(&mut self, now: Instant, port: Port, item: Item) {
-        // What falls due at the instant of an arrival goes off first.
+        // Timers that are due at the instant of an arrival go off first.
         self.wake(now);
         match (port, item) {
             (Port::Below(0), Item::Datagram(datagram)) => self.on_datagram(now, &datagram),

@@ -9,8 +9,8 @@ use quinn_proto::{Connection, ReadError, VarInt, WriteError};
 use super::connection::Context;
 use super::wire::StreamFrame;
 
-/// What the opener writes first, so that the other end hears of a stream in which it is the first to speak. Applications
-/// over QUIC do the same: HTTP/3's streams begin with their type.
+/// The byte that the opener writes first, so that the other end hears of a stream in which it is the first to speak.
+/// Applications over QUIC do the same: HTTP/3's streams begin with their type.
 const BEGIN: u8 = 0;
 /// The application may write so far ahead of what is on the wire, in bytes; it is granted in lots of an eighth.
 const AHEAD: u64 = 512 << 10;
@@ -21,7 +21,7 @@ const NO_REASON: VarInt = VarInt::from_u32(0);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sending {
     Open,
-    /// The application has finished; QUIC is told after the last byte.
+    /// The application has finished; QUIC hears of it after the last byte.
     Finishing,
     Finished,
     /// The peer has it all.
@@ -44,9 +44,9 @@ pub(super) struct Stream {
     /// Whether this end has opened it.
     opened: bool,
     sending: Sending,
-    /// What QUIC has not taken yet.
+    /// The bytes that QUIC has not taken yet.
     pending: VecDeque<Bytes>,
-    /// Bytes that the application has written, may write in all, and that it has been told are on the wire.
+    /// Bytes that the application has written, may write in all, and knows to be on the wire.
     written: u64,
     granted: u64,
     told: u64,
@@ -78,7 +78,7 @@ impl Stream {
         }
     }
 
-    /// Whether the application knows of the stream, and is to be told of its end.
+    /// Whether the application knows of the stream, and is to hear of its end.
     pub(super) fn is_known(&self) -> bool {
         self.known
     }
@@ -199,7 +199,7 @@ impl Stream {
         self.sending = Sending::Over;
     }
 
-    /// Tells the application what is on the wire, and what else it may write.
+    /// Reports to the application which bytes are on the wire, and how many more it may write.
     pub(super) fn tell(&mut self, ctx: &mut Context<'_>) {
         let sent = self.sent.saturating_sub(self.opened.into());
         if sent > self.told {

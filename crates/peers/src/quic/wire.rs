@@ -1,8 +1,10 @@
-//! QUIC's packets, as far as what this end sends is read again: quinn-proto does not say what of a stream is on the wire.
+//! QUIC's packets, as far as what this end sends is read again: quinn-proto does not say what of a stream is on the
+//! wire.
 //!
 //! ```text
 //! short header: | 01spp.pp | connection id (8) | packet number (1-4) | frames ... | tag (16) |
-//! long header:  | 11tt..pp | version (4) | len, id | len, id | [len, token] | length | number | frames ... | tag (16) |
+//! long header:  | 11tt..pp | version (4) | len, id | len, id | [len, token]
+//!               | length | number | frames ... | tag (16) |
 //! ```
 //!
 //! RFC 9000 sections 17 and 19, and 16 for the numbers of varying length. Frames of streams are in packets with a short
@@ -15,7 +17,7 @@ use super::crypto::TAG;
 /// The length of the connection ids of both ends.
 pub(super) const CONNECTION_ID: usize = 8;
 
-/// What the first byte of a long header has set.
+/// The bit of the first byte that marks a long header (RFC 9000 section 17.2).
 const LONG: u8 = 0x80;
 const PADDING: u8 = 0x00;
 const ACK: u8 = 0x02;
@@ -105,7 +107,7 @@ fn frame(reader: &mut Reader<'_>) -> Result<Option<StreamFrame>, Malformed> {
             skip(reader, len, "stream data")?;
             return Ok(Some(StreamFrame { stream, offset, len }));
         }
-        // What is left are closing a connection and changing paths, with which no stream goes.
+        // The rest close a connection or change paths: no stream's bytes go with them.
         _ => return Err(Malformed { field: "frame type" }),
     }
     Ok(None)

@@ -1,18 +1,18 @@
 //! When to acknowledge: at once, with the second segment, after a while, or together with others.
 //!
-//! After Linux `__tcp_ack_snd_check`. The first segments of a connection and of a burst after silence are acknowledged at
-//! once, so that the sender's window grows; then every second one. While something is missing each segment is
+//! After Linux `__tcp_ack_snd_check`. The first segments of a connection and of a burst after silence are acknowledged
+//! at once, so that the sender's window grows; then every second one. While something is missing each segment is
 //! acknowledged, but after three in a row for the same gap those of 5 % of a round trip share one (*SACK compression*).
 
 use hopcast_core::{Duration, Instant};
 
 use super::receive::Arrival;
 
-/// So many acknowledgements are sent at once before they begin to be delayed: Linux `TCP_MAX_QUICKACKS`.
+/// Acknowledgements that are sent at once before they begin to be delayed: Linux `TCP_MAX_QUICKACKS`.
 const QUICK: u32 = 16;
 /// Acknowledgements for the same gap that are not compressed: the duplicate threshold.
 const UNCOMPRESSED: u32 = 3;
-/// At most so many acknowledgements become one: Linux `tcp_comp_sack_nr`,
+/// Maximum number of acknowledgements that become one: Linux `tcp_comp_sack_nr`,
 const COMPRESSED: u32 = 44;
 /// over at most this time: Linux `tcp_comp_sack_delay_ns`,
 const COMPRESSION: Duration = Duration::from_millis(1);
@@ -21,7 +21,7 @@ const COMPRESSION_RTT_PART: u64 = 20;
 /// and this much longer, which spares a host that is idle an interrupt: Linux `tcp_comp_sack_slack_ns`.
 const COMPRESSION_SLACK: Duration = Duration::from_micros(100);
 
-/// What to do about a segment that has arrived.
+/// When to acknowledge a segment that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
     /// Nothing needs an acknowledgement.
@@ -51,7 +51,7 @@ impl Default for AckPolicy {
     }
 }
 
-/// What the decision depends on.
+/// The state on which the decision depends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Standing {
     /// The next sequence number expected.

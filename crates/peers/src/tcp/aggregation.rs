@@ -10,10 +10,10 @@ use super::congestion::{Path, Sample};
 
 /// The length of each of the two halves of the filter, in round trips.
 const HALF_ROUNDS: u32 = 5;
-/// After so many packets a long-lived epoch begins anew.
+/// Packets after which a long-lived epoch begins anew (Linux `bbr_ack_epoch_acked_reset_thresh`).
 const EPOCH_PACKETS: u64 = 1 << 20;
 /// At most what the bandwidth delivers in this time is sent ahead, in microseconds.
-const LONGEST_US: u64 = 100_000;
+const MAX_INTERVAL_US: u64 = 100_000;
 
 /// The excess of the last five to ten round trips.
 #[derive(Clone, Debug)]
@@ -67,9 +67,9 @@ impl Aggregation {
         self.excess[self.half] = self.excess[self.half].max(excess);
     }
 
-    /// By how many segments the window is to be larger.
+    /// Segments by which the window is to be larger.
     pub(super) fn allowance(&self, bandwidth: Bandwidth) -> u32 {
-        let most = u32::try_from(expected(bandwidth, LONGEST_US)).unwrap_or(u32::MAX);
+        let most = u32::try_from(expected(bandwidth, MAX_INTERVAL_US)).unwrap_or(u32::MAX);
         self.excess[0].max(self.excess[1]).min(most)
     }
 }

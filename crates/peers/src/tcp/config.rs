@@ -1,4 +1,4 @@
-//! What can be set of a TCP, with the defaults of Linux 6.x unless stated otherwise.
+//! The configuration of a TCP, with the defaults of Linux 6.x unless stated otherwise.
 
 use hopcast_core::{Bytes, Duration};
 
@@ -23,10 +23,10 @@ pub struct Config {
     pub receive_buffer: Bytes,
     /// The send buffer: how far the application can be ahead of the acknowledgements. Default: 4 MiB.
     pub send_buffer: Bytes,
-    /// The largest packet that the first link takes, in bytes, until an ICMP message says less. Default: 1500. Too large
-    /// loses every full segment unless routers answer; too small costs headers.
+    /// The largest packet that the first link takes, in bytes, until an ICMP message says less. Default: 1500. Too
+    /// large loses every full segment unless routers answer; too small costs headers.
     pub mtu: u32,
-    /// The least retransmission timeout. Default: 200 ms (Linux; RFC 6298 says 1 s).
+    /// Minimum retransmission timeout. Default: 200 ms (Linux; RFC 6298 says 1 s).
     pub min_rto: Duration,
     /// How long an acknowledgement may be held back. Default: 40 ms (Linux); zero acknowledges every segment.
     pub delayed_ack: Duration,

@@ -1,4 +1,4 @@
-//! What a congestion control is to a connection.
+//! The interface of a congestion control to its connection.
 
 use core::fmt;
 
@@ -25,7 +25,7 @@ pub(super) enum Phase {
     Loss,
 }
 
-/// What a congestion control sees of its connection, and may change.
+/// The state of a connection that its congestion control sees, and the window that it may change.
 #[derive(Debug)]
 pub(super) struct Path<'a> {
     pub now: Instant,
@@ -44,7 +44,7 @@ pub(super) struct Path<'a> {
     pub departure: Instant,
 }
 
-/// What one acknowledgement said.
+/// The news of one acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sample {
     /// Segments newly delivered, cumulatively or selectively.

@@ -18,7 +18,7 @@ use super::timestamps::Clock;
 use super::wheel;
 use super::wire::{self, ACK, FIN, Header, Options, PSH, RST};
 
-/// What a connection works with besides itself.
+/// The surroundings that a connection acts on.
 pub(super) struct Context<'a> {
     pub now: Instant,
     pub config: &'a Config,
@@ -81,7 +81,7 @@ pub(super) struct Connection {
     /// Transmissions of the SYN, and when the first was.
     pub(super) syns: u32,
     pub(super) syn_sent: Instant,
-    /// What the peer's window field is shifted by, if both ends scale.
+    /// Bits by which the peer's window field is shifted, if both ends scale.
     pub(super) peer_scale: Option<u8>,
     /// The MSS that the peer announced, without options taken off; and the path's MTU.
     pub(super) peer_mss: u32,
@@ -97,10 +97,10 @@ pub(super) struct Connection {
     closed_first: bool,
 }
 
-/// What has crossed the stream port.
+/// The state of the stream port.
 #[derive(Clone, Copy, Debug, Default)]
 struct StreamPort {
-    /// What the application may still write, and the freed space that it has not been granted yet.
+    /// The bytes that the application may still write, and the freed space that it has not been granted yet.
     writable: u64,
     freed: u64,
     reported: u64,

@@ -1,4 +1,4 @@
-//! What a TCP counts.
+//! The counters of a TCP.
 
 /// Cumulative figures over all connections, by the names under which results show them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

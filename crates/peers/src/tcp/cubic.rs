@@ -1,4 +1,5 @@
-//! CUBIC: the window grows as a cubic function of the time since the last loss (RFC 9438), with the arithmetic of Linux.
+//! CUBIC: the window grows as a cubic function of the time since the last loss (RFC 9438), with the arithmetic of
+//! Linux.
 //!
 //! ```text
 //! W_cubic(t) = C (t - K)^3 + W_max        K = cbrt((W_max - W_epoch) / C)
@@ -7,10 +8,10 @@
 //! It rises steeply back towards the window at which the last loss came, stays near it, and then searches beyond. Where
 //! Reno would be quicker (short round trips, small windows) it follows Reno's estimate.
 //!
-//! Windows are whole segments, as in Linux `tcp_cubic.c`. Of the curve and of the estimate follows a *step*, the number of
-//! segments to be acknowledged for the window to grow by one. While the window does not grow the step is kept for 1/32 s,
-//! which on short paths is several round trips. So the window lags behind the estimate, and where RFC 9438 is as
-//! quick as Reno, Linux is slower.
+//! Windows are whole segments, as in Linux `tcp_cubic.c`. Of the curve and of the estimate follows a *step*, the number
+//! of segments to be acknowledged for the window to grow by one. While the window does not grow the step is kept for
+//! 1/32 s, which on short paths is several round trips. So the window lags behind the estimate, and where RFC 9438 is
+//! as quick as Reno, Linux is slower.
 
 use hopcast_core::Duration;
 
@@ -20,15 +21,16 @@ use super::reno::Credit;
 use super::wheel::{TICKS_PER_SECOND, ticks, ticks_of};
 use super::window::{NO_THRESHOLD, Window};
 
-/// RFC 9438 section 5: how aggressive, in segments per second cubed. (Linux: 410/1024.)
+/// The aggressiveness, in segments per second cubed: RFC 9438 section 5. (Linux: 410/1024.)
 const C: f64 = 0.4;
-/// RFC 9438 section 4.6: what is left of the window after a loss, in 1024ths: 0.7.
+/// The part of the window that is left after a loss, in 1024ths, 0.7: RFC 9438 section 4.6.
 const BETA: u64 = 717;
 const BETA_UNIT: u64 = 1024;
 /// Segments to be acknowledged for one more in the estimate of Reno's window, for each 8 of the window: 8/alpha, where
-/// alpha = 3 (1 - beta) / (1 + beta) makes it as aggressive as Reno (RFC 9438 section 4.3). Rounded down, as in Linux: 15.
+/// alpha = 3 (1 - beta) / (1 + beta) makes it as aggressive as Reno (RFC 9438 section 4.3). Rounded down, as in Linux:
+/// 15.
 const RENO_STEP: u64 = 8 * (BETA_UNIT + BETA) / 3 / (BETA_UNIT - BETA);
-/// For how many ticks a step is kept while the window stays: 1/32 s.
+/// Ticks for which a step is kept while the window stays, 1/32 s: Linux `bictcp_update`, as the next three.
 const KEPT: u64 = TICKS_PER_SECOND / 32;
 /// The smallest step: at most half as large again after each round trip.
 const SMALLEST_STEP: u32 = 2;
@@ -37,7 +39,7 @@ const FLAT_STEP: u32 = 100;
 /// The largest step before the first loss, so that a window that slow start left too small is found out.
 const FIRST_STEP: u32 = 20;
 /// Minimum window after a loss, in segments: RFC 5681.
-const LEAST: u32 = 2;
+const MIN_WINDOW: u32 = 2;
 
 /// The state of CUBIC.
 #[derive(Clone, Debug, Default)]
@@ -159,7 +161,7 @@ impl CongestionControl for Cubic {
         // Fast convergence (section 4.7): a flow that lost earlier than the time before makes room for new ones.
         let kept = if size < self.window_max { BETA_UNIT + BETA } else { 2 * BETA_UNIT };
         self.window_max = (u64::from(size) * kept / (2 * BETA_UNIT)) as u32;
-        ((u64::from(size) * BETA / BETA_UNIT) as u32).max(LEAST)
+        ((u64::from(size) * BETA / BETA_UNIT) as u32).max(MIN_WINDOW)
     }
 
     fn undo(&mut self, path: &mut Path<'_>, prior: u32) -> u32 {
@@ -167,7 +169,7 @@ impl CongestionControl for Cubic {
     }
 
     fn on_timeout(&mut self, _path: &mut Path<'_>) {
-        // What was learnt no longer holds (section 4.8; Linux resets all).
+        // Nothing that was learnt holds any longer (section 4.8; Linux resets all).
         *self = Self::default();
     }
 

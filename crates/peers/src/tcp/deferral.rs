@@ -1,8 +1,9 @@
-//! Sending in lumps: a sender whose window lets only little go waits for the next acknowledgement and sends more at once.
+//! Sending in lumps: a sender whose window lets only little go waits for the next acknowledgement and sends more at
+//! once.
 //!
 //! After Linux `tcp_tso_should_defer` and `tcp_tso_autosize`. A kernel hands its device lumps that the device cuts into
-//! segments, and a larger lump costs less. So congestion controls that do not pace hold back what is less than a lump. On a
-//! lossy path that costs goodput: of a window of eight segments often one is not in use.
+//! segments, and a larger lump costs less. So congestion controls that do not pace hold back what is less than a lump.
+//! On a lossy path that costs goodput: of a window of eight segments often one is not in use.
 
 use hopcast_core::{Duration, Instant};
 
@@ -24,7 +25,7 @@ const AVOIDANCE_PERCENT: u64 = 120;
 /// This part of the smaller window is always sent: Linux `tcp_tso_win_divisor`.
 const WINDOW_PART: u64 = 3;
 /// Nothing is held back when this long ago something was sent, or the next acknowledgement is as far away.
-const LONGEST: Duration = Duration::from_millis(1);
+const MAX_DEFERRAL: Duration = Duration::from_millis(1);
 
 /// Which window keeps a lump from being larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ impl Sender {
     pub(super) fn lump(&self, now: Instant) -> Result<u32, HeldBy> {
         let mss = u64::from(self.mss.max(1));
         let room = u64::from(self.window.size.saturating_sub(self.board.in_flight())) * mss;
-        let lump = lump(self.pacing_rate(), self.mss, self.rtt.least());
+        let lump = lump(self.pacing_rate(), self.mss, self.rtt.min_rtt());
         let waiting = self.buffer.end().saturating_sub(self.nxt);
         let admitted = self.window_end().saturating_sub(self.nxt);
         let sendable = room.min(admitted);
@@ -47,7 +48,7 @@ impl Sender {
             || waiting <= mss.max(sendable / mss * mss)
             || sendable >= u64::from(lump) * mss
             || sendable >= smaller / WINDOW_PART
-            || now.since(self.window.last_sent()) > LONGEST
+            || now.since(self.window.last_sent()) > MAX_DEFERRAL
             || self.is_acknowledgement_far(now)
         {
             return Ok(lump);
@@ -59,7 +60,7 @@ impl Sender {
     /// Whether the acknowledgement of the earliest segment outstanding is not to be expected soon.
     fn is_acknowledgement_far(&self, now: Instant) -> bool {
         let (Some((_, head)), Some(smoothed)) = (self.board.head(), self.rtt.smoothed()) else { return true };
-        (head.sent_at + smoothed).since(now) > LONGEST.min(smoothed / 2)
+        (head.sent_at + smoothed).since(now) > MAX_DEFERRAL.min(smoothed / 2)
     }
 
     /// The rate in bytes per second at which a window that is not paced would be (Linux `tcp_update_pacing_rate`).
@@ -72,7 +73,7 @@ impl Sender {
     }
 }
 
-/// The segments of a lump at `rate` bytes per second over a path whose least round trip is `min_rtt`.
+/// The segments of a lump at `rate` bytes per second over a path whose minimum round trip is `min_rtt`.
 fn lump(rate: u64, mss: u32, min_rtt: Option<Duration>) -> u32 {
     let halvings = min_rtt.map_or(u64::MAX, |min_rtt| min_rtt.as_micros() >> SHORT_PATH_SHIFT);
     let more = if halvings < 32 { LARGEST_LUMP >> halvings } else { 0 };
@@ -115,7 +116,7 @@ mod tests {
         let mut sender = Sender::new(1, MSS, 30, Duration::from_millis(200), reno);
         let rtt = Duration::from_millis(100);
         sender.rtt.sample(rtt, 1, 1);
-        sender.rtt.note_least(at(0), rtt);
+        sender.rtt.note_min(at(0), rtt);
         sender.begin(at(0), 1, 1 << 30);
         sender.buffer.write(Buffer::zeroed((sent * MSS) as usize));
         sender.send(at(0), &mut Deadlines::default(), &mut Counters::default());
@@ -141,7 +142,7 @@ mod tests {
         let lump_at = |sent, us, threshold| {
             let mut sender = sender(sent);
             // So that a lump is larger than what the window admits.
-            sender.rtt.note_least(at(0), Duration::from_micros(100));
+            sender.rtt.note_min(at(0), Duration::from_micros(100));
             sender.window.note_sent(at(us));
             sender.window.threshold = threshold;
             sender.lump(at(us)).is_ok()
@@ -151,7 +152,7 @@ mod tests {
         assert!(!lump_at(25, 99_000, 10), "a millisecond away");
         assert!(lump_at(25, 98_999, 10), "further away");
         let mut late = sender(25);
-        late.rtt.note_least(at(0), Duration::from_micros(100));
+        late.rtt.note_min(at(0), Duration::from_micros(100));
         late.window.note_sent(at(99_000));
         assert!(late.lump(at(100_000)).is_err(), "sent a millisecond ago");
         assert!(late.lump(at(100_001)).is_ok(), "longer ago");
@@ -161,7 +162,7 @@ mod tests {
     fn the_smaller_of_the_windows_decides_what_is_always_sent_and_which_of_them_limits() {
         let held = |sent, peer_window| {
             let mut sender = sender(sent);
-            sender.rtt.note_least(at(0), Duration::from_micros(100));
+            sender.rtt.note_min(at(0), Duration::from_micros(100));
             sender.window.note_sent(at(99_500));
             sender.peer_window = peer_window;
             sender.lump(at(99_500)).err()

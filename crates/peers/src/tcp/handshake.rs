@@ -18,8 +18,8 @@ const SYN_ACK_RETRIES: u32 = 5;
 const MAX_SCALE: u8 = 14;
 /// The MSS of a peer that does not say: RFC 9293 section 3.7.1.
 const DEFAULT_MSS: [u32; 2] = [536, 1220];
-/// The least MSS that is believed.
-const LEAST_MSS: u32 = 88;
+/// Minimum MSS that is believed (Linux `TCP_MIN_MSS`).
+const MIN_MSS: u32 = 88;
 
 impl Connection {
     /// Sends the SYN, or the SYN-ACK; again if need be.
@@ -57,7 +57,7 @@ impl Connection {
     pub(super) fn take_syn(&mut self, ctx: &Context<'_>, header: &Header) {
         let options = &header.options;
         let default = DEFAULT_MSS[usize::from(self.remote.is_ipv6())];
-        self.peer_mss = options.mss.map_or(default, u32::from).max(LEAST_MSS);
+        self.peer_mss = options.mss.map_or(default, u32::from).max(MIN_MSS);
         self.peer_scale = options.window_scale.map(|scale| scale.min(MAX_SCALE));
         let scale = if self.peer_scale.is_some() { self.scale() } else { 0 };
         self.sender.sack = ctx.config.sack && options.sack_permitted;
@@ -81,7 +81,7 @@ impl Connection {
         };
         if let Some(rtt) = rtt {
             self.sender.rtt.sample(rtt, first, first);
-            self.sender.rtt.note_least(now, rtt);
+            self.sender.rtt.note_min(now, rtt);
         }
         // RFC 6298 (5.7), RFC 5681: a SYN that had to be sent more than twice says that the path is bad.
         if self.syns > 2 {
@@ -190,7 +190,7 @@ impl Connection {
     pub(super) fn set_mss(&mut self) {
         let options = if self.clock.is_agreed() { wire::TIMESTAMPS_LEN } else { 0 };
         let path = self.mtu.saturating_sub(self.header_len());
-        self.sender.mss = path.min(self.peer_mss).saturating_sub(options).max(LEAST_MSS - options);
+        self.sender.mss = path.min(self.peer_mss).saturating_sub(options).max(MIN_MSS - options);
     }
 
     /// The length of the IP and TCP headers without options.

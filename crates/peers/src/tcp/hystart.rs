@@ -12,7 +12,8 @@ const MIN_RTT_DIVISOR: u64 = 8;
 const RTT_SAMPLES: u32 = 8;
 const CSS_GROWTH_DIVISOR: u32 = 4;
 const CSS_ROUNDS: u32 = 5;
-/// The most segments by which one acknowledgement raises the window when sending is not paced.
+/// Maximum number of segments by which one acknowledgement raises the window when sending is not paced (RFC 9406
+/// section 4.3, L).
 const BURST: u32 = 8;
 
 /// The state of slow start.
@@ -23,7 +24,7 @@ pub(super) struct HyStart {
     current_min: Option<Duration>,
     samples: u32,
     conservative: Option<Conservative>,
-    /// What conservative growth has saved up, in parts of a segment.
+    /// The growth that conservative slow start has saved up, in parts of a segment.
     fraction: u32,
 }
 
@@ -70,7 +71,7 @@ impl HyStart {
         over
     }
 
-    /// By how much the window grows for `acked` segments.
+    /// The growth of the window for `acked` segments.
     pub(super) fn growth(&mut self, acked: u32) -> u32 {
         let acked = acked.min(BURST);
         if self.conservative.is_none() {

@@ -10,8 +10,9 @@ use super::wire::{ACK, FIN, Header, RST, SYN};
 
 /// Segments that may be forged are answered at most this often: Linux `tcp_invalid_ratelimit`.
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
-/// The least MSS to which an ICMP message may bring a connection down, for IPv4 and IPv6.
-const LEAST_PATH_MSS: [u32; 2] = [536, 1220];
+/// Minimum MSS to which an ICMP message may bring a connection down, for IPv4 and IPv6: the payloads of the smallest
+/// MTUs that hosts must support, 576 and 1280 (RFC 1122 section 3.3.2, RFC 8200 section 5).
+const MIN_PATH_MSS: [u32; 2] = [536, 1220];
 
 impl Connection {
     /// Takes a segment in; `payload` is what follows the header.
@@ -146,7 +147,7 @@ impl Connection {
             && self.window_of(header) == self.sender.peer_window
     }
 
-    /// Tells the peer where this end is, after a segment outside of the window; at most now and then if it had no data,
+    /// Answers with where this end is, after a segment outside of the window; at most now and then if it had no data,
     /// so that two ends never answer each other without end.
     fn answer_unacceptable(&mut self, ctx: &mut Context<'_>, start: u64, end: u64) {
         if start == end {
@@ -176,7 +177,7 @@ impl Connection {
         if self.state != State::Established || number < self.sender.una || number >= self.sender.nxt {
             return;
         }
-        let least = LEAST_PATH_MSS[usize::from(self.local.is_ipv6())] + self.header_len();
+        let least = MIN_PATH_MSS[usize::from(self.local.is_ipv6())] + self.header_len();
         let mtu = mtu.max(least);
         if mtu >= self.mtu {
             return;

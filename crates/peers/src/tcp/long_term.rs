@@ -1,20 +1,20 @@
 //! BBR's long-term bandwidth: the rate that a token-bucket policer lets through.
 //!
-//! After Linux `bbr_lt_bw_sampling`. Two intervals in a row that lose much and deliver alike look like a policer; for 48
-//! round trips the flow then sends at their average rate, without probing.
+//! After Linux `bbr_lt_bw_sampling`. Two intervals in a row that lose much and deliver alike look like a policer; for
+//! 48 round trips the flow then sends at their average rate, without probing.
 
 use super::bbr::{BANDWIDTH_UNIT, Bandwidth};
 use super::congestion::{Path, Sample};
 
-/// The least length of an interval, in round trips; four times this is the longest.
-const LEAST_ROUNDS: u32 = 4;
-/// Lost for each packet delivered, times 256, from which an interval is lossy: 20 %.
+/// Minimum length of an interval, in round trips; four times this is the maximum (Linux `bbr_lt_intvl_min_rtts`).
+const MIN_ROUNDS: u32 = 4;
+/// Lost for each packet delivered, times 256, from which an interval is lossy: 20 % (Linux `bbr_lt_loss_thresh`).
 const LOSSY: u64 = 50;
-/// Two bandwidths are alike if they differ by at most an eighth,
+/// Two bandwidths are alike if they differ by at most an eighth (Linux `bbr_lt_bw_ratio`),
 const ALIKE_RATIO: u64 = 8;
-/// or by at most 4 kbit/s: here in bytes per second.
+/// or by at most 4 kbit/s: here in bytes per second (Linux `bbr_lt_bw_diff`).
 const ALIKE_DIFFERENCE: u64 = 4000 / 8;
-/// For how many round trips the long-term bandwidth is used.
+/// Round trips for which the long-term bandwidth is used (Linux `bbr_lt_bw_max_rtts`).
 const USED_ROUNDS: u32 = 48;
 
 /// The state of the estimate.
@@ -73,10 +73,10 @@ impl LongTerm {
             return false;
         }
         self.rounds += u32::from(round_start);
-        if self.rounds < LEAST_ROUNDS {
+        if self.rounds < MIN_ROUNDS {
             return false;
         }
-        if self.rounds > 4 * LEAST_ROUNDS {
+        if self.rounds > 4 * MIN_ROUNDS {
             self.reset(path);
             return false;
         }
@@ -218,8 +218,8 @@ mod tests {
 
     #[test]
     fn slow_intervals_are_alike_within_4_kbit_a_second() {
-        // Linux: bbr_lt_bw_diff, 500 bytes. Of 2^24ths of a segment a microsecond, 12 in 24 s are 8, 26 in 32 s are 13, 27 are
-        // 14; and 5 of them are 427 bytes a second, 6 are 512, at 1,448 a segment less one in a hundred.
+        // Linux: bbr_lt_bw_diff, 500 bytes. Of 2^24ths of a segment a microsecond, 12 in 24 s are 8, 26 in 32 s are 13,
+        // 27 are 14; and 5 of them are 427 bytes a second, 6 are 512, at 1,448 a segment less one in a hundred.
         for (second, alike) in [(26, true), (27, false)] {
             let mut flow = Flow::default();
             let mut round = |delivered, ms: u64| {

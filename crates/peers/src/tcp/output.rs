@@ -1,4 +1,4 @@
-//! What is sent next: first what is lost, then what is new, as far as the windows and the pacer allow.
+//! The choice of the next segment: first lost data, then new data, as far as the windows and the pacer allow.
 
 use hopcast_core::Instant;
 
@@ -10,14 +10,14 @@ use super::timer::{Deadlines, Timer};
 
 /// With a peer whose window never was large, segments are at most half of it, but not below this: Linux
 /// `tcp_bound_to_half_wnd`.
-const LEAST_SEGMENT: u64 = 68;
+const MIN_SEGMENT: u64 = 68;
 
 /// How sending came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     /// A lost segment.
     Lost(u64),
-    /// New data: so many bytes, and whether the FIN is with them.
+    /// New data: its bytes, and whether the FIN is with them.
     New(u32, bool),
     /// The congestion window is used up.
     Full,
@@ -125,7 +125,7 @@ impl Sender {
         if !self.has_unsent() {
             return None;
         }
-        let largest = self.payload_room().min((self.largest_window / 2).max(LEAST_SEGMENT));
+        let largest = self.payload_room().min((self.largest_window / 2).max(MIN_SEGMENT));
         let waiting = self.buffer.end().saturating_sub(self.nxt);
         let len = waiting.min(largest);
         let admitted = self.window_end().checked_sub(self.nxt + len)?;
@@ -154,7 +154,7 @@ impl Sender {
     }
 }
 
-/// What has left since the pacer was last asked.
+/// The segments that have left since the pacer was last asked.
 #[derive(Clone, Copy, Debug, Default)]
 struct Burst {
     segments: u64,

@@ -1,28 +1,28 @@
-//! What a link itself loses, told apart from what a full queue before it drops.
+//! The losses of a link itself, apart from the drops of a full queue before it.
 //!
-//! A noisy link loses whatever is sent, and each loss takes the link's time as an arrival does: it says nothing against the
-//! rate. A queue drops because too much is sent, and is full when it does: the packets beside those that it drops have
-//! waited. So a loss beside a packet that has met no queue counts as passed by the link. Beside one that has, only as many
-//! count as the link was seen to lose while there was none.
+//! A noisy link loses whatever is sent, and each loss takes the link's time as an arrival does: it says nothing against
+//! the rate. A queue drops because too much is sent, and is full when it does: the packets beside those that it drops
+//! have waited. So a loss beside a packet that has met no queue counts as passed by the link. Beside one that has, only
+//! as many count as the link was seen to lose while there was none.
 
 use hopcast_core::{Duration, FadingLoss, Instant};
 
 use super::minmax::Minmax;
 
-/// The least round trip is sought over as long as BBR does.
-const LEAST_WINDOW: Duration = Duration::from_secs(10);
-/// A round trip above the least by no more packet times than this met no queue: less is how packets and acknowledgements
-/// fall together, more lets a short queue overflow unseen.
+/// The window of the minimum round trip, as long as BBR's.
+const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
+/// A round trip above the minimum by no more packet times than this met no queue: less is how packets and
+/// acknowledgements fall together, more lets a short queue overflow unseen.
 const QUEUE_PACKETS: u64 = 2;
 /// The same in standard deviations of the path's jitter.
 const JITTERS: f64 = 2.0;
-/// The share of losses fades as so many packets follow.
+/// Packets over which the share of losses fades. Shorter is noisy at small losses, longer follows a change late.
 const WEIGHT: f64 = 128.0;
 /// At the beginning as many packets count as arrived, so that the first few losses are not taken for all.
 const PRIOR: f64 = 16.0;
-/// The greatest share that is taken for the link's own. Where a queue is too short to show, it bounds the overload: at most
-/// ten times what arrives is sent.
-const GREATEST: f64 = 0.9;
+/// The greatest share that is taken for the link's own. Where a queue is too short to show, it bounds the overload: at
+/// most ten times what arrives is sent.
+const MAX_SHARE: f64 = 0.9;
 
 /// The estimator of one path.
 #[derive(Clone, Debug)]
@@ -32,11 +32,11 @@ pub(super) struct OwnLoss {
     last: [Option<Duration>; 2],
     /// The standard deviation of what differs from one round trip to the next, in nanoseconds.
     jitter: f64,
-    /// How far the last round trip was above the least.
+    /// The last round trip less the minimum.
     queue: Duration,
     /// The losses while there was no queue.
     loss: FadingLoss,
-    /// Parts of a packet that have passed and are not told yet.
+    /// Parts of a packet that have passed and are not reported yet.
     part: f64,
 }
 
@@ -58,7 +58,7 @@ impl OwnLoss {
     pub(super) fn on_round_trip(&mut self, now: Instant, rtt: Duration) {
         let (at, value) = (now.as_nanos(), rtt.as_nanos());
         let filter = self.least.get_or_insert(Minmax::new(at, value));
-        let least = filter.update_min(LEAST_WINDOW.as_nanos(), at, value);
+        let least = filter.update_min(MIN_RTT_WINDOW.as_nanos(), at, value);
         self.queue = rtt.saturating_sub(Duration::from_nanos(least));
         if let [Some(one), Some(two)] = self.last {
             // The second difference shows jitter, with six times its variance, and no queue that grows or drains
@@ -69,10 +69,10 @@ impl OwnLoss {
         self.last = [Some(rtt), self.last[0]];
     }
 
-    /// How many of `lost` packets have passed the link although they are lost, where `arrived` beside them did arrive and
-    /// a packet takes `packet_time` on the link.
+    /// How many of `lost` packets have passed the link although they are lost, where `arrived` beside them did arrive
+    /// and a packet takes `packet_time` on the link.
     pub(super) fn passed(&mut self, arrived: u32, lost: u32, packet_time: Duration) -> u32 {
-        let most = f64::from(arrived) * GREATEST / (1.0 - GREATEST);
+        let most = f64::from(arrived) * MAX_SHARE / (1.0 - MAX_SHARE);
         let lost = f64::from(lost);
         let patience = packet_time * QUEUE_PACKETS + Duration::from_nanos((JITTERS * self.jitter) as u64);
         let own = if self.queue <= patience {
@@ -90,7 +90,7 @@ impl OwnLoss {
 
     /// The share of packets that the link loses itself.
     pub(super) fn share(&self) -> f64 {
-        self.loss.share().min(GREATEST)
+        self.loss.share().min(MAX_SHARE)
     }
 }
 
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(own.passed(0, 5, PACKET), 0, "nothing arrives");
     }
 
-    /// Whether losses beside a round trip that is so much longer than the least are the link's.
+    /// Whether losses beside a round trip that is `above` the minimum are the link's.
     fn is_own(own: &OwnLoss, above: Duration) -> bool {
         let mut own = own.clone();
         own.on_round_trip(at(2000), Duration::from_millis(10) + above);

@@ -2,7 +2,7 @@
 
 use hopcast_core::{Instant, Rate};
 
-/// So many segments of a connection leave before pacing begins, as in Linux.
+/// Segments of a connection that leave before pacing begins (Linux `tcp_update_skb_after_send`).
 const UNPACED: u64 = 10;
 
 /// The earliest departure of the next burst.

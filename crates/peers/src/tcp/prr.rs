@@ -48,7 +48,7 @@ impl Prr {
                 (room + u32::from(advanced_safely)).min(gap)
             }
         };
-        // The first retransmission goes out whatever the window is.
+        // The first retransmission is sent whatever the window is.
         let room = room.max(u32::from(self.sent == 0));
         Some(in_flight + room)
     }
@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn one_loss_halves_the_window_over_a_round_trip() {
-        // RFC 6937 section 4, figure 2: 20 segments, one lost, a window to be halved: every other acknowledgement sends.
+        // RFC 6937 section 4, figure 2: 20 segments, one lost, a window to be halved: every other acknowledgement
+        // sends.
         let mut prr = Prr::default();
         prr.begin(20);
         let mut in_flight = 19;
@@ -84,7 +85,7 @@ mod tests {
         prr.sent(4);
         assert_eq!(prr.window(10, 4, 2, false), Some(4 + 2));
         assert_eq!(prr.window(10, 4, 2, true), Some(4 + 2 + 1));
-        // What was delivered and not made up for: 3 + 4 - 4 of them.
+        // Delivered and not made up for: 3 + 4 - 4 of them.
         assert_eq!(prr.window(10, 4, 3, false), Some(4 + 3));
         assert_eq!(prr.window(10, 9, 3, true), Some(10), "not beyond the target");
         assert_eq!(prr.window(10, 9, 0, true), None, "nothing is delivered");

@@ -7,10 +7,10 @@ use hopcast_core::{Duration, Instant};
 
 use super::scoreboard::{Scoreboard, Segment};
 
-/// For how many recoveries an enlarged reordering window stays: RFC 8985 section 6.2 step 4.
+/// Recoveries for which an enlarged reordering window stays: RFC 8985 section 6.2 step 4.
 const PERSISTENCE: u8 = 16;
 
-/// The most recently sent of the segments that have been delivered, and what is known of reordering.
+/// The segment sent last of those that have been delivered, and the state of reordering.
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
     latest: Option<(Instant, u64)>,
@@ -18,7 +18,7 @@ pub(super) struct Rack {
     advanced: bool,
     /// Whether a segment was ever delivered after one behind it, both sent once.
     reordering_seen: bool,
-    /// The reordering window in quarters of the least round trip.
+    /// The reordering window in quarters of the minimum round trip.
     steps: u8,
     persist: u8,
     dsack_seen: bool,
@@ -41,7 +41,7 @@ impl Default for Rack {
     }
 }
 
-/// What the reordering window depends on.
+/// The state on which the reordering window depends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Circumstances {
     pub min_rtt: Option<Duration>,
@@ -58,7 +58,7 @@ impl Rack {
     /// Notes that a segment, sent last at `sent_at`, has been delivered.
     pub(super) fn deliver(&mut self, now: Instant, segment: &Segment, min_rtt: Option<Duration>) {
         let rtt = now.since(segment.sent_at);
-        // What came sooner than a round trip after its retransmission was the original (section 6.2 step 2).
+        // A segment that came sooner than a round trip after its retransmission was the original (section 6.2 step 2).
         if segment.ever_retransmitted && min_rtt.is_some_and(|min_rtt| rtt < min_rtt) {
             return;
         }
@@ -91,8 +91,8 @@ impl Rack {
         self.persist = self.persist.saturating_sub(1);
     }
 
-    /// Adapts the reordering window (section 6.2 step 4): larger after a round trip in which segments were sent again in
-    /// vain. `prior_delivered` packets had been delivered when what is acknowledged now was sent.
+    /// Adapts the reordering window (section 6.2 step 4): larger after a round trip in which segments were sent again
+    /// in vain. `prior_delivered` packets had been delivered when what is acknowledged now was sent.
     pub(super) fn adapt(&mut self, prior_delivered: Option<u64>, delivered: u64) {
         let Some(prior_delivered) = prior_delivered else { return };
         if prior_delivered < self.enlarged_at {
@@ -131,7 +131,7 @@ impl Rack {
         (!left.is_zero()).then_some(left)
     }
 
-    /// Whether an acknowledgement has told something new about what was sent when.
+    /// Whether an acknowledgement has shown that a segment that was sent later has arrived.
     pub(super) fn has_advanced(&mut self) -> bool {
         core::mem::take(&mut self.advanced)
     }

@@ -18,11 +18,11 @@ pub(super) struct DeliveryRate {
     pub lost: u64,
     /// When the most recently sent of the packets that have been delivered was sent.
     first_sent_at: Instant,
-    /// Samples count as limited by the application until so many packets have been delivered.
+    /// The number of packets delivered until which samples count as limited by the application.
     app_limited_until: Option<u64>,
 }
 
-/// What a packet notes when it is sent.
+/// The state that a packet notes when it is sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Snapshot {
     delivered: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Snapshot {
     app_limited: bool,
 }
 
-/// What one acknowledgement says about the packet it delivers that was sent last.
+/// The packet sent last of those that one acknowledgement delivers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Newest {
     newest: Option<(Instant, u64, Snapshot)>,
@@ -63,7 +63,7 @@ impl Newest {
 }
 
 impl DeliveryRate {
-    /// What a packet sent at `now` notes; `idle` if nothing is outstanding.
+    /// The snapshot of a packet sent at `now`; `idle` if nothing is outstanding.
     pub(super) fn snapshot(&mut self, now: Instant, idle: bool) -> Snapshot {
         if idle {
             self.first_sent_at = now;

@@ -1,4 +1,4 @@
-//! What has arrived: put in order, held until the application grants credit, and the window that says how much may come.
+//! The receive buffer: puts data in order, holds it until the application grants credit, and offers the window.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,7 +20,7 @@ pub(super) struct Receiver {
     next: u64,
     /// The sequence number behind the last byte admitted, as advertised.
     edge: u64,
-    /// What was acknowledged last.
+    /// The last acknowledgement number sent.
     pub(super) acknowledged: u64,
     capacity: u64,
     scale: u8,
@@ -36,12 +36,12 @@ pub(super) struct Receiver {
     largest_segment: u64,
 }
 
-/// What a segment was.
+/// The verdict on a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
     /// Nothing with a sequence number.
     Nothing,
-    /// What was expected; with `gap_filled` it joined all that had come out of order.
+    /// The next bytes; with `gap_filled` they joined all that had come out of order.
     InOrder { gap_filled: bool },
     /// Something behind a gap.
     OutOfOrder,

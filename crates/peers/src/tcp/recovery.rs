@@ -16,9 +16,9 @@ use super::window::NO_THRESHOLD;
 
 /// The duplicate threshold of RFC 5681, where reordering has not been seen.
 const DUPLICATES: u32 = 3;
-/// The most that reordering raises it to: Linux `tcp_max_reordering`.
+/// The maximum to which reordering raises it: Linux `tcp_max_reordering`.
 const MAX_REORDERING: u32 = 300;
-/// What Linux adds to the time for reordering: `TCP_TIMEOUT_MIN`.
+/// The time that Linux adds to that for reordering: `TCP_TIMEOUT_MIN`.
 pub(super) const TIMEOUT_SLACK: Duration = Duration::from_millis(2);
 
 /// Where recovery stands.
@@ -36,14 +36,14 @@ pub(super) struct Recovery {
     pub(super) watching: bool,
     /// F-RTO wants new data sent before anything is sent again.
     pub(super) new_first: bool,
-    /// What the probe for a tail ended at, and whether it was a retransmission.
+    /// The end of the tail loss probe, and whether it was a retransmission.
     pub(super) probe: Option<(u64, bool)>,
     /// Segments that this connection has sent again, and those that its peer reports to have received twice.
     sent_again: u64,
     reported: u64,
 }
 
-/// What a reduction can be undone with.
+/// The state with which a reduction can be undone.
 #[derive(Clone, Copy, Debug)]
 struct Undo {
     /// The first sequence number not acknowledged when it began.
@@ -394,7 +394,7 @@ impl Sender {
         if self.recovery.undo.is_none() || !self.recovery.is_answer_to_original(ack) {
             return false;
         }
-        // What is in the network twice must come in before anything else is decided.
+        // Segments that are in the network twice must come in before anything else is decided.
         if self.board.retransmitted_out() > 0 {
             return true;
         }

@@ -4,8 +4,8 @@ use super::congestion::{CongestionControl, Path, Sample};
 use super::cubic::slow_start;
 use super::window::Window;
 
-/// The least window after a loss (RFC 5681, equation 4).
-const LEAST: u32 = 2;
+/// Minimum window after a loss (RFC 5681, equation 4).
+const MIN_WINDOW: u32 = 2;
 
 /// The state of Reno.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +21,7 @@ impl Credit {
     /// Grows the window by a segment for each `step` of `acked` segments.
     pub(super) fn grow(&mut self, window: &mut Window, step: u32, acked: u32) {
         let step = step.max(1);
-        // What was saved up for a larger step buys one segment and no more.
+        // The growth saved up for a larger step is worth one segment and no more.
         if self.0 >= step {
             self.0 = 0;
             window.size = window.size.saturating_add(1);
@@ -43,7 +43,7 @@ impl Reno {
 
     /// The threshold after a loss.
     pub(super) fn halved(window: &Window) -> u32 {
-        (window.size / 2).max(LEAST)
+        (window.size / 2).max(MIN_WINDOW)
     }
 }
 

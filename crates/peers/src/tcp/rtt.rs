@@ -1,7 +1,7 @@
 //! Round-trip times and the retransmission timeout.
 //!
-//! RFC 6298 with the variance of Linux: the mean deviation's maximum over each round trip, which falls slowly, and never
-//! below the least timeout. The timeout is thus never below the smoothed round trip *plus* the least timeout.
+//! RFC 6298 with the variance of Linux: the mean deviation's maximum over each round trip, which falls slowly, and
+//! never below the minimum timeout. The timeout is thus never below the smoothed round trip *plus* the minimum timeout.
 
 use hopcast_core::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use super::minmax::Minmax;
 pub(super) const INITIAL_RTO: Duration = Duration::from_secs(1);
 /// The longest timeout: Linux `TCP_RTO_MAX`.
 pub(super) const MAX_RTO: Duration = Duration::from_secs(120);
-/// Over how long the least round trip is sought: Linux `tcp_min_rtt_wlen`.
+/// The window of the minimum round trip: Linux `tcp_min_rtt_wlen`.
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
 
 /// The estimator of one connection.
@@ -79,7 +79,7 @@ impl Rtt {
     }
 
     /// Takes a sample that may be the path's least.
-    pub(super) fn note_least(&mut self, now: Instant, rtt: Duration) {
+    pub(super) fn note_min(&mut self, now: Instant, rtt: Duration) {
         // As in Linux a round trip has at least a microsecond.
         let (at, value) = (now.as_nanos(), rtt.as_nanos().max(1_000));
         match &mut self.least {
@@ -95,8 +95,8 @@ impl Rtt {
         self.smoothed.map(Duration::from_nanos)
     }
 
-    /// The least round trip of the last minutes.
-    pub(super) fn least(&self) -> Option<Duration> {
+    /// The minimum round trip of the last minutes.
+    pub(super) fn min_rtt(&self) -> Option<Duration> {
         self.least.map(|filter| Duration::from_nanos(filter.get()))
     }
 
@@ -185,14 +185,14 @@ mod tests {
     fn the_least_round_trip_is_that_of_five_minutes() {
         let mut rtt = Rtt::new(MS(200));
         let at = |s: u64| Instant::ZERO + Duration::from_secs(s);
-        rtt.note_least(at(0), MS(20));
-        rtt.note_least(at(1), MS(30));
-        assert_eq!(rtt.least(), Some(MS(20)));
-        rtt.note_least(at(299), MS(30));
-        assert_eq!(rtt.least(), Some(MS(20)));
-        rtt.note_least(at(301), MS(30));
-        assert_eq!(rtt.least(), Some(MS(30)));
-        rtt.note_least(at(302), Duration::from_nanos(1));
-        assert_eq!(rtt.least(), Some(Duration::from_micros(1)), "at least a microsecond");
+        rtt.note_min(at(0), MS(20));
+        rtt.note_min(at(1), MS(30));
+        assert_eq!(rtt.min_rtt(), Some(MS(20)));
+        rtt.note_min(at(299), MS(30));
+        assert_eq!(rtt.min_rtt(), Some(MS(20)));
+        rtt.note_min(at(301), MS(30));
+        assert_eq!(rtt.min_rtt(), Some(MS(30)));
+        rtt.note_min(at(302), Duration::from_nanos(1));
+        assert_eq!(rtt.min_rtt(), Some(Duration::from_micros(1)), "at least a microsecond");
     }
 }

@@ -1,12 +1,13 @@
-//! What the receiver acknowledges selectively: the blocks that changed last, most recent first (RFC 2018 section 4), and
+//! The receiver's selective acknowledgements: the blocks that changed last, most recent first (RFC 2018 section 4), and
 //! in front of them what came twice (D-SACK, RFC 2883).
 
 use super::wire::Blocks;
 
-/// As many blocks as Linux remembers; one without timestamps fits, three with.
+/// Blocks that are remembered, as in Linux (`tcp_sock.selective_acks`); four fit a segment without timestamps, three
+/// with.
 const REMEMBERED: usize = 4;
 
-/// Of these two fit any segment, beside a D-SACK.
+/// Blocks for which room is expected: two fit any segment, beside a D-SACK.
 const EXPECTED: usize = 2;
 
 /// The blocks to report.

@@ -1,4 +1,4 @@
-//! What is outstanding, and what is known of each segment: delivered, lost, sent again.
+//! The outstanding segments, and the state of each: delivered, lost, sent again.
 //!
 //! Segments lie in order of sequence in a ring, so that the one at a sequence number is found by bisection, and in a
 //! list in order of (last) transmission, which is the order in which RACK finds them lost. Ranges that were selectively
@@ -29,7 +29,7 @@ pub(super) struct Segment {
     pub fin: bool,
     /// When it was last sent.
     pub sent_at: Instant,
-    /// What the delivery rate noted then.
+    /// The snapshot of the delivery rate at that time.
     pub snapshot: Snapshot,
     /// Selectively acknowledged.
     pub sacked: bool,

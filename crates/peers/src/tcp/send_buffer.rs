@@ -1,4 +1,4 @@
-//! What the application has written and the peer has not acknowledged.
+//! The bytes that the application has written and the peer has not acknowledged.
 
 use std::collections::VecDeque;
 

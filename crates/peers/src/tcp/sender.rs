@@ -1,8 +1,8 @@
 //! The sending half of a connection: composes the mechanisms, and takes in acknowledgements.
 //!
-//! What an acknowledgement leads to, in the order of Linux `tcp_ack`: the scoreboard learns what was delivered, the round
-//! trip and the delivery rate are measured, recovery ([`super::recovery`]) finds out what is lost, the timers are set,
-//! and the congestion control says how much may be in flight. Then [`super::output`] sends.
+//! The effects of an acknowledgement, in the order of Linux `tcp_ack`: the scoreboard learns what was delivered, the
+//! round trip and the delivery rate are measured, recovery ([`super::recovery`]) finds out what is lost, the timers are
+//! set, and the congestion control says how much may be in flight. Then [`super::output`] sends.
 
 use hopcast_core::{Duration, Instant};
 
@@ -36,7 +36,7 @@ pub(super) struct Sender {
     pub(super) recovery: Recovery,
     pub(super) pacer: Pacer,
     pub(super) congestion: Box<dyn CongestionControl>,
-    /// The peer's window: so many bytes from `una` on.
+    /// The peer's window, in bytes from `una` on.
     pub(super) peer_window: u64,
     /// The largest that it has been.
     pub(super) largest_window: u64,
@@ -44,7 +44,7 @@ pub(super) struct Sender {
     window_seq: u64,
     /// Payload of a full segment in bytes.
     pub(super) mss: u32,
-    /// What the selective acknowledgements of the other direction take from each segment at present.
+    /// Bytes that the selective acknowledgements of the other direction take from each segment at present.
     pub(super) option_len: u32,
     /// Whether the peer acknowledges selectively.
     pub(super) sack: bool,
@@ -65,7 +65,7 @@ pub(super) struct Outgoing {
     pub fin: bool,
 }
 
-/// What the peer acknowledges.
+/// The acknowledgement of the peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ack<'a> {
     pub number: u64,
@@ -80,7 +80,7 @@ pub(super) struct Ack<'a> {
     pub echoed: Option<Instant>,
 }
 
-/// What an acknowledgement turned out to say, gathered on the way through.
+/// The news of an acknowledgement, gathered on the way through.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct News {
     pub advanced: bool,
@@ -228,7 +228,7 @@ impl Sender {
             self.silent_since = None;
             self.set_timer_after_progress(now, timers);
         }
-        sample.rate = self.rate.sample(now, news.delivered, news.newest, self.rtt.least());
+        sample.rate = self.rate.sample(now, news.delivered, news.newest, self.rtt.min_rtt());
         sample.lost = (self.rate.lost - prior_lost) as u32;
         self.control(now, &news, &mut sample);
         if self.board.is_empty() {
@@ -269,7 +269,7 @@ impl Sender {
             blocks = rest;
             self.note_dsack(*first, prior_una, news, counters);
         }
-        let min_rtt = self.rtt.least();
+        let min_rtt = self.rtt.min_rtt();
         let recovery_end = self.recovery.end;
         // The option begins with the newest block. In order of sequence, so that a block that is reported for the first
         // time together with a higher one is not taken for one that came late (Linux `tcp_sacktag_write_queue`).
@@ -302,7 +302,7 @@ impl Sender {
         }
         let lone = self.board.len() == 1;
         self.una = number;
-        let min_rtt = self.rtt.least();
+        let min_rtt = self.rtt.min_rtt();
         let recovery_end = self.recovery.end;
         let mss = u64::from(self.mss);
         let Self { board, rack, .. } = self;
@@ -355,9 +355,9 @@ impl Sender {
         }
         let delayed = news.maybe_delayed;
         if let Some(latest) = latest
-            && !(delayed && self.rtt.least().is_some_and(|least| latest > least))
+            && !(delayed && self.rtt.min_rtt().is_some_and(|least| latest > least))
         {
-            self.rtt.note_least(now, latest);
+            self.rtt.note_min(now, latest);
         }
         if let Some(sample) = sample {
             self.rtt.sample(sample, self.una, self.nxt);
@@ -397,16 +397,16 @@ impl Sender {
             nxt: self.nxt,
             mss: self.mss,
             smoothed_rtt: self.rtt.smoothed(),
-            min_rtt: self.rtt.least(),
+            min_rtt: self.rtt.min_rtt(),
             departure: self.pacer.departure(),
         };
         act(&mut *self.congestion, &mut path)
     }
 
-    /// What RACK's reordering window depends on.
+    /// The state on which RACK's reordering window depends.
     pub(super) fn circumstances(&self) -> Circumstances {
         Circumstances {
-            min_rtt: self.rtt.least(),
+            min_rtt: self.rtt.min_rtt(),
             smoothed_rtt: self.rtt.smoothed(),
             recovering: self.recovery.phase >= Phase::Recovery,
             sacked: self.board.sacked_out(),

@@ -326,7 +326,7 @@ impl Tcp {
 
 impl Machine for Tcp {
     fn handle(&mut self, now: Instant, port: Port, item: Item) {
-        // What falls due at the instant of an arrival goes off first.
+        // Timers that are due at the instant of an arrival go off first.
         self.wake(now);
         match (port, item) {
             (Port::Below(0), Item::Packet(packet)) => self.on_packet(now, packet),

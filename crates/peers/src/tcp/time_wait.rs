@@ -1,4 +1,5 @@
-//! TIME-WAIT: connections that are over, remembered so that late segments meet someone who knows (RFC 9293 section 3.6).
+//! TIME-WAIT: connections that are over, remembered so that late segments meet someone who knows (RFC 9293 section
+//! 3.6).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -13,7 +14,7 @@ const LENGTH: Duration = Duration::from_secs(60);
 /// Both ends of a connection, this end first.
 pub(super) type Pair = (SocketAddr, SocketAddr);
 
-/// What is remembered of a connection.
+/// The state of a connection that is remembered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Remembered {
     /// The next sequence number to send, and the next one expected.

@@ -10,10 +10,10 @@ use super::sender::{News, Outgoing, Sender};
 use super::timer::{Deadlines, Timer, stop_waiting, wait_for_ack};
 use super::wheel;
 
-/// After so long without an answer a connection is given up: what Linux makes of `tcp_retries2` = 15.
+/// Time without an answer after which a connection is given up: Linux with `tcp_retries2` = 15.
 const GIVE_UP: Duration = Duration::from_millis(924_600);
-/// So many unanswered probes of a closed window, and it is given up as well (Linux `tcp_probe_timer`).
-const MOST_PROBES: u32 = 15;
+/// Unanswered probes of a closed window after which the connection is given up as well (Linux `tcp_probe_timer`).
+const MAX_PROBES: u32 = 15;
 
 /// Whether the peer may still be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Sender {
         Verdict::Alive
     }
 
-    /// The loss probe timer went off: send something new, or the last segment again, so that the peer's answer tells of
+    /// The loss probe timer went off: send something new, or the last segment again, so that the peer's answer shows
     /// a lost tail (RFC 8985 section 7.3).
     pub(super) fn on_loss_probe(&mut self, now: Instant, timers: &mut Deadlines, counters: &mut Counters) {
         if self.recovery.probe.is_none() {
@@ -120,7 +120,7 @@ impl Sender {
         if !self.board.is_empty() || !self.has_unsent() {
             return Verdict::Alive;
         }
-        if self.probes >= MOST_PROBES {
+        if self.probes >= MAX_PROBES {
             return Verdict::Gone;
         }
         self.probes += 1;
@@ -146,7 +146,7 @@ impl Sender {
 
     /// After progress: a loss probe if the tail may be lost, or else the retransmission timer from now on.
     pub(super) fn set_timer_after_progress(&self, now: Instant, timers: &mut Deadlines) {
-        // What RACK waits for comes sooner, and then sets the others.
+        // RACK's timer goes off sooner, and then sets the others.
         if timers.get(Timer::Reordering).is_some() {
             return;
         }

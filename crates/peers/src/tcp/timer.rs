@@ -4,7 +4,7 @@ use hopcast_core::{Duration, Instant, Timers};
 
 use super::wheel;
 
-/// What a connection waits for.
+/// The timers of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
     /// When to send the SYN or SYN-ACK again.

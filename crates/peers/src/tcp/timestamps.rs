@@ -4,13 +4,13 @@ use hopcast_core::{Duration, Instant};
 
 use super::wire::Timestamps;
 
-/// After so long without a segment any timestamp is taken (RFC 7323 section 5.5).
+/// Time without a segment after which any timestamp is taken (RFC 7323 section 5.5).
 const OUTDATED: Duration = Duration::from_secs(24 * 24 * 3600);
 
 /// The clock of one connection, and the peer's as far as it is known.
 #[derive(Clone, Debug)]
 pub(super) struct Clock {
-    /// What the clock shows at time zero: random, so that it tells nothing about the host.
+    /// The clock's value at time zero: random, so that it reveals nothing about the host.
     offset: u32,
     agreed: bool,
     recent: u32,
@@ -22,7 +22,7 @@ impl Clock {
         Self { offset, agreed: false, recent: 0, recent_at: Instant::ZERO }
     }
 
-    /// What the clock shows.
+    /// The clock's value.
     pub(super) fn value(&self, now: Instant) -> u32 {
         (now.since(Instant::ZERO).as_millis() as u32).wrapping_add(self.offset)
     }

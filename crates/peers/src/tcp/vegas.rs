@@ -1,14 +1,14 @@
 //! Vegas: congestion read from round trips before anything is lost.
 //!
-//! After L. Brakmo and L. Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet" (1995), with Linux's
-//! parameters. With W the window, the segments that stand in queues are
+//! After L. Brakmo and L. Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet" (1995), with
+//! Linux's parameters. With W the window, the segments that stand in queues are
 //!
 //! ```text
 //! diff = W (RTT - RTT_base) / RTT_base
 //! ```
 //!
-//! RTT is the least of the last round trip, RTT_base the least of all. Once a round trip the window is brought to between 2
-//! and 4 of them. Slow start ends when there is more than one. After a loss it is Reno.
+//! RTT is the minimum of the last round trip, RTT_base that of all. Once a round trip the window is brought to between
+//! 2 and 4 of them. Slow start ends when there is more than one. After a loss it is Reno.
 
 use hopcast_core::Duration;
 
@@ -16,21 +16,22 @@ use super::congestion::{CongestionControl, Path, Phase, Sample};
 use super::cubic::slow_start;
 use super::reno::Reno;
 
-/// Segments that stand in queues: fewer, and the window grows; ...
+/// Segments in queues below which the window grows (Linux `tcp_vegas.c`, as the others: `alpha`),
 const ALPHA: f64 = 2.0;
-/// ... more, and it shrinks.
+/// above which it shrinks (`beta`),
 const BETA: f64 = 4.0;
-/// More, and slow start ends.
+/// and above which slow start ends (`gamma`).
 const GAMMA: f64 = 1.0;
 /// Samples without which a round trip says nothing: with fewer, all may be delayed acknowledgements.
-const LEAST_SAMPLES: u32 = 3;
-const LEAST: u32 = 2;
+const MIN_SAMPLES: u32 = 3;
+/// Minimum window, in segments.
+const MIN_WINDOW: u32 = 2;
 
 /// The state of Vegas.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Vegas {
     base: Option<Duration>,
-    /// The least round trip since the last look, and of how many.
+    /// The minimum round trip since the last look, and the number of samples.
     least: Option<Duration>,
     samples: u32,
     /// The next look is when this has been acknowledged; `None` while losses are repaired.
@@ -41,8 +42,7 @@ pub(super) struct Vegas {
 impl Vegas {
     /// A round trip is over.
     fn look(&mut self, path: &mut Path<'_>, acked: u32) {
-        let (Some(base), Some(rtt)) = (self.base, self.least.filter(|_| self.samples >= LEAST_SAMPLES))
-        else {
+        let (Some(base), Some(rtt)) = (self.base, self.least.filter(|_| self.samples >= MIN_SAMPLES)) else {
             return self.reno.grow(path.window, acked);
         };
         let window = &mut *path.window;
@@ -51,14 +51,14 @@ impl Vegas {
         let diff = size * (rtt - base) / base;
         if window.in_slow_start() {
             if diff > GAMMA {
-                window.size = window.size.min((size * base / rtt) as u32 + 1).max(LEAST);
-                window.threshold = window.size.saturating_sub(1).max(LEAST);
+                window.size = window.size.min((size * base / rtt) as u32 + 1).max(MIN_WINDOW);
+                window.threshold = window.size.saturating_sub(1).max(MIN_WINDOW);
             } else {
                 slow_start(window, acked);
             }
         } else if diff > BETA {
-            window.size = window.size.saturating_sub(1).max(LEAST);
-            window.threshold = window.threshold.min(window.size.saturating_sub(1)).max(LEAST);
+            window.size = window.size.saturating_sub(1).max(MIN_WINDOW);
+            window.threshold = window.threshold.min(window.size.saturating_sub(1)).max(MIN_WINDOW);
         } else if diff < ALPHA {
             window.size = window.size.saturating_add(1);
         }
@@ -123,7 +123,8 @@ mod tests {
     use crate::tcp::rate::DeliveryRate;
     use crate::tcp::window::{NO_THRESHOLD, Window};
 
-    /// Window and threshold after a round trip in which `samples` round trips were at least `rtt` ms, over a path of 100 ms.
+    /// Window and threshold after a round trip in which `samples` round trips were at least `rtt` ms, over a path of
+    /// 100 ms.
     fn look(size: u32, threshold: u32, rtt: u64, samples: u32) -> (u32, u32) {
         let (mut window, mut rate) = (Window::new(size), DeliveryRate::default());
         window.threshold = threshold;

@@ -1,10 +1,10 @@
 //! The kernel's timer wheel: when a timer that is set for a certain time goes off.
 //!
-//! After Linux `kernel/time/timer.c`. Time passes in ticks. A timer waits in a slot of a level that suits how far away it
-//! is, and the slots of each level are eight times as long as those of the one before. It never goes off early, so it is
-//! put into the slot after the one that its time falls into: 4 to 8 ms late, or, where a timeout is far away, by up to an
-//! eighth of it. Linux' timers for retransmission, loss probes, reordering, windows that are closed and delayed
-//! acknowledgements are of this kind; those for pacing and SACK compression are exact.
+//! After Linux `kernel/time/timer.c`. Time passes in ticks. A timer waits in a slot of a level that suits how far away
+//! it is, and the slots of each level are eight times as long as those of the one before. It never goes off early, so
+//! it is put into the slot after the one that its time falls into: 4 to 8 ms late, or, where a timeout is far away, by
+//! up to an eighth of it. Linux' timers for retransmission, loss probes, reordering, windows that are closed and
+//! delayed acknowledgements are of this kind; those for pacing and SACK compression are exact.
 
 use hopcast_core::{Duration, Instant};
 
@@ -15,7 +15,7 @@ pub(super) const TICKS_PER_SECOND: u64 = 250;
 /// The slots of a level beyond its first, from how many of them on a timer belongs to the next level: Linux `LVL_SIZE`
 /// less one.
 const SLOTS: u64 = 63;
-/// By how much the slots of a level are longer than those of the one before, as a power of two: Linux `LVL_CLK_SHIFT`.
+/// The ratio of the slots of a level to those of the one before, as a power of two: Linux `LVL_CLK_SHIFT`.
 const COARSER: u32 = 3;
 
 /// How many ticks have passed at `at`.

@@ -13,7 +13,7 @@ pub(super) struct Window {
     /// Below it slow start, from it on congestion avoidance.
     pub threshold: u32,
     initial: u32,
-    /// The most segments outstanding in the present round trip.
+    /// Maximum number of segments outstanding in the present round trip.
     most_used: u32,
     round_end: u64,
     limited: bool,

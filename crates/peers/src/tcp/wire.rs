@@ -20,10 +20,10 @@ use hopcast_wire::{Fault, Malformed, checksum, ip};
 
 /// The length of a header without options.
 pub(super) const HEADER: usize = 20;
-/// What the timestamps option takes from every segment, with its padding (RFC 7323 appendix A).
+/// Bytes of the timestamps option in every segment, with its padding (RFC 7323 appendix A).
 pub(super) const TIMESTAMPS_LEN: u32 = 12;
 /// The longest header.
-const LONGEST: usize = 60;
+const MAX_HEADER: usize = 60;
 
 pub(super) const FIN: u8 = 0x01;
 pub(super) const SYN: u8 = 0x02;
@@ -31,7 +31,7 @@ pub(super) const RST: u8 = 0x04;
 pub(super) const PSH: u8 = 0x08;
 pub(super) const ACK: u8 = 0x10;
 
-/// What a header says.
+/// A header's fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Header {
     pub source: u16,
@@ -122,7 +122,7 @@ pub(super) fn parse(
 
 /// Puts the header, with its checksum, in front of the data in `buffer`. The ports are those of the addresses.
 pub(super) fn prepend(buffer: &mut Buffer, source: SocketAddr, destination: SocketAddr, header: &Header) {
-    let mut bytes = [0; LONGEST];
+    let mut bytes = [0; MAX_HEADER];
     let len = HEADER + header.options.write(&mut bytes[HEADER..]);
     bytes[0..2].copy_from_slice(&source.port().to_be_bytes());
     bytes[2..4].copy_from_slice(&destination.port().to_be_bytes());
@@ -139,7 +139,7 @@ pub(super) fn prepend(buffer: &mut Buffer, source: SocketAddr, destination: Sock
 impl Options {
     fn parse(mut bytes: &[u8]) -> Self {
         let mut options = Self::default();
-        // What nearly every segment has: two NOPs and the timestamps.
+        // Nearly every segment has two NOPs and the timestamps.
         while let Some((&kind, rest)) = bytes.split_first() {
             match kind {
                 0 => break,
@@ -299,11 +299,11 @@ mod tests {
     #[test]
     fn a_header_is_as_long_as_four_bits_of_words_can_say_at_most() {
         // RFC 9293 section 3.1, data offset; a SYN with all options and blocks fits.
-        assert_eq!(LONGEST, 4 * 0xF);
+        assert_eq!(MAX_HEADER, 4 * 0xF);
         let mut options =
             Options { mss: Some(1460), sack_permitted: true, window_scale: Some(7), ..Options::default() };
         (0..3).for_each(|block| options.sack.push((block, block + 1)));
-        let mut bytes = [0; LONGEST - HEADER];
+        let mut bytes = [0; MAX_HEADER - HEADER];
         assert_eq!(options.write(&mut bytes), 40);
     }
 }

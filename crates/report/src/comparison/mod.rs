@@ -1,4 +1,4 @@
-//! Two runs side by side: what differs, by how much, and whether that is more than chance.
+//! Two runs side by side: their differences, and whether these are more than chance.
 
 use hopcast_twin::results::{Document, Mean, Parameters, Summary};
 use serde::Serialize;
@@ -14,25 +14,25 @@ mod table;
 pub use page::page;
 pub use table::table;
 
-/// Every figure that both documents have of the same case and flow.
+/// The figures of all cases and flows that are in both documents.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// What the first run is called.
+    /// Name of the first run.
     pub a: String,
-    /// What the second run is called.
+    /// Name of the second run.
     pub b: String,
-    /// In the order of the first.
+    /// The figures, in the order of the first run.
     pub figures: Vec<Compared>,
-    /// Cases and flows of the first alone.
+    /// Cases and flows of the first run only.
     pub only_a: Vec<Case>,
-    /// Cases and flows of the second alone.
+    /// Cases and flows of the second run only.
     pub only_b: Vec<Case>,
 }
 
 /// A flow of a case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Case {
-    /// What distinguishes this case from the others.
+    /// Parameters that distinguish the case from others.
     pub parameters: Parameters,
     /// The flow's name.
     pub flow: String,
@@ -43,16 +43,16 @@ pub struct Case {
 /// One figure of one flow in one case.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
-    /// Which case and flow.
+    /// The case and flow.
     #[serde(flatten)]
     pub case: Case,
     /// The figure's name in the document, such as `latency_ms.p99`.
     pub figure: String,
-    /// In the first run.
+    /// Its mean in the first run.
     pub a: Mean,
-    /// In the second run.
+    /// Its mean in the second run.
     pub b: Mean,
-    /// The second less the first.
+    /// The second minus the first.
     #[serde(flatten)]
     pub difference: Difference,
 }
@@ -85,8 +85,8 @@ impl Comparison {
         self.figures.iter().filter_map(|compared| Some((compared, measure_of(&compared.figure)?)))
     }
 
-    /// What tells the rows apart: the paths that take more than one value, the flow and the protocol, as far as they say
-    /// anything new.
+    /// The columns that tell the rows apart: paths with more than one value, the flow and the protocol, unless they add
+    /// no information.
     fn leading(&self) -> Leading {
         let cases = || {
             let figures = self.figures.iter().map(|compared| &compared.case);
@@ -105,7 +105,7 @@ impl Comparison {
         }
     }
 
-    /// What came of it, in a sentence.
+    /// The result, in a sentence.
     fn verdict(&self) -> String {
         let (mut differ, mut alike, mut unknown) = (0, 0, 0);
         for (compared, _) in self.shown() {
@@ -139,10 +139,10 @@ impl Case {
     }
 }
 
-/// The columns that come before the figures.
+/// The columns before the figures.
 struct Leading {
     paths: Vec<String>,
-    /// What the paths are called.
+    /// Names of the paths.
     names: Vec<String>,
     flow: bool,
     protocol: bool,
@@ -161,7 +161,8 @@ impl Leading {
     }
 }
 
-/// Whether two rows are of the same case and flow. The protocol may differ where it is not swept: then that is compared.
+/// Whether two rows are of the same case and flow. The protocol may differ if it is not swept: then the comparison is
+/// of protocols.
 fn same(a: &Summary, b: &Summary) -> bool {
     a.flow == b.flow && a.parameters == b.parameters
 }

@@ -10,8 +10,8 @@ use crate::html::{fill, style};
 use crate::number;
 use crate::plot::canvas::escape;
 
-/// Rows that the page has at most: browsers are slow to lay out more.
-const ROWS: usize = 5000;
+/// Maximum number of rows on the page: browsers are slow to lay out more.
+const MAX_ROWS: usize = 5000;
 
 /// `comparison.html`: one file that opens without a network. `manifests` are those of the two runs.
 pub fn page(comparison: &Comparison, manifests: [&Value; 2]) -> String {
@@ -57,7 +57,7 @@ fn table(comparison: &Comparison) -> String {
     }
     out.push_str("<th scope=\"col\">verdict</th></tr></thead>\n<tbody>\n");
     let all = comparison.shown().count();
-    for (compared, measure) in comparison.shown().take(ROWS) {
+    for (compared, measure) in comparison.shown().take(MAX_ROWS) {
         out.push_str("<tr>");
         for cell in leading.cells(&compared.case) {
             let _ = write!(out, "<td>{}</td>", escape(&cell));
@@ -81,10 +81,10 @@ fn table(comparison: &Comparison) -> String {
         );
     }
     out.push_str("</tbody></table></div>\n");
-    if all > ROWS {
+    if all > MAX_ROWS {
         let _ = writeln!(
             out,
-            "<p class=\"note\">Here are the first {ROWS} of {all} figures; <code>--format json</code> prints all.</p>"
+            "<p class=\"note\">Here are the first {MAX_ROWS} of {all} figures; <code>--format json</code> prints all.</p>"
         );
     }
     out
@@ -121,7 +121,7 @@ fn only(letter: &str, cases: &[Case], leading: &Leading) -> String {
     }
     let mut out =
         format!("<details><summary>Only in {letter}: {} flows of cases</summary><ul>\n", cases.len());
-    for case in cases.iter().take(ROWS) {
+    for case in cases.iter().take(MAX_ROWS) {
         let _ = writeln!(out, "<li>{}</li>", escape(&leading.cells(case).join(" · ")));
     }
     out + "</ul></details>\n"

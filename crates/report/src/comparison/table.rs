@@ -7,10 +7,10 @@ use crate::figure::Better;
 use crate::number;
 use crate::table::{TableOptions, clip};
 
-/// Cases of one run alone that are named.
-const NAMED: usize = 5;
+/// Maximum number of cases of only one run that are named.
+const MAX_NAMED: usize = 5;
 
-/// A row for each figure of each flow that differs, and for each goodput; below them what came of it.
+/// A row for each figure of each flow that differs, and for each goodput; below them the result.
 pub fn table(comparison: &Comparison, options: TableOptions) -> String {
     let leading = comparison.leading();
     let titles = leading.titles();
@@ -70,8 +70,8 @@ pub fn table(comparison: &Comparison, options: TableOptions) -> String {
 }
 
 fn named(cases: &[Case], leading: &Leading) -> String {
-    let names: Vec<String> = cases.iter().take(NAMED).map(|case| leading.cells(case).join(" ")).collect();
-    let more = cases.len().saturating_sub(NAMED);
+    let names: Vec<String> = cases.iter().take(MAX_NAMED).map(|case| leading.cells(case).join(" ")).collect();
+    let more = cases.len().saturating_sub(MAX_NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     names.join(", ") + &more
 }

@@ -1,4 +1,4 @@
-//! Every case in detail: its flows, its links, and what its protocols counted; means over its repeats.
+//! Details of every case: its flows, links and counters, as means over its repeats.
 
 use std::fmt::Write as _;
 
@@ -10,12 +10,12 @@ use crate::number::{count, number, percent, plain};
 use crate::plot::canvas::escape;
 use crate::study::{Study, distinct, value};
 
-/// What all cases together may add to the page; the others stand in the CSV files only.
-const BYTES: usize = 1 << 20;
-/// Links and receivers that a table shows at most.
-const ROWS: usize = 200;
+/// Maximum size of all cases together on the page, in bytes; the others are in the CSV files only.
+const MAX_BYTES: usize = 1 << 20;
+/// Maximum number of links and receivers in a table.
+const MAX_ROWS: usize = 200;
 
-/// The section, or nothing if nothing was run.
+/// The section; empty if there are no runs.
 pub(super) fn cases(study: &Study<'_>) -> String {
     let settings = distinct(study.rows.iter().map(|row| study.setting(&row.summary.parameters)));
     let mut shown = String::new();
@@ -23,7 +23,7 @@ pub(super) fn cases(study: &Study<'_>) -> String {
     for setting in &settings {
         let Some(first) = study.runs_of(setting).first() else { continue };
         let case = one(study, first, study.runs_of(setting), settings.len() == 1);
-        if count > 0 && shown.len() + case.len() > BYTES {
+        if count > 0 && shown.len() + case.len() > MAX_BYTES {
             break;
         }
         shown.push_str(&case);
@@ -58,7 +58,7 @@ fn one(study: &Study<'_>, first: &Run, runs: &[&Run], open: bool) -> String {
     )
 }
 
-/// The mean of what the runs have of something; `None` if none has it.
+/// The mean over the runs that have a value; `None` if none has.
 pub(super) fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let (mut sum, mut count) = (0.0, 0);
     for value in values.flatten() {
@@ -85,13 +85,13 @@ fn flows(runs: &[&Run]) -> Sheet {
             rows.push((false, lead.into_iter().chain(figures(&own)).collect()));
         }
     }
-    rows.truncate(ROWS);
+    rows.truncate(MAX_ROWS);
     Sheet { caption: "Flows".into(), columns: columns.collect(), rows }
 }
 
 type Of<T> = fn(&T) -> Option<f64>;
 
-/// Title, unit, and what is shown, already in that unit.
+/// Title, unit, and value in that unit.
 const FIGURES: [(&str, &str, Of<Figures>); 14] = [
     ("goodput", "Mbit/s", |of| of.goodput_mbps),
     ("of min-cut", "%", |of| Some(of.min_cut_fraction? * 100.0)),
@@ -154,9 +154,9 @@ fn links(runs: &[&Run]) -> Sheet {
         rows.push((false, lead.into_iter().chain(LINK_FIGURES.iter().map(one)).collect()));
     }
     let all = rows.len();
-    rows.truncate(ROWS);
+    rows.truncate(MAX_ROWS);
     let caption = match all {
-        more if more > ROWS => format!("Links: the first {ROWS} of {}", plain(more as f64)),
+        more if more > MAX_ROWS => format!("Links: the first {MAX_ROWS} of {}", plain(more as f64)),
         _ => "Links".into(),
     };
     Sheet { caption, columns: columns.collect(), rows }

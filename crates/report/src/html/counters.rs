@@ -1,8 +1,8 @@
-//! What the protocols counted, by where they did.
+//! Counters of protocols, by place.
 //!
-//! A counter's name is `place.family_detail`: those of relays carry the node's name, those of the ends none. Counters whose
-//! detail is a number (`rank_16`, `batch_losses_2`) are a distribution; of those that have a sum to be shares of (bytes and
-//! packets by cause), the share stands beside the count.
+//! A counter's name is `place.family_detail`: the place is the node's name for relays, and absent for the ends.
+//! Counters whose detail is a number (`rank_16`, `batch_losses_2`) are a distribution; counters that are parts of a sum
+//! (bytes and packets by cause) are shown with their shares.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,17 +13,17 @@ use super::sheet::{Column, Sheet};
 use crate::number::{self, number, percent};
 use crate::study::distinct;
 
-/// Places that have a column of their own.
-const PLACES: usize = 12;
-/// What the ends' column is called.
+/// Maximum number of places with a column of their own.
+const MAX_PLACES: usize = 12;
+/// Title of the column of the ends.
 const ENDS: &str = "ends";
-/// Families whose counters are parts of a whole.
+/// Families whose counters are parts of a sum.
 const WHOLES: [&str; 2] = ["bytes", "packets"];
 
-/// What is shown of a distribution: its values with their counts, and the sum of these.
+/// A presentation of a distribution, from its values with their counts, and the sum of these.
 type Shown<'s> = dyn Fn(&[(u64, f64)], f64) -> Option<String> + 's;
 
-/// The tables of each flow that counted anything.
+/// The tables of each flow with counters.
 pub(super) fn counters(runs: &[&Run]) -> String {
     let several = runs[0].flows.len() > 1;
     let mut out = String::new();
@@ -36,7 +36,7 @@ pub(super) fn counters(runs: &[&Run]) -> String {
     out
 }
 
-/// A flow's counters, each the mean over the repeats; only what is not zero.
+/// A flow's counters, as means over the repeats; without zeros.
 struct Counts {
     places: Vec<String>,
     /// By counter and place.
@@ -52,7 +52,7 @@ impl Counts {
         let names: BTreeSet<&String> = maps.iter().flat_map(|counters| counters.keys()).collect();
         let (mut counts, mut values) = (BTreeMap::new(), BTreeMap::new());
         for name in names {
-            // What a run did not count was zero there.
+            // A counter that a run does not have was zero there.
             let count =
                 mean(maps.iter().map(|counters| Some(counters.get(name).copied().unwrap_or(0) as f64)));
             let Some(count) = count.filter(|count| *count > 0.0) else { continue };
@@ -72,7 +72,7 @@ impl Counts {
         let mut places = distinct(places.cloned());
         // The ends first, then n2 before n10.
         places.sort_by_key(|place| (place != ENDS, place.len(), place.clone()));
-        places.truncate(PLACES);
+        places.truncate(MAX_PLACES);
         Self { places, counts, values }
     }
 
@@ -108,7 +108,7 @@ impl Counts {
         Sheet { caption, columns: self.columns("counter"), rows }
     }
 
-    /// The share of each value, and the mean, of what is counted by value.
+    /// The share of each value of a distribution, and the mean.
     fn distributions(&self, caption: String) -> Sheet {
         let mut rows = Vec::new();
         for family in distinct(self.values.keys().map(|(family, ..)| family.as_str())) {

@@ -1,4 +1,4 @@
-//! Frames of a video that was really streamed: as they were sent, and as they arrived over each transport.
+//! Frames of a really streamed video: as they were sent, and as they arrived over each transport.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,12 +11,12 @@ use hopcast_twin::results::Document;
 use crate::plot::canvas::escape;
 use crate::study::{Study, value};
 
-/// Pictures beyond this many bytes in all stay in the run directory.
-const BYTES: usize = 8 << 20;
+/// Maximum size of all pictures on the page, in bytes; others are in the run directory only.
+const MAX_BYTES: usize = 8 << 20;
 
-/// What a picture shows, and itself as a `data:` URI.
+/// A picture as a `data:` URI, with its labels.
 struct Shown {
-    /// The case, but for the transport.
+    /// The case, without the transport.
     case: String,
     protocol: String,
     number: u64,
@@ -86,12 +86,12 @@ fn load(document: &Document, study: &Study<'_>, dir: &Path) -> Vec<Shown> {
             let mut image = |path: &String| -> Option<String> {
                 let png = fs::read(dir.join(path)).ok()?;
                 bytes += png.len();
-                (bytes <= BYTES).then(|| format!("data:image/png;base64,{}", STANDARD.encode(png)))
+                (bytes <= MAX_BYTES).then(|| format!("data:image/png;base64,{}", STANDARD.encode(png)))
             };
             let Some(sent) = image(&frame.sent) else { continue };
             let received = match &frame.received {
                 None => None,
-                // What cannot be shown must not pass for what did not arrive.
+                // A picture that cannot be shown must not pass for a frame that did not arrive.
                 Some(path) => match image(path) {
                     Some(image) => Some(image),
                     None => continue,

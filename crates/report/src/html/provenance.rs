@@ -1,4 +1,4 @@
-//! What the manifest says, for who wants to run it again.
+//! The manifest, for repeating the run.
 
 use std::fmt::Write as _;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::number;
 use crate::plot::canvas::escape;
 
-/// What the manifest's keys are called on the page, in the order in which they stand there; the command comes before
-/// them all, and what has no name here after them.
+/// Labels of the manifest's keys on the page, in their order there; the command comes first, and keys without a label
+/// last.
 const LABELS: [(&str, &str); 13] = [
     ("scenario_file", "Scenario"),
     ("scenario_sha256", "SHA-256 of the scenario"),
@@ -25,10 +25,10 @@ const LABELS: [(&str, &str); 13] = [
     ("kernel", "Kernel"),
 ];
 
-/// Characters of a scenario that the page shows at most.
-const SCENARIO: usize = 100_000;
+/// Maximum length of the scenario on the page, in characters.
+const MAX_SCENARIO: usize = 100_000;
 
-/// The part of the page on how to repeat the run; empty if the manifest is.
+/// The section on repeating the run; empty if the manifest is.
 pub(super) fn provenance(manifest: &Value) -> String {
     let Some(entries) = manifest.as_object().filter(|entries| !entries.is_empty()) else {
         return String::new();
@@ -64,11 +64,11 @@ pub(super) fn provenance(manifest: &Value) -> String {
     out + "</dl>\n"
 }
 
-/// The file as it was when it was run.
+/// The scenario file as it was run.
 fn scenario(text: &str) -> String {
-    // A line break is no character to be made visible, as others that control something are.
+    // Line breaks are kept; other control characters are made visible.
     let lines = |text: &str| text.lines().map(escape).collect::<Vec<_>>().join("\n");
-    let end = text.char_indices().nth(SCENARIO).map_or(text.len(), |(end, _)| end);
+    let end = text.char_indices().nth(MAX_SCENARIO).map_or(text.len(), |(end, _)| end);
     let rest = if end < text.len() { "\n… <code>manifest.json</code> has the rest." } else { "" };
     format!(
         "<details><summary>The scenario file, as it was run</summary>\n\
@@ -80,7 +80,7 @@ fn scenario(text: &str) -> String {
 fn shown(key: &str, value: &Value) -> String {
     match (key, value) {
         ("took_s", Value::Number(seconds)) => seconds.as_f64().map_or_else(|| seconds.to_string(), duration),
-        // RFC 3339, which is for machines.
+        // RFC 3339 is for machines.
         ("finished", Value::String(time)) if time.ends_with('Z') => {
             format!("{} UTC", time.trim_end_matches('Z').replacen('T', " ", 1))
         }

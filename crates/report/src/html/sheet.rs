@@ -1,4 +1,4 @@
-//! A table that its reader can sort.
+//! A table that the reader can sort.
 
 use std::fmt::Write as _;
 
@@ -21,7 +21,7 @@ impl Column {
     }
 }
 
-/// Columns and rows; `None` where there is nothing to show. Columns that show nothing at all are left out.
+/// Columns and rows; `None` for an empty cell. Empty columns are left out.
 pub(super) struct Sheet {
     pub(super) caption: String,
     pub(super) columns: Vec<Column>,

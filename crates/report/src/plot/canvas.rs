@@ -1,7 +1,7 @@
 //! Drawing with roles instead of colours.
 //!
-//! plotters' SVG backend knows whole coordinates and fixed colours. So a canvas draws at ten times its size, and
-//! with placeholder colours that afterwards become CSS classes, which the light and the dark theme colour.
+//! plotters' SVG backend has whole coordinates and fixed colours. So a canvas draws at ten times its size, and with
+//! placeholder colours, which then become CSS classes for the light and the dark theme.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ use super::theme;
 
 pub(crate) type Point = (f64, f64);
 
-/// What a stroke or text is for.
+/// The role of a stroke or text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ink {
     Text,
@@ -30,7 +30,7 @@ pub(crate) enum Ink {
     Load(usize),
 }
 
-/// Which point of a text its place is.
+/// The point of a text that is at its place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Anchor {
     Start,
@@ -38,11 +38,11 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// Coordinates a canvas has for each pixel.
-const FINE: f64 = 10.0;
-/// Shapes of marks.
+/// Number of coordinates per pixel.
+const SUBPIXELS: f64 = 10.0;
+/// Number of shapes of marks.
 const SHAPES: usize = 6;
-/// Around a picture that stands alone, in pixels.
+/// Margin around a standalone picture, in pixels.
 const MARGIN: f64 = 16.0;
 
 pub(crate) struct Canvas<'s> {
@@ -53,7 +53,7 @@ pub(crate) struct Canvas<'s> {
     pub(crate) font: f64,
 }
 
-/// An SVG element of this size; `name` is what it says to those who cannot see it.
+/// An SVG element of this size; `name` is its description for screen readers.
 pub(crate) fn draw(
     width: f64,
     height: f64,
@@ -62,7 +62,8 @@ pub(crate) fn draw(
     paint: impl FnOnce(&mut Canvas<'_>),
 ) -> String {
     let mut svg = String::new();
-    let backend = SVGBackend::with_string(&mut svg, ((width * FINE) as u32, (height * FINE) as u32));
+    let backend =
+        SVGBackend::with_string(&mut svg, ((width * SUBPIXELS) as u32, (height * SUBPIXELS) as u32));
     let mut canvas = Canvas { backend, width, height, font };
     canvas.area(&[(0.0, 0.0), (width, 0.0), (width, height), (0.0, height)], Ink::Surface, 1.0);
     paint(&mut canvas);
@@ -85,13 +86,13 @@ impl Canvas<'_> {
 
     pub(crate) fn circle(&mut self, centre: Point, radius: f64, ink: Ink, hollow: Option<f64>) {
         let style = stroke(ink, hollow.unwrap_or(0.0));
-        let radius = (radius * FINE) as u32;
+        let radius = (radius * SUBPIXELS) as u32;
         self.backend
             .draw_circle(fine(centre), radius, &style, hollow.is_none())
             .expect("drawing into a string cannot fail");
     }
 
-    /// The mark of a line: another shape for each, filled or hollow.
+    /// The mark of a line: each line has another shape, filled or hollow.
     pub(crate) fn mark(&mut self, centre: Point, line: usize, size: f64, hollow: bool) {
         let ink = Ink::Line(line);
         let corners: &[Point] = match line % SHAPES {
@@ -119,8 +120,8 @@ impl Canvas<'_> {
             Anchor::Middle => HPos::Center,
             Anchor::End => HPos::Right,
         };
-        // The backend divides by 1.24, which is a correction for bitmaps.
-        let font = ("sans-serif", size * FINE * 1.24).into_font().style(FontStyle::Normal);
+        // The backend divides by 1.24, a correction for bitmaps.
+        let font = ("sans-serif", size * SUBPIXELS * 1.24).into_font().style(FontStyle::Normal);
         let color = placeholder(ink);
         let style = TextStyle::from(font.transform(FontTransform::None))
             .color(&color)
@@ -130,7 +131,7 @@ impl Canvas<'_> {
     }
 }
 
-/// About how wide a text is.
+/// Approximate width of a text.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     let em = |c: char| match c {
         'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | '|' | '\'' | '(' | ')' | ' ' | 't' | 'f' | '·' => 0.33,
@@ -158,7 +159,7 @@ pub(crate) fn clipped(text: &str, width: f64, size: f64) -> String {
     out + "…"
 }
 
-/// What XML 1.0 can hold.
+/// Whether XML 1.0 allows a character.
 fn is_xml(c: char) -> bool {
     !(c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}'))
 }
@@ -180,14 +181,14 @@ pub(crate) fn escape(text: &str) -> String {
 }
 
 fn fine((x, y): Point) -> (i32, i32) {
-    ((x * FINE).round() as i32, (y * FINE).round() as i32)
+    ((x * SUBPIXELS).round() as i32, (y * SUBPIXELS).round() as i32)
 }
 
 fn stroke(ink: Ink, width: f64) -> ShapeStyle {
-    ShapeStyle { color: placeholder(ink), filled: false, stroke_width: (width * FINE) as u32 }
+    ShapeStyle { color: placeholder(ink), filled: false, stroke_width: (width * SUBPIXELS) as u32 }
 }
 
-/// Red 1 says that this is a placeholder; green and blue say for what.
+/// Red 1 marks a placeholder; green and blue identify the role.
 fn placeholder(ink: Ink) -> RGBAColor {
     let (kind, index) = match ink {
         Ink::Text => (0, 0),
@@ -216,7 +217,7 @@ fn class(kind: u8, index: u8) -> String {
     }
 }
 
-/// Turns the placeholders into classes (`l-` strokes, `f-` fills), and the fixed size into one that fits.
+/// Replaces the placeholders by classes (`l-` for strokes, `f-` for fills), and the fixed size by a flexible one.
 fn finish(svg: &str, width: f64, height: f64, name: &str) -> String {
     let mut out = String::with_capacity(svg.len());
     let name = escape(name);
@@ -225,10 +226,10 @@ fn finish(svg: &str, width: f64, height: f64, name: &str) -> String {
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 {} {}\" width=\"{width}\" \
          height=\"{height}\" role=\"img\" aria-label=\"{name}\">\n<title>{name}</title>",
-        width * FINE,
-        height * FINE
+        width * SUBPIXELS,
+        height * SUBPIXELS
     );
-    // User text has its quotes escaped, so an attribute in the body is the backend's.
+    // Quotes in user text are escaped, so an attribute in the body is the backend's.
     let body = body.replace(" opacity=\"1\"", "").replace(" font-family=\"sans-serif\"", "");
     let body = body.replace(" font-style=\"normal\"", "").replace(" \"/>", "\"/>");
     let body = rounded_sizes(&body);
@@ -245,7 +246,7 @@ fn finish(svg: &str, width: f64, height: f64, name: &str) -> String {
     out + rest
 }
 
-/// An element that [`draw`] made, as a document with this style and a margin around.
+/// A document of an element that [`draw`] made, with this style and a margin.
 pub(crate) fn standalone(svg: &str, style: &str) -> String {
     let size = |name: &str| {
         let value = svg.split_once(&format!(" {name}=\"")).and_then(|(_, rest)| rest.split_once('"'));
@@ -255,8 +256,8 @@ pub(crate) fn standalone(svg: &str, style: &str) -> String {
     let body = svg.split_once('>').map_or("", |(_, body)| body);
     let label =
         svg.split_once(" role=").and_then(|(_, rest)| rest.split_once('>')).map_or("", |(label, _)| label);
-    let corner = -MARGIN * FINE;
-    let (wide, high) = (width * FINE, height * FINE);
+    let corner = -MARGIN * SUBPIXELS;
+    let (wide, high) = (width * SUBPIXELS, height * SUBPIXELS);
     let surface = format!(
         "</title>\n<style>\n{style}</style>\n\
          <rect class=\"f-surface\" x=\"{corner}\" y=\"{corner}\" width=\"{wide}\" height=\"{high}\"/>"
@@ -268,13 +269,13 @@ pub(crate) fn standalone(svg: &str, style: &str) -> String {
     )
 }
 
-/// Font sizes without the digits that multiplying and dividing left.
+/// Font sizes without the digits of rounding errors.
 fn rounded_sizes(svg: &str) -> String {
     let mut parts = svg.split(" font-size=\"");
     let mut out = String::from(parts.next().unwrap_or_default());
     for part in parts {
         let (size, rest) = part.split_once('"').unwrap_or((part, ""));
-        let _ = write!(out, " font-size=\"{:.0}\"{rest}", size.parse::<f64>().unwrap_or(FINE * 12.0));
+        let _ = write!(out, " font-size=\"{:.0}\"{rest}", size.parse::<f64>().unwrap_or(SUBPIXELS * 12.0));
     }
     out
 }

@@ -6,27 +6,27 @@ use hopcast_twin::results::LatencyCurve;
 
 use super::canvas::{Ink, Point};
 use super::chart::{Axis, Entry, Key, chart, mark_places, thinned};
-use super::{Plot, SECTION_PLOTS, Section, Size, describe, drawn, keys, lines};
+use super::{MAX_SECTION_PLOTS, Plot, Section, Size, describe, drawn, keys, lines};
 use crate::study::Study;
 
-/// Points that a line has at most.
-const POINTS: usize = 400;
+/// Maximum number of points of a line.
+const MAX_POINTS: usize = 400;
 
 const KINDS: [(&str, &str); 2] = [("latency", "one-way latency"), ("round_trip", "round-trip time")];
 
-/// One picture for each case and group of flows, and for each kind of latency; and how many more there would be.
+/// One picture for each case, group of flows and kind of latency; and the number of those left out.
 pub(crate) fn plots(study: &Study<'_>) -> (Vec<Plot>, usize) {
     let there = there(study);
     let kinds = there.values().map(BTreeSet::len).max().unwrap_or(1);
     let mut plots = Vec::new();
-    for (group, case) in drawn(&there.keys().copied().collect(), SECTION_PLOTS / kinds, 4) {
+    for (group, case) in drawn(&there.keys().copied().collect(), MAX_SECTION_PLOTS / kinds, 4) {
         plots.extend(KINDS.iter().filter_map(|kind| picture(study, group, case, *kind)));
     }
     let left_out = there.values().map(BTreeSet::len).sum::<usize>() - plots.len();
     (plots, left_out)
 }
 
-/// Which kinds of latency each group of flows has in each case.
+/// The kinds of latency of each group of flows in each case.
 fn there<'d>(study: &Study<'d>) -> BTreeMap<(usize, usize), BTreeSet<&'d str>> {
     let mut there: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();
     for run in &study.document.runs {
@@ -89,7 +89,7 @@ fn picture(study: &Study<'_>, group: usize, case: usize, (kind, title): (&str, &
                 let mut places: Vec<Point> = Vec::with_capacity(points.len() + 1);
                 places.extend(points.first().map(|(ms, _)| frame.place(*ms, 0.0)));
                 places.extend(points.iter().map(|(ms, share)| frame.place(*ms, share * 100.0)));
-                let places = thinned(&places, POINTS);
+                let places = thinned(&places, MAX_POINTS);
                 canvas.path(&places, Ink::Dashed(*line), 2.2);
                 for place in mark_places(&places, turn, curves.len()) {
                     canvas.mark(place, *line, 4.0, false);

@@ -10,13 +10,13 @@ pub(crate) struct Axis {
     low: f64,
     high: f64,
     log: bool,
-    /// Whether the ticks are names, which may be cut; a number that is cut is another number.
+    /// Whether the ticks are names, which may be shortened; numbers may not.
     names: bool,
     ticks: Vec<(f64, String)>,
 }
 
 impl Axis {
-    /// From 0, or the least value where that is below, to a round number above the greatest.
+    /// From 0, or from the minimum if that is below, to a round number above the maximum.
     pub(crate) fn from_zero(title: String, values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = range(values);
         let (low, high) = (low.min(0.0), high.max(0.0));
@@ -80,7 +80,7 @@ pub(crate) struct Entry {
     pub(crate) key: Key,
 }
 
-/// What stands before a legend's text.
+/// The sign before a legend's text.
 #[derive(Clone, Copy)]
 pub(crate) enum Key {
     /// A line and its mark.
@@ -89,7 +89,7 @@ pub(crate) enum Key {
     Hollow,
 }
 
-/// Where values are in the picture.
+/// The area of the data in the picture.
 pub(crate) struct Frame<'a> {
     pub(crate) left: f64,
     pub(crate) top: f64,
@@ -145,7 +145,7 @@ fn draw_axes(canvas: &mut Canvas<'_>, frame: &Frame<'_>, title_y: f64) {
     let mut last_tick = None;
     for (at, text) in &frame.x.ticks {
         let x = frame.place(*at, frame.y.low).0;
-        // Ticks that the eye cannot tell apart are one.
+        // Ticks less than 2 pixels apart are drawn once.
         if last_tick.is_none_or(|last: f64| (x - last).abs() >= 2.0) {
             canvas.path(&[(x, bottom), (x, bottom + 5.0)], Ink::Muted, 1.0);
             last_tick = Some(x);
@@ -199,7 +199,7 @@ fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     if low <= high { (low, high) } else { (0.0, 1.0) }
 }
 
-/// 1, 2 or 5 times a power of ten, not less than this.
+/// The smallest 1, 2 or 5 times a power of ten that is not below this.
 fn round_step(least: f64) -> f64 {
     let power = 10f64.powf(least.log10().floor());
     let step =
@@ -207,11 +207,11 @@ fn round_step(least: f64) -> f64 {
     step * power
 }
 
-/// Marks of a line that has too many points for one each.
+/// Number of marks of a line that has too many points for one each.
 const MARKS_OF_A_LINE: usize = 6;
 
-/// Places of the marks of the line with this `turn` among `lines` lines: evenly along its length in the picture. Each
-/// line's are shifted against the others', so that marks of lines that coincide do not hide one another.
+/// Places of the marks of the line with this `turn` among `lines` lines: evenly along its length in the picture. The
+/// marks of the lines are shifted against each other, so that those of coinciding lines do not hide one another.
 pub(crate) fn mark_places(points: &[Point], turn: usize, lines: usize) -> Vec<Point> {
     let length = |pair: &[Point]| (pair[1].0 - pair[0].0).hypot(pair[1].1 - pair[0].1);
     let whole: f64 = points.windows(2).map(length).sum();
@@ -235,7 +235,7 @@ pub(crate) fn mark_places(points: &[Point], turn: usize, lines: usize) -> Vec<Po
     places
 }
 
-/// Draws what happened at a time as a vertical line with its name, where there is room for that.
+/// Draws events as vertical lines, with their names where there is room.
 pub(crate) fn draw_events(canvas: &mut Canvas<'_>, frame: &Frame<'_>, events: &[(f64, String)]) {
     let font = canvas.font - 1.5;
     let (top, bottom, right) = (frame.top, frame.top + frame.height, frame.left + frame.width);
@@ -244,7 +244,7 @@ pub(crate) fn draw_events(canvas: &mut Canvas<'_>, frame: &Frame<'_>, events: &[
         let x = frame.place(*at, frame.y.low).0;
         canvas.path(&[(x, top), (x, bottom)], Ink::Muted, 0.8);
         let width = text_width(name, font);
-        // Beside its line, on the left where the right has no room.
+        // Beside its line; on the left if there is no room on the right.
         let left = if x + 4.0 + width <= right { x + 4.0 } else { x - 4.0 - width };
         if left > free && left >= frame.left {
             canvas.text(name, (left, top + font * 0.5), Anchor::Start, Ink::Muted, font);
@@ -253,7 +253,7 @@ pub(crate) fn draw_events(canvas: &mut Canvas<'_>, frame: &Frame<'_>, events: &[
     }
 }
 
-/// Leaves out points that the eye cannot see, and thins what is left to about this many.
+/// Leaves out points that cannot be seen, and thins the rest to about `most`.
 pub(crate) fn thinned(points: &[Point], most: usize) -> Vec<Point> {
     let mut kept: Vec<Point> = Vec::new();
     for (index, point) in points.iter().enumerate() {

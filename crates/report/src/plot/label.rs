@@ -1,20 +1,20 @@
-//! The words beside an arrow, and the room they take.
+//! The text beside an arrow, and its area.
 
 use super::canvas::{Anchor, Point, text_width};
 use super::load::Load;
 use crate::number;
 
-/// One direction as drawn.
+/// One direction of a link as drawn.
 pub(crate) struct Arrow<'l> {
     pub(crate) load: &'l Load,
     pub(crate) middle: Point,
-    /// Away from the other direction.
+    /// Direction away from the other direction.
     pub(crate) side: Point,
     pub(crate) gap: f64,
 }
 
 impl Arrow<'_> {
-    /// What a label covers, and where its first line goes.
+    /// The area of a label, and the place of its first line.
     pub(crate) fn label(&self, lines: &[String], font: f64) -> (Area, Anchor, Point) {
         let width = lines.iter().map(|line| text_width(line, font)).fold(0.0, f64::max);
         let height = lines.len() as f64 * font * 1.2;
@@ -36,7 +36,7 @@ impl Arrow<'_> {
     }
 }
 
-/// `97 %` and `lost 5.0 %`, or how long it was down; the first is empty where the link has no rate or sent nothing.
+/// `97 %` and `lost 5.0 %`, or the time it was down; the first is empty if the link has no rate or sent nothing.
 pub(crate) fn words(load: &Load) -> (String, String) {
     let busy = load.utilisation.map(|share| share * 100.0).map(|busy| match busy {
         busy if busy >= 9.95 => format!("{busy:.0} %"),

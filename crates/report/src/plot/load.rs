@@ -1,10 +1,10 @@
-//! What links carried, over the repeats of a case.
+//! Traffic of links, over the repeats of a case.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use hopcast_twin::results::{Document, Run};
 
-/// One direction between two nodes; of parallel links, all together.
+/// One direction between two nodes, with all parallel links.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Load {
     pub(crate) from: String,
@@ -13,12 +13,11 @@ pub(crate) struct Load {
     pub(crate) utilisation: Option<f64>,
     /// Frames lost over frames sent, of all repeats; `None` if none was sent.
     pub(crate) lost: Option<f64>,
-    /// Seconds of the measurement window for which it was down: the mean over repeats, of the parallel link that was so
-    /// longest.
+    /// Seconds of the measurement window for which it was down: the mean over repeats of the maximum of parallel links.
     pub(crate) down_s: f64,
 }
 
-/// The directions that carried something in these runs or were down, in the order in which they first appear.
+/// The directions that carried something or were down in these runs, in the order of first appearance.
 pub(crate) fn loads<'r>(runs: impl Iterator<Item = &'r Run>) -> Vec<Load> {
     #[derive(Default)]
     struct Sum {

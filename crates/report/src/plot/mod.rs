@@ -22,10 +22,10 @@ mod throughput;
 pub struct Plot {
     /// The name of its file in `plots/`, without `.svg`.
     pub file_stem: String,
-    /// What it shows.
+    /// Its caption.
     pub caption: String,
     pub(crate) section: Section,
-    /// What chooses it among the pictures of its section: names with values, as the page's selectors show them.
+    /// The keys that select it among the pictures of its section: names with values, as the page's selectors show them.
     pub(crate) keys: Vec<(&'static str, String)>,
     wide: String,
     narrow: String,
@@ -40,7 +40,7 @@ pub(crate) enum Section {
     Network,
 }
 
-/// How much room a picture has.
+/// The space of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
     Wide,
@@ -69,12 +69,12 @@ impl Plot {
         Self { file_stem: slug(file_stem), caption, section, keys, wide, narrow }
     }
 
-    /// The picture as a file of its own, with a margin: it brings its style, light and dark.
+    /// The picture as a standalone file, with a margin and the light and dark style.
     pub fn standalone(&self) -> String {
         canvas::standalone(&self.wide, &theme::style())
     }
 
-    /// The picture for a page that has [`theme::style`], by the size of the page.
+    /// The picture for a page with [`theme::style`], by the size of the page.
     pub(crate) fn inline(&self, size: Size) -> &str {
         match size {
             Size::Wide => &self.wide,
@@ -85,12 +85,12 @@ impl Plot {
 
 /// The pictures of a document: goodput over the sweep, and for each case the latency, the series and the network.
 ///
-/// Of each kind only so many are drawn: of a large study, those of the first flows and cases.
+/// The number of each kind is limited: of a large study, those of the first flows and cases are drawn.
 pub fn plots(document: &Document, topology: &Topology) -> Vec<Plot> {
     pictures(document, topology).plots
 }
 
-/// All pictures that are drawn, and how many of each kind are not.
+/// All pictures that are drawn, and the number of each kind that are not.
 #[derive(Debug, Default)]
 pub(crate) struct Pictures {
     pub(crate) plots: Vec<Plot>,
@@ -113,19 +113,19 @@ pub(crate) fn pictures(document: &Document, topology: &Topology) -> Pictures {
         pictures.left_out.insert(section, left_out);
     }
     for (index, plot) in pictures.plots.iter_mut().enumerate() {
-        // Names of users' files can be the same once they are fit for a file system.
+        // Names of users' files may become equal once they fit a file system.
         plot.file_stem = format!("{:03}-{}", index + 1, plot.file_stem);
     }
     pictures
 }
 
-/// Pictures of a kind that are drawn at most: more are neither looked at one by one nor quick to write.
-const SECTION_PLOTS: usize = 24;
+/// Maximum number of pictures of one kind: more are neither looked at one by one nor quick to write.
+const MAX_SECTION_PLOTS: usize = 24;
 
-/// Which pictures are drawn, of those that there could be for these pairs of what two selectors choose.
+/// The pictures to draw, of those for these pairs of values of two selectors.
 ///
-/// Every combination of the first few of both, so that the selectors hold no choice without a picture; of the first
-/// kind (a flow, say) at least `least` if there are as many.
+/// All combinations of the first few values of both, so that the selectors have no choice without a picture; at least
+/// `least` values of the first selector (flows, say), if there are as many.
 fn drawn(pairs: &BTreeSet<(usize, usize)>, most: usize, least: usize) -> BTreeSet<(usize, usize)> {
     let firsts: BTreeSet<usize> = pairs.iter().map(|pair| pair.0).collect();
     let seconds: BTreeSet<usize> = pairs.iter().map(|pair| pair.1).collect();
@@ -166,7 +166,7 @@ fn lines<'d>(study: &Study<'d>, case: usize, group: usize) -> Vec<(usize, Vec<(&
     grouped(runs)
 }
 
-/// What is left of a name in a file name.
+/// A name, reduced to characters for a file name.
 fn slug(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! The topology with what its links carried: one picture for each case and protocol.
+//! The topology with the traffic of its links: one picture for each case and protocol.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +7,13 @@ use hopcast_twin::results::Run;
 use super::canvas::{Anchor, Canvas, Ink, Point, clipped, draw, text_width};
 use super::label::{Area, Arrow, middle, words};
 use super::load::{Load, loads, used};
-use super::{Plot, SECTION_PLOTS, Section, Size, describe, drawn};
+use super::{MAX_SECTION_PLOTS, Plot, Section, Size, describe, drawn};
 use crate::Topology;
 use crate::study::{Order, Study, grouped};
-use crate::topology::DRAWN_NODES;
+use crate::topology::MAX_DRAWN_NODES;
 use crate::topology::layout::{Layout, lay_out};
 
-/// One picture for each case of the sweep, protocols apart; and how many more there would be.
+/// One picture for each case and protocol; and the number of those left out.
 pub(crate) fn plots(study: &Study<'_>, topology: &Topology) -> (Vec<Plot>, usize) {
     let shown = topology.drawn(&used(study.document));
     if shown.nodes.is_empty() {
@@ -28,11 +28,11 @@ pub(crate) fn plots(study: &Study<'_>, topology: &Topology) -> (Vec<Plot>, usize
         )
     });
     let settings = grouped(study.document.runs.iter().map(|run| (study.setting(&run.parameters), run)));
-    // Of a setting, a protocol and a case: protocols are what one compares, so that all of them come first.
+    // By setting, the protocol and the case: protocols are what is compared, so all of them come first.
     let (mut cases, mut choices) = (Order::of([]), Order::of([]));
     let pairs: Vec<(usize, usize)> =
         settings.iter().map(|((case, choice), _)| (choices.insert(choice), cases.insert(case))).collect();
-    let drawn = drawn(&pairs.iter().copied().collect::<BTreeSet<_>>(), SECTION_PLOTS, SECTION_PLOTS);
+    let drawn = drawn(&pairs.iter().copied().collect::<BTreeSet<_>>(), MAX_SECTION_PLOTS, MAX_SECTION_PLOTS);
     let picture = |((case, choice), runs): &((Vec<String>, Vec<String>), Vec<&Run>)| {
         let loads = loads(runs.iter().copied());
         let mut keys = Vec::new();
@@ -56,14 +56,14 @@ pub(crate) fn plots(study: &Study<'_>, topology: &Topology) -> (Vec<Plot>, usize
     (plots, left_out)
 }
 
-/// Where things are in a picture of this size.
+/// The places of nodes in a picture of this size.
 struct Drawing {
     places: Vec<Point>,
     width: f64,
     height: f64,
     font: f64,
     radius: f64,
-    /// Whether there is room for words at all.
+    /// Whether there is room for text.
     words: bool,
 }
 
@@ -87,7 +87,7 @@ impl Drawing {
         let scales = (fit(room.0, across), fit(room.1, down));
         let least = scales.0.min(scales.1);
         let least = if least < f64::MAX { least } else { 1.0 };
-        // A map keeps its proportions; what springs made may be stretched to use the room.
+        // A map keeps its proportions; a layout by springs may be stretched.
         let most = if layout.given { least } else { least * 2.0 };
         let scale = (scales.0.min(most), scales.1.min(most));
         let offset = ((width - across * scale.0) / 2.0, margin.1);
@@ -97,7 +97,7 @@ impl Drawing {
             (offset.0 + x * scale.0, offset.1 + y * scale.1)
         };
         let places: Vec<Point> = layout.places.iter().map(place).collect();
-        let words = topology.nodes.len() <= DRAWN_NODES;
+        let words = topology.nodes.len() <= MAX_DRAWN_NODES;
         let radius = match topology.nodes.len() {
             0..=40 => 13.0,
             41..=120 => 6.0,
@@ -119,7 +119,7 @@ impl Drawing {
         })
     }
 
-    /// Every link, thin and grey, so that those which carried nothing are seen too; a medium as spokes.
+    /// Every link, thin and grey, so that unused ones are visible too; a medium as spokes.
     fn draw_links(&self, canvas: &mut Canvas<'_>, topology: &Topology) {
         for link in &topology.links {
             let ends: Vec<Point> = link.ends.iter().map(|end| self.places[*end]).collect();
@@ -135,7 +135,7 @@ impl Drawing {
         }
     }
 
-    /// An arrow for each direction that carried something, on the left of its way.
+    /// An arrow for each used direction, on its left side.
     fn draw_loads<'l>(
         &self,
         canvas: &mut Canvas<'_>,
@@ -214,8 +214,8 @@ impl Drawing {
         }
     }
 
-    /// The labels that do not cover each other or a node, in one line each or in two, whichever leaves room for
-    /// more of them; says how many had no room.
+    /// Draws the labels that cover neither each other nor a node, in one line each or in two, whichever leaves room for
+    /// more of them; returns the number of those without room.
     fn draw_labels(&self, canvas: &mut Canvas<'_>, arrows: &[Arrow<'_>], taken: &[Area]) -> usize {
         let font = self.font - 0.5;
         let (one_line, two_lines) =
@@ -236,7 +236,7 @@ impl Drawing {
         one_line: bool,
     ) -> Vec<(Vec<String>, Anchor, Point)> {
         let mut order: Vec<&Arrow<'_>> = arrows.iter().collect();
-        // The busiest first: theirs are the labels that matter.
+        // The busiest links first, whose labels matter most.
         let busy = |arrow: &Arrow<'_>| arrow.load.utilisation.unwrap_or(0.0);
         order.sort_by(|a, b| busy(b).total_cmp(&busy(a)));
         let mut covered: Vec<Area> = Vec::new();

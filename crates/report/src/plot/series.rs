@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use super::canvas::{Ink, Point};
 use super::chart::{Axis, Entry, Key, chart, draw_events, mark_places};
-use super::{Plot, SECTION_PLOTS, Section, Size, describe, drawn, keys, lines};
+use super::{MAX_SECTION_PLOTS, Plot, Section, Size, describe, drawn, keys, lines};
 use crate::study::Study;
 
-/// Points that a line has at most.
-const POINTS: usize = 400;
+/// Maximum number of points of a line.
+const MAX_POINTS: usize = 400;
 
-/// One picture for each case and group of flows; and how many more there would be.
+/// One picture for each case and group of flows; and the number of those left out.
 pub(crate) fn plots(study: &Study<'_>) -> (Vec<Plot>, usize) {
     let mut there = BTreeSet::new();
     for run in study.document.runs.iter().filter(|run| run.series.step_s > 0.0) {
@@ -18,18 +18,18 @@ pub(crate) fn plots(study: &Study<'_>) -> (Vec<Plot>, usize) {
         let flows = run.series.flows.iter().filter(|(_, steps)| !steps.is_empty());
         there.extend(flows.filter_map(|(flow, _)| Some((study.group_of(flow)?, case))));
     }
-    let drawn = drawn(&there, SECTION_PLOTS, 4);
+    let drawn = drawn(&there, MAX_SECTION_PLOTS, 4);
     let plots: Vec<Plot> = drawn.iter().filter_map(|(group, case)| picture(study, *group, *case)).collect();
     let left_out = there.len() - plots.len();
     (plots, left_out)
 }
 
-/// A line with the least and the greatest of its repeats.
+/// A line, with the minimum and maximum of its repeats.
 struct Line {
     line: usize,
     step_s: f64,
     repeats: usize,
-    /// Low, mean and high in each step.
+    /// Minimum, mean and maximum in each step.
     steps: Vec<(f64, f64, f64)>,
 }
 
@@ -102,7 +102,7 @@ fn picture(study: &Study<'_>, group: usize, case: usize) -> Option<Plot> {
     ))
 }
 
-/// What the scenario schedules in a case: seconds with what happens then; of the first run, since repeats have the same.
+/// The scheduled events of a case, with their times in seconds; of the first run, since all repeats have the same.
 fn events(study: &Study<'_>, case: usize) -> Vec<(f64, String)> {
     let run = study.document.runs.iter().find(|run| study.case_of(&run.parameters) == Some(case));
     let events = run.into_iter().flat_map(|run| &run.events);
@@ -120,9 +120,9 @@ fn over_repeats(repeats: &[&[f64]]) -> Vec<(f64, f64, f64)> {
     (0..longest).map(step).collect()
 }
 
-/// Joins neighbouring steps until few enough are left; the band keeps its extremes.
+/// Merges neighbouring steps until the maximum number is left; the band keeps its extremes.
 fn gathered(line: Line) -> Line {
-    let together = line.steps.len().div_ceil(POINTS).max(1);
+    let together = line.steps.len().div_ceil(MAX_POINTS).max(1);
     let join = |steps: &[(f64, f64, f64)]| {
         let low = steps.iter().map(|step| step.0).fold(f64::MAX, f64::min);
         let high = steps.iter().map(|step| step.2).fold(f64::MIN, f64::max);

@@ -1,15 +1,15 @@
 //! Colours, light and dark.
 //!
-//! The lines have Okabe and Ito's hues, darkened for the light surface and lightened for the dark one until each
-//! stands out 3 : 1; dashes and marks tell them apart where colours do not.
+//! The lines have the hues of Okabe and Ito's palette, darkened for the light theme and lightened for the dark one
+//! until each has a contrast of 3 : 1 (WCAG 2.1, 1.4.11); dashes and marks distinguish them too.
 
 use std::fmt::Write as _;
 
-/// Colours of lines. Eight lines differ in colour; the next eight have the same colours with other dashes.
+/// Number of colours of lines. Eight lines differ in colour; the next eight have the same colours with other dashes.
 pub(crate) const COLOURS: usize = 8;
-/// Dash patterns of lines.
+/// Number of dash patterns of lines.
 pub(crate) const DASHES: usize = 4;
-/// How many steps of utilisation look different.
+/// Number of steps of utilisation that look different.
 pub(crate) const LOADS: usize = 5;
 
 struct Theme {
@@ -47,7 +47,7 @@ pub(crate) const fn look(line: usize) -> (usize, usize) {
     (colour, (line + line / COLOURS) % DASHES)
 }
 
-/// The style of the plots, for inside a page or a file of its own.
+/// The style of the plots, for a page or a standalone file.
 pub(crate) fn style() -> String {
     let mut css = String::from(
         ".plot text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;\
@@ -66,7 +66,7 @@ pub(crate) fn style() -> String {
 }
 
 fn rules(theme: &Theme) -> String {
-    // Text has a rim of the surface, so that it can be read across a line.
+    // Text has a rim of the background, so that it can be read across a line.
     let mut css = format!(".plot text{{stroke:{}}}", theme.surface);
     let roles =
         [("text", theme.text), ("muted", theme.muted), ("grid", theme.grid), ("surface", theme.surface)];

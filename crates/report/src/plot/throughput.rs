@@ -1,4 +1,4 @@
-//! Goodput over the first swept number, with intervals and published figures; and likewise whatever else was published.
+//! Goodput over the first swept number, with intervals and published figures; and other figures with published values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,18 +6,18 @@ use hopcast_twin::results::Summary;
 
 use super::canvas::{Canvas, Ink};
 use super::chart::{Axis, Entry, Frame, Key, chart, thinned};
-use super::{Plot, SECTION_PLOTS, Section, Size, describe, drawn};
+use super::{MAX_SECTION_PLOTS, Plot, Section, Size, describe, drawn};
 use crate::figure::{Better, MEASURES, Measure, figure, interval};
 use crate::number::plain;
 use crate::study::{Order, Placed, Study, distinct, grouped, value};
 
-/// Points that a line has at most.
-const POINTS: usize = 400;
-/// Marks, with their intervals, that a line has at most.
-const MARKS: usize = 100;
+/// Maximum number of points of a line.
+const MAX_POINTS: usize = 400;
+/// Maximum number of marks of a line, with their intervals.
+const MAX_MARKS: usize = 100;
 
-/// Of goodput and of each other figure that something was published of, a picture for each group of flows and setting of
-/// the parameters that are on no axis; and how many more there would be.
+/// A picture of goodput, and of each other figure with published values, for each group of flows and setting of the
+/// parameters that are on no axis; and the number of those left out.
 pub(crate) fn plots(study: &Study<'_>) -> (Vec<Plot>, usize) {
     let across = Across::new(study);
     let published = |measure: &&Measure| {
@@ -66,12 +66,12 @@ fn plots_of(study: &Study<'_>, across: &Across, measure: &Measure, several: bool
         let (marks, x) = across.place(study, measure, &there[&(*group, *chosen)]);
         picture(study, measure, *group, &keys, &marks, &x)
     };
-    let plots: Vec<Plot> = drawn(&pairs, SECTION_PLOTS, 4).iter().map(picture).collect();
+    let plots: Vec<Plot> = drawn(&pairs, MAX_SECTION_PLOTS, 4).iter().map(picture).collect();
     let left_out = pairs.len() - plots.len();
     (plots, left_out)
 }
 
-/// What the x axis shows: the values of a path, as numbers or as names, or else the lines themselves.
+/// The x axis: the values of a path, as numbers or names, or else the lines themselves.
 struct Across {
     path: Option<String>,
     /// The values with their places.
@@ -121,7 +121,7 @@ impl Across {
     }
 }
 
-/// One figure of the picture.
+/// A figure in the picture.
 struct Mark {
     line: usize,
     x: f64,
@@ -171,8 +171,8 @@ fn picture(
     }
     let lines = grouped(marks.iter().map(|mark| (mark.line, mark)));
     let most = lines.iter().map(|(_, marks)| marks.len()).max().unwrap_or(0);
-    if most > MARKS {
-        caption.push_str(&format!("; of a line, every {} mark is drawn", ordinal(most.div_ceil(MARKS))));
+    if most > MAX_MARKS {
+        caption.push_str(&format!("; of a line, every {} mark is drawn", ordinal(most.div_ceil(MAX_MARKS))));
     }
     caption.push('.');
     let tops = marks.iter().flat_map(|mark| {
@@ -203,11 +203,11 @@ fn draw_line(canvas: &mut Canvas<'_>, frame: &Frame<'_>, style: usize, marks: &[
     let mut marks = marks.to_vec();
     marks.sort_by(|a, b| a.x.total_cmp(&b.x));
     let means = marks.iter().filter_map(|mark| Some(frame.place(mark.x, mark.ours?)));
-    let points = thinned(&means.collect::<Vec<_>>(), POINTS);
+    let points = thinned(&means.collect::<Vec<_>>(), MAX_POINTS);
     if points.len() > 1 {
         canvas.path(&points, Ink::Dashed(style), 2.0);
     }
-    let marks: Vec<&Mark> = marks.iter().step_by(marks.len().div_ceil(MARKS).max(1)).copied().collect();
+    let marks: Vec<&Mark> = marks.iter().step_by(marks.len().div_ceil(MAX_MARKS).max(1)).copied().collect();
     let bar = |mark: &&Mark| Some((mark.x, mark.ours?, mark.ci95?));
     for (x, mean, ci95) in marks.iter().filter_map(bar) {
         let (low, high) = (frame.place(x, (mean - ci95).max(0.0)), frame.place(x, mean + ci95));

@@ -1,4 +1,4 @@
-//! Things by the order in which they first appear.
+//! Collections in the order of first appearance.
 
 use std::collections::BTreeMap;
 

@@ -9,7 +9,7 @@ pub(crate) struct AxisValues {
     pub(crate) places: Vec<(String, f64)>,
 }
 
-/// Units that convert into each other, each family with the size of its units.
+/// Families of units that convert into each other, each unit with its size.
 const FAMILIES: &[&[(&str, f64)]] = &[
     &[("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0)],
     &[("bit/s", 1.0), ("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9)],

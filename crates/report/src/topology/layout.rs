@@ -1,21 +1,21 @@
-//! Places for nodes that have none: the same topology always gets the same places.
+//! Places of nodes without a position: the same topology always gets the same places.
 
 use std::collections::VecDeque;
 
-use super::{DRAWN_NODES, Topology};
+use super::{MAX_DRAWN_NODES, Topology};
 
 type Point = (f64, f64);
 
-/// Where each node is drawn.
+/// The place of each node in a drawing.
 pub(crate) struct Layout {
     /// By node; in arbitrary units, y downwards.
     pub(crate) places: Vec<Point>,
-    /// Whether the file says where all nodes are, so that turning the drawing would make a wrong map.
+    /// Whether the file has the positions of all nodes, so that turning the drawing would make a wrong map.
     pub(crate) given: bool,
 }
 
-/// Places every node: where the file says, in a row if the links make a chain, else by springs; by layers if there
-/// are too many for springs.
+/// Places every node: at its position in the file, in a row if the links make a chain, else by springs, or by layers if
+/// there are too many for springs.
 pub(crate) fn lay_out(topology: &Topology) -> Layout {
     let pinned: Vec<Option<Point>> = topology.nodes.iter().map(|node| node.position).collect();
     let given: Vec<Point> = pinned.iter().flatten().copied().collect();
@@ -23,7 +23,7 @@ pub(crate) fn lay_out(topology: &Topology) -> Layout {
         return Layout { places: given, given: true };
     }
     let neighbours = neighbours(topology);
-    let places = if !given.is_empty() && pinned.len() <= DRAWN_NODES {
+    let places = if !given.is_empty() && pinned.len() <= MAX_DRAWN_NODES {
         springs(&neighbours, &pinned)
     } else if let Some(order) = chain(&neighbours) {
         let mut places = vec![(0.0, 0.0); order.len()];
@@ -31,7 +31,7 @@ pub(crate) fn lay_out(topology: &Topology) -> Layout {
             places[node] = (step as f64, 0.0);
         }
         places
-    } else if pinned.len() <= DRAWN_NODES {
+    } else if pinned.len() <= MAX_DRAWN_NODES {
         springs(&neighbours, &pinned)
     } else {
         layers(&neighbours)
@@ -42,7 +42,7 @@ pub(crate) fn lay_out(topology: &Topology) -> Layout {
 fn neighbours(topology: &Topology) -> Vec<Vec<usize>> {
     let mut neighbours = vec![Vec::new(); topology.nodes.len()];
     for link in &topology.links {
-        // A medium of many stations is drawn as spokes: a ring of neighbours holds it together as well as all pairs.
+        // A medium of many stations is drawn as spokes: a ring of neighbours holds it together as well as all pairs do.
         for (index, end) in link.ends.iter().enumerate() {
             let next = link.ends[(index + 1) % link.ends.len()];
             if next != *end && !neighbours[*end].contains(&next) {
@@ -70,7 +70,7 @@ fn chain(neighbours: &[Vec<usize>]) -> Option<Vec<usize>> {
     (order.len() == neighbours.len()).then_some(order)
 }
 
-/// Rows of each node's distance from the first; fast, for any size.
+/// Rows by distance from the first node; fast for any size.
 fn layers(neighbours: &[Vec<usize>]) -> Vec<Point> {
     let mut places = vec![None; neighbours.len()];
     let mut filled: Vec<usize> = Vec::new();
@@ -154,8 +154,8 @@ fn springs(neighbours: &[Vec<usize>], pinned: &[Option<Point>]) -> Vec<Point> {
     places
 }
 
-/// Angle and radius to start from: rings around the node with most neighbours, what hangs together side by side, so
-/// that a tree begins, and mostly ends, without crossings.
+/// Angle and radius of the start: rings around the node with most neighbours, subtrees side by side, so that a tree
+/// begins, and mostly ends, without crossings.
 fn rings(neighbours: &[Vec<usize>]) -> Vec<Point> {
     let mut roots: Vec<usize> = (0..neighbours.len()).collect();
     roots.sort_by_key(|node| (std::cmp::Reverse(neighbours[*node].len()), *node));
@@ -194,13 +194,13 @@ fn rings(neighbours: &[Vec<usize>]) -> Vec<Point> {
     places
 }
 
-/// From one to the other; a little aside where they coincide.
+/// The vector from one to the other; not zero where they coincide.
 fn apart(one: Point, other: Point, salt: usize) -> Point {
     let (dx, dy) = (one.0 - other.0, one.1 - other.1);
     if dx == 0.0 && dy == 0.0 { (1e-6 * (salt + 1) as f64, 1e-6) } else { (dx, dy) }
 }
 
-/// The middle and size of what is pinned, or of a unit square.
+/// Centre and size of the pinned nodes, or of a unit square.
 fn extent(pinned: &[Option<Point>]) -> (Point, f64) {
     let points: Vec<Point> = pinned.iter().flatten().copied().collect();
     if points.is_empty() {

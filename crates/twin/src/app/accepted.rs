@@ -30,7 +30,7 @@ impl Accepted {
         self.out.extend(items);
     }
 
-    /// What to hand over next.
+    /// The next item to hand over.
     pub(crate) fn poll(&mut self) -> Option<(Port, Item)> {
         let stream = self.stream?;
         self.out.pop_front().map(|item| (Port::Below(0), Item::Stream(stream, item)))

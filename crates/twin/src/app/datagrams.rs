@@ -14,9 +14,9 @@ pub(crate) struct DatagramSource {
     clock: Clock,
     /// The payload of each but the last, at least [`STAMP`] bytes.
     size: usize,
-    /// How many bytes more to send; for ever if `None`.
+    /// Bytes left to send; without end if `None`.
     left: Option<u64>,
-    /// How many datagrams that takes; none if for ever.
+    /// Number of datagrams that takes; zero if without end.
     units: u64,
     meters: Meters,
     door: Door,
@@ -72,7 +72,7 @@ impl DatagramSource {
         }
     }
 
-    /// How many datagrams `bytes` take.
+    /// Number of datagrams for `bytes`.
     pub(crate) fn count(bytes: u64, size: usize) -> u64 {
         bytes.div_ceil(size as u64)
     }
@@ -123,7 +123,7 @@ impl Machine for DatagramSource {
 pub(crate) struct DatagramSink {
     meter: SharedMeter,
     seen: Seen,
-    /// How many there will be, if that is known.
+    /// Number of datagrams in all, if that is known.
     expected: Option<u64>,
     received: u64,
 }

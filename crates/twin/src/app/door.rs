@@ -2,12 +2,12 @@
 
 use hopcast_core::Item;
 
-/// What is known of that.
+/// The admission of datagrams by the transport below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Door {
-    /// It takes or refuses each as it comes.
+    /// It takes or refuses each datagram as it comes.
     Open,
-    /// It has granted so many, and refuses none of them.
+    /// It has granted this number of datagrams, and refuses none of them.
     Granted(u64),
 }
 

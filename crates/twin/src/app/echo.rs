@@ -12,7 +12,7 @@ use super::seen::{Arrival, Seen};
 use super::{Ends, Schedule, check_unit, unit, write_stamp};
 use crate::meter::SharedMeter;
 
-/// What messages travel over.
+/// The carrier of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
     /// One datagram each.

@@ -50,7 +50,7 @@ impl FileSender {
         }
     }
 
-    /// What of the file is in the piece that is next.
+    /// Place in the file of the next piece.
     fn next_piece(&self) -> &[u8] {
         let start = self.number * self.piece;
         &self.contents[start..self.contents.len().min(start + self.piece)]
@@ -99,7 +99,7 @@ impl Machine for FileSender {
 
 /// Puts the pieces of a file together.
 pub(crate) struct FileReceiver {
-    /// What was sent, to check against at the end.
+    /// The file that was sent, to check against at the end.
     contents: Arc<[u8]>,
     piece: usize,
     meter: SharedMeter,

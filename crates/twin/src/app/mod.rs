@@ -16,10 +16,10 @@ mod short_flows;
 mod stream;
 mod video;
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, LazyLock};
 
 use hopcast_core::{Buffer, Instant};
+pub(crate) use hopcast_stack::flow::Ends;
 
 pub(crate) use datagrams::{DatagramSink, DatagramSource};
 pub(crate) use echo::{DatagramEcho, MessageClient, StreamEcho, Transport};
@@ -29,26 +29,6 @@ pub(crate) use piece::PIECE_HEADER;
 pub(crate) use short_flows::{PORTS, ShortFlowSink, ShortFlowSource, Sizes};
 pub(crate) use stream::{Contents, StreamSink, StreamSource};
 pub(crate) use video::{Carriage, FrameAssembler, FrameLog, FrameSource, FrameStreamSink, VideoSender};
-
-/// The two ends of a flow, as one of them sees them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ends {
-    pub(crate) local: SocketAddr,
-    pub(crate) remote: SocketAddr,
-}
-
-impl Ends {
-    /// The first of `addresses` with `local_port`, and the second with `remote_port`.
-    pub(crate) fn new(addresses: [IpAddr; 2], local_port: u16, remote_port: u16) -> Self {
-        let [local, remote] = addresses;
-        Self { local: SocketAddr::new(local, local_port), remote: SocketAddr::new(remote, remote_port) }
-    }
-
-    /// The same, as the other end sees them.
-    pub(crate) fn other(self) -> Self {
-        Self { local: self.remote, remote: self.local }
-    }
-}
 
 /// When an application sends: spans that do not overlap, in order.
 #[derive(Clone, Debug, Default)]
@@ -103,7 +83,7 @@ pub(crate) fn read_stamp(from: &[u8]) -> Option<(u64, Instant)> {
 /// The length of a block: the unit of `bulk` over a stream, and of the pattern.
 pub(crate) const BLOCK: usize = 64 * 1024;
 
-/// What is sent where the contents do not matter: a block of letters that matches no shifted copy of itself, and that no
+/// The contents where they do not matter: a block of letters that matches no shifted copy of itself, and that no
 /// dissector takes for a protocol.
 static PATTERN: LazyLock<Arc<[u8]>> = LazyLock::new(|| {
     let mut random = hopcast_core::Seed::new(0, 0).stream(&["pattern"], 0);

@@ -1,11 +1,11 @@
-//! When a source sends next: at a rate or so often, evenly or at random, with pauses or without.
+//! The times at which a source sends: at a rate or at intervals, evenly or at random, with pauses or without.
 
 use hopcast_core::{Duration, Instant, Rate, Stream};
 
 use super::Schedule;
 use crate::scenario::model::{OnOff, Spread};
 
-/// How units follow each other.
+/// The intervals between units.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
     gaps: Gaps,
@@ -16,13 +16,13 @@ pub(crate) struct Pace {
 
 #[derive(Clone, Debug)]
 enum Gaps {
-    /// The same after each unit.
+    /// A constant gap after each unit.
     Every(Duration),
     /// As long as a unit takes at a rate.
     Rates {
-        /// From when on which rate holds, rising; the first from the beginning.
+        /// Each rate with the time from which it holds, in order; the first holds from the beginning.
         rates: Vec<(Instant, Rate)>,
-        /// What each unit counts for beside its payload.
+        /// Bytes of a unit beside its payload.
         overhead: u64,
     },
 }
@@ -43,12 +43,12 @@ impl Pace {
         Self { gaps: Gaps::Every(gap), poisson: None, bursts: None }
     }
 
-    /// The same on average, with gaps that spread as told.
+    /// The same mean rate, with gaps of the distribution `gaps`.
     pub(crate) fn spread(self, gaps: Spread, random: Stream) -> Self {
         Self { poisson: (gaps == Spread::Exponential).then_some(random), ..self }
     }
 
-    /// The same while it is on, and nothing in between.
+    /// The same rate in the periods that are on, and none in between.
     pub(crate) fn on_off(self, on_off: Option<OnOff>, random: Stream) -> Self {
         Self { bursts: on_off.map(|on_off| Bursts { on_off, random, until: None }), ..self }
     }
@@ -85,8 +85,8 @@ struct Bursts {
 }
 
 impl Bursts {
-    /// When it will have been on for `gap` after `at`. What is left of a gap when a period ends goes on in the next, so
-    /// that the mean rate does not depend on how periods and gaps meet.
+    /// The time at which it has been on for `gap` since `at`. The rest of a gap when a period ends goes on in the next,
+    /// so that the mean rate does not depend on how periods and gaps meet.
     fn after(&mut self, mut at: Instant, mut gap: Duration) -> Instant {
         // Past the end of its period it was started anew.
         let mut until = match self.until.filter(|&until| at < until) {
@@ -125,12 +125,12 @@ impl Clock {
         Self { schedule, pace, next, carry: 0, begun: false }
     }
 
-    /// When the next unit is due.
+    /// Time of the next unit.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.next
     }
 
-    /// Whether a unit is due at `now`. If so it is taken to be `payload` bytes long and to leave now.
+    /// Whether a unit is due at `now`. If so it is assumed to be `payload` bytes long and to leave now.
     pub(crate) fn tick(&mut self, now: Instant, payload: usize) -> bool {
         let Some(due) = self.next.filter(|&due| due <= now) else { return false };
         let Pace { gaps, poisson, bursts } = &mut self.pace;
@@ -154,7 +154,7 @@ impl Clock {
         leaves
     }
 
-    /// What was due has had to wait until `now`; it is not made up for.
+    /// A unit that was due has waited until `now`; the delay is not made up for.
     pub(crate) fn resume(&mut self, now: Instant) {
         self.next = self.next.and_then(|next| self.schedule.next_active(next.max(now)));
     }

@@ -13,14 +13,14 @@ use super::{STAMP, read_stamp, write_stamp};
 /// ```
 pub(crate) const PIECE_HEADER: usize = STAMP + 8;
 
-/// What a piece is a piece of. Over a stream the one piece of a unit is the whole of it.
+/// The header of a piece of a unit. Over a stream the one piece of a unit is the whole of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) number: u64,
     pub(crate) sent: Instant,
     /// The length of the unit, headers not counted.
     pub(crate) length: u32,
-    /// Where in it the piece begins.
+    /// Offset of the piece in the unit, in bytes.
     pub(crate) offset: u32,
 }
 
@@ -94,8 +94,8 @@ impl Default for UnitReader {
 }
 
 impl UnitReader {
-    /// Takes the next bytes; `done` is told of each unit that they complete. False if something other arrived than was
-    /// sent, which is said once: of what follows nothing can be made.
+    /// Takes the next bytes, and calls `done` for each unit that they complete. False, once, if the bytes are not those
+    /// that were sent: what follows them cannot be read.
     pub(crate) fn take(&mut self, now: Instant, mut data: &[u8], mut done: impl FnMut(Piece)) -> bool {
         while !self.damaged && !data.is_empty() {
             let Some((piece, received)) = &mut self.unit else {
@@ -132,7 +132,7 @@ impl UnitReader {
         }
     }
 
-    /// Whether something other arrived than was sent.
+    /// Whether bytes arrived that were not sent.
     pub(crate) fn is_damaged(&self) -> bool {
         self.damaged
     }

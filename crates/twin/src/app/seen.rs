@@ -1,4 +1,4 @@
-//! Which numbers have arrived already.
+//! The numbers that have arrived already.
 
 /// A window over the most recent numbers of a sequence: tells the first arrival of each from later ones.
 ///
@@ -11,14 +11,14 @@ pub(crate) struct Seen {
     next: u64,
 }
 
-/// What a number's arrival is.
+/// The arrival of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// Its first.
+    /// The first arrival.
     First,
-    /// Not its first.
+    /// A repeated arrival.
     Again,
-    /// So far behind the others that there is no telling.
+    /// Older than the window: there is no telling.
     TooOld,
 }
 

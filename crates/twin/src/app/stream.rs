@@ -12,7 +12,7 @@ use super::accepted::Accepted;
 use super::{BLOCK, Ends, Schedule, pattern};
 use crate::meter::SharedMeter;
 
-/// What is written into a stream: a file, or the pattern over and over.
+/// The contents of a stream: a file, or the pattern over and over.
 #[derive(Clone)]
 pub(crate) struct Contents {
     bytes: Arc<[u8]>,
@@ -50,12 +50,12 @@ impl Contents {
         }
     }
 
-    /// Whether `data` is what stands at `offset`.
+    /// Whether `data` are the contents at `offset`.
     pub(super) fn matches(&self, offset: u64, data: &[u8]) -> bool {
         self.intact_bytes(offset, data) == data.len()
     }
 
-    /// How many bytes of `data` are what stands at `offset`, each in its place.
+    /// Number of bytes of `data` that are equal to the contents at `offset`, each in its place.
     pub(super) fn intact_bytes(&self, mut offset: u64, mut data: &[u8]) -> usize {
         let mut intact = 0;
         while !data.is_empty() && self.len.is_none_or(|len| offset < len) {
@@ -75,13 +75,13 @@ impl Contents {
     }
 }
 
-/// How many bytes of two equally long slices are the same in both.
+/// Number of places at which two equally long slices are equal.
 pub(super) fn equal_bytes(one: &[u8], other: &[u8]) -> usize {
     // Mostly all are.
     if one == other { one.len() } else { one.iter().zip(other).filter(|(one, other)| one == other).count() }
 }
 
-/// What is written at a time where there is a rate: a segment of TCP.
+/// Bytes of one write where there is a rate: a segment of TCP.
 const PIECE: usize = 1448;
 
 /// Connects, and writes as fast as the stream takes it, or no faster than a rate.
@@ -90,7 +90,7 @@ pub(crate) struct StreamSource {
     schedule: Schedule,
     contents: Contents,
     rate: Option<Rate>,
-    /// When it began to write, and from which byte on, in this span of its schedule.
+    /// Time and byte at which it began to write in this span of its schedule.
     began: (Instant, u64),
     meter: SharedMeter,
     writer: StreamWriter,
@@ -246,7 +246,7 @@ pub(crate) struct StreamSink {
     damaged: bool,
 }
 
-/// How far the transport may run ahead of the reading application; it reads at once, so this never binds.
+/// Bytes that the transport may run ahead of the reading application; it reads at once, so this never binds.
 pub(super) const READ_AHEAD: u64 = 64 << 20;
 
 impl StreamSink {

@@ -74,7 +74,8 @@ impl Distribution {
     }
 }
 
-/// What crosses from one process to another: each recorded value with its count, and the exact sum and maximum.
+/// A distribution as one process writes it for another: each recorded value with its count, and the exact sum and
+/// maximum.
 #[derive(Serialize, Deserialize)]
 struct Recorded {
     counts: Vec<(u64, u64)>,

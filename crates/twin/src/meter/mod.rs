@@ -1,11 +1,11 @@
-//! What is measured of a flow: one [`Meter`], shared by the application's two ends.
+//! The measurements of a flow: one [`Meter`], shared by the application's two ends.
 //!
-//! In virtual time both ends hold the same meter. Live they are processes of their own: each has a meter that stands
-//! `apart`, and notes what only both together can judge; after the run the two are joined.
+//! In virtual time both ends hold the same meter. Live they are processes of their own: the meter is split, so that
+//! each has a `partial` one with notes that only both together can judge; after the run the two are joined.
 
-mod apart;
 mod distribution;
 mod jitter;
+mod partial;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -13,10 +13,10 @@ use std::rc::Rc;
 
 use hopcast_core::{Duration, Instant};
 
-pub(crate) use self::apart::Half;
-use self::apart::Notes;
 pub(crate) use self::distribution::Distribution;
 pub(crate) use self::jitter::Jitter;
+use self::partial::Notes;
+pub(crate) use self::partial::PartialMeter;
 use crate::app::FrameLog;
 use crate::scenario::model::{Measure, Picture};
 
@@ -38,7 +38,7 @@ impl Meters {
         self.0[receiver].clone()
     }
 
-    /// Tells all of them.
+    /// Calls `tell` with each of them.
     pub(crate) fn each(&self, mut tell: impl FnMut(&mut Meter)) {
         self.0.iter().for_each(|meter| tell(&mut meter.borrow_mut()));
     }
@@ -48,8 +48,8 @@ impl Meters {
     }
 }
 
-/// Number of equal parts of the measurement window at whose ends a meter knows how much was delivered. It goes on for as
-/// many behind the window.
+/// Number of equal parts of the measurement window at whose ends a meter knows the bytes delivered. It goes on for as
+/// many after the window.
 pub(crate) const SLICES: usize = 256;
 
 /// The figures of one flow at one receiver.
@@ -61,9 +61,9 @@ pub(crate) struct Meter {
     measure: Measure,
     /// Payload bytes delivered for the first time, in the window.
     pub(crate) payload_bytes: u64,
-    /// The same in each of [`SLICES`] equal parts of the window and as many behind it, up to the last that has any.
+    /// Payload bytes in each of [`SLICES`] equal parts of the window and as many after it, up to the last that has any.
     slice_bytes: Vec<u64>,
-    /// The same in each step of the time series, from time 0.
+    /// Payload bytes in each step of the time series, from time 0.
     pub(crate) step_bytes: Vec<u64>,
     /// Units that were sent in the window.
     pub(crate) sent_units: u64,
@@ -75,10 +75,10 @@ pub(crate) struct Meter {
     pub(crate) latency: Distribution,
     pub(crate) round_trip: Distribution,
     pub(crate) jitter: Jitter,
-    /// What became of the frames, if it is a video.
+    /// The frames of a video.
     pub(crate) frames: Option<FrameLog>,
     pub(crate) started: Option<Instant>,
-    /// When the sender had sent all of a bounded flow that it will send.
+    /// End of the sending of a bounded flow.
     pub(crate) ended: Option<Instant>,
     pub(crate) last_payload: Option<Instant>,
     pub(crate) completed: Option<Instant>,
@@ -91,9 +91,9 @@ pub(crate) struct Meter {
     pub(crate) too_old_units: u64,
     /// The ends of the blocks of a stream that are under way, and when each was first transmitted.
     blocks: VecDeque<(u64, Instant)>,
-    /// What is noted for the other end, if that is another process.
+    /// Notes for the other end, if that is another process.
     notes: Option<Notes>,
-    /// How many steps the time series has.
+    /// Number of steps of the time series.
     steps: usize,
 }
 
@@ -128,8 +128,8 @@ impl Meter {
         }
     }
 
-    /// The other end's meter is in another process.
-    pub(crate) fn stand_apart(&mut self) {
+    /// Splits the meter: the other end's is in another process, for which this one takes notes.
+    pub(crate) fn split(&mut self) {
         self.notes.get_or_insert_default();
     }
 
@@ -188,9 +188,9 @@ impl Meter {
         self.start(now);
     }
 
-    /// Units that there were to deliver: those that were sent in the window, and of a bounded flow that began before
-    /// its end those that were not sent by then. What becomes of these later does not matter, or a figure of the window
-    /// would depend on how long the run goes on after it.
+    /// Units that there were to deliver: those sent in the window, and of a bounded flow that began before its end
+    /// those not sent by then. The later fate of these does not matter, or a figure of the window would depend on the
+    /// length of the run after it.
     pub(crate) fn units(&self) -> u64 {
         let in_time = self.started.is_some_and(|started| started < self.measure.to);
         let not_sent = self.to_send_units.saturating_sub(self.sent_in_time_units);
@@ -240,8 +240,8 @@ impl Meter {
         }
     }
 
-    /// So many bytes of a stream have been received in order, `all` of them or not yet; `units` says whether its blocks
-    /// are units.
+    /// The first `bytes` bytes of a stream have been received; `all` says whether that is the whole stream, `units`
+    /// whether its blocks are units.
     pub(crate) fn stream_received(&mut self, now: Instant, bytes: u64, units: bool, all: bool) {
         if let Some(notes) = &mut self.notes {
             return notes.received(now, bytes, units, all);
@@ -284,9 +284,10 @@ impl Meter {
         }
     }
 
-    /// The span over which a bounded flow is measured: as much of the measurement window as it lasted. It lasts until it
-    /// is complete, or else until its sender has sent all it will and the last of that has arrived, or else until the
-    /// window's end. `None` if nothing of it lies in the window.
+    /// The span over which a bounded flow is measured: the part of the measurement window in which it lasted. It ends
+    /// when it is complete, or else when its sender has ended and the last of its payload has arrived, or else at the
+    /// window's end.
+    /// `None` if nothing of it lies in the window.
     pub(crate) fn lasted(&self) -> Option<(Instant, Instant)> {
         let Measure { from, to, .. } = self.measure;
         let ended = self.ended.map(|ended| self.last_payload.map_or(ended, |last| last.max(ended)));

@@ -4,15 +4,16 @@ use hopcast_core::{Bytes, Duration, Fraction, Instant};
 
 use super::files::Contents;
 use super::model::{
-    App, Arrivals, Frames, LARGEST_FRAME, Layer, OnOff, Pattern, Picture, SHORT_FLOW, SizeLaw, Span, Spread,
+    App, Arrivals, Frames, LARGEST_FRAME, OnOff, Pattern, Picture, SHORT_FLOW, SizeLaw, Span, Spread,
 };
 use super::programs::{self, PROGRAMS};
-use super::transports::{Port, Stack};
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{
     self, Fields, choice, duration, number, rate, share, size, some_duration, whole,
 };
 use hopcast_config::yaml::{Kind, Node};
+use hopcast_stack::Stack;
+use hopcast_stack::transport::Port;
 
 const APPS: [&str; 12] = [
     "cbr",
@@ -101,7 +102,7 @@ fn carries(node: &Node, app: &str, stack: &Stack) -> Result<(), Diagnostic> {
             "`app`: `short-flows` opens a stream for each, and `{protocol}` offers {offers}: use `tcp-cubic`, or `cbr` or `bulk`"
         )));
     }
-    if app == "short-flows" && matches!(layers.as_slice(), [Layer::Split(_), ..]) {
+    if app == "short-flows" && layers.first().is_some_and(|top| !top.row().many_streams) {
         return Err(node.error(format!(
             "`app`: `short-flows` opens many streams at a time, and `{protocol}` has one connection over each hop: use `tcp-bbr`"
         )));

@@ -5,7 +5,7 @@ use super::sweep::plain;
 use hopcast_config::decode::{entries, one_or_list};
 use hopcast_config::yaml::{Entry, Kind, Node};
 
-/// What may be set without a figure meaning anything else.
+/// Keys that may be set without changing the meaning of a figure.
 const HARMLESS: [&str; 10] = [
     "seed",
     "repeats",
@@ -19,7 +19,7 @@ const HARMLESS: [&str; 10] = [
     "world",
 ];
 
-/// What was set over a file.
+/// The settings that changed a file.
 pub(crate) struct Changes {
     /// The file as it was.
     original: Node,
@@ -45,8 +45,9 @@ impl Changes {
         self.quick.push(path.to_owned());
     }
 
-    /// What is to be said of published figures beside what is run, and whether they can stand there: not if the command
-    /// line set anything but which of the swept values are run. What the file's own `quick:` sets, its author has allowed.
+    /// Remarks on published figures beside what is run, and whether they can stand there: not if the command
+    /// line set anything but which of the swept values are run. What the file's own `quick:` sets, its author has
+    /// allowed.
     pub(crate) fn remarks(&self, root: &Node) -> (bool, Vec<String>) {
         let Some((whose, _)) = tables(&self.original) else { return (true, Vec::new()) };
         let mut changed: Vec<String> =
@@ -115,7 +116,7 @@ fn map_of(node: &Node) -> &[Entry] {
     entries(node, "").unwrap_or_default()
 }
 
-/// What a path in its one spelling leads to.
+/// The target of a path in its canonical spelling.
 fn at<'n>(root: &'n Node, path: &[String]) -> Option<&'n Node> {
     path.iter().try_fold(root, |node, element| match &node.kind {
         Kind::List(items) => items.get(element.parse::<usize>().ok()?),

@@ -3,16 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Write};
 
-use hopcast_coded::{bats, franc};
 use hopcast_core::{Instant, Rate};
 use hopcast_link::{
     Change, Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, Queue, QueueLimit,
 };
-use hopcast_peers::{hop_arq, kcp, quic, tcp};
 
 use super::capacity::{Capacities, mean_loss};
 use super::model::{
-    Action, Capture, Case, Event, Exec, Flow, FlowId, Kcptun, Layer, LinkModel, NodeId, Plan, Scenario,
+    Action, Capture, Case, Event, Exec, Flow, FlowId, Layer, LinkModel, NodeId, Plan, Scenario,
 };
 use super::paths::Paths;
 
@@ -296,162 +294,8 @@ fn write_execs(out: &mut String, scenario: &Scenario) -> fmt::Result {
 
 /// The layers under their own names, each with the options that are not the default.
 fn stack(flow: &Flow) -> String {
-    let layers: Vec<_> = flow.over.iter().map(layer).collect();
+    let layers: Vec<_> = flow.over.iter().map(Layer::to_string).collect();
     layers.join("/")
-}
-
-fn layer(layer: &Layer) -> String {
-    match layer {
-        Layer::Udp => "udp".to_owned(),
-        Layer::Tunnel => "tunnel".to_owned(),
-        Layer::Tcp(config) => tcp_layer("tcp", config),
-        Layer::Kcp(config) => kcp_layer(config),
-        Layer::Quic(config) => quic_layer(config),
-        Layer::Kcptun(config) => kcptun_layer(config),
-        Layer::HopArq(config) => hop_arq_layer(config),
-        Layer::Split(config) => tcp_layer("split", config),
-        Layer::Bats(config) if config.delivery == bats::Delivery::Reliable => bats_layer("brtp", config),
-        Layer::Bats(config) => bats_layer("btp", config),
-        Layer::Proxy(config) => bats_layer("bats-proxy", config),
-        Layer::Franc(config) => franc_layer(config),
-    }
-}
-
-/// A transport with the options that are not the default.
-struct Described(String, Vec<String>);
-
-impl Described {
-    fn option(&mut self, name: &str, changed: bool, value: &dyn Display) {
-        if changed {
-            self.1.push(format!("{name} {value}"));
-        }
-    }
-
-    fn text(self) -> String {
-        if self.1.is_empty() { self.0 } else { format!("{} ({})", self.0, self.1.join(", ")) }
-    }
-}
-
-const fn on_off(on: bool) -> &'static str {
-    if on { "on" } else { "off" }
-}
-
-fn bats_layer(name: &str, config: &bats::Config) -> String {
-    let strict = config.feedback == bats::Feedback::None;
-    let usual = if strict { bats::Config::strict() } else { bats::Config::default() };
-    let mut described = Described(name.to_owned(), Vec::new());
-    described.option("feedback", strict, &"none");
-    described.option("block", config.block != usual.block, &config.block);
-    described.option("batch-size", config.batch != usual.batch, &config.batch.symbols());
-    described.option("window", config.window != usual.window, &config.window);
-    let control = config.congestion_control;
-    described.option("congestion-control", !control, &on_off(control));
-    described.option("idle-repair", config.idle_repair != usual.idle_repair, &on_off(config.idle_repair));
-    let timeout = config.stream_timeout;
-    described.option("stream-timeout", timeout != usual.stream_timeout, &timeout);
-    if let (
-        bats::Delivery::Deadline { after, fixed, rounds },
-        bats::Delivery::Deadline { rounds: usual_rounds, .. },
-    ) = (config.delivery, bats::Delivery::DEADLINE)
-    {
-        described.option("deadline", fixed, &after);
-        described.option("rounds", rounds != usual_rounds, &rounds);
-    }
-    described.text()
-}
-
-fn franc_layer(config: &franc::Config) -> String {
-    let franc::Config { field, block, window, timeout, helper, .. } = config;
-    let mut described = Described("franc".to_owned(), Vec::new());
-    if let franc::Plan::Budget { overshoot } = config.plan {
-        described.option("plan", true, &"budget");
-        described.option("overshoot", true, &format!("{:.0} %", (overshoot - 1.0) * 100.0));
-    }
-    let usual = franc::Config::default();
-    let field = match field {
-        franc::Field::Binary => 2,
-        franc::Field::Binary8 => 256,
-    };
-    described.option("field", config.field != usual.field, &field);
-    described.option("block", *block != usual.block, block);
-    described.option("window", *window != usual.window, window);
-    described.option("timeout", *timeout != usual.timeout, timeout);
-    described.option("helper", *helper, &on_off(*helper));
-    if let franc::Links::Given(franc::Losses { e1, e2, e3 }) = config.links {
-        let percent = [e1, e2, e3].map(|loss| format!("{:.1} %", loss * 100.0));
-        described.option("losses", true, &percent.join(" / "));
-    }
-    described.text()
-}
-
-fn kcp_layer(config: &kcp::Config) -> String {
-    let fec = config.fec.is_some();
-    let usual = if fec { kcp::Config::FAST3_FEC } else { kcp::Config::FAST3 };
-    let mut described = Described(if fec { "kcp-fec" } else { "kcp" }.to_owned(), Vec::new());
-    described.option("send-window", config.send_window != usual.send_window, &config.send_window);
-    described.option("receive-window", config.receive_window != usual.receive_window, &config.receive_window);
-    described.option("interval", config.interval != usual.interval, &config.interval);
-    described.option("resend", config.resend != usual.resend, &config.resend);
-    described.text()
-}
-
-fn kcptun_layer(config: &Kcptun) -> String {
-    let usual = Kcptun::default();
-    let mut described = Described("kcptun".to_owned(), Vec::new());
-    described.option("mode", config.mode != usual.mode, &config.mode);
-    let (data, parity) = (config.data_shards, config.parity_shards);
-    described.option("data-shards", data != usual.data_shards, &data);
-    described.option("parity-shards", parity != usual.parity_shards, &parity);
-    described.option("send-window", config.send_window != usual.send_window, &config.send_window);
-    described.option("receive-window", config.receive_window != usual.receive_window, &config.receive_window);
-    described.option("compression", config.compression, &on_off(config.compression));
-    described.option("crypt", config.crypt != usual.crypt, &config.crypt);
-    described.option("mtu", config.mtu != usual.mtu, &config.mtu);
-    described.option("arguments", !config.arguments.is_empty(), &config.arguments.join(" "));
-    described.text()
-}
-
-fn hop_arq_layer(config: &hop_arq::Config) -> String {
-    let usual = hop_arq::Config::default();
-    let mut described = Described("hop-arq".to_owned(), Vec::new());
-    let (receive, send) = (config.receive_buffer, config.send_buffer);
-    described.option("receive-buffer", receive != usual.receive_buffer, &receive);
-    described.option("send-buffer", send != usual.send_buffer, &send);
-    described.text()
-}
-
-fn quic_layer(config: &quic::Config) -> String {
-    let name = match config.congestion {
-        quic::Congestion::Cubic => "quic",
-        quic::Congestion::Bbr => "quic-bbr",
-    };
-    let usual = quic::Config::default();
-    let mut described = Described(name.to_owned(), Vec::new());
-    let window = config.receive_window;
-    described.option("receive-window", window != usual.receive_window, &window);
-    described.option("idle-timeout", config.idle_timeout != usual.idle_timeout, &config.idle_timeout);
-    described.text()
-}
-
-fn tcp_layer(kind: &str, config: &tcp::Config) -> String {
-    let name = match config.congestion {
-        tcp::Congestion::Cubic => "cubic",
-        tcp::Congestion::Bbr => "bbr",
-        tcp::Congestion::Reno => "reno",
-        tcp::Congestion::Vegas => "vegas",
-    };
-    let name = format!("{kind}-{name}");
-    let usual = tcp::Config::default();
-    let mut described = Described(name, Vec::new());
-    let mut option = |name: &str, changed: bool, value: &dyn Display| described.option(name, changed, value);
-    let window = config.initial_window;
-    option("initial-window", window != usual.initial_window, &window);
-    option("sack", config.sack != usual.sack, &on_off(config.sack));
-    option("min-rto", config.min_rto != usual.min_rto, &config.min_rto);
-    option("delayed-ack", config.delayed_ack != usual.delayed_ack, &config.delayed_ack);
-    option("receive-buffer", config.receive_buffer != usual.receive_buffer, &config.receive_buffer);
-    option("send-buffer", config.send_buffer != usual.send_buffer, &config.send_buffer);
-    described.text()
 }
 
 /// Each swept path with the values it takes, in the order in which the cases first take them.

@@ -1,4 +1,4 @@
-//! What is scheduled to happen: links change, flows start and stop.
+//! Scheduled events: links change, flows start and stop.
 
 use hopcast_core::Instant;
 use hopcast_link::Change;
@@ -31,8 +31,8 @@ const ALLOWED: [&str; 15] = [
     "stop",
 ];
 /// Entries of the schedule in words: a picture has no room for more.
-const MOST_WORDS: usize = 100;
-/// How many changes of single links all events may come to.
+const MAX_WORDS: usize = 100;
+/// Maximum number of changes of single links by all events.
 const MOST: usize = 10_000_000;
 
 /// All events in the order of time, and of the file for one time.
@@ -100,13 +100,13 @@ pub(crate) fn events(
     Ok(events)
 }
 
-/// The events in words, in the order of time: `loss 5 %`, or `down on a-b` where not all links are meant. What cannot be
-/// read is left to [`events`], which says so.
+/// The events in words, in the order of time: `loss 5 %`, or `down on a-b` where not all links are meant. What cannot
+/// be read is left to [`events`], which says so.
 pub(crate) fn schedule(node: Option<&Node>) -> Vec<(Instant, String)> {
     let items = node.and_then(|node| list(node, "events").ok()).unwrap_or_default();
     let mut schedule: Vec<(Instant, String)> = items.iter().filter_map(in_words).collect();
     schedule.sort_by_key(|(at, _)| *at);
-    schedule.truncate(MOST_WORDS);
+    schedule.truncate(MAX_WORDS);
     schedule
 }
 

@@ -1,42 +1,52 @@
 //! The files that a scenario is made of and names: includes, contents to send, traces of losses and of videos.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hopcast_config::decode::{one_or_list, text};
+use hopcast_config::yaml::{Entry, Kind, Node, Source, Span, parse};
+use hopcast_config::{Diagnostic, FileError, Files};
+use hopcast_core::Bytes;
 use hopcast_link::Loss;
 
 use super::studies;
 use super::video_trace::VideoTrace;
-use hopcast_config::Diagnostic;
-use hopcast_config::decode::{one_or_list, text};
-use hopcast_config::yaml::{Entry, Kind, Node, Source, Span, parse};
 
-/// The largest scenario file, in bytes.
-const LARGEST_SCENARIO: u64 = 16 << 20;
-/// The largest file to send or trace to replay, in bytes.
-const LARGEST_CONTENTS: u64 = 1 << 30;
-/// How many files may make up a scenario.
-const MOST_FILES: usize = 256;
+/// Maximum size of a scenario file.
+const MAX_SCENARIO: Bytes = Bytes::new(16 << 20);
+/// Maximum size of a file to send or a trace to replay.
+const MAX_CONTENTS: Bytes = Bytes::new(1 << 30);
+/// Maximum number of files that make up a scenario.
+const MAX_FILES: usize = 256;
 
 /// Contents already read: a sweep decodes the same file once for each case.
-#[derive(Default)]
-pub(crate) struct Contents {
+pub(crate) struct Contents<'f> {
+    files: &'f dyn Files,
     read: BTreeMap<PathBuf, Arc<[u8]>>,
     traces: BTreeMap<PathBuf, Loss>,
     videos: BTreeMap<PathBuf, VideoTrace>,
 }
 
-impl Contents {
+impl<'f> Contents<'f> {
+    /// Nothing read yet of `files`.
+    pub(crate) fn new(files: &'f dyn Files) -> Self {
+        Self { files, read: BTreeMap::new(), traces: BTreeMap::new(), videos: BTreeMap::new() }
+    }
+
+    /// The text of the table that `node` names, no larger than a scenario may be, and its path.
+    pub(crate) fn table(&self, node: &Node, key: &str) -> Result<(String, PathBuf), Diagnostic> {
+        let path = path(node, key)?;
+        Ok((read_text(self.files, &path, Some(&node.span))?, path))
+    }
+
     /// The contents of the file that `node` names, relative to where it is written.
     pub(crate) fn file(&mut self, node: &Node, key: &str) -> Result<Arc<[u8]>, Diagnostic> {
         let path = path(node, key)?;
         if let Some(contents) = self.read.get(&path) {
             return Ok(Arc::clone(contents));
         }
-        let contents: Arc<[u8]> = read(&path, LARGEST_CONTENTS)
+        let contents: Arc<[u8]> = read(self.files, &path, MAX_CONTENTS)
             .map_err(|why| node.error(format!("`{key}`: cannot read `{}`: {why}", path.display())))?
             .into();
         self.read.insert(path, Arc::clone(&contents));
@@ -47,9 +57,8 @@ impl Contents {
     pub(crate) fn scenario_sized(&mut self, node: &Node, key: &str) -> Result<TextFile, Diagnostic> {
         let path = path(node, key)?;
         let contents = self.file(node, key)?;
-        if contents.len() as u64 > LARGEST_SCENARIO {
-            let largest = hopcast_core::Bytes::new(LARGEST_SCENARIO);
-            return Err(node.error(format!("`{key}`: `{}` is larger than {largest}", path.display())));
+        if contents.len() as u64 > MAX_SCENARIO.get() {
+            return Err(node.error(format!("`{key}`: `{}` is larger than {MAX_SCENARIO}", path.display())));
         }
         let text = utf8(&contents, &path)?.to_owned();
         Ok(TextFile { text, source: source(&path) })
@@ -107,39 +116,18 @@ fn path(node: &Node, key: &str) -> Result<PathBuf, Diagnostic> {
 /// The bytes of the scenario file at `path`, which may be a study of the program's own.
 ///
 /// # Errors
-/// Why it cannot be read.
-pub fn read_scenario(path: &Path) -> Result<Vec<u8>, String> {
-    read(path, LARGEST_SCENARIO)
+/// If it cannot be read.
+pub fn read_scenario(files: &dyn Files, path: &Path) -> Result<Vec<u8>, FileError> {
+    read(files, path, MAX_SCENARIO)
 }
 
-/// The whole of a regular file or of one in the program, or why not.
-fn read(path: &Path, largest: u64) -> Result<Vec<u8>, String> {
-    if let Some(contents) = studies::read(path) {
-        return contents.map(<[u8]>::to_vec);
-    }
-    // Asked before opening: to open a pipe may wait for ever.
-    let metadata = fs::metadata(path).map_err(|error| reason(&error))?;
-    if !metadata.is_file() {
-        return Err("it is not a regular file".to_owned());
-    }
-    let mut contents = Vec::new();
-    let file = fs::File::open(path).map_err(|error| reason(&error))?;
-    file.take(largest + 1).read_to_end(&mut contents).map_err(|error| reason(&error))?;
-    if contents.len() as u64 > largest {
-        return Err(format!("it is larger than {}", hopcast_core::Bytes::new(largest)));
-    }
-    Ok(contents)
-}
-
-/// The operating system's words without its number.
-fn reason(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
+fn read(files: &dyn Files, path: &Path, max: Bytes) -> Result<Vec<u8>, FileError> {
+    studies::read(path).unwrap_or_else(|| files.read(path, max))
 }
 
 /// The text of a scenario-sized file; an error stands at `from` if another file names it.
-pub(crate) fn read_text(path: &Path, from: Option<&Span>) -> Result<String, Diagnostic> {
-    let bytes = read(path, LARGEST_SCENARIO).map_err(|why| match from {
+fn read_text(files: &dyn Files, path: &Path, from: Option<&Span>) -> Result<String, Diagnostic> {
+    let bytes = read_scenario(files, path).map_err(|why| match from {
         Some(span) => span.error(format!("cannot read `{}`: {why}", path.display())),
         None => Diagnostic::of_file(path.display().to_string(), format!("cannot read this file: {why}")),
     })?;
@@ -158,33 +146,41 @@ fn utf8<'a>(bytes: &'a [u8], path: &Path) -> Result<&'a str, Diagnostic> {
     })
 }
 
-/// A scenario file with all that it includes.
-pub(crate) fn load(path: &Path) -> Result<Node, Diagnostic> {
-    Loader::default().load(path, None)
+/// The tree of a scenario file, with all that it includes merged into it.
+///
+/// # Errors
+/// If a file cannot be read or is no YAML.
+pub fn tree(files: &dyn Files, path: &Path) -> Result<Node, Diagnostic> {
+    Loader::new(files).load(path, None)
 }
 
 /// The same, of a text that stands in for the file `path`.
-pub(crate) fn load_text(path: &Path, text: &str) -> Result<Node, Diagnostic> {
-    Loader::default().merge(path, text)
+pub(crate) fn tree_of_text(files: &dyn Files, path: &Path, text: &str) -> Result<Node, Diagnostic> {
+    Loader::new(files).merge(path, text)
 }
 
-#[derive(Default)]
-struct Loader {
+struct Loader<'f> {
+    files: &'f dyn Files,
     /// The files whose including is under way, outermost first.
     open: Vec<PathBuf>,
-    files: usize,
+    /// Number of files read so far.
+    count: usize,
 }
 
-impl Loader {
+impl<'f> Loader<'f> {
+    fn new(files: &'f dyn Files) -> Self {
+        Self { files, open: Vec::new(), count: 0 }
+    }
+
     fn load(&mut self, path: &Path, from: Option<&Span>) -> Result<Node, Diagnostic> {
-        let text = read_text(path, from)?;
-        let identity = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let text = read_text(self.files, path, from)?;
+        let identity = self.files.canonical(path);
         if let (true, Some(span)) = (self.open.contains(&identity), from) {
             return Err(span.error(format!("`{}` is being included already: a cycle", path.display())));
         }
-        self.files += 1;
-        if let (true, Some(span)) = (self.files > MOST_FILES, from) {
-            return Err(span.error(format!("a scenario has at most {MOST_FILES} files")));
+        self.count += 1;
+        if let (true, Some(span)) = (self.count > MAX_FILES, from) {
+            return Err(span.error(format!("a scenario has at most {MAX_FILES} files")));
         }
         self.open.push(identity);
         let node = self.merge(path, &text);

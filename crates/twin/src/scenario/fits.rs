@@ -4,7 +4,7 @@
 
 use hopcast_link::Attachment;
 
-use super::model::{App, ETHERNET, FRANC_FRAME, Flow, Link, NodeId, Program};
+use super::model::{App, ETHERNET, Flow, Link, NodeId, Program};
 use super::paths::Paths;
 use super::topology::Topology;
 use hopcast_config::Diagnostic;
@@ -80,7 +80,7 @@ fn too_long(mut ways: Vec<Way>, paths: &mut Paths<'_>) -> Option<Way> {
 /// The least MTU of every link on its way that a flow needs.
 fn least_mtu(flow: &Flow) -> u64 {
     let datagram = datagram(flow).map_or(0, |size| size + overhead(flow) - ETHERNET);
-    let franc = if flow.is_franc() { FRANC_FRAME } else { 0 };
+    let franc = flow.frame_payload().unwrap_or(0);
     datagram.max(if flow.ipv6 { u64::from(LEAST_IPV6_MTU) } else { franc })
 }
 
@@ -171,10 +171,10 @@ fn check_size(
     back: bool,
 ) -> Result<(), Diagnostic> {
     let mtu = link.direction(from).mtu;
-    if flow.is_franc() && u64::from(mtu) < FRANC_FRAME {
+    if let Some(filled) = flow.frame_payload().filter(|&filled| u64::from(mtu) < filled) {
         let name = &link.name;
         return Err(written.app.error(format!(
-            "`{}` fills frames of {FRANC_FRAME} B, and the link `{name}` has an MTU of {mtu}",
+            "`{}` fills frames of {filled} B, and the link `{name}` has an MTU of {mtu}",
             flow.protocol
         )));
     }

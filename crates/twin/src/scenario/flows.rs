@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use super::apps::app;
 use super::files::Contents;
 use super::fits::{self, Written};
-use super::model::{App, Flow, FlowId, Layer, NodeId};
+use super::model::{App, Flow, FlowId, NodeId};
 use super::programs;
 use super::topology::Topology;
-use super::transports::{Stack, Variants};
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, did_you_mean, list, one_or_list, whole};
 use hopcast_config::yaml::Node;
+use hopcast_stack::flow::on_hosts_datagrams;
+use hopcast_stack::transport::{Count, Row};
+use hopcast_stack::{Stack, TRANSPORTS, Variants};
 
 /// How many flows there may be: each has two ports of its own, from 10,000 on.
 const MOST: usize = 25_000;
@@ -57,7 +59,7 @@ impl Flows {
             let stack = variants.stack(over)?;
             let app_node = fields.need("app", "app: bulk")?;
             let live = [programs::live_app(app_node), programs::live_stack(over, &stack.layers)];
-            stack.carries_something(over, app_node)?;
+            programs::carries_something(&stack, over, app_node)?;
             let app = app(app_node, &stack, contents)?;
             flows.live = flows.live.or_else(|| live.into_iter().flatten().next());
             if to.len() > 1 {
@@ -142,10 +144,11 @@ fn receivers(
 /// Several ways need a transport that puts together what comes by them, and end at one receiver.
 fn paths(node: &Node, stack: &Stack, to: &[NodeId]) -> Result<usize, Diagnostic> {
     let paths = whole(node, "paths", 1..=MOST_PATHS)?;
-    if paths > 1 && !matches!(stack.layers.as_slice(), [.., Layer::Bats(_) | Layer::Proxy(_), Layer::Udp]) {
+    if paths > 1 && !lowest_has(stack, |row| row.paths) {
         return Err(node.error(format!(
-            "`paths`: `{}` takes one way; several are taken by `btp`, `brtp` and `bats-proxy`",
-            stack.protocol
+            "`paths`: `{}` takes one way; several are taken by {}",
+            stack.protocol,
+            those_with_several(|row| row.paths)
         )));
     }
     if paths > 1 && to.len() > 1 {
@@ -156,10 +159,11 @@ fn paths(node: &Node, stack: &Stack, to: &[NodeId]) -> Result<usize, Diagnostic>
 
 /// Several receivers need a transport that serves them all, and an application that needs no answer.
 fn serves_a_group(node: &Node, stack: &Stack, app: &App) -> Result<(), Diagnostic> {
-    if !matches!(stack.layers.as_slice(), [Layer::Bats(_), Layer::Udp]) {
+    if stack.layers.len() > 2 || !lowest_has(stack, |row| row.receivers) {
         return Err(node.error(format!(
-            "`to`: `{}` has one receiver; several are served by `btp` and `brtp`",
-            stack.protocol
+            "`to`: `{}` has one receiver; several are served by {}",
+            stack.protocol,
+            those_with_several(|row| row.receivers)
         )));
     }
     match app {
@@ -172,6 +176,24 @@ fn serves_a_group(node: &Node, stack: &Stack, app: &App) -> Result<(), Diagnosti
             program.name()
         ))),
         App::Cbr { .. } | App::Bulk { .. } | App::File { .. } | App::Video { .. } => Ok(()),
+    }
+}
+
+/// Whether the lowest transport is on the hosts' own datagrams, so that nodes between may take part, and has several of
+/// something.
+fn lowest_has(stack: &Stack, count: impl Fn(&Row) -> Count) -> bool {
+    stack.layers.len().checked_sub(2).is_some_and(|depth| {
+        on_hosts_datagrams(&stack.layers, depth) && count(stack.layers[depth].row()) == Count::Several
+    })
+}
+
+/// The transports that have several of something: `` `a`, `b` and `c` ``.
+fn those_with_several(count: impl Fn(&Row) -> Count) -> String {
+    let several = TRANSPORTS.iter().filter(|row| count(row) == Count::Several);
+    let names: Vec<String> = several.map(|row| format!("`{}`", row.name)).collect();
+    match names.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        names => names.join(""),
     }
 }
 

@@ -34,12 +34,12 @@ const LOSSES: [&str; 4] = ["none", "gilbert-elliott", "four-state", "trace"];
 const MACS: [&str; 2] = ["perfect", "csma"];
 const CSMA: [&str; 9] =
     ["retries", "overhead", "ack", "slot", "sifs", "difs", "cw-min", "cw-max", "channel-loss"];
-/// No radio waits longer than this between two frames.
-const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// Maximum pause between two frames on a medium: no radio waits longer.
+const MAX_PAUSE: Duration = Duration::from_millis(100);
 const QUEUES: [&str; 2] = ["drop-tail", "codel"];
-/// The largest queue: past any buffer that was ever built.
-const MOST_PACKETS: u64 = 10_000_000;
-const MOST_QUEUED: Bytes = Bytes::new(16 << 30);
+/// Maximum length of a queue, in frames and in bytes: past any buffer that was ever built.
+const MAX_PACKETS: u64 = 10_000_000;
+const MAX_QUEUED: Bytes = Bytes::new(16 << 30);
 
 /// The `link` of a generator; perfect if there is none.
 pub(crate) fn template(node: Option<&Node>, contents: &mut Contents) -> Result<Config, Diagnostic> {
@@ -129,8 +129,8 @@ fn mac(node: &Node, key: &str, rate: Option<Rate>, contents: &mut Contents) -> R
 
 fn pause(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
     let pause = duration(node, key)?;
-    if pause > LONGEST_PAUSE {
-        return Err(node.error(format!("`{key}`: expected at most {LONGEST_PAUSE}, found {}", node.found())));
+    if pause > MAX_PAUSE {
+        return Err(node.error(format!("`{key}`: expected at most {MAX_PAUSE}, found {}", node.found())));
     }
     Ok(pause)
 }
@@ -154,7 +154,7 @@ pub(crate) fn direction(
     })
 }
 
-/// IPv4's least (RFC 791) to the largest that its length field can say.
+/// IPv4's minimum (RFC 791) to the largest that its length field can say.
 fn mtu(node: &Node, key: &str) -> Result<u32, Diagnostic> {
     // An MTU is a number of bytes, and a bare one says nothing else.
     let bytes = match &node.kind {
@@ -275,9 +275,9 @@ fn queue_limit(node: &Node, key: &str) -> Result<QueueLimit, Diagnostic> {
     let packets = text.strip_suffix("packets").or_else(|| text.strip_suffix("packet"));
     if let Some(packets) = packets {
         return match packets.trim().replace('_', "").parse::<u32>() {
-            Ok(packets) if u64::from(packets) <= MOST_PACKETS => Ok(QueueLimit::Packets(packets)),
+            Ok(packets) if u64::from(packets) <= MAX_PACKETS => Ok(QueueLimit::Packets(packets)),
             Ok(_) | Err(_) => Err(node.error(format!(
-                "`{key}`: expected a whole number of packets up to {MOST_PACKETS}, found `{text}`"
+                "`{key}`: expected a whole number of packets up to {MAX_PACKETS}, found `{text}`"
             ))),
         };
     }
@@ -291,8 +291,8 @@ fn queue_limit(node: &Node, key: &str) -> Result<QueueLimit, Diagnostic> {
             )));
         }
     };
-    if bytes > MOST_QUEUED {
-        return Err(node.error(format!("`{key}`: expected at most {MOST_QUEUED}, found `{text}`")));
+    if bytes > MAX_QUEUED {
+        return Err(node.error(format!("`{key}`: expected at most {MAX_QUEUED}, found `{text}`")));
     }
     Ok(QueueLimit::Bytes(bytes))
 }

@@ -3,7 +3,7 @@
 //!
 //! The way of a file: `yaml` makes of text a tree that knows its places; `files` merges what it includes; `set` puts in
 //! what the command line overrides; `sweep` multiplies it into cases; then each case is decoded, by `topology` with
-//! `generate`, `exchange` and `link`, by `transports`, `flows` with `apps`, `fits` and `paths`, and
+//! `generate`, `exchange` and `link`, by `flows` with `apps`, `fits` and `paths`, and
 //! by `events`. [`describe()`] says what came of it.
 
 mod apps;
@@ -29,7 +29,6 @@ mod set;
 mod studies;
 mod sweep;
 mod topology;
-mod transports;
 mod video_trace;
 mod workload;
 
@@ -37,12 +36,11 @@ pub use capacity::{Capacities, capacity};
 
 pub use describe::{describe, notes};
 pub use exchange::{to_graphml, to_mermaid};
-pub use files::read_scenario;
-pub use hopcast_config::{Diagnostic, decode, did_you_mean, yaml};
+pub use files::{read_scenario, tree};
+pub use hopcast_config::{Diagnostic, FileError, Files, MemoryFiles, decode, did_you_mean, yaml};
 pub use plan::{Overrides, load, load_text};
-pub use programs::needs_live;
+pub use programs::{needs_live, needs_virtual_time};
 pub use schema::SCHEMA;
 pub use studies::studies;
-pub use transports::{Port, Protocol, layer, needs_virtual_time, protocols};
 
 pub(crate) use plan::TOP;

@@ -3,26 +3,25 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hopcast_coded::{bats, franc};
 use hopcast_core::{Duration, Instant};
 use hopcast_link as link;
-use hopcast_peers::{hop_arq, kcp, quic, tcp};
+use hopcast_stack::flow;
+use hopcast_stack::network::Network;
+use hopcast_stack::transport::{Port, Ports, ProgramEnds, ProgramPair, Worlds};
 
 use crate::results::Source;
 
 pub use super::programs::{
-    Copy, CopyProgram, Crypt, Exec, Kcptun, LiveOnly, Load, Mode, Picture as TestPicture, Ping, Program,
-    Signal, Socket,
+    Copy, CopyProgram, Exec, LiveOnly, Load, Picture as TestPicture, Ping, Program, Signal,
 };
 pub use super::workload::{
     App, Arrivals, Frames, OnOff, Pattern, Picture, SizeLaw, Span, Spread, TraceFrame,
 };
 pub(crate) use super::workload::{LARGEST_FRAME, SHORT_FLOW};
 
-/// A node's place in [`Scenario::nodes`].
-pub type NodeId = usize;
-/// A link's place in [`Scenario::links`].
-pub type LinkId = usize;
+pub use hopcast_stack::flow::ETHERNET;
+pub use hopcast_stack::network::{Link, LinkId, LinkModel, Node, NodeId};
+pub use hopcast_stack::transport::{Layer, Socket};
 /// A flow's place in [`Scenario::flows`].
 pub type FlowId = usize;
 
@@ -123,46 +122,6 @@ pub struct Measure {
     pub interval: Duration,
 }
 
-/// A host or router.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Node {
-    /// The name, which flows and links use.
-    pub name: String,
-    /// Where to draw it, if the file or the generator says: arbitrary units, y downwards.
-    pub position: Option<(f64, f64)>,
-}
-
-/// A link between nodes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Link {
-    /// The name: `a-b` unless the file gives one.
-    pub name: String,
-    /// The nodes it joins, in the order of attachments.
-    pub ends: Vec<NodeId>,
-    /// Its model.
-    pub model: LinkModel,
-}
-
-/// Which link model, with its configuration.
-#[derive(Clone, Debug, PartialEq)]
-pub enum LinkModel {
-    /// Between two nodes.
-    PointToPoint(link::Config),
-    /// Among all of `ends`; stations' addresses are filled in by the engine.
-    Medium(link::MediumConfig),
-}
-
-impl Link {
-    /// The direction that leaves attachment `from`; a medium has the same one for every station.
-    pub fn direction(&self, from: link::Attachment) -> &link::Direction {
-        match &self.model {
-            LinkModel::PointToPoint(config) if from == 0 => &config.forward,
-            LinkModel::PointToPoint(config) => &config.backward,
-            LinkModel::Medium(config) => &config.direction,
-        }
-    }
-}
-
 /// Something that happens at a stated time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
@@ -211,142 +170,96 @@ pub struct Flow {
     pub paths: usize,
 }
 
-/// The Ethernet header, without FCS.
-pub const ETHERNET: u64 = 14;
-/// What FRANC fills of a frame, in bytes.
-pub const FRANC_FRAME: u64 = 1500;
-
 impl Flow {
     /// Whether the application sends a stream, and not datagrams: what it prefers where the stack offers both.
     pub fn on_stream(&self) -> bool {
-        let offered = match self.over.first() {
-            Some(
-                Layer::Tcp(_)
-                | Layer::Split(_)
-                | Layer::Kcp(_)
-                | Layer::Kcptun(_)
-                | Layer::Quic(_)
-                | Layer::HopArq(_),
-            ) => true,
-            Some(Layer::Bats(config)) => config.delivery == bats::Delivery::Reliable,
-            Some(Layer::Proxy(_)) => true,
-            Some(Layer::Udp | Layer::Tunnel | Layer::Franc(_)) | None => false,
-        };
+        let offered = self.over.first().is_some_and(|top| top.row().offers.has(Port::Stream));
         // A stream has one reader.
         offered && self.to.len() == 1 && !matches!(self.app, App::Cbr { .. })
     }
 
     /// Whether its transports hold back what has arrived until what comes before it has, or is decoded.
     pub fn holds_back(&self) -> bool {
-        self.over.iter().any(|layer| !matches!(layer, Layer::Udp | Layer::Tunnel))
-    }
-
-    /// Whether a proxy ends its connections and carries them on.
-    pub fn takes_connections_over(&self) -> bool {
-        matches!(self.over.as_slice(), [Layer::Tcp(_), Layer::Proxy(_), ..])
+        self.over.iter().any(|layer| layer.row().holds_back)
     }
 
     /// Whether a coded transport takes part in its stack.
     pub fn is_coded(&self) -> bool {
-        self.over.iter().any(|layer| layer.bats().is_some() || matches!(layer, Layer::Franc(_)))
+        self.over.iter().any(|layer| layer.row().coded)
     }
 
-    /// Whether it stands on FRANC.
-    pub fn is_franc(&self) -> bool {
-        matches!(self.over.last(), Some(Layer::Franc(_)))
+    /// Bytes that its lowest transport fills of each frame, if it sends frames itself.
+    pub fn frame_payload(&self) -> Option<u64> {
+        self.over.last().and_then(|lowest| lowest.settings().frame_payload())
     }
 
     /// The nodes that may repeat what they overhear of this flow on a medium.
     pub fn helpers<'s>(&self, scenario: &'s Scenario) -> &'s [NodeId] {
-        match self.over.last() {
-            Some(Layer::Franc(config)) if config.helper => {
-                scenario.roles.get("helper").map_or(&[], Vec::as_slice)
-            }
-            _ => &[],
-        }
+        let wanted = self.over.last().is_some_and(|lowest| lowest.settings().wants_helper());
+        if wanted { scenario.network().role("helper") } else { &[] }
     }
 
-    /// What the layers from number `from` on down, and Ethernet, put before the payload, in bytes a full frame.
+    /// The headers of the layers from number `from` on down, and Ethernet's, in bytes a full frame.
     pub fn overhead(&self, from: usize) -> u64 {
-        // What a proxy ends goes no further.
-        let from = self
-            .over
-            .iter()
-            .position(|layer| matches!(layer, Layer::Proxy(_)))
-            .map_or(from, |at| from.max(at));
-        let ip = if self.ipv6 { 40 } else { 20 };
-        let of_layer = |layer: &Layer| match layer {
-            Layer::Udp => ip + 8,
-            // The header with timestamps, which every segment has.
-            Layer::Tcp(_) | Layer::Split(_) => ip + 32,
-            Layer::Tunnel => 0,
-            // Its header, and that of parity.
-            Layer::Kcp(config) => {
-                if config.fec.is_some() {
-                    24 + 8
-                } else {
-                    24
-                }
-            }
-            Layer::Kcptun(config) => config.overhead(),
-            Layer::HopArq(_) => hop_arq::OVERHEAD,
-            // The short header with eight bytes of connection id and one of packet number, the tag, and a STREAM frame's
-            // kind, stream and offset without a length: the least that a full packet of a long transfer has.
-            Layer::Quic(_) => 1 + 8 + 1 + 16 + 1 + 1 + 4,
-            Layer::Bats(config) | Layer::Proxy(config) => config.overhead() as u64,
-            Layer::Franc(config) => FRANC_FRAME - u64::from(config.mtu),
-        };
-        ETHERNET + self.over[from..].iter().map(of_layer).sum::<u64>()
+        flow::overhead(&self.over, from, self.ipv6)
     }
 
-    /// How much of that only packets have that repair others: a bound on what a link carries does not count it.
+    /// Bytes of that which only packets have that repair others: a bound on what a link carries does not count them.
     pub fn repair_overhead(&self) -> u64 {
-        self.over.iter().filter_map(Layer::bats).map(|config| config.batch.symbols() as u64).sum()
+        self.over.iter().map(|layer| layer.settings().repair_overhead()).sum()
+    }
+
+    /// Whether a real program is its application.
+    pub fn is_program(&self) -> bool {
+        matches!(self.app, App::Program { .. })
+    }
+
+    /// The sockets that a program would use as this flow's application; `None` if the top of the stack is none of the
+    /// host's.
+    pub fn socket(&self) -> Option<Socket> {
+        socket(&self.over)
+    }
+
+    /// The real programs that are its transport, if it has such; `at` is where they meet.
+    pub fn transport_programs(&self, at: ProgramEnds) -> Option<ProgramPair> {
+        self.over.first().and_then(|top| top.settings().programs(at))
+    }
+
+    /// The real programs that its transport needs, in a live run.
+    pub fn needed_programs(&self) -> impl Iterator<Item = &'static str> {
+        let top = self.over.first().map(|top| top.row().worlds);
+        let needed = match top {
+            Some(Worlds::Live { programs, .. }) => programs,
+            Some(Worlds::Both) | None => &[],
+        };
+        needed.iter().map(|(program, _)| *program)
+    }
+
+    /// Whether a real program is its transport.
+    pub fn is_over_program(&self) -> bool {
+        self.over.first().is_some_and(Layer::is_program)
     }
 }
 
-/// One layer of a stack with its options.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Layer {
-    /// `udp`: datagrams as they are.
-    Udp,
-    /// `tcp-cubic`, `tcp-bbr`: a stream.
-    Tcp(tcp::Config),
-    /// `split-bbr`: TCP that ends at every node of the way, and begins anew.
-    Split(tcp::Config),
-    /// `kcp`, `kcp-fec`: a stream over KCP.
-    Kcp(kcp::Config),
-    /// `kcptun`: a stream through real kcptuns at both ends, in a live run only.
-    Kcptun(Kcptun),
-    /// `hop-arq`: a stream that every hop of the way repairs for itself.
-    HopArq(hop_arq::Config),
-    /// `quic`, `quic-bbr`: a stream over QUIC.
-    Quic(quic::Config),
-    /// `tunnel`: IP packets inside the datagrams of the layer below.
-    Tunnel,
-    /// `btp`, `brtp`: BATS, with relays on the way that recode.
-    Bats(bats::Config),
-    /// `bats-proxy`: BATS that carries on the TCP connections above it.
-    Proxy(bats::Config),
-    /// `franc`: packets coded over each shared medium of the way, with the help of a station that overhears.
-    Franc(franc::Config),
+/// The sockets by which a program reaches what is on top of a stack, if they are the host's.
+pub(crate) fn socket(layers: &[Layer]) -> Option<Socket> {
+    match layers.first() {
+        // No layers at all are the host itself.
+        None => Some(Socket::Icmp),
+        Some(top) if top.row().offers == Ports::PACKETS => Some(Socket::Icmp),
+        Some(top) => top.row().socket,
+    }
 }
 
-impl Layer {
-    /// The settings of BATS, if that is what it is.
-    pub const fn bats(&self) -> Option<&bats::Config> {
-        match self {
-            Self::Bats(config) | Self::Proxy(config) => Some(config),
-            Self::Udp
-            | Self::Tcp(_)
-            | Self::Split(_)
-            | Self::Kcp(_)
-            | Self::Kcptun(_)
-            | Self::Quic(_)
-            | Self::HopArq(_)
-            | Self::Tunnel
-            | Self::Franc(_) => None,
-        }
+impl Scenario {
+    /// The network, as flows are built on it.
+    pub fn network(&self) -> Network<'_> {
+        Network { nodes: &self.nodes, links: &self.links, roles: &self.roles }
+    }
+
+    /// Whether stations of media hear the frames for others, since a transport sends frames itself.
+    pub fn overhears(&self) -> bool {
+        self.flows.iter().any(|flow| flow.frame_payload().is_some())
     }
 }
 

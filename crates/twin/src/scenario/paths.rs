@@ -8,7 +8,7 @@ use super::model::{Link, LinkId, NodeId};
 /// The links of a network by node, and the ways towards one destination at a time.
 pub(crate) struct Paths<'a> {
     links: &'a [Link],
-    /// Where each node's part of `attached` begins, and the end of the last.
+    /// Index in `attached` at which each node's part begins, and the end of the last.
     begins: Vec<usize>,
     /// For each node, its links and its attachment to each, in the order of the file.
     attached: Vec<(LinkId, Attachment)>,
@@ -59,7 +59,7 @@ impl<'a> Paths<'a> {
 
     /// Looks for the ways to `to`, as far out as the `sources` are.
     ///
-    /// Over the fewest hops, among those over the least delay, among those over the link that stands first.
+    /// Over the fewest hops; among those, with the minimum delay; among those, over the link that stands first.
     pub(crate) fn towards(&mut self, to: NodeId, sources: &[NodeId]) {
         self.round += 1;
         self.steps[to] = Step { round: self.round, ..Step::default() };
@@ -72,7 +72,7 @@ impl<'a> Paths<'a> {
             if missing.is_empty() {
                 break;
             }
-            // Whoever crosses a medium first then has the least delay, so each link needs crossing once.
+            // Whoever crosses a medium first then has the minimum delay, so each link needs crossing once.
             level.sort_unstable_by_key(|node| (self.steps[*node].delay, *node));
             level = self.level_after(&level);
         }
@@ -104,7 +104,7 @@ impl<'a> Paths<'a> {
         after
     }
 
-    /// How many hops it is from one of the sources; `None` if no links lead there.
+    /// Number of hops from one of the sources; `None` if no links lead there.
     pub(crate) fn hops(&self, from: NodeId) -> Option<usize> {
         let step = self.steps[from];
         (step.round == self.round).then_some(step.hops)

@@ -16,11 +16,11 @@ use super::published;
 use super::set;
 use super::sweep::Sweep;
 use super::topology::Topology;
-use super::transports::Variants;
 use crate::results::Source;
-use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, entries, one_or_list, some_duration, whole};
 use hopcast_config::yaml::{self, Entry, Kind, Node, Span, parse};
+use hopcast_config::{Diagnostic, Files};
+use hopcast_stack::Variants;
 
 /// The keys of a scenario.
 pub(crate) const TOP: [&str; 21] = [
@@ -48,14 +48,16 @@ pub(crate) const TOP: [&str; 21] = [
 ];
 const WORLDS: [&str; 3] = ["virtual", "live", "both"];
 const ROLES: [&str; 3] = ["helper", "proxy", "relay"];
-const MOST_REPEATS: u64 = 100_000;
-/// The shortest step of the time series that is chosen unasked.
-const SHORTEST_STEP: Duration = Duration::from_millis(10);
-const MOST_STEPS: u64 = 1_000_000;
-/// How many nodes, links, events and flows all cases may have together: a few gigabytes of memory.
-const MOST_ELEMENTS: usize = 20_000_000;
+/// Maximum number of repeats.
+const MAX_REPEATS: u64 = 100_000;
+/// Minimum step of the time series that is chosen by default.
+const MIN_STEP: Duration = Duration::from_millis(10);
+/// Maximum number of steps of the time series.
+const MAX_STEPS: u64 = 1_000_000;
+/// Maximum number of nodes, links, events and flows of all cases together: a few gigabytes of memory.
+const MAX_ELEMENTS: usize = 20_000_000;
 
-/// What the command line says over the file.
+/// Settings of the command line, which win over the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
     /// `--set path=value`, in order: a later one wins.
@@ -68,17 +70,29 @@ pub struct Overrides {
     pub quick: bool,
 }
 
-/// Reads a scenario file.
-pub fn load(path: &Path, overrides: &Overrides) -> Result<Plan, Diagnostic> {
-    plan(files::load(path)?, path, overrides)
+/// Reads the scenario at `path`, with all that it names, from `files`.
+///
+/// # Errors
+/// The first mistake: where it is, and what to write instead.
+pub fn load(files: &dyn Files, path: &Path, overrides: &Overrides) -> Result<Plan, Diagnostic> {
+    plan(files, files::tree(files, path)?, path, overrides)
 }
 
-/// Reads a scenario from `text` as if it stood in the file `path`, which is not opened.
-pub fn load_text(path: &Path, text: &str, overrides: &Overrides) -> Result<Plan, Diagnostic> {
-    plan(files::load_text(path, text)?, path, overrides)
+/// Reads a scenario from `text` as if it stood in the file `path`, which is not read; what it names is read from
+/// `files`.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_text(
+    files: &dyn Files,
+    path: &Path,
+    text: &str,
+    overrides: &Overrides,
+) -> Result<Plan, Diagnostic> {
+    plan(files, files::tree_of_text(files, path, text)?, path, overrides)
 }
 
-fn plan(mut root: Node, path: &Path, overrides: &Overrides) -> Result<Plan, Diagnostic> {
+fn plan(files: &dyn Files, mut root: Node, path: &Path, overrides: &Overrides) -> Result<Plan, Diagnostic> {
     Fields::of(&root, "a scenario", &TOP)?;
     let mut changes = Changes::of(&root);
     apply(&mut root, overrides, &mut changes)?;
@@ -87,7 +101,7 @@ fn plan(mut root: Node, path: &Path, overrides: &Overrides) -> Result<Plan, Diag
         Some(node) => decode::text(node, "title")?.to_owned(),
         None => path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default(),
     };
-    let repeats = fields.read("repeats", |node, key| whole(node, key, 1..=MOST_REPEATS))?.unwrap_or(1);
+    let repeats = fields.read("repeats", |node, key| whole(node, key, 1..=MAX_REPEATS))?.unwrap_or(1);
 
     let (comparable, remarks) = changes.remarks(&root);
     let sweep = root.take("sweep");
@@ -97,7 +111,7 @@ fn plan(mut root: Node, path: &Path, overrides: &Overrides) -> Result<Plan, Diag
         return Err(node.error("a scenario has `published` figures or `measured` ones beside ours, not both"));
     }
     let sweep = Sweep::of(sweep.as_ref(), &root)?;
-    let mut contents = Contents::default();
+    let mut contents = Contents::new(files);
     let mut cases = Vec::new();
     let mut elements = 0;
     for number in 0..sweep.cases {
@@ -110,9 +124,9 @@ fn plan(mut root: Node, path: &Path, overrides: &Overrides) -> Result<Plan, Diag
         let (scenario, left_out) = scenario(&case, &mut contents)?;
         elements +=
             scenario.nodes.len() + scenario.links.len() + scenario.events.len() + scenario.flows.len();
-        if elements > MOST_ELEMENTS {
+        if elements > MAX_ELEMENTS {
             return Err(root.error(format!(
-                "all cases together may have {MOST_ELEMENTS} nodes, links, events and flows; the first {} have more",
+                "all cases together may have {MAX_ELEMENTS} nodes, links, events and flows; the first {} have more",
                 number + 1
             )));
         }
@@ -120,7 +134,7 @@ fn plan(mut root: Node, path: &Path, overrides: &Overrides) -> Result<Plan, Diag
     }
     let tables = published.as_ref().map(|node| ("`published`", node));
     let tables = tables.or_else(|| measured.as_ref().map(|node| ("`measured`", node)));
-    let published = published::published(tables, &sweep, &cases)?;
+    let published = published::published(tables, &sweep, &cases, &contents)?;
     let published = if comparable { published } else { Vec::new() };
     let measured = measured.is_some();
     let fields = Fields::of(&root, "a scenario", &TOP)?;
@@ -155,7 +169,7 @@ fn source(node: &Node, _: &str) -> Result<Source, Diagnostic> {
     })
 }
 
-/// What there is to be said of transports, by name.
+/// Notes on transports, by name.
 fn notes(node: Option<&Node>) -> Result<BTreeMap<String, String>, Diagnostic> {
     let Some(node) = node else { return Ok(BTreeMap::new()) };
     let note = |entry: &Entry| Ok((entry.key.clone(), decode::text(&entry.value, &entry.key)?.to_owned()));
@@ -262,17 +276,17 @@ fn measure(node: Option<&Node>, duration: Duration) -> Result<Measure, Diagnosti
         );
     }
     if let (Some(node), true) =
-        (fields.get("interval"), duration.as_nanos() / measure.interval.as_nanos() > MOST_STEPS)
+        (fields.get("interval"), duration.as_nanos() / measure.interval.as_nanos() > MAX_STEPS)
     {
-        return Err(node.error(format!("`interval`: a run has at most {MOST_STEPS} steps, this makes more")));
+        return Err(node.error(format!("`interval`: a run has at most {MAX_STEPS} steps, this makes more")));
     }
     Ok(measure)
 }
 
 /// The next of 1, 2, 5, 10, … that gives at most a hundred steps.
 fn usual_step(duration: Duration) -> Duration {
-    let wanted = (duration.as_nanos() / 100).max(SHORTEST_STEP.as_nanos());
-    let mut decade = SHORTEST_STEP.as_nanos();
+    let wanted = (duration.as_nanos() / 100).max(MIN_STEP.as_nanos());
+    let mut decade = MIN_STEP.as_nanos();
     loop {
         for step in [decade, 2 * decade, 5 * decade] {
             if step >= wanted {

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use super::files::read_text;
+use super::files::Contents;
 use super::model::{Case, Published};
 use super::sweep::{Sweep, plain};
 use hopcast_config::Diagnostic;
@@ -36,11 +36,12 @@ pub(crate) fn published(
     tables: Option<(&str, &Node)>,
     sweep: &Sweep<'_>,
     cases: &[Case],
+    contents: &Contents,
 ) -> Result<Vec<Published>, Diagnostic> {
     let mut all = Vec::new();
     if let Some((what, node)) = tables {
         for table in one_or_list(node) {
-            all.extend(Table::of(what, table, sweep, cases)?.rows()?);
+            all.extend(Table::of(what, table, sweep, cases)?.rows(contents)?);
         }
     }
     Ok(all)
@@ -84,9 +85,8 @@ impl<'a> Table<'a> {
         Ok(Self { file, flow, matches, figures })
     }
 
-    fn rows(&self) -> Result<Vec<Published>, Diagnostic> {
-        let path = self.file.span.source.dir.join(decode::text(self.file, "file")?);
-        let text = read_text(&path, Some(&self.file.span))?;
+    fn rows(&self, contents: &Contents) -> Result<Vec<Published>, Diagnostic> {
+        let (text, path) = contents.table(self.file, "file")?;
         let name = path.display().to_string();
         let mut reader =
             csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(text.as_bytes());

@@ -7,15 +7,16 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{did_you_mean, ends_of_link, one_or_list};
 use hopcast_config::yaml::{Entry, Kind, Node, Span};
 
-/// How many elements of a list an error names.
-const MOST_NAMED: usize = 12;
+/// Maximum number of elements of a list that an error names.
+const MAX_NAMED: usize = 12;
 /// Keys whose value is one word, or a map of one word to its options: a second word in it would be a mistake.
 const CHOICES: [&str; 5] = ["app", "over", "loss", "jitter", "queue"];
 
 /// Puts `value` where `path` leads from `root`; `at` is where the path is written.
 ///
-/// An element of a list is named by its `name`, by the name that a link has from its ends, or by its index. A key that is not there yet is made, so that a key left
-/// at its default can be set; a misspelt one is then found as unknown, at the place of the path.
+/// An element of a list is named by its `name`, by the name that a link has from its ends, or by its index. A key that
+/// is not there yet is made, so that a key left at its default can be set; a misspelt one is then found as unknown, at
+/// the place of the path.
 pub(crate) fn assign(root: &mut Node, path: &str, at: &Span, value: Node) -> Result<(), Diagnostic> {
     let mut node = root;
     let mut before = String::new();
@@ -89,7 +90,7 @@ fn step<'a>(node: &'a mut Node, element: &str, before: &str, at: &Span) -> Resul
                 let known = match items.len() {
                     0 => "it is empty".to_owned(),
                     count if names.is_empty() => format!("its elements: 0 to {}", count - 1),
-                    _ => format!("its elements: {}", names[..names.len().min(MOST_NAMED)].join(", ")),
+                    _ => format!("its elements: {}", names[..names.len().min(MAX_NAMED)].join(", ")),
                 };
                 Err(at.error(format!("`{before}` has no element `{element}`{hint} ({known})")))
             }
@@ -182,13 +183,13 @@ pub(crate) fn override_value(root: &mut Node, path: &str, at: &Span, value: Node
     assign(root, path, at, value)
 }
 
-/// Where a sweep has a path: the axis, and for a zip which of several and which of its lists.
+/// The place of a path in a sweep: the axis, and for a zip which of several and which of its lists.
 struct Place {
     axis: usize,
     zip: Option<(usize, usize)>,
 }
 
-/// Where the sweep has the path whose canonical spelling is `wanted`.
+/// The place in the sweep of the path whose canonical spelling is `wanted`.
 fn swept_place(root: &Node, wanted: &[String]) -> Option<Place> {
     let Kind::Map(axes) = &root.get("sweep")?.kind else { return None };
     axes.iter().enumerate().find_map(|(axis, entry)| {

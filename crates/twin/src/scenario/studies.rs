@@ -1,13 +1,15 @@
 //! The studies that the program carries with it: the files of `scenarios/studies` as they were when it was built.
 //!
-//! They are read at paths such as `hopcast:studies/parity.yaml`, so that a published table or an included file, which is
-//! named relative to its study, is found beside it as in a checkout.
+//! They are read at paths such as `hopcast:studies/parity.yaml`, so that a published table or an included file, which
+//! is named relative to its study, is found beside it as in a checkout.
 
 use std::path::{Path, PathBuf};
 
+use hopcast_config::FileError;
+
 include!(concat!(env!("OUT_DIR"), "/studies.rs"));
 
-/// Where they are read.
+/// The folder under which they are read.
 const DIR: &str = "hopcast:studies";
 
 /// Each study by name, with the path that it is loaded from.
@@ -16,8 +18,8 @@ pub fn studies() -> impl Iterator<Item = (&'static str, PathBuf)> {
 }
 
 /// The contents of the file at `path` if that is one of the program's own, or why it is none of them.
-pub(super) fn read(path: &Path) -> Option<Result<&'static [u8], String>> {
+pub(super) fn read(path: &Path) -> Option<Result<Vec<u8>, FileError>> {
     let name = path.strip_prefix(DIR).ok()?;
     let found = FILES.iter().find(|(file, _)| Path::new(file) == name);
-    Some(found.map(|(_, contents)| *contents).ok_or_else(|| "the program has no such file".to_owned()))
+    Some(found.map(|(_, contents)| contents.to_vec()).ok_or(FileError::NotInProgram))
 }

@@ -7,13 +7,13 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{did_you_mean, entries, one_or_list};
 use hopcast_config::yaml::{Entry, Kind, Node, Span};
 
-/// How many cases a sweep may have.
-const MOST_CASES: usize = 100_000;
-/// What a path may not lead to: it is the plan's, not a case's.
+/// Maximum number of cases of a sweep.
+const MAX_CASES: usize = 100_000;
+/// Keys that cannot be swept: they are the plan's, not a case's.
 const NOT_SWEPT: [&str; 8] =
     ["sweep", "quick", "include", "repeats", "title", "published", "measured", "source"];
 
-/// What moves together.
+/// Paths whose values move together.
 struct Axis<'a> {
     paths: Vec<&'a Entry>,
     length: usize,
@@ -46,7 +46,7 @@ fn written(path: &str, value: &Node) -> String {
 /// A whole sweep.
 pub(crate) struct Sweep<'a> {
     axes: Vec<Axis<'a>>,
-    /// How many cases there are; one if nothing is swept.
+    /// Number of cases; one if nothing is swept.
     pub(crate) cases: usize,
 }
 
@@ -72,11 +72,11 @@ impl<'a> Sweep<'a> {
         check_paths(&axes, root)?;
         let cases = axes.iter().try_fold(1_usize, |cases, axis| cases.checked_mul(axis.length));
         match cases {
-            Some(cases) if cases <= MOST_CASES => Ok(Self { axes, cases }),
+            Some(cases) if cases <= MAX_CASES => Ok(Self { axes, cases }),
             Some(cases) => {
-                Err(node.error(format!("a sweep has at most {MOST_CASES} cases, this one has {cases}")))
+                Err(node.error(format!("a sweep has at most {MAX_CASES} cases, this one has {cases}")))
             }
-            None => Err(node.error(format!("a sweep has at most {MOST_CASES} cases, this one has far more"))),
+            None => Err(node.error(format!("a sweep has at most {MAX_CASES} cases, this one has far more"))),
         }
     }
 

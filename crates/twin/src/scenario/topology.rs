@@ -13,18 +13,18 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, did_you_mean, list, name, number, text};
 use hopcast_config::yaml::{Kind, Node, Span};
 
-/// How many nodes, and how many links, there may be.
+/// Maximum number of nodes, and of links.
 pub(crate) const MOST: u64 = 1_000_000;
 
-/// How many stations may share a medium: each pair of them has counters of its own.
-const MOST_STATIONS: usize = 256;
+/// Maximum number of stations of a medium: each pair of them has counters of its own.
+const MAX_STATIONS: usize = 256;
 
 /// The network before anything happens to it.
 #[derive(Default)]
 pub(crate) struct Topology {
     pub(crate) nodes: Vec<Host>,
     pub(crate) links: Vec<Link>,
-    /// What of other programs' files is left out.
+    /// The parts of other programs' files that are left out.
     pub(crate) notes: Vec<String>,
     node_names: BTreeMap<String, NodeId>,
     link_names: BTreeMap<String, LinkId>,
@@ -192,10 +192,10 @@ impl Topology {
         let key = if medium { "medium" } else { "between" };
         let joined = fields.need(key, "[a, b]")?;
         let ends = self.node_list(joined, key)?;
-        let most = if medium { MOST_STATIONS } else { 2 };
+        let most = if medium { MAX_STATIONS } else { 2 };
         if !(2..=most).contains(&ends.len()) {
             let expected = if medium {
-                format!("2 to {MOST_STATIONS} stations")
+                format!("2 to {MAX_STATIONS} stations")
             } else {
                 "two nodes (more of them share a `medium`)".to_owned()
             };

@@ -16,9 +16,9 @@ use super::model::{LARGEST_FRAME, Picture, TraceFrame};
 use hopcast_config::Diagnostic;
 
 /// The most frames of a trace: eleven hours of 25 frames a second.
-const MOST_FRAMES: usize = 1_000_000;
+const MAX_FRAMES: usize = 1_000_000;
 /// The longest time from one frame to the next, in milliseconds: an hour.
-const LONGEST_GAP: f64 = 3_600_000.0;
+const MAX_GAP: f64 = 3_600_000.0;
 
 /// A trace as it was read.
 #[derive(Clone, Debug)]
@@ -53,8 +53,8 @@ impl VideoTrace {
             if fields.len() != columns {
                 return Err(wrong(format!("expected {columns} columns as before, found {}", fields.len())));
             }
-            if frames.len() >= MOST_FRAMES {
-                return Err(wrong(format!("a trace has at most {MOST_FRAMES} frames, this is one more")));
+            if frames.len() >= MAX_FRAMES {
+                return Err(wrong(format!("a trace has at most {MAX_FRAMES} frames, this is one more")));
             }
             let [.., picture, bytes] = fields.as_slice() else { continue };
             let frame = TraceFrame {
@@ -71,7 +71,7 @@ impl VideoTrace {
                 let time = time.ok_or_else(|| wrong(format!("expected milliseconds, found `{at}`")))?;
                 if let Some((last, before)) = last.zip(frames.last_mut()) {
                     let gap = time - last;
-                    if !(0.0..=LONGEST_GAP).contains(&gap) {
+                    if !(0.0..=MAX_GAP).contains(&gap) {
                         return Err(wrong(format!(
                             "expected a time from {last} ms on, at most an hour later, found `{at}`"
                         )));

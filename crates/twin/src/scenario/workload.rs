@@ -22,25 +22,25 @@ pub enum App {
         rate: Option<Rate>,
         /// UDP payload of each datagram.
         size: Bytes,
-        /// How they follow each other.
+        /// The intervals between them.
         arrivals: Arrivals,
-        /// When.
+        /// The time in which it sends.
         span: Span,
     },
     /// As much as the transport takes.
     Bulk {
         /// No more than so much payload; `None` for no limit.
         rate: Option<Rate>,
-        /// How much in all; `None` for no end.
+        /// Bytes in all; `None` for no end.
         bytes: Option<Bytes>,
-        /// When.
+        /// The time in which it sends.
         span: Span,
     },
     /// A real file, whose hash is checked at the end.
     File {
         /// The contents, read when the scenario was.
         contents: Arc<[u8]>,
-        /// When.
+        /// The time in which it sends.
         span: Span,
     },
     /// Messages of a fixed size at a fixed rate, echoed by the receiver.
@@ -49,40 +49,40 @@ pub enum App {
         size: Bytes,
         /// The time between two.
         every: Duration,
-        /// When.
+        /// The time in which it sends.
         span: Span,
     },
     /// The frames of a video, each of which is worth something until its deadline.
     Video {
-        /// Where types and sizes come from.
+        /// Types and sizes of the frames.
         frames: Frames,
-        /// How long after it was sent a frame must be complete.
+        /// Maximum time from the sending of a frame to its complete delivery.
         deadline: Duration,
-        /// When.
+        /// The time in which it sends.
         span: Span,
     },
     /// Many streams, each of which is opened, filled and closed.
     ShortFlows {
-        /// How much each carries.
+        /// Size of each.
         size: SizeLaw,
         /// The mean time from one to the next.
         every: Duration,
-        /// How they follow each other.
+        /// The intervals between them.
         gaps: Spread,
-        /// When.
+        /// The time in which it sends.
         span: Span,
     },
     /// A real program, in a live run only.
     Program {
-        /// Which, and what it is told.
+        /// The program with its options.
         program: Program,
-        /// When.
+        /// The time in which it sends.
         span: Span,
     },
 }
 
 impl App {
-    /// What it sends, if that is a file.
+    /// The contents that it sends, if that is a file.
     pub(crate) const fn contents(&self) -> Option<&Arc<[u8]>> {
         match self {
             Self::File { contents, .. } => Some(contents),
@@ -100,7 +100,7 @@ impl App {
         }
     }
 
-    /// When it sends.
+    /// The time in which it sends.
     pub const fn span(&self) -> Span {
         match self {
             Self::Cbr { span, .. }
@@ -114,7 +114,7 @@ impl App {
     }
 }
 
-/// When an application sends.
+/// The time in which an application sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// From when; `None` waits for a `start` event.
@@ -133,7 +133,7 @@ pub enum Spread {
     Exponential,
 }
 
-/// How datagrams follow each other.
+/// The distribution of the intervals between datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrivals {
     /// The gaps between them.
@@ -145,9 +145,9 @@ pub struct Arrivals {
 /// A source that is on and off in turn; it begins with being on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnOff {
-    /// How long it is on, on average.
+    /// Mean length of a period that is on.
     pub on: Duration,
-    /// How long it is off, on average.
+    /// Mean length of a period that is off.
     pub off: Duration,
     /// Both.
     pub durations: Spread,
@@ -199,8 +199,8 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// The sizes of I-, P- and B-frames relative to each other. x264 typically makes I-frames 2.5 to 3 times as large as
-    /// P-frames, and these 2.5 to 3 times as large as B-frames (Merritt on ffmpeg-devel, 22 October 2007).
+    /// The sizes of I-, P- and B-frames relative to each other. x264 typically makes I-frames 2.5 to 3 times as large
+    /// as P-frames, and these 2.5 to 3 times as large as B-frames (Merritt on ffmpeg-devel, 22 October 2007).
     const WEIGHTS: [f64; 3] = [6.25, 2.5, 1.0];
 
     /// The type of the frame at a place of a group.

@@ -1,4 +1,4 @@
-//! What happens next: a heap with one entry for each actor that has a deadline.
+//! The next actor to wake: a heap with one entry for each actor that has a deadline.
 
 use hopcast_core::Instant;
 

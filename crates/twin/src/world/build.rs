@@ -6,11 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use hopcast_core::{Instant, Machine, Seed};
+use hopcast_stack::network::{NetworkPlan, interface_name};
+use hopcast_stack::{NodeBuilder, VirtualNode};
 
-use super::cabling::Cabling;
 use super::flow::build_flow;
-use super::node::Builder;
-use super::{Agenda, LinkSamples, Script, Station, Wired, World};
+use super::{Agenda, BuildError, LinkSamples, Script, Wired, World};
 use crate::capture::{Capture, Carries};
 use crate::scenario::model::{Capture as Captured, NodeId, Scenario};
 use crate::scenario::needs_live;
@@ -20,23 +20,33 @@ impl World {
     /// scenario names are written to it.
     ///
     /// # Errors
-    /// What cannot be built, in one line.
-    pub fn new(scenario: Arc<Scenario>, repeat: u64, mut capture: Option<Capture>) -> Result<Self, String> {
+    /// See [`BuildError`].
+    pub fn new(
+        scenario: Arc<Scenario>,
+        repeat: u64,
+        mut capture: Option<Capture>,
+    ) -> Result<Self, BuildError> {
         if let Some(why) = needs_live(&scenario) {
-            return Err(why.to_owned());
+            return Err(BuildError::NeedsLive(why.to_owned()));
         }
         let seed = Seed::new(scenario.seed, repeat);
-        let cabling = Cabling::new(&scenario);
-        let oracle = Rc::new(RefCell::new(cabling.oracle(&scenario)));
-        let mut links: Vec<Wired> =
-            (0..scenario.links.len()).map(|link| cabling.wired(&scenario, link, seed)).collect();
-        let mut nodes: Vec<Builder> = (0..scenario.nodes.len())
-            .map(|node| Builder::simulated(&scenario, &cabling, node, &oracle))
+        let network = scenario.network();
+        let plan = NetworkPlan::of(network);
+        let routes = Rc::new(RefCell::new(plan.routes(network)));
+        let overhears = scenario.overhears();
+        let wired = |link| {
+            let ends = plan.ends(link).to_vec();
+            let model = plan.model(network, link, overhears, seed);
+            Wired { model, captured: vec![None; ends.len()], ends }
+        };
+        let mut links: Vec<Wired> = (0..scenario.links.len()).map(wired).collect();
+        let mut nodes: Vec<NodeBuilder> = (0..scenario.nodes.len())
+            .map(|node| NodeBuilder::simulated(network, &plan, node, &routes))
             .collect();
         let flows = (0..scenario.flows.len())
-            .map(|number| build_flow(&scenario, &cabling, &oracle, seed, &mut nodes, number))
+            .map(|number| build_flow(&scenario, &plan, &routes, seed, &mut nodes, number))
             .collect::<Result<Vec<_>, _>>()?;
-        let nodes: Vec<Station> = nodes.into_iter().filter_map(Builder::finish).collect();
+        let nodes: Vec<VirtualNode> = nodes.into_iter().filter_map(NodeBuilder::into_virtual).collect();
 
         if let Some(capture) = &mut capture {
             capture_interfaces(&scenario, &mut links, capture);
@@ -44,8 +54,8 @@ impl World {
         let mut script = Script::new(&scenario);
         let mut agenda = Agenda::new(1 + links.len() + nodes.len());
         agenda.set(0, script.deadline());
-        for (index, station) in nodes.iter().enumerate() {
-            agenda.set(1 + links.len() + index, station.assembly.deadline());
+        for (index, node) in nodes.iter().enumerate() {
+            agenda.set(1 + links.len() + index, node.assembly.deadline());
         }
         let samples = links.iter().map(|wired| LinkSamples::new(wired.ends.len())).collect();
         Ok(Self {
@@ -55,7 +65,7 @@ impl World {
             script,
             links,
             nodes,
-            oracle,
+            routes,
             flows,
             work: VecDeque::new(),
             capture,
@@ -70,7 +80,7 @@ fn capture_interfaces(scenario: &Scenario, links: &mut [Wired], capture: &mut Ca
     for wired in links {
         for (attachment, &(node, interface)) in wired.ends.iter().enumerate() {
             if includes(&scenario.capture, node) {
-                let name = format!("{}:eth{interface}", scenario.nodes[node].name);
+                let name = format!("{}:{}", scenario.nodes[node].name, interface_name(interface));
                 wired.captured[attachment] = Some(capture.add_interface(&name, Carries::Frames));
             }
         }

@@ -5,18 +5,16 @@
 //! in the order of the file), and what is handed over at one instant goes through one first-in first-out line. The
 //! same scenario, seed and repeat therefore give the same bytes.
 //!
-//! The same flows can stand on real hosts: [`Site`] is what a flow puts on one node there, and [`Wiring`] the network
-//! that joins them.
+//! The same flows run on real hosts: a [`NodeInstance`] is the machines of a flow on one node there.
 
 mod agenda;
+mod applications;
 mod build;
-mod cabling;
+mod error;
 mod flow;
-mod node;
-mod routing;
+mod instance;
 mod script;
-mod site;
-mod wiring;
+mod snapshot;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -24,8 +22,11 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use hopcast_core::{Assembly, Duration, Frame, Instant, Item, Machine, Port, Slot};
+use hopcast_core::{Duration, Frame, Instant, Item, Machine, Port};
 use hopcast_link::{Attachment, Change, Counters, Event, Link};
+use hopcast_stack::VirtualNode;
+use hopcast_stack::flow::PlacedMachine;
+use hopcast_stack::network::{GlobalRoutes, Hop};
 
 use crate::capture::{Capture, InterfaceId};
 use crate::collect::{Observed, ObservedFlow, ObservedLink};
@@ -33,10 +34,12 @@ use crate::meter::Meters;
 use crate::monitor::Monitor;
 use crate::scenario::model::{Action, LinkId, NodeId, Scenario};
 use agenda::Agenda;
-use routing::Oracle;
 use script::{Script, Step};
-pub use site::{Site, SiteReport};
-pub use wiring::{Way, Wiring};
+
+pub use error::BuildError;
+pub use hopcast_stack::network::directions;
+pub use instance::{InstanceReport, NodeInstance};
+pub use snapshot::{FlowState, LinkState, NodeState, ReceiverState, Snapshot};
 
 /// A scenario in motion.
 pub struct World {
@@ -45,10 +48,10 @@ pub struct World {
     agenda: Agenda,
     script: Script,
     links: Vec<Wired>,
-    nodes: Vec<Station>,
-    oracle: Rc<RefCell<Oracle>>,
+    nodes: Vec<VirtualNode>,
+    routes: Rc<RefCell<GlobalRoutes>>,
     flows: Vec<RunningFlow>,
-    /// What is still to be done at this instant.
+    /// Work that remains at this instant.
     work: VecDeque<Work>,
     capture: Option<Capture>,
     opened: Vec<Vec<Counters>>,
@@ -64,18 +67,11 @@ struct Wired {
     captured: Vec<Option<InterfaceId>>,
 }
 
-struct Station {
-    assembly: Assembly,
-    host: Slot,
-    /// For each interface, the link and the attachment.
-    interfaces: Vec<(LinkId, Attachment)>,
-}
-
 /// A flow's machines and what is measured of it.
 struct RunningFlow {
     meters: Meters,
-    /// Its applications and layers, by the layer's name, and its relays, by the node's: (name, node, slot).
-    machines: Vec<(String, NodeId, Slot)>,
+    /// Its applications and layers, by the layer's name, and its relays, by the node's.
+    machines: Vec<PlacedMachine>,
     /// The longest frame that fits its route, in bytes.
     frame: u64,
 }
@@ -87,17 +83,17 @@ enum Work {
     Deliver(NodeId, u32, Frame),
 }
 
-/// What the directions of a link carried in each step of the time series, in whichever world.
+/// Traffic of the directions of a link in each step of the time series, in either world.
 pub struct LinkSamples {
     last: Vec<Counters>,
-    /// How many steps there have been.
+    /// Number of steps so far.
     count: usize,
     /// For each direction, (bytes sent, frames lost, frames delivered) in each step; empty until it carries something.
     steps: Vec<Vec<[u64; 3]>>,
 }
 
 impl LinkSamples {
-    /// Of a link with so many ends, before the first step.
+    /// Of a link with `ends` ends, before the first step.
     pub fn new(ends: usize) -> Self {
         let directions = directions(ends).count();
         Self { last: vec![Counters::default(); directions], count: 0, steps: vec![Vec::new(); directions] }
@@ -125,7 +121,7 @@ impl LinkSamples {
 }
 
 impl World {
-    /// How many link transmissions have been completed, lost ones included.
+    /// Number of completed link transmissions, lost ones included.
     pub fn packet_hops(&mut self) -> u64 {
         let now = self.now;
         let each = |link: &mut Wired| -> u64 {
@@ -209,7 +205,9 @@ impl World {
         let station = &mut self.nodes[node];
         while let Some((port, item)) = station.assembly.poll(self.now) {
             let (Port::Below(interface), Item::Frame(frame)) = (port, item) else { continue };
-            let Some(&(link, from)) = station.interfaces.get(interface as usize) else { continue };
+            let Some(&Hop { link, attachment: from }) = station.interfaces.get(interface as usize) else {
+                continue;
+            };
             self.links[link].model.offer(self.now, from, frame.bytes);
             // Several frames for one link are one visit.
             if !matches!(self.work.back(), Some(&Work::Link(last)) if last == link) {
@@ -250,7 +248,7 @@ impl World {
 
     fn change(&mut self, link: LinkId, from: Option<Attachment>, change: &Change) {
         self.links[link].model.change(self.now, from, change);
-        self.oracle.borrow_mut().follow(link, from, change);
+        self.routes.borrow_mut().change_link(link, from, change);
         self.work.push_back(Work::Link(link));
     }
 
@@ -270,7 +268,7 @@ impl World {
         }
     }
 
-    /// What there is to be read, after the run.
+    /// The observations, after the run.
     pub(crate) fn observe(&self) -> Observed {
         let flow = |flow: &RunningFlow| ObservedFlow {
             meters: flow.meters.iter().map(|meter| meter.borrow().clone()).collect(),
@@ -298,7 +296,9 @@ impl World {
 
     fn flow_counters(&self, flow: &RunningFlow) -> BTreeMap<String, u64> {
         let machines = flow.machines.iter();
-        sum_counters(machines.map(|(name, node, slot)| (&**name, self.nodes[*node].assembly.machine(*slot))))
+        sum_counters(
+            machines.map(|placed| (&*placed.name, self.nodes[placed.node].assembly.machine(placed.slot))),
+        )
     }
 
     /// The counters of a node's host.
@@ -327,11 +327,6 @@ fn sum_counters<'a>(machines: impl Iterator<Item = (&'a str, &'a dyn Machine)>) 
         });
     }
     counters
-}
-
-/// Every ordered pair of a link's attachments, in order.
-pub fn directions(ends: usize) -> impl Iterator<Item = (Attachment, Attachment)> {
-    (0..ends).flat_map(move |from| (0..ends).filter(move |&to| to != from).map(move |to| (from, to)))
 }
 
 /// Writes one event of a link into the capture.

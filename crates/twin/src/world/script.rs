@@ -1,4 +1,4 @@
-//! What is known beforehand to happen: scheduled changes, and the times at which figures are read.
+//! The scheduled steps of a run: changes, and the times at which figures are read.
 
 use hopcast_core::Instant;
 
@@ -7,7 +7,7 @@ use crate::scenario::model::Scenario;
 /// A step of the script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Event number so-and-so of the scenario.
+    /// The event of this number in the scenario.
     Event(usize),
     /// The measurement window opens.
     Open,
@@ -44,7 +44,7 @@ impl Script {
         }
     }
 
-    /// When the next step is.
+    /// Time of the next step.
     pub(super) fn deadline(&mut self) -> Option<Instant> {
         hopcast_core::earliest(self.steps.peek().map(|&(at, _)| at), self.sample)
     }

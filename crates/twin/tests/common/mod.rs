@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used, dead_code)] // each test file uses its part
 
+pub(crate) mod scenarios;
+
 use std::path::Path;
 
+use hopcast_runner::{load_text, run};
+use hopcast_twin::Monitor;
 use hopcast_twin::results::{Document, Flow, Run};
-use hopcast_twin::scenario::{Overrides, load_text};
-use hopcast_twin::{Monitor, run};
+use hopcast_twin::scenario::Overrides;
 
 /// The document of the scenario in `text`, run on `threads` threads.
 pub(crate) fn document_on(threads: usize, text: &str) -> Document {

@@ -12,7 +12,7 @@ use crate::store::{Heap, Store};
 
 #[derive(Debug)]
 pub(super) struct Substitution {
-    /// By how much symbols change: first the inactive ones in the order of their numbers, whose change from zero is all
+    /// The changes of symbols: first of the inactive ones in the order of their numbers, whose change from zero is all
     /// that they are.
     changes: Heap,
     /// Where the first of them begins, and how far it is to the next.

@@ -1,8 +1,8 @@
-//! One neighbour: where it is, whether it is there, and how the way to it is.
+//! One neighbour: its address, its state, and the figures of the path to it.
 
-mod hear;
 pub(crate) mod probe;
-mod say;
+mod receive;
+mod send;
 
 use std::net::{Ipv6Addr, SocketAddr};
 
@@ -14,23 +14,23 @@ use super::wire::{Counts, Longest, Stamp, Tag};
 use crate::config::Timing;
 use crate::daemon::notice::{Notice, Notices};
 
-/// Hellos come so much more often while a peer is silent.
-const IMPATIENCE: f64 = 10.0;
-/// Asked more often than this, one is not answered.
-const ANSWERS: Duration = Duration::from_millis(10);
-/// Those who say hello from elsewhere share so many turns, by their address: one of them takes none of most others.
-const ELSEWHERE: usize = 16;
-/// What cannot be a round trip.
-const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(60);
+/// Factor of the rate of hellos to a silent peer.
+const SILENT_HELLO_FACTOR: f64 = 10.0;
+/// Minimum time between two answers.
+const MIN_ANSWER_INTERVAL: Duration = Duration::from_millis(10);
+/// Number of slots for senders of hellos from elsewhere, by their address: one of them blocks few of the others.
+const ELSEWHERE_SLOTS: usize = 16;
+/// Maximum round-trip time that is plausible.
+const MAX_ROUND_TRIP: Duration = Duration::from_secs(60);
 
-/// The address by which the machines above know a neighbour on a lane, wherever it is: of the discard prefix (RFC 6666),
-/// where nothing is. `None` is this node.
+/// The address by which the machines above know a neighbour on a lane, wherever it is: of the discard prefix (RFC
+/// 6666), which nobody uses. `None` is this node.
 pub(crate) fn identity(neighbour: Option<usize>, tag: Tag) -> SocketAddr {
     let number = neighbour.map_or(0, |place| place + 1) as u16;
     (Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, number), u16::from(tag.byte())).into()
 }
 
-/// The neighbour that an identity stands for.
+/// The neighbour with this identity.
 pub(crate) fn neighbour_of(identity: &SocketAddr) -> Option<usize> {
     match identity {
         SocketAddr::V6(address) => usize::from(address.ip().segments()[7]).checked_sub(1),
@@ -38,26 +38,26 @@ pub(crate) fn neighbour_of(identity: &SocketAddr) -> Option<usize> {
     }
 }
 
-/// What a node says of itself in every hello, and what all its peers have to do with.
+/// The contents of every hello of this node, and the state that all its peers share.
 #[derive(Debug)]
 pub(crate) struct Myself {
     pub(crate) name: String,
-    /// Drawn at the start.
+    /// Random number, drawn at the start.
     pub(crate) instance: u64,
     /// Of the last hello.
     pub(crate) sequence: u32,
-    /// The longest datagram of its lanes.
+    /// Maximum length of datagrams of its lanes.
     pub(crate) datagram: u16,
-    /// The length of the headers of IP and UDP around it.
+    /// Length of the IP and UDP headers.
     pub(crate) headers: u16,
-    /// Whether what is too long for a link may be cut into fragments there.
+    /// Whether links may fragment packets that are too long for them.
     pub(crate) fragments: bool,
     pub(crate) timing: Timing,
-    /// For nonces.
+    /// Random numbers for nonces.
     pub(crate) random: Stream,
-    /// Hellos that are to be sent, and where to.
+    /// Hellos to be sent, with their destinations.
     pub(crate) hellos: Vec<(SocketAddr, Vec<u8>)>,
-    /// What is worth a line.
+    /// Notices to be logged.
     pub(crate) notices: Notices,
 }
 
@@ -67,38 +67,38 @@ impl Myself {
     }
 }
 
-/// Whether a peer is there.
+/// The state of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It has not been heard yet. Whether that has been said.
+    /// Not heard yet; whether that was logged.
     Unknown { said: bool },
-    /// It is there.
+    /// Up.
     Up { since: Instant },
-    /// It is silent, or has said that it ends.
+    /// Silent, or ended.
     Down { since: Instant },
-    /// It speaks another version.
+    /// Of another version.
     Version(u8),
 }
 
-/// An address, and the nonce that is sent there.
+/// An address, and the nonce for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Path {
     address: SocketAddr,
     nonce: u32,
 }
 
-/// Where a peer may be besides where it is.
+/// Addresses from which a peer is accepted, besides its last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Follow {
-    /// Where the file says, by address or by name.
+    /// The one in the configuration, or that of the name there.
     File,
-    /// Anywhere, as long as it is not up: the file knows no address.
+    /// Any, while it is not up: the configuration has no address.
     UnlessUp,
-    /// Anywhere.
+    /// Any.
     Roams,
 }
 
-/// Datagrams and bytes.
+/// Counts of datagrams and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Traffic {
     pub(crate) datagrams: u64,
@@ -115,21 +115,21 @@ impl Traffic {
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) name: String,
-    /// Where the file says it is, or what its name stands for now.
+    /// The address in the configuration, or the current one of the name there.
     configured: Option<SocketAddr>,
     follow: Follow,
     path: Option<Path>,
-    /// What the nonces come from that are sent to where it might be instead, and how often they have changed: so nothing is
-    /// kept of those who say hello in its name, however many they are.
+    /// Seed of the nonces for other addresses, and the number of times they have changed: so no state is kept for
+    /// senders of hellos in its name.
     secret: Seed,
     epoch: u64,
     pub(crate) state: State,
     instance: Option<u64>,
     /// Of its last hello.
     sequence: u32,
-    /// When anything of it came last.
+    /// Time of its last datagram.
     heard_at: Instant,
-    /// Its last stamp, and when it came.
+    /// Its last stamp, and the time of its arrival.
     stamp: Option<(Stamp, Instant)>,
     counts: Counts,
     pub(crate) round_trip: Option<Duration>,
@@ -137,25 +137,25 @@ pub(crate) struct Peer {
     pub(crate) loss_out: Loss,
     pub(crate) sent: Traffic,
     pub(crate) received: Traffic,
-    /// How often it was started anew, and has moved.
+    /// Number of restarts; below, of changes of its address.
     pub(crate) restarts: u64,
     pub(crate) moves: u64,
-    /// What this node carries with it, of what it is told, and what it says that it carries, if it has.
+    /// The lanes that this node needs of it, that are listed to it, and that it has listed, if it has.
     needed: Vec<Tag>,
     pub(crate) offered: Vec<Tag>,
     pub(crate) theirs: Option<Vec<Tag>>,
     next_hello: Instant,
     pub(crate) probe: Probe,
-    /// What has come of its probes.
+    /// Its probes that have arrived.
     longest: Longest,
-    /// When it was answered last, proved and not, and those elsewhere by their turn.
-    answered: [Option<Instant>; 2 + ELSEWHERE],
-    /// Hellos in its name that were not believed.
+    /// Times of the last answers: proved, not proved, and elsewhere by slot.
+    answered: [Option<Instant>; 2 + ELSEWHERE_SLOTS],
+    /// Hellos in its name that were rejected.
     pub(crate) disbelieved: u64,
-    /// When what can be provoked from outside was last said, each by itself.
+    /// Times of the last notices that outsiders can provoke, each limited by itself.
     said_rival: Option<Instant>,
     said_version: Option<Instant>,
-    /// Whether it speaks another version, which has not been said.
+    /// Whether a notice about its version waits.
     version_unsaid: bool,
 }
 
@@ -194,7 +194,7 @@ impl Peer {
             next_hello: Instant::ZERO,
             probe: Probe::default(),
             longest: Longest::default(),
-            answered: [None; 2 + ELSEWHERE],
+            answered: [None; 2 + ELSEWHERE_SLOTS],
             disbelieved: 0,
             said_rival: None,
             said_version: None,
@@ -202,33 +202,32 @@ impl Peer {
         }
     }
 
-    /// Where to send to.
+    /// The address to send to.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.path.map(|path| path.address)
     }
 
-    /// Whether what it carries is taken, and it is sent any.
+    /// Whether data is exchanged with it.
     pub(crate) const fn is_up(&self) -> bool {
         matches!(self.state, State::Up { .. })
     }
 
-    /// How long nothing has come of it; `None` if nothing ever did.
+    /// Time since its last datagram; `None` if there was none.
     pub(crate) fn silence(&self, now: Instant) -> Option<Duration> {
         self.instance.map(|_| now.since(self.heard_at))
     }
 
-    /// What is too long for a link may be cut into fragments there from now on: what a round has found out until now,
-    /// and what it would from here on, are of different ways.
+    /// Links may fragment from now on: results of the probes so far, and of the current round, no longer apply.
     pub(crate) fn allow_fragments(&mut self, now: Instant) {
         self.probe.restart(now);
     }
 
-    /// A datagram of a lane has come from where it is.
+    /// A datagram of a lane has come from its address.
     pub(crate) const fn on_data(&mut self, now: Instant) {
         self.heard_at = now;
     }
 
-    /// The name in the file stands for this address now.
+    /// The name in the configuration now has this address.
     pub(crate) fn resolved(&mut self, now: Instant, address: SocketAddr, myself: &mut Myself) {
         self.configured = Some(address);
         if self.path.is_none() {
@@ -268,25 +267,25 @@ impl Peer {
         if now < self.next_hello {
             return;
         }
-        let pause = if impatient { timing.hello.mul_f64(1.0 / IMPATIENCE) } else { timing.hello };
+        let pause = if impatient { timing.hello.mul_f64(1.0 / SILENT_HELLO_FACTOR) } else { timing.hello };
         self.next_hello = now + pause;
         if let Some(path) = self.path {
             self.say(now, path, self.stamp, myself);
         }
-        // Where it was once, or its name says, it may be again.
+        // It may be back at its last address, or at that of its name.
         let elsewhere = self.configured.filter(|&address| Some(address) != self.address());
         if let (false, Some(address)) = (self.is_up(), elsewhere) {
             self.say(now, self.elsewhere(address), None, myself);
         }
     }
 
-    /// An address where it might be, with the nonce that only who is there can know.
+    /// Another address, with the nonce that only a receiver there can know.
     fn elsewhere(&self, address: SocketAddr) -> Path {
         let nonce = self.secret.stream(&[&address.to_string()], self.epoch).bits() as u32;
         Path { address, nonce: nonce.max(1) }
     }
 
-    /// Whether it may be there, as far as the file goes.
+    /// Whether the configuration allows this address.
     fn may_be_at(&self, address: SocketAddr) -> bool {
         match self.follow {
             Follow::Roams => true,

@@ -1,4 +1,4 @@
-//! One connection, and what of it waits here.
+//! One connection, and its bytes that wait.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Read, Write};
@@ -13,22 +13,22 @@ use rustix::net::RecvFlags;
 use socket2::Socket as Kernel;
 
 use super::super::counters::Counters;
-use super::super::device::ends_before_devices;
+use super::super::device::close_before_devices;
 use super::window::{Budget, Window};
 
-/// Small pieces that wait are merged up to so many bytes, so that what they take is what they hold.
-const MERGED: usize = 4096;
-/// How many pieces one call writes.
-const SLICES: usize = 32;
+/// Waiting pieces are merged up to this length, in bytes, so that their memory is mostly payload.
+const MERGE_LIMIT: usize = 4096;
+/// Number of pieces that one call writes.
+const SLICES_PER_WRITE: usize = 32;
 
-/// What becomes of a connection.
+/// The state of a connection after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Going {
+pub(super) enum Progress {
     /// It goes on.
-    On,
-    /// Both directions have come to their ends.
-    Over,
-    /// It broke.
+    Open,
+    /// Both directions have ended.
+    Closed,
+    /// It failed.
     Failed,
 }
 
@@ -37,35 +37,35 @@ pub(super) struct Connection {
     pub(super) id: StreamId,
     socket: Kernel,
     connecting: bool,
-    /// Whether there may be something to read or room to write, by the last event.
+    /// Whether there may be bytes to read and room to write, by the last event.
     readable: bool,
     writable: bool,
-    /// Whether the peer will send no more than what has arrived.
+    /// Whether the peer has ended its direction; bytes before the end may still be unread.
     hung_up: bool,
-    /// Whether bytes are known to be before that.
+    /// Whether such bytes are known to be unread.
     held: bool,
-    /// Whether the end has gone up.
+    /// Whether the machine has received the end.
     ended: bool,
-    /// How many bytes may go up.
+    /// Number of bytes that the machine may receive.
     credit: u64,
-    /// What waits for room in the kernel, within the machine's grant.
+    /// Bytes that wait for room in the kernel, within the machine's grant.
     waiting: VecDeque<Buffer>,
     pub(super) window: Window,
     written: u64,
-    /// Whether the machine has finished, and the kernel has been told.
+    /// Whether the machine has finished; below, whether the kernel knows.
     finishing: bool,
     finished: bool,
-    /// Whether it stands in line to be read from, and written to.
+    /// Whether it is queued for reading; below, for writing.
     reader: bool,
     writer: bool,
 }
 
 impl Connection {
-    /// One that a peer has opened. The memory for what waits is of the share of its source.
+    /// A connection that a peer has opened. The memory of waiting bytes is of the share of `source`.
     pub(super) fn accepted(id: StreamId, socket: Kernel, budget: &Rc<Budget>, source: IpAddr) -> Self {
         Self {
             id,
-            socket: ends_before_devices(socket),
+            socket: close_before_devices(socket),
             connecting: false,
             readable: false,
             writable: false,
@@ -83,12 +83,12 @@ impl Connection {
         }
     }
 
-    /// One on its way to a peer.
+    /// A connection that is being opened.
     pub(super) fn opened(id: StreamId, socket: Kernel, budget: &Rc<Budget>, source: IpAddr) -> Self {
         Self { connecting: true, ..Self::accepted(id, socket, budget, source) }
     }
 
-    /// Whether it does not stand yet.
+    /// Whether it is not yet established.
     pub(super) const fn is_connecting(&self) -> bool {
         self.connecting
     }
@@ -97,10 +97,10 @@ impl Connection {
         self.socket.as_fd()
     }
 
-    /// Takes note of an event.
-    pub(super) fn ready(&mut self, flags: EventFlags, up: &mut VecDeque<(StreamId, StreamItem)>) -> Going {
+    /// Notes an event.
+    pub(super) fn ready(&mut self, flags: EventFlags, up: &mut VecDeque<(StreamId, StreamItem)>) -> Progress {
         if flags.contains(EventFlags::ERR) && !matches!(self.socket.take_error(), Ok(None)) {
-            return Going::Failed;
+            return Progress::Failed;
         }
         self.readable |= flags.intersects(EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP);
         self.hung_up |= flags.intersects(EventFlags::RDHUP | EventFlags::HUP);
@@ -111,16 +111,16 @@ impl Connection {
                 up.push_back((self.id, self.window.first_grant()));
             }
         }
-        Going::On
+        Progress::Open
     }
 
-    /// Takes bytes of the machine; false if they are more than it was granted.
+    /// Takes bytes of the machine; false if they exceed its grant.
     pub(super) fn write(&mut self, bytes: Buffer) -> bool {
         if self.connecting || self.finishing || !self.window.received(bytes.len()) {
             return false;
         }
         match self.waiting.back_mut() {
-            Some(back) if back.len() + bytes.len() <= MERGED => back.append(&bytes),
+            Some(back) if back.len() + bytes.len() <= MERGE_LIMIT => back.append(&bytes),
             _ if bytes.is_empty() => {}
             _ => self.waiting.push_back(bytes),
         }
@@ -135,18 +135,18 @@ impl Connection {
         self.finishing = true;
     }
 
-    /// Lets the kernel end it with a reset once this is dropped.
+    /// Makes the kernel reset it when this is dropped.
     pub(super) fn reset(&self) {
-        // Otherwise it ends as if both ends were done, which the peer finds out too.
+        // If that fails, it ends as if both directions were done, which the peer detects too.
         let _ = self.socket.set_linger(Some(Duration::ZERO));
     }
 
-    /// Lets the kernel send what it has still to send once this is dropped.
+    /// Makes the kernel send the rest when this is dropped.
     pub(super) fn release(&self) {
         let _ = self.socket.set_linger(None);
     }
 
-    /// Whether it is to stand in line to be read from, and did not yet.
+    /// Whether it has to be queued for reading, and is not yet.
     pub(super) fn joins_readers(&mut self) -> bool {
         let wanted = self.credit > 0 || (self.hung_up && !self.held);
         let joins = !self.reader && !self.connecting && self.readable && !self.ended && wanted;
@@ -154,7 +154,7 @@ impl Connection {
         joins
     }
 
-    /// Whether it is to stand in line to be written to, and did not yet.
+    /// Whether it has to be queued for writing, and is not yet.
     pub(super) fn joins_writers(&mut self) -> bool {
         let has_some = !self.waiting.is_empty() || (self.finishing && !self.finished);
         let joins = !self.writer && !self.connecting && self.writable && has_some;
@@ -162,13 +162,13 @@ impl Connection {
         joins
     }
 
-    /// Hands up what has arrived, as far as that was granted.
+    /// Delivers received bytes within the credit.
     pub(super) fn read(
         &mut self,
         scratch: &mut [u8],
         up: &mut VecDeque<(StreamId, StreamItem)>,
         counters: &mut Counters,
-    ) -> Going {
+    ) -> Progress {
         self.reader = false;
         counters.syscalls += 1;
         if self.credit == 0 {
@@ -178,7 +178,7 @@ impl Connection {
         match (&self.socket).read(&mut scratch[..most]) {
             Ok(0) => return self.end(up),
             Ok(len) => {
-                // What is short has emptied the kernel's buffer, unless the end is still to be read.
+                // A short read has emptied the kernel's buffer, unless the end is still to be read.
                 self.readable = len == most || self.hung_up;
                 self.held = false;
                 self.credit -= len as u64;
@@ -189,42 +189,42 @@ impl Connection {
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock => self.readable = false,
                 io::ErrorKind::Interrupted => {}
-                _ => return Going::Failed,
+                _ => return Progress::Failed,
             },
         }
-        Going::On
+        Progress::Open
     }
 
-    /// Without credit, whether nothing is left but the end, which needs none.
-    fn look_for_end(&mut self, up: &mut VecDeque<(StreamId, StreamItem)>) -> Going {
+    /// Without credit: delivers the end, which needs none, if no bytes are left before it.
+    fn look_for_end(&mut self, up: &mut VecDeque<(StreamId, StreamItem)>) -> Progress {
         match rustix::net::recv(&self.socket, &mut [0_u8; 1][..], RecvFlags::PEEK) {
             Ok((_, 0)) => self.end(up),
             Ok(_) => {
                 self.held = true;
-                Going::On
+                Progress::Open
             }
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Going::On,
-            Err(_) => Going::Failed,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Progress::Open,
+            Err(_) => Progress::Failed,
         }
     }
 
-    fn end(&mut self, up: &mut VecDeque<(StreamId, StreamItem)>) -> Going {
+    fn end(&mut self, up: &mut VecDeque<(StreamId, StreamItem)>) -> Progress {
         self.ended = true;
         self.readable = false;
         up.push_back((self.id, StreamItem::Finish));
-        if self.finished { Going::Over } else { Going::On }
+        if self.finished { Progress::Closed } else { Progress::Open }
     }
 
-    /// Hands the kernel what waits, as far as it has room.
+    /// Writes waiting bytes while the kernel has room.
     pub(super) fn flush(
         &mut self,
         up: &mut VecDeque<(StreamId, StreamItem)>,
         counters: &mut Counters,
-    ) -> Going {
+    ) -> Progress {
         self.writer = false;
         let before = self.written;
         while self.writable && !self.waiting.is_empty() {
-            let mut slices = [IoSlice::new(&[]); SLICES];
+            let mut slices = [IoSlice::new(&[]); SLICES_PER_WRITE];
             let pieces = self.waiting.iter().map(|piece| IoSlice::new(piece));
             let count = slices.iter_mut().zip(pieces).map(|(slot, piece)| *slot = piece).count();
             counters.syscalls += 1;
@@ -233,7 +233,7 @@ impl Connection {
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => self.writable = false,
                     io::ErrorKind::Interrupted => {}
-                    _ => return Going::Failed,
+                    _ => return Progress::Failed,
                 },
             }
         }
@@ -248,14 +248,14 @@ impl Connection {
         if self.finishing && !self.finished && self.waiting.is_empty() {
             counters.syscalls += 1;
             if self.socket.shutdown(Shutdown::Write).is_err() {
-                return Going::Failed;
+                return Progress::Failed;
             }
             self.finished = true;
             if self.ended {
-                return Going::Over;
+                return Progress::Closed;
             }
         }
-        Going::On
+        Progress::Open
     }
 
     fn wrote(&mut self, mut len: usize) {

@@ -1,90 +1,91 @@
-//! Where connections come from.
+//! Sockets that accept connections.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use hopcast_core::plug::{Accept, Destination, TcpPlug};
 use socket2::Socket as Kernel;
 
-use super::super::divert::Take;
-use super::options::{Options, keep_in_mind};
+use super::super::divert::Diversions;
+use super::super::error::PlugError;
+use super::options::{Options, keep_conntrack_entry};
 
-/// A socket that listens.
+/// A listening socket.
 pub(super) struct Listener {
     pub(super) socket: Kernel,
     pub(super) address: SocketAddr,
-    by: By,
-    /// Whether connections may wait.
+    arrival: Arrival,
+    /// Whether connections may wait to be accepted.
     pub(super) ready: bool,
-    /// Whether some wait for descriptors to become free.
+    /// Whether some wait for a free descriptor.
     pub(super) starved: bool,
 }
 
-/// How connections come to a listener.
+/// How connections reach a listener.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
-    /// Its address is whom they are for.
+enum Arrival {
+    /// By its address, which is their destination.
     Address,
-    /// They were redirected, and the kernel knows whom they were for.
+    /// Redirected; the kernel knows their destination.
     Redirect,
-    /// They were taken out of transit, and have kept the address that they were for.
+    /// Taken out of transit; they keep their destination.
     Transit,
 }
 
-/// Listens for those that a plug accepts, and says what has to be diverted for that.
-pub(super) fn listen(options: &Options, plug: &TcpPlug) -> Result<(Vec<Listener>, Take), String> {
-    let mut take = Take { answers: plug.spoof, ..Take::default() };
+/// Listens for the connections that a plug accepts; returns the diversions that this needs.
+pub(super) fn listen(options: &Options, plug: &TcpPlug) -> Result<(Vec<Listener>, Diversions), PlugError> {
+    let mut diversions = Diversions { answers: plug.spoof, ..Diversions::default() };
     let listeners = match &plug.accept {
         None => Vec::new(),
-        Some(Accept::At(address)) => vec![Listener::new(options, *address, By::Address)?],
-        Some(Accept::FromHere { to }) => {
-            let listeners = on_loopback(options, to, By::Redirect)?;
-            take.redirect = listeners.iter().map(Listener::port).collect();
-            take.to.clone_from(to);
+        Some(Accept::At(address)) => vec![Listener::new(options, *address, Arrival::Address)?],
+        Some(Accept::LocalOutput { to }) => {
+            let listeners = on_loopback(options, to, Arrival::Redirect)?;
+            diversions.redirect = listeners.iter().map(Listener::port).collect();
+            diversions.to.clone_from(to);
             listeners
         }
-        Some(Accept::InTransit { to }) => {
-            let listeners = on_loopback(options, to, By::Transit)?;
-            take.transit = listeners.iter().map(Listener::port).collect();
-            take.to.clone_from(to);
-            take.answers = true;
+        Some(Accept::Forwarded { to }) => {
+            let listeners = on_loopback(options, to, Arrival::Transit)?;
+            diversions.transit = listeners.iter().map(Listener::port).collect();
+            diversions.to.clone_from(to);
+            diversions.answers = true;
             listeners
         }
     };
-    Ok((listeners, take))
+    Ok((listeners, diversions))
 }
 
-/// One for each version of the destinations, on a loopback address, where nobody else can reach the port.
-fn on_loopback(options: &Options, to: &[Destination], by: By) -> Result<Vec<Listener>, String> {
+/// A listener for each IP version of the destinations, on a loopback address, whose port no other host can reach.
+fn on_loopback(options: &Options, to: &[Destination], arrival: Arrival) -> Result<Vec<Listener>, PlugError> {
     let loopbacks: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
     let wanted = |loopback: &IpAddr| to.iter().any(|to| to.network.is_ipv4() == loopback.is_ipv4());
     let loopbacks = loopbacks.into_iter().filter(wanted);
-    loopbacks.map(|loopback| Listener::new(options, (loopback, 0).into(), by)).collect()
+    loopbacks.map(|loopback| Listener::new(options, (loopback, 0).into(), arrival)).collect()
 }
 
 impl Listener {
-    fn new(options: &Options, address: SocketAddr, by: By) -> Result<Self, String> {
-        let failed = |error| format!("cannot listen on {address}: {error}");
-        let socket = options.listen(address, by == By::Transit).map_err(failed)?;
-        if by == By::Redirect {
-            keep_in_mind(&socket).map_err(failed)?;
+    fn new(options: &Options, address: SocketAddr, arrival: Arrival) -> Result<Self, PlugError> {
+        let failed = |source| PlugError::Listen { address, source };
+        let socket = options.listen(address, arrival == Arrival::Transit).map_err(failed)?;
+        if arrival == Arrival::Redirect {
+            keep_conntrack_entry(&socket).map_err(failed)?;
         }
         let address = socket.local_addr().map_err(failed)?.as_socket().unwrap_or(address);
-        Ok(Self { socket, address, by, ready: true, starved: false })
+        Ok(Self { socket, address, arrival, ready: true, starved: false })
     }
 
-    /// Its port, and whether that is IPv4's.
+    /// Its port, and whether it is of IPv4.
     fn port(&self) -> (u16, bool) {
         (self.address.port(), self.address.is_ipv4())
     }
 
-    /// Whom a connection is for; `None` for nobody: who writes to the port that others are diverted to.
+    /// The destination of a connection; `None` if it was opened to the port for diverted ones itself.
     pub(super) fn local_of(&self, connection: &Kernel) -> Option<SocketAddr> {
-        let local = match self.by {
-            By::Redirect if self.address.is_ipv4() => connection.original_dst_v4(),
-            By::Redirect => connection.original_dst_v6(),
-            By::Address | By::Transit => connection.local_addr(),
+        let local = match self.arrival {
+            Arrival::Redirect if self.address.is_ipv4() => connection.original_dst_v4(),
+            Arrival::Redirect => connection.original_dst_v6(),
+            Arrival::Address | Arrival::Transit => connection.local_addr(),
         };
         let local = local.ok()?.as_socket()?;
-        (self.by == By::Address || local != self.address).then_some(local)
+        (self.arrival == Arrival::Address || local != self.address).then_some(local)
     }
 }

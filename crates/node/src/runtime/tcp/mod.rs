@@ -1,15 +1,15 @@
 //! A stream port on the kernel's TCP.
 //!
-//! **Down.** The machine is granted little of each stream at first and up to 2 MiB as that is read, less where the
-//! memory for all runs short ([`window`]). What it hands over waits here until the kernel takes it; then it is granted
-//! as much anew. The kernel takes no more than is on the way plus [`options::UNSENT`] bytes, so that nothing is decided
-//! upon long before it can leave, and [`Transmitted`](StreamItem::Transmitted), which is said when the kernel has taken
-//! bytes, is early by that at most.
+//! **Down.** The machine is granted little of each stream at first, and up to 2 MiB as that is read; less where the
+//! memory for all streams is short ([`window`]). Its bytes wait here until the kernel takes them, and are then granted
+//! anew. The kernel takes at most [`options::MAX_UNSENT`] bytes beyond those in flight, so that nothing is decided long
+//! before it can be sent. [`Transmitted`](StreamItem::Transmitted) is reported when the kernel has taken bytes, and is
+//! early by that at most.
 //!
-//! **Up.** No more is read than the machine has granted. What it does not want stays in the kernel, whose window closes.
+//! **Up.** Reads stay within the machine's grant. The rest stays in the kernel, whose window closes.
 //!
-//! Events are edge-triggered and streams that can go on stand in a line, so that a turn costs what happens in it and
-//! not what there is. A connection that does not stand in time is reset.
+//! Events are edge-triggered, and streams that can go on are queued, so that a turn costs what happens in it, however
+//! many streams there are. A connection that is not established in time is reset.
 
 mod connection;
 mod listener;
@@ -26,26 +26,27 @@ use hopcast_core::{Duration, Instant, Item, StreamId, StreamItem};
 use rustix::event::epoll::EventFlags;
 use socket2::Socket as Kernel;
 
-use self::connection::{Connection, Going};
+use self::connection::{Connection, Progress};
 use self::listener::Listener;
 use self::options::Options;
 use super::Socket;
 use super::counters::Counters;
 use super::divert::Divert;
+use super::error::PlugError;
 use super::poller::{Poller, Token};
 use crate::Clock;
 
 pub(super) use self::window::Budget;
 
-/// The most streams at once; one beyond them is reset.
-const MOST_STREAMS: usize = 65_536;
-/// How many times a turn reads from streams, and how many connections it accepts.
-const READS_AT_ONCE: usize = 32;
-const ACCEPTS_AT_ONCE: usize = 64;
-/// The most bytes of one read.
-const PIECE: usize = 64 << 10;
-/// The tokens of listeners; those of streams follow.
-const LISTENERS: u64 = 16;
+/// Maximum number of streams at once; one beyond them is reset.
+const MAX_STREAMS: usize = 65_536;
+/// Number of reads in one turn; below, number of accepted connections.
+const READS_PER_TURN: usize = 32;
+const ACCEPTS_PER_TURN: usize = 64;
+/// Maximum number of bytes of one read.
+const MAX_READ: usize = 64 << 10;
+/// The first token of a stream; those below are of listeners.
+const FIRST_STREAM_TOKEN: u64 = 16;
 
 /// The kernel's TCP.
 pub(super) struct Tcp {
@@ -55,28 +56,28 @@ pub(super) struct Tcp {
     clock: Clock,
     budget: Rc<Budget>,
     connect_timeout: Option<Duration>,
-    /// When connections that do not stand yet are given up, the first first.
+    /// Timeouts of connections that are not established, in order.
     give_up: VecDeque<(Instant, u64)>,
     listeners: Vec<Listener>,
-    /// By their tokens, of which none is given twice.
+    /// By their tokens, which are never reused.
     connections: HashMap<u64, Connection>,
     tokens: HashMap<StreamId, u64>,
     next_token: u64,
     next_id: u64,
-    /// Those of which something may be read, and those to which something may be written.
+    /// Streams that may be readable; below, writable.
     to_read: VecDeque<u64>,
     to_write: VecDeque<u64>,
     up: VecDeque<(StreamId, StreamItem)>,
     reads_left: usize,
     scratch: Vec<u8>,
     counters: Counters,
-    /// The rules that bring connections here, for as long as this is there.
+    /// The rules that divert connections to this port.
     _divert: Option<Divert>,
 }
 
 impl Drop for Tcp {
     fn drop(&mut self) {
-        // What was cut short must not pass for a stream that has come to its end.
+        // A stream that was cut short must not seem to have ended.
         self.connections.values().for_each(Connection::reset);
     }
 }
@@ -88,15 +89,14 @@ impl Tcp {
         config: &TcpPlug,
         clock: Clock,
         budget: &Rc<Budget>,
-    ) -> Result<Self, String> {
-        let redirects = matches!(config.accept, Some(Accept::FromHere { .. }));
+    ) -> Result<Self, PlugError> {
+        let redirects = matches!(config.accept, Some(Accept::LocalOutput { .. }));
         let options = Options::new(config, redirects)?;
-        let (listeners, take) = listener::listen(&options, config)?;
-        let divert = Divert::install(&take)?;
+        let (listeners, diversions) = listener::listen(&options, config)?;
+        let divert = Divert::install(&diversions)?;
         for (key, listener) in listeners.iter().enumerate() {
             let token = Token { plug, key: key as u64 };
-            let added = poller.add(&listener.socket, token, EventFlags::IN | EventFlags::ET);
-            added.map_err(|error| error.to_string())?;
+            poller.add(&listener.socket, token, EventFlags::IN | EventFlags::ET)?;
         }
         Ok(Self {
             poller: Rc::clone(poller),
@@ -109,21 +109,21 @@ impl Tcp {
             listeners,
             connections: HashMap::new(),
             tokens: HashMap::new(),
-            next_token: LISTENERS,
+            next_token: FIRST_STREAM_TOKEN,
             next_id: 1,
             to_read: VecDeque::new(),
             to_write: VecDeque::new(),
             up: VecDeque::new(),
             reads_left: 0,
-            scratch: vec![0; PIECE],
+            scratch: vec![0; MAX_READ],
             counters: Counters::default(),
             _divert: divert,
         })
     }
 
-    /// Accepts what waits. If there are no more descriptors, it waits on, and is tried again in each turn.
+    /// Accepts waiting connections. Without free descriptors they wait on, and each turn tries again.
     fn accept(&mut self) {
-        let mut allowed = ACCEPTS_AT_ONCE;
+        let mut allowed = ACCEPTS_PER_TURN;
         for place in 0..self.listeners.len() {
             while self.listeners[place].ready && allowed > 0 {
                 allowed -= 1;
@@ -184,25 +184,25 @@ impl Tcp {
         }
     }
 
-    /// Whether there may be one more. If it is memory that is short, that is counted.
+    /// Whether one more stream may exist; counts those for which memory is short.
     fn has_room(&mut self) -> bool {
         let exhausted = self.budget.is_exhausted();
         self.counters.streams_without_memory += u64::from(exhausted);
-        !exhausted && self.connections.len() < MOST_STREAMS
+        !exhausted && self.connections.len() < MAX_STREAMS
     }
 
     fn is_connecting(&self, token: u64) -> bool {
         self.connections.get(&token).is_some_and(Connection::is_connecting)
     }
 
-    /// Only the first of those that are waited for has to be looked at.
+    /// Only the first timeout is ever needed.
     fn forget_answered(&mut self) {
         while self.give_up.front().is_some_and(|&(_, token)| !self.is_connecting(token)) {
             self.give_up.pop_front();
         }
     }
 
-    /// Resets the connections that should stand by now.
+    /// Resets the connections whose timeout has passed.
     fn give_up_late(&mut self) {
         self.forget_answered();
         while let Some(&(at, token)) = self.give_up.front()
@@ -230,9 +230,9 @@ impl Tcp {
         true
     }
 
-    /// Takes what the machine hands over for a stream.
+    /// Takes an item of the machine for a stream.
     fn give_stream(&mut self, id: StreamId, item: StreamItem) {
-        // Items for a stream that is over crossed its end on the way.
+        // An item for a stream that is over has crossed its end.
         let Some(&token) = self.tokens.get(&id) else { return };
         let Some(connection) = self.connections.get_mut(&token) else { return };
         match item {
@@ -252,7 +252,7 @@ impl Tcp {
         self.line_up(token);
     }
 
-    /// Puts a stream into the lines in which it belongs.
+    /// Queues a stream for reading and writing, as needed.
     fn line_up(&mut self, token: u64) {
         let Some(connection) = self.connections.get_mut(&token) else { return };
         if connection.joins_readers() {
@@ -263,7 +263,7 @@ impl Tcp {
         }
     }
 
-    /// Ends a stream with a reset, of which the machine hears unless it was its own.
+    /// Resets a stream; the machine is told unless it did so itself.
     fn fail(&mut self, token: u64, tell: bool) {
         let Some(connection) = self.connections.get(&token) else { return };
         connection.reset();
@@ -280,15 +280,15 @@ impl Tcp {
         }
     }
 
-    /// Goes on with a stream after it has read or written.
-    fn after(&mut self, token: u64, going: Going) {
-        match going {
-            Going::On => self.line_up(token),
-            Going::Over => {
+    /// Goes on with a stream after it was read or written.
+    fn after(&mut self, token: u64, progress: Progress) {
+        match progress {
+            Progress::Open => self.line_up(token),
+            Progress::Closed => {
                 self.connections.get(&token).into_iter().for_each(Connection::release);
                 self.forget(token);
             }
-            Going::Failed => self.fail(token, true),
+            Progress::Failed => self.fail(token, true),
         }
     }
 
@@ -299,8 +299,8 @@ impl Tcp {
         {
             let Some(connection) = self.connections.get_mut(&token) else { continue };
             self.reads_left -= 1;
-            let going = connection.read(&mut self.scratch, &mut self.up, &mut self.counters);
-            self.after(token, going);
+            let progress = connection.read(&mut self.scratch, &mut self.up, &mut self.counters);
+            self.after(token, progress);
         }
     }
 }
@@ -312,16 +312,16 @@ impl Socket for Tcp {
             return;
         }
         let Some(connection) = self.connections.get_mut(&key) else { return };
-        let going = connection.ready(flags, &mut self.up);
-        self.after(key, going);
+        let progress = connection.ready(flags, &mut self.up);
+        self.after(key, progress);
     }
 
     fn begin_turn(&mut self) {
-        self.reads_left = READS_AT_ONCE;
+        self.reads_left = READS_PER_TURN;
         if !self.give_up.is_empty() {
             self.give_up_late();
         }
-        // Others' descriptors become free too.
+        // Descriptors of other ports become free too.
         for listener in &mut self.listeners {
             listener.ready |= std::mem::take(&mut listener.starved);
         }
@@ -348,8 +348,8 @@ impl Socket for Tcp {
     fn flush(&mut self) {
         while let Some(token) = self.to_write.pop_front() {
             let Some(connection) = self.connections.get_mut(&token) else { continue };
-            let going = connection.flush(&mut self.up, &mut self.counters);
-            self.after(token, going);
+            let progress = connection.flush(&mut self.up, &mut self.counters);
+            self.after(token, progress);
         }
     }
 
@@ -370,7 +370,8 @@ impl Socket for Tcp {
     }
 }
 
-/// Whether a connection failed before it was accepted, and the next may be fine (accept(2), *Error handling*).
+/// Whether the error is of a connection that failed before it was accepted, and not of the listener (accept(2), *Error
+/// handling*).
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     matches!(

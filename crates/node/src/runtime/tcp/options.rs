@@ -1,4 +1,4 @@
-//! How sockets are made.
+//! Making sockets.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -9,38 +9,38 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Protocol, Socket as Kernel, TcpKeepalive, Type};
 
 use super::super::divert::OWN_MARK;
+use super::super::error::PlugError;
 
-/// How many bytes beyond those on their way the kernel takes (`TCP_NOTSENT_LOWAT`): one burst of segmentation offload.
-/// Less costs processor time at high rates; more is a queue in which everything waits, 5 ms at 100 Mbit/s.
-pub(super) const UNSENT: u32 = 64 << 10;
-/// How many connections may wait to be accepted; the host's `somaxconn` bounds it as well.
+/// Maximum number of bytes that the kernel takes beyond those in flight (`TCP_NOTSENT_LOWAT`): one burst of
+/// segmentation offload. Less costs processor time at high rates; more is a queue, of 5 ms at 100 Mbit/s.
+pub(super) const MAX_UNSENT: u32 = 64 << 10;
+/// Maximum number of connections that wait to be accepted; the host's `somaxconn` bounds it too.
 const BACKLOG: i32 = 4096;
 
-/// What the sockets of a plug have in common.
+/// The options of all sockets of a plug.
 pub(super) struct Options {
     congestion: Option<String>,
     spoof: bool,
-    /// Whether they are told from those of other programs.
+    /// Whether they carry the mark of this process.
     marked: bool,
 }
 
 impl Options {
-    /// Tries them out. Where connections of this host are redirected, our own have to be told from others.
-    pub(super) fn new(plug: &TcpPlug, redirects: bool) -> Result<Self, String> {
+    /// Checks the options on a socket. Where connections of this host are redirected, sockets must carry the mark.
+    pub(super) fn new(plug: &TcpPlug, redirects: bool) -> Result<Self, PlugError> {
         allow_descriptors();
-        let TcpPlug { congestion, spoof, like_any_program, .. } = plug;
-        let (spoof, marked) = (*spoof, !like_any_program);
+        let TcpPlug { congestion, spoof, redirectable, .. } = plug;
+        let (spoof, marked) = (*spoof, !redirectable);
         let options = Self { congestion: None, spoof, marked };
-        let socket = options.socket(Domain::IPV4).map_err(|error| error.to_string())?;
+        let socket = options.socket(Domain::IPV4)?;
         if let Some(name) = congestion {
             socket.set_tcp_congestion(name.as_bytes()).map_err(|error| no_congestion(name, &error))?;
         }
         if redirects {
-            socket.set_mark(OWN_MARK).map_err(|error| format!("cannot mark sockets: {error}"))?;
+            socket.set_mark(OWN_MARK).map_err(PlugError::Mark)?;
         }
         if spoof {
-            let transparent = socket.set_ip_transparent_v4(true);
-            transparent.map_err(|error| format!("cannot use others' addresses: {error}"))?;
+            socket.set_ip_transparent_v4(true).map_err(PlugError::Transparent)?;
         }
         Ok(Self { congestion: congestion.clone(), ..options })
     }
@@ -49,13 +49,13 @@ impl Options {
         let socket = Kernel::new(domain, Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
         socket.set_tcp_nodelay(true)?;
-        socket.set_tcp_notsent_lowat(UNSENT)?;
-        // Should the program be killed, its connections end with a reset: what was cut short must not pass for a stream that
-        // has come to its end. Sockets that are accepted have it from the one that listens.
+        socket.set_tcp_notsent_lowat(MAX_UNSENT)?;
+        // If the program is killed, its connections end with a reset: a stream that was cut short must not seem to have
+        // ended. Accepted sockets inherit it from the listener.
         socket.set_linger(Some(Duration::ZERO))?;
-        watch_over(&socket)?;
+        set_keepalive(&socket)?;
         if self.marked {
-            // Only root may, and has to where connections are redirected.
+            // Only root may, and must where connections are redirected.
             let _ = socket.set_mark(OWN_MARK);
         }
         if let Some(name) = &self.congestion {
@@ -64,7 +64,7 @@ impl Options {
         Ok(socket)
     }
 
-    /// A socket that listens; what it accepts has its options.
+    /// A listening socket, whose options accepted sockets inherit.
     pub(super) fn listen(&self, address: SocketAddr, transparent: bool) -> io::Result<Kernel> {
         let socket = self.socket(Domain::for_address(address))?;
         socket.set_reuse_address(true)?;
@@ -79,11 +79,11 @@ impl Options {
         Ok(socket)
     }
 
-    /// A socket on its way to `remote`, from `local` if that can be.
+    /// A socket that connects to `remote`, from `local` if possible.
     ///
-    /// An address that is not the host's is used where the plug says `spoof`, but not towards an address of this host:
-    /// its answers would go by the route to whose address it is, and never pass us. There, and without `spoof`, the
-    /// kernel chooses. Where only the port cannot be had, another is taken.
+    /// An address of another host is used where the plug says `spoof`, but not towards an address of this host: the
+    /// answers would be routed to that other host. There, and without `spoof`, the kernel chooses the address. If only
+    /// the port is not available, another one is used.
     pub(super) fn connect(&self, local: SocketAddr, remote: SocketAddr) -> io::Result<Kernel> {
         let socket = self.socket(Domain::for_address(remote))?;
         if !local.ip().is_unspecified() && local.is_ipv4() == remote.is_ipv4() {
@@ -91,7 +91,7 @@ impl Options {
         } else if local.port() != 0 {
             let any = SocketAddr::new(unspecified(remote), local.port());
             socket.set_reuse_address(true)?;
-            // Another port does as well.
+            // Another port will do.
             let _ = socket.bind(&any.into());
         }
         match socket.connect(&remote.into()) {
@@ -112,24 +112,26 @@ impl Options {
     }
 }
 
-/// `EINPROGRESS`: the connection is being made.
+/// `EINPROGRESS`: the connection is being established.
 const IN_PROGRESS: i32 = rustix::io::Errno::INPROGRESS.raw_os_error();
 
-/// Why a congestion control cannot be had, and what can.
-fn no_congestion(name: &str, error: &io::Error) -> String {
-    let (why, others, list) = match error.kind() {
-        io::ErrorKind::PermissionDenied => ("only root may use", "others may use", "allowed"),
-        _ => ("this kernel has no", "has", "available"),
+/// The error of a congestion control that the kernel refuses, with those that it accepts.
+fn no_congestion(name: &str, error: &io::Error) -> PlugError {
+    let list = |which: &str| {
+        let path = format!("/proc/sys/net/ipv4/tcp_{which}_congestion_control");
+        std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
     };
-    let path = format!("/proc/sys/net/ipv4/tcp_{list}_congestion_control");
-    let known = std::fs::read_to_string(path).unwrap_or_default();
-    format!("{why} congestion control `{name}` ({others}: {})", known.trim())
+    let name = name.to_owned();
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => PlugError::CongestionForbidden { name, allowed: list("allowed") },
+        _ => PlugError::NoCongestion { name, available: list("available") },
+    }
 }
 
-/// Lets the process have as many descriptors as it may; the usual limit is for programs with a few files.
+/// Raises the limit of descriptors as far as allowed; the default is meant for programs with a few files.
 fn allow_descriptors() {
     let limit = getrlimit(Resource::Nofile);
-    // With fewer, streams beyond them are refused and counted.
+    // With a lower limit, streams beyond it are refused and counted.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
@@ -150,19 +152,19 @@ fn is_of_this_host(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// A client that vanishes says nothing more, and a connection that is taken over hides that from the far end: so it is asked
-/// after two minutes of silence, and given up after two more without an answer. What is sent and not acknowledged is sent
-/// again for as long as the host does that for its own programs (`tcp_retries2`), and one that has no room may take its time.
-fn watch_over(socket: &Kernel) -> io::Result<()> {
+/// Enables keep-alive. A client that vanishes says nothing, and a proxy hides that from the far end: it is probed after
+/// two minutes of silence, and given up after two more without an answer. Unacknowledged bytes are retransmitted as
+/// long as the host does for its own programs (`tcp_retries2`), and a peer with a closed window may take its time.
+fn set_keepalive(socket: &Kernel) -> io::Result<()> {
     const SILENCE: Duration = Duration::from_secs(120);
     let keepalive = TcpKeepalive::new().with_time(SILENCE).with_interval(SILENCE / 4).with_retries(4);
     socket.set_tcp_keepalive(&keepalive)
 }
 
-/// Whom a connection was for that was redirected, the kernel forgets if it is silent, by default after a minute once one side
-/// has ended; what comes then is nobody's, and resets it. So a program of this host is asked more often, which costs no link
-/// anything.
-pub(super) fn keep_in_mind(socket: &Kernel) -> io::Result<()> {
+/// Keeps the kernel's entry of a redirected connection, which has its destination. The entry of a silent connection
+/// expires, by default a minute after one side has ended (`nf_conntrack_tcp_timeout_close_wait`), and later packets are
+/// answered with a reset. So a program of this host is probed more often, which costs no link anything.
+pub(super) fn keep_conntrack_entry(socket: &Kernel) -> io::Result<()> {
     const SILENCE: Duration = Duration::from_secs(15);
     let keepalive = TcpKeepalive::new().with_time(SILENCE).with_interval(SILENCE).with_retries(15);
     socket.set_tcp_keepalive(&keepalive)

@@ -1,4 +1,4 @@
-//! How many bytes may wait for a reader, of one connection and of all.
+//! Bounds of the bytes that wait for a reader, of one connection and of all.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -7,32 +7,32 @@ use std::rc::Rc;
 
 use hopcast_core::StreamItem;
 
-/// What one may wait for at most, in bytes. A proxy's edge passes this on to the far edge as that stream's window, so that it
-/// bounds what a stream carries in a round trip of the whole path: 160 Mbit/s at 100 ms.
-const WINDOW: u64 = 2 << 20;
-/// And at least, so that each goes on: 1.3 Mbit/s at 100 ms.
-const LEAST: u64 = 16 << 10;
-/// What each begins with is such a part of what there is for all, and at most so much. It is nobody's share as long as
-/// it has not arrived: connections that are idle cost the others nothing, however many they are.
-const FIRST_PART: u64 = 1024;
-const MOST_FIRST: u64 = 64 << 10;
-/// What is read raises the window by so many times as much: it has four times its size after a round trip, and all of
-/// it after three. Less, as twice in TCP's slow start, takes longer; more, and connections that have read little hold
+/// Maximum window of a connection, in bytes. A proxy's edge passes it on to the far edge as the stream's window, so it
+/// bounds a stream's bytes in a round trip of the whole path: 160 Mbit/s at 100 ms.
+const MAX_WINDOW: u64 = 2 << 20;
+/// Minimum window of a connection, in bytes, so that each goes on: 1.3 Mbit/s at 100 ms.
+const MIN_WINDOW: u64 = 16 << 10;
+/// Share of the whole budget that is the first window of a connection, at most [`MAX_FIRST_GRANT`]. It counts only once
+/// bytes arrive: idle connections cost the others nothing.
+const FIRST_GRANT_SHARE: u64 = 1024;
+const MAX_FIRST_GRANT: u64 = 64 << 10;
+/// Growth of the window for each byte read: it has four times its size after a round trip, and its maximum after three.
+/// Less, such as the factor of two of TCP's slow start, takes longer; with more, connections that have read little hold
 /// much.
 const GROWTH: u64 = 3;
-/// One source may hold such a part of what there is for all, so that its connections that stall leave the rest to others.
-const SOURCES: u64 = 4;
-/// One connection may take such a part of what is left for its source and for all. Those that stall so share what there is,
-/// and leave some (the dynamic threshold of Choudhury and Hahne, IEEE/ACM ToN 6(2), 1998).
-const PART: u64 = 8;
+/// Share of the whole budget that one source may hold, so that its stalled connections leave the rest to others.
+const SOURCE_SHARE: u64 = 4;
+/// Share of the rest, of the source and of all, that one connection may take. Stalled connections so share the budget,
+/// and leave some of it (the dynamic threshold of Choudhury and Hahne, IEEE/ACM ToN 6(2), 1998).
+const CONNECTION_SHARE: u64 = 8;
 
-/// What all connections of a runtime may hold.
+/// The memory of all connections of a runtime.
 #[derive(Debug)]
 pub(in super::super) struct Budget {
     bytes: u64,
-    /// What has arrived and was not read yet.
+    /// Bytes that have arrived and are not read.
     waiting: Cell<u64>,
-    /// What counts as taken, for all and for each source: see [`Window::settle`].
+    /// Bytes that count as taken, of all and of each source: see [`Window::settle`].
     taken: Cell<u64>,
     sources: RefCell<BTreeMap<IpAddr, u64>>,
 }
@@ -42,9 +42,10 @@ impl Budget {
         Rc::new(Self { bytes, waiting: Cell::new(0), taken: Cell::new(0), sources: RefCell::default() })
     }
 
-    /// Whether what waits leaves too little for one more. What was only granted does not count: most of it never comes.
+    /// Whether waiting bytes leave too little for one more connection. Granted bytes do not count: most of them never
+    /// come.
     pub(super) fn is_exhausted(&self) -> bool {
-        self.bytes.saturating_sub(self.waiting.get()) < LEAST
+        self.bytes.saturating_sub(self.waiting.get()) < MIN_WINDOW
     }
 
     /// Bytes that have arrived and wait for their readers.
@@ -53,17 +54,17 @@ impl Budget {
     }
 
     fn first(&self) -> u64 {
-        (self.bytes / FIRST_PART).clamp(LEAST, MOST_FIRST)
+        (self.bytes / FIRST_GRANT_SHARE).clamp(MIN_WINDOW, MAX_FIRST_GRANT)
     }
 
     fn window(&self, source: IpAddr) -> u64 {
         let left = self.bytes.saturating_sub(self.taken.get());
         let of_source = self.sources.borrow().get(&source).copied().unwrap_or(0);
-        let left_to_source = (self.bytes / SOURCES).saturating_sub(of_source);
-        (left.min(left_to_source) / PART).clamp(LEAST, WINDOW)
+        let left_to_source = (self.bytes / SOURCE_SHARE).saturating_sub(of_source);
+        (left.min(left_to_source) / CONNECTION_SHARE).clamp(MIN_WINDOW, MAX_WINDOW)
     }
 
-    /// One of this source takes `now` in place of `before`.
+    /// A connection of this source takes `now` in place of `before`.
     fn change(&self, source: IpAddr, before: u64, now: u64) {
         self.taken.set(self.taken.get() - before + now);
         let mut sources = self.sources.borrow_mut();
@@ -75,18 +76,18 @@ impl Budget {
     }
 }
 
-/// What one connection may be sent, and what waits of it.
+/// The grants and the waiting bytes of one connection.
 #[derive(Debug)]
 pub(super) struct Window {
     budget: Rc<Budget>,
     source: IpAddr,
-    /// What it may be by what has been read, where there is enough for all.
+    /// Size by the bytes read so far, if the budget allows it.
     size: u64,
-    /// Granted and not arrived.
+    /// Bytes that were granted and have not arrived.
     outstanding: u64,
-    /// Arrived and not read.
+    /// Bytes that have arrived and are not read.
     waiting: u64,
-    /// What it takes of the budget.
+    /// Bytes that it takes of the budget.
     taken: u64,
 }
 
@@ -96,12 +97,12 @@ impl Window {
         Self { budget, source, size: first, outstanding: first, waiting: 0, taken: 0 }
     }
 
-    /// The grant with which it begins.
+    /// The first grant.
     pub(super) fn first_grant(&self) -> StreamItem {
         StreamItem::Credit(self.budget.first())
     }
 
-    /// Notes that bytes have arrived; false if they are more than was granted.
+    /// Notes that bytes have arrived; false if they exceed the grant.
     pub(super) fn received(&mut self, len: usize) -> bool {
         let len = len as u64;
         let allowed = len <= self.outstanding;
@@ -113,12 +114,12 @@ impl Window {
         allowed
     }
 
-    /// Notes that bytes were read; what is granted for that, once it is worth an item: half a window.
+    /// Notes that bytes were read; returns a grant once it reaches half a window.
     pub(super) fn consumed(&mut self, len: usize) -> Option<StreamItem> {
         let len = (len as u64).min(self.waiting);
         self.waiting -= len;
         self.budget.waiting.set(self.budget.waiting.get() - len);
-        self.size = (self.size + GROWTH * len).min(WINDOW);
+        self.size = (self.size + GROWTH * len).min(MAX_WINDOW);
         self.settle();
         let window = self.budget.window(self.source).min(self.size);
         let more = window.saturating_sub(self.outstanding + self.waiting);
@@ -130,7 +131,7 @@ impl Window {
         Some(StreamItem::Credit(more))
     }
 
-    /// Takes what waits, and what was granted beyond what each begins with: that may come at once.
+    /// Takes waiting bytes, and grants beyond the first one, from the budget: those bytes may arrive at once.
     fn settle(&mut self) {
         let now = self.waiting.max((self.outstanding + self.waiting).saturating_sub(self.budget.first()));
         if now != self.taken {
@@ -160,7 +161,7 @@ mod tests {
     }
 
     impl Window {
-        /// All that was granted comes and is read, in one round trip; how much that was.
+        /// All granted bytes arrive and are read in one round trip; returns their number.
         fn round_trip(&mut self) -> u64 {
             let comes = self.outstanding;
             let mut left = comes;
@@ -175,7 +176,7 @@ mod tests {
             comes
         }
 
-        /// It reads until it has a window as large as it gets, is sent as much, and reads none of that.
+        /// It reads until its window has the maximum size, receives that much, and reads none of it.
         fn stall(mut self) -> Self {
             (0..8).for_each(|_| _ = self.round_trip());
             assert!(self.received(self.outstanding as usize));
@@ -187,13 +188,13 @@ mod tests {
     fn connections_that_are_idle_cost_those_that_are_read_nothing() {
         let budget = Budget::new(ALL);
         let alone = speed(&mut Window::new(&budget, source(1)));
-        // As fast as one that has all of it from its start.
+        // As fast as with the whole budget from the start.
         let mut full = Window::new(&budget, source(1));
-        full.size = WINDOW;
-        assert!(alone >= speed(&mut full) && alone > WINDOW / 3, "{alone}");
+        full.size = MAX_WINDOW;
+        assert!(alone >= speed(&mut full) && alone > MAX_WINDOW / 3, "{alone}");
         drop(full);
         let of_many: Vec<_> = (0..500).map(|number| Window::new(&budget, source(number))).collect();
-        assert!(of_many.iter().all(|idle| idle.outstanding == MOST_FIRST) && !budget.is_exhausted());
+        assert!(of_many.iter().all(|idle| idle.outstanding == MAX_FIRST_GRANT) && !budget.is_exhausted());
         assert_eq!(speed(&mut Window::new(&budget, source(1000))), alone);
         let of_one: Vec<_> = (0..20_000).map(|_| Window::new(&budget, source(1000))).collect();
         assert!(!budget.is_exhausted());
@@ -202,7 +203,7 @@ mod tests {
         assert_eq!((budget.waiting(), budget.taken.get(), budget.sources.borrow().len()), (0, 0, 0));
     }
 
-    /// How much comes in a round trip of a connection that is read, in the mean of 20 after the first four.
+    /// Mean bytes in a round trip of a connection that is read, of 20 after the first four.
     fn speed(reader: &mut Window) -> u64 {
         (0..4).for_each(|_| _ = reader.round_trip());
         (0..20).map(|_| reader.round_trip()).sum::<u64>() / 20
@@ -217,8 +218,8 @@ mod tests {
         }
         assert!(budget.waiting() <= ALL, "{}", budget.waiting());
         let alone = stalled[0].waiting;
-        assert!((WINDOW / 3..=WINDOW).contains(&alone), "{alone}");
-        assert!(stalled[stalled.len() - 1].waiting < 2 * LEAST);
+        assert!((MAX_WINDOW / 3..=MAX_WINDOW).contains(&alone), "{alone}");
+        assert!(stalled[stalled.len() - 1].waiting < 2 * MIN_WINDOW);
         drop(stalled);
         assert_eq!((budget.waiting(), budget.taken.get(), budget.sources.borrow().len()), (0, 0, 0));
         assert_eq!(Window::new(&budget, source(1)).stall().waiting, alone);
@@ -229,8 +230,8 @@ mod tests {
         let budget = Budget::new(ALL);
         let alone = Window::new(&budget, source(2)).stall().waiting;
         let stalled: Vec<_> = (0..300).map(|_| Window::new(&budget, source(1)).stall()).collect();
-        assert!(budget.waiting() < ALL / SOURCES + 300 * LEAST, "{}", budget.waiting());
-        assert!(stalled[299].waiting <= LEAST);
+        assert!(budget.waiting() < ALL / SOURCE_SHARE + 300 * MIN_WINDOW, "{}", budget.waiting());
+        assert!(stalled[299].waiting <= MIN_WINDOW);
         assert_eq!(Window::new(&budget, source(2)).stall().waiting, alone);
     }
 

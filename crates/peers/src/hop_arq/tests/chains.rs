@@ -59,7 +59,8 @@ fn losses_in_bursts_cost_no_more_than_what_they_lose() {
         let each = Hop { burst: 8.0, delay: Duration::from_micros(delay), ..hop(0.1) };
         let found = goodput_after(ms(1000), 4, &each);
         let bound = 300.0 * 0.9 * 1450.0 / 1514.0;
-        // The share that is lost in a second has a standard deviation of 0.8 %, what is in order at its end a larger one.
+        // The share that is lost in a second has a standard deviation of 0.8 %, what is in order at its end a larger
+        // one.
         assert!(found > 0.88 * bound && found <= bound * 1.1, "{found} of {bound} Mbit/s at {delay} us");
     }
 }

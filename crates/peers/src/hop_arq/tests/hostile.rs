@@ -1,4 +1,4 @@
-//! What arrives may be anything.
+//! Anything may arrive.
 
 use hopcast_core::Bytes;
 use proptest::prelude::*;

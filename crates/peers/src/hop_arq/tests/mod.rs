@@ -6,7 +6,7 @@ use crate::hop_arq::{Config, HopArq};
 
 type Path = Chain<HopArq>;
 
-/// Edges at both ends of so many hops, with relays between.
+/// Edges at both ends of `hops` hops, with relays between.
 fn path(seed: u64, config: &Config, hops: usize, each: &Hop) -> Path {
     Chain::of(seed, hops + 1, std::slice::from_ref(each), |place, random| {
         let config = config.clone();

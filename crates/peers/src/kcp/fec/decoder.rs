@@ -29,7 +29,7 @@ struct Group {
     arrived: usize,
 }
 
-/// What a datagram held and what it brought back.
+/// The contents of a datagram and the datagrams that it recovers.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::kcp) struct Taken<'a> {
     /// KCP's segments, if it was no parity.
@@ -91,7 +91,7 @@ impl Group {
         if self.arrived < code.source() {
             return Vec::new();
         }
-        // What comes later finds no place.
+        // A shard that comes later finds no place.
         let mut shards = core::mem::take(&mut self.shards);
         let longest = shards.iter().flatten().map(Vec::len).max().unwrap_or(0);
         shards.iter_mut().flatten().for_each(|shard| shard.resize(longest, 0));
@@ -116,7 +116,7 @@ impl Group {
     }
 }
 
-/// What follows the size, and as much of it as the size says. `None` if it says what cannot be.
+/// The payload behind the size, as long as the size says. `None` if the size cannot be.
 fn payload(shard: &[u8]) -> Option<&[u8]> {
     let (&size, rest) = shard.split_first_chunk::<2>()?;
     let size = usize::from(u16::from_le_bytes(size)).checked_sub(2)?;

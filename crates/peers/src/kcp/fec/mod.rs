@@ -1,7 +1,7 @@
 //! Reed-Solomon parity over datagrams, in the manner of kcptun.
 //!
-//! Of a group of k datagrams each leaves at once with a header before it; then n parity datagrams follow, as long as the
-//! longest. Any k of the k + n give back the rest.
+//! Of a group of k datagrams each leaves at once with a header before it; then n parity datagrams follow, as long as
+//! the longest. Any k of the k + n give back the rest.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -25,9 +25,9 @@ pub(super) use encoder::Encoder;
 
 use super::config::Fec;
 
-/// What precedes parity (`fec.go`, `fecHeaderSize`).
+/// Bytes before parity (`fec.go`, `fecHeaderSize`).
 const HEADER: usize = 6;
-/// What precedes data: the header and its size.
+/// Bytes before data: the header and the size.
 pub(super) const DATA_HEADER: usize = HEADER + 2;
 /// `fec.go`, `typeData` and `typeParity`.
 const DATA: u16 = 0xF1;

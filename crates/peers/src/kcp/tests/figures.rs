@@ -11,9 +11,9 @@
 //! | 512, eager | 148 | 67.0 | 57.3 | 142 | 107 | 68.4 |
 //! | 1024, eager | 185 | 99.7 | 79.1 | 107 | 96.2 | 73.8 |
 //!
-//! The report names no settings. Its figure fits the window of kcptun's client, 128, without parity; it also says that kcptun
-//! has Reed-Solomon codes, and with them on nothing here is as slow. The largest window, the default, fills the queue at the
-//! first link, and without a congestion window repeats there what is merely late.
+//! The report names no settings. Its figure fits the window of kcptun's client, 128, without parity; it also says that
+//! kcptun has Reed-Solomon codes, and with them on nothing here is as slow. The largest window, the default, fills the
+//! queue at the first link, and without a congestion window repeats there what is merely late.
 
 use hopcast_core::Rate;
 

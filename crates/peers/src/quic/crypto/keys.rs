@@ -13,17 +13,17 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 /// sections 5.3 and 5.4).
 pub(in super::super) const TAG: usize = 16;
 
-/// What keys are derived from.
+/// The secret from which keys are derived.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Secret([u8; 16]);
 
 impl Secret {
-    /// That of Initial packets, which all can know (RFC 9001 section 5.2).
+    /// The secret of Initial packets, which all can know (RFC 9001 section 5.2).
     pub(super) fn initial(id: &ConnectionId) -> Self {
         Self::default().derive(&[b"initial", id])
     }
 
-    /// What follows from this and `parts`.
+    /// The secret derived from this one and `parts`.
     pub(super) fn derive(self, parts: &[&[u8]]) -> Self {
         let mut hasher = SipHasher13::new_with_key(&self.0);
         for part in parts {

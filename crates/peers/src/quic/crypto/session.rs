@@ -34,21 +34,21 @@ const SERVER_HELLO: u8 = 2;
 const CERTIFICATE: u8 = 11;
 const FINISHED: u8 = 20;
 
-/// Lengths in bytes, of our own choice, each that of a usual message: a client hello with one key share, server name and
-/// ALPN; the server's answer with its key share; its extensions, a chain of two certificates with ECDSA keys, the
+/// Lengths in bytes, of our own choice, each that of a usual message: a client hello with one key share, server name
+/// and ALPN; the server's answer with its key share; its extensions, a chain of two certificates with ECDSA keys, the
 /// signature and *finished*; the client's *finished* over SHA-256.
 const CLIENT_HELLO_LEN: usize = 300;
 const SERVER_HELLO_LEN: usize = 90;
 const CERTIFICATE_LEN: usize = 1800;
 const FINISHED_LEN: usize = 36;
 /// No message is longer.
-const LONGEST: usize = 4096;
+const MAX_MESSAGE: usize = 4096;
 const HEADER: usize = 4;
 const RANDOM: usize = 32;
 /// TLS's alert for what cannot be read (RFC 8446 section 6).
 const DECODE_ERROR: u8 = 50;
 
-/// What a session begins with: 32 random bytes, for this side of one connection.
+/// The beginning of a session: 32 random bytes, for this side of one connection.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Hello(pub [u8; RANDOM]);
 
@@ -209,7 +209,7 @@ impl Session for Handshake {
         while let Some(&[kind, a, b, c]) = self.received.first_chunk::<HEADER>() {
             let len = u32::from_be_bytes([0, a, b, c]) as usize;
             let end = HEADER + len;
-            let taken = if end > LONGEST {
+            let taken = if end > MAX_MESSAGE {
                 None
             } else if self.received.len() < end {
                 return Ok(false);
@@ -287,7 +287,7 @@ mod tests {
         Hello([side as u8; RANDOM]).session(side, &parameters)
     }
 
-    /// What is written next: its kind, its length in all, and itself.
+    /// The message that is written next: its kind, its length in all, and itself.
     fn written(session: &mut dyn Session) -> (u8, usize, Vec<u8>) {
         let mut message = Vec::new();
         session.write_handshake(&mut message);

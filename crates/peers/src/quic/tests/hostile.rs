@@ -8,7 +8,7 @@ use proptest::test_runner::RngSeed;
 
 use super::pair::{BBR, CLIENT, CUBIC, Hop, Pair, SERVER, ms, with};
 
-/// What becomes of a datagram of the other end's.
+/// The change of a datagram of the other end's.
 #[derive(Clone, Debug)]
 enum Change {
     Again,
@@ -73,7 +73,7 @@ proptest! {
             pair.run(ms(wait));
         }
         pair.run(ms(5_000));
-        // Whoever is off the path can end nothing.
+        // An attacker off the path can end nothing.
         prop_assert_eq!((pair.client().read, pair.server().read), (20_000, 50_000));
     }
 }

@@ -193,8 +193,8 @@ fn a_stream_begins_with_a_byte_of_zero_and_a_reset_has_the_code_zero() {
 
 #[test]
 fn the_handshake_gets_through_where_half_is_lost() {
-    // Six hops that lose 10 % each. Timeouts double each time, so that it may take minutes, and some give up; where three
-    // packets of four are lost, most do.
+    // Six hops that lose 10 % each. Timeouts double each time, so that it may take minutes, and some give up; where
+    // three packets of four are lost, most do.
     let arrived = |&seed: &u64| {
         let hops = vec![Hop { loss: 0.1, delay: ms(1), ..Hop::default() }; 6];
         let mut pair = Pair::new(seed, &with(BBR), &hops);

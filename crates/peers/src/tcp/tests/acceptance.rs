@@ -1,9 +1,9 @@
-//! The figures that kernels show (`hopcast study kernel-tcp` prints them beside ours): six hops of 300 Mbit/s and 0.5 ms
-//! each way, drop-tail of 1,000 packets.
+//! The figures that kernels show (`hopcast study kernel-tcp` prints them beside ours): six hops of 300 Mbit/s and 0.5
+//! ms each way, drop-tail of 1,000 packets.
 //!
 //! Held against Linux 6.18 between two network namespaces, over a link of the same rate, delay, queue and loss, the
-//! latter in both directions. Goodput in Mbit/s over 20 s, the loss beginning half a second before; means of five to eight
-//! runs of the kernel, one run here, of CUBIC five to sixteen:
+//! latter in both directions. Goodput in Mbit/s over 20 s, the loss beginning half a second before; means of five to
+//! eight runs of the kernel, one run here, of CUBIC five to sixteen:
 //!
 //! | loss on each hop | end to end | CUBIC, kernel | CUBIC, here | BBR, kernel | BBR, here |
 //! |---|---|---|---|---|---|
@@ -15,7 +15,7 @@
 //!
 //! BBR's probes of 5/4 find nothing where more than a fifth is lost, and its long-term estimate takes such a path for a
 //! policed one: on a path of this length its rate falls until noise holds it up. On short paths without a rate limit
-//! noise does so much earlier, which is why kernels were seen to keep half of their rate at 5 % a hop there.
+//! noise does so much earlier, which is why kernels keep half of their rate at 5 % a hop there.
 
 use super::pair::{Direction, Pair};
 use crate::tcp::{Config, Congestion};

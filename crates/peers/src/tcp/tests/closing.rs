@@ -86,7 +86,7 @@ fn in_time_wait(seed: u64) -> (Pair, Header) {
     (pair, last)
 }
 
-/// What the client answers to a segment of the server's: flags, sequence number, acknowledgement.
+/// The client's answer to a segment of the server's: flags, sequence number, acknowledgement.
 fn answer(pair: &mut Pair, last: &Header, flags: u8, seq: u32) -> Option<Header> {
     pair.sent = Some(Vec::new());
     let header =

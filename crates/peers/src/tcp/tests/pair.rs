@@ -26,7 +26,7 @@ pub(super) struct Direction {
     pub queue: usize,
     pub delay: Duration,
     pub loss: f64,
-    /// So much more delay, uniformly, each packet on its own: they overtake each other.
+    /// Additional delay, uniformly up to this, each packet on its own: they overtake each other.
     pub jitter: Duration,
     pub duplicate: f64,
     pub corrupt: f64,
@@ -110,7 +110,7 @@ impl Way {
     }
 }
 
-/// What an application does with one stream.
+/// An application's side of one stream.
 #[derive(Debug)]
 pub(super) struct App {
     /// Bytes to write, and whether to finish after them.
@@ -172,12 +172,12 @@ pub(super) struct Pair {
     pub tcp: [Tcp; 2],
     ways: [Way; 2],
     pub apps: [BTreeMap<StreamId, App>; 2],
-    /// What the server's applications are to write and whether to finish, once accepted.
+    /// The bytes that the server's applications are to write and whether to finish, once accepted.
     pub accept: (u64, bool),
     pub read_window: u64,
     /// Each packet that either end sent: when, from whom, the bytes.
     pub sent: Option<Vec<(Instant, usize, Buffer)>>,
-    /// What else is lost on the way.
+    /// Further losses on the way.
     pub lose: Option<Lose>,
 }
 
@@ -481,7 +481,7 @@ pub(super) fn forge(source: SocketAddr, destination: SocketAddr, header: &Header
     packet
 }
 
-/// What a router on the way answers to a packet that does not fit.
+/// The answer of a router on the way to a packet that does not fit.
 fn too_big(packet: &[u8], mtu: u32) -> Buffer {
     use hopcast_wire::icmp;
     let header = hopcast_wire::ip::parse(packet).unwrap();

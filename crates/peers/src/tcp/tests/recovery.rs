@@ -144,7 +144,8 @@ fn several_new_blocks_in_one_acknowledgement_are_no_reordering() {
     let mut pair = Pair::new(8, Config::default(), Direction::default());
     pair.open(u64::MAX, false);
     pair.run_for(ms(100));
-    // Every fourth segment of a round trip is lost, and of ten acknowledgements nine: the tenth reports three new blocks.
+    // Every fourth segment of a round trip is lost, and of ten acknowledgements nine: the tenth reports three new
+    // blocks.
     let (mut data, mut acks) = (0, 0);
     pair.lose = Some(Box::new(move |host, _, len| {
         let count = if host == CLIENT && len > 0 { &mut data } else { &mut acks };

@@ -1,4 +1,4 @@
-//! What a sender makes of single acknowledgements: each is given to it as a peer would word it.
+//! A sender's reactions to single acknowledgements: each is given to it as a peer would word it.
 
 use hopcast_core::{Buffer, Duration, Instant, Seed};
 
@@ -37,18 +37,18 @@ impl Line {
         line
     }
 
-    /// One that has sent nothing yet, over a round trip of so many ms, to a peer that offers `offered` bytes.
+    /// One that has sent nothing yet, over a round trip of `rtt` ms, to a peer that offers `offered` bytes.
     fn idle(segments: u64, rtt: u64, offered: u64) -> Self {
         let reno = congestion::control(Congestion::Reno, at(0), Seed::new(1, 0).stream(&["line"], 0));
         let mut sender = Sender::new(1, MSS as u32, segments as u32, Duration::from_millis(200), reno);
         let rtt = Duration::from_millis(rtt);
         sender.rtt.sample(rtt, 1, 1);
-        sender.rtt.note_least(at(900), rtt);
+        sender.rtt.note_min(at(900), rtt);
         sender.begin(at(1000), 1, offered);
         Self { sender, timers: Deadlines::default(), counters: Counters::default() }
     }
 
-    /// Writes so many segments more, and sends what may be sent.
+    /// Writes `segments` segments more, and sends what may be sent.
     fn write(&mut self, ms: u64, segments: u64) {
         self.sender.buffer.write(Buffer::zeroed((segments * MSS) as usize));
         self.send(ms);
@@ -213,8 +213,8 @@ fn a_tail_is_probed_for_after_two_round_trips_and_2_ms_and_a_lone_segment_later(
 
 #[test]
 fn what_reordering_may_delay_is_lost_after_a_quarter_of_a_round_trip_and_2_ms() {
-    // RFC 8985 section 6.2; Linux `tcp_rack_mark_lost`: 25 + 2 ms are 7 ticks, 25 would be 7 as well, so at a round trip of
-    // 104 ms: 26 + 2 ms are 7 ticks, and 26 + 4 are 8.
+    // RFC 8985 section 6.2; Linux `tcp_rack_mark_lost`: 25 + 2 ms are 7 ticks, 25 would be 7 as well, so at a round
+    // trip of 104 ms: 26 + 2 ms are 7 ticks, and 26 + 4 are 8.
     let mut line = Line::idle(10, 104, 1 << 30);
     line.write(1000, 10);
     line.ack(1104, 0, &[(start(1), start(2))], None);

@@ -1,4 +1,4 @@
-//! What becomes of each frame, and which of them can be decoded.
+//! The fate of each frame, and which of them can be decoded.
 
 use std::collections::VecDeque;
 
@@ -9,10 +9,11 @@ use crate::scenario::model::Picture;
 
 /// The frames of a video at one receiver.
 ///
-/// A frame can be decoded if it is complete before its deadline and those can that it refers to: of a P-frame the I- or
-/// P-frame before it, of a B-frame the two before it in the order of coding. This is the *decodable frame rate* of video
-/// over lossy networks (Ke, Shieh, Hwang and Ziviani, "An evaluation framework for more realistic simulations of MPEG
-/// video transmission", 2008), with lateness beside loss. Only frames that are not decided are kept: those of one deadline.
+/// A frame can be decoded if it is complete before its deadline and the frames that it refers to can be decoded: of a
+/// P-frame the I- or P-frame before it, of a B-frame the two before it in the order of coding. This is the *decodable
+/// frame rate* of video over lossy networks (Ke, Shieh, Hwang and Ziviani, "An evaluation framework for more realistic
+/// simulations of MPEG video transmission", 2008), with lateness beside loss. Only frames that are not decided are
+/// kept: those of one deadline.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FrameLog {
     /// The frames that are not decided, from number `first` on.
@@ -108,7 +109,7 @@ impl FrameLog {
 mod tests {
     use super::*;
 
-    /// What became of frames of the given types, one a second with a deadline of half a second: `.` arrives at once,
+    /// The fates of frames of the given types, one a second with a deadline of half a second: `.` arrives at once,
     /// `l` late, `x` never.
     fn figures(pictures: &str, fates: &str) -> [u64; 5] {
         let at = |half_seconds: usize| Instant::from_nanos(half_seconds as u64 * 500_000_000);

@@ -10,7 +10,7 @@ use crate::app::stream::{Contents, READ_AHEAD};
 use crate::meter::SharedMeter;
 use crate::scenario::model::LARGEST_FRAME;
 
-/// How many frames back one can still become complete: 40 s of 25 frames a second.
+/// Maximum age of a frame that can still become complete, in frames: 40 s of 25 frames a second.
 const WINDOW: u64 = 1000;
 
 /// Puts frames together from datagrams.

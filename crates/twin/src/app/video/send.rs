@@ -12,13 +12,14 @@ use crate::app::stream::Contents;
 use crate::app::{Ends, Schedule};
 use crate::meter::Meters;
 
-/// Frames that wait at most for a stream that takes less than the video has, 40 s of it; beyond them it skips some.
-const MOST_WAITING: usize = 1000;
+/// Maximum number of frames that wait for a stream that is slower than the video: 40 s of 25 frames a second. Beyond
+/// that frames are skipped.
+const MAX_WAITING: usize = 1000;
 const STREAM: StreamId = StreamId(0);
 
-/// What frames travel in.
+/// The carrier of frames.
 pub(crate) enum Carriage {
-    /// Datagrams with so many bytes of a frame in each.
+    /// Datagrams with at most `piece` bytes of a frame in each.
     Datagrams { piece: usize },
     /// One stream, one frame after another.
     Stream { writer: StreamWriter, waiting: VecDeque<UnitWriter> },
@@ -91,7 +92,7 @@ impl VideoSender {
                 if self.number == 0 {
                     self.out.push_back(Item::Stream(STREAM, StreamItem::Open { local, remote }));
                 }
-                if waiting.len() >= MOST_WAITING {
+                if waiting.len() >= MAX_WAITING {
                     self.skipped += 1;
                 } else {
                     waiting.push_back(UnitWriter::new(frame));

@@ -1,4 +1,4 @@
-//! Which frame is sent next, how large it is, and when the one after it is.
+//! The frames of a video: type, size and time of each.
 
 use hopcast_core::{Duration, Stream};
 
@@ -49,7 +49,7 @@ impl FrameSource {
     }
 }
 
-/// How many times its mean a frame is long: lognormal with a mean of 1.
+/// Size of a frame relative to its mean: lognormal with a mean of 1.
 fn factor(pattern: &Pattern, random: &mut Stream) -> f64 {
     let variation = pattern.variation.get();
     if variation == 0.0 {

@@ -45,8 +45,8 @@ impl<'s> Air<'s> {
         all
     }
 
-    /// Adds the medium to a graph whose first nodes are those of the scenario, as an edge that all its traffic crosses. Its
-    /// weight is the capacity of the best pair of stations, since they share the airtime.
+    /// Adds the medium to a graph whose first nodes are those of the scenario, as an edge that all its traffic crosses.
+    /// Its weight is the capacity of the best pair of stations, since they share the airtime.
     pub(super) fn add_to(&self, graph: &mut DiGraph<(), u128>, timeline: &Timeline<'_>, helpers: &[NodeId]) {
         let pairs = self.senders.iter().flat_map(|&from| {
             let apart = move |to: &&Attachment| **to != from;
@@ -126,7 +126,8 @@ fn reached<'l>(
     reached
 }
 
-/// A part of the window in which nothing changes, with the rates of delivery while one station sends all the time, in bit/s.
+/// A part of the window in which nothing changes, with the rates of delivery while one station sends all the time, in
+/// bit/s.
 struct Phase {
     /// The part's share of the window.
     share: f64,
@@ -138,14 +139,14 @@ struct Phase {
     helped: f64,
 }
 
-/// Capacity of a source with its helper, in bit/s: the inverse of the minimum airtime for a frame that the destination can
-/// use, over all ways to share the airtime (min-cut over the hyperedges of the broadcasts).
+/// Capacity of a source with its helper, in bit/s: the inverse of the minimum airtime for a frame that the destination
+/// can use, over all ways to share the airtime (min-cut over the hyperedges of the broadcasts).
 ///
-/// With the airtime x of the source and y of the helper, x + y = 1, both cuts between source and destination bound it: that
-/// around the source, x (1 - e1 e3), and that around source and helper, x (1 - e3) + y (1 - e2). Random linear coding reaches
-/// the lesser of the two. Its maximum over x and y is, by duality, the minimum over w from 0 to 1 of the best single sender's
-/// share of w times the first cut and 1 - w times the second. That is convex and piecewise linear in w, and bends where in
-/// some phase source and helper are equally good.
+/// With the airtime x of the source and y of the helper, x + y = 1, both cuts between source and destination bound it:
+/// that around the source, x (1 - e1 e3), and that around source and helper, x (1 - e3) + y (1 - e2). Random linear
+/// coding reaches the lesser of the two. Its maximum over x and y is, by duality, the minimum over w from 0 to 1 of the
+/// best single sender's share of w times the first cut and 1 - w times the second. That is convex and piecewise linear
+/// in w, and bends where in some phase source and helper are equally good.
 fn with_helper(phases: &[Phase]) -> f64 {
     let bound = |weight: f64| -> f64 {
         let of = |phase: &Phase| {

@@ -13,19 +13,20 @@ use self::timeline::{Sender, Timeline};
 use super::model::{Flow, LinkModel, NodeId, Scenario};
 
 /// The max-flow from one node to another over rate x (1 - mean loss), averaged over the measurement window with all
-/// that is scheduled, in bit/s, without helpers. `None` if it is unbounded, because links without a rate lead all the way.
+/// that is scheduled, in bit/s, without helpers. `None` if it is unbounded, because links without a rate lead all the
+/// way.
 ///
 /// For many flows of one scenario, make [`Capacities`] once.
 pub fn capacity(scenario: &Scenario, from: NodeId, to: NodeId) -> Option<f64> {
     Capacities::of(scenario).between(from, to)
 }
 
-/// What each direction of each link carries on the average, as a graph.
+/// Mean capacity of each direction of each link, as a graph.
 ///
 /// A direction without a rate is unbounded if it is up at any time of the window. On a medium one station at a time
-/// sends, directly to another: between two stations it carries rate x (1 - the mean loss of that pair), or with a helper
-/// the inverse of the minimum airtime for a frame that the destination can use. A station that is no helper does not repeat
-/// on a medium what it has heard there; no route leads that way.
+/// sends, directly to another: between two stations it carries rate x (1 - the mean loss of that pair), or with a
+/// helper the inverse of the minimum airtime for a frame that the destination can use. A station that is no helper does
+/// not repeat on a medium what it has heard there; no route leads that way.
 #[derive(Debug)]
 pub struct Capacities<'s> {
     scenario: &'s Scenario,
@@ -79,8 +80,8 @@ impl<'s> Capacities<'s> {
         self.with_helpers(flow.from, to, flow.helpers(self.scenario))
     }
 
-    /// The max-flow in bit/s where the first station of a medium that is one of `helpers`, and neither sends nor receives
-    /// there itself, may repeat what it overhears.
+    /// The max-flow in bit/s where the first station of a medium that is one of `helpers`, and neither sends nor
+    /// receives there itself, may repeat what it overhears.
     fn with_helpers(&self, from: NodeId, to: NodeId, helpers: &[NodeId]) -> Option<f64> {
         if from == to {
             return None;

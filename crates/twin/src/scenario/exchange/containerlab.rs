@@ -1,8 +1,8 @@
 //! Topologies of containerlab: `topology.nodes`, and `topology.links` in the brief and in the extended form.
 //!
-//! A file says which interfaces are joined; of what a link is like it says at most the MTU. Links to the host or to nowhere
-//! (`host`, `mgmt-net`, `macvlan`, `vxlan`, `dummy`) are none between two nodes, and are left out; a node that is a bridge is
-//! a node.
+//! A file says which interfaces are joined; of what a link is like it says at most the MTU. Links to the host or to
+//! nowhere (`host`, `mgmt-net`, `macvlan`, `vxlan`, `dummy`) are none between two nodes, and are left out; a node that
+//! is a bridge is a node.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, entries, text};
 use hopcast_config::yaml::{Kind, Node};
 
-/// What stands in for a node at the end of a link that leaves the lab.
+/// Words that stand in for a node at the end of a link that leaves the lab.
 const OUTSIDE: [&str; 4] = ["host", "mgmt-net", "macvlan", "dummy"];
 
 /// The nodes and links of a parsed file.

@@ -1,9 +1,9 @@
 //! GraphML: what graph editors, topology collections and graph libraries exchange.
 //!
 //! Data of an edge is a key of a link if its `attr.name` is one: `rate`, `delay`, `loss` and so on, with values as in a
-//! scenario. `LinkSpeedRaw`, in bit/s, is the rate in the Internet Topology Zoo. A node is called by its `name`, or else by its
-//! `label`, or else by its `id`, and stands at its `x` and `y`, or at its `Longitude` and `Latitude`. A hyperedge is a medium.
-//! Data that is none of these is not the network's, and is passed over.
+//! scenario. `LinkSpeedRaw`, in bit/s, is the rate in the Internet Topology Zoo. A node is called by its `name`, or
+//! else by its `label`, or else by its `id`, and stands at its `x` and `y`, or at its `Longitude` and `Latitude`. A
+//! hyperedge is a medium. Data that is none of these is not the network's, and is passed over.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -18,12 +18,12 @@ use crate::scenario::model::{LinkModel, Scenario};
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::{Entry, Kind, Node, Source, Span, parse};
 
-/// What an XML document may have of nodes of any kind: a million links with a few data each.
-const MOST_XML: u32 = 20_000_000;
+/// Maximum number of nodes of any kind in an XML document: a million links with a few data each.
+const MAX_XML: u32 = 20_000_000;
 
 /// The nodes and links of a GraphML file.
 pub(super) fn read(file: &TextFile) -> Result<Network, Diagnostic> {
-    let options = ParsingOptions { nodes_limit: MOST_XML, ..ParsingOptions::default() };
+    let options = ParsingOptions { nodes_limit: MAX_XML, ..ParsingOptions::default() };
     let document = Document::parse_with_options(&file.text, options).map_err(|error| {
         let place = error.pos();
         let message = format!("this is not valid XML: {error}");
@@ -55,10 +55,10 @@ fn children<'a, 'i>(parent: Element<'a, 'i>, name: &'static str) -> impl Iterato
     parent.children().filter(move |child| child.is_element() && child.tag_name().name() == name)
 }
 
-/// What a key stands for.
+/// The declaration of a key.
 struct Key<'a> {
     name: &'a str,
-    /// What elements it is for, and what those have that do not say.
+    /// The elements it is for, and the value of those without one.
     of: &'a str,
     default: Option<(String, Span)>,
 }
@@ -219,11 +219,12 @@ fn value(text: &str, at: &Span) -> Result<Node, Diagnostic> {
     Ok(node.at(at))
 }
 
-/// Where the elements of a text stand.
+/// The places of elements in a text.
 struct Places<'a> {
     text: &'a str,
     source: &'a Arc<Source>,
-    /// Offsets with their line and column: each line's beginning, and more on long lines, of which some files have just one.
+    /// Offsets with their line and column: each line's beginning, and more on long lines, of which some files have just
+    /// one.
     marks: Vec<(usize, usize, usize)>,
 }
 
@@ -258,7 +259,8 @@ impl<'a> Places<'a> {
 const KEYS: [(&str, &str, &str); 3] =
     [("name", "all", "string"), ("x", "node", "double"), ("y", "node", "double")];
 
-/// A scenario's network as GraphML: what `topology: { graphml: … }` takes. Losses that replay a trace have no value there.
+/// A scenario's network as GraphML: what `topology: { graphml: … }` takes. Losses that replay a trace have no value
+/// there.
 pub fn write(scenario: &Scenario) -> String {
     let mut out = String::from(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n",

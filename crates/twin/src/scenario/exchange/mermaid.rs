@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::values;
 use crate::scenario::model::{LinkModel, Scenario};
 
-/// What of a link is worth a place in a drawing.
+/// The values of a link that a drawing shows.
 const SHOWN: [&str; 3] = ["rate", "delay", "loss"];
 
 /// A scenario's network as a Mermaid flowchart.

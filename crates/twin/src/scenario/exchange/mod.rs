@@ -1,7 +1,7 @@
 //! Networks from other programs' files, and networks for them: GraphML and containerlab in, GraphML and Mermaid out.
 //!
-//! What comes in becomes the tree that the same network would be as YAML, each value with its place in the file that it
-//! came from. So everything that is said about links in a scenario holds here too, and errors are as precise.
+//! A file becomes the tree that the same network would be as YAML, each value with its place in that file. Everything
+//! that holds for links in a scenario therefore holds here too, and errors are as precise.
 
 mod containerlab;
 mod graphml;
@@ -18,7 +18,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{Fields, text};
 use hopcast_config::yaml::{Entry, Kind, Node, Span};
 
-/// Where a network can come from, as keys of `topology`.
+/// The formats of networks, as keys of `topology`.
 pub(crate) const FORMATS: [&str; 2] = ["graphml", "containerlab"];
 
 /// A network from another program's file.
@@ -27,7 +27,7 @@ pub(crate) struct Network {
     pub(crate) nodes: Node,
     /// The links, as the list of a scenario.
     pub(crate) links: Node,
-    /// What of the file is left out, and where it stands.
+    /// The parts of the file that are left out, with their places.
     pub(crate) notes: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ fn list(items: Vec<Node>, span: &Span) -> Node {
 }
 
 /// The longest name there may be, in bytes.
-const LONGEST: usize = 64;
+const MAX_NAME: usize = 64;
 
 /// Makes of what other programs call a thing a name that is allowed here and not taken yet.
 #[derive(Default)]
@@ -89,8 +89,8 @@ struct Names {
 impl Names {
     fn take(&mut self, wanted: &str) -> String {
         let fits = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
-        let mut name: String = wanted.trim().chars().map(fits).take(LONGEST).collect();
-        shorten(&mut name, LONGEST);
+        let mut name: String = wanted.trim().chars().map(fits).take(MAX_NAME).collect();
+        shorten(&mut name, MAX_NAME);
         if name.is_empty() {
             name.push('_');
         }
@@ -102,7 +102,7 @@ impl Names {
             *number += 1;
             let behind = format!("_{number}");
             let mut tried = name.clone();
-            shorten(&mut tried, LONGEST - behind.len());
+            shorten(&mut tried, MAX_NAME - behind.len());
             tried.push_str(&behind);
             if self.taken.insert(tried.clone()) {
                 return tried;

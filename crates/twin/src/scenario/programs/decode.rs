@@ -2,14 +2,15 @@
 
 use hopcast_core::{Bytes, Duration, Rate};
 
-use super::{Copy, CopyProgram, DATAGRAM_SIZE, Load, PING_SIZE, Picture, Ping, Program, Socket, socket};
+use super::{Copy, CopyProgram, DATAGRAM_SIZE, Load, PING_SIZE, Picture, Ping, Program};
 use crate::scenario::apps::frequency;
 use crate::scenario::files::Contents;
-use crate::scenario::model::Layer;
-use crate::scenario::transports::{Port, Stack};
+use crate::scenario::model::{Socket, socket};
 use hopcast_config::Diagnostic;
-use hopcast_config::decode::{self, Fields, choice, flag, list, rate, size, some_duration, whole};
+use hopcast_config::decode::{self, Fields, choice, flag, rate, size, some_duration, whole, words};
 use hopcast_config::yaml::Node;
+use hopcast_stack::Stack;
+use hopcast_stack::transport::Port;
 
 /// The programs that an `app` may be.
 pub(crate) const PROGRAMS: [&str; 6] = ["iperf3", "iperf2", "nuttcp", "ping", "ffmpeg", "copy"];
@@ -22,7 +23,6 @@ const SMALLEST_DATAGRAM: u64 = 64;
 const MOST_PARALLEL: u64 = 128;
 /// A packet of an MPEG transport stream (ISO 13818-1).
 const TS_PACKET: u64 = 188;
-const MOST_ARGUMENTS: usize = 100;
 
 /// The keys of a program's options.
 fn keys(name: &str) -> &'static [&'static str] {
@@ -74,7 +74,7 @@ fn carries(node: &Node, name: &str, stack: &Stack) -> Result<Socket, Diagnostic>
         Some(found) if found != Socket::Icmp => Ok(found),
         _ => {
             let inside = match layers.first() {
-                Some(Layer::Proxy(_)) => "[tcp-cubic, bats-proxy]".to_owned(),
+                Some(top) if top.settings().ends_connections() => format!("[tcp-cubic, {protocol}]"),
                 Some(_) if offers.has(Port::Datagram) => format!("[udp, tunnel, {protocol}]"),
                 _ => format!("[tcp-cubic, tunnel, {}]", if offers.has(Port::Packet) { "brtp" } else { "udp" }),
             };
@@ -94,7 +94,7 @@ fn load(fields: Fields<'_>, node: &Node, name: &str, on: Socket) -> Result<Load,
         parallel: fields.read("parallel", |node, key| whole(node, key, 1..=MOST_PARALLEL))?.unwrap_or(1)
             as u32,
         reverse: fields.read("reverse", flag)?.unwrap_or(false),
-        arguments: fields.read("arguments", arguments)?.unwrap_or_default(),
+        arguments: fields.read("arguments", words)?.unwrap_or_default(),
     };
     if on == Socket::Udp && load.rate.is_none() {
         return Err(node.error(format!(
@@ -122,7 +122,7 @@ fn ping(fields: Fields<'_>) -> Result<Ping, Diagnostic> {
             },
         ));
     }
-    let arguments = fields.read("arguments", arguments)?.unwrap_or_default();
+    let arguments = fields.read("arguments", words)?.unwrap_or_default();
     Ok(Ping { size: size.unwrap_or(Bytes::new(PING_SIZE)), every, arguments })
 }
 
@@ -165,15 +165,4 @@ fn copy(fields: Fields<'_>, contents: &mut Contents) -> Result<Copy, Diagnostic>
     let with = fields.read("with", |node, key| Ok(choice(node, key, &["socat", "nc"])?.0))?;
     let with = if with == Some("nc") { CopyProgram::Nc } else { CopyProgram::Socat };
     Ok(Copy { contents, with })
-}
-
-/// A list of words.
-pub(super) fn arguments(node: &Node, key: &str) -> Result<Vec<String>, Diagnostic> {
-    let items = list(node, key)?;
-    if items.len() > MOST_ARGUMENTS {
-        return Err(
-            node.error(format!("`{key}`: expected at most {MOST_ARGUMENTS} words, found {}", items.len()))
-        );
-    }
-    items.iter().map(|item| decode::text(item, key).map(str::to_owned)).collect()
 }

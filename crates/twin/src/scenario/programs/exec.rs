@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use hopcast_core::{Duration, Instant};
 
-use super::decode::arguments;
 use super::{Exec, Signal};
 use crate::scenario::topology::Topology;
 use hopcast_config::Diagnostic;
+use hopcast_config::decode::words;
 use hopcast_config::decode::{self, Fields, choice, duration, list, whole};
 use hopcast_config::yaml::{Kind, Node};
 
@@ -75,7 +75,7 @@ fn exec(item: &Node, number: usize, topology: &Topology) -> Result<Exec, Diagnos
 fn command(node: &Node) -> Result<Vec<String>, Diagnostic> {
     match &node.kind {
         Kind::List(_) => {
-            let words = arguments(node, "command")?;
+            let words = words(node, "command")?;
             if words.is_empty() {
                 return Err(
                     node.error("`command`: expected a program and its arguments, found an empty list")

@@ -5,22 +5,20 @@
 
 mod decode;
 mod exec;
-mod kcptun;
 
 use std::fmt;
 use std::sync::Arc;
 
 use hopcast_core::{Bytes, Duration, Instant, Rate};
-use hopcast_peers::tcp;
+use hopcast_stack::Stack;
+use hopcast_stack::transport::{Layer, Ports, Socket, Worlds};
 
-use super::model::{Flow, Layer, NodeId, Scenario};
+use super::model::{NodeId, Scenario};
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::{Kind, Node};
 
 pub(crate) use decode::{PROGRAMS, program};
 pub(crate) use exec::execs;
-pub(crate) use kcptun::layer as kcptun_layer;
-pub use kcptun::{Crypt, Kcptun, Mode};
 
 /// What ping sends unless told otherwise (ping(8)).
 const PING_SIZE: u64 = 56;
@@ -106,54 +104,6 @@ pub enum CopyProgram {
     Socat,
     /// `nc`.
     Nc,
-}
-
-/// The sockets through which a flow's program reaches the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Socket {
-    /// ICMP, straight on packets.
-    Icmp,
-    /// UDP of the host.
-    Udp,
-    /// TCP of the host.
-    Tcp {
-        /// By the kernel's name; `None` for the host's own choice.
-        congestion: Option<&'static str>,
-    },
-}
-
-impl Flow {
-    /// The sockets that a program would use as this flow's application; `None` if the top of the stack is none of the
-    /// host's.
-    pub fn socket(&self) -> Option<Socket> {
-        socket(&self.over)
-    }
-
-    /// The settings of kcptun, if the flow goes through it.
-    pub fn kcptun(&self) -> Option<&Kcptun> {
-        match self.over.first() {
-            Some(Layer::Kcptun(config)) => Some(config),
-            _ => None,
-        }
-    }
-}
-
-fn socket(layers: &[Layer]) -> Option<Socket> {
-    match layers.first() {
-        // No layers at all are the host itself.
-        None | Some(Layer::Tunnel | Layer::Franc(_)) => Some(Socket::Icmp),
-        Some(Layer::Udp) => Some(Socket::Udp),
-        Some(Layer::Kcptun(_)) => Some(Socket::Tcp { congestion: None }),
-        Some(Layer::Tcp(config)) => Some(Socket::Tcp {
-            congestion: Some(match config.congestion {
-                tcp::Congestion::Cubic => "cubic",
-                tcp::Congestion::Bbr => "bbr",
-                tcp::Congestion::Reno => "reno",
-                tcp::Congestion::Vegas => "vegas",
-            }),
-        }),
-        _ => None,
-    }
 }
 
 impl Program {
@@ -265,14 +215,41 @@ pub(crate) fn live_app(node: &Node) -> Option<Diagnostic> {
 
 /// Why a stack needs a live run, if it does.
 pub(crate) fn live_stack(node: &Node, layers: &[Layer]) -> Option<Diagnostic> {
-    let kcptun = layers.iter().any(|layer| matches!(layer, Layer::Kcptun(_)));
-    kcptun.then(|| {
-        node.error("`kcptun` is a real program: it runs with --live only; `kcp` and `kcp-fec` are its models in virtual time")
+    layers.iter().find_map(|layer| {
+        let Worlds::Live { models, .. } = layer.row().worlds else { return None };
+        let name = layer.row().name;
+        Some(
+            node.error(format!(
+                "`{name}` is a real program: it runs with --live only; {models} in virtual time"
+            )),
+        )
+    })
+}
+
+/// Whether an application can send what a stack offers: packets are sent by `ping` alone.
+pub(crate) fn carries_something(stack: &Stack, over: &Node, app: &Node) -> Result<(), Diagnostic> {
+    if stack.offers != Ports::PACKETS || sends_packets(app) {
+        return Ok(());
+    }
+    // Where several layers are written as one name, the top is at fault.
+    let top = stack.top();
+    Err(over.error(format!(
+        "`over`: `{top}` offers packets, which no application but `ping` sends: put a transport such as `tcp-cubic` on top"
+    )))
+}
+
+/// Which option of a transport a flow sets that the kernel's own cannot be told, for the first of a scenario's flows that
+/// sets one: in virtual time it has a transport of its own, but a kernel's is as the kernel is set up. One line; `None` if
+/// there is none.
+pub fn needs_virtual_time(scenario: &Scenario) -> Option<String> {
+    scenario.flows.iter().find_map(|flow| {
+        let set = flow.over.iter().find_map(|layer| layer.settings().virtual_time_only())?;
+        Some(format!("flow `{}`: `{set}` cannot be set on the kernel's TCP, only in virtual time", flow.name))
     })
 }
 
 /// Whether an `app` sends packets, as no other application does.
-pub(crate) fn sends_packets(node: &Node) -> bool {
+fn sends_packets(node: &Node) -> bool {
     word(node) == Some("ping")
 }
 

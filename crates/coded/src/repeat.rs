@@ -1,0 +1,167 @@
+//! A repetition code: each datagram is sent several times, and delivered once.
+//!
+//! ```text
+//! 0        4
+//! | number | payload      number: of the datagram, from 0, network order
+//! ```
+//!
+//! *Scope and departures*: the copies leave at once, so that a burst of losses may take all of them; nothing puts
+//! datagrams that overtake each other back in order.
+
+use std::collections::VecDeque;
+
+use hopcast_core::{Datagram, Instant, Item, Machine, Port};
+
+/// Numbers behind the newest one of which it is known whether they have been delivered. A copy that is later than that is
+/// dropped: delivered twice would be worse than lost.
+const WINDOW: u32 = 1024;
+
+/// One end: a datagram port above and one below.
+pub struct Repeat {
+    copies: u8,
+    next: u32,
+    /// One past the newest number that has arrived.
+    newest: u32,
+    /// Whether each of the last [`WINDOW`] numbers has arrived, by the number modulo the window.
+    arrived: Vec<bool>,
+    out: VecDeque<(Port, Item)>,
+    delivered: u64,
+    duplicates: u64,
+}
+
+impl Repeat {
+    /// Bytes in front of each payload.
+    pub const HEADER: usize = 4;
+
+    /// An end that sends each datagram `copies` times.
+    pub fn new(copies: u8) -> Self {
+        let arrived = vec![false; WINDOW as usize];
+        Self { copies, next: 0, newest: 0, arrived, out: VecDeque::new(), delivered: 0, duplicates: 0 }
+    }
+
+    fn send(&mut self, mut datagram: Datagram) {
+        datagram.payload.prepend(Self::HEADER).copy_from_slice(&self.next.to_be_bytes());
+        self.next = self.next.wrapping_add(1);
+        for _ in 1..self.copies {
+            self.out.push_back((Port::Below(0), Item::Datagram(datagram.clone())));
+        }
+        self.out.push_back((Port::Below(0), Item::Datagram(datagram)));
+    }
+
+    fn receive(&mut self, mut datagram: Datagram) {
+        let Some((number, _)) = datagram.payload.split_first_chunk() else { return };
+        if self.is_first(u32::from_be_bytes(*number)) {
+            datagram.payload.advance(Self::HEADER);
+            self.delivered += 1;
+            self.out.push_back((Port::Above(0), Item::Datagram(datagram)));
+        } else {
+            self.duplicates += 1;
+        }
+    }
+
+    /// Whether a number arrives for the first time. Numbers wrap around.
+    fn is_first(&mut self, number: u32) -> bool {
+        let ahead = number.wrapping_sub(self.newest);
+        if ahead < u32::MAX / 2 {
+            // At most once around: what lies between has not arrived.
+            (0..=ahead.min(WINDOW - 1)).for_each(|back| *self.slot(number.wrapping_sub(back)) = false);
+            self.newest = number.wrapping_add(1);
+        } else if self.newest.wrapping_sub(number) > WINDOW {
+            return false;
+        }
+        !std::mem::replace(self.slot(number), true)
+    }
+
+    fn slot(&mut self, number: u32) -> &mut bool {
+        &mut self.arrived[(number % WINDOW) as usize]
+    }
+}
+
+impl Machine for Repeat {
+    fn handle(&mut self, _: Instant, port: Port, item: Item) {
+        match (port, item) {
+            (Port::Above(_), Item::Datagram(datagram)) => self.send(datagram),
+            (Port::Below(_), Item::Datagram(datagram)) => self.receive(datagram),
+            _ => {}
+        }
+    }
+
+    fn wake(&mut self, _: Instant) {}
+
+    fn poll(&mut self, _: Instant) -> Option<(Port, Item)> {
+        self.out.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        report("datagrams_sent", u64::from(self.next));
+        report("datagrams_delivered", self.delivered);
+        report("duplicates_dropped", self.duplicates);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::Buffer;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn numbers(repeat: &mut Repeat, arriving: &[u32]) -> Vec<u32> {
+        arriving.iter().copied().filter(|&number| repeat.is_first(number)).collect()
+    }
+
+    fn datagram(payload: &[u8]) -> Datagram {
+        let at = "10.0.0.1:7".parse().unwrap();
+        Datagram { local: at, remote: at, payload: Buffer::copy_from(payload) }
+    }
+
+    #[test]
+    fn each_datagram_is_sent_several_times_and_delivered_once() {
+        let (mut from, mut to) = (Repeat::new(3), Repeat::new(3));
+        for payload in [b"a", b"b"] {
+            from.handle(Instant::ZERO, Port::Above(0), Item::Datagram(datagram(payload)));
+        }
+        let sent: Vec<_> = std::iter::from_fn(|| from.poll(Instant::ZERO)).collect();
+        assert_eq!(sent.len(), 6);
+        for (_, item) in sent {
+            to.handle(Instant::ZERO, Port::Below(0), item);
+        }
+        let delivered: Vec<_> = std::iter::from_fn(|| to.poll(Instant::ZERO)).collect();
+        let expected = [b"a", b"b"].map(|payload| (Port::Above(0), Item::Datagram(datagram(payload))));
+        assert_eq!(delivered, expected);
+    }
+
+    #[test]
+    fn numbers_wrap_around_and_what_is_too_late_is_dropped() {
+        let mut repeat = Repeat::new(2);
+        repeat.newest = u32::MAX - 1;
+        assert_eq!(numbers(&mut repeat, &[u32::MAX, 0, u32::MAX, 1, 0]), [u32::MAX, 0, 1]);
+        let mut repeat = Repeat::new(2);
+        assert_eq!(numbers(&mut repeat, &[0, 5000, 5000 - WINDOW, 5001 - WINDOW]), [0, 5000, 5001 - WINDOW]);
+    }
+
+    #[test]
+    fn a_datagram_without_a_whole_number_is_dropped() {
+        let mut repeat = Repeat::new(2);
+        repeat.handle(Instant::ZERO, Port::Below(0), Item::Datagram(datagram(&[0, 0, 0])));
+        assert_eq!(repeat.poll(Instant::ZERO), None);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_delivered_twice_and_what_is_in_the_window_once(numbers in prop::collection::vec(0u32..3000, 1..400)) {
+            let mut repeat = Repeat::new(2);
+            let (mut newest, mut seen) = (0, std::collections::BTreeSet::new());
+            for number in numbers {
+                newest = newest.max(number);
+                let expected = number + WINDOW > newest && !seen.contains(&number);
+                prop_assert_eq!(repeat.is_first(number), expected, "{} behind {}", number, newest);
+                seen.insert(number);
+            }
+        }
+    }
+}

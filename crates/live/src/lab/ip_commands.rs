@@ -1,0 +1,104 @@
+//! The commands for `ip` that give a node its addresses, interfaces and routes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::net::IpAddr;
+
+use crate::layout::{NodeLayout, Route};
+
+/// Maximum number of frames that wait in an interface's device for the emulator: a tenth of a second at 100,000 frames
+/// a second. It matters only while the emulator is kept from reading, and frames beyond it are counted.
+const DEVICE_QUEUE: u32 = 10_000;
+
+/// Commands that set up a node in a namespace that has its TAPs.
+pub(super) fn node(node: &NodeLayout) -> String {
+    let mut commands = String::from("link set lo up\n");
+    for address in &node.addresses {
+        let (prefix, nodad) = if address.is_ipv4() { (32, "") } else { (128, " nodad") };
+        line(&mut commands, format_args!("addr add {address}/{prefix} dev lo{nodad}"));
+    }
+    for (number, interface) in node.interfaces.iter().enumerate() {
+        let mac = mac(interface.mac);
+        let mtu = interface.mtu;
+        line(
+            &mut commands,
+            format_args!("link set eth{number} address {mac} mtu {mtu} txqueuelen {DEVICE_QUEUE} up"),
+        );
+    }
+    if let (Some(source), false) = (of_family(&node.addresses, true), node.interfaces.is_empty()) {
+        // Multicast of programs that name no interface leaves by the first one.
+        line(&mut commands, format_args!("route add 224.0.0.0/4 dev eth0 src {source}"));
+    }
+    commands + &reroute(&node.addresses, &[], &node.routes)
+}
+
+/// Commands that replace one table of routes by another; at each moment every address that is in both has a route.
+pub(super) fn reroute(addresses: &[IpAddr], before: &[Route], after: &[Route]) -> String {
+    let mut commands = String::new();
+    let known: BTreeSet<_> = before.iter().map(neighbour).collect();
+    let neighbours: BTreeSet<_> = after.iter().map(neighbour).collect();
+    for (interface, via, address) in neighbours.difference(&known) {
+        let mac = mac(*address);
+        line(
+            &mut commands,
+            format_args!("neigh replace {via} lladdr {mac} dev eth{interface} nud permanent"),
+        );
+    }
+    let unchanged: BTreeMap<_, _> = before.iter().map(|route| (route.to, route)).collect();
+    for route in after.iter().filter(|route| unchanged.get(&route.to) != Some(route)) {
+        let Route { to, interface, via, .. } = route;
+        let mut command = format!("route replace {to} via {via} dev eth{interface} onlink");
+        if let Some(source) = of_family(addresses, to.is_ipv4()) {
+            let _ = write!(command, " src {source}");
+        }
+        line(&mut commands, format_args!("{command}"));
+    }
+    let kept: BTreeSet<_> = after.iter().map(|route| route.to).collect();
+    for Route { to, .. } in before.iter().filter(|route| !kept.contains(&route.to)) {
+        line(&mut commands, format_args!("route del {to}"));
+    }
+    commands
+}
+
+fn neighbour(route: &Route) -> (u32, IpAddr, [u8; 6]) {
+    (route.interface, route.via, route.via_mac)
+}
+
+fn of_family(addresses: &[IpAddr], v4: bool) -> Option<&IpAddr> {
+    addresses.iter().find(|address| address.is_ipv4() == v4)
+}
+
+fn mac(address: [u8; 6]) -> String {
+    address.map(|byte| format!("{byte:02x}")).join(":")
+}
+
+fn line(commands: &mut String, command: std::fmt::Arguments<'_>) {
+    // Writing into a string cannot fail.
+    let _ = writeln!(commands, "{command}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(to: &str, interface: u32) -> Route {
+        Route {
+            to: to.parse().unwrap(),
+            interface,
+            via: format!("10.0.0.{}", 8 + interface).parse().unwrap(),
+            via_mac: [2, 0, 0, 0, 0, interface as u8],
+        }
+    }
+
+    #[test]
+    fn only_what_differs_is_changed_and_nothing_goes_before_its_successor_is_there() {
+        let before = [route("10.0.0.2", 0), route("10.0.0.3", 0), route("10.0.0.4", 0)];
+        let after = [route("10.0.0.2", 0), route("10.0.0.3", 1)];
+        let commands = reroute(&["10.0.0.1".parse().unwrap()], &before, &after);
+        let expected = "neigh replace 10.0.0.9 lladdr 02:00:00:00:00:01 dev eth1 nud permanent\n\
+                        route replace 10.0.0.3 via 10.0.0.9 dev eth1 onlink src 10.0.0.1\n\
+                        route del 10.0.0.4\n";
+        assert_eq!(commands, expected);
+        assert_eq!(reroute(&[], &after, &after), "");
+    }
+}

@@ -1,0 +1,37 @@
+//! Errors of the daemon.
+
+use std::io;
+
+use thiserror::Error;
+
+use crate::runtime::{OpenError, RunError};
+use crate::status::AnswerError;
+
+/// A node could not be started, or could not go on.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// Signals cannot be received.
+    #[error("cannot receive signals: {0}")]
+    Signals(#[source] io::Error),
+    /// The system's random numbers cannot be read.
+    #[error("/dev/urandom: {0}")]
+    Random(#[source] io::Error),
+    /// The host has no sockets to look at its interfaces with.
+    #[error("no sockets: {0}")]
+    Sockets(#[source] io::Error),
+    /// The name of a TUN device belongs to an interface of somebody else.
+    #[error("cannot make TUN `{0}`: there is already an interface `{0}`")]
+    DeviceInUse(String),
+    /// The operating system gives no thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[source] io::Error),
+    /// The status or the metrics cannot be served.
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
+    /// A socket or device could not be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The sockets or devices failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}

@@ -1,0 +1,40 @@
+//! Why runs, and the journal of runs, fail.
+
+use std::error;
+use std::io;
+use std::path::PathBuf;
+
+use hopcast_twin::BuildError;
+use thiserror::Error;
+
+/// Why a plan cannot be run.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// A world cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The file of a capture cannot be written.
+    #[error("{}: {error}", path.display())]
+    Capture {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        error: io::Error,
+    },
+    /// The journal cannot be written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// An executor's own reason, which prints as one line.
+    #[error(transparent)]
+    Executor(Box<dyn error::Error + Send + Sync>),
+}
+
+/// Why a journal cannot be read or written.
+#[derive(Debug, Error)]
+#[error("{}: {error}", path.display())]
+pub struct JournalError {
+    /// The journal's file.
+    pub path: PathBuf,
+    /// The operating system's reason.
+    pub error: io::Error,
+}

@@ -1,0 +1,202 @@
+//! Puts the machines of one flow on nodes.
+
+use std::net::SocketAddr;
+
+use hopcast_core::plug::{DevicePlug, Plug, TcpPlug};
+use hopcast_core::{Machine, Port, Slot};
+use hopcast_host::BindError;
+
+use super::end::End;
+use super::{Ends, FlowPlan};
+use crate::error::{BuildError, Cause};
+use crate::network::NodeId;
+use crate::platform::{LowerPort, NodeBuilder, Platform, add};
+use crate::transport::{Layer, Ports, Socket};
+
+/// A machine that has been put on a node.
+#[derive(Clone, Debug)]
+pub struct PlacedMachine {
+    /// The name before its counters: a layer's at an end, a node's between the ends.
+    pub name: String,
+    /// The node.
+    pub node: NodeId,
+    /// Its place in the node's assembly.
+    pub slot: Slot,
+}
+
+/// The nodes of a world, and the machines that one flow has put on them so far.
+pub struct FlowBuilder<'a> {
+    /// The flow.
+    pub flow: &'a FlowPlan<'a>,
+    nodes: &'a mut [NodeBuilder],
+    machines: Vec<PlacedMachine>,
+}
+
+impl<'a> FlowBuilder<'a> {
+    /// Nothing yet of a flow on these nodes.
+    pub fn new(flow: &'a FlowPlan<'a>, nodes: &'a mut [NodeBuilder]) -> Self {
+        Self { flow, nodes, machines: Vec::new() }
+    }
+
+    /// The machines of the flow, in the order in which they were put on nodes.
+    pub fn finish(self) -> Vec<PlacedMachine> {
+        self.machines
+    }
+
+    /// Puts the flow's stack on one of its ends, from the bottom up; says which port is above it, or `None` where the
+    /// application has sockets of its own.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn put_stack(&mut self, node: NodeId, ends: Ends) -> Result<Option<LowerPort>, BuildError> {
+        let over = self.flow.own_layers();
+        let mut below = None;
+        for (depth, layer) in over.iter().enumerate().rev() {
+            let above = depth.checked_sub(1).map(|above| &over[above]);
+            if self.is_on_kernel(node) {
+                let is_socket = matches!(layer.row().socket, Some(Socket::Udp | Socket::Tcp { .. }));
+                let program_above = above.map_or(self.flow.spec.is_program, Layer::is_program);
+                if program_above && layer.is_program() {
+                    return Ok(None);
+                }
+                if program_above && is_socket {
+                    below = None;
+                    continue;
+                }
+            }
+            let ends = if self.is_on_kernel(node) { self.flow.ends_on_kernel(depth + 1, ends) } else { ends };
+            below = layer.settings().put_on_end(&mut End { builder: self, node, depth, ends, below })?;
+            // The kernel takes packets from a device, and has them for whatever is above.
+            if let (true, Some(packets)) = (self.is_on_kernel(node), below)
+                && layer.row().offers == Ports::PACKETS
+            {
+                let ends = self.flow.ends_on_kernel(depth, ends);
+                self.put_tun(node, depth, ends, packets)?;
+                below = None;
+            }
+        }
+        Ok(below)
+    }
+
+    /// Puts the machines of every layer on the nodes between the ends.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn put_between(&mut self) -> Result<(), BuildError> {
+        let over = self.flow.spec.over.iter().enumerate();
+        over.into_iter().try_for_each(|(depth, layer)| layer.settings().put_between(self, depth))
+    }
+
+    /// Adds a machine, which nothing is wired to yet; its counters go by `name`.
+    pub fn add(&mut self, name: &str, node: NodeId, machine: Box<dyn Machine>) -> Slot {
+        let slot = self.nodes[node].assembly.add(machine);
+        self.machines.push(PlacedMachine { name: name.to_owned(), node, slot });
+        slot
+    }
+
+    /// Wires a port of a machine to what is below it on the same node.
+    pub fn wire(&mut self, node: NodeId, end: (Slot, Port), lower: LowerPort) {
+        self.nodes[node].wire(end, lower);
+    }
+
+    /// Adds a machine and attaches its first lower port; says which port is above it.
+    pub fn attach(
+        &mut self,
+        name: &str,
+        node: NodeId,
+        machine: Box<dyn Machine>,
+        lower: LowerPort,
+    ) -> LowerPort {
+        let slot = self.add(name, node, machine);
+        self.wire(node, (slot, Port::Below(0)), lower);
+        LowerPort::above(slot)
+    }
+
+    /// A node's name, by which the counters of machines between the ends go.
+    pub fn node_name(&self, node: NodeId) -> &'a str {
+        &self.flow.network.nodes[node].name
+    }
+
+    /// Whether machines are attached to the kernel at a node.
+    pub fn is_on_kernel(&self, node: NodeId) -> bool {
+        self.nodes[node].is_on_kernel()
+    }
+
+    /// Datagrams to an address of a node.
+    ///
+    /// # Errors
+    /// The port is another machine's.
+    pub fn udp(&mut self, node: NodeId, local: SocketAddr) -> Result<LowerPort, BuildError> {
+        let bound = self.nodes[node].platform.udp(local);
+        self.bound(node, bound)
+    }
+
+    /// Frames of one EtherType on an interface of a node, whoever they are for.
+    ///
+    /// # Errors
+    /// The EtherType is another machine's.
+    pub fn frames(&mut self, node: NodeId, interface: u32, ether_type: u16) -> Result<LowerPort, BuildError> {
+        let bound = self.nodes[node].platform.frames(interface, ether_type);
+        self.bound(node, bound)
+    }
+
+    /// TCP's packets to ports of a node, in virtual time.
+    ///
+    /// # Errors
+    /// A port is another machine's, or TCP is the kernel's.
+    pub fn tcp_packets(
+        &mut self,
+        node: NodeId,
+        ports: impl IntoIterator<Item = u16>,
+    ) -> Result<LowerPort, BuildError> {
+        let Platform::Virtual(host) = &mut self.nodes[node].platform else {
+            return Err(self.error(node, Cause::OnKernel));
+        };
+        let bound = host.tcp(ports);
+        self.bound(node, bound)
+    }
+
+    /// TCP's packets that a node would forward, in virtual time.
+    ///
+    /// # Errors
+    /// TCP is the kernel's.
+    pub fn tcp_in_transit(&mut self, node: NodeId) -> Result<LowerPort, BuildError> {
+        let Platform::Virtual(host) = &mut self.nodes[node].platform else {
+            return Err(self.error(node, Cause::OnKernel));
+        };
+        Ok(LowerPort::Platform(host.tcp_in_transit()))
+    }
+
+    /// The kernel's TCP.
+    ///
+    /// # Errors
+    /// In virtual time there is none.
+    pub fn kernel_tcp(&mut self, node: NodeId, tcp: TcpPlug) -> Result<LowerPort, BuildError> {
+        self.plug(node, Plug::Tcp(tcp))
+    }
+
+    /// A TUN device of the kernel.
+    ///
+    /// # Errors
+    /// In virtual time there is none.
+    pub(super) fn tun(&mut self, node: NodeId, tun: DevicePlug) -> Result<LowerPort, BuildError> {
+        self.plug(node, Plug::Tun(tun))
+    }
+
+    fn plug(&mut self, node: NodeId, plug: Plug) -> Result<LowerPort, BuildError> {
+        match &mut self.nodes[node].platform {
+            Platform::Kernel(plugs) => Ok(LowerPort::Platform(add(plugs, plug))),
+            Platform::Virtual(_) => Err(self.error(node, Cause::NotOnKernel)),
+        }
+    }
+
+    fn bound(&self, node: NodeId, bound: Result<u32, BindError>) -> Result<LowerPort, BuildError> {
+        bound.map(LowerPort::Platform).map_err(|error| self.error(node, error.into()))
+    }
+
+    /// The error of a machine at a node.
+    pub fn error(&self, node: NodeId, cause: Cause) -> BuildError {
+        let (flow, node) = (self.flow.spec.name.to_owned(), self.node_name(node).to_owned());
+        BuildError::AtNode { flow, node, cause }
+    }
+}

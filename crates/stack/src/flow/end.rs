@@ -1,0 +1,108 @@
+//! One end of a flow, as the transport of one layer sees it while the stack is put there.
+
+use std::net::SocketAddr;
+
+use hopcast_core::plug::Accept;
+use hopcast_core::{Machine, Port, Stream};
+
+use super::builder::FlowBuilder;
+use super::{Ends, FlowPlan};
+use crate::error::{BuildError, Cause};
+use crate::network::NodeId;
+use crate::platform::LowerPort;
+use crate::transport::Layer;
+
+/// One end of a flow, with the layers below [`depth`](Self::depth) on it already.
+pub struct End<'b, 'a> {
+    /// Puts machines on nodes.
+    pub builder: &'b mut FlowBuilder<'a>,
+    /// The node.
+    pub node: NodeId,
+    /// The layer's place in the stack, from the top.
+    pub depth: usize,
+    /// The two ends, as the layer at this node sees them.
+    pub ends: Ends,
+    /// The port above the layer below; `None` where that is the host itself.
+    pub below: Option<LowerPort>,
+}
+
+impl<'a> End<'_, 'a> {
+    /// The flow.
+    pub fn flow(&self) -> &'a FlowPlan<'a> {
+        self.builder.flow
+    }
+
+    /// Whether machines are attached to the kernel here.
+    pub fn is_on_kernel(&self) -> bool {
+        self.builder.is_on_kernel(self.node)
+    }
+
+    /// Whether the flow comes from here.
+    pub fn is_sender(&self) -> bool {
+        self.node == self.flow().spec.from
+    }
+
+    /// Which connections the kernel's TCP takes here: those to `local` at a receiver, none at the sender.
+    pub fn accepts(&self, local: SocketAddr) -> Option<Accept> {
+        self.flow().spec.to.contains(&self.node).then_some(Accept::At(local))
+    }
+
+    /// The layer above.
+    pub fn above(&self) -> Option<&'a Layer> {
+        self.depth.checked_sub(1).map(|above| &self.flow().spec.over[above])
+    }
+
+    /// Bytes that the layers below leave for a datagram.
+    pub fn room(&self) -> u16 {
+        self.flow().room(self.depth)
+    }
+
+    /// What the machine here draws from.
+    pub fn random(&self) -> Stream {
+        self.flow().random(self.node, self.depth)
+    }
+
+    /// Whom the machine here speaks with: the other end, unless nodes between take part.
+    pub fn neighbours(&self) -> Vec<SocketAddr> {
+        let participants = &self.flow().participants;
+        let own = participants.end(self.node).filter(|_| self.flow().others_take_part(self.depth));
+        let Some(own) = own else { return vec![self.ends.remote] };
+        let (parents, children) = participants.neighbours(own);
+        if parents.is_empty() { children } else { parents }
+    }
+
+    /// Attaches a machine to the layer below; its counters go by `name` where the end has several machines. Says which
+    /// port is above it.
+    ///
+    /// # Errors
+    /// There is no layer below.
+    pub fn attach(&mut self, name: &'static str, machine: Box<dyn Machine>) -> Result<LowerPort, BuildError> {
+        let below = self.below.ok_or_else(|| self.builder.error(self.node, Cause::NoLowerLayer))?;
+        Ok(self.attach_to(name, machine, below))
+    }
+
+    /// Attaches a machine to a port of the node. Says which port is above it.
+    pub fn attach_to(
+        &mut self,
+        name: &'static str,
+        machine: Box<dyn Machine>,
+        lower: LowerPort,
+    ) -> LowerPort {
+        self.builder.attach(self.flow().counter_name(name), self.node, machine, lower)
+    }
+
+    /// Joins two ports by a machine with two lower ports, whose counters go by `name`.
+    pub fn join(&mut self, name: &str, machine: Box<dyn Machine>, ports: [LowerPort; 2]) {
+        self.builder.join(name, self.node, machine, ports);
+    }
+}
+
+impl FlowBuilder<'_> {
+    /// Joins two ports of a node by a machine with two lower ports, whose counters go by `name`.
+    pub fn join(&mut self, name: &str, node: NodeId, machine: Box<dyn Machine>, ports: [LowerPort; 2]) {
+        let slot = self.add(name, node, machine);
+        for (number, port) in ports.into_iter().enumerate() {
+            self.wire(node, (slot, Port::Below(number as u32)), port);
+        }
+    }
+}

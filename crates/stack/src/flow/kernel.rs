@@ -1,0 +1,77 @@
+//! A flow's packets where the platform is the kernel: what has packets above it ends in a TUN device, and the flow goes
+//! between the addresses of the two devices.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use hopcast_core::plug::DevicePlug;
+
+use super::builder::FlowBuilder;
+use super::{Ends, FlowPlan};
+use crate::error::BuildError;
+use crate::network::NodeId;
+use crate::platform::LowerPort;
+use crate::transport::Ports;
+
+impl FlowPlan<'_> {
+    /// The ends of the flow as its application sees them on the kernel.
+    pub fn application_ends_on_kernel(&self, ends: Ends) -> Ends {
+        let ends = self.ends_on_kernel(0, ends);
+        self.spec.over.first().map_or(ends, |top| top.settings().ends_on_kernel(ends))
+    }
+
+    /// The address of an application at this end, on the kernel.
+    pub fn application_address_on_kernel(&self, ends: Ends) -> SocketAddr {
+        self.ends_on_kernel(0, ends).local
+    }
+
+    /// The ends of the flow as they are seen right above the layer at `depth`: the devices' addresses above a TUN device.
+    pub(super) fn ends_on_kernel(&self, depth: usize, ends: Ends) -> Ends {
+        let below = self.spec.over.iter().enumerate().skip(depth);
+        let mut tunnels = below.filter(|(_, layer)| layer.row().offers == Ports::PACKETS);
+        let Some((depth, _)) = tunnels.next() else { return ends };
+        let local = usize::from(!is_sender(ends));
+        let [own, peer] = [local, 1 - local].map(|end| self.tun_address(depth, end));
+        Ends::new([own, peer], ends.local.port(), ends.remote.port())
+    }
+
+    /// The address of one end of the TUN device above the layer at `depth`: networks of four addresses for each.
+    fn tun_address(&self, depth: usize, end: usize) -> IpAddr {
+        // The scenario language bounds the flows and the layers of each.
+        let place = ((self.spec.number as u32) << 5 | (depth as u32) << 2) + 1 + end as u32;
+        if self.spec.ipv6 {
+            IpAddr::V6(Ipv6Addr::from_bits((0xfd01 << 112) | u128::from(place)))
+        } else {
+            IpAddr::V4(Ipv4Addr::from_bits(0xac10_0000 | place))
+        }
+    }
+}
+
+/// The sender's port is above the receiver's.
+fn is_sender(ends: Ends) -> bool {
+    ends.local.port() > ends.remote.port()
+}
+
+impl FlowBuilder<'_> {
+    /// Joins the packets of the layer at `depth` to a TUN device.
+    pub(super) fn put_tun(
+        &mut self,
+        node: NodeId,
+        depth: usize,
+        ends: Ends,
+        packets: LowerPort,
+    ) -> Result<(), BuildError> {
+        let flow = self.flow;
+        let layer = flow.spec.over[depth].settings();
+        let tun = DevicePlug {
+            name: format!("hop{}-{depth}", flow.spec.number),
+            addresses: vec![(ends.local.ip(), if flow.spec.ipv6 { 126 } else { 30 })],
+            routes: Vec::new(),
+            mtu: layer.packet_mtu().unwrap_or_else(|| flow.tunnel_mtu(depth)),
+        };
+        let device = self.tun(node, tun)?;
+        if let LowerPort::Machine(slot, port) = packets {
+            self.wire(node, (slot, port), device);
+        }
+        Ok(())
+    }
+}

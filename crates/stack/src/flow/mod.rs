@@ -1,0 +1,235 @@
+//! A flow being built: a stack of machines at each of its ends, and what its transports have on the nodes between.
+
+mod builder;
+mod end;
+mod kernel;
+mod participants;
+
+use std::cell::RefCell;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
+
+use hopcast_core::{Duration, Seed, Stream};
+
+use crate::error::BuildError;
+use crate::network::{GlobalRoutes, Hop, Network, NetworkPlan, NodeId, addresses_of};
+use crate::transport::{Layer, Port};
+
+pub use builder::{FlowBuilder, PlacedMachine};
+pub use end::End;
+pub use participants::{Participant, Participants};
+
+/// The Ethernet header, without FCS, in bytes.
+pub const ETHERNET: u64 = 14;
+
+/// The receiving end's port of the first flow; the sending end has the next, and each flow two below the last. The
+/// scenario language bounds their number. Up here Wireshark knows no protocol by its port, and guesses none.
+const FIRST_PORT: u16 = 60_000;
+
+/// The two ends of a flow, as one of them sees them.
+#[derive(Clone, Copy, Debug)]
+pub struct Ends {
+    /// This end.
+    pub local: SocketAddr,
+    /// The other.
+    pub remote: SocketAddr,
+}
+
+impl Ends {
+    /// The first of `addresses` with `local_port`, and the second with `remote_port`.
+    pub fn new(addresses: [IpAddr; 2], local_port: u16, remote_port: u16) -> Self {
+        let [local, remote] = addresses;
+        Self { local: SocketAddr::new(local, local_port), remote: SocketAddr::new(remote, remote_port) }
+    }
+
+    /// The same, as the other end sees them.
+    #[must_use]
+    pub fn other(self) -> Self {
+        Self { local: self.remote, remote: self.local }
+    }
+}
+
+/// A flow as the scenario has it, for [`FlowPlan::of`].
+#[derive(Clone, Debug)]
+pub struct FlowSpec<'a> {
+    /// Its place among the scenario's flows: its ports and TUN devices are numbered by it.
+    pub number: usize,
+    /// Its name.
+    pub name: &'a str,
+    /// The sending node.
+    pub from: NodeId,
+    /// The receiving nodes, at least one.
+    pub to: &'a [NodeId],
+    /// The stack, from the top down; none is the host's own packets.
+    pub over: &'a [Layer],
+    /// Whether its packets are IPv6.
+    pub ipv6: bool,
+    /// How many routes without a common node it takes.
+    pub paths: usize,
+    /// Whether a real program is what sends, with sockets of its own.
+    pub is_program: bool,
+    /// The local ports of a sender that opens many connections; empty for one that opens one.
+    pub client_ports: Range<u16>,
+    /// Whether the application can wait until its transport grants it datagrams.
+    pub app_can_wait: bool,
+}
+
+/// A flow with its routes, and who takes part in it.
+pub struct FlowPlan<'a> {
+    /// The network.
+    pub network: Network<'a>,
+    /// Who is attached where.
+    pub plan: &'a NetworkPlan,
+    /// The flow.
+    pub spec: FlowSpec<'a>,
+    /// The hops from one end to the other, or to the first of several receivers.
+    pub route: Vec<Hop>,
+    /// The longest packet that fits its routes, in bytes.
+    pub mtu: u32,
+    /// The nodes that take part where nodes between the ends relay.
+    pub participants: Participants,
+    /// How late the nodes may be woken.
+    pub slack: Duration,
+    seed: Seed,
+}
+
+impl<'a> FlowPlan<'a> {
+    /// A flow of a network, on its routes as they are at the start.
+    ///
+    /// # Errors
+    /// [`BuildError::TooFewPaths`].
+    pub fn of(
+        network: Network<'a>,
+        plan: &'a NetworkPlan,
+        routes: &RefCell<GlobalRoutes>,
+        seed: Seed,
+        spec: FlowSpec<'a>,
+    ) -> Result<Self, BuildError> {
+        let to = |&to: &NodeId| plan.route(&mut routes.borrow_mut(), spec.from, to);
+        let mut routes: Vec<_> = spec.to.iter().map(to).collect();
+        while routes.len() < spec.paths {
+            let Some(route) = plan.disjoint_route(network, &routes, spec.from, spec.to[0]) else {
+                let (flow, wanted, found) = (spec.name.to_owned(), spec.paths, routes.len());
+                return Err(BuildError::TooFewPaths { flow, wanted, found });
+            };
+            routes.push(route);
+        }
+        let mtu = routes.iter().map(|route| network.path_mtu(route)).min().unwrap_or(1500);
+        let participants = Participants::of(network, plan, &spec, &routes);
+        let route = routes.into_iter().next().unwrap_or_default();
+        Ok(Self { network, plan, spec, route, mtu, participants, slack: Duration::ZERO, seed })
+    }
+
+    /// The ends with the first receiver, as the sender sees them: what it sends to the first of several, its transport
+    /// brings to all.
+    pub fn source(&self) -> Ends {
+        self.spec.ends(self.spec.to[0])
+    }
+
+    /// The ends with this receiver, as the receiver sees them.
+    pub fn sink(&self, to: NodeId) -> Ends {
+        let own = self.spec.ends(to).other();
+        Ends { local: self.participants.address(to).unwrap_or(own.local), ..own }
+    }
+
+    /// The ends as the sending application sees them: it opens its connection to the node that ends it first.
+    pub fn application_source(&self) -> Ends {
+        let source = self.source();
+        let remote = self.spec.over.first().map(|top| top.settings().first_hop(self, source));
+        Ends { remote: remote.unwrap_or(source.remote), ..source }
+    }
+
+    /// Whether the application is granted datagrams as fast as its transport takes them.
+    pub fn is_granted(&self) -> bool {
+        self.spec.app_can_wait && self.spec.over.first().is_some_and(|top| top.settings().grants_datagrams())
+    }
+
+    /// The longest frame that fits the flow's routes, in bytes.
+    pub fn longest_frame(&self) -> u64 {
+        u64::from(self.mtu) + ETHERNET
+    }
+
+    /// What the layers below this one leave of the route's packets for a datagram, in bytes.
+    pub fn room(&self, depth: usize) -> u16 {
+        let room = self.longest_frame().saturating_sub(self.overhead(depth + 1));
+        u16::try_from(room).unwrap_or(u16::MAX)
+    }
+
+    /// The headers of the layers from number `from` on down, and Ethernet's, in bytes a full frame.
+    pub fn overhead(&self, from: usize) -> u64 {
+        overhead(self.spec.over, from, self.spec.ipv6)
+    }
+
+    /// The longest packet of the layer at `depth` in the datagrams of those below it, in bytes.
+    pub(crate) fn tunnel_mtu(&self, depth: usize) -> u32 {
+        self.longest_frame().saturating_sub(self.overhead(depth)) as u32
+    }
+
+    /// The longest packet that a node's host can send, in bytes, or that the layer below `depth` carries: what a
+    /// transport on packets knows at the start. It finds a shorter one on the way by itself.
+    pub fn packet_mtu(&self, node: NodeId, depth: usize) -> Option<u32> {
+        let interfaces = self.plan.interfaces(node).iter();
+        let own = interfaces.map(|hop| self.network.links[hop.link].direction(hop.attachment).mtu).max();
+        let below = self.spec.over.get(depth + 1).and_then(|layer| layer.settings().packet_mtu());
+        own.into_iter().chain(below).min()
+    }
+
+    /// What the machine at a node draws from; each layer has a stream of its own.
+    pub fn random(&self, node: NodeId, depth: usize) -> Stream {
+        self.seed.stream(&["flow", self.spec.name, &self.network.nodes[node].name], depth as u64)
+    }
+
+    /// What a machine on one link of a node draws from.
+    pub(crate) fn random_on_link(&self, node: NodeId, link: &str) -> Stream {
+        self.seed.stream(&["flow", self.spec.name, &self.network.nodes[node].name, link], 0)
+    }
+
+    /// Whether the layer at `depth` sends the hosts' own datagrams, so that other hosts may take part.
+    pub fn others_take_part(&self, depth: usize) -> bool {
+        on_hosts_datagrams(self.spec.over, depth)
+    }
+
+    /// The layers at the ends themselves: where gateways take connections over, the ends know nothing of the others.
+    pub(crate) fn own_layers(&self) -> &'a [Layer] {
+        if self.has_gateways() { &self.spec.over[..1] } else { self.spec.over }
+    }
+
+    /// Whether gateways take the flow's connections over, and not the ends themselves.
+    pub fn has_gateways(&self) -> bool {
+        self.participants.root().node != self.spec.from
+    }
+
+    /// A name for a machine's counters: none where the end has no other machine.
+    pub(crate) fn counter_name(&self, name: &'static str) -> &'static str {
+        let over = self.own_layers();
+        let hosts_own = over.last().is_some_and(Layer::is_hosts_own);
+        if over.len() > 1 + usize::from(hosts_own) { name } else { "" }
+    }
+}
+
+impl FlowSpec<'_> {
+    /// The two ends, with this receiver, as the sender sees them.
+    pub(crate) fn ends(&self, to: NodeId) -> Ends {
+        let port = FIRST_PORT - 2 * self.number as u16;
+        Ends::new([self.from, to].map(|node| self.address(node)), port + 1, port)
+    }
+
+    /// A node's address in the flow.
+    pub(crate) fn address(&self, node: NodeId) -> IpAddr {
+        addresses_of(node)[usize::from(self.ipv6)]
+    }
+}
+
+/// The headers of a stack's layers from number `from` on down, and Ethernet's, in bytes a full frame.
+pub fn overhead(over: &[Layer], from: usize, ipv6: bool) -> u64 {
+    // The headers of what a proxy ends go no further.
+    let ended = over.iter().position(|layer| layer.settings().ends_connections());
+    let from = ended.map_or(from, |at| from.max(at));
+    let ip = if ipv6 { 40 } else { 20 };
+    ETHERNET + over[from..].iter().map(|layer| layer.settings().overhead(ip)).sum::<u64>()
+}
+
+/// Whether the layer at `depth` is right above the hosts' own datagrams.
+pub fn on_hosts_datagrams(over: &[Layer], depth: usize) -> bool {
+    matches!(over.get(depth..), Some([layer, lowest]) if layer.row().needs == Port::Datagram && lowest.is_hosts_own())
+}

@@ -1,0 +1,140 @@
+//! The nodes that take part in a flow whose transport relays: a tree from the sender to the receivers, or disjoint routes
+//! to one of them.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use super::FlowSpec;
+use crate::network::{Hop, Network, NetworkPlan, NodeId};
+
+/// A node that takes part in a flow, with its place between the sender and the receivers.
+#[derive(Clone, Debug)]
+pub struct Participant {
+    /// The node.
+    pub node: NodeId,
+    /// Its address in the flow.
+    pub address: SocketAddr,
+    /// Places of those before it: one, but at the end of several routes.
+    parents: Vec<usize>,
+    /// Places of those after it.
+    children: Vec<usize>,
+}
+
+/// All that take part. The first is the root: the sender, or the gateway that takes its connections over.
+#[derive(Clone, Debug)]
+pub struct Participants(Vec<Participant>);
+
+impl Participants {
+    /// From the sender to the receivers, or from a gateway that takes the sender's connections over to another, by those
+    /// nodes of the routes that relay. A receiver on the route to another does both, its edge at the sender's port.
+    pub(super) fn of(
+        network: Network<'_>,
+        plan: &NetworkPlan,
+        spec: &FlowSpec<'_>,
+        routes: &[Vec<Hop>],
+    ) -> Self {
+        let source = spec.ends(spec.to[0]);
+        let nodes =
+            |route: &Vec<Hop>| -> Vec<NodeId> { route.iter().skip(1).map(|&hop| plan.sender(hop)).collect() };
+        let taken_over = spec.over.get(1).is_some_and(|layer| layer.settings().ends_connections());
+        let proxies = if taken_over { network.role("proxy") } else { &[] };
+        let named_relays = network.roles.get("relay");
+        let relays = |node: &&NodeId| named_relays.is_none_or(|relays| relays.contains(node));
+        let address = |node, port| SocketAddr::new(spec.address(node), port);
+        let at = |node| address(node, source.remote.port());
+        let relaying: BTreeSet<NodeId> = routes.iter().flat_map(nodes).filter(|node| relays(&node)).collect();
+        let edge_at = |node| match relaying.contains(&node) {
+            true => address(node, source.local.port()),
+            false => at(node),
+        };
+        let mut tree = Self(Vec::new());
+        // Several routes to one receiver have participants of their own.
+        let receivers = spec.to.iter().chain(std::iter::repeat(&spec.to[0]));
+        for (&receiver, route) in receivers.zip(routes) {
+            let between = nodes(route);
+            let is_proxy = |node: &NodeId| proxies.contains(node);
+            let gateways = (between.iter().position(is_proxy), between.iter().rposition(is_proxy));
+            let mut branch = vec![(spec.from, source.local)];
+            match gateways {
+                (Some(first), Some(last)) if first < last => {
+                    branch = vec![(between[first], at(between[first]))];
+                    let inner = between[first + 1..last].iter();
+                    branch.extend(inner.filter(relays).map(|&node| (node, at(node))));
+                    branch.push((between[last], at(between[last])));
+                }
+                _ => {
+                    branch.extend(between.iter().filter(relays).map(|&node| (node, at(node))));
+                    branch.extend(relaying.get(&receiver).map(|&node| (node, at(node))));
+                    branch.push((receiver, edge_at(receiver)));
+                }
+            }
+            tree.grow(&branch);
+        }
+        tree
+    }
+
+    /// Adds a branch from the root: those of it that are not there yet, after the last one that leads to a new one.
+    fn grow(&mut self, branch: &[(NodeId, SocketAddr)]) {
+        let known = |&(_, address)| self.0.iter().position(|participant| participant.address == address);
+        let places: Vec<Option<usize>> = branch.iter().map(known).collect();
+        let end = branch.len().saturating_sub(1);
+        let joins = places[..end].iter().rposition(Option::is_some);
+        let mut parent = joins.and_then(|at| places[at]);
+        for (&(node, address), place) in branch.iter().zip(places).skip(joins.map_or(0, |at| at + 1)) {
+            let place = place.unwrap_or_else(|| {
+                self.0.push(Participant { node, address, parents: Vec::new(), children: Vec::new() });
+                self.0.len() - 1
+            });
+            if let Some(parent) = parent {
+                self.0[parent].children.push(place);
+                self.0[place].parents.push(parent);
+            }
+            parent = Some(place);
+        }
+    }
+
+    /// The first: the sender, or the gateway that takes its connections over.
+    pub fn root(&self) -> &Participant {
+        &self.0[0]
+    }
+
+    /// The last of a single route: the receiver, or the gateway that opens the connections to it.
+    pub fn far_end(&self) -> &Participant {
+        self.0.iter().find(|participant| participant.children.is_empty()).unwrap_or(self.root())
+    }
+
+    /// The address of the first participant after the root.
+    pub fn beside_root(&self) -> Option<SocketAddr> {
+        self.root().children.first().map(|&place| self.0[place].address)
+    }
+
+    /// Those between the ends.
+    pub fn between(&self) -> impl Iterator<Item = &Participant> {
+        self.0
+            .iter()
+            .filter(|participant| !participant.parents.is_empty() && !participant.children.is_empty())
+    }
+
+    /// The address of the first participant after one of those between the ends.
+    pub fn after(&self, participant: &Participant) -> Option<SocketAddr> {
+        participant.children.first().map(|&place| self.0[place].address)
+    }
+
+    /// The addresses of those beside a participant, towards the root and away from it.
+    pub fn neighbours(&self, participant: &Participant) -> (Vec<SocketAddr>, Vec<SocketAddr>) {
+        let addresses = |places: &[usize]| places.iter().map(|&place| self.0[place].address).collect();
+        (addresses(&participant.parents), addresses(&participant.children))
+    }
+
+    /// The edge at a node.
+    pub(super) fn end(&self, node: NodeId) -> Option<&Participant> {
+        let is_end =
+            |participant: &&Participant| participant.parents.is_empty() || participant.children.is_empty();
+        self.0.iter().filter(is_end).find(|participant| participant.node == node)
+    }
+
+    /// The address of the edge at a receiver.
+    pub(super) fn address(&self, receiver: NodeId) -> Option<SocketAddr> {
+        self.end(receiver).map(|participant| participant.address)
+    }
+}

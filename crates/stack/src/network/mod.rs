@@ -1,0 +1,83 @@
+//! The network that flows cross: nodes, links, their addresses and routes.
+
+mod addresses;
+mod plan;
+mod routes;
+
+use std::collections::BTreeMap;
+
+use hopcast_link::{Attachment, Config, Direction, MediumConfig};
+
+pub use addresses::{HOP_LIMIT, MacAddress, addresses_of, interface_name};
+pub use plan::{Hop, NetworkPlan, directions};
+pub(crate) use routes::NodeRoutes;
+pub use routes::{GlobalRoutes, Route};
+
+/// A node's place among the nodes of a network.
+pub type NodeId = usize;
+/// A link's place among the links of a network.
+pub type LinkId = usize;
+
+/// A host or router.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// The name, which flows and links use.
+    pub name: String,
+    /// Where to draw it, if the file or the generator says: arbitrary units, y downwards.
+    pub position: Option<(f64, f64)>,
+}
+
+/// A link between nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// The name: `a-b` unless the file gives one.
+    pub name: String,
+    /// The nodes it joins, in the order of attachments.
+    pub ends: Vec<NodeId>,
+    /// Its model.
+    pub model: LinkModel,
+}
+
+/// The model of a link, with its configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LinkModel {
+    /// Between two nodes.
+    PointToPoint(Config),
+    /// Among all of a link's ends; the stations' addresses are filled in by [`NetworkPlan::model`].
+    Medium(MediumConfig),
+}
+
+impl Link {
+    /// The direction that leaves attachment `from`; a medium has the same one for every station.
+    pub fn direction(&self, from: Attachment) -> &Direction {
+        match &self.model {
+            LinkModel::PointToPoint(config) if from == 0 => &config.forward,
+            LinkModel::PointToPoint(config) => &config.backward,
+            LinkModel::Medium(config) => &config.direction,
+        }
+    }
+}
+
+/// A network as flows are built on it: a view of the scenario.
+#[derive(Clone, Copy, Debug)]
+pub struct Network<'a> {
+    /// The nodes, in the order of the file; names are unique.
+    pub nodes: &'a [Node],
+    /// The links, in the order of the file; names are unique.
+    pub links: &'a [Link],
+    /// The nodes of each role (`helper`, `proxy`, `relay`); without `relay`, every node of a route relays.
+    pub roles: &'a BTreeMap<String, Vec<NodeId>>,
+}
+
+impl<'a> Network<'a> {
+    /// The nodes of a role; none if the file does not name any.
+    pub fn role(&self, name: &str) -> &'a [NodeId] {
+        self.roles.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The longest packet that fits every link of `route`, in bytes; 1500 on a route without a link.
+    pub fn path_mtu(&self, route: &[Hop]) -> u32 {
+        let mtu = |hop: &Hop| self.links[hop.link].direction(hop.attachment).mtu;
+        route.iter().map(mtu).min().unwrap_or(1500)
+    }
+}

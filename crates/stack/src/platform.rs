@@ -1,0 +1,196 @@
+//! A node being built: its machines, and the platform below them: a simulated host, or the kernel of a real one.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use hopcast_core::plug::{FramesPlug, Plug};
+use hopcast_core::{Assembly, Port, Slot};
+use hopcast_host::{BindError, Hook, Host, Interface};
+
+use crate::network::NodeRoutes;
+use crate::network::{
+    GlobalRoutes, HOP_LIMIT, Hop, Network, NetworkPlan, NodeId, addresses_of, interface_name,
+};
+
+/// TCP's number among IP's protocols (RFC 9293).
+const TCP: u8 = 6;
+
+/// The port that a machine is attached to.
+#[derive(Clone, Copy, Debug)]
+pub enum LowerPort {
+    /// This port of the node's platform.
+    Platform(u32),
+    /// A port of another machine of the node.
+    Machine(Slot, Port),
+}
+
+impl LowerPort {
+    /// The first upper port of a machine.
+    pub const fn above(slot: Slot) -> Self {
+        Self::Machine(slot, Port::Above(0))
+    }
+}
+
+/// A node being built.
+pub struct NodeBuilder {
+    pub(crate) assembly: Assembly,
+    pub(crate) platform: Platform,
+}
+
+/// What is below a node's machines. Each of its ports has a number.
+pub(crate) enum Platform {
+    /// A host in virtual time.
+    Virtual(Box<VirtualHost>),
+    /// The kernel: the plug of each port.
+    Kernel(Vec<Plug>),
+}
+
+/// A host in virtual time, being built.
+pub(crate) struct VirtualHost {
+    host: Host,
+    /// What is wired to the host once it is added: (above port of the host, port of a machine).
+    wires: Vec<(u32, (Slot, Port))>,
+    /// The host's next `Above` port.
+    above: u32,
+    interfaces: Vec<Hop>,
+}
+
+/// A node of the virtual world, built: `Below(i)` of its assembly is interface i.
+pub struct VirtualNode {
+    /// The host and all that is attached to it.
+    pub assembly: Assembly,
+    /// The host.
+    pub host: Slot,
+    /// For each interface, the link and the attachment.
+    pub interfaces: Vec<Hop>,
+}
+
+/// A node whose machines are attached to the kernel, built: `Below(i)` of its assembly is plug i.
+pub struct KernelNode {
+    /// The machines.
+    pub assembly: Assembly,
+    /// What each port below is plugged into.
+    pub plugs: Vec<Plug>,
+}
+
+impl NodeBuilder {
+    /// A node of the virtual world.
+    pub fn simulated(
+        network: Network<'_>,
+        plan: &NetworkPlan,
+        node: NodeId,
+        routes: &Rc<RefCell<GlobalRoutes>>,
+    ) -> Self {
+        let interfaces = plan.interfaces(node).to_vec();
+        let interface = |&Hop { link, attachment }: &Hop| Interface {
+            mac: NetworkPlan::mac(link, attachment),
+            mtu: network.links[link].direction(attachment).mtu,
+        };
+        let config = hopcast_host::Config {
+            addresses: addresses_of(node).to_vec(),
+            interfaces: interfaces.iter().map(interface).collect(),
+            forwarding: true,
+            hop_limit: HOP_LIMIT,
+        };
+        let routes = NodeRoutes { node, routes: routes.clone() };
+        let host = Host::new(config, Box::new(routes));
+        let host = VirtualHost { host, wires: Vec::new(), above: 0, interfaces };
+        Self { assembly: Assembly::new(), platform: Platform::Virtual(Box::new(host)) }
+    }
+
+    /// A node whose machines are attached to the kernel.
+    pub fn on_kernel() -> Self {
+        Self { assembly: Assembly::new(), platform: Platform::Kernel(Vec::new()) }
+    }
+
+    /// Whether machines are attached to the kernel here.
+    pub fn is_on_kernel(&self) -> bool {
+        matches!(self.platform, Platform::Kernel(_))
+    }
+
+    /// Wires a port of a machine to what is below it.
+    pub(crate) fn wire(&mut self, end: (Slot, Port), lower: LowerPort) {
+        match (lower, &mut self.platform) {
+            (LowerPort::Machine(slot, port), _) => self.assembly.wire((slot, port), end),
+            (LowerPort::Platform(number), Platform::Virtual(host)) => host.wires.push((number, end)),
+            (LowerPort::Platform(number), Platform::Kernel(_)) => {
+                self.assembly.expose(end, Port::Below(number));
+            }
+        }
+    }
+
+    /// The node of the virtual world; `None` of one on the kernel.
+    pub fn into_virtual(self) -> Option<VirtualNode> {
+        let Self { mut assembly, platform: Platform::Virtual(host) } = self else { return None };
+        let VirtualHost { host, wires, interfaces, above: _ } = *host;
+        let host = assembly.add(Box::new(host));
+        for (above, end) in wires {
+            assembly.wire((host, Port::Above(above)), end);
+        }
+        for interface in 0..interfaces.len() as u32 {
+            assembly.expose((host, Port::Below(interface)), Port::Below(interface));
+        }
+        Some(VirtualNode { assembly, host, interfaces })
+    }
+
+    /// The node on the kernel; `None` of one of the virtual world.
+    pub fn into_kernel(self) -> Option<KernelNode> {
+        match self.platform {
+            Platform::Kernel(plugs) => Some(KernelNode { assembly: self.assembly, plugs }),
+            Platform::Virtual(_) => None,
+        }
+    }
+}
+
+impl Platform {
+    /// Datagrams to an address of the node.
+    pub(crate) fn udp(&mut self, local: SocketAddr) -> Result<u32, BindError> {
+        match self {
+            Self::Virtual(host) => host.bind(|host, above| host.bind_udp(above, local.port())),
+            Self::Kernel(plugs) => Ok(add(plugs, Plug::Udp(local))),
+        }
+    }
+
+    /// Frames of one EtherType on an interface, whoever they are for.
+    pub(crate) fn frames(&mut self, interface: u32, ether_type: u16) -> Result<u32, BindError> {
+        match self {
+            Self::Virtual(host) => {
+                host.bind(|host, above| host.bind_frames(above, interface, ether_type, true))
+            }
+            Self::Kernel(plugs) => {
+                let interface = interface_name(interface);
+                Ok(add(plugs, Plug::Frames(FramesPlug { interface, ether_type, promiscuous: true })))
+            }
+        }
+    }
+}
+
+impl VirtualHost {
+    fn bind(&mut self, bind: impl FnOnce(&mut Host, u32) -> Result<(), BindError>) -> Result<u32, BindError> {
+        let above = self.above;
+        self.above += 1;
+        bind(&mut self.host, above)?;
+        Ok(above)
+    }
+
+    /// TCP's packets to ports of the node.
+    pub(crate) fn tcp(&mut self, ports: impl IntoIterator<Item = u16>) -> Result<u32, BindError> {
+        let mut ports = ports.into_iter();
+        self.bind(|host, above| ports.try_for_each(|port| host.bind_protocol(above, TCP, Some(port))))
+    }
+
+    /// TCP's packets that the node would forward.
+    pub(crate) fn tcp_in_transit(&mut self) -> u32 {
+        let above = self.above;
+        self.above += 1;
+        self.host.hook(above, Hook::Protocol(TCP));
+        above
+    }
+}
+
+/// Adds a plug to those of a kernel; says its number.
+pub(crate) fn add(plugs: &mut Vec<Plug>, plug: Plug) -> u32 {
+    plugs.push(plug);
+    plugs.len() as u32 - 1
+}

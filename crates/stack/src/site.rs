@@ -1,0 +1,153 @@
+//! A transport between the sites of a deployment: what a node asks of it.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use hopcast_coded::bats;
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::choice;
+use hopcast_config::yaml::Node;
+use hopcast_core::{Buffer, Duration, Machine, Stream};
+
+use crate::transport::{Layer, Port, Row};
+use crate::transports::TRANSPORTS;
+
+pub use hopcast_coded::Tunnel;
+pub use hopcast_coded::proxy::Splice;
+
+/// The minimum window, in batches: below it a hop of a few milliseconds is not filled.
+const MIN_WINDOW: u64 = 16;
+
+/// A transport that carries packets or streams between sites, with relays at nodes on the way.
+pub trait SiteTransport {
+    /// Bytes that it puts before the payload of a full datagram.
+    fn overhead(&self) -> u16;
+
+    /// The machine at a site.
+    fn edge(&self, site: SiteEdge<'_>) -> Box<dyn Machine>;
+
+    /// The machine at a node between two others.
+    fn relay(&self, site: SiteRelay) -> Box<dyn Machine>;
+}
+
+/// A layer that can be between sites.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SiteLayer(Layer);
+
+impl SiteLayer {
+    /// The transport with options that `over` names; `port` is what it must offer.
+    ///
+    /// # Errors
+    /// A transport that cannot be between sites or does not offer that, or options that it does not have.
+    pub fn read(node: &Node, port: Port) -> Result<Self, Diagnostic> {
+        let names: Vec<&str> = between_sites(port).map(|row| row.name).collect();
+        choice(node, "over", &names)?;
+        crate::layer(node).map(Self)
+    }
+
+    /// The first transport of the table that can be between sites and offers `port`, with its defaults.
+    ///
+    /// # Panics
+    /// Never for packets, datagrams and streams: a test holds that each is offered.
+    pub fn usual(port: Port) -> Self {
+        Self(between_sites(port).next().expect("some transport between sites offers it").layer())
+    }
+
+    /// The transport.
+    ///
+    /// # Panics
+    /// Never: there is no such layer without one.
+    pub fn transport(&self) -> &dyn SiteTransport {
+        self.0.settings().between_sites().expect("it was read as one")
+    }
+}
+
+/// The name, with the options that are not the default.
+impl fmt::Display for SiteLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The transports that can be between sites and offer `port`.
+fn between_sites(port: Port) -> impl Iterator<Item = &'static Row> {
+    let fits =
+        move |row: &'static Row| row.offers.has(port) && row.layer().settings().between_sites().is_some();
+    TRANSPORTS.iter().copied().filter(move |row| fits(row))
+}
+
+/// One site, for [`SiteTransport::edge`].
+pub struct SiteEdge<'a> {
+    /// The longest datagram that fits every hop, in bytes.
+    pub datagram: u16,
+    /// How late the node may be woken.
+    pub slack: Duration,
+    /// The machine's share of the node's memory.
+    pub memory: MemoryShare,
+    /// Streams at a time; `None` for the transport's own choice.
+    pub streams: Option<u16>,
+    /// This end and the other, by the names that the node gives them.
+    pub ends: (SocketAddr, SocketAddr),
+    /// The neighbours on the way; several are disjoint routes that share the load.
+    pub neighbours: &'a [SocketAddr],
+    /// What it draws from.
+    pub random: Stream,
+}
+
+/// One node between two others, for [`SiteTransport::relay`].
+pub struct SiteRelay {
+    /// The longest datagram that fits every hop, in bytes.
+    pub datagram: u16,
+    /// How late the node may be woken.
+    pub slack: Duration,
+    /// The machine's share of the node's memory.
+    pub memory: MemoryShare,
+    /// The node itself.
+    pub address: SocketAddr,
+    /// The two neighbours.
+    pub between: [SocketAddr; 2],
+    /// What it draws from.
+    pub random: Stream,
+}
+
+/// The share of one machine in a node's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryShare {
+    /// Bytes of batches, each way.
+    pub batches: u64,
+    /// Bytes of streams that wait to be sent.
+    pub queue: u64,
+}
+
+impl MemoryShare {
+    /// Settings with a window and a queue that fit the share.
+    pub(crate) fn fit(self, over: &bats::Config, datagram: u16) -> bats::Config {
+        let batch = over.batch.symbols() as u64 * (u64::from(datagram) + Buffer::HEADROOM as u64);
+        let window = (self.batches / batch).max(MIN_WINDOW).min(u64::from(over.window)) as u16;
+        bats::Config { window, queue: self.queue.min(over.queue), ..over.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datagrams_and_streams_can_be_carried_between_sites() {
+        let names = |port| between_sites(port).map(|row| row.name).collect::<Vec<_>>();
+        assert_eq!(names(Port::Datagram), ["btp", "brtp"]);
+        assert_eq!(names(Port::Stream), ["brtp"]);
+        assert_eq!(SiteLayer::usual(Port::Datagram).to_string(), "btp");
+    }
+
+    #[test]
+    fn a_share_of_memory_bounds_window_and_queue() {
+        let usual = bats::Config::default();
+        let share = MemoryShare { batches: 100 * 16 * (1472 + Buffer::HEADROOM as u64), queue: 1000 };
+        let fitted = share.fit(&usual, 1472);
+        assert_eq!((fitted.window, fitted.queue), (100, 1000));
+        let tiny = MemoryShare { batches: 0, queue: u64::MAX }.fit(&usual, 1472);
+        assert_eq!((u64::from(tiny.window), tiny.queue), (MIN_WINDOW, usual.queue));
+        assert_eq!(MemoryShare { batches: u64::MAX, queue: 0 }.fit(&usual, 1472).window, usual.window);
+    }
+}

@@ -1,0 +1,295 @@
+//! Transports: what each is, in one row of a table, and how it is put on nodes.
+//!
+//! A transport is a protocol's folder (in `coded`, `peers` and so on) and one file in [`transports`](crate::transports):
+//! its [`Row`], which scenarios, checks and documentation read, and its settings, which implement [`Transport`]: how its
+//! machines are put on the nodes of a flow. Nothing else names a protocol.
+
+mod options;
+mod ports;
+mod program;
+mod stack;
+
+use std::any::Any;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hopcast_config::Diagnostic;
+use hopcast_config::yaml::Node;
+
+use crate::error::BuildError;
+use crate::flow::{End, Ends, FlowBuilder, FlowPlan};
+use crate::platform::LowerPort;
+use crate::site::SiteTransport;
+
+pub use options::{Form, Opt, OptionDoc, Options};
+pub use ports::{Port, Ports};
+pub use program::{ProgramCommand, ProgramEnds, ProgramPair, ReadyAt};
+pub use stack::{MAX_LAYERS, Stack, Variants, layer};
+
+/// A row of the table of transports.
+#[derive(Debug)]
+pub struct Row {
+    /// Its name in `over`.
+    pub name: &'static str,
+    /// One line about it.
+    pub about: &'static str,
+    /// What it offers to the layer above.
+    pub offers: Ports,
+    /// What it needs of the layer below.
+    pub needs: Port,
+    /// How many receivers it serves.
+    pub receivers: Count,
+    /// How many disjoint routes it takes.
+    pub paths: Count,
+    /// What comes back from the receivers.
+    pub feedback: Feedback,
+    /// The worlds that it runs in.
+    pub worlds: Worlds,
+    /// Whether it codes: sends combinations of packets.
+    pub coded: bool,
+    /// Whether it holds back what has arrived until what comes before it has, or is decoded.
+    pub holds_back: bool,
+    /// Whether it carries several streams of a flow at a time.
+    pub many_streams: bool,
+    /// Whether it is a socket of the host, which a real program opens by itself: `None` if not.
+    pub socket: Option<Socket>,
+    /// Its options, each with its documentation.
+    pub options: fn() -> Vec<OptionDoc>,
+    /// Reads the options into settings; without any, the defaults.
+    pub read: ReadOptions,
+}
+
+/// Reads the options of a transport into its settings; without any, the defaults.
+pub type ReadOptions = fn(&'static Row, Option<&Node>) -> Result<Arc<dyn Transport>, Diagnostic>;
+
+impl Row {
+    /// What most transports have: one receiver, one route, feedback from end to end, both worlds, no options.
+    pub const BASE: Self = Self {
+        name: "",
+        about: "",
+        offers: Ports(&[]),
+        needs: Port::Datagram,
+        receivers: Count::One,
+        paths: Count::One,
+        feedback: Feedback::EndToEnd,
+        worlds: Worlds::Both,
+        coded: false,
+        holds_back: true,
+        many_streams: true,
+        socket: None,
+        options: Vec::new,
+        read: |row, node| Err(Diagnostic::of_file(row.name, format!("{node:?}"))),
+    };
+}
+
+/// One or several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// One.
+    One,
+    /// One or several.
+    Several,
+}
+
+/// What comes back from the receivers of a transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feedback {
+    /// Nothing.
+    None,
+    /// Datagrams or packets to the sender, end to end.
+    EndToEnd,
+    /// Reports from each hop to the one before it.
+    HopByHop,
+}
+
+/// The worlds that a transport runs in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Worlds {
+    /// Virtual time and the kernel.
+    Both,
+    /// The kernel only: a real program. The names of its models in virtual time, in a person's words.
+    Live {
+        /// `kcp` and `kcp-fec` are its models, say.
+        models: &'static str,
+        /// The programs, each with the package of Debian and Ubuntu that has it.
+        programs: &'static [(&'static str, &'static str)],
+    },
+}
+
+/// A socket of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Socket {
+    /// ICMP, straight on packets.
+    Icmp,
+    /// UDP.
+    Udp,
+    /// TCP.
+    Tcp {
+        /// The congestion control, by the kernel's name; `None` for the host's own choice.
+        congestion: Option<&'static str>,
+    },
+}
+
+/// The settings of a transport, and how it is put on the nodes of a flow.
+pub trait Transport: fmt::Debug + Send + Sync + Any {
+    /// Bytes that it puts before the payload of a full packet; `ip` is the length of the IP header.
+    fn overhead(&self, ip: u64) -> u64;
+
+    /// Bytes of the [`overhead`](Self::overhead) that only packets have which repair others: a bound on what a link
+    /// carries does not count them.
+    fn repair_overhead(&self) -> u64 {
+        0
+    }
+
+    /// The options that are not the default, each as `name value`.
+    fn changed_options(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Puts its machine on one end of a flow, above [`End::below`]; says which port is above it, or `None` where the
+    /// application has sockets of its own.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError>;
+
+    /// Puts its machines on the nodes between the ends; `depth` is its place in the stack, from the top.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    fn put_between(&self, flow: &mut FlowBuilder<'_>, depth: usize) -> Result<(), BuildError> {
+        let _ = (flow, depth);
+        Ok(())
+    }
+
+    /// The longest packet that it carries, in bytes, if its frames have a length of their own.
+    fn packet_mtu(&self) -> Option<u32> {
+        None
+    }
+
+    /// Bytes that it fills of each frame's payload, on a link whose frames it sends itself.
+    fn frame_payload(&self) -> Option<u64> {
+        None
+    }
+
+    /// The real programs at the ends, if it is one.
+    fn programs(&self, at: ProgramEnds) -> Option<ProgramPair> {
+        let _ = at;
+        None
+    }
+
+    /// The same transport between the sites of a deployment, if it can be there.
+    fn between_sites(&self) -> Option<&dyn SiteTransport> {
+        None
+    }
+
+    /// Whether it ends the connections of the transport above it, and carries on their streams.
+    fn ends_connections(&self) -> bool {
+        false
+    }
+
+    /// Whether datagrams of an application that can wait are granted: it sends as fast as this takes them.
+    fn grants_datagrams(&self) -> bool {
+        false
+    }
+
+    /// Whether a station that overhears is to help.
+    fn wants_helper(&self) -> bool {
+        false
+    }
+
+    /// Why it cannot be on top of `lower`, beyond what the ports say; `own` is its row.
+    fn refuses_below(&self, own: &'static Row, lower: &Layer) -> Option<String> {
+        let _ = (own, lower);
+        None
+    }
+
+    /// Why `upper` cannot be on top of it, beyond what the ports say; `own` is its row.
+    fn refuses_above(&self, own: &'static Row, upper: &Layer) -> Option<String> {
+        let _ = (own, upper);
+        None
+    }
+
+    /// The address that the sender's application opens its connection to: the far end's, unless nodes between end it.
+    fn first_hop(&self, plan: &FlowPlan<'_>, source: Ends) -> SocketAddr {
+        let _ = plan;
+        source.remote
+    }
+
+    /// The ends as an application on top of it sees them where the platform is the kernel.
+    fn ends_on_kernel(&self, ends: Ends) -> Ends {
+        ends
+    }
+
+    /// The option that has been changed and that the kernel's own transport cannot be told, if any.
+    fn virtual_time_only(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+/// One layer of a stack: a transport with its settings.
+#[derive(Clone)]
+pub struct Layer {
+    row: &'static Row,
+    settings: Arc<dyn Transport>,
+}
+
+impl Layer {
+    /// A transport with settings that have been read.
+    pub(crate) fn new(row: &'static Row, settings: Arc<dyn Transport>) -> Self {
+        Self { row, settings }
+    }
+
+    /// Its row of the table.
+    pub const fn row(&self) -> &'static Row {
+        self.row
+    }
+
+    /// Its settings.
+    pub fn settings(&self) -> &dyn Transport {
+        &*self.settings
+    }
+
+    /// Its settings, if they are of this type.
+    pub fn settings_as<T: Transport>(&self) -> Option<&T> {
+        let settings: &dyn Any = &*self.settings;
+        settings.downcast_ref()
+    }
+
+    /// Whether the host itself is this layer where it is the lowest.
+    pub fn is_hosts_own(&self) -> bool {
+        self.row.socket == Some(Socket::Udp)
+    }
+
+    /// Whether it is a real program.
+    pub fn is_program(&self) -> bool {
+        matches!(self.row.worlds, Worlds::Live { .. })
+    }
+}
+
+/// The name, with the options that are not the default.
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let options = self.settings.changed_options();
+        if options.is_empty() {
+            f.write_str(self.row.name)
+        } else {
+            write!(f, "{} ({})", self.row.name, options.join(", "))
+        }
+    }
+}
+
+/// The name and all settings: a run is recognised by them.
+impl fmt::Debug for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.row.name, self.settings)
+    }
+}
+
+/// Layers are equal if their names and all of their settings are.
+impl PartialEq for Layer {
+    fn eq(&self, other: &Self) -> bool {
+        self.row.name == other.row.name && format!("{self:?}") == format!("{other:?}")
+    }
+}

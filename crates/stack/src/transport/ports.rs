@@ -1,0 +1,50 @@
+//! What crosses between two layers of a stack.
+
+use std::fmt;
+
+/// The kind of items between two layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Port {
+    /// IP packets.
+    Packet,
+    /// UDP datagrams.
+    Datagram,
+    /// Bytes in order.
+    Stream,
+    /// Frames of one interface.
+    Frame,
+}
+
+/// What a transport offers: one kind of port, or several at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ports(pub(crate) &'static [Port]);
+
+impl Ports {
+    /// IP packets, and nothing else.
+    pub const PACKETS: Self = Self(&[Port::Packet]);
+
+    /// Whether `port` is among them.
+    pub fn has(self, port: Port) -> bool {
+        self.0.contains(&port)
+    }
+}
+
+impl fmt::Display for Ports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, port) in self.0.iter().enumerate() {
+            write!(f, "{}{port}", if place > 0 { ", " } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Packet => "packets",
+            Self::Datagram => "datagrams",
+            Self::Stream => "a stream",
+            Self::Frame => "frames",
+        })
+    }
+}

@@ -1,0 +1,306 @@
+//! `btp`, `brtp`: BATS, with relays on the route that recode.
+
+use std::ops::RangeInclusive;
+
+use hopcast_coded::bats::{BatchSize, Config, Delivery, Feedback as Reports, Node as BatsMachine};
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{choice, flag, some_duration, whole};
+use hopcast_config::yaml::Node;
+use hopcast_core::{Duration, Machine};
+
+use super::{on_off, shown};
+use crate::error::BuildError;
+use crate::flow::{End, FlowBuilder, FlowPlan};
+use crate::platform::LowerPort;
+use crate::site::{SiteEdge, SiteRelay, SiteTransport};
+use crate::transport::{Count, Feedback, Form, Opt, Options, Port, Ports, Row, Transport};
+
+pub(super) static BTP: Row = Row {
+    name: "btp",
+    about: "datagrams over relays that recode (BATS), each within a deadline or not at all",
+    offers: Ports(&[Port::Datagram]),
+    options: || BTP_OPTIONS.docs(&Bats(deadline())),
+    read: |row, options| BTP_OPTIONS.transport(row, options, Bats(deadline())),
+    ..BASE
+};
+
+pub(super) static BRTP: Row = Row {
+    name: "brtp",
+    about: "all of a stream, or of datagrams, in order, over relays that recode (BATS)",
+    offers: Ports(&[Port::Stream, Port::Datagram]),
+    options: || BRTP_OPTIONS.docs(&Bats(Config::default())),
+    read: |row, options| BRTP_OPTIONS.transport(row, options, Bats(Config::default())),
+    ..BASE
+};
+
+const BASE: Row = Row {
+    receivers: Count::Several,
+    paths: Count::Several,
+    feedback: Feedback::HopByHop,
+    coded: true,
+    ..Row::BASE
+};
+
+/// The settings of every node.
+#[derive(Clone, Debug)]
+pub struct Bats(pub Config);
+
+/// The deadlines that BTP can tell its nodes, in whole milliseconds.
+const DEADLINES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(65);
+
+const FEEDBACK: Opt<Bats> = Opt {
+    key: "feedback",
+    about: "`ranks`: each node is told what the next one has, and repairs that. `none`: hops send what their loss is \
+            expected to need, and an outer code makes up for the rest.",
+    form: Form::OneOf(&["ranks", "none"]),
+    set: |bats, node, key| {
+        if choice(node, key, &["ranks", "none"])?.0 == "none" {
+            // The other options are read later, and change what they say.
+            bats.0 = Config { delivery: bats.0.delivery, ..Config::strict() };
+        }
+        Ok(())
+    },
+    show: |bats| if bats.0.feedback == Reports::None { "none" } else { "ranks" }.to_owned(),
+};
+
+const BATCH_SIZE: Opt<Bats> = Opt {
+    key: "batch-size",
+    about: "Symbols of a batch: 4, 8, 16 or 32 (RFC 9426 section 4.2). Small ones waste more without feedback, large ones \
+            cost arithmetic and delay.",
+    form: Form::OneNumberOf(&[4, 8, 16, 32]),
+    set: |bats, node, _| {
+        bats.0.batch = batch_size(node)?;
+        Ok(())
+    },
+    show: |bats| shown(&bats.0.batch.symbols()),
+};
+
+const BLOCK: Opt<Bats> = Opt {
+    key: "block",
+    about: "Symbols of a block of the outer code, a multiple of the batch size, at most 8192. Small blocks need more on \
+            top, large ones delay what is missing until their end.",
+    form: Form::Count,
+    set: |bats, node, key| {
+        let symbols = bats.0.batch.symbols() as u64;
+        let block = whole(node, key, symbols..=8192)?;
+        if block % symbols != 0 {
+            return Err(node.error(format!(
+                "`{key}`: expected a multiple of the batch size {symbols}, found `{block}`"
+            )));
+        }
+        bats.0.block = block as u16;
+        Ok(())
+    },
+    show: |bats| shown(&bats.0.block),
+};
+
+const WINDOW: Opt<Bats> = Opt {
+    key: "window",
+    about: "Batches that a node holds each way, 4 to 2000. It bounds memory, and what a path may have outstanding.",
+    form: Form::Count,
+    set: |bats, node, key| {
+        bats.0.window = whole(node, key, 4..=2000)? as u16;
+        Ok(())
+    },
+    show: |bats| shown(&bats.0.window),
+};
+
+const CONGESTION_CONTROL: Opt<Bats> = Opt {
+    key: "congestion-control",
+    about: "Whether a node sends no more than each hop carries. Without it, what is too much is lost in queues and repaired.",
+    form: Form::Flag,
+    set: |bats, node, key| {
+        bats.0.congestion_control = flag(node, key)?;
+        if !bats.0.congestion_control && bats.0.feedback == Reports::None {
+            return Err(node.error(format!("`{key}`: without rank feedback it is always on")));
+        }
+        Ok(())
+    },
+    show: |bats| on_off(bats.0.congestion_control),
+};
+
+const IDLE_REPAIR: Opt<Bats> = Opt {
+    key: "idle-repair",
+    about: "Whether a hop that is nearly idle carries repairs ahead of need. Without it a lost message waits a round trip; \
+            with it such a hop carries up to three times the bytes.",
+    form: Form::Flag,
+    set: |bats, node, key| {
+        bats.0.idle_repair = flag(node, key)?;
+        Ok(())
+    },
+    show: |bats| on_off(bats.0.idle_repair),
+};
+
+pub(super) static BRTP_OPTIONS: Options<Bats> = Options(&[
+    FEEDBACK,
+    BATCH_SIZE,
+    BLOCK,
+    WINDOW,
+    CONGESTION_CONTROL,
+    IDLE_REPAIR,
+    Opt {
+        key: "stream-timeout",
+        about: "How long the other edge may be silent before all streams are reset. Too short, and an outage ends them; too \
+                long, and those of an edge that is gone hang.",
+        form: Form::Duration,
+        set: |bats, node, key| {
+            bats.0.stream_timeout = some_duration(node, key)?;
+            Ok(())
+        },
+        show: |bats| shown(&bats.0.stream_timeout),
+    },
+]);
+
+static BTP_OPTIONS: Options<Bats> = Options(&[
+    FEEDBACK,
+    BATCH_SIZE,
+    BLOCK,
+    WINDOW,
+    CONGESTION_CONTROL,
+    IDLE_REPAIR,
+    Opt {
+        key: "deadline",
+        about: "How old a datagram may grow, 1 ms to 65 s; without it, four times what the path takes. Too short, and a \
+                repair is never in time; too long, and what is late takes the rate of what is not.",
+        form: Form::Duration,
+        set: |bats, node, key| {
+            let found = some_duration(node, key)?;
+            if !DEADLINES.contains(&found) {
+                return Err(node.error(format!("`{key}`: expected 1 ms to 65 s, found {}", node.found())));
+            }
+            if let Delivery::Deadline { after, fixed, .. } = &mut bats.0.delivery {
+                (*after, *fixed) = (found, true);
+            }
+            Ok(())
+        },
+        show: |bats| match bats.0.delivery {
+            Delivery::Deadline { after, fixed: true, .. } => shown(&after),
+            Delivery::Deadline { .. } | Delivery::Reliable => "four times the path's delay".to_owned(),
+        },
+    },
+    Opt {
+        key: "rounds",
+        about: "Rounds of repair on each hop, 0 to 100, before a batch is left as it is.",
+        form: Form::Count,
+        set: |bats, node, key| {
+            let found = whole(node, key, 0..=100)? as u8;
+            if let Delivery::Deadline { rounds, .. } = &mut bats.0.delivery {
+                *rounds = found;
+            }
+            Ok(())
+        },
+        show: |bats| match bats.0.delivery {
+            Delivery::Deadline { rounds, .. } => shown(&rounds),
+            Delivery::Reliable => "no bound".to_owned(),
+        },
+    },
+]);
+
+/// The defaults of `btp`.
+fn deadline() -> Config {
+    Config { delivery: Delivery::DEADLINE, ..Config::default() }
+}
+
+/// RFC 9426, section 4.2.
+fn batch_size(node: &Node) -> Result<BatchSize, Diagnostic> {
+    let found = whole(node, "batch-size", 1..=1000)?;
+    let known = BatchSize::ALL.into_iter().find(|size| size.symbols() as u64 == found);
+    known.ok_or_else(|| node.error(format!("`batch-size`: expected 4, 8, 16 or 32, found `{found}`")))
+}
+
+impl Bats {
+    /// The settings of a node of a flow.
+    pub(super) fn on(&self, flow: &FlowPlan<'_>, depth: usize) -> Config {
+        let (datagram, split) = (flow.room(depth), flow.spec.paths > 1);
+        // Live, too, the nodes of a scenario are processes of one machine.
+        Config { datagram, split, slack: flow.slack, one_clock: true, ..self.0.clone() }
+    }
+
+    /// The machine at an end of a flow.
+    pub(super) fn edge(&self, end: &End<'_, '_>) -> Box<dyn Machine> {
+        let ends = (end.ends.local, end.ends.remote);
+        let unit_credit = end.depth == 0 && end.flow().is_granted();
+        let config = Config { unit_credit, ..self.on(end.flow(), end.depth) };
+        Box::new(BatsMachine::edge(config, ends.0, ends, &end.neighbours(), end.random()))
+    }
+
+    /// Puts the relays on their nodes.
+    pub(super) fn put_relays(&self, flow: &mut FlowBuilder<'_>, depth: usize) -> Result<(), BuildError> {
+        let plan = flow.flow;
+        if !plan.others_take_part(depth) {
+            return Ok(());
+        }
+        for participant in plan.participants.between() {
+            let (node, address) = (participant.node, participant.address);
+            let (left, right) = plan.participants.neighbours(participant);
+            let random = plan.random(node, depth).fork();
+            let relay = BatsMachine::relay(self.on(plan, depth), address, &left, &right, random);
+            let below = flow.udp(node, address)?;
+            flow.attach(flow.node_name(node), node, Box::new(relay), below);
+        }
+        Ok(())
+    }
+
+    /// The options that are not the default of the same delivery and feedback.
+    pub(super) fn changed(&self) -> Vec<String> {
+        let (options, usual) = match self.0.delivery {
+            Delivery::Reliable => (&BRTP_OPTIONS, Config::default()),
+            Delivery::Deadline { .. } => (&BTP_OPTIONS, deadline()),
+        };
+        let strict = self.0.feedback == Reports::None;
+        let usual = if strict { Config { delivery: usual.delivery, ..Config::strict() } } else { usual };
+        let feedback = strict.then(|| "feedback none".to_owned());
+        feedback.into_iter().chain(options.changed(self, &Self(usual))).collect()
+    }
+}
+
+impl Transport for Bats {
+    fn overhead(&self, _: u64) -> u64 {
+        self.0.overhead() as u64
+    }
+
+    fn repair_overhead(&self) -> u64 {
+        self.0.batch.symbols() as u64
+    }
+
+    fn changed_options(&self) -> Vec<String> {
+        self.changed()
+    }
+
+    fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {
+        let edge = self.edge(end);
+        end.attach("bats", edge).map(Some)
+    }
+
+    fn put_between(&self, flow: &mut FlowBuilder<'_>, depth: usize) -> Result<(), BuildError> {
+        self.put_relays(flow, depth)
+    }
+
+    fn grants_datagrams(&self) -> bool {
+        true
+    }
+
+    fn between_sites(&self) -> Option<&dyn SiteTransport> {
+        Some(self)
+    }
+}
+
+impl SiteTransport for Bats {
+    fn overhead(&self) -> u16 {
+        self.0.overhead() as u16
+    }
+
+    fn edge(&self, site: SiteEdge<'_>) -> Box<dyn Machine> {
+        let SiteEdge { datagram, slack, memory, streams, ends, neighbours, random } = site;
+        let streams = streams.unwrap_or(self.0.streams);
+        let split = neighbours.len() > 1;
+        let config = Config { datagram, split, slack, streams, ..memory.fit(&self.0, datagram) };
+        Box::new(BatsMachine::edge(config, ends.0, ends, neighbours, random))
+    }
+
+    fn relay(&self, site: SiteRelay) -> Box<dyn Machine> {
+        let SiteRelay { datagram, slack, memory, address, between: [one, other], random } = site;
+        let config = Config { datagram, slack, ..memory.fit(&self.0, datagram) };
+        Box::new(BatsMachine::relay(config, address, &[one], &[other], random))
+    }
+}

@@ -1,0 +1,260 @@
+//! `kcptun`: a stream through real kcptuns at both ends, in live runs only.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{choice, flag, whole, words};
+use hopcast_config::yaml::Node;
+use hopcast_core::plug::TcpPlug;
+
+use super::{on_off, shown};
+use crate::error::BuildError;
+use crate::flow::{End, Ends};
+use crate::platform::LowerPort;
+use crate::transport::{
+    Form, Layer, Opt, Options, Port, Ports, ProgramCommand, ProgramEnds, ProgramPair, ReadyAt, Row, Socket,
+    Transport, Worlds,
+};
+
+pub(super) static KCPTUN: Row = Row {
+    name: "kcptun",
+    about: "a stream through real kcptuns at both ends: live runs only; `kcp` and `kcp-fec` are its models",
+    offers: Ports(&[Port::Stream]),
+    worlds: Worlds::Live {
+        models: "`kcp` and `kcp-fec` are its models",
+        programs: &[("kcptun-server", "kcptun"), ("kcptun-client", "kcptun")],
+    },
+    socket: Some(Socket::Tcp { congestion: None }),
+    options: || OPTIONS.docs(&Kcptun::default()),
+    read: |row, options| OPTIONS.transport(row, options, Kcptun::default()),
+    ..Row::BASE
+};
+
+/// How soon kcptun repeats, by its own names.
+const MODES: [&str; 4] = ["normal", "fast", "fast2", "fast3"];
+/// How kcptun encrypts, by its own names.
+const CRYPTS: [&str; 3] = ["none", "aes", "salsa20"];
+
+/// The settings of both kcptuns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kcptun {
+    /// How soon it repeats.
+    pub mode: &'static str,
+    /// Packets that parity is made of; 0 for none.
+    pub data_shards: u8,
+    /// Packets of parity for them.
+    pub parity_shards: u8,
+    /// Packets outstanding at most.
+    pub send_window: u16,
+    /// Packets held back for order at most.
+    pub receive_window: u16,
+    /// Whether it compresses.
+    pub compression: bool,
+    /// How it encrypts.
+    pub crypt: &'static str,
+    /// The longest UDP payload, in bytes.
+    pub mtu: u16,
+    /// More arguments for both, as on their command lines.
+    pub arguments: Vec<String>,
+}
+
+impl Default for Kcptun {
+    /// kcptun's defaults but for `fast3`, as large windows at the client as at the server, and neither compression nor
+    /// encryption, which would measure the processor.
+    fn default() -> Self {
+        Self {
+            mode: "fast3",
+            data_shards: 10,
+            parity_shards: 3,
+            send_window: 1024,
+            receive_window: 1024,
+            compression: false,
+            crypt: "none",
+            mtu: 1350,
+            arguments: Vec::new(),
+        }
+    }
+}
+
+static OPTIONS: Options<Kcptun> = Options(&[
+    Opt {
+        key: "mode",
+        about: "How soon it repeats, by kcptun's own names.",
+        form: Form::OneOf(&MODES),
+        set: |kcptun, node, key| {
+            kcptun.mode = one_of(node, key, &MODES)?;
+            Ok(())
+        },
+        show: |kcptun| kcptun.mode.to_owned(),
+    },
+    Opt {
+        key: "data-shards",
+        about: "Packets that parity is made of, 0 to 100; 0 for none.",
+        form: Form::Count,
+        set: |kcptun, node, key| {
+            kcptun.data_shards = whole(node, key, 0..=100)? as u8;
+            Ok(())
+        },
+        show: |kcptun| shown(&kcptun.shards().0),
+    },
+    Opt {
+        key: "parity-shards",
+        about: "Packets of parity for them, 0 to 100; 0 for none.",
+        form: Form::Count,
+        set: |kcptun, node, key| {
+            kcptun.parity_shards = whole(node, key, 0..=100)? as u8;
+            Ok(())
+        },
+        show: |kcptun| shown(&kcptun.shards().1),
+    },
+    Opt {
+        key: "send-window",
+        about: "Packets outstanding, 1 to 32,768. It is the only bound on the rate.",
+        form: Form::Count,
+        set: |kcptun, node, key| {
+            kcptun.send_window = window(node, key)?;
+            Ok(())
+        },
+        show: |kcptun| shown(&kcptun.send_window),
+    },
+    Opt {
+        key: "receive-window",
+        about: "Packets held back for order, 1 to 32,768.",
+        form: Form::Count,
+        set: |kcptun, node, key| {
+            kcptun.receive_window = window(node, key)?;
+            Ok(())
+        },
+        show: |kcptun| shown(&kcptun.receive_window),
+    },
+    Opt {
+        key: "compression",
+        about: "Whether it compresses.",
+        form: Form::Flag,
+        set: |kcptun, node, key| {
+            kcptun.compression = flag(node, key)?;
+            Ok(())
+        },
+        show: |kcptun| on_off(kcptun.compression),
+    },
+    Opt {
+        key: "crypt",
+        about: "How it encrypts, by kcptun's own names. Encryption measures the processor.",
+        form: Form::OneOf(&CRYPTS),
+        set: |kcptun, node, key| {
+            kcptun.crypt = one_of(node, key, &CRYPTS)?;
+            Ok(())
+        },
+        show: |kcptun| kcptun.crypt.to_owned(),
+    },
+    Opt {
+        key: "mtu",
+        about: "The longest UDP payload in bytes, 576 to 1500.",
+        form: Form::Count,
+        set: |kcptun, node, key| {
+            kcptun.mtu = whole(node, key, 576..=1500)? as u16;
+            Ok(())
+        },
+        show: |kcptun| shown(&kcptun.mtu),
+    },
+    Opt {
+        key: "arguments",
+        about: "More arguments for both programs, as on their command lines.",
+        form: Form::Words,
+        set: |kcptun, node, key| {
+            kcptun.arguments = words(node, key)?;
+            Ok(())
+        },
+        show: |kcptun| kcptun.arguments.join(" "),
+    },
+]);
+
+fn one_of(node: &Node, key: &str, words: &'static [&'static str]) -> Result<&'static str, Diagnostic> {
+    let found = choice(node, key, words)?.0;
+    Ok(words.iter().find(|word| **word == found).unwrap_or(&words[0]))
+}
+
+fn window(node: &Node, key: &str) -> Result<u16, Diagnostic> {
+    Ok(whole(node, key, 1..=32_768)? as u16)
+}
+
+impl Kcptun {
+    /// Packets of data and of parity: kcp-go makes parity only where both are there.
+    fn shards(&self) -> (u8, u8) {
+        let both = self.data_shards > 0 && self.parity_shards > 0;
+        if both { (self.data_shards, self.parity_shards) } else { (0, 0) }
+    }
+}
+
+impl Transport for Kcptun {
+    fn overhead(&self, _: u64) -> u64 {
+        // 20 for its encryption (even by `none`), 8 where there is parity, KCP's 24 and smux's 8.
+        20 + (if self.shards().1 > 0 { 8 } else { 0 }) + 24 + 8
+    }
+
+    fn changed_options(&self) -> Vec<String> {
+        OPTIONS.changed(self, &Self::default())
+    }
+
+    fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {
+        // The programs have the sockets below; the machine above speaks with the one on its own host.
+        let accept = end.accepts(on_loopback(end.ends.local));
+        end.builder.kernel_tcp(end.node, TcpPlug { accept, ..TcpPlug::default() }).map(Some)
+    }
+
+    fn refuses_below(&self, own: &'static Row, lower: &Layer) -> Option<String> {
+        (!lower.is_hosts_own()).then(|| {
+            format!(
+                "`over`: `{}` is a program and uses the host's sockets, and `{}` is none of them: write it alone, or over \
+                 `[udp, tunnel, …]`",
+                own.name,
+                lower.row().name
+            )
+        })
+    }
+
+    fn ends_on_kernel(&self, ends: Ends) -> Ends {
+        // The near end of the program that carries connections on.
+        let local = SocketAddr::new(on_loopback(ends.local).ip(), 0);
+        Ends { local, remote: on_loopback(ends.remote) }
+    }
+
+    /// The client takes connections at the sender's loopback, and the server hands them on to the receiver's, both at the
+    /// flow's port.
+    fn programs(&self, at: ProgramEnds) -> Option<ProgramPair> {
+        let inner = at.behind();
+        let (data, parity) = self.shards();
+        let common = [
+            ("--mode", self.mode.to_owned()),
+            ("--crypt", self.crypt.to_owned()),
+            ("--datashard", data.to_string()),
+            ("--parityshard", parity.to_string()),
+            ("--sndwnd", self.send_window.to_string()),
+            ("--rcvwnd", self.receive_window.to_string()),
+            ("--mtu", self.mtu.to_string()),
+        ];
+        let common: Vec<String> = common
+            .into_iter()
+            .flat_map(|(option, value)| [option.to_owned(), value])
+            .chain((!self.compression).then(|| "--nocomp".to_owned()))
+            .chain(self.arguments.iter().cloned())
+            .collect();
+        let command = |name, [listen, to]: [String; 2], target: &str, ready| ProgramCommand {
+            program: name,
+            arguments: [&["-l".to_owned(), listen, target.to_owned(), to], &*common].concat(),
+            ready,
+        };
+        let server = [at.listen.to_string(), inner.connect.to_string()];
+        let client = [inner.listen.to_string(), at.connect.to_string()];
+        Some(ProgramPair {
+            server: command("kcptun-server", server, "-t", ReadyAt::Udp(at.listen.port())),
+            client: command("kcptun-client", client, "-r", ReadyAt::Tcp(at.listen.port())),
+        })
+    }
+}
+
+/// The same port of the loopback.
+fn on_loopback(address: SocketAddr) -> SocketAddr {
+    let ip = if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+    SocketAddr::new(ip, address.port())
+}

@@ -1,0 +1,92 @@
+//! The table of transports: one file for each protocol.
+//!
+//! A new transport is a file here and a line in [`TRANSPORTS`].
+
+mod bats;
+#[cfg(feature = "peers")]
+mod bats_proxy;
+mod fec;
+mod franc;
+#[cfg(feature = "peers")]
+mod hop_arq;
+#[cfg(feature = "peers")]
+mod kcp;
+mod kcptun;
+#[cfg(feature = "quic")]
+mod quic;
+#[cfg(feature = "peers")]
+mod split;
+#[cfg(feature = "peers")]
+mod tcp;
+mod tunnel;
+mod udp;
+
+use std::fmt;
+
+use crate::transport::{Layer, Row};
+
+pub use bats::Bats;
+pub use kcptun::Kcptun;
+#[cfg(feature = "peers")]
+pub use tcp::Tcp;
+
+/// All transports, in the order in which to show them.
+pub static TRANSPORTS: &[&Row] = &[
+    &udp::UDP,
+    #[cfg(feature = "peers")]
+    &tcp::CUBIC,
+    #[cfg(feature = "peers")]
+    &tcp::BBR,
+    #[cfg(feature = "peers")]
+    &tcp::RENO,
+    #[cfg(feature = "peers")]
+    &tcp::VEGAS,
+    #[cfg(feature = "peers")]
+    &split::BBR,
+    #[cfg(feature = "peers")]
+    &kcp::KCP,
+    #[cfg(feature = "peers")]
+    &kcp::KCP_FEC,
+    &kcptun::KCPTUN,
+    #[cfg(feature = "quic")]
+    &quic::QUIC,
+    #[cfg(feature = "quic")]
+    &quic::QUIC_BBR,
+    #[cfg(feature = "peers")]
+    &hop_arq::HOP_ARQ,
+    &bats::BTP,
+    &bats::BRTP,
+    #[cfg(feature = "peers")]
+    &bats_proxy::BATS_PROXY,
+    &franc::FRANC,
+    &fec::FEC,
+    &tunnel::TUNNEL,
+];
+
+/// The row of the host's own datagrams, which every transport that needs datagrams is above in the end.
+pub(crate) static HOSTS_DATAGRAMS: &Row = &udp::UDP;
+
+/// The row of a name.
+pub fn find(name: &str) -> Option<&'static Row> {
+    TRANSPORTS.iter().copied().find(|row| row.name == name)
+}
+
+impl Row {
+    /// The transport with its defaults.
+    ///
+    /// # Panics
+    /// Never: without options there is nothing to be wrong, which a test holds for the whole table.
+    pub fn layer(&'static self) -> Layer {
+        Layer::new(self, (self.read)(self, None).expect("the defaults are right"))
+    }
+}
+
+/// `on` or `off`.
+fn on_off(on: bool) -> String {
+    if on { "on" } else { "off" }.to_owned()
+}
+
+/// A value as a person writes it.
+fn shown(value: &dyn fmt::Display) -> String {
+    value.to_string()
+}

@@ -1,0 +1,86 @@
+//! `split-bbr`: TCP with BBR that ends at every node of the route and begins anew.
+
+use std::net::SocketAddr;
+
+use hopcast_coded::proxy::Splice;
+use hopcast_core::plug::Accept;
+use hopcast_peers::tcp::{Congestion, Tcp as TcpMachine};
+
+use super::tcp::{OPTIONS, Tcp, docs};
+use crate::error::BuildError;
+use crate::flow::{End, Ends, FlowBuilder, FlowPlan};
+use crate::platform::LowerPort;
+use crate::transport::{Layer, Port, Ports, Row, Transport};
+
+pub(super) static BBR: Row = Row {
+    name: "split-bbr",
+    about: "TCP with BBR that ends at every node of the way and begins anew; must stand on the hosts",
+    offers: Ports(&[Port::Stream]),
+    needs: Port::Packet,
+    many_streams: false,
+    options: docs,
+    read: |row, options| {
+        let tcp = OPTIONS.read(row, options, Tcp::with(Congestion::Bbr))?;
+        Ok(std::sync::Arc::new(Split(tcp)))
+    },
+    ..Row::BASE
+};
+
+/// The settings of the TCP of every hop.
+#[derive(Clone, Debug)]
+struct Split(Tcp);
+
+impl Transport for Split {
+    fn overhead(&self, ip: u64) -> u64 {
+        self.0.overhead(ip)
+    }
+
+    fn changed_options(&self) -> Vec<String> {
+        self.0.changed_options()
+    }
+
+    fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {
+        self.0.put(end)
+    }
+
+    /// Two TCPs on each node between the ends, joined to each other.
+    fn put_between(&self, flow: &mut FlowBuilder<'_>, _: usize) -> Result<(), BuildError> {
+        let plan = flow.flow;
+        for participant in plan.participants.between() {
+            let (node, own) = (participant.node, participant.address);
+            let Some(next) = plan.participants.after(participant) else { continue };
+            let name = flow.node_name(node);
+            let (ports, local) = if flow.is_on_kernel(node) {
+                let left = flow.kernel_tcp(node, self.0.on_kernel(Some(Accept::At(own))))?;
+                let right = flow.kernel_tcp(node, self.0.on_kernel(None))?;
+                ([left, right], SocketAddr::new(own.ip(), 0))
+            } else {
+                let onwards = SocketAddr::new(own.ip(), own.port() + 1);
+                let mut random = plan.random(node, 0);
+                let mut side = |flow: &mut FlowBuilder<'_>, port: u16, listens: Option<u16>| {
+                    let below = flow.tcp_packets(node, [port])?;
+                    let config = self.0.on(plan, node, 0);
+                    let tcp = TcpMachine::new(config, listens, vec![own.ip()], random.fork());
+                    Ok::<_, BuildError>(flow.attach(name, node, Box::new(tcp), below))
+                };
+                let left = side(flow, own.port(), Some(own.port()))?;
+                ([left, side(flow, onwards.port(), None)?], onwards)
+            };
+            flow.join(name, node, Box::new(Splice::towards(local, next)), ports);
+        }
+        Ok(())
+    }
+
+    fn refuses_below(&self, own: &'static Row, _: &Layer) -> Option<String> {
+        let name = own.name;
+        Some(format!("`over`: `{name}` ends at every node, so nothing can carry it inside: write it alone"))
+    }
+
+    fn first_hop(&self, plan: &FlowPlan<'_>, source: Ends) -> SocketAddr {
+        plan.participants.beside_root().unwrap_or(source.remote)
+    }
+
+    fn virtual_time_only(&self) -> Option<&'static str> {
+        self.0.changed_option()
+    }
+}

@@ -1,0 +1,160 @@
+//! The applications at both ends of a flow.
+
+use std::ops::Range;
+
+use hopcast_core::{Instant, Machine, Rate, Stream};
+
+use super::BuildError;
+use super::flow::FlowApps;
+use crate::app::{
+    Carriage, Contents, DatagramEcho, DatagramSink, DatagramSource, Ends, FileReceiver, FileSender,
+    FrameAssembler, FrameSource, FrameStreamSink, MessageClient, PIECE_HEADER, PORTS, Pace, STAMP, Schedule,
+    ShortFlowSink, ShortFlowSource, Sizes, StreamEcho, StreamSink, StreamSource, Transport, VideoSender,
+};
+use crate::meter::SharedMeter;
+use crate::scenario::model::{Action, App, Event, Flow, FlowId, Scenario, Span};
+
+/// The first of the local ports of senders that open many connections; below those that flows have two of.
+const FIRST_CLIENT_PORT: u16 = 1024;
+
+/// The sending application, and for each receiver the receiving one.
+type Applications = (Box<dyn Machine>, Vec<Box<dyn Machine>>);
+
+impl FlowApps<'_> {
+    /// What sends, and what receives.
+    pub(super) fn applications(&self, source: Ends) -> Result<Applications, BuildError> {
+        let on_stream = self.flow.on_stream();
+        // The payload of a full frame: 1,472 bytes where UDP over IPv4 and an MTU of 1,500 are all there is.
+        let full = self.plan.longest_frame().saturating_sub(self.flow.overhead(0)) as usize;
+        let full = full.max(PIECE_HEADER + 1);
+        let meters = || self.meters.clone();
+        // What answers has one receiver.
+        let meter = || self.meters.of(0);
+        Ok(match &self.flow.app {
+            App::Cbr { rate, size, arrivals, span } => {
+                let pace = rate.map_or_else(|| self.saturating(), |rate| Ok(Pace::constant(rate)))?;
+                let pace = pace.spread(arrivals.gaps, self.draws(0)).on_off(arrivals.on_off, self.draws(1));
+                let size = size.get() as usize;
+                let sender = DatagramSource::new(source, self.schedule(span), pace, size, None, meters());
+                (Box::new(sender), self.receivers(|meter| DatagramSink::new(None, meter)))
+            }
+            App::Bulk { rate, bytes, span } if on_stream => {
+                self.streams(Contents::pattern(bytes.map(|bytes| bytes.get())), *rate, source, span)
+            }
+            App::Bulk { rate, bytes, span } => {
+                let bytes = bytes.map(|bytes| bytes.get());
+                let pace = rate.map_or_else(|| self.saturating(), |rate| Ok(Pace::constant(rate)))?;
+                let schedule = self.schedule(span);
+                let count = bytes.map(|bytes| DatagramSource::count(bytes, full));
+                let sender = DatagramSource::new(source, schedule, pace, full, bytes, meters());
+                let sender = if self.plan.is_granted() { sender.granted() } else { sender };
+                (Box::new(sender), self.receivers(|meter| DatagramSink::new(count, meter)))
+            }
+            App::File { contents, span } if on_stream => {
+                self.streams(Contents::file(contents.clone()), None, source, span)
+            }
+            App::File { contents, span } => {
+                let (schedule, pace, piece) = (self.schedule(span), self.saturating()?, full - STAMP);
+                let sender = FileSender::new(source, schedule, pace, contents.clone(), piece, meters());
+                let sender = if self.plan.is_granted() { sender.granted() } else { sender };
+                let receivers = self.receivers(|meter| FileReceiver::new(contents.clone(), piece, meter));
+                (Box::new(sender), receivers)
+            }
+            App::Messages { size, every, span } => {
+                let size = size.get() as usize;
+                let transport = if on_stream { Transport::Stream } else { Transport::Datagrams };
+                let client =
+                    MessageClient::new(source, self.schedule(span), transport, size, *every, meter());
+                let server: Box<dyn Machine> = match transport {
+                    Transport::Stream => Box::new(StreamEcho::new(size, meter())),
+                    Transport::Datagrams => Box::new(DatagramEcho::new(meter())),
+                };
+                (Box::new(client), vec![server])
+            }
+            App::Video { frames, deadline, span } => {
+                let piece = full - PIECE_HEADER;
+                let carriage = if on_stream { Carriage::stream() } else { Carriage::Datagrams { piece } };
+                let frames = FrameSource::new(frames.clone(), self.draws(0));
+                let schedule = self.schedule(span);
+                let sender = VideoSender::new(source, schedule, frames, *deadline, carriage, meters());
+                let receivers = match on_stream {
+                    true => self.receivers(FrameStreamSink::new),
+                    false => self.receivers(|meter| FrameAssembler::new(piece, meter)),
+                };
+                (Box::new(sender), receivers)
+            }
+            App::Program { program, .. } => {
+                let (flow, program) = (self.flow.name.clone(), program.name());
+                return Err(BuildError::RealProgram { flow, program });
+            }
+            App::ShortFlows { size, every, gaps, span } => {
+                let pace = Pace::every(*every).spread(*gaps, self.draws(0));
+                let sizes = Sizes { law: *size, random: self.draws(1) };
+                let (schedule, ports) = (self.schedule(span), self.plan.spec.client_ports.clone());
+                let sender = ShortFlowSource::new(source, schedule, pace, sizes, ports, meter());
+                (Box::new(sender), vec![Box::new(ShortFlowSink::new(meter()))])
+            }
+        })
+    }
+
+    /// What the application draws from, by what for.
+    fn draws(&self, purpose: u64) -> Stream {
+        self.seed.stream(&["app", &self.flow.name], purpose)
+    }
+
+    /// One for each receiver, with its meter.
+    fn receivers<M: Machine + 'static>(&self, make: impl Fn(SharedMeter) -> M) -> Vec<Box<dyn Machine>> {
+        self.meters.iter().map(|meter| Box::new(make(meter.clone())) as Box<dyn Machine>).collect()
+    }
+
+    fn streams(&self, contents: Contents, rate: Option<Rate>, source: Ends, span: &Span) -> Applications {
+        let meter = self.meters.of(0);
+        let sink = StreamSink::new(contents.clone(), meter.clone());
+        let source = StreamSource::new(source, self.schedule(span), contents, rate, meter);
+        (Box::new(source), vec![Box::new(sink)])
+    }
+
+    /// As fast as the first link takes it.
+    fn saturating(&self) -> Result<Pace, BuildError> {
+        let Some(rates) = self.rates.clone() else {
+            let (flow, node) = (self.flow.name.clone(), self.scenario.nodes[self.flow.from].name.clone());
+            return Err(BuildError::NoRate { flow, node });
+        };
+        Ok(Pace::saturating(rates, self.flow.overhead(0)))
+    }
+
+    /// When the application sends: its own span, with the `start` and `stop` events of its flow.
+    fn schedule(&self, span: &Span) -> Schedule {
+        let end = Instant::ZERO + self.scenario.duration;
+        let mut spans = Vec::new();
+        let mut started = span.start;
+        let mut push =
+            |start: Instant, stop: Instant| spans.push((start, span.stop.map_or(stop, |at| at.min(stop))));
+        for Event { at, action } in &self.scenario.events {
+            match action {
+                Action::Start(flow) if *flow == self.number => {
+                    started = Some(started.map_or(*at, |start| start.min(*at)));
+                }
+                Action::Stop(flow) if *flow == self.number => {
+                    if let Some(start) = started.take_if(|start| *start < *at) {
+                        push(start, *at);
+                    }
+                }
+                Action::Start(_) | Action::Stop(_) | Action::Link { .. } => {}
+            }
+        }
+        if let Some(start) = started {
+            push(start, end);
+        }
+        Schedule::new(spans.into_iter().map(|(start, stop)| (start, stop.min(end))))
+    }
+}
+
+/// The local ports of a sender that opens many connections at a time; none of one that opens one.
+pub(super) fn client_ports(scenario: &Scenario, number: FlowId) -> Range<u16> {
+    let own = &scenario.flows[number];
+    let opens_many = |flow: &&Flow| matches!(flow.app, App::ShortFlows { .. }) && flow.from == own.from;
+    let many = scenario.flows[..number].iter().filter(opens_many).count() as u16;
+    let first = FIRST_CLIENT_PORT + many * PORTS;
+    if opens_many(&own) { first..first + PORTS } else { 0..0 }
+}

@@ -1,0 +1,113 @@
+//! A flow being built: its applications at both ends, on the machines that its stack puts there.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+
+use hopcast_core::{Instant, Pacer, Rate, Seed};
+use hopcast_link::Change;
+use hopcast_stack::NodeBuilder;
+use hopcast_stack::flow::{FlowBuilder, FlowPlan, FlowSpec};
+use hopcast_stack::network::{GlobalRoutes, Hop, NetworkPlan};
+
+use super::applications::client_ports;
+use super::{BuildError, RunningFlow};
+use crate::meter::Meters;
+use crate::scenario::model::{Action, App, Flow, FlowId, Scenario};
+
+/// A flow's plan with what its applications need beside it.
+pub(super) struct FlowApps<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) flow: &'a Flow,
+    pub(super) number: FlowId,
+    pub(super) plan: &'a FlowPlan<'a>,
+    pub(super) seed: Seed,
+    /// The rates of the first link over time, if it has any.
+    pub(super) rates: Option<Vec<(Instant, Rate)>>,
+    pub(super) meters: Meters,
+}
+
+/// Builds both ends of a flow into their nodes, and the machines between them.
+pub(super) fn build_flow(
+    scenario: &Scenario,
+    network_plan: &NetworkPlan,
+    routes: &RefCell<GlobalRoutes>,
+    seed: Seed,
+    nodes: &mut [NodeBuilder],
+    number: FlowId,
+) -> Result<RunningFlow, BuildError> {
+    let flow = &scenario.flows[number];
+    let mut plan = FlowPlan::of(scenario.network(), network_plan, routes, seed, spec(scenario, number))?;
+    let on_kernel = nodes[flow.from].is_on_kernel();
+    if on_kernel {
+        plan.slack = Pacer::KERNEL_SLACK;
+    }
+    let plan = &plan;
+    let rates = plan.route.first().and_then(|&first| rates(scenario, first));
+    let meters = Meters::new(flow.to.len(), scenario.measure, scenario.duration);
+    let apps = FlowApps { scenario, flow, number, plan, seed, rates, meters };
+    let source = plan.application_source();
+    let (sender, receivers) = if flow.is_program() && on_kernel {
+        // A program has sockets of its own.
+        (None, flow.to.iter().map(|_| None).collect())
+    } else {
+        let source = if on_kernel { plan.application_ends_on_kernel(source) } else { source };
+        let (sender, receivers) = apps.applications(source)?;
+        (Some(sender), receivers.into_iter().map(Some).collect::<Vec<_>>())
+    };
+    let mut builder = FlowBuilder::new(plan, nodes);
+    let receivers = receivers.into_iter().zip(&flow.to).map(|(app, &to)| (to, app, plan.sink(to)));
+    for (node, application, ends) in [(flow.from, sender, source)].into_iter().chain(receivers) {
+        let lower = builder.put_stack(node, ends)?;
+        if let (Some(application), Some(lower)) = (application, lower) {
+            builder.attach("", node, application, lower);
+        }
+    }
+    builder.put_between()?;
+    let machines = builder.finish();
+    Ok(RunningFlow { meters: apps.meters, machines, frame: plan.longest_frame() })
+}
+
+/// The addresses between which a flow's application speaks where hosts are real, at its sender and at each receiver.
+pub(super) fn application_ends(
+    scenario: &Scenario,
+    network_plan: &NetworkPlan,
+    routes: &RefCell<GlobalRoutes>,
+    number: FlowId,
+) -> Result<(SocketAddr, Vec<SocketAddr>), BuildError> {
+    let seed = Seed::new(0, 0);
+    let plan = FlowPlan::of(scenario.network(), network_plan, routes, seed, spec(scenario, number))?;
+    let own = |to| plan.application_address_on_kernel(plan.sink(to));
+    let receivers = scenario.flows[number].to.iter().map(|&to| own(to)).collect();
+    Ok((plan.application_address_on_kernel(plan.source()), receivers))
+}
+
+/// The flow as its stack is built from it.
+fn spec(scenario: &Scenario, number: FlowId) -> FlowSpec<'_> {
+    let flow = &scenario.flows[number];
+    FlowSpec {
+        number,
+        name: &flow.name,
+        from: flow.from,
+        to: &flow.to,
+        over: &flow.over,
+        ipv6: flow.ipv6,
+        paths: flow.paths,
+        is_program: flow.is_program(),
+        client_ports: client_ports(scenario, number),
+        app_can_wait: matches!(flow.app, App::File { .. } | App::Bulk { .. }) && !flow.on_stream(),
+    }
+}
+
+/// The rate of one direction of a link over time, rising in time; `None` if it has none at some time.
+fn rates(scenario: &Scenario, hop: Hop) -> Option<Vec<(Instant, Rate)>> {
+    let mut rates = vec![(Instant::ZERO, scenario.links[hop.link].direction(hop.attachment).rate?)];
+    for event in &scenario.events {
+        if let Action::Link { link, from, change: Change::Rate(rate) } = &event.action
+            && *link == hop.link
+            && from.is_none_or(|from| from == hop.attachment)
+        {
+            rates.push((event.at, (*rate)?));
+        }
+    }
+    Some(rates)
+}

@@ -1,0 +1,214 @@
+//! The schema for editors and the decoder allow the same.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use hopcast_runner::{FileSystem, load_text};
+use hopcast_stack::TRANSPORTS;
+use hopcast_stack::transport::{Form, OptionDoc, Row};
+use hopcast_twin::scenario::yaml::{Kind, Node};
+use hopcast_twin::scenario::{MemoryFiles, Overrides, SCHEMA, tree};
+
+fn schema() -> Value {
+    serde_json::from_str(SCHEMA).unwrap()
+}
+
+/// What a reader of YAML 1.2's core schema makes of a node.
+fn value(node: &Node) -> Value {
+    match &node.kind {
+        Kind::Scalar(text) => match text.as_str() {
+            "" | "null" | "~" => Value::Null,
+            "true" => json!(true),
+            "false" => json!(false),
+            text => match (text.parse::<u64>(), text.parse::<f64>()) {
+                (Ok(number), _) => json!(number),
+                (_, Ok(number)) if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
+                    json!(number)
+                }
+                _ => json!(text),
+            },
+        },
+        Kind::List(items) => items.iter().map(value).collect(),
+        Kind::Map(entries) => entries.iter().map(|entry| (entry.key.clone(), value(&entry.value))).collect(),
+    }
+}
+
+fn complaints(text: &str) -> Vec<String> {
+    let validator = jsonschema::validator_for(&schema()).unwrap();
+    let files: MemoryFiles = [("test.yaml", text)].into_iter().collect();
+    let document = value(&tree(&files, Path::new("test.yaml")).unwrap());
+    validator.iter_errors(&document).map(|error| format!("{}: {error}", error.instance_path())).collect()
+}
+
+#[test]
+fn every_example_fits_the_schema() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let of = |dir: PathBuf| std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let examples = of(dir.clone()).chain(of(dir.join("studies")));
+    let validator = jsonschema::validator_for(&schema()).unwrap();
+    let mut seen = 0;
+    for path in examples.filter(|path| path.extension().is_some_and(|extension| extension == "yaml")) {
+        let document = value(&tree(&FileSystem, &path).unwrap());
+        let errors: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{}: {errors:?}", path.display());
+        seen += 1;
+    }
+    assert!(seen > 20, "{seen}");
+}
+
+/// A scenario that has every map there is, with a place in each for one key more.
+const WHOLE: &str = "\
+@/properties:
+duration: 1s
+measure: {from: 0s @/properties/measure/properties}
+topology:
+  nodes: [a, {name: b @/$defs/topology/properties/nodes/items/anyOf/1/properties}, c]
+  links:
+    - {between: [a, b], rate: 1 Mbit/s, backward: {delay: 1ms @/$defs/direction/properties} @/$defs/written-link/anyOf/0/properties}
+    - {between: [b, c], loss: {gilbert-elliott: {p: 1 %, r: 1 % @/$defs/loss/anyOf/2/properties/gilbert-elliott/properties}}}
+    - {name: l, between: [b, c], loss: {four-state: {p13: 1 % @/$defs/loss/anyOf/3/properties/four-state/properties}}}
+    - {name: m, medium: [a, b], rate: 1 Mbit/s, mac: {csma: {retries: 1 @/$defs/mac/anyOf/2/properties/csma/anyOf/1/properties}},
+       pairs: [{from: a, to: b, loss: 1 % @/$defs/written-link/anyOf/1/properties/pairs/items/properties}] @/$defs/written-link/anyOf/1/properties}
+    - {name: o, between: [a, b], rate: 1 Mbit/s, queue: {drop-tail: {limit: 1 packet @/$defs/queue/anyOf/2/properties/drop-tail/anyOf/1/properties}}}
+    - {name: q, between: [a, b], queue: {codel: {target: 1ms @/$defs/queue/anyOf/3/properties/codel/anyOf/2/properties}}}
+  chain: {hops: 1, link: {rate: 1 Mbit/s @/$defs/link/properties} @/$defs/topology/properties/chain/properties}
+  grid: {rows: 1, columns: 1 @/$defs/topology/properties/grid/properties}
+  star: {prefix: s, leaves: 1 @/$defs/topology/properties/star/properties}
+  tree: {prefix: t, depth: 1, fanout: 1 @/$defs/topology/properties/tree/properties}
+  full: {prefix: f, nodes: 2 @/$defs/topology/properties/full/properties}
+events: [{at: 0s, links: all, loss: 1 % @/$defs/event/properties}]
+roles: {relay: [b] @/properties/roles/properties}
+flows:
+  - {from: a, to: b, over: udp, app: {cbr: {rate: 1 Mbit/s, on-off: {on: 1s, off: 1s @/$defs/app/anyOf/1/properties/cbr/properties/on-off/properties} @/$defs/app/anyOf/1/properties/cbr/properties}} @/$defs/flow/properties}
+  - {from: a, to: b, over: udp, app: {bulk: {rate: 1 Mbit/s @/$defs/app/anyOf/2/properties/bulk/anyOf/1/properties}}}
+  - {from: a, to: b, over: udp, app: {messages: {size: 100 B, rate: 1 Hz @/$defs/app/anyOf/4/properties/messages/properties}}}
+  - {from: a, to: b, over: udp, app: {video: {rate: 1 Mbit/s @/$defs/app/anyOf/5/properties/video/properties}}}
+  - {from: a, to: b, over: tcp-bbr, app: {short-flows: {size: {pareto: {mean: 1 kB @/$defs/app/anyOf/6/properties/short-flows/properties/size/anyOf/2/properties/pareto/anyOf/1/properties}}, arrivals: 1 /s @/$defs/app/anyOf/6/properties/short-flows/properties}}}
+  - {from: a, to: b, over: udp, app: {iperf3: {rate: 1 Mbit/s @/$defs/app/anyOf/7/properties/iperf3/anyOf/1/properties}}}
+  - {from: a, to: b, over: tcp-bbr, app: {iperf2: {parallel: 2 @/$defs/app/anyOf/8/properties/iperf2/anyOf/1/properties}}}
+  - {from: a, to: b, over: tcp-bbr, app: {nuttcp: {reverse: on @/$defs/app/anyOf/9/properties/nuttcp/anyOf/1/properties}}}
+  - {from: a, to: b, over: ip, app: {ping: {every: 1s @/$defs/app/anyOf/10/properties/ping/anyOf/1/properties}}}
+  - {from: a, to: b, over: udp, app: {ffmpeg: {picture: 64x64 @/$defs/app/anyOf/11/properties/ffmpeg/anyOf/1/properties}}}
+  - {from: a, to: b, over: tcp-bbr, app: {copy: {path: Cargo.toml @/$defs/app/anyOf/12/properties/copy/properties}}}
+exec:
+  - {at: a, command: [ss], expect: {exit: 0 @/properties/exec/items/properties/expect/properties} @/properties/exec/items/properties}
+variants:
+";
+
+/// The text without its marks, and the marks with the text that has a key too many there.
+fn marked() -> (String, Vec<(String, String)>) {
+    let with_options = TRANSPORTS.iter().filter(|row| !(row.options)().is_empty());
+    let variants = with_options.map(|row| row.name).map(|name| {
+        format!("  v-{name}: {{{name}: {{@/$defs/layer/anyOf/1/properties/{name}/anyOf/1/properties}}}}\n")
+    });
+    let whole: String = std::iter::once(WHOLE.to_owned()).chain(variants).collect();
+    let mut parts = whole.split('@');
+    let first = parts.next().unwrap_or_default().to_owned();
+    let ends = |part: &str| part.find(['}', ':']).unwrap_or(part.len());
+    let parts: Vec<(&str, &str)> = parts.map(|part| part.split_at(ends(part))).collect();
+    // The first mark is alone on its line, which the other places are without.
+    let text = |marked: Option<usize>| {
+        parts.iter().enumerate().fold(first.clone(), |text, (number, (mark, rest))| {
+            let top = *mark == "/properties";
+            let rest = if top { rest.trim_start_matches(':') } else { rest };
+            let separator = if text.ends_with('{') || top { "" } else { "," };
+            let extra = if marked == Some(number) { format!("{separator}zz: 1") } else { String::new() };
+            text + &extra + rest
+        })
+    };
+    let marks = (0..parts.len()).map(|number| (parts[number].0.to_owned(), text(Some(number)))).collect();
+    (text(None), marks)
+}
+
+#[test]
+fn the_schema_allows_the_keys_that_the_decoder_allows() {
+    let (plain, marks) = marked();
+    load_text(Path::new("test.yaml"), &plain, &Overrides::default())
+        .unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(complaints(&plain), [""; 0]);
+    let schema = schema();
+    for (pointer, text) in &marks {
+        let error = load_text(Path::new("test.yaml"), text, &Overrides::default()).unwrap_err().to_string();
+        let (_, listed) = error.split_once("(allowed here: ").unwrap_or_else(|| panic!("{pointer}: {error}"));
+        let mut allowed: BTreeSet<&str> = listed.trim_end_matches(')').split(", ").collect();
+        if pointer.starts_with("/$defs/written-link/anyOf/0/") {
+            // It would make it a medium, which is another kind.
+            allowed.remove("medium");
+        }
+        let known = schema.pointer(pointer).and_then(Value::as_object);
+        let known: BTreeSet<&str> = known
+            .unwrap_or_else(|| panic!("no {pointer} in the schema"))
+            .keys()
+            .map(String::as_str)
+            .collect();
+        assert_eq!(known, allowed, "{pointer}");
+        assert!(!complaints(text).is_empty(), "{pointer}: the schema knows `zz`");
+    }
+    assert!(marks.len() > 30, "{}", marks.len());
+}
+
+/// What the schema says of transports is what their table says. After a change of the table,
+/// `HOPCAST_RECORD=1 cargo test -p hopcast-twin --test schema` writes it anew.
+#[test]
+fn the_transports_of_the_schema_are_those_of_the_table() {
+    let mut schema = schema();
+    let layers: serde_json::Map<String, Value> =
+        TRANSPORTS.iter().map(|row| (row.name.to_owned(), layer(row))).collect();
+    let written = schema.pointer_mut("/$defs/layer/anyOf/1/properties").unwrap();
+    if std::env::var_os("HOPCAST_RECORD").is_some() {
+        *written = Value::Object(layers);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenario.schema.json");
+        std::fs::write(path, serde_json::to_string_pretty(&schema).unwrap() + "\n").unwrap();
+        return;
+    }
+    assert_eq!(*written, Value::Object(layers));
+}
+
+/// A transport with options.
+fn layer(row: &Row) -> Value {
+    let options = (row.options)();
+    if options.is_empty() {
+        return json!({ "description": row.about, "$ref": "#/$defs/empty" });
+    }
+    let properties: serde_json::Map<String, Value> =
+        options.iter().map(|option| (option.key.to_owned(), described(option))).collect();
+    json!({
+        "description": row.about,
+        "anyOf": [
+            { "$ref": "#/$defs/empty" },
+            { "type": "object", "additionalProperties": false, "properties": properties },
+        ],
+    })
+}
+
+/// The values of an option, with its documentation and default.
+fn described(option: &OptionDoc) -> Value {
+    let mut value = match option.form {
+        Form::Duration => json!({ "$ref": "#/$defs/duration" }),
+        Form::Size => json!({ "$ref": "#/$defs/size" }),
+        Form::Share => json!({ "$ref": "#/$defs/share" }),
+        Form::Count => json!({ "$ref": "#/$defs/count" }),
+        Form::Flag => json!({ "$ref": "#/$defs/flag" }),
+        Form::Words => json!({ "$ref": "#/$defs/words" }),
+        Form::OneOf(words) => json!({ "enum": words }),
+        Form::OneNumberOf(numbers) => json!({ "enum": numbers }),
+        Form::Shares(keys) => {
+            let share = |key: &&str| ((*key).to_owned(), json!({ "$ref": "#/$defs/share" }));
+            let shares: serde_json::Map<String, Value> = keys.iter().map(share).collect();
+            json!({ "type": "object", "additionalProperties": false, "properties": shares })
+        }
+    };
+    value["description"] = format!("{} Default: {}.", option.about, option.default).into();
+    value
+}
+
+#[test]
+fn a_quantity_without_a_unit_does_not_fit() {
+    let text = "duration: 10\ntopology: { chain: { hops: 2 } }\nflows: [{ from: n0, to: n1, over: udp, app: bulk }]\n";
+    let found = complaints(text);
+    assert!(found.len() == 1 && found[0].starts_with("/duration"), "{found:?}");
+}
