@@ -135,7 +135,7 @@ pub(super) struct Reassembly {
     partial: Option<Buffer>,
     /// Whether the end of a unit that has been counted may still arrive.
     counted: bool,
-    /// Units of which a part arrived but not all; at least so many, for the end of one looks like that of another.
+    /// Units of which a part arrived but not all; a minimum, for the end of one looks like that of another.
     pub(super) broken: u64,
 }
 
