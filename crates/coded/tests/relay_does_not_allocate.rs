@@ -37,6 +37,8 @@ impl Link {
         self.sent += 1;
         let begin = self.free.max(now);
         if self.sent.is_multiple_of(LOST) || begin > now + FRAME * QUEUE as u64 {
+            // As the links of the twin do, and the sockets of a node with what they have sent.
+            payload.recycle();
             return;
         }
         self.free = begin + FRAME * payload.len() as u64 / 1472;
@@ -96,7 +98,12 @@ impl Path {
                     let to = (0..3).find(|&to| address(to) == remote).expect("a neighbour");
                     self.links[node][to].send(now, payload);
                 }
-                Some(_) => self.delivered += 1,
+                Some((_, item)) => {
+                    self.delivered += 1;
+                    if let Item::Datagram(unit) = item {
+                        unit.payload.recycle();
+                    }
+                }
                 None => return,
             }
         }

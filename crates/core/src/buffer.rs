@@ -9,9 +9,9 @@ use core::ops::{Deref, DerefMut};
 /// A payload is written once; each layer [`prepend`](Buffer::prepend)s its header into the headroom on the way
 /// down and [`advance`](Buffer::advance)s past it on the way up, so that no layer copies the payload.
 ///
-/// Whoever hands a buffer over does not get it back, so that its memory returns another way: the memory of buffers that
-/// are dropped is used for those that are made next on the same thread. Once as many are around as are needed at a
-/// time, none allocates.
+/// Whoever hands a buffer over does not get it back, so that its memory returns another way: where packets end, on a hot
+/// path, they are [`recycle`](Buffer::recycle)d, and their memory is used for the buffers that are made next. Once as many
+/// are around as are needed at a time, none allocates.
 #[derive(Default)]
 pub struct Buffer {
     bytes: Vec<u8>,
@@ -64,6 +64,21 @@ impl Buffer {
     pub fn append(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
+
+    /// Gives its memory to buffers that are made next on this thread.
+    pub fn recycle(self) {
+        let capacity = self.bytes.capacity();
+        let class = match CAPACITIES {
+            [small, large] if capacity >= small && capacity < large => 0,
+            [_, large] if capacity >= large && capacity < 2 * large => 1,
+            _ => return,
+        };
+        KEPT.with_borrow_mut(|kept| {
+            if kept[class].len() < MAX_KEPT {
+                kept[class].push(self.bytes);
+            }
+        });
+    }
 }
 
 /// Capacities of memory that is kept, in bytes: of control packets, and of whole Ethernet frames with their headroom.
@@ -76,7 +91,7 @@ const CAPACITIES: [usize; 2] = [512, 2048];
 const MAX_KEPT: usize = 4096;
 
 thread_local! {
-    /// The memory of buffers that were dropped.
+    /// The memory of buffers that were recycled.
     static KEPT: RefCell<[Vec<Vec<u8>>; 2]> = const { RefCell::new([Vec::new(), Vec::new()]) };
 }
 
@@ -85,27 +100,12 @@ fn memory(len: usize) -> Vec<u8> {
     let Some(class) = CAPACITIES.iter().position(|&capacity| len <= capacity) else {
         return Vec::with_capacity(len);
     };
-    let kept = KEPT.try_with(|kept| kept.borrow_mut()[class].pop()).ok().flatten();
-    kept.unwrap_or_else(|| Vec::with_capacity(CAPACITIES[class]))
-}
-
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        let mut bytes = core::mem::take(&mut self.bytes);
-        let capacity = bytes.capacity();
-        let class = match CAPACITIES {
-            [small, large] if capacity >= small && capacity < large => 0,
-            [_, large] if capacity >= large && capacity < 2 * large => 1,
-            _ => return,
-        };
-        bytes.clear();
-        // At the end of the thread there is nowhere to keep it.
-        _ = KEPT.try_with(|kept| {
-            let kept = &mut kept.borrow_mut()[class];
-            if kept.len() < MAX_KEPT {
-                kept.push(bytes);
-            }
-        });
+    match KEPT.with_borrow_mut(|kept| kept[class].pop()) {
+        Some(mut bytes) => {
+            bytes.clear();
+            bytes
+        }
+        None => Vec::with_capacity(CAPACITIES[class]),
     }
 }
 
@@ -177,13 +177,13 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_a_dropped_buffer_is_used_again_and_what_it_held_is_gone() {
+    fn memory_of_a_recycled_buffer_is_used_again_and_what_it_held_is_gone() {
         for len in [100, 1500] {
             let mut first = Buffer::zeroed(len);
             first.fill(7);
             first.prepend(10).fill(8);
             let place = first.bytes.as_ptr();
-            drop(first);
+            first.recycle();
             let second = Buffer::zeroed(len - 1);
             assert_eq!(second.bytes.as_ptr(), place, "{len}");
             assert!(second.bytes.iter().all(|&byte| byte == 0) && second.len() == len - 1);

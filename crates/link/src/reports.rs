@@ -39,6 +39,8 @@ impl Reports {
     ) {
         if self.on {
             self.push(at, Event::Dropped { from, to, frame, reason });
+        } else {
+            frame.recycle();
         }
     }
 

@@ -5,16 +5,16 @@
 //! one of two ways:
 //!
 //! - *One clock*: all nodes read the same one, as in virtual time and in a live run on one machine. Ages are exact.
-//! - *Clocks apart*: the least of (arrival - stamp) over the last 10 to 20 s is that of a unit that waited for nothing,
-//!   and that unit took the least time from the source to here. INFO tells this time: the sum, over the hops, of half
-//!   of the least round trip. All other ages follow from their difference to it, so that queues, repairs and outages
-//!   are measured exactly, whatever the clocks' offset, and a drift of 100 ppm costs 2 ms at most. What stays unknown
-//!   is by how much the two directions of the hops differ: ages are wrong by half of that, as with NTP (RFC 5905,
-//!   section 8). Until every hop has measured a round trip no age is known, and nothing is dropped for its age here. A
-//!   source that is overloaded for longer than 10 s without a pause has no unit that waited for nothing: the least wait
-//!   of any is then taken for the path, and ages are too small by it. Measured at 20 Mbit/s over two hops of 20 ms,
-//!   offered twice as much: by up to 6 ms with rank feedback; up to 77 ms without, at a deadline of 200 ms, and 7 ms at
-//!   60 to 120 ms.
+//! - *Clocks apart*: the minimum of (arrival - stamp) over the last 10 to 20 s is that of a unit that waited for
+//!   nothing, and that unit took the minimum time from the source to here. INFO tells this time: the sum, over the
+//!   hops, of half of the minimum round trip. All other ages follow from their difference to it, so that queues,
+//!   repairs and outages are measured exactly, whatever the clocks' offset, and a drift of 100 ppm costs 2 ms at most.
+//!   What stays unknown is by how much the two directions of the hops differ: ages are wrong by half of that, as with
+//!   NTP (RFC 5905, section 8). Until every hop has measured a round trip no age is known, and nothing is dropped for
+//!   its age here. A source that is overloaded for longer than 10 s without a pause has no unit that waited for
+//!   nothing: the least wait of any is then taken for the path, and ages are too small by it. Measured at 20 Mbit/s
+//!   over two hops of 20 ms, offered twice as much: by up to 6 ms with rank feedback; up to 77 ms without, at a
+//!   deadline of 200 ms, and 7 ms at 60 to 120 ms.
 
 use hopcast_core::{Buffer, Duration, Instant};
 
@@ -55,7 +55,7 @@ pub(super) struct Age {
     elapsed: [Option<Duration>; 2],
     /// Minimum delay to the furthest child, if it is known; zero at a sink.
     ahead: Option<Duration>,
-    /// The least difference of this node's clock and a stamp, in units, in this half of the span and in the one before.
+    /// Minimum difference of this node's clock and a stamp, in units, in this half of the span and in the one before.
     least: [Option<u32>; 2],
     half: Instant,
 }

@@ -44,10 +44,10 @@ pub(super) struct Mix {
 }
 
 impl Batch {
-    /// Forgets all packets, keeps some memory.
+    /// Forgets all packets, keeps the memory.
     pub(super) fn clear(&mut self) {
         self.span.clear();
-        self.rows.clear();
+        self.rows.drain(..).for_each(|row| row.payload.recycle());
         self.symbols = 0;
     }
 
@@ -66,6 +66,8 @@ impl Batch {
         if innovative {
             self.symbols |= 1 << index;
             self.rows.push(Row { kind: Kind::Symbol(index), payload });
+        } else {
+            payload.recycle();
         }
         innovative
     }
@@ -75,6 +77,8 @@ impl Batch {
         let innovative = self.span.insert(vector);
         if innovative {
             self.rows.push(Row { kind: Kind::Coded(vector), payload });
+        } else {
+            payload.recycle();
         }
         innovative
     }

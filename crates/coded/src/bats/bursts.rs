@@ -19,7 +19,7 @@ pub(super) struct Bursts {
 }
 
 impl Bursts {
-    /// A run of so many packets.
+    /// A run of `lost` packets.
     pub(super) fn run(&mut self, lost: u64) {
         self.add(lost, 0, 1);
     }

@@ -141,7 +141,7 @@ pub enum Delivery {
         /// Too short for the round trips of the hops, and their repairs come to nothing, or for the path, and nothing
         /// arrives; too long, and one loss that cannot be repaired delays all that follows.
         after: Duration,
-        /// Whether that holds over any path. Default: no, a path whose least delay is more than a quarter of it has
+        /// Whether that holds over any path. Default: no, a path whose minimum delay is more than a quarter of it has
         /// four times that delay instead, so that each hop has the time to be repaired once. A node on the way counts
         /// the path to it and its next hop; a source without rank feedback, which repairs from end to end, the whole
         /// path.

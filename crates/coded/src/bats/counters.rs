@@ -77,14 +77,14 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// A datagram is sent with a report of so many bytes, and what stands behind it, and with INFO.
+    /// A datagram is sent with a report of `report` bytes, and what stands behind it, and with INFO.
     pub(super) fn control(&mut self, report: usize, info: Option<&Info>) {
         self.reports_sent += u64::from(report > 0);
         self.report_bytes += report as u64;
         self.info_bytes += info.map_or(0, Info::len) as u64;
     }
 
-    /// A DATA frame is sent, with so many bytes of payload.
+    /// A DATA frame is sent, with `payload` bytes of payload.
     pub(super) fn sent(&mut self, cause: Cause, data: &Data<'_>, payload: usize) {
         self.packets[cause as usize] += 1;
         let vector = match data.coding {
@@ -97,7 +97,7 @@ impl Counters {
         self.header_bytes += (1 + data.header_len() - vector) as u64;
     }
 
-    /// A batch is over for a child that was sent so many packets of it, and then had this rank.
+    /// A batch is over for a child that was sent `packets` packets of it, and then had this rank.
     pub(super) fn batch_over(&mut self, packets: u8, rank: u8) {
         let at = |count: u8| usize::from(count).min(PACKETS - 1);
         if packets > 0 {

@@ -20,7 +20,7 @@ const INFO_CHANGED: Duration = Duration::from_millis(50);
 /// Change of the round trip that counts, as one over a share of it. Chosen: reports come four times in a round trip
 /// (`receiver`), so that a quarter is as much as one more or less of them.
 const CHANGED: u64 = 4;
-/// Datagrams that INFO goes with before a report comes: the first so many, and then one in twice as many. Chosen: at a
+/// Datagrams that INFO goes with before a report comes: the first four, and then every eighth. Chosen: at a
 /// loss of 20 % all four are lost once in 600 times; INFO with all of them would take the place of data.
 const UNHEARD: u64 = 4;
 /// Probes without a report after which a child is silent: a second or two. Chosen: fewer, and a burst of losses takes a
@@ -159,7 +159,7 @@ impl<L: Losses> HopSender<L> {
         self.next - 1
     }
 
-    /// Notes that the packet that was numbered last is sent, in a datagram of so many bytes; `app_limited`: none waits
+    /// Notes that the packet that was numbered last is sent, in a datagram of `bytes` bytes; `app_limited`: none waits
     /// to follow it.
     pub(super) fn sent(&mut self, now: Instant, bytes: usize, app_limited: bool) {
         self.rate.on_sent(now, self.next - 1, bytes as u64, app_limited);

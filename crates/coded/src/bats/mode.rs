@@ -110,7 +110,7 @@ pub(super) trait Mode: Sized {
     /// The batch of a packet, and its place in the session, if it is still there.
     fn place(direction: &Self::Direction, batch: u64) -> Option<Place<'_>>;
 
-    /// A packet is sent, in a datagram of so many bytes.
+    /// A packet is sent, in a datagram of `bytes` bytes.
     fn on_sent(node: &mut Node<Self>, now: Instant, to: usize, packet: &Packet, bytes: usize);
 
     /// Nothing can be sent now: sees to it that a lost report does not stop everything.

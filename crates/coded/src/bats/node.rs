@@ -132,7 +132,7 @@ impl<M: Mode> Node<M> {
         }
     }
 
-    fn on_datagram(&mut self, now: Instant, remote: SocketAddr, payload: Buffer) {
+    fn on_datagram(&mut self, now: Instant, remote: SocketAddr, mut payload: Buffer) {
         let Some(from) = self.neighbours.iter().position(|neighbour| neighbour.address == remote) else {
             self.counters.foreign += 1;
             return;
@@ -157,13 +157,16 @@ impl<M: Mode> Node<M> {
         if let Some(info) = &frames.info {
             self.on_info(now, from, info);
         }
-        if let Some(data) = &frames.data
-            && let Some(packet) = self.admit(now, from, data, payload.len())
-        {
-            let header = payload.len() - data.payload.len();
-            let mut payload = payload;
-            payload.advance(header);
-            M::take(self, now, into, &packet, payload);
+        let data = frames.data.and_then(|data| {
+            let packet = self.admit(now, from, &data, payload.len())?;
+            Some((packet, payload.len() - data.payload.len()))
+        });
+        match data {
+            Some((packet, header)) => {
+                payload.advance(header);
+                M::take(self, now, into, &packet, payload);
+            }
+            None => payload.recycle(),
         }
     }
 

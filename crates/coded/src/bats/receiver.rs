@@ -142,7 +142,7 @@ impl Receiver {
         if self.round_trip.is_zero() { FIRST_WAIT } else { (self.round_trip / 4).max(MIN_WAIT) }
     }
 
-    /// Takes a packet of so many bytes, unless it came before.
+    /// Takes a packet of `bytes` bytes, unless it came before.
     pub(super) fn on_data(
         &mut self,
         now: Instant,
@@ -277,7 +277,7 @@ mod tests {
         Instant::ZERO + Duration::from_micros(micros)
     }
 
-    /// A receiver whose parent has told a round trip of so many microseconds.
+    /// A receiver whose parent has told a round trip of `round_trip` microseconds.
     fn receiver(round_trip: u32) -> Receiver {
         let mut receiver = Receiver::new(1);
         let info = Info { epoch: 7, round_trip, ..Info::example() };

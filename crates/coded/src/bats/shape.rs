@@ -15,7 +15,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// The shape of the session that an edge begins, of whose blocks none may have more than so many batches.
+    /// The shape of the session that an edge begins, whose blocks have at most `most` batches.
     pub(super) fn begun(config: &Config, most: u16) -> Self {
         let symbols = config.batch.symbols() as u16;
         Self {

@@ -2,7 +2,7 @@
 
 use hopcast_code::field;
 
-/// The most symbols of a batch.
+/// Maximum number of symbols of a batch (RFC 9426, section 4.2).
 pub(super) const MAX_SYMBOLS: usize = 32;
 
 /// Coefficients, one for each symbol of a batch; those beyond its size are 0.

@@ -62,13 +62,13 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! | if R: budget, in 16 bytes     |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-//! | if U: least time from the source to here, in us               |
+//! | if U: minimum time from the source to here, in us             |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
 //! A: the sender asks for a report now. U: unreliable, with a deadline. S: the deadline holds however long the path is.
-//! R: no ranks are wanted. The least time is the sum over the hops of half of the least round trip, 0 while one of them
-//! is not known. The epoch is drawn by the sender when it starts; its lowest byte marks DATA, so that what it sent
+//! R: no ranks are wanted. The minimum time is the sum over the hops of half of the minimum round trip, 0 while one of
+//! them is not known. The epoch is drawn by the sender when it starts; its lowest byte marks DATA, so that what it sent
 //! before it was restarted is not counted.
 //!
 //! # CHALLENGE

@@ -95,9 +95,9 @@ pub struct Losses {
 /// The discipline of the encoder's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
-    /// First in, first out, up to so many packets: what the paper's implementation amounts to.
+    /// First in, first out, with a maximum number of packets: what the paper's implementation amounts to.
     Fifo {
-        /// The most packets.
+        /// Maximum number of packets.
         packets: usize,
     },
     /// CoDel (RFC 8289), and a bound on the delay for senders that do not listen to it.

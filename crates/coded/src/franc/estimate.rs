@@ -4,7 +4,7 @@ use hopcast_core::FadingLoss;
 
 use super::wire::Heard;
 
-/// The estimate rests on about so many packets.
+/// Number of packets on which the estimate rests, about.
 const WEIGHT: f64 = 400.0;
 /// Loss that is assumed before any is measured, and the number of packets that it counts for.
 const PRIOR: f64 = 0.05;

@@ -11,7 +11,7 @@ use super::config::Losses;
 pub struct Budgets {
     /// Packets that the source has sent when the helper begins.
     pub before_helper: f64,
-    /// The helper begins when it has received so many.
+    /// Packets that the helper has received when it begins.
     pub threshold: f64,
     /// Packets that the helper sends.
     pub helper: f64,

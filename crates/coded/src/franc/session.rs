@@ -161,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    /// How long after each of so many HELLOs the next one is sent, in milliseconds, while nobody answers.
+    /// How long after each of a number of HELLOs the next one is sent, in milliseconds, while nobody answers.
     fn pauses(session: &mut Session, count: usize) -> Vec<u64> {
         let mut last = None;
         let mut pauses = Vec::new();

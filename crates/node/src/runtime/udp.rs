@@ -228,6 +228,7 @@ impl Socket for Udp {
             return;
         }
         self.queue(&datagram);
+        datagram.payload.recycle();
         if self.waiting_bytes >= BURST_BYTES {
             self.flush();
         }

@@ -137,8 +137,10 @@ impl DatagramSink {
 impl Reactive for DatagramSink {
     fn react(&mut self, now: Instant, _port: Port, item: Item) {
         let Item::Datagram(Datagram { payload, .. }) = item else { return };
+        let (unit, len) = (check_unit(&payload, now), payload.len());
+        payload.recycle();
         let mut meter = self.meter.borrow_mut();
-        let Some((number, sent)) = check_unit(&payload, now) else {
+        let Some((number, sent)) = unit else {
             meter.damaged_units += 1;
             return;
         };
@@ -154,7 +156,7 @@ impl Reactive for DatagramSink {
             }
         }
         self.received += 1;
-        meter.payload(now, payload.len());
+        meter.payload(now, len);
         meter.unit_delivered(sent);
         meter.latency(sent, now);
         meter.arrival(sent, now);

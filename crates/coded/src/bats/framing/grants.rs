@@ -30,7 +30,7 @@ impl Grants {
         Self { ahead: FIRST_UNITS, open: 0 }
     }
 
-    /// How many units more to grant while so many are queued.
+    /// How many units more to grant while this number is queued.
     pub(super) fn due(&self, queued: u64) -> Option<u64> {
         let due = self.ahead.saturating_sub(queued + self.open);
         (due > 0 && due >= self.ahead / 4).then_some(due)

@@ -39,7 +39,7 @@ pub(super) fn is_intact(session: u32, number: u64, symbol: &[u8], len: usize) ->
     u32::from_be_bytes(*seal) == sum(session, number, body, zeros)
 }
 
-/// The checksum of a body that so many zeros follow.
+/// The checksum of a body that is followed by this number of zeros.
 fn sum(session: u32, number: u64, body: &[u8], mut zeros: usize) -> u32 {
     const ZEROS: [u8; 256] = [0; 256];
     let mut hasher = SipHasher13::new_with_keys(session.into(), number);

@@ -115,7 +115,7 @@ impl UnitQueue {
                 self.bytes -= cost(unit);
                 self.sent = 0;
                 let waited = now.since(*since);
-                self.waiting.pop_front();
+                self.waiting.pop_front().into_iter().for_each(|waiting| waiting.unit.recycle());
                 if let Some(grants) = &mut self.grants {
                     grants.sent(waited, self.waiting.is_empty());
                 }
@@ -135,7 +135,7 @@ pub(super) struct Reassembly {
     partial: Option<Buffer>,
     /// Whether the end of a unit that has been counted may still arrive.
     counted: bool,
-    /// Units of which a part arrived but not all; at least so many, for the end of one looks like that of another.
+    /// Units of which a part arrived but not all; a minimum, for the end of one looks like that of another.
     pub(super) broken: u64,
 }
 

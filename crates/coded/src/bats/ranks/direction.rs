@@ -67,6 +67,7 @@ impl Direction {
         let symbols = shape.symbols();
         let number = data.number;
         if self.store.is_done(number) {
+            payload.recycle();
             return Taken::Redundant;
         }
         let Some(slot) = self.store.admit(now, number) else { return Taken::Beyond };
@@ -76,7 +77,11 @@ impl Direction {
             age.sent(now, last)
         });
         let rank = match (&mut self.role, data.index) {
-            (Role::Sink(sink), index) => sink.push(number, index, &data.vector, &payload),
+            (Role::Sink(sink), index) => {
+                let rank = sink.push(number, index, &data.vector, &payload);
+                payload.recycle();
+                rank
+            }
             (_, Some(index)) => slot.batch.push_symbol(index, payload).then(|| slot.batch.rank()),
             (_, None) => slot.batch.push_coded(data.vector, payload).then(|| slot.batch.rank()),
         };

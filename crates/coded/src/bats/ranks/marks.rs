@@ -1,4 +1,4 @@
-//! A set of numbers within a window, whose least member is found quickly.
+//! A set of numbers within a window, whose smallest member is found quickly.
 
 /// Which numbers of a window are marked.
 #[derive(Debug)]

@@ -44,7 +44,7 @@ impl Need {
         self.wanted
     }
 
-    /// The child needs nothing more of this batch of so many symbols.
+    /// The child needs nothing more of this batch of `symbols` symbols.
     pub(super) fn complete(&mut self, symbols: u8) {
         (self.done, self.reported) = (true, symbols);
     }

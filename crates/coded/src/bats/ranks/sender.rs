@@ -272,7 +272,7 @@ impl Sender {
         Some(batch)
     }
 
-    /// Notes what the packet was that was just sent: its datagram had so many bytes; `more`: another could follow.
+    /// Notes what the packet was that was just sent: its datagram had `bytes` bytes; `more`: another could follow.
     pub(super) fn follow(&mut self, now: Instant, packet: &Packet, bytes: usize, more: bool) {
         self.hop.sent(now, bytes, !more);
         match packet.cause {

@@ -49,7 +49,7 @@ const YIELDED: f64 = 0.85;
 const STAYED: f64 = 0.75;
 /// Rounds in which a queue that others fill is left alone.
 const FOREIGN_ROUNDS: u64 = 48;
-/// The least time of a probe of the round trip.
+/// Minimum time of a probe of the round trip.
 const PROBE_RTT_TIME: Duration = Duration::from_millis(4);
 
 /// The mode of sending.
@@ -80,7 +80,7 @@ pub(super) struct Step {
     pub least_round: Duration,
     /// Whether a round has ended with this report, and whether a queue stood all along it.
     pub round: Option<bool>,
-    /// How much the least round trip of that round was above the least of all.
+    /// How much the minimum round trip of that round was above the minimum of all.
     pub queue: Duration,
     /// Whether that round brought far less than what is believed.
     pub fell: bool,
@@ -104,7 +104,7 @@ pub(super) struct Step {
     pub limited: bool,
     /// Bandwidth-delay products in flight, without the room for two packets.
     pub in_flight: f64,
-    /// Whether the least round trip has not been seen for long.
+    /// Whether the minimum round trip has not been seen for long.
     pub stale: bool,
 }
 
@@ -113,13 +113,13 @@ pub(super) struct Step {
 pub(super) enum Wish {
     /// Nothing but what the mode says.
     Nothing,
-    /// Believe only the present round and so many before it.
+    /// Believe only the present round and this number before it.
     Shorten(usize),
     /// The same with the last three; that the queue overflows has been answered.
     Lower,
     /// Believe this rate.
     Believe(f64),
-    /// Take this for the least round trip.
+    /// Take this for the minimum round trip.
     LeastRtt(Duration),
 }
 
@@ -335,7 +335,7 @@ impl Cycle {
     }
 }
 
-/// Cruising for so many rounds, or as many round trips and some time.
+/// Cruising for this number of rounds, or of round trips and some time.
 fn cruise_for(step: &Step, left: u32) -> Mode {
     Mode::Cruise { left, until: step.now + step.rtt.max(step.least_round) * u64::from(left) + CRUISE_TIME }
 }

@@ -1,4 +1,4 @@
-//! Round trips: smoothed, the least, and how much of one is a queue.
+//! Round trips: smoothed, the minimum, and how much of one is a queue.
 
 use hopcast_core::{Duration, Instant};
 
@@ -66,12 +66,12 @@ impl Delay {
         self.least
     }
 
-    /// Whether it is long ago that the round trip was near the least.
+    /// Whether it is long ago that the round trip was near the minimum.
     pub(super) fn is_stale(&self, now: Instant) -> bool {
         self.least.is_some_and(|least| now > self.least_at + MIN_WINDOW.max(least * MIN_WINDOW_ROUNDS))
     }
 
-    /// The least round trip is longer now, at most by a quarter at a time: others may have been queueing.
+    /// The minimum round trip is longer now, at most by a quarter at a time: others may have been queueing.
     pub(super) fn raise_least(&mut self, now: Instant, rtt: Duration) {
         let most = self.least.map_or(rtt, |least| least + least / 4);
         (self.least, self.least_at) = (Some(rtt.min(most)), now);

@@ -100,7 +100,7 @@ impl Sending {
             filler.put(&Chunk::Data { stream, bytes: &front[..len] });
             front.advance(len);
             if front.is_empty() {
-                self.queue.pop_front();
+                self.queue.pop_front().into_iter().for_each(Buffer::recycle);
             }
             self.queued -= len as u64;
             self.sent += len as u64;

@@ -17,7 +17,7 @@ pub(super) const fn session(session: u32, block: u64) -> u32 {
     session.wrapping_mul(0x9E37_79B9) ^ block as u32
 }
 
-/// A session's blocks under way at most, for so many batches held.
+/// Maximum number of a session's blocks under way, where `batches` batches are held.
 pub(super) fn window(shape: Shape, batches: u16) -> u64 {
     (u64::from(batches) / shape.batches()).clamp(2, super::end_to_end::MAX_BLOCKS as u64)
 }

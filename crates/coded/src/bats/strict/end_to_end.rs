@@ -48,7 +48,7 @@ pub(in super::super) struct EndToEndReport {
     /// The mean rank of whole batches, in 1/256.
     pub(super) mean: u16,
     pub(super) hops: List<HopQuality, MAX_HOPS>,
-    /// Of each block from the first on, so many packets were innovative, or [`COMPLETE`].
+    /// Number of innovative packets of each block from the first on, or [`COMPLETE`].
     pub(super) ranks: List<u16, MAX_BLOCKS>,
 }
 
@@ -121,7 +121,7 @@ impl EndToEndReport {
         }
     }
 
-    /// Notes the hop that it has come over against the current; of those beyond the most, nothing is known.
+    /// Notes the hop that it has come over against the current; of those beyond the maximum, nothing is known.
     pub(super) fn pass(&mut self, own: HopQuality) {
         let mut hops = List::default();
         _ = hops.push(own);

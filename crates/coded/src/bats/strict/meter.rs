@@ -25,7 +25,7 @@ pub(super) struct Measured {
 }
 
 impl Meter {
-    /// A packet of so many bytes is sent.
+    /// A packet of `bytes` bytes is sent.
     pub(super) fn packet(&mut self, now: Instant, bytes: u64) {
         self.fold(now);
         self.bytes += bytes;

@@ -148,6 +148,7 @@ impl Mode for Strict {
         direction.touched = now;
         if let Role::Sink(_) = direction.role {
             node.decode(now, into, packet, &payload);
+            payload.recycle();
             return;
         }
         if !direction.is_in_reach(packet.block) {

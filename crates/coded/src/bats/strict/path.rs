@@ -31,7 +31,7 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// Before anything is known, for batches of so many symbols.
+    /// Before anything is known, for batches of `symbols` symbols.
     pub(super) const fn new(symbols: usize) -> Self {
         Self { symbols: symbols as f64, loss: 0.0, burst: 1.0, arrives: 1.0, mean: 0.0 }
     }
@@ -56,7 +56,7 @@ impl Path {
         (SPENT * self.symbols / (1.0 - self.loss.min(0.8))).max(self.symbols)
     }
 
-    /// The rank that is expected of a batch of so many packets.
+    /// The rank that is expected of a batch of `packets` packets.
     pub(super) fn expected(&self, packets: u16) -> f64 {
         let packets = f64::from(packets);
         // Small batches are sent hardly more often than they are large.
@@ -74,7 +74,7 @@ impl Path {
         if self.mean > 0.0 { (self.mean / self.symbols).max(self.arrives) } else { 1.0 }
     }
 
-    /// How many batches to interleave of a block of so many, as a power of two.
+    /// How many batches to interleave of a block of `batches`, as a power of two.
     pub(super) fn depth(&self, batches: u64) -> u8 {
         if self.burst < BURSTY || !self.is_lossy() {
             return 0;

@@ -14,7 +14,7 @@ pub(super) struct Ring {
     slots: VecDeque<Slot>,
     /// The serial number of the first of them.
     first: u64,
-    /// All before this one are over: so many have come since that no packet of theirs is expected.
+    /// All before this one are over: enough have come since that no packet of theirs is expected.
     closed: u64,
     /// The serial numbers of the batches by block and number, in that order: they mostly begin at the end, and are over
     /// at the front.

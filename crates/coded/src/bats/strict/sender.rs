@@ -48,7 +48,7 @@ pub(in super::super) struct Sender {
 /// A child's share of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
-    /// Of the packets here, so many as they came.
+    /// Number of the packets here that were sent as they came.
     forwarded: u8,
     sent: u16,
     due: u16,
@@ -237,7 +237,7 @@ impl Sender {
         (ring.get(serial)?.batch.rank() > 0).then_some(packet)
     }
 
-    /// Notes that a packet is sent, in a datagram of so many bytes; `more`: another could follow.
+    /// Notes that a packet is sent, in a datagram of `bytes` bytes; `more`: another could follow.
     pub(super) fn on_sent(&mut self, now: Instant, packet: &Packet, ring: &Ring, bytes: usize, more: bool) {
         self.hop.number();
         self.turn = packet.batch;

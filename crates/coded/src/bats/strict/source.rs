@@ -203,7 +203,7 @@ impl Source {
         (1..most).find(|&packets| self.path.expected(packets) >= lacking).unwrap_or(most)
     }
 
-    /// Makes a repair batch of so many packets for a block; its serial number.
+    /// Makes a repair batch for a block, of as many packets as it is owed; its serial number.
     pub(super) fn repair(
         &mut self,
         now: Instant,
@@ -420,7 +420,7 @@ mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
-    /// A source that has made so many symbols, over a path of one hop that loses every fifth packet.
+    /// A source that has made `symbols` symbols, over a path of one hop that loses every fifth packet.
     fn begun(symbols: u16, deadline: Option<Duration>) -> (Source, Ring) {
         let shape = Shape { batch: crate::bats::BatchSize::M16, ..Shape::begun(&Config::strict(), 256) };
         let mut source = Source::new(Shape { block: 256, ..shape }, 1, 256, deadline).unwrap();

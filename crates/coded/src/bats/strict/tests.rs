@@ -20,7 +20,7 @@ fn shape() -> Shape {
     Shape::begun(&Config::strict(), 256)
 }
 
-/// A source with so many symbols made, all in its first block, which is then closed because it is old.
+/// A source that has made this number of symbols, all in its first block, which is then closed because it is old.
 fn old_block(symbols: usize) -> (Source, Ring, Instant) {
     let mut source = Source::new(shape(), 1, 256, None).unwrap();
     let (mut ring, mut now) = (Ring::new(256, 0), Instant::ZERO);

@@ -8,7 +8,7 @@ use super::chain::{Chain, address};
 
 /// Bytes that are read of a stream before more is granted.
 const WINDOW: u64 = 50_000;
-/// The most that is written at once.
+/// Maximum number of bytes written at once.
 const WRITE: u64 = 10_000;
 
 /// The applications, and the streams between them. Edges are 0, the first node, and 1, the last.
@@ -41,7 +41,7 @@ struct End {
 }
 
 impl Apps {
-    /// Opens a stream that carries so many bytes there and back.
+    /// Opens a stream that carries these numbers of bytes there and back.
     pub(super) fn open(&mut self, chain: &mut Chain, edge: usize, there: u64, back: u64) -> StreamId {
         let id = 2 * self.opened[edge];
         self.opened[edge] += 1;

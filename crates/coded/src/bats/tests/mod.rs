@@ -22,7 +22,7 @@ use super::{BatchSize, Config, Delivery};
 use crate::bats;
 use chain::Chain;
 
-/// A link of so many Mbit/s that delays by `delay` and loses packets in both directions.
+/// A link of `mbit` Mbit/s that delays by `delay` and loses packets in both directions.
 fn cable(mbit: u64, delay: Duration, loss: Loss, queue: u32) -> Cable {
     let direction = Direction {
         rate: Some(Rate::from_mbit(mbit)),

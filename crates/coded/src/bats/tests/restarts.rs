@@ -20,7 +20,7 @@ fn open(chain: &mut Chain) {
     chain.give_stream(0, ID, StreamItem::Credit(1 << 20));
 }
 
-/// Writes what the credit so far allows at the far edge, at most so many bytes.
+/// Writes what the credit so far allows at the far edge, at most `most` bytes.
 fn write(chain: &mut Chain, edge: usize, id: StreamId, byte: u8, most: usize) {
     let credit = |(at, of, item): &(usize, StreamId, StreamItem)| match item {
         StreamItem::Credit(bytes) if (*at, *of) == (edge, id) => *bytes as usize,

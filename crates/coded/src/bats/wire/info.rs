@@ -37,7 +37,7 @@ pub(in super::super) struct Info {
     pub(in super::super) deadline: Option<u16>,
     /// With a deadline: whether it holds however long the path is.
     pub(in super::super) fixed: bool,
-    /// With a deadline: the least time from the source to the receiver, in microseconds; 0 if it is not known.
+    /// With a deadline: the minimum time from the source to the receiver, in microseconds; 0 if it is not known.
     pub(in super::super) elapsed: u32,
     /// Where no ranks are wanted: the bytes to spend on a batch, in 16.
     pub(in super::super) budget: Option<u16>,

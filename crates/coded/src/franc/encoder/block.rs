@@ -51,7 +51,7 @@ pub(super) struct Outlook {
     pub(super) helped: bool,
 }
 
-/// The most combinations of one block whose fate is not known; older ones are taken for told.
+/// Maximum number of combinations of one block whose fate is not known; older ones are taken for told.
 const MOST_OPEN: usize = 2_000;
 
 impl<F: Field> Block<F> {

@@ -28,7 +28,7 @@ pub(super) enum State {
     Wait,
 }
 
-/// After so many timeouts in a row they come ever more seldom, ...
+/// Number of timeouts in a row after which they come ever more seldom, ...
 const PATIENCE: u32 = 25;
 /// ... but at least this often.
 const SLOWEST: Duration = Duration::from_millis(320);
@@ -37,7 +37,7 @@ const SLOWEST: Duration = Duration::from_millis(320);
 const WORTH_SENDING_IDLE: f64 = 0.2;
 /// ... and if what waits has no room.
 const WORTH_SENDING_FULL: f64 = 1.0;
-/// If so many acknowledgements have shown no progress with the oldest block, it is not left to the helper.
+/// Number of acknowledgements without progress of the oldest block after which it is not left to the helper.
 const STALLED: u32 = 4;
 
 /// The encoder of one direction.
@@ -360,7 +360,7 @@ mod tests {
         Surroundings { losses, helped: false, partial: true, room: 100 }
     }
 
-    /// An encoder with blocks of four symbols, one at a time, and so many packets that fill one each.
+    /// An encoder with blocks of four symbols, one at a time, and `packets` packets that fill one each.
     fn encoder(packets: usize) -> (Encoder<Gf256>, Input) {
         let config = Config { block: 4, symbol: 100, window: 1, ..Config::default() };
         let mut input = Input::new(config.queue, config.mtu);

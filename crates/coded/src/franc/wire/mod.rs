@@ -71,7 +71,7 @@ pub(super) const COMMON: usize = 10;
 pub(super) const ENC: usize = COMMON + 7;
 /// An acknowledgement without its blocks.
 const ACK_FIXED: usize = 17;
-/// The most blocks of which one acknowledgement tells.
+/// Maximum number of blocks of which one acknowledgement tells.
 pub(super) const MOST_LISTED: usize = 8;
 
 const CODED: u8 = 1;

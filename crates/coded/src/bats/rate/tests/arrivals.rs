@@ -2,7 +2,7 @@
 
 /// The forgetting of the estimate: it rests on about so many packets.
 const WEIGHT: f64 = 1024.0;
-/// At the beginning so many packets were lost, one by one.
+/// Packets that count as lost at the beginning, one by one.
 const PRIOR: f64 = 0.16;
 /// How far back a late packet is recognised as one that was taken for lost.
 const WINDOW: u64 = 128;

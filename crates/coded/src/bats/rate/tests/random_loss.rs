@@ -17,7 +17,7 @@ fn pressed(packets: u64, lost: u64) -> Interval {
     Interval { packets, lost, eased: 0.0, pressed: 1.0 }
 }
 
-/// A link that is known to lose so many of a hundred packets.
+/// A link that is known to lose this number of a hundred packets.
 fn known(percent: u64) -> RandomLoss {
     let mut loss = RandomLoss::default();
     (0..200).for_each(|_| loss.on_packets(&eased(100, percent), 1.0));

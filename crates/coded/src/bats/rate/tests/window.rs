@@ -58,8 +58,8 @@ fn send(link: &mut LinkRate, gap: Duration, reports: &[(u64, u64)]) {
     }
 }
 
-/// The rate that is believed when nine frames have left, one each millisecond, the first has arrived, and so many of
-/// the others.
+/// The rate that is believed when nine frames have left, one each millisecond, the first has arrived, and this number
+/// of the others.
 fn believed(arrived: u64) -> f64 {
     let mut link = new(Config::default());
     send(&mut link, ms(1), &[(0, 1), (8, 1 + arrived)]);
