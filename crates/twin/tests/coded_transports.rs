@@ -24,7 +24,8 @@ flows:
 
 #[test]
 fn a_file_arrives_whole_over_every_reliable_stack() {
-    // Each transport of the table with a stream, and stacks. TCP and QUIC do not get a file over four hops of 10 % in time.
+    // Each transport of the table with a stream, and stacks. TCP and QUIC do not get a file over four hops of 10 % in
+    // time.
     let of_table = TRANSPORTS.iter().filter(|row| row.offers.has(Port::Stream) && row.worlds == Worlds::Both);
     let stacks = [
         "{ brtp: { batch-size: 4 } }",

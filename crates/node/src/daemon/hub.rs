@@ -166,7 +166,8 @@ impl Hub {
     /// A lane's datagram, as it goes to where the peer is.
     pub(crate) fn departs(&mut self, lane: usize, datagram: Datagram) -> Option<Datagram> {
         let peer = neighbour_of(&datagram.remote).and_then(|place| self.peers.get_mut(place))?;
-        // A peer that is not up would drop it, or is not there: a transport that asks whether it is back need not load the way.
+        // A peer that is not up would drop it, or is not there: a transport that asks whether it is back need not load
+        // the way.
         let Some(remote) = peer.address().filter(|_| peer.is_up()) else {
             self.dropped.nowhere += 1;
             return None;

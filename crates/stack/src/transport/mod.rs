@@ -1,8 +1,8 @@
 //! Transports: what each is, in one row of a table, and how it is put on nodes.
 //!
-//! A transport is a protocol's folder (in `coded`, `peers` and so on) and one file in [`transports`](crate::transports):
-//! its [`Row`], which scenarios, checks and documentation read, and its settings, which implement [`Transport`]: how its
-//! machines are put on the nodes of a flow. Nothing else names a protocol.
+//! A transport is a protocol's folder (in `coded`, `peers` and so on) and one file in
+//! [`transports`](crate::transports): its [`Row`], which scenarios, checks and documentation read, and its settings,
+//! which implement [`Transport`]: how its machines are put on the nodes of a flow. Nothing else names a protocol.
 
 mod options;
 mod ports;

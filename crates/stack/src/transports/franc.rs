@@ -1,4 +1,5 @@
-//! `franc`: packets coded over each shared medium of the route: two edges on each link, and a helper where one is wanted.
+//! `franc`: packets coded over each shared medium of the route: two edges on each link, and a helper where one is
+//! wanted.
 
 use hopcast_coded::franc::{self, Config, ETHER_TYPE, Field, Links, Losses, Plan};
 use hopcast_config::Diagnostic;

@@ -219,8 +219,8 @@ impl Transport for Kcptun {
         Ends { local, remote: on_loopback(ends.remote) }
     }
 
-    /// The client takes connections at the sender's loopback, and the server hands them on to the receiver's, both at the
-    /// flow's port.
+    /// The client takes connections at the sender's loopback, and the server hands them on to the receiver's, both at
+    /// the flow's port.
     fn programs(&self, at: ProgramEnds) -> Option<ProgramPair> {
         let inner = at.behind();
         let (data, parity) = self.shards();

@@ -101,7 +101,8 @@ pub struct Scenario {
     pub schedule: Vec<(Instant, String)>,
     /// The flows, in the order of the file; names are unique.
     pub flows: Vec<Flow>,
-    /// Who does what, of `helper` and `relay`; protocols that relay read it, and without it every node on the path relays.
+    /// Who does what, of `helper` and `relay`; protocols that relay read it, and without it every node on the path
+    /// relays.
     pub roles: BTreeMap<String, Vec<NodeId>>,
     /// Which nodes' interfaces to capture.
     pub capture: Capture,

@@ -238,9 +238,9 @@ pub(crate) fn carries_something(stack: &Stack, over: &Node, app: &Node) -> Resul
     )))
 }
 
-/// Which option of a transport a flow sets that the kernel's own cannot be told, for the first of a scenario's flows that
-/// sets one: in virtual time it has a transport of its own, but a kernel's is as the kernel is set up. One line; `None` if
-/// there is none.
+/// Which option of a transport a flow sets that the kernel's own cannot be told, for the first of a scenario's flows
+/// that sets one: in virtual time it has a transport of its own, but a kernel's is as the kernel is set up. One line;
+/// `None` if there is none.
 pub fn needs_virtual_time(scenario: &Scenario) -> Option<String> {
     scenario.flows.iter().find_map(|flow| {
         let set = flow.over.iter().find_map(|layer| layer.settings().virtual_time_only())?;
@@ -262,7 +262,8 @@ fn word(node: &Node) -> Option<&str> {
     }
 }
 
-/// Why `scenario` runs with `--live` only, in one line with the place in the file; `None` if it runs in virtual time too.
+/// Why `scenario` runs with `--live` only, in one line with the place in the file; `None` if it runs in virtual time
+/// too.
 pub fn needs_live(scenario: &Scenario) -> Option<&str> {
     scenario.live_only.0.as_deref()
 }
