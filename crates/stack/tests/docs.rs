@@ -15,12 +15,12 @@ fn repository(file: &str) -> PathBuf {
 
 /// Holds the part of a document between `<!-- NAME -->` and `<!-- /NAME -->` to a text, or writes it.
 fn hold(file: &str, name: &str, text: &str) {
-    let document = fs::read_to_string(repository(file)).unwrap();
+    let document = fs::read_to_string(repository(file)).expect("the document");
     let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
     let (before, rest) = document.split_once(&begin).unwrap_or_else(|| panic!("{file} has no {begin}"));
     let (held, after) = rest.split_once(&end).unwrap_or_else(|| panic!("{file} has no {end}"));
     if std::env::var_os("HOPCAST_RECORD").is_some() {
-        fs::write(repository(file), format!("{before}{begin}{text}{end}{after}")).unwrap();
+        fs::write(repository(file), format!("{before}{begin}{text}{end}{after}")).expect("the document");
     } else {
         assert_eq!(held, text, "{file}: {name}");
     }

@@ -78,8 +78,8 @@ fn nothing_else_names_a_protocol() {
 
 /// The Rust files of every crate, but for tests, examples and benchmarks.
 fn sources(dir: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
+    for entry in fs::read_dir(dir).expect("a directory") {
+        let path = entry.expect("an entry").path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if path.is_dir() && !["tests", "benches", "examples", "target"].contains(&name.as_str()) {
             sources(&path, files);

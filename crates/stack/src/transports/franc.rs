@@ -65,11 +65,11 @@ static OPTIONS: Options<Franc> = Options(&[
                 *overshoot = 1.0 + share(node, key)?.get();
                 Ok(())
             }
-            Plan::Deficit { .. } => Err(node.error(format!("`{key}`: only `plan: budget` has one"))),
+            Plan::Deficit => Err(node.error(format!("`{key}`: only `plan: budget` has one"))),
         },
         show: |franc| match franc.0.plan {
             Plan::Budget { overshoot } => format!("{:.0} %", (overshoot - 1.0) * 100.0),
-            Plan::Deficit { .. } => "none".to_owned(),
+            Plan::Deficit => "none".to_owned(),
         },
     },
     Opt {
@@ -240,7 +240,7 @@ impl Franc {
         let mac = |attachment| NetworkPlan::mac(link, attachment);
         let random = plan.random_on_link(node, &plan.network.links[link].name);
         let helper = franc::helper(self.0.clone(), mac(own), [mac(from), mac(to)], random);
-        let helper = helper.map_err(|error| flow.error(node, Cause::Settings(error.to_string())))?;
+        let helper = helper.map_err(|error| flow.error(node, Cause::Settings(error)))?;
         let below = flow.frames(node, interface, ETHER_TYPE)?;
         flow.attach(flow.node_name(node), node, helper, below);
         Ok(())
@@ -259,7 +259,7 @@ impl Franc {
         let [own_mac, peer_mac] = [own, peer].map(|attachment| NetworkPlan::mac(link, attachment));
         let random = plan.random_on_link(node, &plan.network.links[link].name);
         let edge = franc::edge(self.0.clone(), own_mac, peer_mac, random);
-        let edge = edge.map_err(|error| flow.error(node, Cause::Settings(error.to_string())))?;
+        let edge = edge.map_err(|error| flow.error(node, Cause::Settings(error)))?;
         Ok((edge, flow.frames(node, interface, ETHER_TYPE)?))
     }
 }
