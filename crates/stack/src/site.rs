@@ -85,7 +85,7 @@ pub struct SiteEdge<'a> {
     pub ends: (SocketAddr, SocketAddr),
     /// The neighbours on the way; several are disjoint routes that share the load.
     pub neighbours: &'a [SocketAddr],
-    /// What it draws from.
+    /// Its random stream.
     pub random: Stream,
 }
 
@@ -101,7 +101,7 @@ pub struct SiteRelay {
     pub address: SocketAddr,
     /// The two neighbours.
     pub between: [SocketAddr; 2],
-    /// What it draws from.
+    /// Its random stream.
     pub random: Stream,
 }
 

@@ -1,4 +1,4 @@
-//! What a node is told: one small YAML file, read into a [`Config`] that cannot be wrong.
+//! The configuration of a node: one small YAML file, read into a [`Config`] that cannot be wrong.
 //!
 //! `address` reads addresses, networks and destinations; `decode` the keys. A mistake is one line
 //! `file:line:column: message`, as in scenarios, of whose reader this is a second user. `docs/node.md` is the
@@ -24,18 +24,18 @@ use log::LevelFilter;
 
 pub(crate) use address::{contains, special};
 
-/// What a node is, whom it knows and what it carries.
+/// A node: its name, its peers, and the traffic that it carries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// What peers know it by.
+    /// The name that peers know it by.
     pub name: String,
     /// The one address and port that it sends from and receives at.
     pub listen: SocketAddr,
     /// Those next to it, in the order of the file.
     pub peers: Vec<Peer>,
-    /// What it carries to other sites.
+    /// The traffic that it carries to other sites.
     pub carriers: Vec<Carrier>,
-    /// What it passes on between peers.
+    /// The traffic that it relays between peers.
     pub relays: Vec<Relay>,
     /// The longest IP packet that fits every hop, in bytes. Default: 1500. All nodes of a path must agree: larger than
     /// a hop's, and full datagrams are lost there; smaller, and headers eat the rate.
@@ -50,14 +50,14 @@ pub struct Config {
     pub status: PathBuf,
     /// Where counters are told in Prometheus' format, if anywhere.
     pub metrics: Option<SocketAddr>,
-    /// What is logged.
+    /// The lowest level that is logged.
     pub log: LevelFilter,
 }
 
 /// A neighbour: the far site, or a node on the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// What it calls itself.
+    /// Its name, as it gives it.
     pub name: String,
     /// Where it is to begin with.
     pub place: Place,
@@ -91,7 +91,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is carried between this node and a far site.
+/// The traffic between this node and a far site.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Carrier {
     /// The far site's name.
@@ -113,12 +113,12 @@ pub struct Packets {
     pub tun: String,
     /// The host's addresses on it.
     pub addresses: Vec<(IpAddr, u8)>,
-    /// What is routed into it.
+    /// The networks that are routed into it.
     pub routes: Vec<(IpAddr, u8)>,
     /// The networks that the far site's packets may come from. Default: those of `addresses` and `routes`, to which
     /// answers go back.
     pub from: Vec<(IpAddr, u8)>,
-    /// What they go over. Default: the first transport with datagrams, since a TCP inside had better lose a packet than
+    /// The transport that carries them. Default: the first transport with datagrams, since a TCP inside had better lose a packet than
     /// wait for it.
     pub over: SiteLayer,
 }
@@ -151,7 +151,7 @@ pub struct Connections {
     pub over: SiteLayer,
 }
 
-/// What is passed on between two peers.
+/// A relay between two peers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Relay {
     /// The two, by their places in [`Config::peers`].

@@ -1,4 +1,4 @@
-//! What stands on the lanes: edges with a tunnel or a proxy on top, and relays.
+//! The machines of the lanes: edges with a tunnel or a proxy on top, and relays.
 
 use std::net::SocketAddr;
 

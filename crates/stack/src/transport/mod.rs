@@ -34,15 +34,15 @@ pub struct Row {
     pub name: &'static str,
     /// One line about it.
     pub about: &'static str,
-    /// What it offers to the layer above.
+    /// The ports that it offers to the layer above.
     pub offers: Ports,
-    /// What it needs of the layer below.
+    /// The port that it needs of the layer below.
     pub needs: Port,
     /// How many receivers it serves.
     pub receivers: Count,
     /// How many disjoint routes it takes.
     pub paths: Count,
-    /// What comes back from the receivers.
+    /// The feedback from its receivers.
     pub feedback: Feedback,
     /// The worlds that it runs in.
     pub worlds: Worlds,
@@ -64,7 +64,7 @@ pub struct Row {
 pub type ReadOptions = fn(&'static Row, Option<&Node>) -> Result<Arc<dyn Transport>, Diagnostic>;
 
 impl Row {
-    /// What most transports have: one receiver, one route, feedback from end to end, both worlds, no options.
+    /// The columns that most transports share: one receiver, one route, feedback from end to end, both worlds, no options.
     pub const BASE: Self = Self {
         name: "",
         about: "",
@@ -92,7 +92,7 @@ pub enum Count {
     Several,
 }
 
-/// What comes back from the receivers of a transport.
+/// The feedback from the receivers of a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feedback {
     /// Nothing.

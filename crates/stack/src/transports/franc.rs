@@ -33,7 +33,7 @@ pub(super) static FRANC: Row = Row {
 
 /// Bytes of a frame's payload that FRANC fills.
 const FRAME: u64 = 1500;
-/// What to send by expected deficit, or by the paper's budgets, with the paper's other parameters.
+/// The plans by which it sends: by expected deficit, or by the paper's budgets, with the paper's other parameters.
 const PLANS: [&str; 2] = ["deficit", "budget"];
 
 /// The settings of every edge and helper.
