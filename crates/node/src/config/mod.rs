@@ -118,8 +118,8 @@ pub struct Packets {
     /// The networks that the far site's packets may come from. Default: those of `addresses` and `routes`, to which
     /// answers go back.
     pub from: Vec<(IpAddr, u8)>,
-    /// The transport that carries them. Default: the first transport with datagrams, since a TCP inside had better lose a packet than
-    /// wait for it.
+    /// The transport that carries them. Default: the first transport with datagrams, since a TCP inside had better lose
+    /// a packet than wait for it.
     pub over: SiteLayer,
 }
 

@@ -64,7 +64,8 @@ pub struct Row {
 pub type ReadOptions = fn(&'static Row, Option<&Node>) -> Result<Arc<dyn Transport>, Diagnostic>;
 
 impl Row {
-    /// The columns that most transports share: one receiver, one route, feedback from end to end, both worlds, no options.
+    /// The columns that most transports share: one receiver, one route, feedback from end to end, both worlds, no
+    /// options.
     pub const BASE: Self = Self {
         name: "",
         about: "",
