@@ -26,6 +26,7 @@ use std::fmt;
 use crate::transport::{Layer, Row};
 
 pub use hopcast_coded::Tunnel;
+pub use hopcast_coded::franc::ConfigError;
 pub use hopcast_coded::proxy::Splice;
 
 /// All transports, in the order in which to show them.
