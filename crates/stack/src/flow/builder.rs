@@ -87,6 +87,23 @@ impl<'a> FlowBuilder<'a> {
         over.into_iter().try_for_each(|(depth, layer)| layer.settings().put_between(self, depth))
     }
 
+    /// Puts the layers below `depth` on a node between the ends, for a relay at `address`; says which port is above them.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn put_below_relay(
+        &mut self,
+        depth: usize,
+        node: NodeId,
+        address: SocketAddr,
+    ) -> Result<LowerPort, BuildError> {
+        let mut below = None;
+        for layer in self.flow.spec.over[depth + 1..].iter().rev() {
+            below = layer.settings().put_below_relay(self, (node, address), below)?;
+        }
+        below.ok_or_else(|| self.error(node, Cause::NoLowerLayer))
+    }
+
     /// Adds a machine, which nothing is wired to yet; its counters go by `name`.
     pub fn add(&mut self, name: &str, node: NodeId, machine: Box<dyn Machine>) -> Slot {
         let slot = self.nodes[node].assembly.add(machine);

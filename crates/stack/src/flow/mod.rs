@@ -184,9 +184,9 @@ impl<'a> FlowPlan<'a> {
         self.seed.stream(&["flow", self.spec.name, &self.network.nodes[node].name, link], 0)
     }
 
-    /// Whether the layer at `depth` sends the hosts' own datagrams, so that other hosts may take part.
+    /// Whether nodes between the ends may take part in the layer at `depth`.
     pub fn others_take_part(&self, depth: usize) -> bool {
-        on_hosts_datagrams(self.spec.over, depth)
+        can_relay(self.spec.over, depth)
     }
 
     /// The layers at the ends themselves: where gateways take connections over, the ends know nothing of the others.
@@ -229,7 +229,9 @@ pub fn overhead(over: &[Layer], from: usize, ipv6: bool) -> u64 {
     ETHERNET + over[from..].iter().map(|layer| layer.settings().overhead(ip)).sum::<u64>()
 }
 
-/// Whether the layer at `depth` is right above the hosts' own datagrams.
-pub fn on_hosts_datagrams(over: &[Layer], depth: usize) -> bool {
-    matches!(over.get(depth..), Some([layer, lowest]) if layer.row().needs == Port::Datagram && lowest.is_hosts_own())
+/// Whether nodes between the ends can relay for the layer at `depth`: all layers below it reach them, at least one.
+pub fn can_relay(over: &[Layer], depth: usize) -> bool {
+    let below = over.get(depth + 1..).unwrap_or_default();
+    let needs_datagrams = over.get(depth).is_some_and(|layer| layer.row().needs == Port::Datagram);
+    needs_datagrams && !below.is_empty() && below.iter().all(|layer| layer.settings().reaches_relays())
 }

@@ -19,6 +19,7 @@ use hopcast_config::yaml::Node;
 
 use crate::error::BuildError;
 use crate::flow::{End, Ends, FlowBuilder, FlowPlan};
+use crate::network::NodeId;
 use crate::platform::LowerPort;
 use crate::site::SiteTransport;
 
@@ -190,6 +191,27 @@ pub trait Transport: fmt::Debug + Send + Sync + Any {
     fn put_between(&self, flow: &mut FlowBuilder<'_>, depth: usize) -> Result<(), BuildError> {
         let _ = (flow, depth);
         Ok(())
+    }
+
+    /// Whether it carries datagrams between any two neighbours of a flow, and not only between its ends: if all layers
+    /// below a transport do, nodes between the ends can relay for it.
+    fn reaches_relays(&self) -> bool {
+        false
+    }
+
+    /// Puts it on a node between the ends, below a relay at `address`; says which port is above it. Only called if it
+    /// [reaches relays](Self::reaches_relays); `below` is the port of the layer below it, `None` for the host.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    fn put_below_relay(
+        &self,
+        flow: &mut FlowBuilder<'_>,
+        (node, address): (NodeId, SocketAddr),
+        below: Option<LowerPort>,
+    ) -> Result<Option<LowerPort>, BuildError> {
+        let _ = (flow, node, address);
+        Ok(below)
     }
 
     /// The longest packet that it carries, in bytes, if its frames have a length of their own.

@@ -243,7 +243,7 @@ impl Bats {
             let (left, right) = plan.participants.neighbours(participant);
             let random = plan.random(node, depth).fork();
             let relay = BatsMachine::relay(self.on(plan, depth), address, &left, &right, random);
-            let below = flow.udp(node, address)?;
+            let below = flow.put_below_relay(depth, node, address)?;
             flow.attach(flow.node_name(node), node, Box::new(relay), below);
         }
         Ok(())

@@ -99,7 +99,7 @@ impl BatsProxy {
             let random = plan.random(node, 1);
             let edge =
                 BatsMachine::edge(self.0.on(plan, 1), address, (address, far.address), &neighbours, random);
-            let below = flow.udp(node, address)?;
+            let below = flow.put_below_relay(1, node, address)?;
             let edge = flow.attach(name, node, Box::new(edge), below);
             if flow.is_on_kernel(node) {
                 // The connections to the flow's receiver are taken out of transit, and those opened come from its

@@ -79,7 +79,7 @@ impl Transport for HopArq {
             let Some(next) = plan.participants.after(participant) else { continue };
             let random = plan.random(node, depth).fork();
             let relay = HopArqMachine::relay(self.on(plan, depth), own, [before, next], random);
-            let below = flow.udp(node, own)?;
+            let below = flow.put_below_relay(depth, node, own)?;
             flow.attach(flow.node_name(node), node, Box::new(relay), below);
             before = own;
         }

@@ -1,10 +1,12 @@
 //! `udp`: the host's datagrams, or datagrams in the packets of a tunnel.
 
+use std::net::SocketAddr;
+
 use hopcast_host::Udp as UdpMachine;
 
 use crate::error::BuildError;
-use crate::flow::End;
-use crate::network::HOP_LIMIT;
+use crate::flow::{End, FlowBuilder};
+use crate::network::{HOP_LIMIT, NodeId};
 use crate::platform::LowerPort;
 use crate::transport::{Feedback, Options, Port, Ports, Row, Socket, Transport};
 
@@ -36,5 +38,18 @@ impl Transport for Udp {
             return end.attach("udp", Box::new(UdpMachine::new(local, HOP_LIMIT))).map(Some);
         }
         end.builder.udp(end.node, local).map(Some)
+    }
+
+    fn reaches_relays(&self) -> bool {
+        true
+    }
+
+    fn put_below_relay(
+        &self,
+        flow: &mut FlowBuilder<'_>,
+        (node, address): (NodeId, SocketAddr),
+        _: Option<LowerPort>,
+    ) -> Result<Option<LowerPort>, BuildError> {
+        flow.udp(node, address).map(Some)
     }
 }

@@ -11,7 +11,7 @@ use super::topology::Topology;
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, did_you_mean, list, one_or_list, whole};
 use hopcast_config::yaml::Node;
-use hopcast_stack::flow::on_hosts_datagrams;
+use hopcast_stack::flow::can_relay;
 use hopcast_stack::transport::{Count, Row};
 use hopcast_stack::{Stack, TRANSPORTS, Variants};
 
@@ -144,7 +144,7 @@ fn receivers(
 /// Several ways need a transport that puts together what comes by them, and end at one receiver.
 fn paths(node: &Node, stack: &Stack, to: &[NodeId]) -> Result<usize, Diagnostic> {
     let paths = whole(node, "paths", 1..=MOST_PATHS)?;
-    if paths > 1 && !lowest_has(stack, |row| row.paths) {
+    if paths > 1 && relaying(stack, |row| row.paths).is_none() {
         return Err(node.error(format!(
             "`paths`: `{}` takes one way; several are taken by {}",
             stack.protocol,
@@ -159,7 +159,8 @@ fn paths(node: &Node, stack: &Stack, to: &[NodeId]) -> Result<usize, Diagnostic>
 
 /// Several receivers need a transport that serves them all, and an application that needs no answer.
 fn serves_a_group(node: &Node, stack: &Stack, app: &App) -> Result<(), Diagnostic> {
-    if stack.layers.len() > 2 || !lowest_has(stack, |row| row.receivers) {
+    // Nothing above it may have one receiver only.
+    if relaying(stack, |row| row.receivers) != Some(0) {
         return Err(node.error(format!(
             "`to`: `{}` has one receiver; several are served by {}",
             stack.protocol,
@@ -179,12 +180,10 @@ fn serves_a_group(node: &Node, stack: &Stack, app: &App) -> Result<(), Diagnosti
     }
 }
 
-/// Whether the lowest transport is on the hosts' own datagrams, so that nodes between may take part, and has several of
-/// something.
-fn lowest_has(stack: &Stack, count: impl Fn(&Row) -> Count) -> bool {
-    stack.layers.len().checked_sub(2).is_some_and(|depth| {
-        on_hosts_datagrams(&stack.layers, depth) && count(stack.layers[depth].row()) == Count::Several
-    })
+/// The depth of the transport for which nodes between the ends can relay, if it has several of something.
+fn relaying(stack: &Stack, count: impl Fn(&Row) -> Count) -> Option<usize> {
+    let has = |&depth: &usize| count(stack.layers[depth].row()) == Count::Several;
+    (0..stack.layers.len()).filter(|&depth| can_relay(&stack.layers, depth)).find(has)
 }
 
 /// The transports that have several of something: `` `a`, `b` and `c` ``.
