@@ -12,8 +12,8 @@ use std::collections::VecDeque;
 
 use hopcast_core::{Datagram, Instant, Item, Machine, Port};
 
-/// Numbers behind the newest one of which it is known whether they have been delivered. A copy that is later than that is
-/// dropped: delivered twice would be worse than lost.
+/// Numbers behind the newest one of which it is known whether they have been delivered. A copy that is later than that
+/// is dropped: delivered twice would be worse than lost.
 const WINDOW: u32 = 1024;
 
 /// One end: a datagram port above and one below.

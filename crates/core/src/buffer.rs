@@ -9,9 +9,9 @@ use core::ops::{Deref, DerefMut};
 /// A payload is written once; each layer [`prepend`](Buffer::prepend)s its header into the headroom on the way
 /// down and [`advance`](Buffer::advance)s past it on the way up, so that no layer copies the payload.
 ///
-/// Whoever hands a buffer over does not get it back, so that its memory returns another way: where packets end, on a hot
-/// path, they are [`recycle`](Buffer::recycle)d, and their memory is used for the buffers that are made next. Once as many
-/// are around as are needed at a time, none allocates.
+/// Whoever hands a buffer over does not get it back, so that its memory returns another way: where packets end, on a
+/// hot path, they are [`recycle`](Buffer::recycle)d, and their memory is used for the buffers that are made next. Once
+/// as many are around as are needed at a time, none allocates.
 #[derive(Default)]
 pub struct Buffer {
     bytes: Vec<u8>,
