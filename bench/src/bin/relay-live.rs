@@ -241,7 +241,7 @@ impl Application {
                 return;
             }
             let Some((item, len)) = self.writer.write(&self.piece[..has]) else {
-                // A datagram that it does not take is dropped.
+                // Without room, a limited load is lost here: it must not build up for later.
                 self.written += if self.offered.is_some() { has as u64 } else { 0 };
                 return;
             };

@@ -8,9 +8,7 @@
 //! *Scope and departures*: the copies leave at once, so that a burst of losses may take all of them; nothing puts
 //! datagrams that overtake each other back in order.
 
-use std::collections::VecDeque;
-
-use hopcast_core::{Datagram, Instant, Item, Machine, Port};
+use hopcast_core::{Datagram, Instant, Item, Outbox, Port, Reactive};
 
 /// Numbers behind the newest one of which it is known whether they have been delivered. A copy that is later than that
 /// is dropped: delivered twice would be worse than lost.
@@ -24,7 +22,7 @@ pub struct Repeat {
     newest: u32,
     /// Whether each of the last [`WINDOW`] numbers has arrived, by the number modulo the window.
     arrived: Vec<bool>,
-    out: VecDeque<(Port, Item)>,
+    out: Outbox,
     delivered: u64,
     duplicates: u64,
 }
@@ -36,16 +34,16 @@ impl Repeat {
     /// An end that sends each datagram `copies` times.
     pub fn new(copies: u8) -> Self {
         let arrived = vec![false; WINDOW as usize];
-        Self { copies, next: 0, newest: 0, arrived, out: VecDeque::new(), delivered: 0, duplicates: 0 }
+        Self { copies, next: 0, newest: 0, arrived, out: Outbox::new(), delivered: 0, duplicates: 0 }
     }
 
     fn send(&mut self, mut datagram: Datagram) {
         datagram.payload.prepend(Self::HEADER).copy_from_slice(&self.next.to_be_bytes());
         self.next = self.next.wrapping_add(1);
         for _ in 1..self.copies {
-            self.out.push_back((Port::Below(0), Item::Datagram(datagram.clone())));
+            self.out.down(Item::Datagram(datagram.clone()));
         }
-        self.out.push_back((Port::Below(0), Item::Datagram(datagram)));
+        self.out.down(Item::Datagram(datagram));
     }
 
     fn receive(&mut self, mut datagram: Datagram) {
@@ -53,7 +51,7 @@ impl Repeat {
         if self.is_first(u32::from_be_bytes(*number)) {
             datagram.payload.advance(Self::HEADER);
             self.delivered += 1;
-            self.out.push_back((Port::Above(0), Item::Datagram(datagram)));
+            self.out.up(Item::Datagram(datagram));
         } else {
             self.duplicates += 1;
         }
@@ -77,8 +75,8 @@ impl Repeat {
     }
 }
 
-impl Machine for Repeat {
-    fn handle(&mut self, _: Instant, port: Port, item: Item) {
+impl Reactive for Repeat {
+    fn react(&mut self, _: Instant, port: Port, item: Item) {
         match (port, item) {
             (Port::Above(_), Item::Datagram(datagram)) => self.send(datagram),
             (Port::Below(_), Item::Datagram(datagram)) => self.receive(datagram),
@@ -86,14 +84,8 @@ impl Machine for Repeat {
         }
     }
 
-    fn wake(&mut self, _: Instant) {}
-
-    fn poll(&mut self, _: Instant) -> Option<(Port, Item)> {
-        self.out.pop_front()
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
+    fn next(&mut self) -> Option<(Port, Item)> {
+        self.out.pop()
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
@@ -105,7 +97,7 @@ impl Machine for Repeat {
 
 #[cfg(test)]
 mod tests {
-    use hopcast_core::Buffer;
+    use hopcast_core::{Buffer, Machine};
     use proptest::prelude::*;
 
     use super::*;

@@ -82,7 +82,7 @@ impl Buffer {
 }
 
 /// Capacities of memory that is kept, in bytes: of control packets, and of whole Ethernet frames with their headroom.
-/// What is larger than both is not kept.
+/// Larger ones are not kept.
 const CAPACITIES: [usize; 2] = [512, 2048];
 
 /// Maximum number of pieces of memory of each capacity that are kept on a thread. Chosen: a BATS relay lets go at once

@@ -57,6 +57,7 @@ pub use config::{
     Config, Csma, Direction, DropReason, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue,
     QueueLimit, Station,
 };
+pub use loss::LossError;
 pub use medium::Medium;
 pub use point_to_point::PointToPoint;
 pub use trace::TraceError;

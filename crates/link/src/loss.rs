@@ -66,8 +66,8 @@ impl Loss {
     ///
     /// # Errors
     ///
-    /// For the four-state model: `p31 + p32` or `p13 + p14` is more than 100 %. The message names the sum.
-    pub fn validate(&self) -> Result<(), String> {
+    /// For the four-state model: `p31 + p32` or `p13 + p14` is more than 100 %.
+    pub fn validate(&self) -> Result<(), LossError> {
         let Self::FourState { p13, p31, p32, p14, .. } = self else {
             return Ok(());
         };
@@ -75,14 +75,20 @@ impl Loss {
             // A hair above the whole is the rounding of percentages.
             let sum = one.get() + other.get();
             if sum > 1.0 + 1e-9 {
-                let percent = sum * 100.0;
-                return Err(format!(
-                    "{names} is {percent} %, but all ways out of state {state} are at most 100 %"
-                ));
+                return Err(LossError { names, state, percent: sum * 100.0 });
             }
         }
         Ok(())
     }
+}
+
+/// The probabilities of leaving one state of the four-state model, which add up to more than 100 %.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("{names} is {percent} %, but all ways out of state {state} are at most 100 %")]
+pub struct LossError {
+    names: &'static str,
+    state: u8,
+    percent: f64,
 }
 
 /// A loss model at work.

@@ -184,7 +184,7 @@ impl Sender {
         counters
     }
 
-    /// What waits now.
+    /// The frames that wait now.
     pub(crate) fn backlog(&self) -> Backlog {
         let (frames, bytes) = self.queue.size();
         Backlog { frames, bytes, down: self.down }

@@ -194,8 +194,8 @@ fn chains_that_cannot_move_stay_good() {
 #[test]
 fn probabilities_that_leave_no_room_for_one_another_are_refused_by_name() {
     let error = four_state(0.1, 0.7, 0.5, 0.1, 0.1).validate().unwrap_err();
-    assert!(error.contains("p31 + p32 is 120 %"), "{error}");
+    assert!(error.to_string().contains("p31 + p32 is 120 %"), "{error}");
     let error = four_state(0.6, 0.1, 0.1, 0.1, 0.6).validate().unwrap_err();
-    assert!(error.contains("p13 + p14 is 120 %"), "{error}");
+    assert!(error.to_string().contains("p13 + p14 is 120 %"), "{error}");
     assert_eq!(four_state(0.9, 0.3, 0.7, 0.1, 0.1).validate(), Ok(()));
 }

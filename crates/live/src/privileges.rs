@@ -67,7 +67,8 @@ impl Error {
             Self::NoTun => "`modprobe tun` as root",
             Self::TunForbidden => "run as root, or `chmod 666 /dev/net/tun` as root, as most systems have it",
             Self::NotEvenInside => "run it as root",
-            Self::Tun(_) | Self::NoProgram(_) => "run as root",
+            Self::Tun(_) => "run as root",
+            Self::NoProgram(_) => "start it by its full path",
             Self::NoUserNamespace { remedy, .. } => remedy,
         }
     }

@@ -1,18 +1,19 @@
 //! For tests: machines with a datagram port below and a stream port above, in a row, joined by paths of several hops,
 //! with applications at both ends, in virtual time.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use hopcast_core::{
-    Buffer, Datagram, Duration, Instant, Item, Machine, Port, Rate, Seed, Stream, StreamId, StreamItem,
-    StreamReader, earliest,
+    Buffer, Datagram, Duration, Fraction, Instant, Item, Machine, Port, Rate, Seed, Stream, StreamId,
+    StreamItem, StreamReader, earliest,
 };
+use hopcast_link::{Change, Config, Direction, Event, Jitter, Link, Loss, PointToPoint, Queue, QueueLimit};
 
 pub(crate) const CLIENT: usize = 0;
 pub(crate) const SERVER: usize = 1;
 /// Ethernet, IPv4 and UDP.
-const OVERHEAD: u64 = 14 + 20 + 8;
+const OVERHEAD: usize = 14 + 20 + 8;
 
 pub(crate) const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -23,7 +24,7 @@ pub(crate) const fn ms(millis: u64) -> Duration {
 pub(crate) struct Hop {
     pub rate: Rate,
     /// Packets that wait.
-    pub queue: usize,
+    pub queue: u32,
     pub loss: f64,
     /// Packets that are lost in a row, on the average (Gilbert-Elliott); at 1 each is lost on its own.
     pub burst: f64,
@@ -50,50 +51,28 @@ impl Default for Hop {
     }
 }
 
-struct Line {
-    hop: Hop,
-    random: Stream,
-    /// Within a burst of losses.
-    bad: bool,
-    /// When the packets that wait have left.
-    leaving: VecDeque<Instant>,
-    last: Instant,
-}
-
-impl Line {
-    /// When a packet arrives at the far end, each time that it does.
-    fn offer(&mut self, now: Instant, len: usize) -> Vec<Instant> {
-        while self.leaving.pop_front_if(|&mut at| at <= now).is_some() {}
-        if self.leaving.len() > self.hop.queue {
-            return Vec::new();
+impl Hop {
+    /// The link model of one of its directions.
+    fn direction(&self) -> Direction {
+        let share = |share: f64| Fraction::new(share).expect("a share");
+        let loss = if self.burst <= 1.0 {
+            Loss::Independent(share(self.loss))
+        } else {
+            let r = 1.0 / self.burst;
+            let p = r * self.loss / (1.0 - self.loss);
+            Loss::GilbertElliott { p: share(p), r: share(r), k: share(1.0), h: share(0.0) }
+        };
+        Direction {
+            rate: Some(self.rate),
+            queue: Queue::DropTail { limit: QueueLimit::Packets(self.queue) },
+            loss,
+            delay: self.delay,
+            jitter: Jitter::Uniform(self.jitter),
+            reorder: self.reorder,
+            duplicate: share(self.duplicate),
+            mtu: u32::MAX,
+            ..Direction::default()
         }
-        let begins = self.leaving.back().map_or(now, |&at| at);
-        let left = begins + self.hop.rate.time_for(len as u64 + OVERHEAD);
-        self.leaving.push_back(left);
-        let lost = self.lost();
-        let twice = self.random.chance(self.hop.duplicate);
-        let jitter = self.random.below(2 * self.hop.jitter.as_nanos() + 1);
-        if lost {
-            return Vec::new();
-        }
-        let delay = (self.hop.delay + Duration::from_nanos(jitter)).saturating_sub(self.hop.jitter);
-        let mut at = left + delay;
-        if !self.hop.reorder {
-            at = at.max(self.last);
-            self.last = at;
-        }
-        vec![at; 1 + usize::from(twice)]
-    }
-
-    fn lost(&mut self) -> bool {
-        let Hop { loss, burst, .. } = self.hop;
-        if burst <= 1.0 {
-            return self.random.chance(loss);
-        }
-        let ends = 1.0 / burst;
-        let changes = if self.bad { ends } else { ends * loss / (1.0 - loss) };
-        self.bad ^= self.random.chance(changes);
-        self.bad
     }
 }
 
@@ -150,12 +129,8 @@ pub(crate) struct Chain<M> {
     pub now: Instant,
     /// The first is the client's, the last the server's.
     pub machines: Vec<M>,
-    /// Of each path, there and back, its hops.
-    paths: Vec<[Vec<Line>; 2]>,
-    /// Datagrams under way: when each arrives at which hop of which path and direction; the order of events at an
-    /// instant is that of their numbers.
-    under_way: BTreeMap<(Instant, u64), (usize, usize, usize, Buffer)>,
-    events: u64,
+    /// Of each path its hops, from the client to the server.
+    paths: Vec<Vec<PointToPoint>>,
     pub apps: [BTreeMap<StreamId, App>; 2],
     /// The bytes that the server's applications write, and whether they finish, once accepted.
     pub accept: (u64, bool),
@@ -179,25 +154,20 @@ impl<M: Machine + core::fmt::Debug> Chain<M> {
     /// its own.
     pub(crate) fn of(seed: u64, machines: usize, hops: &[Hop], make: impl Fn(usize, Stream) -> M) -> Self {
         let seed = Seed::new(seed, 0);
-        let line = |number: usize, end: u64, hop: &Hop| Line {
-            hop: hop.clone(),
-            random: seed.stream(&["line", &number.to_string()], end),
-            bad: false,
-            leaving: VecDeque::new(),
-            last: Instant::ZERO,
-        };
-        let path = |path: usize| {
-            let number = |hop| path * hops.len() + hop;
-            [0, 1].map(|end| hops.iter().enumerate().map(|(at, hop)| line(number(at), end, hop)).collect())
+        let link = |path: usize, number: usize| {
+            let hop = &hops[number];
+            let number = (path * hops.len() + number).to_string();
+            let config = Config { forward: hop.direction(), backward: hop.direction(), ..Config::default() };
+            PointToPoint::new(config, [0, 1].map(|end| seed.stream(&["line", &number], end)))
         };
         Self {
             now: Instant::ZERO,
             machines: (0..machines)
                 .map(|place| make(place, seed.stream(&["machine"], place as u64)))
                 .collect(),
-            paths: (1..machines).map(|number| path(number - 1)).collect(),
-            under_way: BTreeMap::new(),
-            events: 0,
+            paths: (1..machines)
+                .map(|number| (0..hops.len()).map(|hop| link(number - 1, hop)).collect())
+                .collect(),
             apps: [BTreeMap::new(), BTreeMap::new()],
             accept: (0, false),
             accept_reading: true,
@@ -210,8 +180,8 @@ impl<M: Machine + core::fmt::Debug> Chain<M> {
 
     /// Sets the rate of a path, both ways.
     pub(crate) fn slow(&mut self, path: usize, rate: Rate) {
-        for line in self.paths[path].iter_mut().flatten() {
-            line.hop.rate = rate;
+        for link in &mut self.paths[path] {
+            link.change(self.now, None, &Change::Rate(Some(rate)));
         }
     }
 
@@ -246,7 +216,8 @@ impl<M: Machine + core::fmt::Debug> Chain<M> {
 
     /// Whether a machine has a deadline, or anything is on its way.
     pub(crate) fn is_busy(&self) -> bool {
-        !self.under_way.is_empty() || self.machines.iter().any(|machine| machine.deadline().is_some())
+        self.paths.iter().flatten().any(|link| link.deadline().is_some())
+            || self.machines.iter().any(|machine| machine.deadline().is_some())
     }
 
     /// The place of an end's machine.
@@ -316,13 +287,12 @@ impl<M: Machine + core::fmt::Debug> Chain<M> {
 
     fn run_while(&mut self, until: Instant, mut goes_on: impl FnMut(&Self) -> bool) {
         while goes_on(self) {
-            let arrival = self.under_way.first_key_value().map(|(&(at, _), _)| at);
+            let arrival = self.paths.iter().flatten().map(Link::deadline).fold(None, earliest);
             let machines = self.machines.iter().map(Machine::deadline).fold(None, earliest);
             let Some(next) = earliest(arrival, machines).filter(|&next| next <= until) else { break };
             self.now = self.now.max(next);
             if arrival == Some(next) {
-                let (_, (path, direction, hop, payload)) = self.under_way.pop_first().unwrap();
-                self.go_on(path, direction, hop, payload);
+                self.deliver();
                 continue;
             }
             for place in 0..self.machines.len() {
@@ -334,15 +304,23 @@ impl<M: Machine + core::fmt::Debug> Chain<M> {
         }
     }
 
-    fn go_on(&mut self, path: usize, direction: usize, hop: usize, payload: Buffer) {
-        if hop == self.paths[path][direction].len() {
-            let (from, to) = if direction == 0 { (path, path + 1) } else { (path + 1, path) };
-            self.arrive(to, address(from), &payload);
-            return;
-        }
-        for at in self.paths[path][direction][hop].offer(self.now, payload.len()) {
-            self.events += 1;
-            self.under_way.insert((at, self.events), (path, direction, hop + 1, payload.clone()));
+    /// Takes what the links have delivered by now to the next hop, or to where it goes.
+    fn deliver(&mut self) {
+        for path in 0..self.paths.len() {
+            for hop in 0..self.paths[path].len() {
+                self.paths[path][hop].wake(self.now);
+                while let Some(event) = self.paths[path][hop].poll(self.now) {
+                    let Event::Delivered { to, mut frame, .. } = event else { continue };
+                    let next = if to == 1 { hop.checked_add(1) } else { hop.checked_sub(1) };
+                    match next.and_then(|next| self.paths[path].get_mut(next)) {
+                        Some(link) => link.offer(self.now, 1 - to, frame),
+                        None => {
+                            frame.advance(OVERHEAD);
+                            self.arrive(path + to, address(path + 1 - to), &frame);
+                        }
+                    }
+                }
+            }
         }
     }
 
@@ -387,9 +365,11 @@ impl<M: Machine + core::fmt::Debug> Chain<M> {
         if self.lose.as_mut().is_some_and(|lose| lose(place, &payload)) {
             return;
         }
-        self.events += 1;
+        let mut frame = payload;
+        frame.prepend(OVERHEAD).fill(0);
         let path = if direction == 0 { place } else { place - 1 };
-        self.under_way.insert((self.now, self.events), (path, direction, 0, payload));
+        let hop = if direction == 0 { 0 } else { self.paths[path].len() - 1 };
+        self.paths[path][hop].offer(self.now, direction, frame);
     }
 
     fn take(&mut self, end: usize, id: StreamId, item: StreamItem) {

@@ -2,6 +2,8 @@
 
 use hopcast_host::BindError;
 
+use crate::transports::ConfigError;
+
 /// A flow cannot be built on its nodes. One line for a person.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
@@ -50,8 +52,8 @@ pub enum Cause {
     #[error(transparent)]
     Bind(#[from] BindError),
     /// The settings of the transport contradict each other.
-    #[error("{0}")]
-    Settings(String),
+    #[error(transparent)]
+    Settings(#[from] ConfigError),
     /// TCP's packets were asked for where TCP is the kernel's.
     #[error("packets of TCP are the kernel's own")]
     OnKernel,

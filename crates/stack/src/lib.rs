@@ -2,8 +2,8 @@
 //! building of a flow on nodes.
 //!
 //! A flow's stack is a list of [`Layer`]s, each a row of the [table](TRANSPORTS) with its settings. A
-//! [`FlowPlan`](flow::FlowPlan) knows the flow's route and who takes part; a [`FlowBuilder`](flow::FlowBuilder) puts the
-//! machines on nodes, in virtual time or on the kernel.
+//! [`FlowPlan`](flow::FlowPlan) knows the flow's route and who takes part; a [`FlowBuilder`](flow::FlowBuilder) puts
+//! the machines on nodes, in virtual time or on the kernel.
 //!
 //! | module | content |
 //! |---|---|

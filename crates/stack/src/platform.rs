@@ -38,7 +38,7 @@ pub struct NodeBuilder {
     pub(crate) platform: Platform,
 }
 
-/// What is below a node's machines. Each of its ports has a number.
+/// The platform below a node's machines. Each of its ports has a number.
 pub(crate) enum Platform {
     /// A host in virtual time.
     Virtual(Box<VirtualHost>),
@@ -49,7 +49,7 @@ pub(crate) enum Platform {
 /// A host in virtual time, being built.
 pub(crate) struct VirtualHost {
     host: Host,
-    /// What is wired to the host once it is added: (above port of the host, port of a machine).
+    /// Wires to the host, for when it is added: (above port of the host, port of a machine).
     wires: Vec<(u32, (Slot, Port))>,
     /// The host's next `Above` port.
     above: u32,
@@ -70,7 +70,7 @@ pub struct VirtualNode {
 pub struct KernelNode {
     /// The machines.
     pub assembly: Assembly,
-    /// What each port below is plugged into.
+    /// The plug of each port below.
     pub plugs: Vec<Plug>,
 }
 

@@ -3,20 +3,15 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use hopcast_coded::bats;
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::choice;
 use hopcast_config::yaml::Node;
-use hopcast_core::{Buffer, Duration, Machine, Stream};
+use hopcast_core::{Duration, Machine, Stream};
 
 use crate::transport::{Layer, Port, Row};
 use crate::transports::TRANSPORTS;
 
-pub use hopcast_coded::Tunnel;
-pub use hopcast_coded::proxy::Splice;
-
-/// The minimum window, in batches: below it a hop of a few milliseconds is not filled.
-const MIN_WINDOW: u64 = 16;
+pub use crate::transports::{Splice, Tunnel};
 
 /// A transport that carries packets or streams between sites, with relays at nodes on the way.
 pub trait SiteTransport {
@@ -90,7 +85,7 @@ pub struct SiteEdge<'a> {
     pub ends: (SocketAddr, SocketAddr),
     /// The neighbours on the way; several are disjoint routes that share the load.
     pub neighbours: &'a [SocketAddr],
-    /// What it draws from.
+    /// Its random stream.
     pub random: Stream,
 }
 
@@ -106,7 +101,7 @@ pub struct SiteRelay {
     pub address: SocketAddr,
     /// The two neighbours.
     pub between: [SocketAddr; 2],
-    /// What it draws from.
+    /// Its random stream.
     pub random: Stream,
 }
 
@@ -119,15 +114,6 @@ pub struct MemoryShare {
     pub queue: u64,
 }
 
-impl MemoryShare {
-    /// Settings with a window and a queue that fit the share.
-    pub(crate) fn fit(self, over: &bats::Config, datagram: u16) -> bats::Config {
-        let batch = over.batch.symbols() as u64 * (u64::from(datagram) + Buffer::HEADROOM as u64);
-        let window = (self.batches / batch).max(MIN_WINDOW).min(u64::from(over.window)) as u16;
-        bats::Config { window, queue: self.queue.min(over.queue), ..over.clone() }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,16 +124,5 @@ mod tests {
         assert_eq!(names(Port::Datagram), ["btp", "brtp"]);
         assert_eq!(names(Port::Stream), ["brtp"]);
         assert_eq!(SiteLayer::usual(Port::Datagram).to_string(), "btp");
-    }
-
-    #[test]
-    fn a_share_of_memory_bounds_window_and_queue() {
-        let usual = bats::Config::default();
-        let share = MemoryShare { batches: 100 * 16 * (1472 + Buffer::HEADROOM as u64), queue: 1000 };
-        let fitted = share.fit(&usual, 1472);
-        assert_eq!((fitted.window, fitted.queue), (100, 1000));
-        let tiny = MemoryShare { batches: 0, queue: u64::MAX }.fit(&usual, 1472);
-        assert_eq!((u64::from(tiny.window), tiny.queue), (MIN_WINDOW, usual.queue));
-        assert_eq!(MemoryShare { batches: u64::MAX, queue: 0 }.fit(&usual, 1472).window, usual.window);
     }
 }

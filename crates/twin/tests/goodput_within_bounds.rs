@@ -7,7 +7,8 @@ mod common;
 use common::{document, links_keep_to, near};
 use hopcast_twin::results::{Flow, Run};
 
-/// Two hops of 20 Mbit/s with a queue that the first burst overflows, for each window by its start and length in seconds.
+/// Two hops of 20 Mbit/s with a queue that the first burst overflows, for each window by its start and length in
+/// seconds.
 fn two_hops(over: &str, loss: &str, app: &str, windows: &[(f64, f64)]) -> Vec<Run> {
     let list = |of: &dyn Fn(&(f64, f64)) -> f64| {
         windows.iter().map(|window| format!("{:.2}s", of(window))).collect::<Vec<_>>().join(", ")

@@ -23,8 +23,8 @@ fn loss() -> impl Strategy<Value = String> {
     ]
 }
 
-/// One direction of a link. Only one link of a path may flip bits: two flips in one packet can cancel in the sum of 16-bit
-/// words that UDP and TCP carry, and then no receiver could tell.
+/// One direction of a link. Only one link of a path may flip bits: two flips in one packet can cancel in the sum of
+/// 16-bit words that UDP and TCP carry, and then no receiver could tell.
 fn direction(may_corrupt: bool) -> impl Strategy<Value = String> {
     let corrupt = 0u32..if may_corrupt { 3 } else { 1 };
     let queue = prop_oneof![

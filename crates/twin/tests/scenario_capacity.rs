@@ -91,8 +91,8 @@ fn a_medium_carries_one_transmission_at_a_time() {
     assert_eq!(min_cut(medium, "{ at: 0s, links: air, from: a, loss: 50 % }"), Some(9.0));
 }
 
-/// The min-cut in Mbit/s of a flow over a medium of 12 Mbit/s with a station between its ends, which lose `e1` on the way to
-/// it, `e2` from it, and `e3` directly.
+/// The min-cut in Mbit/s of a flow over a medium of 12 Mbit/s with a station between its ends, which lose `e1` on the
+/// way to it, `e2` from it, and `e3` directly.
 fn with_helper(over: &str, mac: &str, [e1, e2, e3]: [&str; 3], events: &str) -> f64 {
     let plan = plan(&format!(
         "duration: 10s\nmeasure: {{ from: 2s }}\ntopology: {{ nodes: [s, h, d], links: [{{ name: air, medium: [s, h, d], \
@@ -137,8 +137,9 @@ fn a_helper_on_a_medium_is_bounded_by_the_least_airtime_for_a_frame() {
     let event = "{ at: 6s, links: air, from: s, to: d, loss: 100 % }, { at: 6s, links: air, from: s, to: h, loss: 0 % }, \
                  { at: 6s, links: air, from: h, to: d, loss: 0 % }";
     let found = with_helper(HELPED, "perfect", losses, event);
-    // More than each half alone, for what the helper has heard in the one half it may send in the other. The mean of both
-    // cuts is at most (11.4 + 6) / 2 in the first half, with the source sending, and 12 / 2 in the second, whoever sends.
+    // More than each half alone, for what the helper has heard in the one half it may send in the other. The mean of
+    // both cuts is at most (11.4 + 6) / 2 in the first half, with the source sending, and 12 / 2 in the second, whoever
+    // sends.
     assert!(found > 12.0 * (1.0 / airtime + 0.5) / 2.0, "{found}");
     near(found, (8.7 + 6.0) / 2.0);
 }

@@ -40,8 +40,8 @@ fn over_a_clean_link_every_frame_is_there_in_time() {
     }
 }
 
-/// Of groups of 12 with 2 B-frames at 4 Mbit/s and 25 frames a second, over udp: for each frame its size, and the datagrams
-/// of 1,448 B that it takes.
+/// Of groups of 12 with 2 B-frames at 4 Mbit/s and 25 frames a second, over udp: for each frame its size, and the
+/// datagrams of 1,448 B that it takes.
 fn frames() -> impl Iterator<Item = (f64, i32)> {
     (0..12).cycle().map(|place| match place {
         0 => (68_966.0, 48),

@@ -10,7 +10,7 @@ use crate::{Failure, OverrideOptions, output};
 /// A format for networks.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum NetworkFormat {
-    /// What graph editors and libraries read, and `topology: { graphml: FILE }`
+    /// The format of graph editors and libraries, and of `topology: { graphml: FILE }`
     Graphml,
     /// A drawing that Markdown can hold
     Mermaid,

@@ -1,27 +1,27 @@
 //! `hopcast protocols`: the names for `over` in a scenario.
 
 use hopcast_stack::TRANSPORTS;
+use hopcast_stack::transport::Row;
 
 use crate::{Failure, output};
 
 pub(crate) fn list() -> Result<(), Failure> {
-    let rows: Vec<[String; 4]> = TRANSPORTS
-        .iter()
-        .map(|row| {
-            let (offers, needs) = (row.offers.to_string(), row.needs.to_string());
-            [row.name.to_owned(), offers, needs, row.about.to_owned()]
-        })
-        .collect();
-    let titles = ["name", "offers", "needs", "about"].map(str::to_owned);
-    let width = |column: usize| {
-        let cells = rows.iter().chain([&titles]).map(|row| row[column].len());
-        cells.max().unwrap_or(0)
+    let titles = ["name", "offers", "needs", "receivers", "routes", "world", "about"].map(str::to_owned);
+    let cells = |row: &&Row| {
+        let (offers, needs) = (row.offers.to_string(), row.needs.to_string());
+        let (receivers, paths, worlds) =
+            (row.receivers.to_string(), row.paths.to_string(), row.worlds.to_string());
+        [row.name.to_owned(), offers, needs, receivers, paths, worlds, row.about.to_owned()]
     };
-    let widths = [width(0), width(1), width(2)];
+    let rows: Vec<[String; 7]> = std::iter::once(titles).chain(TRANSPORTS.iter().map(cells)).collect();
     let mut text = String::new();
-    for [name, offers, needs, about] in [&titles].into_iter().chain(&rows) {
-        let [first, second, third] = widths;
-        text.push_str(&format!("{name:<first$}  {offers:<second$}  {needs:<third$}  {about}\n"));
+    for row in &rows {
+        let (about, cells) = row.split_last().expect("a row has cells");
+        for (column, cell) in cells.iter().enumerate() {
+            let width = rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+            text.push_str(&format!("{cell:<width$}  "));
+        }
+        text.push_str(&format!("{about}\n"));
     }
     text.push_str("\nA stack is written from the top down: over: [tcp-cubic, tunnel, udp]\n");
     output::write(text)

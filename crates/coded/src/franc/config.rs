@@ -111,6 +111,31 @@ pub enum Queue {
     },
 }
 
+/// A mistake in the settings; one line that names the setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A block without symbols.
+    #[error("block: expected 1 to 255 symbols, found 0")]
+    Block,
+    /// A window that acknowledgements cannot report.
+    #[error("window: expected 1 to 64 blocks, found {0}")]
+    Window(u8),
+    /// Symbols that are shorter than their headers are worth.
+    #[error("symbol: expected at least 64 bytes, found {0}")]
+    Symbol(u16),
+    /// Packets that do not fit a symbol, where each packet is one.
+    #[error("mtu: a packet of {mtu} bytes does not fit a symbol of {symbol}")]
+    Mtu {
+        /// The longest packet, in bytes.
+        mtu: u16,
+        /// A symbol, in bytes.
+        symbol: u16,
+    },
+    /// A helper was wanted of settings that have none.
+    #[error("helper: the segment's settings have none")]
+    NoHelper,
+}
+
 impl Config {
     /// The paper's parameters (section IV): binary field, 150 symbols of 1450 bytes, 20 ms, 5 %, one block at a time.
     pub fn paper() -> Self {
@@ -152,22 +177,20 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// One line that names the setting.
-    pub fn validate(&self) -> Result<(), String> {
-        if self.block == 0 {
-            return Err("block: expected 1 to 255 symbols, found 0".to_owned());
+    /// The setting, and what is wrong with it.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let &Self { block, window, symbol, mtu, .. } = self;
+        if block == 0 {
+            return Err(ConfigError::Block);
         }
-        if !(1..=64).contains(&self.window) {
-            return Err(format!("window: expected 1 to 64 blocks, found {}", self.window));
+        if !(1..=64).contains(&window) {
+            return Err(ConfigError::Window(window));
         }
-        if self.symbol < 64 {
-            return Err(format!("symbol: expected at least 64 bytes, found {}", self.symbol));
+        if symbol < 64 {
+            return Err(ConfigError::Symbol(symbol));
         }
-        if matches!(self.plan, Plan::Budget { .. }) && self.mtu > self.symbol - 4 {
-            return Err(format!(
-                "mtu: a packet of {} bytes does not fit a symbol of {}",
-                self.mtu, self.symbol
-            ));
+        if matches!(self.plan, Plan::Budget { .. }) && mtu > symbol - 4 {
+            return Err(ConfigError::Mtu { mtu, symbol });
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use hopcast_code::field::{Field, Gf2, Gf256};
 use hopcast_core::{Frame, Instant, Item, Machine, Outbox, Port, Stream};
 use hopcast_wire::ethernet::{self, Mac};
 
-use super::config::{self, Config};
+use super::config::{self, Config, ConfigError};
 use super::gate::Gate;
 use super::relay::Relay;
 use super::wire::{self, Common, Packet};
@@ -16,16 +16,16 @@ const PERSUASIVE: u32 = 3;
 ///
 /// # Errors
 ///
-/// The error of [`Config::validate`], or that the settings have no helper.
+/// The error of [`Config::validate`], or [`ConfigError::NoHelper`].
 pub fn helper(
     config: Config,
     local: Mac,
     ends: [Mac; 2],
     random: Stream,
-) -> Result<Box<dyn Machine>, String> {
+) -> Result<Box<dyn Machine>, ConfigError> {
     config.validate()?;
     if !config.helper {
-        return Err("helper: the segment's settings have none".to_owned());
+        return Err(ConfigError::NoHelper);
     }
     Ok(match config.field {
         config::Field::Binary => Box::new(Helper::<Gf2>::new(config, local, ends, random)),

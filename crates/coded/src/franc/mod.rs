@@ -99,7 +99,7 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Config, Field, Links, Losses, Plan, Queue};
+pub use config::{Config, ConfigError, Field, Links, Losses, Plan, Queue};
 pub use edge::edge;
 pub use helper::helper;
 pub use wire::ETHER_TYPE;

@@ -125,8 +125,8 @@ pub(crate) fn contains((network, prefix): (IpAddr, u8), address: IpAddr) -> bool
     network.is_ipv4() == address.is_ipv4() && masked(address, prefix) == network
 }
 
-/// The network of addresses that mean something else on each host, which this address is of, if any: this host, loopback,
-/// link-local, multicast and broadcast (RFC 6890, RFC 5771, RFC 4291).
+/// The network of addresses that mean something else on each host, which this address is of, if any: this host,
+/// loopback, link-local, multicast and broadcast (RFC 6890, RFC 5771, RFC 4291).
 pub(crate) fn special(address: IpAddr) -> Option<(IpAddr, u8)> {
     const V4: [([u8; 4], u8); 5] = [
         ([0, 0, 0, 0], 8),

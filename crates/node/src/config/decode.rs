@@ -200,7 +200,7 @@ fn list_of<T>(
     items.iter().map(|node| read(node, key)).collect()
 }
 
-/// What to take over, or a map of it and the rest.
+/// The destinations to take over, or a map of them and the rest.
 fn connections(node: &Node) -> Result<Connections, Diagnostic> {
     let mut found = Connections {
         take: Vec::new(),
@@ -252,7 +252,7 @@ fn connections(node: &Node) -> Result<Connections, Diagnostic> {
     Ok(found)
 }
 
-/// What goes on from here must not be taken over here.
+/// Connections that go on from here must not be taken over here.
 fn circles(fields: &Fields<'_>, take: &[Destination], reach: &[Destination]) -> Result<(), Diagnostic> {
     let nodes = fields.get("reach").map_or(&[][..], one_or_list);
     for (to, node) in reach.iter().zip(nodes) {

@@ -1,7 +1,8 @@
-//! What a node is told: one small YAML file, read into a [`Config`] that cannot be wrong.
+//! The configuration of a node: one small YAML file, read into a [`Config`] that cannot be wrong.
 //!
 //! `address` reads addresses, networks and destinations; `decode` the keys. A mistake is one line
-//! `file:line:column: message`, as in scenarios, of whose reader this is a second user. `docs/node.md` is the reference.
+//! `file:line:column: message`, as in scenarios, of whose reader this is a second user. `docs/node.md` is the
+//! reference.
 
 mod address;
 mod decode;
@@ -23,40 +24,40 @@ use log::LevelFilter;
 
 pub(crate) use address::{contains, special};
 
-/// What a node is, whom it knows and what it carries.
+/// A node: its name, its peers, and the traffic that it carries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// What peers know it by.
+    /// The name that peers know it by.
     pub name: String,
     /// The one address and port that it sends from and receives at.
     pub listen: SocketAddr,
     /// Those next to it, in the order of the file.
     pub peers: Vec<Peer>,
-    /// What it carries to other sites.
+    /// The traffic that it carries to other sites.
     pub carriers: Vec<Carrier>,
-    /// What it passes on between peers.
+    /// The traffic that it relays between peers.
     pub relays: Vec<Relay>,
-    /// The longest IP packet that fits every hop, in bytes. Default: 1500. All nodes of a path must agree: larger than a
-    /// hop's, and full datagrams are lost there; smaller, and headers eat the rate.
+    /// The longest IP packet that fits every hop, in bytes. Default: 1500. All nodes of a path must agree: larger than
+    /// a hop's, and full datagrams are lost there; smaller, and headers eat the rate.
     pub mtu: u16,
     /// When peers hear from each other.
     pub timing: Timing,
     /// Memory for what is carried, in bytes: half for batches, a quarter for what TCP connections have to send into the
-    /// coded streams, a quarter for what waits for their slow readers. Default: 256 MiB. Too small, and windows shrink below what a path
-    /// holds, so that it is not filled; too large, and readers that stall make a small host swap.
+    /// coded streams, a quarter for what waits for their slow readers. Default: 256 MiB. Too small, and windows shrink
+    /// below what a path holds, so that it is not filled; too large, and readers that stall make a small host swap.
     pub memory: u64,
     /// Where `hopcast node status` asks.
     pub status: PathBuf,
     /// Where counters are told in Prometheus' format, if anywhere.
     pub metrics: Option<SocketAddr>,
-    /// What is logged.
+    /// The lowest level that is logged.
     pub log: LevelFilter,
 }
 
 /// A neighbour: the far site, or a node on the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// What it calls itself.
+    /// Its name, as it gives it.
     pub name: String,
     /// Where it is to begin with.
     pub place: Place,
@@ -90,7 +91,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is carried between this node and a far site.
+/// The traffic between this node and a far site.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Carrier {
     /// The far site's name.
@@ -112,12 +113,13 @@ pub struct Packets {
     pub tun: String,
     /// The host's addresses on it.
     pub addresses: Vec<(IpAddr, u8)>,
-    /// What is routed into it.
+    /// The networks that are routed into it.
     pub routes: Vec<(IpAddr, u8)>,
-    /// The networks that the far site's packets may come from. Default: those of `addresses` and `routes`, to which answers
-    /// go back.
+    /// The networks that the far site's packets may come from. Default: those of `addresses` and `routes`, to which
+    /// answers go back.
     pub from: Vec<(IpAddr, u8)>,
-    /// What they go over. Default: the first transport with datagrams, since a TCP inside had better lose a packet than wait for it.
+    /// The transport that carries them. Default: the first transport with datagrams, since a TCP inside had better lose
+    /// a packet than wait for it.
     pub over: SiteLayer,
 }
 
@@ -129,18 +131,19 @@ pub struct Connections {
     /// Where the far site's connections may go on to from here. Default: nowhere, so that nobody who can reach the port
     /// gets further than the file says.
     pub reach: Vec<Destination>,
-    /// Whether servers see the client's address, and not this host's. Default: no; with it, the servers' answers must be
-    /// routed back through this host.
+    /// Whether servers see the client's address, and not this host's. Default: no; with it, the servers' answers must
+    /// be routed back through this host.
     pub as_client: bool,
-    /// The networks that the far site's clients may have addresses of, where servers see them. Default: all but what means
-    /// this host or its link, which no client elsewhere has.
+    /// The networks that the far site's clients may have addresses of, where servers see them. Default: all but what
+    /// means this host or its link, which no client elsewhere has.
     pub from: Option<Vec<(IpAddr, u8)>>,
     /// Connections at a time, each way together. Default: 1024.
     pub streams: u16,
-    /// Connections at a time of one source address. Default: a quarter of `streams`, so that one host leaves room for others.
+    /// Connections at a time of one source address. Default: a quarter of `streams`, so that one host leaves room for
+    /// others.
     pub per_source: u16,
-    /// How long a server may take to answer. Default: 10 s. Too short, and servers far away are not reached; too long, and one
-    /// that is gone holds more connections.
+    /// How long a server may take to answer. Default: 10 s. Too short, and servers far away are not reached; too long,
+    /// and one that is gone holds more connections.
     pub connect_timeout: Duration,
     /// The congestion control of the host's side of the connections; `None` leaves the host's.
     pub congestion: Option<String>,
@@ -148,7 +151,7 @@ pub struct Connections {
     pub over: SiteLayer,
 }
 
-/// What is passed on between two peers.
+/// A relay between two peers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Relay {
     /// The two, by their places in [`Config::peers`].
@@ -167,7 +170,8 @@ pub struct Timing {
     /// How often a peer hears a hello. Default: 1 s.
     pub hello: Duration,
     /// After how long a silence a peer counts as down. Default: 5 s. Nothing but hellos is sent to it
-    /// then. Shorter, and a burst of losses interrupts what is carried; longer, and a link that is gone is sent to in vain.
+    /// then. Shorter, and a burst of losses interrupts what is carried; longer, and a link that is gone is sent to in
+    /// vain.
     pub down_after: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What the file may say, and what is said about slips.
+//! Files that are read, and the messages about slips.
 
 use super::*;
 

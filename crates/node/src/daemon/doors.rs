@@ -11,7 +11,8 @@ use crate::config::{contains, special};
 /// Who may open connections to where, and how many.
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
-    /// Where connections of the far site may go on to. A network that is wider than one of [`special`] has nothing of that.
+    /// Where connections of the far site may go on to. A network that is wider than one of [`special`] has nothing of
+    /// that.
     pub(crate) reach: Vec<Destination>,
     /// A port of this node itself, which is reached only where it is named.
     pub(crate) own: Option<SocketAddr>,
@@ -24,11 +25,11 @@ pub(crate) struct Limits {
     pub(crate) unanswered: u16,
 }
 
-/// Several stream ports as one: connections that come in by any of `Below(0)` and `Below(1)` go up; what is opened from above
-/// goes out by `Below(0)`, if it is for somebody that may be reached.
+/// Several stream ports as one: connections that come in by any of `Below(0)` and `Below(1)` go up; what is opened from
+/// above goes out by `Below(0)`, if it is for somebody that may be reached.
 ///
-/// A stream of a lower port has an odd number `2n + 1`, and above the number `2(2n + port) + 1`. What is kept of each is
-/// who opened it, and until it is answered to whom: so neither one client nor one server that is gone takes all the
+/// A stream of a lower port has an odd number `2n + 1`, and above the number `2(2n + port) + 1`. What is kept of each
+/// is who opened it, and until it is answered to whom: so neither one client nor one server that is gone takes all the
 /// streams that there may be.
 pub(crate) struct Doors {
     limits: Limits,
@@ -40,7 +41,8 @@ pub(crate) struct Doors {
     taken: u64,
     reached: u64,
     refused: u64,
-    /// Refused since there were too many of their source, or to their destination; and in a name that they may not have.
+    /// Refused since there were too many of their source, or to their destination; and in a name that they may not
+    /// have.
     too_many: u64,
     too_many_unanswered: u64,
     spoofed: u64,

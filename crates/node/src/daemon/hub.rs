@@ -1,4 +1,4 @@
-//! What crosses the node's one UDP port: hellos, and the lanes' datagrams, which it brings to where peers are.
+//! The node's one UDP port: hellos, and the lanes' datagrams, which it sends to the peers' addresses.
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, SocketAddrV6};
@@ -14,7 +14,7 @@ const NONE: u16 = u16::MAX;
 
 /// The peers, and the lanes to them.
 pub(crate) struct Hub {
-    /// What the port is bound to.
+    /// The address that the port is bound to.
     listen: SocketAddr,
     myself: Myself,
     pub(crate) peers: Vec<Peer>,
@@ -22,7 +22,7 @@ pub(crate) struct Hub {
     lanes: Vec<[u16; 128]>,
     /// Each lane's tag.
     tags: Vec<Tag>,
-    /// What is passed on between two peers each: the tag, and the peers.
+    /// Relays: the tag, and the two peers of each.
     relayed: Vec<(Tag, Vec<usize>)>,
     out: VecDeque<Datagram>,
     pub(crate) dropped: Dropped,
@@ -166,7 +166,8 @@ impl Hub {
     /// A lane's datagram, as it goes to where the peer is.
     pub(crate) fn departs(&mut self, lane: usize, datagram: Datagram) -> Option<Datagram> {
         let peer = neighbour_of(&datagram.remote).and_then(|place| self.peers.get_mut(place))?;
-        // A peer that is not up would drop it, or is not there: a transport that asks whether it is back need not load the way.
+        // A peer that is not up would drop it, or is not there: a transport that asks whether it is back need not load
+        // the way.
         let Some(remote) = peer.address().filter(|_| peer.is_up()) else {
             self.dropped.nowhere += 1;
             return None;
@@ -212,12 +213,12 @@ impl Hub {
         self.put_hellos();
     }
 
-    /// What is worth a line.
+    /// The notices that are worth a line in the log.
     pub(crate) const fn notices(&mut self) -> &mut Notices {
         &mut self.myself.notices
     }
 
-    /// What is too long for a link may be cut into fragments from now on.
+    /// Allows datagrams that are too long for a link to be fragmented from now on.
     pub(crate) fn allow_fragments(&mut self, now: Instant) {
         if !core::mem::replace(&mut self.myself.fragments, true) {
             self.peers.iter_mut().for_each(|peer| peer.allow_fragments(now));

@@ -4,8 +4,8 @@ use hopcast_stack::site::MemoryShare;
 
 use crate::config::Config;
 
-/// The share of each machine of a lane: half of the memory is for batches, in equal parts; a quarter for what waits at edges.
-/// [`readers`] has the rest.
+/// The share of each machine of a lane: half of the memory is for batches, in equal parts; a quarter for what waits at
+/// edges. [`readers`] has the rest.
 pub(crate) fn share(config: &Config) -> MemoryShare {
     let proxies = config.carriers.iter().filter(|carrier| carrier.tcp.is_some()).count() as u64;
     let tunnels = config.carriers.iter().filter(|carrier| carrier.packets.is_some()).count() as u64;

@@ -1,4 +1,4 @@
-//! What stands on the lanes: edges with a tunnel or a proxy on top, and relays.
+//! The machines of the lanes: edges with a tunnel or a proxy on top, and relays.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,8 @@ use crate::config::{Carrier, Config, Connections, Packets, Relay};
 use crate::hello::peer::identity;
 use crate::hello::wire::Tag;
 
-/// The assembly's port of the first lane; those of plugs are before it: of the most carriers that a file may name, three each.
+/// The assembly's port of the first lane; those of plugs are before it: of the most carriers that a file may name,
+/// three each.
 pub(crate) const LANES: u32 = 1 << 14;
 /// One server that does not answer may have such a part of the connections of a carrier.
 const SERVERS: u16 = 4;

@@ -1,8 +1,8 @@
 //! QUIC in virtual time: streams over UDP with acknowledgements by packet number, as quinn has it.
 //!
 //! [`Quic`] is a machine: below it a datagram port, to one remote; above it a stream port. The protocol itself is the
-//! `quinn-proto` crate's: it is told the time and keeps no socket. What is here drives it in virtual time, takes all that
-//! it would draw by lot from a seed, and puts a cryptography under it that is reproducible (`crypto`).
+//! `quinn-proto` crate's: it is told the time and keeps no socket. What is here drives it in virtual time, takes all
+//! that it would draw by lot from a seed, and puts a cryptography under it that is reproducible (`crypto`).
 //!
 //! # The protocol as a story
 //!
@@ -37,8 +37,8 @@
 //!
 //! Connection ids, packet numbers that are skipped, key phases and the handshake's random bytes come from the seed. The
 //! time of day reaches nothing: there are no tokens, which alone have one. quinn-proto wants the standard library's
-//! instants, which cannot be made without a clock: `clock` reads it once, and only differences are used. That is why this
-//! module is a cargo feature, `quic`, which is off where there is no clock.
+//! instants, which cannot be made without a clock: `clock` reads it once, and only differences are used. That is why
+//! this module is a cargo feature, `quic`, which is off where there is no clock.
 //!
 //! # What arrives may be anything
 //!

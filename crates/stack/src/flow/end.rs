@@ -57,7 +57,7 @@ impl<'a> End<'_, 'a> {
         self.flow().room(self.depth)
     }
 
-    /// What the machine here draws from.
+    /// The random stream of the machine here.
     pub fn random(&self) -> Stream {
         self.flow().random(self.node, self.depth)
     }

@@ -24,7 +24,8 @@ impl FlowPlan<'_> {
         self.ends_on_kernel(0, ends).local
     }
 
-    /// The ends of the flow as they are seen right above the layer at `depth`: the devices' addresses above a TUN device.
+    /// The ends of the flow as they are seen right above the layer at `depth`: the devices' addresses above a TUN
+    /// device.
     pub(super) fn ends_on_kernel(&self, depth: usize, ends: Ends) -> Ends {
         let below = self.spec.over.iter().enumerate().skip(depth);
         let mut tunnels = below.filter(|(_, layer)| layer.row().offers == Ports::PACKETS);

@@ -149,7 +149,7 @@ impl<'a> FlowPlan<'a> {
         u64::from(self.mtu) + ETHERNET
     }
 
-    /// What the layers below this one leave of the route's packets for a datagram, in bytes.
+    /// Bytes of the route's packets that the layers below this one leave for a datagram.
     pub fn room(&self, depth: usize) -> u16 {
         let room = self.longest_frame().saturating_sub(self.overhead(depth + 1));
         u16::try_from(room).unwrap_or(u16::MAX)
@@ -174,12 +174,12 @@ impl<'a> FlowPlan<'a> {
         own.into_iter().chain(below).min()
     }
 
-    /// What the machine at a node draws from; each layer has a stream of its own.
+    /// The random stream of a layer's machine at a node.
     pub fn random(&self, node: NodeId, depth: usize) -> Stream {
         self.seed.stream(&["flow", self.spec.name, &self.network.nodes[node].name], depth as u64)
     }
 
-    /// What a machine on one link of a node draws from.
+    /// The random stream of a machine on one link of a node.
     pub(crate) fn random_on_link(&self, node: NodeId, link: &str) -> Stream {
         self.seed.stream(&["flow", self.spec.name, &self.network.nodes[node].name, link], 0)
     }

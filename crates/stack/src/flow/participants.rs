@@ -1,5 +1,5 @@
-//! The nodes that take part in a flow whose transport relays: a tree from the sender to the receivers, or disjoint routes
-//! to one of them.
+//! The nodes that take part in a flow whose transport relays: a tree from the sender to the receivers, or disjoint
+//! routes to one of them.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -25,8 +25,9 @@ pub struct Participant {
 pub struct Participants(Vec<Participant>);
 
 impl Participants {
-    /// From the sender to the receivers, or from a gateway that takes the sender's connections over to another, by those
-    /// nodes of the routes that relay. A receiver on the route to another does both, its edge at the sender's port.
+    /// From the sender to the receivers, or from a gateway that takes the sender's connections over to another, by
+    /// those nodes of the routes that relay. A receiver on the route to another does both, its edge at the sender's
+    /// port.
     pub(super) fn of(
         network: Network<'_>,
         plan: &NetworkPlan,

@@ -85,8 +85,8 @@ impl GlobalRoutes {
         self.change(link, from, |edge, _| edge.delay = delay);
     }
 
-    /// Follows a change of a link, for the direction that leaves attachment `from` or for all; true if routes may change
-    /// with it.
+    /// Follows a change of a link, for the direction that leaves attachment `from` or for all; true if routes may
+    /// change with it.
     pub fn change_link(&mut self, link: LinkId, from: Option<Attachment>, change: &Change) -> bool {
         match change {
             Change::Up => self.set_up(link, from, true),

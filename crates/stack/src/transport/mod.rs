@@ -1,8 +1,8 @@
 //! Transports: what each is, in one row of a table, and how it is put on nodes.
 //!
-//! A transport is a protocol's folder (in `coded`, `peers` and so on) and one file in [`transports`](crate::transports):
-//! its [`Row`], which scenarios, checks and documentation read, and its settings, which implement [`Transport`]: how its
-//! machines are put on the nodes of a flow. Nothing else names a protocol.
+//! A transport is a protocol's folder (in `coded`, `peers` and so on) and one file in
+//! [`transports`](crate::transports): its [`Row`], which scenarios, checks and documentation read, and its settings,
+//! which implement [`Transport`]: how its machines are put on the nodes of a flow. Nothing else names a protocol.
 
 mod options;
 mod ports;
@@ -34,15 +34,15 @@ pub struct Row {
     pub name: &'static str,
     /// One line about it.
     pub about: &'static str,
-    /// What it offers to the layer above.
+    /// The ports that it offers to the layer above.
     pub offers: Ports,
-    /// What it needs of the layer below.
+    /// The port that it needs of the layer below.
     pub needs: Port,
     /// How many receivers it serves.
     pub receivers: Count,
     /// How many disjoint routes it takes.
     pub paths: Count,
-    /// What comes back from the receivers.
+    /// The feedback from its receivers.
     pub feedback: Feedback,
     /// The worlds that it runs in.
     pub worlds: Worlds,
@@ -64,7 +64,8 @@ pub struct Row {
 pub type ReadOptions = fn(&'static Row, Option<&Node>) -> Result<Arc<dyn Transport>, Diagnostic>;
 
 impl Row {
-    /// What most transports have: one receiver, one route, feedback from end to end, both worlds, no options.
+    /// The columns that most transports share: one receiver, one route, feedback from end to end, both worlds, no
+    /// options.
     pub const BASE: Self = Self {
         name: "",
         about: "",
@@ -92,7 +93,7 @@ pub enum Count {
     Several,
 }
 
-/// What comes back from the receivers of a transport.
+/// The feedback from the receivers of a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feedback {
     /// Nothing.
@@ -115,6 +116,34 @@ pub enum Worlds {
         /// The programs, each with the package of Debian and Ubuntu that has it.
         programs: &'static [(&'static str, &'static str)],
     },
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::One => "one",
+            Self::Several => "several",
+        })
+    }
+}
+
+impl fmt::Display for Feedback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::EndToEnd => "end to end",
+            Self::HopByHop => "hop by hop",
+        })
+    }
+}
+
+impl fmt::Display for Worlds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Both => "both",
+            Self::Live { .. } => "live",
+        })
+    }
 }
 
 /// A socket of the host.

@@ -14,7 +14,7 @@ pub struct Opt<S: 'static> {
     pub key: &'static str,
     /// One or two sentences: what it is, and what goes wrong each way.
     pub about: &'static str,
-    /// What its values look like.
+    /// The form of its values.
     pub form: Form,
     /// Reads the value into the settings. Options are read in the order of the table.
     pub set: fn(&mut S, &Node, &'static str) -> Result<(), Diagnostic>,
@@ -52,7 +52,7 @@ pub struct OptionDoc {
     pub key: &'static str,
     /// One or two sentences: what it is, and what goes wrong each way.
     pub about: &'static str,
-    /// What its values look like.
+    /// The form of its values.
     pub form: Form,
     /// The default, as a person writes it.
     pub default: String,

@@ -1,4 +1,4 @@
-//! What crosses between two layers of a stack.
+//! The kinds of items that cross between two layers of a stack.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub enum Port {
     Frame,
 }
 
-/// What a transport offers: one kind of port, or several at once.
+/// The ports that a transport offers: one kind, or several at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ports(pub(crate) &'static [Port]);
 

@@ -33,7 +33,7 @@ pub struct Stack {
     pub protocol: String,
     /// From the top down; the lowest is attached to the host's packets, or to frames.
     pub layers: Vec<Layer>,
-    /// What the application gets.
+    /// The ports that the application may use.
     pub offers: Ports,
 }
 

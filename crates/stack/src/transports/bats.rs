@@ -6,13 +6,13 @@ use hopcast_coded::bats::{BatchSize, Config, Delivery, Feedback as Reports, Node
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{choice, flag, some_duration, whole};
 use hopcast_config::yaml::Node;
-use hopcast_core::{Duration, Machine};
+use hopcast_core::{Buffer, Duration, Machine};
 
 use super::{on_off, shown};
 use crate::error::BuildError;
 use crate::flow::{End, FlowBuilder, FlowPlan};
 use crate::platform::LowerPort;
-use crate::site::{SiteEdge, SiteRelay, SiteTransport};
+use crate::site::{MemoryShare, SiteEdge, SiteRelay, SiteTransport};
 use crate::transport::{Count, Feedback, Form, Opt, Options, Port, Ports, Row, Transport};
 
 pub(super) static BTP: Row = Row {
@@ -43,15 +43,17 @@ const BASE: Row = Row {
 
 /// The settings of every node.
 #[derive(Clone, Debug)]
-pub struct Bats(pub Config);
+pub(super) struct Bats(pub(super) Config);
 
+/// Minimum window in a deployment, in batches: below it a hop of a few milliseconds is not filled.
+const MIN_WINDOW: u64 = 16;
 /// The deadlines that BTP can tell its nodes, in whole milliseconds.
 const DEADLINES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(65);
 
 const FEEDBACK: Opt<Bats> = Opt {
     key: "feedback",
-    about: "`ranks`: each node is told what the next one has, and repairs that. `none`: hops send what their loss is \
-            expected to need, and an outer code makes up for the rest.",
+    about: "`ranks`: each hop repairs what the next one says it lacks. `none`: hops tell each other losses alone, recode as \
+            far as these promise, and the source's outer code makes up for the rest.",
     form: Form::OneOf(&["ranks", "none"]),
     set: |bats, node, key| {
         if choice(node, key, &["ranks", "none"])?.0 == "none" {
@@ -65,8 +67,8 @@ const FEEDBACK: Opt<Bats> = Opt {
 
 const BATCH_SIZE: Opt<Bats> = Opt {
     key: "batch-size",
-    about: "Symbols of a batch: 4, 8, 16 or 32 (RFC 9426 section 4.2). Small ones waste more without feedback, large ones \
-            cost arithmetic and delay.",
+    about: "Symbols of a batch: 4, 8, 16 or 32 (RFC 9426 section 4.2); without feedback 32. Small ones waste more without \
+            feedback, large ones cost arithmetic and delay.",
     form: Form::OneNumberOf(&[4, 8, 16, 32]),
     set: |bats, node, _| {
         bats.0.batch = batch_size(node)?;
@@ -77,7 +79,7 @@ const BATCH_SIZE: Opt<Bats> = Opt {
 
 const BLOCK: Opt<Bats> = Opt {
     key: "block",
-    about: "Symbols of a block of the outer code, a multiple of the batch size, at most 8192. Small blocks need more on \
+    about: "Symbols of a block of the outer code, a multiple of the batch size, at most 8192; without feedback 1024. Small blocks need more on \
             top, large ones delay what is missing until their end.",
     form: Form::Count,
     set: |bats, node, key| {
@@ -96,7 +98,7 @@ const BLOCK: Opt<Bats> = Opt {
 
 const WINDOW: Opt<Bats> = Opt {
     key: "window",
-    about: "Batches that a node holds each way, 4 to 2000. It bounds memory, and what a path may have outstanding.",
+    about: "Batches that a node holds each way, 4 to 2000; without feedback 256. It bounds memory, and what a path may have outstanding.",
     form: Form::Count,
     set: |bats, node, key| {
         bats.0.window = whole(node, key, 4..=2000)? as u16;
@@ -107,7 +109,7 @@ const WINDOW: Opt<Bats> = Opt {
 
 const CONGESTION_CONTROL: Opt<Bats> = Opt {
     key: "congestion-control",
-    about: "Whether a node sends no more than each hop carries. Without it, what is too much is lost in queues and repaired.",
+    about: "Whether a node sends no more than each hop carries; `off` with `ranks` only. Without it, what is too much is lost in queues and repaired.",
     form: Form::Flag,
     set: |bats, node, key| {
         bats.0.congestion_control = flag(node, key)?;
@@ -160,8 +162,12 @@ static BTP_OPTIONS: Options<Bats> = Options(&[
     IDLE_REPAIR,
     Opt {
         key: "deadline",
-        about: "How old a datagram may grow, 1 ms to 65 s; without it, four times what the path takes. Too short, and a \
-                repair is never in time; too long, and what is late takes the rate of what is not.",
+        about: "The maximum age of a datagram that is handed up, from when the application sent it (`bulk` and `file`: from \
+                when it leaves the source's queue), 1 ms to 65 s. Unless it is set, it is four times what the path takes \
+                where that is more, and 65 s for `bulk` and `file` if `rounds` are not limited. What is older is dropped \
+                wherever it is, and counted (`units_expired` at the source, `batches_given_up` on the path, `units_late` at \
+                the receiver). Too short, and a loss is not repaired in time; too long, and what is late takes the rate of \
+                what is not.",
         form: Form::Duration,
         set: |bats, node, key| {
             let found = some_duration(node, key)?;
@@ -175,12 +181,13 @@ static BTP_OPTIONS: Options<Bats> = Options(&[
         },
         show: |bats| match bats.0.delivery {
             Delivery::Deadline { after, fixed: true, .. } => shown(&after),
-            Delivery::Deadline { .. } | Delivery::Reliable => "four times the path's delay".to_owned(),
+            Delivery::Deadline { after, .. } => format!("{after} or more"),
+            Delivery::Reliable => "none".to_owned(),
         },
     },
     Opt {
         key: "rounds",
-        about: "Rounds of repair on each hop, 0 to 100, before a batch is left as it is.",
+        about: "How often a hop repairs a batch, 0 to 100. Unless it is set, as often as there is time before the deadline.",
         form: Form::Count,
         set: |bats, node, key| {
             let found = whole(node, key, 0..=100)? as u8;
@@ -190,6 +197,7 @@ static BTP_OPTIONS: Options<Bats> = Options(&[
             Ok(())
         },
         show: |bats| match bats.0.delivery {
+            Delivery::Deadline { rounds: Delivery::UNTIL_DEADLINE, .. } => "until the deadline".to_owned(),
             Delivery::Deadline { rounds, .. } => shown(&rounds),
             Delivery::Reliable => "no bound".to_owned(),
         },
@@ -239,6 +247,14 @@ impl Bats {
             flow.attach(flow.node_name(node), node, Box::new(relay), below);
         }
         Ok(())
+    }
+
+    /// The settings with a window and a queue that fit a share of memory.
+    fn within(&self, share: MemoryShare, datagram: u16) -> Config {
+        let over = &self.0;
+        let batch = over.batch.symbols() as u64 * (u64::from(datagram) + Buffer::HEADROOM as u64);
+        let window = (share.batches / batch).max(MIN_WINDOW).min(u64::from(over.window)) as u16;
+        Config { window, queue: share.queue.min(over.queue), ..over.clone() }
     }
 
     /// The options that are not the default of the same delivery and feedback.
@@ -294,13 +310,30 @@ impl SiteTransport for Bats {
         let SiteEdge { datagram, slack, memory, streams, ends, neighbours, random } = site;
         let streams = streams.unwrap_or(self.0.streams);
         let split = neighbours.len() > 1;
-        let config = Config { datagram, split, slack, streams, ..memory.fit(&self.0, datagram) };
+        let config = Config { datagram, split, slack, streams, ..self.within(memory, datagram) };
         Box::new(BatsMachine::edge(config, ends.0, ends, neighbours, random))
     }
 
     fn relay(&self, site: SiteRelay) -> Box<dyn Machine> {
         let SiteRelay { datagram, slack, memory, address, between: [one, other], random } = site;
-        let config = Config { datagram, slack, ..memory.fit(&self.0, datagram) };
+        let config = Config { datagram, slack, ..self.within(memory, datagram) };
         Box::new(BatsMachine::relay(config, address, &[one], &[other], random))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_memory_bounds_window_and_queue() {
+        let bats = Bats(Config::default());
+        let share = MemoryShare { batches: 100 * 16 * (1472 + Buffer::HEADROOM as u64), queue: 1000 };
+        let fitted = bats.within(share, 1472);
+        assert_eq!((fitted.window, fitted.queue), (100, 1000));
+        let tiny = bats.within(MemoryShare { batches: 0, queue: u64::MAX }, 1472);
+        assert_eq!((u64::from(tiny.window), tiny.queue), (MIN_WINDOW, bats.0.queue));
+        let ample = bats.within(MemoryShare { batches: u64::MAX, queue: 0 }, 1472);
+        assert_eq!(ample.window, bats.0.window);
     }
 }

@@ -102,7 +102,8 @@ impl BatsProxy {
             let below = flow.udp(node, address)?;
             let edge = flow.attach(name, node, Box::new(edge), below);
             if flow.is_on_kernel(node) {
-                // The connections to the flow's receiver are taken out of transit, and those opened come from its sender.
+                // The connections to the flow's receiver are taken out of transit, and those opened come from its
+                // sender.
                 let accept = Accept::Forwarded { to: vec![destination(source.remote)] };
                 let plug = TcpPlug { spoof: true, ..tcp.on_kernel(Some(accept)) };
                 splice_kernel(flow, node, plug, edge)?;

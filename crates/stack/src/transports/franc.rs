@@ -1,4 +1,5 @@
-//! `franc`: packets coded over each shared medium of the route: two edges on each link, and a helper where one is wanted.
+//! `franc`: packets coded over each shared medium of the route: two edges on each link, and a helper where one is
+//! wanted.
 
 use hopcast_coded::franc::{self, Config, ETHER_TYPE, Field, Links, Losses, Plan};
 use hopcast_config::Diagnostic;
@@ -32,7 +33,7 @@ pub(super) static FRANC: Row = Row {
 
 /// Bytes of a frame's payload that FRANC fills.
 const FRAME: u64 = 1500;
-/// What to send by expected deficit, or by the paper's budgets, with the paper's other parameters.
+/// The plans by which it sends: by expected deficit, or by the paper's budgets, with the paper's other parameters.
 const PLANS: [&str; 2] = ["deficit", "budget"];
 
 /// The settings of every edge and helper.
@@ -64,16 +65,16 @@ static OPTIONS: Options<Franc> = Options(&[
                 *overshoot = 1.0 + share(node, key)?.get();
                 Ok(())
             }
-            Plan::Deficit { .. } => Err(node.error(format!("`{key}`: only `plan: budget` has one"))),
+            Plan::Deficit => Err(node.error(format!("`{key}`: only `plan: budget` has one"))),
         },
         show: |franc| match franc.0.plan {
             Plan::Budget { overshoot } => format!("{:.0} %", (overshoot - 1.0) * 100.0),
-            Plan::Deficit { .. } => "none".to_owned(),
+            Plan::Deficit => "none".to_owned(),
         },
     },
     Opt {
         key: "block",
-        about: "Packets of a generation, 1 to 255. Large ones cost delay and arithmetic, small ones more repair on top.",
+        about: "Packets of a generation, 1 to 255; of `budget` 150. Large ones cost delay and arithmetic, small ones more repair on top.",
         form: Form::Count,
         set: |franc, node, key| {
             franc.0.block = whole(node, key, 1..=255)? as u8;
@@ -83,7 +84,7 @@ static OPTIONS: Options<Franc> = Options(&[
     },
     Opt {
         key: "window",
-        about: "Generations outstanding, 1 to 64. Too few leave the channel idle while an acknowledgement is under way.",
+        about: "Generations outstanding, 1 to 64; of `budget` 1. Too few leave the channel idle while an acknowledgement is under way.",
         form: Form::Count,
         set: |franc, node, key| {
             franc.0.window = whole(node, key, 1..=64)? as u8;
@@ -103,8 +104,8 @@ static OPTIONS: Options<Franc> = Options(&[
     },
     Opt {
         key: "losses",
-        about: "The losses between source and destination (`e3`), source and helper (`e1`), helper and destination (`e2`), \
-                instead of what the edges measure.",
+        about: "The losses from source to helper (`e1`), helper to destination (`e2`) and source to destination (`e3`), if \
+                they are known and need not be measured.",
         form: Form::Shares(&["e1", "e2", "e3"]),
         set: |franc, node, key| {
             let what = format!("`{key}`");
@@ -123,7 +124,7 @@ static OPTIONS: Options<Franc> = Options(&[
     },
     Opt {
         key: "field",
-        about: "The size of the finite field, 2 or 256. The binary one costs less arithmetic and wastes some packets.",
+        about: "The size of the finite field, 2 or 256; of `budget` 2. The binary one costs less arithmetic and wastes some packets.",
         form: Form::OneNumberOf(&[2, 256]),
         set: |franc, node, key| {
             let field = field(node, key)?;
@@ -239,7 +240,7 @@ impl Franc {
         let mac = |attachment| NetworkPlan::mac(link, attachment);
         let random = plan.random_on_link(node, &plan.network.links[link].name);
         let helper = franc::helper(self.0.clone(), mac(own), [mac(from), mac(to)], random);
-        let helper = helper.map_err(|error| flow.error(node, Cause::Settings(error.to_string())))?;
+        let helper = helper.map_err(|error| flow.error(node, Cause::Settings(error)))?;
         let below = flow.frames(node, interface, ETHER_TYPE)?;
         flow.attach(flow.node_name(node), node, helper, below);
         Ok(())
@@ -258,7 +259,7 @@ impl Franc {
         let [own_mac, peer_mac] = [own, peer].map(|attachment| NetworkPlan::mac(link, attachment));
         let random = plan.random_on_link(node, &plan.network.links[link].name);
         let edge = franc::edge(self.0.clone(), own_mac, peer_mac, random);
-        let edge = edge.map_err(|error| flow.error(node, Cause::Settings(error.to_string())))?;
+        let edge = edge.map_err(|error| flow.error(node, Cause::Settings(error)))?;
         Ok((edge, flow.frames(node, interface, ETHER_TYPE)?))
     }
 }

@@ -37,25 +37,25 @@ const CRYPTS: [&str; 3] = ["none", "aes", "salsa20"];
 
 /// The settings of both kcptuns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kcptun {
+struct Kcptun {
     /// How soon it repeats.
-    pub mode: &'static str,
+    mode: &'static str,
     /// Packets that parity is made of; 0 for none.
-    pub data_shards: u8,
+    data_shards: u8,
     /// Packets of parity for them.
-    pub parity_shards: u8,
+    parity_shards: u8,
     /// Packets outstanding at most.
-    pub send_window: u16,
+    send_window: u16,
     /// Packets held back for order at most.
-    pub receive_window: u16,
+    receive_window: u16,
     /// Whether it compresses.
-    pub compression: bool,
+    compression: bool,
     /// How it encrypts.
-    pub crypt: &'static str,
+    crypt: &'static str,
     /// The longest UDP payload, in bytes.
-    pub mtu: u16,
+    mtu: u16,
     /// More arguments for both, as on their command lines.
-    pub arguments: Vec<String>,
+    arguments: Vec<String>,
 }
 
 impl Default for Kcptun {
@@ -219,8 +219,8 @@ impl Transport for Kcptun {
         Ends { local, remote: on_loopback(ends.remote) }
     }
 
-    /// The client takes connections at the sender's loopback, and the server hands them on to the receiver's, both at the
-    /// flow's port.
+    /// The client takes connections at the sender's loopback, and the server hands them on to the receiver's, both at
+    /// the flow's port.
     fn programs(&self, at: ProgramEnds) -> Option<ProgramPair> {
         let inner = at.behind();
         let (data, parity) = self.shards();

@@ -25,10 +25,9 @@ use std::fmt;
 
 use crate::transport::{Layer, Row};
 
-pub use bats::Bats;
-pub use kcptun::Kcptun;
-#[cfg(feature = "peers")]
-pub use tcp::Tcp;
+pub use hopcast_coded::Tunnel;
+pub use hopcast_coded::franc::ConfigError;
+pub use hopcast_coded::proxy::Splice;
 
 /// All transports, in the order in which to show them.
 pub static TRANSPORTS: &[&Row] = &[

@@ -57,7 +57,7 @@ pub(super) fn docs() -> Vec<OptionDoc> {
 
 /// The settings of a TCP.
 #[derive(Clone, Debug)]
-pub struct Tcp(pub Config);
+pub(super) struct Tcp(pub(super) Config);
 
 pub(super) static OPTIONS: Options<Tcp> = Options(&[
     Opt {

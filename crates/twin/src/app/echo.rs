@@ -21,7 +21,7 @@ pub(crate) enum Transport {
     Stream,
 }
 
-/// What waits at most while the stream takes nothing; past it, the oldest way to keep up is to skip messages.
+/// Maximum number of bytes that wait while the stream takes nothing; beyond it, messages are skipped.
 const MAX_WAITING: usize = 16 << 20;
 /// How far the stream may run ahead of the application; at least two messages, of which only whole ones are used up.
 const WINDOW: u64 = 4 << 20;

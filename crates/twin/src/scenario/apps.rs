@@ -281,7 +281,7 @@ fn span(fields: Fields<'_>) -> Result<Span, Diagnostic> {
     Ok(Span { start, stop })
 }
 
-/// So often in a second, as the time between two.
+/// A frequency, as the time between two.
 pub(super) fn frequency(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
     let text = decode::text(node, key)?.trim();
     let expected = "expected a frequency such as `100 Hz` (units: Hz, kHz, /s)";

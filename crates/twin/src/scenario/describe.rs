@@ -19,7 +19,7 @@ const MOST_LISTED: usize = 40;
 
 /// The resolved network of a plan: nodes, links with all their values, events, flows with their paths, and the cases.
 ///
-/// What is swept is shown as it is in the first case.
+/// Swept values are shown as in the first case.
 pub fn describe(plan: &Plan) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -329,7 +329,7 @@ fn write_notes(out: &mut String, plan: &Plan) -> fmt::Result {
     notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
 }
 
-/// What is allowed and most likely not meant, of any case, a line each; of very many the first.
+/// Settings that are allowed and most likely not meant, in any case, a line each; of very many the first.
 pub fn notes(plan: &Plan) -> Vec<String> {
     let mut notes: Vec<(String, usize)> = Vec::new();
     let mut places = BTreeMap::new();

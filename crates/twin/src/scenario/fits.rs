@@ -1,6 +1,6 @@
 //! Whether flows fit their network: hop limit, MTUs, and a rate to be paced at.
 //!
-//! What would never arrive is an error before anything runs: hosts do not fragment, and IP counts hops.
+//! A flow that could never arrive is an error before anything runs: hosts do not fragment, and IP counts hops.
 
 use hopcast_link::Attachment;
 
@@ -93,7 +93,7 @@ struct Way {
     from: NodeId,
 }
 
-/// What leaves the sender: it may take any of its links, so it is asked of all.
+/// The first links of a flow: it may take any link of its sender, so all are checked.
 fn check_first_links(
     flow: &Flow,
     written: &Written<'_>,
@@ -112,7 +112,7 @@ fn check_first_links(
     leaving().try_for_each(|(link, from)| check_ipv6(written, link, from))
 }
 
-/// What a flow has that is paced at its first link's rate.
+/// The application of a flow that is paced at its first link's rate, in a person's words.
 pub(crate) fn saturating(flow: &Flow) -> Option<&'static str> {
     if flow.on_stream() {
         return None;
@@ -187,7 +187,7 @@ fn check_size(
     )))
 }
 
-/// What is put before the payload, in bytes a full frame.
+/// The headers before the payload, in bytes a full frame.
 fn overhead(flow: &Flow) -> u64 {
     let own = match &flow.app {
         App::Program { program, .. } => program.headers(flow.ipv6),

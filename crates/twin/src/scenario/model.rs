@@ -42,9 +42,9 @@ pub struct Plan {
     pub source: Option<Source>,
     /// Where to run it unless the command line says otherwise.
     pub world: World,
-    /// What there is to be said of a transport, by its name in tables.
+    /// Notes on transports, by their names in tables.
     pub notes: BTreeMap<String, String>,
-    /// What is to be said of the comparison with published figures: a line each.
+    /// Remarks on the comparison with published figures, a line each.
     pub remarks: Vec<String>,
 }
 
@@ -65,9 +65,9 @@ pub enum World {
 pub struct Case {
     /// Each swept path with its value as written in the file; an `over` stack or variant by the name tables show.
     pub parameters: Vec<(String, String)>,
-    /// What to run.
+    /// The scenario to run.
     pub scenario: Arc<Scenario>,
-    /// What of its network's file is left out, a line each.
+    /// The parts of its network's file that are left out, a line each.
     pub left_out: Vec<String>,
 }
 
@@ -95,19 +95,20 @@ pub struct Scenario {
     pub nodes: Vec<Node>,
     /// The links, in the order of the file; names are unique.
     pub links: Vec<Link>,
-    /// What happens when, in the order of time and then of the file.
+    /// The events, in the order of time and then of the file.
     pub events: Vec<Event>,
     /// The same in words, an entry for each event of the file, in the order of time: the first hundred.
     pub schedule: Vec<(Instant, String)>,
     /// The flows, in the order of the file; names are unique.
     pub flows: Vec<Flow>,
-    /// Who does what, of `helper` and `relay`; protocols that relay read it, and without it every node on the path relays.
+    /// Who does what, of `helper` and `relay`; protocols that relay read it, and without it every node on the path
+    /// relays.
     pub roles: BTreeMap<String, Vec<NodeId>>,
     /// Which nodes' interfaces to capture.
     pub capture: Capture,
     /// Commands at nodes, in the order of the file; names are unique.
     pub execs: Vec<Exec>,
-    /// What of it is for a live run alone: [`needs_live`](super::needs_live).
+    /// The part of it that is for live runs only: [`needs_live`](super::needs_live).
     pub live_only: LiveOnly,
 }
 
@@ -127,11 +128,11 @@ pub struct Measure {
 pub struct Event {
     /// When.
     pub at: Instant,
-    /// What.
+    /// The action.
     pub action: Action,
 }
 
-/// What an event does.
+/// The action of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Changes a link, in the direction that leaves attachment `from` or in all.
@@ -158,11 +159,11 @@ pub struct Flow {
     pub from: NodeId,
     /// The receiving nodes, none twice; several where the stack serves a group.
     pub to: Vec<NodeId>,
-    /// What tables show: the transport's, variant's or stack's name.
+    /// The name in tables: the transport's, variant's or stack's name.
     pub protocol: String,
     /// The stack, from the top down; none is the host's packets, for ping.
     pub over: Vec<Layer>,
-    /// What is sent.
+    /// The application.
     pub app: App,
     /// Whether the flow's packets are IPv6.
     pub ipv6: bool,
@@ -263,7 +264,7 @@ impl Scenario {
     }
 }
 
-/// What to capture.
+/// The interfaces to capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Capture {
     /// Nothing.

@@ -21,7 +21,7 @@ const FIRST_CLIENT_PORT: u16 = 1024;
 type Applications = (Box<dyn Machine>, Vec<Box<dyn Machine>>);
 
 impl FlowApps<'_> {
-    /// What sends, and what receives.
+    /// The sending application, and those that receive.
     pub(super) fn applications(&self, source: Ends) -> Result<Applications, BuildError> {
         let on_stream = self.flow.on_stream();
         // The payload of a full frame: 1,472 bytes where UDP over IPv4 and an MTU of 1,500 are all there is.
@@ -97,7 +97,7 @@ impl FlowApps<'_> {
         })
     }
 
-    /// What the application draws from, by what for.
+    /// A random stream of the application, by its purpose.
     fn draws(&self, purpose: u64) -> Stream {
         self.seed.stream(&["app", &self.flow.name], purpose)
     }

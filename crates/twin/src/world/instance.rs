@@ -53,8 +53,8 @@ impl NodeInstance {
         Ok(nodes.into_iter().enumerate().filter_map(instance).collect())
     }
 
-    /// The addresses between which a flow's application speaks, at its sender and at each receiver: those of TUN devices
-    /// where its stack has such.
+    /// The addresses between which a flow's application speaks, at its sender and at each receiver: those of TUN
+    /// devices where its stack has such.
     ///
     /// # Errors
     /// See [`BuildError`].

@@ -11,7 +11,7 @@
 //! | kind | | F, L | body |
 //! |---|---|---|---|
 //! | 0 | end | zero, and the length too | nothing; the rest of the symbol is not looked at |
-//! | 0 | meet | zero | mark of the receiver's session, 32 bits; a byte, `000000JA`; the receiver's losses, the sender's |
+//! | 0 | meet | zero | the receiver's session mark, 32 bits; a byte, `000000JA`; its losses; the sender's losses |
 //! | 0 | jump | one, zero | number of the symbol that was made before this one |
 //! | 1 | unit | the unit's first, last piece | bytes of a unit |
 //! | 2 | data | zero | stream, then bytes |

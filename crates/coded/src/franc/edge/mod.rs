@@ -8,7 +8,7 @@ use hopcast_core::{Duration, Instant, Item, Machine, Outbox, Port, Stream, earli
 use hopcast_wire::ethernet::Mac;
 
 use super::acks::Acks;
-use super::config::{self, Config, Links, Losses};
+use super::config::{self, Config, ConfigError, Links, Losses};
 use super::decoder::Decoder;
 use super::encoder::Encoder;
 use super::estimate::Estimate;
@@ -24,7 +24,7 @@ const HELPER_GONE: Duration = Duration::from_millis(500);
 /// # Errors
 ///
 /// The error of [`Config::validate`].
-pub fn edge(config: Config, local: Mac, peer: Mac, random: Stream) -> Result<Box<dyn Machine>, String> {
+pub fn edge(config: Config, local: Mac, peer: Mac, random: Stream) -> Result<Box<dyn Machine>, ConfigError> {
     config.validate()?;
     Ok(match config.field {
         config::Field::Binary => Box::new(Edge::<Gf2>::new(config, local, peer, random)),

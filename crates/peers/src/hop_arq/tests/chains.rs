@@ -315,7 +315,7 @@ proptest! {
         jitter_us in 0_u64..5_000,
         reorder in any::<bool>(),
         mbit in 1_u64..500,
-        queue in 4_usize..200,
+        queue in 4_u32..200,
         sizes in prop::collection::vec(0_u64..200_000, 1..5),
     ) {
         let each = Hop {

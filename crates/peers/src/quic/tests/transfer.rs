@@ -202,8 +202,9 @@ fn the_handshake_gets_through_where_half_is_lost() {
         pair.run(ms(1_000_000));
         pair.apps[SERVER].values().any(|app| app.peer_finished)
     };
-    let count = (0..40).filter(arrived).count();
-    assert!(count >= 35, "{count} of 40");
+    // 85 in 100 arrive: of 400 seeds, since of 40 it is anything from 30 to 39.
+    let count = (0..400).filter(arrived).count();
+    assert!(count >= 330, "{count} of 400");
 }
 
 #[test]

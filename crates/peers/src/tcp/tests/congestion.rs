@@ -58,7 +58,7 @@ fn vegas_fills_the_path_and_keeps_a_few_segments_in_its_queue() {
         assert!(share > 0.95, "{rate} Mbit/s, {delay} ms: {share}");
         let longest = pair.longest_queue(0);
         // A lump of what a millisecond carries comes on top.
-        assert!(longest <= 8 + rate as usize * 1000 / 8 / 1514, "{longest} packets queued");
+        assert!(longest <= 8 + rate * 1000 / 8 / 1514, "{longest} packets queued");
         assert_eq!(pair.counter(CLIENT, "retransmits"), 0);
     }
 }

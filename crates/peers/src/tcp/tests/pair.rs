@@ -1,12 +1,13 @@
 //! Two TCPs joined by a path, and an application at each end, in virtual time.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use hopcast_core::{
-    Buffer, Duration, Instant, Item, Machine, Port, Rate, Seed, Stream, StreamId, StreamItem, StreamReader,
+    Buffer, Duration, Fraction, Instant, Item, Machine, Port, Rate, Seed, StreamId, StreamItem, StreamReader,
     earliest,
 };
+use hopcast_link::{self as link, Change, Event, Jitter, Link, Loss, PointToPoint, Queue, QueueLimit};
 
 use crate::tcp::wire::{self, Header};
 use crate::tcp::{Config, Tcp};
@@ -14,6 +15,8 @@ use crate::tcp::{Config, Tcp};
 pub(super) const CLIENT: usize = 0;
 pub(super) const SERVER: usize = 1;
 pub(super) const SERVER_PORT: u16 = 80;
+/// The length of Ethernet's header.
+const ETHERNET: usize = 14;
 
 pub(super) const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -23,7 +26,8 @@ pub(super) const fn ms(millis: u64) -> Duration {
 #[derive(Clone, Debug)]
 pub(super) struct Direction {
     pub rate: Option<Rate>,
-    pub queue: usize,
+    /// Packets that wait.
+    pub queue: u32,
     pub delay: Duration,
     pub loss: f64,
     /// Additional delay, uniformly up to this, each packet on its own: they overtake each other.
@@ -49,65 +53,33 @@ impl Default for Direction {
     }
 }
 
-#[derive(Debug)]
-struct Way {
-    config: Direction,
-    random: Stream,
-    queue: VecDeque<Buffer>,
-    busy_until: Option<Instant>,
-    carry: u64,
-    under_way: BTreeMap<(Instant, u64), Buffer>,
-    sequence: u64,
-    longest_queue: usize,
+impl Direction {
+    /// Its link model.
+    fn model(&self) -> link::Direction {
+        link::Direction {
+            rate: self.rate,
+            queue: Queue::DropTail { limit: QueueLimit::Packets(self.queue) },
+            loss: self.loss(),
+            delay: self.mean_delay(),
+            jitter: Jitter::Uniform(self.jitter / 2),
+            reorder: true,
+            duplicate: share(self.duplicate),
+            corrupt: share(self.corrupt),
+            ..link::Direction::default()
+        }
+    }
+
+    fn loss(&self) -> Loss {
+        Loss::Independent(share(self.loss))
+    }
+
+    fn mean_delay(&self) -> Duration {
+        self.delay + self.jitter / 2
+    }
 }
 
-impl Way {
-    fn offer(&mut self, now: Instant, packet: Buffer) {
-        if self.queue.len() >= self.config.queue {
-            return;
-        }
-        self.queue.push_back(packet);
-        self.longest_queue = self.longest_queue.max(self.queue.len());
-        if self.busy_until.is_none() {
-            self.serialise(now);
-        }
-    }
-
-    fn serialise(&mut self, mut now: Instant) {
-        while let Some(packet) = self.queue.pop_front() {
-            let len = packet.len() as u64 + 14;
-            let span =
-                self.config.rate.map_or(Duration::ZERO, |rate| rate.time_with_carry(len, &mut self.carry));
-            self.cross(now + span, packet);
-            if !span.is_zero() {
-                self.busy_until = Some(now + span);
-                return;
-            }
-            now += span;
-        }
-        self.busy_until = None;
-    }
-
-    fn cross(&mut self, at: Instant, mut packet: Buffer) {
-        if self.random.chance(self.config.loss) {
-            return;
-        }
-        let jitter = self.random.below(self.config.jitter.as_nanos() + 1);
-        if self.random.chance(self.config.corrupt) {
-            let bit = self.random.below(8 * packet.len() as u64) as usize;
-            packet[bit / 8] ^= 1 << (bit % 8);
-        }
-        let at = at + self.config.delay + Duration::from_nanos(jitter);
-        let copies = 1 + u64::from(self.random.chance(self.config.duplicate));
-        for _ in 0..copies {
-            self.sequence += 1;
-            self.under_way.insert((at, self.sequence), packet.clone());
-        }
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        earliest(self.busy_until, self.under_way.first_key_value().map(|(&(at, _), _)| at))
-    }
+fn share(share: f64) -> Fraction {
+    Fraction::new(share).expect("a share")
 }
 
 /// An application's side of one stream.
@@ -170,7 +142,11 @@ fn pattern(salt: u8, at: u64) -> u8 {
 pub(super) struct Pair {
     pub now: Instant,
     pub tcp: [Tcp; 2],
-    ways: [Way; 2],
+    link: PointToPoint,
+    directions: [Direction; 2],
+    /// Packets that were offered to each direction, and the largest number that waited.
+    offered: [u64; 2],
+    longest_queue: [u64; 2],
     pub apps: [BTreeMap<StreamId, App>; 2],
     /// The bytes that the server's applications are to write and whether to finish, once accepted.
     pub accept: (u64, bool),
@@ -186,29 +162,24 @@ impl Pair {
         Self::asymmetric(seed, config.clone(), config, [direction.clone(), direction])
     }
 
-    pub(super) fn asymmetric(seed: u64, client: Config, server: Config, ways: [Direction; 2]) -> Self {
+    pub(super) fn asymmetric(seed: u64, client: Config, server: Config, directions: [Direction; 2]) -> Self {
         let seed = Seed::new(seed, 0);
         let addresses = |host: u8| -> Vec<IpAddr> {
             vec![IpAddr::from([10, 0, 0, host]), format!("fd00::{host}").parse().unwrap()]
         };
-        let [there, back] = ways.map(Some);
-        let way = |config: Option<Direction>, name| Way {
-            config: config.unwrap(),
-            random: seed.stream(&[name], 0),
-            queue: VecDeque::new(),
-            busy_until: None,
-            carry: 0,
-            under_way: BTreeMap::new(),
-            sequence: 0,
-            longest_queue: 0,
-        };
+        let [forward, backward] = directions.each_ref().map(Direction::model);
+        let config = link::Config { forward, backward, ..link::Config::default() };
+        let streams = ["there", "back"].map(|name| seed.stream(&[name], 0));
         Self {
             now: Instant::ZERO,
             tcp: [
                 Tcp::new(client, None, addresses(1), seed.stream(&["client"], 0)),
                 Tcp::new(server, Some(SERVER_PORT), addresses(2), seed.stream(&["server"], 0)),
             ],
-            ways: [way(there, "there"), way(back, "back")],
+            link: PointToPoint::new(config, streams),
+            directions,
+            offered: [0; 2],
+            longest_queue: [0; 2],
             apps: [BTreeMap::new(), BTreeMap::new()],
             accept: (0, true),
             read_window: 1 << 20,
@@ -217,16 +188,37 @@ impl Pair {
         }
     }
 
-    pub(super) fn change(&mut self, direction: usize, change: impl FnOnce(&mut Direction)) {
-        change(&mut self.ways[direction].config);
+    pub(super) fn change(&mut self, from: usize, change: impl FnOnce(&mut Direction)) {
+        let direction = &mut self.directions[from];
+        change(direction);
+        for change in [
+            Change::Rate(direction.rate),
+            Change::Delay(direction.mean_delay()),
+            Change::Jitter(Jitter::Uniform(direction.jitter / 2)),
+            Change::Loss(direction.loss()),
+        ] {
+            self.link.change(self.now, Some(from), &change);
+        }
     }
 
-    pub(super) fn longest_queue(&self, direction: usize) -> usize {
-        self.ways[direction].longest_queue
+    /// The largest number of packets that waited since the last reset.
+    pub(super) fn longest_queue(&self, from: usize) -> u64 {
+        self.longest_queue[from]
     }
 
-    pub(super) fn reset_longest_queue(&mut self, direction: usize) {
-        self.ways[direction].longest_queue = 0;
+    pub(super) fn reset_longest_queue(&mut self, from: usize) {
+        self.longest_queue[from] = 0;
+    }
+
+    /// Offers a packet to the link.
+    fn offer(&mut self, from: usize, mut packet: Buffer) {
+        packet.prepend(ETHERNET).fill(0);
+        self.link.offer(self.now, from, packet);
+        self.offered[from] += 1;
+        let counters = self.link.counters(self.now, from, 1 - from);
+        let there = self.offered[from] - counters.sent_packets - counters.queue_dropped_packets;
+        // One of them is in serialisation.
+        self.longest_queue[from] = self.longest_queue[from].max(there.saturating_sub(1));
     }
 
     pub(super) fn counter(&self, host: usize, name: &str) -> u64 {
@@ -301,13 +293,13 @@ impl Pair {
                 return;
             }
         }
-        let mtu = self.ways[host].config.mtu;
+        let mtu = self.directions[host].mtu;
         if packet.len() > mtu {
             let error = too_big(&packet, mtu as u32);
             self.tcp[host].handle(self.now, Port::Below(0), Item::Packet(error));
             return;
         }
-        self.ways[host].offer(self.now, packet);
+        self.offer(host, packet);
     }
 
     fn on_item(&mut self, host: usize, id: StreamId, item: StreamItem) {
@@ -382,8 +374,7 @@ impl Pair {
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         let tcp = self.tcp.iter().filter_map(Machine::deadline).min();
-        let ways = self.ways.iter().filter_map(Way::deadline).min();
-        earliest(tcp, ways)
+        earliest(tcp, self.link.deadline())
     }
 
     /// Has an application write more.
@@ -435,17 +426,11 @@ impl Pair {
 
     fn step(&mut self) {
         let now = self.now;
-        for direction in 0..2 {
-            let way = &mut self.ways[direction];
-            if way.busy_until.is_some_and(|at| at <= now) {
-                way.serialise(now);
-            }
-            while let Some((&(at, _), _)) = self.ways[direction].under_way.first_key_value() {
-                if at > now {
-                    break;
-                }
-                let (_, packet) = self.ways[direction].under_way.pop_first().unwrap();
-                self.inject(1 - direction, packet);
+        self.link.wake(now);
+        while let Some(event) = self.link.poll(now) {
+            if let Event::Delivered { to, mut frame, .. } = event {
+                frame.advance(ETHERNET);
+                self.inject(to, frame);
             }
         }
         for host in 0..2 {

@@ -41,7 +41,7 @@ proptest! {
         buffers in (3_000u64..200_000, 3_000u64..200_000),
         read_window in 100u64..300_000,
         rate in 1u64..200,
-        queue in 3usize..300,
+        queue in 3u32..300,
         corrupt in 0u32..3,
         acts in proptest::collection::vec(act(), 1..25),
     ) {

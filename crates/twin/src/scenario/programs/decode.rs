@@ -76,7 +76,8 @@ fn carries(node: &Node, name: &str, stack: &Stack) -> Result<Socket, Diagnostic>
             let inside = match layers.first() {
                 Some(top) if top.settings().ends_connections() => format!("[tcp-cubic, {protocol}]"),
                 Some(_) if offers.has(Port::Datagram) => format!("[udp, tunnel, {protocol}]"),
-                _ => format!("[tcp-cubic, tunnel, {}]", if offers.has(Port::Packet) { "brtp" } else { "udp" }),
+                _ if offers.has(Port::Packet) => "[tcp-cubic, tunnel, brtp]".to_owned(),
+                _ => "[tcp-cubic, tunnel, udp]".to_owned(),
             };
             Err(node.error(format!(
                 "`app`: `{name}` is a program and uses the host's sockets, and `{protocol}` is none of them: put `udp`, a TCP or \

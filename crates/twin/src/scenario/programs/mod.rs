@@ -20,7 +20,7 @@ use hopcast_config::yaml::{Kind, Node};
 pub(crate) use decode::{PROGRAMS, program};
 pub(crate) use exec::execs;
 
-/// What ping sends unless told otherwise (ping(8)).
+/// Payload of ping's requests unless the scenario says another, in bytes (ping(8)).
 const PING_SIZE: u64 = 56;
 /// The payload of a full UDP datagram over IPv4 and an MTU of 1,500.
 const DATAGRAM_SIZE: u64 = 1472;
@@ -42,7 +42,7 @@ pub enum Program {
     Copy(Copy),
 }
 
-/// What a program for measuring throughput sends.
+/// The traffic of a program for measuring throughput.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Load {
     /// Of payload, of all connections together; `None` for as much as TCP takes.
@@ -53,18 +53,18 @@ pub struct Load {
     pub parallel: u32,
     /// Whether the payload goes from `to` to `from`.
     pub reverse: bool,
-    /// What else the client is told, as on its command line.
+    /// More arguments for the client, as on its command line.
     pub arguments: Vec<String>,
 }
 
-/// What ping sends.
+/// The requests of ping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ping {
     /// Payload of each request.
     pub size: Bytes,
     /// The time from one request to the next.
     pub every: Duration,
-    /// What else it is told, as on its command line.
+    /// More arguments, as on its command line.
     pub arguments: Vec<String>,
 }
 
@@ -90,13 +90,13 @@ pub struct Picture {
 /// A file that is copied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Copy {
-    /// What is copied, read when the scenario was.
+    /// The contents, read when the scenario was.
     pub contents: Arc<[u8]>,
     /// By which program.
     pub with: CopyProgram,
 }
 
-/// What copies.
+/// The program that copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CopyProgram {
     /// `socat`.
@@ -131,7 +131,7 @@ impl Program {
         }
     }
 
-    /// What it puts before the payload where the stack puts nothing, in bytes.
+    /// Its headers before the payload where the stack has none, in bytes.
     pub(crate) const fn headers(&self, ipv6: bool) -> u64 {
         match self {
             // IP's header, and ICMP's (RFC 792, RFC 4443).
@@ -151,7 +151,7 @@ impl Load {
 /// A command at a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exec {
-    /// What messages and files of its output are called by.
+    /// The name that messages and the files of its output have.
     pub name: String,
     /// Where.
     pub at: NodeId,
@@ -181,7 +181,7 @@ pub enum Signal {
     Kill,
 }
 
-/// What in a scenario needs a live run, and where it stands.
+/// The part of a scenario that needs a live run, and its place in the file.
 ///
 /// A comment that moves it to another line makes no other run: as [`Debug`] it says nothing.
 #[derive(Clone, Default)]
@@ -238,9 +238,9 @@ pub(crate) fn carries_something(stack: &Stack, over: &Node, app: &Node) -> Resul
     )))
 }
 
-/// Which option of a transport a flow sets that the kernel's own cannot be told, for the first of a scenario's flows that
-/// sets one: in virtual time it has a transport of its own, but a kernel's is as the kernel is set up. One line; `None` if
-/// there is none.
+/// Which option of a transport a flow sets that the kernel's own cannot be told, for the first of a scenario's flows
+/// that sets one: in virtual time it has a transport of its own, but a kernel's is as the kernel is set up. One line;
+/// `None` if there is none.
 pub fn needs_virtual_time(scenario: &Scenario) -> Option<String> {
     scenario.flows.iter().find_map(|flow| {
         let set = flow.over.iter().find_map(|layer| layer.settings().virtual_time_only())?;
@@ -262,7 +262,8 @@ fn word(node: &Node) -> Option<&str> {
     }
 }
 
-/// Why `scenario` runs with `--live` only, in one line with the place in the file; `None` if it runs in virtual time too.
+/// Why `scenario` runs with `--live` only, in one line with the place in the file; `None` if it runs in virtual time
+/// too.
 pub fn needs_live(scenario: &Scenario) -> Option<&str> {
     scenario.live_only.0.as_deref()
 }

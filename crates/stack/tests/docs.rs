@@ -1,0 +1,84 @@
+//! The documents list the transports of the table, with what it says of them.
+//!
+//! After a change of the table: `HOPCAST_RECORD=1 cargo test -p hopcast-stack --test docs` writes the lists anew.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hopcast_stack::TRANSPORTS;
+use hopcast_stack::transport::Row;
+
+fn repository(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)
+}
+
+/// Holds the part of a document between `<!-- NAME -->` and `<!-- /NAME -->` to a text, or writes it.
+fn hold(file: &str, name: &str, text: &str) {
+    let document = fs::read_to_string(repository(file)).expect("the document");
+    let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
+    let (before, rest) = document.split_once(&begin).unwrap_or_else(|| panic!("{file} has no {begin}"));
+    let (held, after) = rest.split_once(&end).unwrap_or_else(|| panic!("{file} has no {end}"));
+    if std::env::var_os("HOPCAST_RECORD").is_some() {
+        fs::write(repository(file), format!("{before}{begin}{text}{end}{after}")).expect("the document");
+    } else {
+        assert_eq!(held, text, "{file}: {name}");
+    }
+}
+
+/// One after the other, since both write the same document.
+#[test]
+fn the_reference_lists_the_transports_and_their_options_as_the_table_has_them() {
+    hold("docs/scenario.md", "transports", &transports());
+    hold("docs/scenario.md", "options of transports", &options());
+}
+
+fn transports() -> String {
+    let mut text =
+        "| name | offers | needs below | receivers | routes | feedback | worlds | about |\n|---|---|---|---|---|---|---|---|\n"
+            .to_owned();
+    for Row { name, offers, needs, receivers, paths, feedback, worlds, about, .. } in TRANSPORTS {
+        let _ = writeln!(
+            text,
+            "| `{name}` | {offers} | {needs} | {receivers} | {paths} | {feedback} | {worlds} | {about} |"
+        );
+    }
+    text
+}
+
+/// Transports with the same options and defaults share their rows.
+fn options() -> String {
+    let mut groups: Vec<(Vec<&str>, Vec<[String; 3]>)> = Vec::new();
+    for row in TRANSPORTS {
+        let options: Vec<[String; 3]> = (row.options)()
+            .into_iter()
+            .map(|option| [option.key.to_owned(), option.about.to_owned(), option.default])
+            .collect();
+        if options.is_empty() {
+            continue;
+        }
+        match groups.iter_mut().find(|(_, known)| *known == options) {
+            Some((names, _)) => names.push(row.name),
+            None => groups.push((vec![row.name], options)),
+        }
+    }
+    let mut text = String::new();
+    for (names, options) in groups {
+        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        let _ = writeln!(text, "\n| option of {} | what | default |\n|---|---|---|", names.join(", "));
+        for [key, about, default] in options {
+            let default = if default.is_empty() { "none".to_owned() } else { format!("`{default}`") };
+            let _ = writeln!(text, "| `{key}` | {about} | {default} |");
+        }
+    }
+    text + "\n"
+}
+
+#[test]
+fn the_readme_names_every_transport() {
+    let readme = fs::read_to_string(repository("README.md")).unwrap();
+    let line = readme.lines().find(|line| line.starts_with("| transports |")).unwrap();
+    let missing: Vec<&str> =
+        TRANSPORTS.iter().map(|row| row.name).filter(|name| !line.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
