@@ -33,6 +33,7 @@ impl PointToPoint {
         }
     }
 
+    #[inline]
     fn advance(&mut self, now: Instant) {
         match self.duplex {
             Duplex::Full => {
