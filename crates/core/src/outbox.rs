@@ -87,16 +87,20 @@ pub trait Reactive {
 }
 
 impl<R: Reactive> Machine for R {
+    #[inline]
     fn handle(&mut self, now: Instant, port: Port, item: Item) {
         self.react(now, port, item);
     }
 
+    #[inline]
     fn wake(&mut self, _now: Instant) {}
 
+    #[inline]
     fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
         self.next()
     }
 
+    #[inline]
     fn deadline(&self) -> Option<Instant> {
         self.is_pending().then_some(Instant::ZERO)
     }

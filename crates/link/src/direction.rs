@@ -42,6 +42,12 @@ impl Direction {
     #[inline]
     pub(crate) fn finish(&mut self, now: Instant, reports: &mut Reports) -> Option<Instant> {
         let end = self.sender.end().filter(|&end| end <= now)?;
+        self.decide(end, reports)
+    }
+
+    /// The rare half of [`finish`](Self::finish), apart so that the question is inlined wherever it is asked.
+    #[inline(never)]
+    fn decide(&mut self, end: Instant, reports: &mut Reports) -> Option<Instant> {
         let frame = self.sender.finish(reports)?;
         match self.path.fate(end) {
             Some(fate) => self.flight.launch(fate, frame, self.from, self.to, false),

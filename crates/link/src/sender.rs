@@ -83,7 +83,6 @@ impl Sender {
     }
 
     /// Takes the frame in serialisation, which has left at its end.
-    #[inline]
     pub(crate) fn finish(&mut self, reports: &mut Reports) -> Option<Buffer> {
         let Serialising { frame, start, end } = self.serialising.take()?;
         self.occupied(end.since(start));
@@ -92,7 +91,6 @@ impl Sender {
     }
 
     /// Notes that a frame has left at `end`.
-    #[inline]
     pub(crate) fn sent(&mut self, end: Instant, frame: &Buffer, reports: &mut Reports) {
         self.counters.sent_packets += 1;
         self.counters.sent_bytes += frame.len() as u64;
