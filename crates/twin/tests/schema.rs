@@ -197,13 +197,48 @@ fn described(option: &OptionDoc) -> Value {
         Form::OneOf(words) => json!({ "enum": words }),
         Form::OneNumberOf(numbers) => json!({ "enum": numbers }),
         Form::Shares(keys) => {
-            let share = |key: &&str| ((*key).to_owned(), json!({ "$ref": "#/$defs/share" }));
+            let share = |(key, about): &(&str, &str)| {
+                ((*key).to_owned(), json!({ "$ref": "#/$defs/share", "description": about }))
+            };
             let shares: serde_json::Map<String, Value> = keys.iter().map(share).collect();
             json!({ "type": "object", "additionalProperties": false, "properties": shares })
         }
     };
     value["description"] = format!("{} Default: {}.", option.about, option.default).into();
     value
+}
+
+#[test]
+fn every_key_has_a_description() {
+    let (mut without, mut seen) = (Vec::new(), 0);
+    describe("", &schema(), &mut without, &mut seen);
+    assert_eq!(without, [""; 0], "keys without a description of their own");
+    assert!(seen > 300, "{seen}");
+}
+
+/// Adds the pointers of the keys in `value` that have no description, or that of another key of their map.
+fn describe(pointer: &str, value: &Value, without: &mut Vec<String>, seen: &mut usize) {
+    let parts: Vec<(String, &Value)> = match value {
+        Value::Object(map) => map.iter().map(|(key, part)| (format!("{pointer}/{key}"), part)).collect(),
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(number, part)| (format!("{pointer}/{number}"), part)).collect()
+        }
+        _ => Vec::new(),
+    };
+    // A key that is called `properties` is no map of keys.
+    if pointer.ends_with("/properties") && !pointer.ends_with("/properties/properties") {
+        let mut texts = BTreeSet::new();
+        for (pointer, key) in &parts {
+            *seen += 1;
+            let text = key.get("description").and_then(Value::as_str).unwrap_or_default();
+            if text.chars().count() < 10 || !texts.insert(text) {
+                without.push(pointer.clone());
+            }
+        }
+    }
+    for (pointer, part) in parts {
+        describe(&pointer, part, without, seen);
+    }
 }
 
 #[test]

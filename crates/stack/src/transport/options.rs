@@ -41,8 +41,8 @@ pub enum Form {
     OneOf(&'static [&'static str]),
     /// One of these numbers.
     OneNumberOf(&'static [u64]),
-    /// A map of these keys, each a share.
-    Shares(&'static [&'static str]),
+    /// A map of these keys, each a share, with one sentence on each.
+    Shares(&'static [(&'static str, &'static str)]),
 }
 
 /// An option as documentation shows it.

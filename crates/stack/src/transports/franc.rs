@@ -106,7 +106,11 @@ static OPTIONS: Options<Franc> = Options(&[
         key: "losses",
         about: "The losses from source to helper (`e1`), helper to destination (`e2`) and source to destination (`e3`), if \
                 they are known and need not be measured.",
-        form: Form::Shares(&["e1", "e2", "e3"]),
+        form: Form::Shares(&[
+            ("e1", "The loss from source to helper. Default: `0 %`."),
+            ("e2", "The loss from helper to destination. Default: `0 %`."),
+            ("e3", "The loss from source to destination. Default: `0 %`."),
+        ]),
         set: |franc, node, key| {
             let what = format!("`{key}`");
             let fields = Fields::of(node, &what, &["e1", "e2", "e3"])?;
