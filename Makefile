@@ -26,6 +26,7 @@ lint:
 	$(CARGO) fmt --all --check
 	@scripts/comment-width
 	$(CARGO) clippy --workspace --all-targets --quiet -- --deny warnings
+	@scripts/node-build
 
 unit:
 	$(CARGO) test --workspace --quiet

@@ -28,6 +28,8 @@ pub struct Assembly {
     out: Outbox,
     /// Each machine's deadline, so that a host with thousands of machines need not look at all of them.
     deadlines: BTreeSet<(Instant, usize)>,
+    /// Room for the machines that are due, so that waking allocates nothing.
+    due: Vec<usize>,
     unconnected: u64,
 }
 
@@ -141,10 +143,10 @@ impl Machine for Assembly {
     }
 
     fn wake(&mut self, now: Instant) {
-        let mut due: Vec<usize> =
-            self.deadlines.range(..=(now, usize::MAX)).map(|&(_, index)| index).collect();
+        let mut due = std::mem::take(&mut self.due);
+        due.extend(self.deadlines.range(..=(now, usize::MAX)).map(|&(_, index)| index));
         due.sort_unstable();
-        for index in due {
+        for index in due.drain(..) {
             // An item of another machine may have moved the deadline.
             if self.parts[index].deadline.is_some_and(|at| at <= now) {
                 self.parts[index].machine.wake(now);
@@ -152,6 +154,7 @@ impl Machine for Assembly {
                 self.settle(now);
             }
         }
+        self.due = due;
     }
 
     fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {

@@ -89,7 +89,7 @@ impl Executor for Kernel {
                 _ if monitor.is_cancelled() => break Ok(None),
                 Err(error) if error.is_overload() => invalid(job, error.to_string()),
                 // An attempt that ended well before shows that the file is not at fault.
-                Err(error) => break spoiled.map_or_else(|| Err(error.to_string()), |run| Ok(Some(run))),
+                Err(error) => break spoiled.map_or_else(|| Err(error), |run| Ok(Some(run))),
                 Ok(None) => break Ok(None),
                 Ok(Some(run)) => run,
             };
@@ -105,7 +105,7 @@ impl Executor for Kernel {
             // An incomplete capture must not pass for a complete one.
             let _ = std::fs::remove_file(path);
         }
-        ran.map_err(|why| RunError::Executor(why.into()))
+        ran.map_err(|error| RunError::Executor(error.into()))
     }
 }
 

@@ -103,7 +103,7 @@ pub enum NodeFailure {
     Report(#[source] serde_json::Error),
     /// It ended before the run did.
     #[error(" ended ({}): {words}", .status.as_ref().map_or_else(|error| error.to_string(), |status| status.to_string()))]
-    Outcomes {
+    Ended {
         /// Its exit status, or the reason why it is not known.
         status: io::Result<ExitStatus>,
         /// Its last message.

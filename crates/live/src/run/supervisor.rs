@@ -168,7 +168,7 @@ impl Node {
         let errors = self.errors.take().and_then(|errors| errors.join().ok());
         let first = errors.as_deref().and_then(|text| text.lines().find(|line| !line.trim().is_empty()));
         let why = said.or_else(|| first.map(str::to_owned)).unwrap_or_else(|| "it said nothing".to_owned());
-        Error::node(&self.name, NodeFailure::Outcomes { status, words: why })
+        Error::node(&self.name, NodeFailure::Ended { status, words: why })
     }
 }
 

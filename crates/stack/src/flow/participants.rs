@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use super::FlowSpec;
+use super::{FlowSpec, can_relay};
 use crate::network::{Hop, Network, NetworkPlan, NodeId};
 
 /// A node that takes part in a flow, with its place between the sender and the receivers.
@@ -37,7 +37,9 @@ impl Participants {
         let source = spec.ends(spec.to[0]);
         let nodes =
             |route: &Vec<Hop>| -> Vec<NodeId> { route.iter().skip(1).map(|&hop| plan.sender(hop)).collect() };
-        let taken_over = spec.over.get(1).is_some_and(|layer| layer.settings().ends_connections());
+        // Gateways are on the hosts' own datagrams, as relays are.
+        let taken_over = can_relay(spec.over, 1)
+            && spec.over.get(1).is_some_and(|layer| layer.settings().ends_connections());
         let proxies = if taken_over { network.role("proxy") } else { &[] };
         let named_relays = network.roles.get("relay");
         let relays = |node: &&NodeId| named_relays.is_none_or(|relays| relays.contains(node));

@@ -81,7 +81,7 @@ impl Row {
         many_streams: true,
         socket: None,
         options: Vec::new,
-        read: |row, node| Err(Diagnostic::of_file(row.name, format!("{node:?}"))),
+        read: |row, _| Err(Diagnostic::of_file(row.name, "the row of this transport has no `read`")),
     };
 }
 

@@ -252,7 +252,7 @@ impl Bats {
     /// The settings with a window and a queue that fit a share of memory.
     fn within(&self, share: MemoryShare, datagram: u16) -> Config {
         let over = &self.0;
-        let batch = over.batch.symbols() as u64 * (u64::from(datagram) + Buffer::HEADROOM as u64);
+        let batch = over.batch.symbols() as u64 * Buffer::footprint(datagram.into()) as u64;
         let window = (share.batches / batch).max(MIN_WINDOW).min(u64::from(over.window)) as u16;
         Config { window, queue: share.queue.min(over.queue), ..over.clone() }
     }
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn a_share_of_memory_bounds_window_and_queue() {
         let bats = Bats(Config::default());
-        let share = MemoryShare { batches: 100 * 16 * (1472 + Buffer::HEADROOM as u64), queue: 1000 };
+        let share = MemoryShare { batches: 100 * 16 * Buffer::footprint(1472) as u64, queue: 1000 };
         let fitted = bats.within(share, 1472);
         assert_eq!((fitted.window, fitted.queue), (100, 1000));
         let tiny = bats.within(MemoryShare { batches: 0, queue: u64::MAX }, 1472);

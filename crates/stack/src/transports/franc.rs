@@ -23,6 +23,8 @@ pub(super) static FRANC: Row = Row {
     options: || OPTIONS.docs(&Franc(Config::default())),
     read: |row, options| {
         let found = OPTIONS.read(row, options, Franc(Config::default()))?;
+        // The symbol makes room in the frame for the bitmap of the block.
+        let found = Franc(found.0.clone().over(found.0.field));
         if let (Some(node), Err(error)) = (options, found.0.validate()) {
             return Err(node.error(format!("`{}`: {error}", row.name)));
         }
@@ -57,7 +59,7 @@ static OPTIONS: Options<Franc> = Options(&[
     },
     Opt {
         key: "overshoot",
-        about: "With `plan: budget`, packets sent beyond the expected need, as a share. Too few, and generations wait for a \
+        about: "With `plan: budget`, packets sent beyond the expected need, as a share, `5 %` unless it is set. Too few, and generations wait for a \
                 timeout; too many take the channel from the next.",
         form: Form::Share,
         set: |franc, node, key| match &mut franc.0.plan {
@@ -282,4 +284,28 @@ fn segments(flow: &FlowPlan<'_>) -> Vec<Segment> {
 /// The node of a station.
 fn station(flow: &FlowPlan<'_>, link: LinkId, number: usize) -> NodeId {
     flow.plan.ends(link)[number].0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    use hopcast_config::yaml::{Source, parse};
+
+    use super::*;
+
+    #[test]
+    fn every_block_leaves_room_for_its_bitmap_in_the_frame() {
+        let source = Arc::new(Source { name: "test".to_owned(), dir: PathBuf::new(), lines: true });
+        for options in ["helper: off", "helper: on", "field: 2", "plan: budget"] {
+            for block in 1..=255 {
+                let node = parse(&format!("{{ franc: {{ block: {block}, {options} }} }}"), &source).unwrap();
+                let layer = crate::layer(&node).unwrap();
+                let Franc(config) = layer.settings_as().unwrap();
+                let longest = config.longest_frame() as u64;
+                assert!(longest <= FRAME, "{options}, block {block}: {longest} bytes");
+            }
+        }
+    }
 }

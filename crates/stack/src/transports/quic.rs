@@ -12,7 +12,7 @@ use crate::transport::{Form, Opt, OptionDoc, Options, Port, Ports, Row, Transpor
 
 pub(super) static QUIC: Row = Row {
     name: "quic",
-    about: "QUIC with CUBIC and pacing, as quinn sets it (RFC 9000, 9002)",
+    about: "QUIC with CUBIC and pacing, as quinn sets it (RFC 9000, 9002); needs datagrams of 1,200 B",
     read: |row, options| OPTIONS.transport(row, options, Quic::with(Congestion::Cubic)),
     ..BASE
 };

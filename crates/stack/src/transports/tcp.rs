@@ -94,7 +94,8 @@ pub(super) static OPTIONS: Options<Tcp> = Options(&[
     },
     Opt {
         key: "delayed-ack",
-        about: "How long an acknowledgement waits for a second segment, at most 500 ms (RFC 9293).",
+        about: "How long an acknowledgement waits for a second segment, at most 500 ms (RFC 9293); `0s` acknowledges each \
+                segment.",
         form: Form::Duration,
         set: |tcp, node, key| {
             tcp.0.delayed_ack = delayed_ack(node, key)?;
