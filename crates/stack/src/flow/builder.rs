@@ -87,7 +87,8 @@ impl<'a> FlowBuilder<'a> {
         over.into_iter().try_for_each(|(depth, layer)| layer.settings().put_between(self, depth))
     }
 
-    /// Puts the layers below `depth` on a node between the ends, for a relay at `address`; says which port is above them.
+    /// Puts the layers below `depth` on a node between the ends, for a relay at `address`; says which port is above
+    /// them.
     ///
     /// # Errors
     /// See [`BuildError`].
