@@ -44,6 +44,7 @@ pub mod units;
 
 pub use assembly::{Assembly, Slot, earliest};
 pub use buffer::Buffer;
+pub use bytes::{Malformed, Reader, Writer};
 pub use loss::FadingLoss;
 pub use machine::{Datagram, Frame, Item, Machine, Message, Port, Transit};
 pub use outbox::{Outbox, Reactive};

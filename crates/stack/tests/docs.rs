@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hopcast_stack::TRANSPORTS;
-use hopcast_stack::transport::Row;
+use hopcast_stack::transport::{Form, OptionDoc, Row};
+use serde_json::{Map, Value, json};
 
 fn repository(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)
@@ -81,4 +82,61 @@ fn the_readme_names_every_transport() {
     let missing: Vec<&str> =
         TRANSPORTS.iter().map(|row| row.name).filter(|name| !line.contains(&format!("`{name}`"))).collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn the_schema_has_the_transports_of_the_table() {
+    let path = repository("docs/scenario.schema.json");
+    let text = fs::read_to_string(&path).expect("the schema");
+    let mut schema: Value = serde_json::from_str(&text).expect("JSON");
+    let layers: Map<String, Value> =
+        TRANSPORTS.iter().map(|row| (row.name.to_owned(), layer(row))).collect();
+    let written = schema.pointer_mut("/$defs/layer/anyOf/1/properties").expect("a place for transports");
+    if std::env::var_os("HOPCAST_RECORD").is_some() {
+        *written = Value::Object(layers);
+        let text = serde_json::to_string_pretty(&schema).expect("JSON");
+        fs::write(path, text + "\n").expect("the schema");
+    } else {
+        assert_eq!(*written, Value::Object(layers));
+    }
+}
+
+/// A transport with options.
+fn layer(row: &Row) -> Value {
+    let options = (row.options)();
+    if options.is_empty() {
+        return json!({ "description": row.about, "$ref": "#/$defs/empty" });
+    }
+    let properties: Map<String, Value> =
+        options.iter().map(|option| (option.key.to_owned(), described(option))).collect();
+    json!({
+        "description": row.about,
+        "anyOf": [
+            { "$ref": "#/$defs/empty" },
+            { "type": "object", "additionalProperties": false, "properties": properties },
+        ],
+    })
+}
+
+/// The values of an option, with its documentation and default.
+fn described(option: &OptionDoc) -> Value {
+    let mut value = match option.form {
+        Form::Duration => json!({ "$ref": "#/$defs/duration" }),
+        Form::Size => json!({ "$ref": "#/$defs/size" }),
+        Form::Share => json!({ "$ref": "#/$defs/share" }),
+        Form::Count => json!({ "$ref": "#/$defs/count" }),
+        Form::Flag => json!({ "$ref": "#/$defs/flag" }),
+        Form::Words => json!({ "$ref": "#/$defs/words" }),
+        Form::OneOf(words) => json!({ "enum": words }),
+        Form::OneNumberOf(numbers) => json!({ "enum": numbers }),
+        Form::Shares(keys) => {
+            let share = |(key, about): &(&str, &str)| {
+                ((*key).to_owned(), json!({ "$ref": "#/$defs/share", "description": about }))
+            };
+            let shares: Map<String, Value> = keys.iter().map(share).collect();
+            json!({ "type": "object", "additionalProperties": false, "properties": shares })
+        }
+    };
+    value["description"] = format!("{} Default: {}.", option.about, option.default).into();
+    value
 }

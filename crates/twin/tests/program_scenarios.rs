@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use hopcast_core::{Bytes, Duration, Instant, Rate};
 use hopcast_runner::load_text;
+use hopcast_core::plug::{Accept, Plug, TcpPlug};
 use hopcast_twin::World;
+use hopcast_twin::world::NodeInstance;
 use hopcast_twin::scenario::model::{App, Load, Plan, Program, Signal, Socket};
 use hopcast_twin::scenario::{Diagnostic, Overrides, describe, needs_live};
 
@@ -65,6 +67,41 @@ fn the_stack_says_which_sockets_a_program_uses() {
     for over in ["ip", "tunnel", "[tunnel, btp]"] {
         assert_eq!(socket(over, "ping"), Some(Socket::Icmp), "{over}");
     }
+}
+
+#[test]
+fn a_live_ping_over_a_tunnel_goes_between_its_devices() {
+    for over in ["tunnel", "[tunnel, btp]"] {
+        let plan = flow(over, "ping").unwrap();
+        let scenario = &plan.cases[0].scenario;
+        let (from, to) = NodeInstance::ends_of_flow(scenario, 0).unwrap();
+        assert_eq!([from, to[0]].map(|end| end.ip().to_string()), ["172.16.0.1", "172.16.0.2"], "{over}");
+        let mut devices = Vec::new();
+        for instance in NodeInstance::of_flow(scenario, 0, 0).unwrap() {
+            devices.extend(instance.plugs().iter().filter_map(|plug| match plug {
+                Plug::Tun(device) => Some(device.addresses[0].0),
+                _ => None,
+            }));
+        }
+        assert_eq!(devices, [from.ip(), to[0].ip()], "{over}");
+    }
+}
+
+#[test]
+fn a_proxy_over_a_tunnel_takes_over_the_connections_to_its_device() {
+    let plan = flow("[tcp-cubic, bats-proxy, udp, tunnel]", "bulk").unwrap();
+    let scenario = &plan.cases[0].scenario;
+    let (_, to) = NodeInstance::ends_of_flow(scenario, 0).unwrap();
+    let instances = NodeInstance::of_flow(scenario, 0, 0).unwrap();
+    let taken: Vec<_> = instances[0]
+        .plugs()
+        .iter()
+        .filter_map(|plug| match plug {
+            Plug::Tcp(TcpPlug { accept: Some(Accept::LocalOutput { to }), .. }) => Some(to[0].network),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(taken, [to[0].ip()]);
 }
 
 #[test]

@@ -198,7 +198,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "over: tcp-cubic",
         "paths: 2, over: tcp-cubic",
-        "bad.yaml:10:44: `paths`: `tcp-cubic` takes one way; several are taken by `btp`, `brtp` and `bats-proxy`",
+        "bad.yaml:10:44: `paths`: `tcp-cubic` takes one route; several are taken by `btp`, `brtp` and `bats-proxy`",
     ),
     (
         "over: tcp-cubic",

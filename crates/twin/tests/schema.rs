@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use hopcast_runner::{FileSystem, load_text};
 use hopcast_stack::TRANSPORTS;
-use hopcast_stack::transport::{Form, OptionDoc, Row};
 use hopcast_twin::scenario::yaml::{Kind, Node};
 use hopcast_twin::scenario::{MemoryFiles, Overrides, SCHEMA, tree};
 
@@ -149,63 +148,6 @@ fn the_schema_allows_the_keys_that_the_decoder_allows() {
         assert!(!complaints(text).is_empty(), "{pointer}: the schema knows `zz`");
     }
     assert!(marks.len() > 30, "{}", marks.len());
-}
-
-/// What the schema says of transports is what their table says. After a change of the table,
-/// `HOPCAST_RECORD=1 cargo test -p hopcast-twin --test schema` writes it anew.
-#[test]
-fn the_transports_of_the_schema_are_those_of_the_table() {
-    let mut schema = schema();
-    let layers: serde_json::Map<String, Value> =
-        TRANSPORTS.iter().map(|row| (row.name.to_owned(), layer(row))).collect();
-    let written = schema.pointer_mut("/$defs/layer/anyOf/1/properties").unwrap();
-    if std::env::var_os("HOPCAST_RECORD").is_some() {
-        *written = Value::Object(layers);
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenario.schema.json");
-        std::fs::write(path, serde_json::to_string_pretty(&schema).unwrap() + "\n").unwrap();
-        return;
-    }
-    assert_eq!(*written, Value::Object(layers));
-}
-
-/// A transport with options.
-fn layer(row: &Row) -> Value {
-    let options = (row.options)();
-    if options.is_empty() {
-        return json!({ "description": row.about, "$ref": "#/$defs/empty" });
-    }
-    let properties: serde_json::Map<String, Value> =
-        options.iter().map(|option| (option.key.to_owned(), described(option))).collect();
-    json!({
-        "description": row.about,
-        "anyOf": [
-            { "$ref": "#/$defs/empty" },
-            { "type": "object", "additionalProperties": false, "properties": properties },
-        ],
-    })
-}
-
-/// The values of an option, with its documentation and default.
-fn described(option: &OptionDoc) -> Value {
-    let mut value = match option.form {
-        Form::Duration => json!({ "$ref": "#/$defs/duration" }),
-        Form::Size => json!({ "$ref": "#/$defs/size" }),
-        Form::Share => json!({ "$ref": "#/$defs/share" }),
-        Form::Count => json!({ "$ref": "#/$defs/count" }),
-        Form::Flag => json!({ "$ref": "#/$defs/flag" }),
-        Form::Words => json!({ "$ref": "#/$defs/words" }),
-        Form::OneOf(words) => json!({ "enum": words }),
-        Form::OneNumberOf(numbers) => json!({ "enum": numbers }),
-        Form::Shares(keys) => {
-            let share = |(key, about): &(&str, &str)| {
-                ((*key).to_owned(), json!({ "$ref": "#/$defs/share", "description": about }))
-            };
-            let shares: serde_json::Map<String, Value> = keys.iter().map(share).collect();
-            json!({ "type": "object", "additionalProperties": false, "properties": shares })
-        }
-    };
-    value["description"] = format!("{} Default: {}.", option.about, option.default).into();
-    value
 }
 
 #[test]

@@ -166,7 +166,7 @@ impl<'a> FlowPlan<'a> {
     }
 
     /// The longest packet that a node's host can send, in bytes, or that the layer below `depth` carries: what a
-    /// transport on packets knows at the start. It finds a shorter one on the way by itself.
+    /// transport on packets knows at the start. It finds a shorter one on the route by itself.
     pub fn packet_mtu(&self, node: NodeId, depth: usize) -> Option<u32> {
         let interfaces = self.plan.interfaces(node).iter();
         let own = interfaces.map(|hop| self.network.links[hop.link].direction(hop.attachment).mtu).max();

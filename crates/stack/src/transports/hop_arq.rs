@@ -11,7 +11,7 @@ use crate::transport::{Feedback, Form, Opt, Options, Port, Ports, Row, Transport
 
 pub(super) static HOP_ARQ: Row = Row {
     name: "hop-arq",
-    about: "selective repeat on every hop of the way, in order at the end",
+    about: "selective repeat on every hop of the route, in order at the end",
     offers: Ports(&[Port::Stream]),
     feedback: Feedback::HopByHop,
     options: || OPTIONS.docs(&HopArq(Config::default())),

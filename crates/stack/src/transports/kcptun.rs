@@ -258,3 +258,44 @@ fn on_loopback(address: SocketAddr) -> SocketAddr {
     let ip = if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
     SocketAddr::new(ip, address.port())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commands(kcptun: &Kcptun, at: &str) -> [String; 2] {
+        let at = at.parse().unwrap();
+        let ProgramPair { server, client } = kcptun.programs(ProgramEnds { listen: at, connect: at }).unwrap();
+        assert_eq!((server.ready, client.ready), (ReadyAt::Udp(60_000), ReadyAt::Tcp(60_000)));
+        [server, client].map(|command| format!("{} {}", command.program, command.arguments.join(" ")))
+    }
+
+    #[test]
+    fn both_programs_are_called_with_the_same_settings() {
+        let settings = "--mode fast3 --crypt none --datashard 10 --parityshard 3 --sndwnd 1024 --rcvwnd 1024 --mtu 1350 --nocomp";
+        assert_eq!(
+            commands(&Kcptun::default(), "10.0.0.2:60000"),
+            [
+                format!("kcptun-server -l 10.0.0.2:60000 -t 127.0.0.1:60000 {settings}"),
+                format!("kcptun-client -l 127.0.0.1:60000 -r 10.0.0.2:60000 {settings}"),
+            ]
+        );
+    }
+
+    #[test]
+    fn parity_without_data_is_none_and_more_arguments_come_last() {
+        let kcptun = Kcptun {
+            data_shards: 0,
+            compression: true,
+            crypt: "aes",
+            arguments: vec!["--key".to_owned(), "secret".to_owned()],
+            ..Kcptun::default()
+        };
+        let [server, _] = commands(&kcptun, "[fd00::2]:60000");
+        let settings = "--mode fast3 --crypt aes --datashard 0 --parityshard 0 --sndwnd 1024 --rcvwnd 1024 --mtu 1350";
+        assert_eq!(
+            server,
+            format!("kcptun-server -l [fd00::2]:60000 -t [::1]:60000 {settings} --key secret")
+        );
+    }
+}

@@ -14,7 +14,7 @@ use crate::transport::{Layer, Port, Ports, Row, Transport};
 
 pub(super) static BBR: Row = Row {
     name: "split-bbr",
-    about: "TCP with BBR that ends at every node of the way and begins anew; must stand on the hosts",
+    about: "TCP with BBR that ends at every node of the route and begins anew; nothing carries it inside",
     offers: Ports(&[Port::Stream]),
     needs: Port::Packet,
     many_streams: false,

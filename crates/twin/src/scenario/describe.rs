@@ -264,7 +264,7 @@ fn write_flows(out: &mut String, scenario: &Scenario) -> fmt::Result {
         let names: Vec<&str> = to.iter().map(|&to| &*scenario.nodes[to].name).collect();
         let (from, to) = (&scenario.nodes[*from].name, names.join(", "));
         let ip = if *ipv6 { ", IPv6" } else { "" };
-        let ways = if flow.paths > 1 { format!(", {} ways", flow.paths) } else { String::new() };
+        let ways = if flow.paths > 1 { format!(", {} routes", flow.paths) } else { String::new() };
         writeln!(out, "  {name}: {from} to {to} over {protocol}{ip}{ways}: {app}")?;
         let stack = stack(flow);
         if stack != *protocol && !stack.is_empty() {

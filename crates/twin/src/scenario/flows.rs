@@ -146,13 +146,13 @@ fn paths(node: &Node, stack: &Stack, to: &[NodeId]) -> Result<usize, Diagnostic>
     let paths = whole(node, "paths", 1..=MOST_PATHS)?;
     if paths > 1 && relaying(stack, |row| row.paths).is_none() {
         return Err(node.error(format!(
-            "`paths`: `{}` takes one way; several are taken by {}",
+            "`paths`: `{}` takes one route; several are taken by {}",
             stack.protocol,
             those_with_several(|row| row.paths)
         )));
     }
     if paths > 1 && to.len() > 1 {
-        return Err(node.error("`paths`: several ways lead to one receiver, and `to` has several"));
+        return Err(node.error("`paths`: several routes lead to one receiver, and `to` has several"));
     }
     Ok(paths as usize)
 }
