@@ -89,8 +89,7 @@ fn the_schema_has_the_transports_of_the_table() {
     let path = repository("docs/scenario.schema.json");
     let text = fs::read_to_string(&path).expect("the schema");
     let mut schema: Value = serde_json::from_str(&text).expect("JSON");
-    let layers: Map<String, Value> =
-        TRANSPORTS.iter().map(|row| (row.name.to_owned(), layer(row))).collect();
+    let layers: Map<String, Value> = TRANSPORTS.iter().map(|row| (row.name.to_owned(), layer(row))).collect();
     let written = schema.pointer_mut("/$defs/layer/anyOf/1/properties").expect("a place for transports");
     if std::env::var_os("HOPCAST_RECORD").is_some() {
         *written = Value::Object(layers);

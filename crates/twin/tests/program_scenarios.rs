@@ -5,13 +5,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use hopcast_core::plug::{Accept, Plug, TcpPlug};
 use hopcast_core::{Bytes, Duration, Instant, Rate};
 use hopcast_runner::load_text;
-use hopcast_core::plug::{Accept, Plug, TcpPlug};
 use hopcast_twin::World;
-use hopcast_twin::world::NodeInstance;
 use hopcast_twin::scenario::model::{App, Load, Plan, Program, Signal, Socket};
 use hopcast_twin::scenario::{Diagnostic, Overrides, describe, needs_live};
+use hopcast_twin::world::NodeInstance;
 
 fn load(rest: &str) -> Result<Plan, Diagnostic> {
     let head = "duration: 10s\ntopology: { chain: { hops: 2, link: { rate: 10 Mbit/s } } }\n";

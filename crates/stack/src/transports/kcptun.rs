@@ -265,7 +265,8 @@ mod tests {
 
     fn commands(kcptun: &Kcptun, at: &str) -> [String; 2] {
         let at = at.parse().unwrap();
-        let ProgramPair { server, client } = kcptun.programs(ProgramEnds { listen: at, connect: at }).unwrap();
+        let ProgramPair { server, client } =
+            kcptun.programs(ProgramEnds { listen: at, connect: at }).unwrap();
         assert_eq!((server.ready, client.ready), (ReadyAt::Udp(60_000), ReadyAt::Tcp(60_000)));
         [server, client].map(|command| format!("{} {}", command.program, command.arguments.join(" ")))
     }
@@ -292,7 +293,8 @@ mod tests {
             ..Kcptun::default()
         };
         let [server, _] = commands(&kcptun, "[fd00::2]:60000");
-        let settings = "--mode fast3 --crypt aes --datashard 0 --parityshard 0 --sndwnd 1024 --rcvwnd 1024 --mtu 1350";
+        let settings =
+            "--mode fast3 --crypt aes --datashard 0 --parityshard 0 --sndwnd 1024 --rcvwnd 1024 --mtu 1350";
         assert_eq!(
             server,
             format!("kcptun-server -l [fd00::2]:60000 -t [::1]:60000 {settings} --key secret")
