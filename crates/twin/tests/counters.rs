@@ -1,0 +1,126 @@
+//! The counters of results have the names that the documents list, and no others.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use common::document;
+use common::scenarios::only;
+use hopcast_stack::TRANSPORTS;
+use hopcast_stack::transport::{Port, Ports, Row, Worlds};
+use hopcast_twin::World;
+
+/// Listed, and not seen here: those of real programs, and of a neighbour that was started again.
+const NOT_HERE: [&str; 3] = ["challenges_sent", "frames_shown_damaged", "retransmitted_segments"];
+
+const FILE: &str = "{ file: { path: ../../Cargo.lock } }";
+const MESSAGES: &str = "{ messages: { size: 500 B, every: 20 ms } }";
+const VIDEO: &str = "{ video: { rate: 2 Mbit/s } }";
+
+/// Four lossy hops.
+fn four_hops(over: &str, app: &str, roles: &str) -> String {
+    format!(
+        "
+seed: 1
+duration: 2 s
+topology:
+  chain: {{ hops: 4, link: {{ rate: 10 Mbit/s, delay: 1 ms, loss: 5 % }} }}
+roles: {{ {roles} }}
+flows:
+  - {{ name: flow, from: n0, to: n4, over: {over}, app: {app} }}
+"
+    )
+}
+
+/// A lossy medium with a station that may help.
+fn on_air(over: &str, app: &str) -> String {
+    format!(
+        "
+seed: 1
+duration: 2 s
+topology:
+  nodes: [{{ name: s }}, {{ name: h }}, {{ name: d }}]
+  links:
+    - name: air
+      medium: [s, h, d]
+      rate: 12 Mbit/s
+      mac: csma
+      pairs: [{{ from: s, to: d, loss: 50 % }}, {{ from: d, to: s, loss: 50 % }}]
+roles: {{ helper: [h] }}
+flows:
+  - {{ name: flow, from: s, to: d, over: {over}, app: {app} }}
+"
+    )
+}
+
+/// Each transport of the table that has virtual time, with data in both directions; `udp` is above those that carry
+/// packets.
+fn every_transport() -> impl Iterator<Item = String> {
+    let text = |row: &&Row, app: &str| {
+        let over =
+            if row.offers == Ports::PACKETS { format!("[udp, {}]", row.name) } else { row.name.to_owned() };
+        if row.needs == Port::Frame { on_air(&over, app) } else { four_hops(&over, app, "") }
+    };
+    let rows = TRANSPORTS.iter().filter(|row| row.worlds == Worlds::Both);
+    rows.flat_map(move |row| [FILE, MESSAGES].map(|app| text(row, app)))
+}
+
+/// Stacks whose machines are on nodes of their own.
+fn stacks() -> Vec<String> {
+    vec![
+        on_air("[udp, { franc: { helper: on } }]", FILE),
+        four_hops("[tcp-cubic, bats-proxy]", FILE, ""),
+        four_hops("[tcp-cubic, bats-proxy]", FILE, "proxy: [n1, n3]"),
+        four_hops("{ brtp: { feedback: none } }", FILE, ""),
+    ]
+}
+
+/// Each workload, over datagrams and over streams.
+fn every_workload() -> impl Iterator<Item = String> {
+    let datagrams = ["{ cbr: { rate: 1 Mbit/s } }", "bulk", FILE, MESSAGES, VIDEO];
+    let streams = ["bulk", FILE, MESSAGES, VIDEO, "{ short-flows: { size: 10 kB, arrivals: 20 /s } }"];
+    let datagrams = datagrams.map(|app| four_hops("udp", app, ""));
+    let streams = streams.map(|app| four_hops("tcp-bbr", app, ""));
+    datagrams.into_iter().chain(streams)
+}
+
+/// A counter's name without what comes before it, and with `N` for the number of a distribution.
+fn listed_as(name: &str) -> String {
+    let name = name.rsplit_once('.').map_or(name, |(_, name)| name);
+    match name.rsplit_once('_') {
+        Some((family, number)) if number.parse::<u32>().is_ok() => format!("{family}_N"),
+        _ => name.to_owned(),
+    }
+}
+
+#[test]
+fn every_counter_is_in_the_documents() {
+    let mut seen = BTreeSet::new();
+    for text in every_transport().chain(stacks()).chain(every_workload()) {
+        let run = document(&text).runs.remove(0);
+        let names = run.flows.iter().flat_map(|flow| flow.counters.keys()).chain(run.hosts.keys());
+        seen.extend(names.map(|name| listed_as(name)));
+    }
+    // Documents leave out what the hosts did not count.
+    let world = World::new(only(&four_hops("udp", "bulk", "")), 0, None).unwrap();
+    seen.extend(world.host_counters(0).into_keys().map(listed_as));
+
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/counters.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let listed: BTreeSet<String> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` | "))
+        .map(|(name, _)| name.to_owned())
+        .filter(|name| !name.ends_with(".counter") && name != "counter")
+        .collect();
+
+    let unlisted: Vec<_> = seen.difference(&listed).collect();
+    assert!(unlisted.is_empty(), "not in docs/counters.md: {unlisted:?}");
+    let unknown: Vec<_> =
+        listed.difference(&seen).filter(|name| !NOT_HERE.contains(&name.as_str())).collect();
+    assert!(unknown.is_empty(), "in docs/counters.md, and nothing counts it: {unknown:?}");
+    assert!(seen.len() >= 100, "{} names", seen.len());
+}
