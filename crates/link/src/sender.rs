@@ -83,6 +83,7 @@ impl Sender {
     }
 
     /// Takes the frame in serialisation, which has left at its end.
+    #[inline]
     pub(crate) fn finish(&mut self, reports: &mut Reports) -> Option<Buffer> {
         let Serialising { frame, start, end } = self.serialising.take()?;
         self.occupied(end.since(start));

@@ -283,10 +283,8 @@ impl Outgoing {
         counters: &mut Counters,
     ) {
         // Packets that were taken for lost and are not: the path lets packets overtake each other.
-        let late: Vec<_> =
-            self.given_up.range(numbers.clone()).map(|(&n, &given_up)| (n, given_up)).collect();
-        for (number, (index, sent_at)) in late {
-            self.given_up.remove(&number);
+        let mut given_up = core::mem::take(&mut self.given_up);
+        for (number, (index, sent_at)) in given_up.extract_if(numbers.clone(), |_, _| true) {
             if number == highest {
                 self.control.late(now, now.since(sent_at));
             }
@@ -296,9 +294,9 @@ impl Outgoing {
             let step = (self.reordering * 2).max(round_trip / 8);
             self.reordering = step.min(round_trip);
         }
-        let flights: Vec<(u64, Flight)> = self.flight.range(numbers).map(|(&n, &f)| (n, f)).collect();
-        for (number, flight) in flights {
-            self.flight.remove(&number);
+        self.given_up = given_up;
+        let mut flights = core::mem::take(&mut self.flight);
+        for (number, flight) in flights.extract_if(numbers, |_, _| true) {
             self.delivered(flight.index);
             acked.packets += 1;
             acked.newest.note(flight.sent_at, number, flight.snapshot);
@@ -310,6 +308,7 @@ impl Outgoing {
                 }
             }
         }
+        self.flight = flights;
     }
 
     /// The place of a chunk that has been sent, unless all before it and itself have arrived.
