@@ -11,7 +11,7 @@
 //! | [`units`] | [`Rate`], [`Bytes`], [`Fraction`], and how a person writes them |
 //! | [`random`] | one seed, and a named stream for each that draws from it |
 //! | [`buffer`] | a packet's bytes, with headroom |
-//! | [`bytes`] | [`Reader`](bytes::Reader) and [`Writer`](bytes::Writer) of numbers; errors name the field |
+//! | [`bytes`] | [`Reader`] and [`Writer`] of numbers; errors name the field |
 //! | [`machine`] | **the contract**: [`Machine`], its [`Port`]s, and the [`Item`]s that cross them |
 //! | [`outbox`] | what a machine is about to hand over; [`Reactive`], a machine without timers |
 //! | [`shared`] | a machine that its owner looks into while somebody else runs it |
