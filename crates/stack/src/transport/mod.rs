@@ -25,6 +25,7 @@ use crate::site::SiteTransport;
 
 pub use options::{Form, Opt, OptionDoc, Options};
 pub use ports::{Port, Ports};
+pub(crate) use program::on_loopback;
 pub use program::{ProgramCommand, ProgramEnds, ProgramPair, ReadyAt};
 pub use stack::{MAX_LAYERS, Stack, Variants, layer};
 

@@ -15,13 +15,18 @@ impl ProgramEnds {
     /// The ends as a program sees them whose connections another program on its own host carries: the loopback's.
     #[must_use]
     pub fn behind(self) -> Self {
-        let loopback: IpAddr = match self.listen.ip() {
-            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        };
-        let at = SocketAddr::new(loopback, self.listen.port());
+        let at = on_loopback(self.listen);
         Self { listen: at, connect: at }
     }
+}
+
+/// The same port of the loopback.
+pub(crate) fn on_loopback(address: SocketAddr) -> SocketAddr {
+    let ip: IpAddr = match address.ip() {
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    SocketAddr::new(ip, address.port())
 }
 
 /// The programs at the ends of a flow.

@@ -70,10 +70,7 @@ const BATCH_SIZE: Opt<Bats> = Opt {
     about: "Symbols of a batch: 4, 8, 16 or 32 (RFC 9426 section 4.2); without feedback 32. Small ones waste more without \
             feedback, large ones cost arithmetic and delay.",
     form: Form::OneNumberOf(&[4, 8, 16, 32]),
-    set: |bats, node, _| {
-        bats.0.batch = batch_size(node)?;
-        Ok(())
-    },
+    set: |bats, node, _| batch_size(node).map(|found| bats.0.batch = found),
     show: |bats| shown(&bats.0.batch.symbols()),
 };
 
@@ -100,10 +97,7 @@ const WINDOW: Opt<Bats> = Opt {
     key: "window",
     about: "Batches that a node holds each way, 4 to 2000; without feedback 256. It bounds memory, and what a path may have outstanding.",
     form: Form::Count,
-    set: |bats, node, key| {
-        bats.0.window = whole(node, key, 4..=2000)? as u16;
-        Ok(())
-    },
+    set: |bats, node, key| whole(node, key, 4..=2000).map(|found| bats.0.window = found as u16),
     show: |bats| shown(&bats.0.window),
 };
 
@@ -126,10 +120,7 @@ const IDLE_REPAIR: Opt<Bats> = Opt {
     about: "Whether a hop that is nearly idle carries repairs ahead of need. Without it a lost message waits a round trip; \
             with it such a hop carries up to three times the bytes.",
     form: Form::Flag,
-    set: |bats, node, key| {
-        bats.0.idle_repair = flag(node, key)?;
-        Ok(())
-    },
+    set: |bats, node, key| flag(node, key).map(|found| bats.0.idle_repair = found),
     show: |bats| on_off(bats.0.idle_repair),
 };
 
@@ -145,10 +136,7 @@ pub(super) static BRTP_OPTIONS: Options<Bats> = Options(&[
         about: "How long the other edge may be silent before all streams are reset. Too short, and an outage ends them; too \
                 long, and those of an edge that is gone hang.",
         form: Form::Duration,
-        set: |bats, node, key| {
-            bats.0.stream_timeout = some_duration(node, key)?;
-            Ok(())
-        },
+        set: |bats, node, key| some_duration(node, key).map(|found| bats.0.stream_timeout = found),
         show: |bats| shown(&bats.0.stream_timeout),
     },
 ]);

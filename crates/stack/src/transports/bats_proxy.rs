@@ -64,7 +64,7 @@ impl Transport for BatsProxy {
 
     fn put_between(&self, flow: &mut FlowBuilder<'_>, depth: usize) -> Result<(), BuildError> {
         if flow.flow.has_gateways() {
-            self.put_gateways(flow)?;
+            self.put_gateways(flow, depth)?;
         }
         self.0.put_relays(flow, depth)
     }
@@ -86,7 +86,7 @@ impl Transport for BatsProxy {
 
 impl BatsProxy {
     /// Puts the gateways on their nodes: each ends the connections that cross it, and carries them on to the other.
-    fn put_gateways(&self, flow: &mut FlowBuilder<'_>) -> Result<(), BuildError> {
+    fn put_gateways(&self, flow: &mut FlowBuilder<'_>, depth: usize) -> Result<(), BuildError> {
         let plan = flow.flow;
         let Some(tcp) = plan.spec.over.first().and_then(Layer::settings_as::<Tcp>) else { return Ok(()) };
         let source = plan.application_source();
@@ -96,10 +96,15 @@ impl BatsProxy {
             let neighbours = [parents, children].concat();
             let (node, address) = (own.node, own.address);
             let name = flow.node_name(node);
-            let random = plan.random(node, 1);
-            let edge =
-                BatsMachine::edge(self.0.on(plan, 1), address, (address, far.address), &neighbours, random);
-            let below = flow.put_below_relay(1, node, address)?;
+            let random = plan.random(node, depth);
+            let edge = BatsMachine::edge(
+                self.0.on(plan, depth),
+                address,
+                (address, far.address),
+                &neighbours,
+                random,
+            );
+            let below = flow.put_below_relay(depth, node, address)?;
             let edge = flow.attach(name, node, Box::new(edge), below);
             if flow.is_on_kernel(node) {
                 // The connections to the flow's receiver are taken out of transit, and those opened come from its

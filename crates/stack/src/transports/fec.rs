@@ -46,10 +46,7 @@ static OPTIONS: Options<Fec> = Options(&[
         about: "How often each datagram is sent, 1 to 10. Each copy costs the whole rate again; n copies turn a loss of p \
                 into one of p to the n-th.",
         form: Form::Count,
-        set: |fec, node, key| {
-            fec.copies = whole(node, key, 1..=10)? as u8;
-            Ok(())
-        },
+        set: |fec, node, key| whole(node, key, 1..=10).map(|found| fec.copies = found as u8),
         show: |fec| shown(&fec.copies),
     },
 ]);

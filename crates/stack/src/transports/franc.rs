@@ -78,30 +78,21 @@ static OPTIONS: Options<Franc> = Options(&[
         key: "block",
         about: "Packets of a generation, 1 to 255; of `budget` 150. Large ones cost delay and arithmetic, small ones more repair on top.",
         form: Form::Count,
-        set: |franc, node, key| {
-            franc.0.block = whole(node, key, 1..=255)? as u8;
-            Ok(())
-        },
+        set: |franc, node, key| whole(node, key, 1..=255).map(|found| franc.0.block = found as u8),
         show: |franc| shown(&franc.0.block),
     },
     Opt {
         key: "window",
         about: "Generations outstanding, 1 to 64; of `budget` 1. Too few leave the channel idle while an acknowledgement is under way.",
         form: Form::Count,
-        set: |franc, node, key| {
-            franc.0.window = whole(node, key, 1..=64)? as u8;
-            Ok(())
-        },
+        set: |franc, node, key| whole(node, key, 1..=64).map(|found| franc.0.window = found as u8),
         show: |franc| shown(&franc.0.window),
     },
     Opt {
         key: "timeout",
         about: "How long an edge waits for an acknowledgement before it sends more. Too short sends in vain, too long waits.",
         form: Form::Duration,
-        set: |franc, node, key| {
-            franc.0.timeout = some_duration(node, key)?;
-            Ok(())
-        },
+        set: |franc, node, key| some_duration(node, key).map(|found| franc.0.timeout = found),
         show: |franc| shown(&franc.0.timeout),
     },
     Opt {

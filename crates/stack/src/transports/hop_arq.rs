@@ -28,20 +28,14 @@ static OPTIONS: Options<HopArq> = Options(&[
         key: "receive-buffer",
         about: "The receive buffer of each hop, 2 KiB to 1 GiB. It bounds what a hop has outstanding.",
         form: Form::Size,
-        set: |arq, node, key| {
-            arq.0.receive_buffer = buffer(node, key)?;
-            Ok(())
-        },
+        set: |arq, node, key| buffer(node, key).map(|found| arq.0.receive_buffer = found),
         show: |arq| shown(&arq.0.receive_buffer),
     },
     Opt {
         key: "send-buffer",
         about: "The send buffer of each hop, 2 KiB to 1 GiB. It bounds what a hop has outstanding.",
         form: Form::Size,
-        set: |arq, node, key| {
-            arq.0.send_buffer = buffer(node, key)?;
-            Ok(())
-        },
+        set: |arq, node, key| buffer(node, key).map(|found| arq.0.send_buffer = found),
         show: |arq| shown(&arq.0.send_buffer),
     },
 ]);

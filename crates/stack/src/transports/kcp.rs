@@ -38,20 +38,14 @@ static OPTIONS: Options<Kcp> = Options(&[
         about: "Packets outstanding, 1 to 32,768. It is the only bound on the rate: too small does not fill the path, too \
                 large fills its queues.",
         form: Form::Count,
-        set: |kcp, node, key| {
-            kcp.0.send_window = whole(node, key, 1..=32_768)? as u16;
-            Ok(())
-        },
+        set: |kcp, node, key| whole(node, key, 1..=32_768).map(|found| kcp.0.send_window = found as u16),
         show: |kcp| shown(&kcp.0.send_window),
     },
     Opt {
         key: "receive-window",
         about: "Packets held back for order, 128 to 32,768. Fewer than the send window, and the sender waits.",
         form: Form::Count,
-        set: |kcp, node, key| {
-            kcp.0.receive_window = whole(node, key, 128..=32_768)? as u16;
-            Ok(())
-        },
+        set: |kcp, node, key| whole(node, key, 128..=32_768).map(|found| kcp.0.receive_window = found as u16),
         show: |kcp| shown(&kcp.0.receive_window),
     },
     Opt {
@@ -72,10 +66,7 @@ static OPTIONS: Options<Kcp> = Options(&[
         key: "resend",
         about: "Acknowledgements that overtake a packet before it is sent again, 0 to 100; 0 waits for the timeout.",
         form: Form::Count,
-        set: |kcp, node, key| {
-            kcp.0.resend = whole(node, key, 0..=100)? as u32;
-            Ok(())
-        },
+        set: |kcp, node, key| whole(node, key, 0..=100).map(|found| kcp.0.resend = found as u32),
         show: |kcp| shown(&kcp.0.resend),
     },
 ]);

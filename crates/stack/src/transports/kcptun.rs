@@ -1,6 +1,6 @@
 //! `kcptun`: a stream through real kcptuns at both ends, in live runs only.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{choice, flag, whole, words};
@@ -11,6 +11,7 @@ use super::{on_off, shown};
 use crate::error::BuildError;
 use crate::flow::{End, Ends};
 use crate::platform::LowerPort;
+use crate::transport::on_loopback;
 use crate::transport::{
     Form, Layer, Opt, Options, Port, Ports, ProgramCommand, ProgramEnds, ProgramPair, ReadyAt, Row, Socket,
     Transport, Worlds,
@@ -81,90 +82,63 @@ static OPTIONS: Options<Kcptun> = Options(&[
         key: "mode",
         about: "How soon it repeats, by kcptun's own names.",
         form: Form::OneOf(&MODES),
-        set: |kcptun, node, key| {
-            kcptun.mode = one_of(node, key, &MODES)?;
-            Ok(())
-        },
+        set: |kcptun, node, key| one_of(node, key, &MODES).map(|found| kcptun.mode = found),
         show: |kcptun| kcptun.mode.to_owned(),
     },
     Opt {
         key: "data-shards",
         about: "Packets that parity is made of, 0 to 100; 0 for none.",
         form: Form::Count,
-        set: |kcptun, node, key| {
-            kcptun.data_shards = whole(node, key, 0..=100)? as u8;
-            Ok(())
-        },
+        set: |kcptun, node, key| whole(node, key, 0..=100).map(|found| kcptun.data_shards = found as u8),
         show: |kcptun| shown(&kcptun.shards().0),
     },
     Opt {
         key: "parity-shards",
         about: "Packets of parity for them, 0 to 100; 0 for none.",
         form: Form::Count,
-        set: |kcptun, node, key| {
-            kcptun.parity_shards = whole(node, key, 0..=100)? as u8;
-            Ok(())
-        },
+        set: |kcptun, node, key| whole(node, key, 0..=100).map(|found| kcptun.parity_shards = found as u8),
         show: |kcptun| shown(&kcptun.shards().1),
     },
     Opt {
         key: "send-window",
         about: "Packets outstanding, 1 to 32,768. It is the only bound on the rate.",
         form: Form::Count,
-        set: |kcptun, node, key| {
-            kcptun.send_window = window(node, key)?;
-            Ok(())
-        },
+        set: |kcptun, node, key| window(node, key).map(|found| kcptun.send_window = found),
         show: |kcptun| shown(&kcptun.send_window),
     },
     Opt {
         key: "receive-window",
         about: "Packets held back for order, 1 to 32,768.",
         form: Form::Count,
-        set: |kcptun, node, key| {
-            kcptun.receive_window = window(node, key)?;
-            Ok(())
-        },
+        set: |kcptun, node, key| window(node, key).map(|found| kcptun.receive_window = found),
         show: |kcptun| shown(&kcptun.receive_window),
     },
     Opt {
         key: "compression",
         about: "Whether it compresses.",
         form: Form::Flag,
-        set: |kcptun, node, key| {
-            kcptun.compression = flag(node, key)?;
-            Ok(())
-        },
+        set: |kcptun, node, key| flag(node, key).map(|found| kcptun.compression = found),
         show: |kcptun| on_off(kcptun.compression),
     },
     Opt {
         key: "crypt",
         about: "How it encrypts, by kcptun's own names. Encryption measures the processor.",
         form: Form::OneOf(&CRYPTS),
-        set: |kcptun, node, key| {
-            kcptun.crypt = one_of(node, key, &CRYPTS)?;
-            Ok(())
-        },
+        set: |kcptun, node, key| one_of(node, key, &CRYPTS).map(|found| kcptun.crypt = found),
         show: |kcptun| kcptun.crypt.to_owned(),
     },
     Opt {
         key: "mtu",
         about: "The longest UDP payload in bytes, 576 to 1500.",
         form: Form::Count,
-        set: |kcptun, node, key| {
-            kcptun.mtu = whole(node, key, 576..=1500)? as u16;
-            Ok(())
-        },
+        set: |kcptun, node, key| whole(node, key, 576..=1500).map(|found| kcptun.mtu = found as u16),
         show: |kcptun| shown(&kcptun.mtu),
     },
     Opt {
         key: "arguments",
         about: "More arguments for both programs, as on their command lines.",
         form: Form::Words,
-        set: |kcptun, node, key| {
-            kcptun.arguments = words(node, key)?;
-            Ok(())
-        },
+        set: |kcptun, node, key| words(node, key).map(|found| kcptun.arguments = found),
         show: |kcptun| kcptun.arguments.join(" "),
     },
 ]);
@@ -251,12 +225,6 @@ impl Transport for Kcptun {
             client: command("kcptun-client", client, "-r", ReadyAt::Tcp(at.listen.port())),
         })
     }
-}
-
-/// The same port of the loopback.
-fn on_loopback(address: SocketAddr) -> SocketAddr {
-    let ip = if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
-    SocketAddr::new(ip, address.port())
 }
 
 #[cfg(test)]

@@ -39,20 +39,14 @@ static OPTIONS: Options<Quic> = Options(&[
         key: "receive-window",
         about: "The receive window of the connection, 2 KiB to 1 GiB. It bounds what is outstanding.",
         form: Form::Size,
-        set: |quic, node, key| {
-            quic.0.receive_window = size(node, key, 2048..=1 << 30)?;
-            Ok(())
-        },
+        set: |quic, node, key| size(node, key, 2048..=1 << 30).map(|found| quic.0.receive_window = found),
         show: |quic| shown(&quic.0.receive_window),
     },
     Opt {
         key: "idle-timeout",
         about: "How long nothing may arrive before the connection is given up. Shorter than an outage ends the flow.",
         form: Form::Duration,
-        set: |quic, node, key| {
-            quic.0.idle_timeout = some_duration(node, key)?;
-            Ok(())
-        },
+        set: |quic, node, key| some_duration(node, key).map(|found| quic.0.idle_timeout = found),
         show: |quic| shown(&quic.0.idle_timeout),
     },
 ]);

@@ -65,20 +65,14 @@ pub(super) static OPTIONS: Options<Tcp> = Options(&[
         about: "The window at the start, in segments, 1 to 1000. Too small, and short transfers wait for round trips; \
                 too large, and their first burst overflows a queue (RFC 6928).",
         form: Form::Count,
-        set: |tcp, node, key| {
-            tcp.0.initial_window = whole(node, key, 1..=1000)? as u32;
-            Ok(())
-        },
+        set: |tcp, node, key| whole(node, key, 1..=1000).map(|found| tcp.0.initial_window = found as u32),
         show: |tcp| shown(&tcp.0.initial_window),
     },
     Opt {
         key: "sack",
         about: "Selective acknowledgements (RFC 2018). Without them, each round trip repairs one loss.",
         form: Form::Flag,
-        set: |tcp, node, key| {
-            tcp.0.sack = flag(node, key)?;
-            Ok(())
-        },
+        set: |tcp, node, key| flag(node, key).map(|found| tcp.0.sack = found),
         show: |tcp| on_off(tcp.0.sack),
     },
     Opt {
@@ -86,10 +80,7 @@ pub(super) static OPTIONS: Options<Tcp> = Options(&[
         about: "The minimum retransmission timeout. Too short, and segments that are only late are sent again; too long, \
                 and a lost tail waits.",
         form: Form::Duration,
-        set: |tcp, node, key| {
-            tcp.0.min_rto = some_duration(node, key)?;
-            Ok(())
-        },
+        set: |tcp, node, key| some_duration(node, key).map(|found| tcp.0.min_rto = found),
         show: |tcp| shown(&tcp.0.min_rto),
     },
     Opt {
@@ -97,10 +88,7 @@ pub(super) static OPTIONS: Options<Tcp> = Options(&[
         about: "How long an acknowledgement waits for a second segment, at most 500 ms (RFC 9293); `0s` acknowledges each \
                 segment.",
         form: Form::Duration,
-        set: |tcp, node, key| {
-            tcp.0.delayed_ack = delayed_ack(node, key)?;
-            Ok(())
-        },
+        set: |tcp, node, key| delayed_ack(node, key).map(|found| tcp.0.delayed_ack = found),
         show: |tcp| shown(&tcp.0.delayed_ack),
     },
     Opt {
@@ -108,20 +96,14 @@ pub(super) static OPTIONS: Options<Tcp> = Options(&[
         about: "The receive buffer, 2 KiB to 1 GiB. It bounds what is outstanding, so that less than the path's rate times \
                 its round trip does not fill it.",
         form: Form::Size,
-        set: |tcp, node, key| {
-            tcp.0.receive_buffer = buffer(node, key)?;
-            Ok(())
-        },
+        set: |tcp, node, key| buffer(node, key).map(|found| tcp.0.receive_buffer = found),
         show: |tcp| shown(&tcp.0.receive_buffer),
     },
     Opt {
         key: "send-buffer",
         about: "The send buffer, 2 KiB to 1 GiB. It bounds what is outstanding, as the receive buffer does.",
         form: Form::Size,
-        set: |tcp, node, key| {
-            tcp.0.send_buffer = buffer(node, key)?;
-            Ok(())
-        },
+        set: |tcp, node, key| buffer(node, key).map(|found| tcp.0.send_buffer = found),
         show: |tcp| shown(&tcp.0.send_buffer),
     },
 ]);
