@@ -42,6 +42,8 @@ pub struct Row {
     pub needs: Port,
     /// How many receivers it serves.
     pub receivers: Count,
+    /// Whether it serves the members of a group over a delivery: it needs to hear nothing of them, or hears them all.
+    pub groups: bool,
     /// How many disjoint routes it takes.
     pub paths: Count,
     /// The feedback from its receivers.
@@ -74,6 +76,7 @@ impl Row {
         offers: Ports(&[]),
         needs: Port::Datagram,
         receivers: Count::One,
+        groups: false,
         paths: Count::One,
         feedback: Feedback::EndToEnd,
         worlds: Worlds::Both,

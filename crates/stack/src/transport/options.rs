@@ -82,18 +82,19 @@ impl<S> Options<S> {
         self.0.iter().filter_map(changed).collect()
     }
 
-    /// The settings of the transport `row` as a file has them: `defaults`, changed by the options that are there.
+    /// The settings of the transport or delivery `name` as a file has them: `defaults`, changed by the options that are
+    /// there.
     ///
     /// # Errors
     /// A key that is none of the options, or a value that is not allowed.
-    pub fn read(&self, row: &'static Row, options: Option<&Node>, defaults: S) -> Result<S, Diagnostic> {
+    pub fn read(&self, name: &str, options: Option<&Node>, defaults: S) -> Result<S, Diagnostic> {
         let mut settings = defaults;
         let Some(options) = options else { return Ok(settings) };
-        let what = format!("`{}`", row.name);
+        let what = format!("`{name}`");
         if self.0.is_empty() {
             return match hopcast_config::decode::entries(options, &what) {
                 Ok([]) => Ok(settings),
-                Ok(_) | Err(_) => Err(options.error(format!("`{0}` has no options: write `{0}`", row.name))),
+                Ok(_) | Err(_) => Err(options.error(format!("`{name}` has no options: write `{name}`"))),
             };
         }
         let keys: Vec<&str> = self.0.iter().map(|option| option.key).collect();
@@ -119,6 +120,6 @@ impl<S> Options<S> {
     where
         S: Transport,
     {
-        Ok(Arc::new(self.read(row, options, defaults)?))
+        Ok(Arc::new(self.read(row.name, options, defaults)?))
     }
 }

@@ -25,7 +25,9 @@ pub(super) static BATS_PROXY: Row = Row {
     feedback: Feedback::HopByHop,
     coded: true,
     options: || BRTP_OPTIONS.docs(&Bats(Config::default())),
-    read: |row, options| Ok(Arc::new(BatsProxy(BRTP_OPTIONS.read(row, options, Bats(Config::default()))?))),
+    read: |row, options| {
+        Ok(Arc::new(BatsProxy(BRTP_OPTIONS.read(row.name, options, Bats(Config::default()))?)))
+    },
     ..Row::BASE
 };
 

@@ -13,6 +13,7 @@ pub(super) static FEC: Row = Row {
     name: "fec",
     about: "datagrams with forward error correction from end to end: each is sent several times",
     offers: Ports(&[Port::Datagram]),
+    groups: true,
     feedback: Feedback::None,
     coded: true,
     holds_back: false,

@@ -22,7 +22,7 @@ pub(super) static FRANC: Row = Row {
     coded: true,
     options: || OPTIONS.docs(&Franc(Config::default())),
     read: |row, options| {
-        let found = OPTIONS.read(row, options, Franc(Config::default()))?;
+        let found = OPTIONS.read(row.name, options, Franc(Config::default()))?;
         // The symbol makes room in the frame for the bitmap of the block.
         let found = Franc(found.0.clone().over(found.0.field));
         if let (Some(node), Err(error)) = (options, found.0.validate()) {

@@ -20,7 +20,7 @@ pub(super) static BBR: Row = Row {
     many_streams: false,
     options: docs,
     read: |row, options| {
-        let tcp = OPTIONS.read(row, options, Tcp::with(Congestion::Bbr))?;
+        let tcp = OPTIONS.read(row.name, options, Tcp::with(Congestion::Bbr))?;
         Ok(std::sync::Arc::new(Split(tcp)))
     },
     ..Row::BASE

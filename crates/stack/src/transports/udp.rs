@@ -15,6 +15,7 @@ pub(super) static UDP: Row = Row {
     about: "datagrams as they are; bulk and files are paced at the first link's rate (RFC 768)",
     offers: Ports(&[Port::Datagram]),
     needs: Port::Packet,
+    groups: true,
     feedback: Feedback::None,
     holds_back: false,
     many_streams: false,

@@ -10,7 +10,7 @@ use hopcast_link::{
 
 use super::capacity::{Capacities, mean_loss};
 use super::model::{
-    Action, Capture, Case, Event, Exec, Flow, FlowId, Layer, LinkModel, NodeId, Plan, Scenario,
+    Action, Capture, Case, Event, Exec, Flow, FlowId, Group, Layer, LinkModel, NodeId, Plan, Scenario,
 };
 use super::paths::Paths;
 
@@ -47,6 +47,7 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     write_nodes(out, scenario)?;
     write_links(out, scenario)?;
     write_events(out, scenario)?;
+    write_groups(out, scenario)?;
     write_flows(out, scenario)?;
     write_execs(out, scenario)?;
     write_sweep(out, &plan.cases)?;
@@ -208,6 +209,12 @@ fn write_events(out: &mut String, scenario: &Scenario) -> fmt::Result {
             }
             Action::Start(flow) => (format!("flow {} starts", scenario.flows[*flow].name), None),
             Action::Stop(flow) => (format!("flow {} stops", scenario.flows[*flow].name), None),
+            Action::Join { group, node } => {
+                (format!("{} joins {}", scenario.nodes[*node].name, scenario.groups[*group].name), None)
+            }
+            Action::Leave { group, node } => {
+                (format!("{} leaves {}", scenario.nodes[*node].name, scenario.groups[*group].name), None)
+            }
         };
         let same = lines.iter_mut().rev().take_while(|line| line.0 == *at).find(|line| line.1 == what);
         match same {
@@ -244,6 +251,35 @@ fn changed(change: &Change) -> String {
     }
 }
 
+/// Groups, a line each: their address, their delivery, and who is a member from the beginning.
+fn write_groups(out: &mut String, scenario: &Scenario) -> fmt::Result {
+    let groups: Vec<&Group> = scenario.groups.iter().filter(|group| !group.name.is_empty()).collect();
+    if groups.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nGroups: {}", groups.len())?;
+    for group in groups.iter().take(MOST_LISTED) {
+        let Group { name, delivery, members, linger, .. } = group;
+        let (first, later): (Vec<_>, Vec<_>) =
+            members.iter().partition(|member| member.is_member(Instant::ZERO));
+        let first: Vec<NodeId> = first.iter().map(|member| member.node).collect();
+        let [v4, v6] = [false, true].map(|ipv6| group.address(ipv6));
+        writeln!(out, "  {name}: {delivery}, {v4} or {v6}")?;
+        let later = match later.len() {
+            0 => String::new(),
+            later => format!(
+                "; {} by events, who receive for {linger} after a leave",
+                counted(later, "later member")
+            ),
+        };
+        writeln!(out, "    {}: {}{later}", counted(first.len(), "member"), names_of(scenario, &first))?;
+    }
+    match groups.len().saturating_sub(MOST_LISTED) {
+        0 => Ok(()),
+        more => writeln!(out, "  and {more} more"),
+    }
+}
+
 fn write_flows(out: &mut String, scenario: &Scenario) -> fmt::Result {
     writeln!(out, "\nFlows: {}", scenario.flows.len())?;
     let capacities = Capacities::of(scenario);
@@ -262,7 +298,13 @@ fn write_flows(out: &mut String, scenario: &Scenario) -> fmt::Result {
         });
         let hops = hops.max().flatten().map_or_else(|| "no path".to_owned(), |hops| counted(hops, "hop"));
         let names: Vec<&str> = to.iter().map(|&to| &*scenario.nodes[to].name).collect();
-        let (from, to) = (&scenario.nodes[*from].name, names.join(", "));
+        let group = flow.group.map(|group| &scenario.groups[group]);
+        let to = match group {
+            Some(group) if !group.name.is_empty() => group.name.clone(),
+            Some(group) => format!("{} by {}", names.join(", "), group.delivery),
+            None => names.join(", "),
+        };
+        let from = &scenario.nodes[*from].name;
         let ip = if *ipv6 { ", IPv6" } else { "" };
         let ways = if flow.paths > 1 { format!(", {} routes", flow.paths) } else { String::new() };
         writeln!(out, "  {name}: {from} to {to} over {protocol}{ip}{ways}: {app}")?;
