@@ -3,6 +3,7 @@
 mod addresses;
 mod plan;
 mod routes;
+mod shortest_paths;
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,7 @@ pub use addresses::{HOP_LIMIT, MacAddress, addresses_of, interface_name};
 pub use plan::{Hop, NetworkPlan, directions};
 pub(crate) use routes::NodeRoutes;
 pub use routes::{GlobalRoutes, Route};
+pub use shortest_paths::ShortestPaths;
 
 /// A node's place among the nodes of a network.
 pub type NodeId = usize;

@@ -20,7 +20,6 @@ mod flows;
 mod generate;
 mod link;
 pub mod model;
-mod paths;
 mod plan;
 pub mod programs;
 mod published;
