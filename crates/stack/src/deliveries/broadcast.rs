@@ -1,20 +1,18 @@
 //! `broadcast`: one datagram to all hosts of one segment.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
-
 use crate::error::BuildError;
 use crate::group::{Delivery, DeliveryRow, Group, GroupEnd, OnSegment};
 use crate::network::{LinkId, Network, NodeId};
 use crate::platform::LowerPort;
 use crate::transport::{Options, Worlds};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 pub(super) static BROADCAST: DeliveryRow = DeliveryRow {
     name: "broadcast",
     about: "each datagram is sent once, to all hosts of the one link that joins the sender and the members",
     worlds: Worlds::Both,
     options: Vec::new,
-    read: |row, options| Options(&[]).read(row.name, options, Broadcast).map(|found| Arc::new(found) as _),
+    read: |row, options| Options(&[]).delivery(row, options, Broadcast),
 };
 
 /// No settings.

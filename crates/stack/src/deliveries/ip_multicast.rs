@@ -1,7 +1,5 @@
 //! `ip-multicast`: idealised IP multicast, whose routers know every member at once.
 
-use std::sync::Arc;
-
 use hopcast_config::decode::flag;
 
 use crate::error::BuildError;
@@ -14,9 +12,7 @@ pub(super) static IP_MULTICAST: DeliveryRow = DeliveryRow {
     about: "IP multicast, idealised: routers know every join at once; trees of reverse shortest paths",
     worlds: Worlds::Both,
     options: || OPTIONS.docs(&IpMulticast::default()),
-    read: |row, options| {
-        OPTIONS.read(row.name, options, IpMulticast::default()).map(|found| Arc::new(found) as _)
-    },
+    read: |row, options| OPTIONS.delivery(row, options, IpMulticast::default()),
 };
 
 /// The settings.
@@ -34,10 +30,6 @@ static OPTIONS: Options<IpMulticast> = Options(&[Opt {
 }]);
 
 impl Delivery for IpMulticast {
-    fn changed_options(&self) -> Vec<String> {
-        OPTIONS.changed(self, &Self::default())
-    }
-
     fn is_of_one_source(&self) -> bool {
         self.one_source
     }

@@ -1,7 +1,5 @@
 //! `unicast`: a copy to each member.
 
-use std::sync::Arc;
-
 use crate::error::BuildError;
 use crate::group::{Delivery, DeliveryRow, FanOut, GroupEnd};
 use crate::platform::LowerPort;
@@ -12,7 +10,7 @@ pub(super) static UNICAST: DeliveryRow = DeliveryRow {
     about: "the sender sends each datagram once to every member",
     worlds: Worlds::Both,
     options: Vec::new,
-    read: |row, options| Options(&[]).read(row.name, options, Unicast).map(|found| Arc::new(found) as _),
+    read: |row, options| Options(&[]).delivery(row, options, Unicast),
 };
 
 /// No settings.

@@ -14,7 +14,7 @@ use crate::error::BuildError;
 use crate::flow::{FlowBuilder, FlowPlan};
 use crate::network::{Network, NodeId};
 use crate::platform::LowerPort;
-use crate::transport::{OptionDoc, Worlds};
+use crate::transport::{OptionDoc, Options, Worlds};
 
 /// A row of the table of deliveries.
 #[derive(Debug)]
@@ -28,16 +28,11 @@ pub struct DeliveryRow {
     /// Its options, each with its documentation.
     pub options: fn() -> Vec<OptionDoc>,
     /// Reads the options into settings; without any, the defaults.
-    pub read: fn(&'static DeliveryRow, Option<&Node>) -> Result<Arc<dyn Delivery>, Diagnostic>,
+    pub read: fn(&'static DeliveryRow, Option<&Node>) -> Result<DeliveryLayer, Diagnostic>,
 }
 
 /// The settings of a delivery, and what it puts on the ends of a flow.
 pub trait Delivery: fmt::Debug + Send + Sync {
-    /// The options that are not the default, each as `name value`.
-    fn changed_options(&self) -> Vec<String> {
-        Vec::new()
-    }
-
     /// Whether each flow's sender is the only one that its members listen to: the group's addresses are of that kind, and
     /// whoever answers does so by unicast.
     fn is_of_one_source(&self) -> bool {
@@ -92,6 +87,8 @@ impl<'a> GroupEnd<'_, 'a> {
 pub struct DeliveryLayer {
     row: &'static DeliveryRow,
     settings: Arc<dyn Delivery>,
+    /// The options that are not the default, each as `name value`.
+    changed: Vec<String>,
 }
 
 impl DeliveryLayer {
@@ -100,7 +97,7 @@ impl DeliveryLayer {
     /// # Panics
     /// Never: without options there is nothing to be wrong, which a test holds for the whole table.
     pub fn of(row: &'static DeliveryRow) -> Self {
-        Self { row, settings: (row.read)(row, None).expect("the defaults are right") }
+        (row.read)(row, None).expect("the defaults are right")
     }
 
     /// Its row of the table.
@@ -111,6 +108,23 @@ impl DeliveryLayer {
     /// Its settings.
     pub fn settings(&self) -> &dyn Delivery {
         &*self.settings
+    }
+}
+
+impl<S: Delivery + Clone + 'static> Options<S> {
+    /// The delivery `row` as a file has it, for [`DeliveryRow::read`]: `defaults`, changed by the options that are there.
+    ///
+    /// # Errors
+    /// A key that is none of the options, or a value that is not allowed.
+    pub fn delivery(
+        &self,
+        row: &'static DeliveryRow,
+        options: Option<&Node>,
+        defaults: S,
+    ) -> Result<DeliveryLayer, Diagnostic> {
+        let settings = self.read(row.name, options, defaults.clone())?;
+        let changed = self.changed(&settings, &defaults);
+        Ok(DeliveryLayer { row, settings: Arc::new(settings), changed })
     }
 }
 
@@ -138,17 +152,16 @@ pub fn read(node: &Node) -> Result<DeliveryLayer, Diagnostic> {
             span.error(format!("there is no delivery `{name}`{hint} (deliveries: {})", names.join(", ")))
         );
     };
-    Ok(DeliveryLayer { row, settings: (row.read)(row, options)? })
+    (row.read)(row, options)
 }
 
 /// The name, with the options that are not the default.
 impl fmt::Display for DeliveryLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let options = self.settings.changed_options();
-        if options.is_empty() {
+        if self.changed.is_empty() {
             f.write_str(self.row.name)
         } else {
-            write!(f, "{} ({})", self.row.name, options.join(", "))
+            write!(f, "{} ({})", self.row.name, self.changed.join(", "))
         }
     }
 }

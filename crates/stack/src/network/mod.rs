@@ -4,6 +4,7 @@ mod addresses;
 mod groups;
 mod plan;
 mod routes;
+mod shortest_paths;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ pub(crate) use groups::NodeGroups;
 pub use plan::{Hop, NetworkPlan, directions};
 pub(crate) use routes::NodeRoutes;
 pub use routes::{GlobalRoutes, Route};
+pub use shortest_paths::ShortestPaths;
 
 /// A node's place among the nodes of a network.
 pub type NodeId = usize;

@@ -20,7 +20,7 @@ pub(super) static UDP: Row = Row {
     holds_back: false,
     many_streams: false,
     socket: Some(Socket::Udp),
-    read: |row, options| Options(&[]).transport(row, options, Udp),
+    read: |row, options| Options(&[]).layer(row, options, Udp),
     ..Row::BASE
 };
 

@@ -7,12 +7,12 @@ use hopcast_core::{Instant, Rate};
 use hopcast_link::{
     Change, Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, Queue, QueueLimit,
 };
+use hopcast_stack::network::ShortestPaths;
 
 use super::capacity::{Capacities, mean_loss};
 use super::model::{
     Action, Capture, Case, Event, Exec, Flow, FlowId, Group, Layer, LinkModel, NodeId, Plan, Scenario,
 };
-use super::paths::Paths;
 
 /// More nodes, links, events or flows than this are summed up.
 const MOST_LISTED: usize = 40;
@@ -283,7 +283,7 @@ fn write_groups(out: &mut String, scenario: &Scenario) -> fmt::Result {
 fn write_flows(out: &mut String, scenario: &Scenario) -> fmt::Result {
     writeln!(out, "\nFlows: {}", scenario.flows.len())?;
     let capacities = Capacities::of(scenario);
-    let mut paths = Paths::new(scenario.nodes.len(), &scenario.links);
+    let mut paths = ShortestPaths::new(scenario.nodes.len(), &scenario.links);
     for flow in scenario.flows.iter().take(MOST_LISTED) {
         let Flow { name, from, to, protocol, app, ipv6, .. } = flow;
         // Of several receivers the farthest, and the one that can have the least.
@@ -293,7 +293,7 @@ fn write_flows(out: &mut String, scenario: &Scenario) -> fmt::Result {
             Some(bits) => Rate::from_bits_per_sec(bits.round() as u64).to_string(),
         };
         let hops = to.iter().map(|&to| {
-            paths.towards(to, &[*from]);
+            paths.search_from(to, &[*from]);
             paths.hops(*from)
         });
         let hops = hops.max().flatten().map_or_else(|| "no path".to_owned(), |hops| counted(hops, "hop"));

@@ -20,7 +20,6 @@ mod generate;
 mod groups;
 mod link;
 pub mod model;
-mod paths;
 mod plan;
 pub mod programs;
 mod published;
