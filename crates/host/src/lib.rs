@@ -21,7 +21,8 @@
 //! | `forward` | transit, and what the host itself sends |
 //! | `udp`, `icmp` | delivery of these two; errors, their limits, and the path MTUs in them |
 //! | [`Udp`] | UDP on its own, for stacks whose packets go into a tunnel |
-//! | [`ping`] | a machine that measures round trips through a packet port |
+//! | [`ping`] | messages as echo requests through a packet port, and their round trips |
+//! | [`EchoResponder`] | the answers to echo requests on its own, for stacks that bring packets |
 //!
 //! # Scope and departures
 //!
@@ -46,6 +47,7 @@
 pub mod binding;
 pub mod config;
 mod counters;
+mod echo;
 mod forward;
 mod host;
 mod icmp;
@@ -56,6 +58,7 @@ mod udp_machine;
 
 pub use binding::{BindError, Hook};
 pub use config::{Config, Interface};
+pub use echo::EchoResponder;
 pub use host::Host;
 pub use ping::{Ping, PingConfig};
 pub use routes::{NextHop, Routes, StaticRoutes};
