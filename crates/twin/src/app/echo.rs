@@ -106,7 +106,12 @@ impl Machine for MessageClient {
                     self.out.extend(self.link.used().map(|item| Item::Stream(STREAM, item)));
                 }
             }
-            Item::Stream(..) | Item::Frame(_) | Item::Packet(_) | Item::Transit(_) | Item::Credit(_) => {}
+            Item::Stream(..)
+            | Item::Frame(_)
+            | Item::Packet(_)
+            | Item::Transit(_)
+            | Item::Membership(_)
+            | Item::Credit(_) => {}
         }
     }
 
@@ -123,7 +128,7 @@ impl Machine for MessageClient {
         match self.transport {
             Transport::Datagrams => {
                 let Ends { local, remote } = self.ends;
-                self.out.push_back(Item::Datagram(Datagram { local, remote, payload: message }));
+                self.out.push_back(Item::Datagram(Datagram::new(local, remote, message)));
             }
             Transport::Echoes => {
                 self.out.push_back(Item::Message(Message { id: self.number, payload: message }));
