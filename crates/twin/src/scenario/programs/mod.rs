@@ -253,13 +253,16 @@ pub(crate) fn carries_something(stack: &Stack, over: &Node, app: &Node) -> Resul
     )))
 }
 
-/// Which option of a transport a flow sets that the kernel's own cannot be told, for the first of a scenario's flows
-/// that sets one: in virtual time it has a transport of its own, but a kernel's is as the kernel is set up. One line;
-/// `None` if there is none.
+/// The first option of a flow's transport that cannot be set where the transport is the kernel's, and is as the kernel is
+/// set up. One line; `None` if there is none.
 pub fn needs_virtual_time(scenario: &Scenario) -> Option<String> {
     scenario.flows.iter().find_map(|flow| {
-        let set = flow.over.iter().find_map(|layer| layer.settings().virtual_time_only())?;
-        Some(format!("flow `{}`: `{set}` cannot be set on the kernel's TCP, only in virtual time", flow.name))
+        let of = |layer: &Layer| Some((layer.settings().virtual_time_only()?, layer.row().name));
+        let (option, transport) = flow.over.iter().find_map(of)?;
+        Some(format!(
+            "flow `{}`: the option `{option}` of `{transport}` is for virtual time: in a live run the kernel's own settings hold",
+            flow.name
+        ))
     })
 }
 
