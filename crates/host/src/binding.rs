@@ -222,8 +222,8 @@ impl Bindings {
         self.udp.iter().find(|&(_, &by)| by == above).map(|(&port, _)| port)
     }
 
-    /// The port above that gets a protocol's packets to a local port (of ICMP, the answers to an echo identifier): bound
-    /// to it, or else to the rest of the protocol.
+    /// The port above that gets a protocol's packets to a local port (of ICMP, the answers to an echo identifier):
+    /// bound to it, or else to the rest of the protocol.
     pub(crate) fn protocol(&self, protocol: u8, port: Option<u16>) -> Option<u32> {
         let exact = port.and_then(|port| self.protocols.get(&(protocol, Some(port))));
         exact.or_else(|| self.protocols.get(&(protocol, None))).copied()

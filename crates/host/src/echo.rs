@@ -6,7 +6,7 @@ use hopcast_core::{Buffer, Instant, Item, Outbox, Port, Reactive};
 use hopcast_wire::icmp::{self, Message};
 use hopcast_wire::ip;
 
-use crate::icmp::answer_echo;
+use crate::icmp::{answer_echo, is_one_host};
 
 /// Answers the echo requests to one address that arrive on its packet port `Below(0)`, as a host answers those that
 /// arrive on its interfaces. Anything else is dropped and counted.
@@ -29,7 +29,7 @@ impl EchoResponder {
     fn answer(&mut self, mut packet: Buffer) -> Option<Buffer> {
         let header = ip::parse(&packet).ok()?;
         let is_icmp = header.protocol == icmp::protocol(header.version) && !header.fragment;
-        if header.destination != self.own || !is_icmp {
+        if header.destination != self.own || !is_icmp || !is_one_host(header.source) {
             return None;
         }
         let message = icmp::parse(header.source, header.destination, &packet[header.payload()]).ok()?;

@@ -149,7 +149,8 @@ fn deserves_error(packet: &[u8], header: &Header) -> bool {
     message.is_ok_and(|message| !message.is_error(header.version))
 }
 
-fn is_one_host(address: IpAddr) -> bool {
+/// Whether an address can be that of one host, which can be answered.
+pub(crate) fn is_one_host(address: IpAddr) -> bool {
     !address.is_unspecified() && !address.is_loopback() && !is_group(address)
 }
 

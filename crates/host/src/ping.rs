@@ -29,9 +29,9 @@ impl PingConfig {
     }
 }
 
-/// Sends each [`Message`] of its port `Above(0)` as an echo request on its packet port `Below(0)`, and hands the message
-/// with the same number up again, with the payload of the answer, when that comes. The packet port belongs on a host's
-/// binding of ICMP, or on a layer that carries packets.
+/// Sends each [`Message`] of its port `Above(0)` as an echo request on its packet port `Below(0)`. When the answer
+/// comes, a message with the same number and the answer's payload goes up. The packet port belongs on a host's binding
+/// of ICMP, or on a layer that carries packets.
 pub struct Ping {
     config: PingConfig,
     /// The latest requests, oldest first and at most [`Ping::MAX_AWAITED`]; `None` for those that have been answered.

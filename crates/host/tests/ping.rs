@@ -152,8 +152,12 @@ fn a_responder_answers_as_a_host_does_and_nothing_else() {
         let elsewhere = Ping::new(PingConfig::new(address(A, v6), address(ROUTER, v6)));
         assert_eq!(answer(request(&mut { elsewhere }, Instant::ZERO, 0)), None);
         assert_eq!(answer(Item::Packet(Buffer::copy_from(b"no packet"))), None);
+        // Nor one from what is no single host.
+        let group = if v6 { "ff02::1" } else { "224.0.0.1" }.parse().unwrap();
+        let forged = Ping::new(PingConfig::new(group, address(B, v6)));
+        assert_eq!(answer(request(&mut { forged }, Instant::ZERO, 0)), None);
         assert_eq!(counter(&responder, "echoes_answered"), 1);
-        assert_eq!(counter(&responder, "packets_ignored"), 4);
+        assert_eq!(counter(&responder, "packets_ignored"), 5);
     }
 }
 

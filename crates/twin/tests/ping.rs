@@ -38,7 +38,7 @@ fn run(text: &str) -> Run {
 #[track_caller]
 fn takes(flow: &Flow, millis: f64) {
     let figures = &flow.figures;
-    let round_trip = figures.round_trip_ms.clone().unwrap();
+    let round_trip = figures.round_trip_ms.unwrap();
     near(round_trip.mean, millis, 1e-6);
     near(round_trip.max, millis, 1e-3);
     assert_eq!(figures.reliability, Some(1.0));
@@ -110,7 +110,7 @@ flows:
 ");
     let expected = [2.0, 100.0, 100.0, 100.0];
     for (flow, expected) in run.flows.iter().zip(expected) {
-        let round_trip = flow.figures.round_trip_ms.clone().unwrap();
+        let round_trip = flow.figures.round_trip_ms.unwrap();
         // Requests and answers of one wait for those of another: less than a millisecond.
         assert!(
             round_trip.mean >= expected && round_trip.max < expected + 1.0,
@@ -132,7 +132,7 @@ fn pings_to_a_host_that_is_gone_for_a_while_are_errors() {
     // From 5.01 s to 7 s there is no route, as the sender's own host says.
     assert_eq!((flow.figures.sent_units, flow.figures.delivered_units), (1000, 800));
     assert_eq!((flow.counters["ping_errors"], run.hosts["no_route"]), (200, 200));
-    near(flow.figures.round_trip_ms.clone().unwrap().mean, there_and_back(2, 98), 1e-6);
+    near(flow.figures.round_trip_ms.unwrap().mean, there_and_back(2, 98), 1e-6);
 }
 
 #[test]

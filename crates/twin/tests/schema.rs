@@ -225,8 +225,8 @@ const ALIKE: [(&str, &str); 17] = [
     ("rate: 1 Mbit/s, parallel: 2", "rate: 1 Mbit/s, parallel: 128"),
 ];
 
-/// What both refuse: (a part of the text, what stands there in its place). `@` is where the decoder sees the mistake, if that
-/// is not the event itself.
+/// What both refuse: (a part of the text, what stands there in its place). `@` is where the decoder sees the mistake,
+/// if that is not the event itself.
 const REFUSED: [(&str, &str); 29] = [
     ("ip: 4", "ip: @IPv4"),
     ("ip: 4", "ip: @ipv6"),

@@ -1,8 +1,8 @@
 //! Real programs as workloads.
 //!
 //! A flow whose `app` is a program says what the program shall do; `hopcast-live` knows how it is told. In virtual time
-//! there are no programs, and such a scenario is refused by the line of [`needs_live`]. `ping` is an exception: hosts in
-//! virtual time know ICMP, so it is refused for its `arguments` alone.
+//! there are no programs, and such a scenario is refused by the line of [`needs_live`]. `ping` is an exception: hosts
+//! in virtual time know ICMP, so it is refused for its `arguments` alone.
 
 mod decode;
 mod exec;
@@ -253,8 +253,8 @@ pub(crate) fn carries_something(stack: &Stack, over: &Node, app: &Node) -> Resul
     )))
 }
 
-/// The first option of a flow's transport that cannot be set where the transport is the kernel's, and is as the kernel is
-/// set up. One line; `None` if there is none.
+/// The first option of a flow's transport that cannot be set in a live run, since there the transport is the kernel's
+/// and as the kernel is set up. One line; `None` if there is none.
 pub fn needs_virtual_time(scenario: &Scenario) -> Option<String> {
     scenario.flows.iter().find_map(|flow| {
         let of = |layer: &Layer| Some((layer.settings().virtual_time_only()?, layer.row().name));
