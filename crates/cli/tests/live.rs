@@ -333,7 +333,7 @@ fn what_cannot_be_set_on_the_kernel_is_refused_before_anything_is_made() {
         assert_eq!((text(&output.stderr), output.status.code()), (line.to_owned(), Some(2)));
         assert!(!dir.path().join("out").exists());
     };
-    let line = "flow `messages`: `sack` cannot be set on the kernel's TCP, only in virtual time\n";
+    let line = "flow `messages`: the option `sack` of `tcp-cubic` is for virtual time: in a live run the kernel's own settings hold\n";
     refused("{ tcp-cubic: { sack: off } }", line);
 }
 

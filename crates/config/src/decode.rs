@@ -204,7 +204,7 @@ pub fn size(node: &Node, key: &str, range: RangeInclusive<u64>) -> Result<Bytes,
 pub fn whole(node: &Node, key: &str, range: RangeInclusive<u64>) -> Result<u64, Diagnostic> {
     let (least, most) = (*range.start(), *range.end());
     let number = match &node.kind {
-        Kind::Scalar(text) => text.replace('_', "").parse().ok(),
+        Kind::Scalar(text) => ungrouped(text).and_then(|digits| digits.parse().ok()),
         Kind::List(_) | Kind::Map(_) => None,
     };
     match number {
@@ -221,10 +221,15 @@ pub fn whole(node: &Node, key: &str, range: RangeInclusive<u64>) -> Result<u64, 
 
 /// A plain decimal number, as of a coordinate.
 pub fn number(node: &Node, key: &str) -> Result<f64, Diagnostic> {
-    match text(node, key)?.parse::<f64>() {
-        Ok(number) if number.is_finite() => Ok(number),
-        Ok(_) | Err(_) => Err(node.error(format!("`{key}`: expected a number, found {}", node.found()))),
+    match ungrouped(text(node, key)?).and_then(|digits| digits.parse::<f64>().ok()) {
+        Some(number) if number.is_finite() => Ok(number),
+        Some(_) | None => Err(node.error(format!("`{key}`: expected a number, found {}", node.found()))),
     }
+}
+
+/// A number without the `_` that may group its digits; `None` if it begins with one.
+fn ungrouped(text: &str) -> Option<String> {
+    (!text.starts_with('_')).then(|| text.replace('_', ""))
 }
 
 /// Yes or no.

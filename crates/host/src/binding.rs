@@ -24,7 +24,7 @@ pub enum BindError {
     ProtocolTaken {
         /// The IP protocol number.
         protocol: u8,
-        /// The port of it, or all that nobody else has.
+        /// The port of it (of ICMP, the echo identifier), or all that nobody else has.
         port: Option<u16>,
         /// Which `Above` port has it.
         by: u32,
@@ -47,6 +47,9 @@ impl fmt::Display for BindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PortTaken { port, by } => write!(f, "UDP port {port} is bound already, by Above({by})"),
+            Self::ProtocolTaken { protocol: ip::ICMP | ip::ICMPV6, port: Some(identifier), by } => {
+                write!(f, "the echo identifier {identifier} is bound already, by Above({by})")
+            }
             Self::ProtocolTaken { protocol, port: Some(port), by } => {
                 write!(f, "port {port} of IP protocol {protocol} is bound already, by Above({by})")
             }
@@ -157,7 +160,8 @@ impl Bindings {
         protocol: u8,
         port: Option<u16>,
     ) -> Result<(), BindError> {
-        if port == Some(0) {
+        // An echo identifier may be 0.
+        if port == Some(0) && !matches!(protocol, ip::ICMP | ip::ICMPV6) {
             return Err(BindError::PortZero);
         }
         let taken = self.protocols.get(&(protocol, port));
@@ -218,7 +222,8 @@ impl Bindings {
         self.udp.iter().find(|&(_, &by)| by == above).map(|(&port, _)| port)
     }
 
-    /// The port above that gets a protocol's packets to a local port: bound to it, or else to the rest of the protocol.
+    /// The port above that gets a protocol's packets to a local port (of ICMP, the answers to an echo identifier):
+    /// bound to it, or else to the rest of the protocol.
     pub(crate) fn protocol(&self, protocol: u8, port: Option<u16>) -> Option<u32> {
         let exact = port.and_then(|port| self.protocols.get(&(protocol, Some(port))));
         exact.or_else(|| self.protocols.get(&(protocol, None))).copied()

@@ -65,6 +65,9 @@ impl Host {
     /// A packet that comes down, on this or any other `Above` port, is complete and is routed as the host's own. If it
     /// cannot be sent, the ICMP error that says why comes back like any other.
     ///
+    /// The port of ICMP is the echo identifier: echo replies with it go up there, and so do the errors about echo
+    /// requests with it. Other messages go to a binding of all of ICMP.
+    ///
     /// Echo requests are answered by the host, also when ICMP is bound.
     pub fn bind_protocol(&mut self, above: u32, protocol: u8, port: Option<u16>) -> Result<(), BindError> {
         self.bindings.bind_protocol(above, protocol, port)

@@ -22,7 +22,8 @@
 //! | `groups` | memberships, and packets to groups: [`GroupRoutes`] |
 //! | `udp`, `icmp` | delivery of these two; errors, their limits, and the path MTUs in them |
 //! | [`Udp`] | UDP on its own, for stacks whose packets go into a tunnel |
-//! | [`ping`] | a machine that measures round trips through a packet port |
+//! | [`ping`] | messages as echo requests through a packet port, and their round trips |
+//! | [`EchoResponder`] | the answers to echo requests on its own, for stacks that bring packets |
 //!
 //! # Scope and departures
 //!
@@ -48,6 +49,7 @@
 pub mod binding;
 pub mod config;
 mod counters;
+mod echo;
 mod forward;
 mod groups;
 mod host;
@@ -59,6 +61,7 @@ mod udp_machine;
 
 pub use binding::{BindError, Hook};
 pub use config::{Config, Interface};
+pub use echo::EchoResponder;
 pub use groups::{GroupRoute, GroupRoutes};
 pub use host::Host;
 pub use ping::{Ping, PingConfig};

@@ -13,8 +13,10 @@ use crate::network::{
 };
 use crate::network::{NodeGroups, NodeRoutes};
 
-/// TCP's number among IP's protocols (RFC 9293).
+/// TCP's number among IP's protocols (RFC 9293), and those of ICMP for IPv4 and IPv6 (RFC 792, RFC 4443).
 const TCP: u8 = 6;
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
 
 /// The port that a machine is attached to.
 #[derive(Clone, Copy, Debug)]
@@ -180,6 +182,12 @@ impl VirtualHost {
     pub(crate) fn tcp(&mut self, ports: impl IntoIterator<Item = u16>) -> Result<u32, BindError> {
         let mut ports = ports.into_iter();
         self.bind(|host, above| ports.try_for_each(|port| host.bind_protocol(above, TCP, Some(port))))
+    }
+
+    /// The answers to echo requests with an identifier, and the errors about them.
+    pub(crate) fn echo_replies(&mut self, identifier: u16, ipv6: bool) -> Result<u32, BindError> {
+        let protocol = if ipv6 { ICMPV6 } else { ICMP };
+        self.bind(|host, above| host.bind_protocol(above, protocol, Some(identifier)))
     }
 
     /// TCP's packets that the node would forward.

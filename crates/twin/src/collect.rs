@@ -283,8 +283,9 @@ fn figures(
 
 /// The share of the payload in a full packet that repairs nothing, after the headers of the stack.
 fn payload_share(flow: &model::Flow, frame: u64) -> f64 {
-    let overhead = flow.overhead(0);
+    let overhead = flow.full_overhead();
     let payload = match &flow.app {
+        model::App::Program { program: model::Program::Ping(ping), .. } => ping.size.get(),
         model::App::Cbr { size, .. } | model::App::Messages { size, .. } if !flow.on_stream() => size.get(),
         model::App::Cbr { .. }
         | model::App::Messages { .. }

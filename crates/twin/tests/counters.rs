@@ -18,6 +18,7 @@ const NOT_HERE: [&str; 3] = ["challenges_sent", "frames_shown_damaged", "retrans
 
 const FILE: &str = "{ file: { path: ../../Cargo.lock } }";
 const MESSAGES: &str = "{ messages: { size: 500 B, every: 20 ms } }";
+const PING: &str = "{ ping: { every: 20 ms } }";
 const VIDEO: &str = "{ video: { rate: 2 Mbit/s } }";
 
 /// Four lossy hops.
@@ -75,6 +76,8 @@ fn stacks() -> Vec<String> {
         four_hops("[tcp-cubic, bats-proxy]", FILE, ""),
         four_hops("[tcp-cubic, bats-proxy]", FILE, "proxy: [n1, n3]"),
         four_hops("{ brtp: { feedback: none } }", FILE, ""),
+        four_hops("ip", PING, ""),
+        four_hops("tunnel", PING, ""),
     ]
 }
 

@@ -227,6 +227,18 @@ impl<'a> FlowBuilder<'a> {
         Ok(LowerPort::Platform(host.tcp_in_transit()))
     }
 
+    /// The answers to echo requests of a node, in virtual time; the identifier is the port of `local`.
+    ///
+    /// # Errors
+    /// The identifier is another machine's, or ICMP is the kernel's.
+    pub(super) fn echo_replies(&mut self, node: NodeId, local: SocketAddr) -> Result<LowerPort, BuildError> {
+        let Platform::Virtual(host) = &mut self.nodes[node].platform else {
+            return Err(self.error(node, Cause::OnKernel));
+        };
+        let bound = host.echo_replies(local.port(), local.is_ipv6());
+        self.bound(node, bound)
+    }
+
     /// The kernel's TCP.
     ///
     /// # Errors

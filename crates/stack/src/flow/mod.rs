@@ -1,6 +1,7 @@
 //! A flow being built: a stack of machines at each of its ends, and what its transports have on the nodes between.
 
 mod builder;
+mod echo;
 mod end;
 mod kernel;
 mod participants;

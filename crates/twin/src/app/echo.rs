@@ -1,10 +1,10 @@
-//! Messages at a fixed rate, echoed by the receiver: what a game or a control loop does.
+//! Messages at a fixed rate, echoed by the receiver: what a game or a control loop does, and `ping`.
 
 use std::collections::VecDeque;
 
 use hopcast_core::{
-    Datagram, Duration, Instant, Item, Machine, Outbox, Port, Reactive, StreamId, StreamItem, StreamReader,
-    StreamWriter,
+    Datagram, Duration, Instant, Item, Machine, Message, Outbox, Port, Reactive, StreamId, StreamItem,
+    StreamReader, StreamWriter,
 };
 
 use super::accepted::Accepted;
@@ -19,6 +19,8 @@ pub(crate) enum Transport {
     Datagrams,
     /// One after another in a stream: they all have the same length, so nothing need part them.
     Stream,
+    /// One echo request each, which the receiver's host answers.
+    Echoes,
 }
 
 /// Maximum number of bytes that wait while the stream takes nothing; beyond it, messages are skipped.
@@ -77,7 +79,14 @@ impl MessageClient {
             return;
         };
         match self.echoed.note(number) {
-            Arrival::First => meter.round_trip(sent, now),
+            Arrival::First => {
+                meter.round_trip(sent, now);
+                // No application at the receiver notes its arrival.
+                if self.transport == Transport::Echoes {
+                    meter.payload(now, message.len());
+                    meter.unit_delivered(sent);
+                }
+            }
             Arrival::Again => meter.duplicate_units += 1,
             Arrival::TooOld => meter.too_old_units += 1,
         }
@@ -88,6 +97,7 @@ impl Machine for MessageClient {
     fn handle(&mut self, now: Instant, _port: Port, item: Item) {
         match item {
             Item::Datagram(datagram) => self.echo(now, &datagram.payload),
+            Item::Message(message) => self.echo(now, &message.payload),
             Item::Stream(STREAM, item) => {
                 let items = self.link.handle(item);
                 self.out.extend(items.into_iter().map(|item| Item::Stream(STREAM, item)));
@@ -101,7 +111,6 @@ impl Machine for MessageClient {
             | Item::Packet(_)
             | Item::Transit(_)
             | Item::Membership(_)
-            | Item::Message(_)
             | Item::Credit(_) => {}
         }
     }
@@ -120,6 +129,9 @@ impl Machine for MessageClient {
             Transport::Datagrams => {
                 let Ends { local, remote } = self.ends;
                 self.out.push_back(Item::Datagram(Datagram::new(local, remote, message)));
+            }
+            Transport::Echoes => {
+                self.out.push_back(Item::Message(Message { id: self.number, payload: message }));
             }
             Transport::Stream => {
                 if self.number == 0 {
@@ -148,8 +160,11 @@ impl Machine for MessageClient {
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        report("messages_sent", self.number - self.skipped);
-        report("messages_skipped", self.skipped);
+        // What sends the requests counts them.
+        if self.transport != Transport::Echoes {
+            report("messages_sent", self.number - self.skipped);
+            report("messages_skipped", self.skipped);
+        }
     }
 }
 

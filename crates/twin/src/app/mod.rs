@@ -5,8 +5,8 @@
 //! against what was sent, so that a protocol that delivers something wrong is found out by every run.
 
 mod accepted;
+mod admission;
 mod datagrams;
-mod door;
 mod echo;
 mod file;
 mod pace;

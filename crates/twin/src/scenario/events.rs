@@ -88,7 +88,7 @@ pub(crate) fn events(
             }
         }
         for (key, action) in [("start", Action::Start as fn(_) -> _), ("stop", Action::Stop as fn(_) -> _)] {
-            for named in fields.get(key).map(one_or_list).unwrap_or_default() {
+            for named in fields.read(key, one_or_several)?.unwrap_or_default() {
                 push(action(flows.flow(named, key)?))?;
                 acts = true;
             }
@@ -175,6 +175,14 @@ fn changes(fields: Fields<'_>, contents: &mut Contents) -> Result<Vec<Change>, D
     Ok(changes)
 }
 
+/// A name, or the names of a list that has some.
+fn one_or_several<'a>(node: &'a Node, key: &str) -> Result<&'a [Node], Diagnostic> {
+    match one_or_list(node) {
+        [] => Err(node.error(format!("`{key}`: expected a name or several, found an empty list"))),
+        names => Ok(names),
+    }
+}
+
 /// The station of a medium towards which a loss changes.
 fn listener(
     node: &Node,
@@ -213,7 +221,7 @@ fn targets(
         (0..topology.links.len()).collect()
     } else {
         let ids: Result<Vec<_>, _> =
-            one_or_list(links).iter().map(|node| topology.link(node, "links")).collect();
+            one_or_several(links, "links")?.iter().map(|node| topology.link(node, "links")).collect();
         ids?
     };
     let Some(from_node) = fields.get("from") else {

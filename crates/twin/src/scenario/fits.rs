@@ -79,7 +79,7 @@ fn too_long(mut ways: Vec<Way>, paths: &mut ShortestPaths) -> Option<Way> {
 
 /// The least MTU of every link on its way that a flow needs.
 fn least_mtu(flow: &Flow) -> u64 {
-    let datagram = datagram(flow).map_or(0, |size| size + overhead(flow) - ETHERNET);
+    let datagram = datagram(flow).map_or(0, |size| size + flow.full_overhead() - ETHERNET);
     let franc = flow.frame_payload().unwrap_or(0);
     datagram.max(if flow.ipv6 { u64::from(LEAST_IPV6_MTU) } else { franc })
 }
@@ -184,22 +184,13 @@ fn check_size(
             flow.protocol
         )));
     }
-    let largest = (u64::from(mtu) + ETHERNET).saturating_sub(overhead(flow));
+    let largest = (u64::from(mtu) + ETHERNET).saturating_sub(flow.full_overhead());
     let Some(size) = datagram(flow).filter(|size| *size > largest) else { return Ok(()) };
     let (name, protocol) = (&link.name, &flow.protocol);
     let back = if back { " on the way back" } else { "" };
     Err(written.app.error(format!(
         "`size`: expected at most {largest} B, what the MTU of {mtu} of the link `{name}` leaves over `{protocol}`{back} (hosts do not fragment), found {size} B"
     )))
-}
-
-/// The headers before the payload, in bytes a full frame.
-fn overhead(flow: &Flow) -> u64 {
-    let own = match &flow.app {
-        App::Program { program, .. } => program.headers(flow.ipv6),
-        _ => 0,
-    };
-    flow.overhead(0) + own
 }
 
 /// The payload of a flow's datagrams, if the file says it: the others fill what the way takes.

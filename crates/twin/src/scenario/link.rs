@@ -93,9 +93,9 @@ pub(crate) fn medium(
 fn mac(node: &Node, key: &str, rate: Option<Rate>, contents: &mut Contents) -> Result<Mac, Diagnostic> {
     let (word, span, options) = choice(node, key, &MACS)?;
     if word == "perfect" {
-        return match options {
-            Some(options) => Err(options.error("`perfect` has no options")),
-            None => Ok(Mac::Perfect),
+        return match options.map(|options| (options, decode::entries(options, "`perfect`"))) {
+            None | Some((_, Ok([]))) => Ok(Mac::Perfect),
+            Some((options, _)) => Err(options.error("`perfect` has no options")),
         };
     }
     let Some(rate) = rate else {

@@ -183,7 +183,7 @@ pub struct Flow {
     pub group: Option<GroupId>,
     /// The name in tables: the transport's, variant's or stack's name.
     pub protocol: String,
-    /// The stack, from the top down; none is the host's packets, for ping.
+    /// The stack, from the top down; none is the host's packets, for `ping`.
     pub over: Vec<Layer>,
     /// The application.
     pub app: App,
@@ -227,7 +227,16 @@ impl Flow {
         flow::overhead(&self.over, from, self.ipv6)
     }
 
-    /// Bytes of that which only packets have that repair others: a bound on what a link carries does not count them.
+    /// The headers before the payload, Ethernet's and a program's own among them, in bytes a full frame.
+    pub fn full_overhead(&self) -> u64 {
+        let own = match &self.app {
+            App::Program { program, .. } => program.headers(self.ipv6),
+            _ => 0,
+        };
+        self.overhead(0) + own
+    }
+
+    /// Bytes of these that only packets have that repair others: a bound on what a link carries does not count them.
     pub fn repair_overhead(&self) -> u64 {
         self.over.iter().map(|layer| layer.settings().repair_overhead()).sum()
     }
@@ -235,6 +244,11 @@ impl Flow {
     /// Whether a real program is its application.
     pub fn is_program(&self) -> bool {
         matches!(self.app, App::Program { .. })
+    }
+
+    /// Whether its application sends echo requests, which the hosts answer.
+    pub fn is_ping(&self) -> bool {
+        matches!(self.app, App::Program { program: Program::Ping(_), .. })
     }
 
     /// The sockets that a program would use as this flow's application; `None` if the top of the stack is none of the

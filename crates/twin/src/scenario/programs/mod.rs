@@ -1,7 +1,8 @@
-//! Real programs as workloads: what only a live run has.
+//! Real programs as workloads.
 //!
 //! A flow whose `app` is a program says what the program shall do; `hopcast-live` knows how it is told. In virtual time
-//! there are no programs, and such a scenario is refused by the line of [`needs_live`].
+//! there are no programs, and such a scenario is refused by the line of [`needs_live`]. `ping` is an exception: hosts
+//! in virtual time know ICMP, so it is refused for its `arguments` alone.
 
 mod decode;
 mod exec;
@@ -204,13 +205,27 @@ impl fmt::Debug for LiveOnly {
 pub(crate) fn live_app(node: &Node) -> Option<Diagnostic> {
     let like = match word(node)? {
         name @ ("iperf3" | "iperf2" | "nuttcp") => (name, "`bulk` and `cbr` are its like"),
-        "ping" => ("ping", "`messages` is its like"),
+        "ping" => {
+            let arguments = arguments(node)?;
+            return Some(arguments.error(
+                "`arguments` are for the real `ping`, which runs with --live only; without them it runs in virtual time",
+            ));
+        }
         "ffmpeg" => ("ffmpeg", "`video` is its like"),
         "copy" => ("copy", "`file` is its like"),
         _ => return None,
     };
     let (name, like) = like;
     Some(node.error(format!("`{name}` is a real program: it runs with --live only; {like} in virtual time")))
+}
+
+/// The `arguments` of a program as `app`, if it has any.
+fn arguments(app: &Node) -> Option<&Node> {
+    let Kind::Map(app) = &app.kind else { return None };
+    let Kind::Map(options) = &app.first()?.value.kind else { return None };
+    let arguments = options.iter().find(|option| option.key == "arguments")?;
+    let is_empty = matches!(&arguments.value.kind, Kind::List(words) if words.is_empty());
+    (!is_empty).then_some(&arguments.value)
 }
 
 /// Why a stack needs a live run, if it does.
@@ -238,13 +253,16 @@ pub(crate) fn carries_something(stack: &Stack, over: &Node, app: &Node) -> Resul
     )))
 }
 
-/// Which option of a transport a flow sets that the kernel's own cannot be told, for the first of a scenario's flows
-/// that sets one: in virtual time it has a transport of its own, but a kernel's is as the kernel is set up. One line;
-/// `None` if there is none.
+/// The first option of a flow's transport that cannot be set in a live run, since there the transport is the kernel's
+/// and as the kernel is set up. One line; `None` if there is none.
 pub fn needs_virtual_time(scenario: &Scenario) -> Option<String> {
     scenario.flows.iter().find_map(|flow| {
-        let set = flow.over.iter().find_map(|layer| layer.settings().virtual_time_only())?;
-        Some(format!("flow `{}`: `{set}` cannot be set on the kernel's TCP, only in virtual time", flow.name))
+        let of = |layer: &Layer| Some((layer.settings().virtual_time_only()?, layer.row().name));
+        let (option, transport) = flow.over.iter().find_map(of)?;
+        Some(format!(
+            "flow `{}`: the option `{option}` of `{transport}` is for virtual time: in a live run the kernel's own settings hold",
+            flow.name
+        ))
     })
 }
 
