@@ -1,13 +1,13 @@
 //! The state that the stations of a medium share: the stations, who hears whom, and the frames under way.
 
-use hopcast_core::{Buffer, Duration, Instant, Stream};
+use hopcast_core::{Buffer, Duration, Instant, Reception, Stream};
 
 use crate::config::{Direction, DropReason, Mac, MediumConfig, Station};
 use crate::flight::Flight;
 use crate::path::{Fate, Path};
 use crate::reports::Reports;
 use crate::sender::Sender;
-use crate::{Attachment, Change, Counters};
+use crate::{Attachment, Change, Counters, Quality};
 
 /// The stations of a medium, under either medium access.
 #[derive(Debug)]
@@ -16,10 +16,12 @@ pub(crate) struct Air {
     pub(crate) senders: Vec<Sender>,
     /// For each sender, one for each other station in order; see [`Air::path`].
     paths: Vec<Path>,
-    pub(crate) flight: Flight,
+    pub(crate) flight: Flight<Option<Reception>>,
     pub(crate) reports: Reports,
     /// The minimum time that any frame is under way.
     pub(crate) min_delay: Duration,
+    /// Number of times that a frame to one station is repeated.
+    retries: u32,
 }
 
 impl Air {
@@ -47,6 +49,10 @@ impl Air {
             flight: Flight::new(true),
             reports: Reports::default(),
             min_delay: Duration::ZERO,
+            retries: match mac {
+                Mac::Perfect => 0,
+                Mac::Csma(csma) => csma.retries,
+            },
         };
         air.measure_min_delay();
         air
@@ -98,7 +104,10 @@ impl Air {
     ) {
         let Some(path) = self.path(from, to) else { return };
         match self.paths[path].fate(end) {
-            Some(fate) => self.flight.launch(fate, frame.clone(), from, to, !addressed),
+            Some(fate) => {
+                let reception = Reception { signal: None, rate: self.senders[from].rate() };
+                self.flight.launch(fate, frame.clone(), from, to, !addressed, Some(reception));
+            }
             None if self.reports.on() => {
                 self.reports.dropped(end, from, Some(to), frame.clone(), DropReason::Lost);
             }
@@ -110,7 +119,7 @@ impl Air {
     pub(crate) fn echo(&mut self, at: Instant, from: Attachment, frame: &Buffer) {
         if self.stations[from].echo {
             let fate = Fate { at, twice: false, flip: None };
-            self.flight.launch(fate, frame.clone(), from, from, true);
+            self.flight.launch(fate, frame.clone(), from, from, true, None);
         }
     }
 
@@ -153,6 +162,14 @@ impl Air {
             }
         }
         self.measure_min_delay();
+    }
+
+    /// The quality of one ordered pair; `None` if there is no such pair, or the sender is down.
+    pub(crate) fn quality(&self, from: Attachment, to: Attachment) -> Option<Quality> {
+        let (above, below) = self.paths[self.path(from, to)?].loss_shares();
+        let sender = &self.senders[from];
+        let up = !sender.backlog().down;
+        up.then(|| Quality::new(above, below, self.retries, sender.rate()))
     }
 
     /// The figures of one ordered pair.

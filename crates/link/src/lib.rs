@@ -48,6 +48,7 @@ mod loss;
 mod medium;
 mod path;
 mod point_to_point;
+mod quality;
 mod queue;
 mod reports;
 mod sender;
@@ -60,11 +61,12 @@ pub use config::{
 pub use loss::LossError;
 pub use medium::Medium;
 pub use point_to_point::PointToPoint;
+pub use quality::Quality;
 pub use trace::TraceError;
 
 use core::ops::{Add, Sub};
 
-use hopcast_core::{Buffer, Duration, Fraction, Instant, Rate};
+use hopcast_core::{Buffer, Duration, Fraction, FrameStatus, Instant, Rate, Reception};
 
 /// The number of an attachment of a link, from 0.
 pub type Attachment = usize;
@@ -100,6 +102,14 @@ pub trait Link {
     /// link wants to be woken at each end of a serialisation too, and each frame is copied. Deliveries and counters
     /// are the same either way. Turn it on before the first frame: what left before is not reported.
     fn report_sent(&mut self, report: bool);
+
+    /// Reports as [`Event::Status`] what becomes of each frame that `from` sends to one station, from now on. Only a
+    /// link with acknowledgements does ([`Mac::Csma`]); any other has nothing to report.
+    fn report_status(&mut self, _from: Attachment) {}
+
+    /// Quality of the link from one attachment to another as it is configured now, for whoever routes by it; `None` if
+    /// nothing that `from` sends reaches `to`, or if `from` is down.
+    fn quality(&self, from: Attachment, to: Attachment) -> Option<Quality>;
 
     /// The figures of one direction up to and including `now`, cumulative; all zero if there is no such direction.
     ///
@@ -144,6 +154,16 @@ pub enum Event {
         frame: Buffer,
         /// Whether it was addressed to another station.
         overheard: bool,
+        /// How it was received, on a medium; `None` on a wire.
+        reception: Option<Reception>,
+    },
+    /// The link is done with a frame that was for one station. Reported only when asked for; see
+    /// [`Link::report_status`].
+    Status {
+        /// The sender.
+        from: Attachment,
+        /// What has become of the frame.
+        status: FrameStatus,
     },
     /// `frame` is gone. Reported only when asked for; see [`Link::report_sent`].
     Dropped {

@@ -6,7 +6,7 @@ use crate::air::Air;
 use crate::config::{Mac, MediumConfig};
 use crate::csma::Contention;
 use crate::sender::longest_waiting;
-use crate::{Attachment, Backlog, Change, Counters, Event, Link};
+use crate::{Attachment, Backlog, Change, Counters, Event, Link, Quality};
 
 /// A half-duplex medium: one transmission at a time, heard by every other station, each of which loses on its own.
 ///
@@ -80,7 +80,7 @@ impl Link for Medium {
         self.advance(now);
         let Air { flight, reports, .. } = &mut self.air;
         let arrival = flight.next();
-        if let Some(report) = reports.next()
+        if let Some(report) = reports.next().filter(|&report| report <= now)
             && arrival.is_none_or(|arrival| report <= arrival)
         {
             return reports.pop();
@@ -100,6 +100,7 @@ impl Link for Medium {
             Access::Perfect(schedule) => schedule.deadline(&self.air),
             Access::Csma(contention) => contention.deadline(&self.air),
         };
+        let next = earliest(self.air.reports.next(), next);
         earliest(self.air.flight.next(), next)
     }
 
@@ -115,6 +116,16 @@ impl Link for Medium {
 
     fn report_sent(&mut self, report: bool) {
         self.air.reports.turn(report);
+    }
+
+    fn report_status(&mut self, from: Attachment) {
+        if matches!(self.access, Access::Csma(_)) && from < self.air.len() {
+            self.air.reports.ask(from);
+        }
+    }
+
+    fn quality(&self, from: Attachment, to: Attachment) -> Option<Quality> {
+        self.air.quality(from, to)
     }
 
     fn counters(&mut self, now: Instant, from: Attachment, to: Attachment) -> Counters {

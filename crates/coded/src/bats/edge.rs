@@ -48,9 +48,13 @@ impl Edge {
                 self.framing.push_unit(now, payload);
             }
             Item::Stream(id, item) => self.framing.handle_stream(now, id, item),
-            Item::Frame(_) | Item::Packet(_) | Item::Transit(_) | Item::Message(_) | Item::Credit(_) => {
-                return false;
-            }
+            Item::Frame(_)
+            | Item::ReportFrameStatus
+            | Item::FrameStatus(_)
+            | Item::Packet(_)
+            | Item::Transit(_)
+            | Item::Message(_)
+            | Item::Credit(_) => return false,
         }
         true
     }

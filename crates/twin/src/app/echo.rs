@@ -98,6 +98,8 @@ impl Machine for MessageClient {
             }
             Item::Stream(..)
             | Item::Frame(_)
+            | Item::ReportFrameStatus
+            | Item::FrameStatus(_)
             | Item::Packet(_)
             | Item::Transit(_)
             | Item::Message(_)
