@@ -158,6 +158,11 @@ impl Link for PointToPoint {
         self.directions.get(from).filter(|_| to == 1 - from).and_then(Direction::quality)
     }
 
+    fn sender_counters(&mut self, now: Instant, from: Attachment) -> Counters {
+        self.advance(now);
+        self.directions.get(from).map_or_else(Counters::default, |direction| direction.sender.counters(now))
+    }
+
     fn counters(&mut self, now: Instant, from: Attachment, to: Attachment) -> Counters {
         self.advance(now);
         match self.directions.get(from) {

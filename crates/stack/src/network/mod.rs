@@ -6,7 +6,7 @@ mod routes;
 
 use std::collections::BTreeMap;
 
-use hopcast_link::{Attachment, Config, Direction, MediumConfig};
+use hopcast_link::{Attachment, Config, Direction, MediumConfig, SwitchConfig};
 
 pub use addresses::{HOP_LIMIT, MacAddress, addresses_of, interface_name};
 pub use plan::{Hop, NetworkPlan, directions};
@@ -45,6 +45,9 @@ pub enum LinkModel {
     PointToPoint(Config),
     /// Among all of a link's ends; the stations' addresses are filled in by [`NetworkPlan::model`].
     Medium(MediumConfig),
+    /// Among all of a link's ends, each of which sends on a line of its own; the stations' addresses are filled in by
+    /// [`NetworkPlan::model`].
+    Switch(SwitchConfig),
 }
 
 impl Link {
@@ -54,6 +57,7 @@ impl Link {
             LinkModel::PointToPoint(config) if from == 0 => &config.forward,
             LinkModel::PointToPoint(config) => &config.backward,
             LinkModel::Medium(config) => &config.direction,
+            LinkModel::Switch(config) => &config.directions[from],
         }
     }
 }
