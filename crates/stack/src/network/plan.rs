@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hopcast_core::Seed;
-use hopcast_link::{Attachment, Link as AnyLink, Medium, MediumConfig, PointToPoint, Station};
+use hopcast_link::{
+    Attachment, Link as AnyLink, Medium, MediumConfig, PointToPoint, Station, Switch, SwitchConfig,
+};
 
 use super::addresses::{MacAddress, mac_address};
 use super::routes::GlobalRoutes;
@@ -95,6 +97,12 @@ impl NetworkPlan {
                 // Two media may share some of their stations, but not their name.
                 let stream = |from, to| seed.stream(&["medium", &spec.name, name(from), name(to)], 0);
                 Box::new(Medium::new(MediumConfig { stations, ..config.clone() }, stream))
+            }
+            LinkModel::Switch(config) => {
+                let addresses =
+                    (0..spec.ends.len()).map(|attachment| mac_address(link, attachment)).collect();
+                let stream = |from, to| seed.stream(&["switch", &spec.name, name(from), name(to)], 0);
+                Box::new(Switch::new(&SwitchConfig { addresses, ..config.clone() }, stream))
             }
         }
     }

@@ -5,7 +5,8 @@ use std::fmt::{self, Display, Write};
 
 use hopcast_core::{Instant, Rate};
 use hopcast_link::{
-    Change, Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, Queue, QueueLimit,
+    Change, Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue, QueueLimit,
+    SwitchConfig,
 };
 use hopcast_stack::network::ShortestPaths;
 
@@ -80,6 +81,7 @@ fn write_links(out: &mut String, scenario: &Scenario) -> fmt::Result {
         let model = match &link.model {
             LinkModel::PointToPoint(config) => point_to_point(config),
             LinkModel::Medium(config) => medium(config, &link.ends, scenario),
+            LinkModel::Switch(config) => switch(config, &link.ends, scenario),
         };
         let place = *places.entry(model).or_insert_with_key(|model| {
             kinds.push((model.clone(), Vec::new()));
@@ -112,11 +114,31 @@ fn medium(config: &MediumConfig, ends: &[NodeId], scenario: &Scenario) -> String
             )
         }
     };
-    for pair in &config.pairs {
-        let [from, to] = [pair.from, pair.to].map(|end| &scenario.nodes[ends[end]].name);
-        let _ = write!(text, "\n{from} to {to}: loss {}", loss(&pair.loss));
+    text + &pairs(&config.pairs, ends, scenario)
+}
+
+/// The sender whose values most have, and each that differs.
+fn switch(config: &SwitchConfig, ends: &[NodeId], scenario: &Scenario) -> String {
+    let same = |one: &&Direction| config.directions.iter().filter(|other| other == one).count();
+    let usual = config.directions.iter().rev().max_by_key(same);
+    let mut text = format!("a switch with {} stations", ends.len());
+    // Writing to a string cannot fail.
+    let _ = usual.map_or(Ok(()), |usual| write!(text, ": {}", Words(usual)));
+    for (end, direction) in ends.iter().zip(&config.directions) {
+        if usual != Some(direction) {
+            let _ = write!(text, "\n{}: {}", scenario.nodes[*end].name, Words(direction));
+        }
     }
-    text
+    text + &pairs(&config.pairs, ends, scenario)
+}
+
+/// The losses from one station to another that differ, a line each.
+fn pairs(pairs: &[PairLoss], ends: &[NodeId], scenario: &Scenario) -> String {
+    let line = |pair: &PairLoss| {
+        let [from, to] = [pair.from, pair.to].map(|end| &scenario.nodes[ends[end]].name);
+        format!("\n{from} to {to}: loss {}", loss(&pair.loss))
+    };
+    pairs.iter().map(line).collect()
 }
 
 fn point_to_point(config: &Config) -> String {

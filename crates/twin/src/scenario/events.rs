@@ -65,7 +65,7 @@ pub(crate) fn events(
         if let Some(to) = fields.get("to")
             && !matches!(changes.as_slice(), [Change::Loss(_)])
         {
-            return Err(to.error("`to`: only `loss` can change towards one station of a medium"));
+            return Err(to.error("`to`: only `loss` can change towards one station of a medium or switch"));
         }
         for (link, from) in targets(fields, topology, acts)? {
             if let (Some(rate), true) = (fields.get("rate"), changes.contains(&Change::Rate(None))) {
@@ -183,7 +183,7 @@ fn one_or_several<'a>(node: &'a Node, key: &str) -> Result<&'a [Node], Diagnosti
     }
 }
 
-/// The station of a medium towards which a loss changes.
+/// The station of a medium or switch towards which a loss changes.
 fn listener(
     node: &Node,
     topology: &Topology,
@@ -192,7 +192,7 @@ fn listener(
 ) -> Result<usize, Diagnostic> {
     let (link, id) = (&topology.links[link], topology.node(node, "to")?);
     if matches!(link.model, LinkModel::PointToPoint(_)) {
-        return Err(node.error(format!("`to`: the link `{}` is no medium", link.name)));
+        return Err(node.error(format!("`to`: the link `{}` is neither a medium nor a switch", link.name)));
     }
     let station = link.ends.iter().position(|end| *end == id);
     match station {

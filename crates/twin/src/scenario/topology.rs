@@ -17,7 +17,7 @@ use hopcast_stack::network::Network;
 /// Maximum number of nodes, and of links.
 pub(crate) const MOST: u64 = 1_000_000;
 
-/// Maximum number of stations of a medium: each pair of them has counters of its own.
+/// Maximum number of stations of a medium or switch: each pair of them has counters of its own.
 const MAX_STATIONS: usize = 256;
 
 /// The network before anything happens to it.
@@ -216,29 +216,30 @@ impl Topology {
     }
 
     fn add_written_link(&mut self, item: &Node, contents: &mut Contents) -> Result<(), Diagnostic> {
-        let medium = item.get("medium").is_some();
+        let kind = Written::of(item);
+        let (key, what) = kind.words();
         let mut allowed: Vec<&str> = vec!["name"];
-        allowed.extend(if medium { ["medium"].as_slice() } else { &["between", "medium"] });
+        allowed.extend(if kind == Written::Pair { KINDS.as_slice() } else { std::slice::from_ref(&key) });
         allowed.extend(link::DIRECTION);
-        allowed.extend(if medium { link::MEDIUM.as_slice() } else { &["duplex", "forward", "backward"] });
-        let what = if medium { "a medium" } else { "a link" };
+        allowed.extend(kind.own_keys());
         let fields = Fields::of(item, what, &allowed)?;
-        let key = if medium { "medium" } else { "between" };
         let joined = fields.need(key, "[a, b]")?;
         let ends = self.node_list(joined, key)?;
-        let most = if medium { MAX_STATIONS } else { 2 };
+        let most = if kind == Written::Pair { 2 } else { MAX_STATIONS };
         if !(2..=most).contains(&ends.len()) {
-            let expected = if medium {
-                format!("2 to {MAX_STATIONS} stations")
-            } else {
-                "two nodes (more of them share a `medium`)".to_owned()
+            let expected = match kind {
+                Written::Pair => {
+                    "two nodes (more of them share a `medium`, or are joined by a `switch`)".to_owned()
+                }
+                Written::Medium | Written::Switch => format!("2 to {MAX_STATIONS} stations"),
             };
             return Err(joined.error(format!("`{key}`: expected {expected}, found {}", ends.len())));
         }
-        let model = if medium {
-            LinkModel::Medium(link::medium(fields, |node, key| station_of(self, &ends, node, key), contents)?)
-        } else {
-            LinkModel::PointToPoint(link::point_to_point(fields, contents)?)
+        let station = |node: &Node, key: &str| station_of(self, &ends, node, key, what);
+        let model = match kind {
+            Written::Pair => LinkModel::PointToPoint(link::point_to_point(fields, contents)?),
+            Written::Medium => LinkModel::Medium(link::medium(fields, station, contents)?),
+            Written::Switch => LinkModel::Switch(link::switch(fields, ends.len(), station, contents)?),
         };
         let (named, span) = match fields.get("name") {
             Some(node) => (Some(name(node, "name")?), &node.span),
@@ -248,12 +249,58 @@ impl Topology {
     }
 }
 
-/// The station of a medium of `ends` that a node's name stands for.
-fn station_of(topology: &Topology, ends: &[NodeId], node: &Node, key: &str) -> Result<usize, Diagnostic> {
+/// The key of a written link that names the nodes it joins, for each kind.
+const KINDS: [&str; 3] = ["between", "medium", "switch"];
+
+/// A kind of written link.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Pair,
+    Medium,
+    Switch,
+}
+
+impl Written {
+    fn of(item: &Node) -> Self {
+        match ["medium", "switch"].map(|key| item.get(key).is_some()) {
+            [true, _] => Self::Medium,
+            [false, true] => Self::Switch,
+            [false, false] => Self::Pair,
+        }
+    }
+
+    /// The key with the nodes, and what messages call it.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Pair => ("between", "a link"),
+            Self::Medium => ("medium", "a medium"),
+            Self::Switch => ("switch", "a switch"),
+        }
+    }
+
+    /// The keys beside those of a direction.
+    fn own_keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Pair => &["duplex", "forward", "backward"],
+            Self::Medium => &link::MEDIUM,
+            Self::Switch => &link::SWITCH,
+        }
+    }
+}
+
+/// The station of a medium or switch of `ends` that a node's name stands for.
+fn station_of(
+    topology: &Topology,
+    ends: &[NodeId],
+    node: &Node,
+    key: &str,
+    what: &str,
+) -> Result<usize, Diagnostic> {
     let id = topology.node(node, key)?;
-    ends.iter()
-        .position(|end| *end == id)
-        .ok_or_else(|| node.error(format!("`{key}`: {} is no station of this medium", node.found())))
+    ends.iter().position(|end| *end == id).ok_or_else(|| {
+        let what = what.trim_start_matches("a ");
+        node.error(format!("`{key}`: {} is no station of this {what}", node.found()))
+    })
 }
 
 fn position(node: &Node, key: &str) -> Result<(f64, f64), Diagnostic> {
