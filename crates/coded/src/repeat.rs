@@ -108,7 +108,7 @@ mod tests {
 
     fn datagram(payload: &[u8]) -> Datagram {
         let at = "10.0.0.1:7".parse().unwrap();
-        Datagram { local: at, remote: at, payload: Buffer::copy_from(payload) }
+        Datagram::new(at, at, Buffer::copy_from(payload))
     }
 
     #[test]

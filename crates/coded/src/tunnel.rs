@@ -36,7 +36,7 @@ impl Tunnel {
             return;
         }
         self.sent += 1;
-        let datagram = Datagram { local: self.local, remote: self.remote, payload: packet };
+        let datagram = Datagram::new(self.local, self.remote, packet);
         self.out.down(Item::Datagram(datagram));
     }
 
@@ -102,7 +102,7 @@ mod tests {
         tunnel.handle(NOW, Port::Above(0), Item::Packet(packet(100)));
         let Some((Port::Below(0), Item::Datagram(sent))) = tunnel.poll(NOW) else { panic!("a datagram") };
         assert_eq!(sent.payload, packet(100));
-        let arrived = Datagram { local: sent.local, remote: sent.remote, payload: sent.payload };
+        let arrived = Datagram::new(sent.local, sent.remote, sent.payload);
         tunnel.handle(NOW, Port::Below(0), Item::Datagram(arrived));
         assert_eq!(tunnel.poll(NOW), Some((Port::Above(0), Item::Packet(packet(100)))));
     }
@@ -122,9 +122,9 @@ mod tests {
     fn a_stranger_and_what_is_no_packet_are_refused() {
         let mut tunnel = tunnel();
         let (local, remote) = (tunnel.local, tunnel.remote);
-        let stranger = Datagram { local, remote: "10.0.0.9:7001".parse().unwrap(), payload: packet(10) };
+        let stranger = Datagram::new(local, "10.0.0.9:7001".parse().unwrap(), packet(10));
         tunnel.handle(NOW, Port::Below(0), Item::Datagram(stranger));
-        let garbage = Datagram { local, remote, payload: Buffer::copy_from(b"no packet") };
+        let garbage = Datagram::new(local, remote, Buffer::copy_from(b"no packet"));
         tunnel.handle(NOW, Port::Below(0), Item::Datagram(garbage));
         assert_eq!(tunnel.poll(NOW), None);
         assert_eq!(tunnel.refused, 2);

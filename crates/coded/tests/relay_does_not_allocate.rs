@@ -121,13 +121,13 @@ impl Path {
             if now == next {
                 next += FRAME * 2;
                 let payload = Buffer::zeroed(1200);
-                let unit = Datagram { local: address(10), remote: address(12), payload };
+                let unit = Datagram::new(address(10), address(12), payload);
                 self.act(0, |edge| edge.handle(now, Port::Above(0), Item::Datagram(unit)));
             }
             for (from, to) in [(0, 1), (1, 0), (1, 2), (2, 1)] {
                 while self.links[from][to].under_way.front().is_some_and(|(at, _)| *at <= now) {
                     let (_, payload) = self.links[from][to].under_way.pop_front().expect("one under way");
-                    let datagram = Datagram { local: address(to), remote: address(from), payload };
+                    let datagram = Datagram::new(address(to), address(from), payload);
                     self.act(to, |node| node.handle(now, Port::Below(0), Item::Datagram(datagram)));
                 }
             }

@@ -46,7 +46,7 @@ pub use assembly::{Assembly, Slot, earliest};
 pub use buffer::Buffer;
 pub use bytes::{Malformed, Reader, Writer};
 pub use loss::FadingLoss;
-pub use machine::{Datagram, Frame, Item, Machine, Message, Port, Transit};
+pub use machine::{Attributes, Datagram, Egress, Frame, Item, Machine, Membership, Message, Port, Transit};
 pub use outbox::{Outbox, Reactive};
 pub use pacer::Pacer;
 pub use random::{Seed, Stream};

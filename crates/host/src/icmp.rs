@@ -7,7 +7,8 @@ use hopcast_core::{Buffer, Duration, Instant};
 use hopcast_wire::icmp::{self, Message, Unreachable};
 use hopcast_wire::ip::{self, Header, Version};
 
-use crate::host::{Host, is_group};
+use crate::groups::is_group;
+use crate::host::Host;
 
 impl Host {
     /// Takes an ICMP message to this host, whose checksum must fit.
@@ -50,7 +51,7 @@ impl Host {
         icmp::prepend(&mut packet, own, header.source, reply);
         self.prepend_ip(&mut packet, own, header.source, header.protocol);
         self.counters.echoes_answered += 1;
-        self.send(now, packet, header.source);
+        self.send(now, packet, (own, header.source), None);
     }
 
     /// The port above that sent the packet that an error is about, if it was sent from here and its port can be found.
@@ -104,7 +105,7 @@ impl Host {
         icmp::prepend(&mut body, own, header.source, error);
         self.prepend_ip(&mut body, own, header.source, icmp::protocol(header.version));
         self.counters.errors_sent += 1;
-        self.send(now, body, header.source);
+        self.send(now, body, (own, header.source), None);
     }
 }
 

@@ -51,11 +51,7 @@ impl Udp {
         }
         packet.truncate(header.header_len + ports.len);
         packet.advance(header.header_len + udp::HEADER);
-        Some(Datagram {
-            local: self.local,
-            remote: SocketAddr::new(header.source, ports.source),
-            payload: packet,
-        })
+        Some(Datagram::new(self.local, SocketAddr::new(header.source, ports.source), packet))
     }
 }
 
@@ -97,11 +93,11 @@ mod tests {
         for (one, other) in [("10.0.0.1:7", "10.0.0.2:9"), ("[fd00::1]:7", "[fd00::2]:9")] {
             let (one, other): (SocketAddr, SocketAddr) = (one.parse().unwrap(), other.parse().unwrap());
             let (mut from, mut to) = (Udp::new(one, 64), Udp::new(other, 64));
-            let datagram = Datagram { local: one, remote: other, payload: Buffer::copy_from(b"ahoy") };
+            let datagram = Datagram::new(one, other, Buffer::copy_from(b"ahoy"));
             from.handle(NOW, Port::Above(0), Item::Datagram(datagram));
             let Some((Port::Below(0), packet)) = from.poll(NOW) else { panic!("a packet") };
             to.handle(NOW, Port::Below(0), packet);
-            let expected = Datagram { local: other, remote: one, payload: Buffer::copy_from(b"ahoy") };
+            let expected = Datagram::new(other, one, Buffer::copy_from(b"ahoy"));
             assert_eq!(to.poll(NOW), Some((Port::Above(0), Item::Datagram(expected))));
         }
     }
@@ -111,7 +107,7 @@ mod tests {
         let one: SocketAddr = "10.0.0.1:7".parse().unwrap();
         let other: SocketAddr = "10.0.0.2:9".parse().unwrap();
         let mut from = Udp::new(one, 64);
-        let datagram = Datagram { local: one, remote: other, payload: Buffer::copy_from(b"ahoy") };
+        let datagram = Datagram::new(one, other, Buffer::copy_from(b"ahoy"));
         from.handle(NOW, Port::Above(0), Item::Datagram(datagram));
         let Some((_, Item::Packet(packet))) = from.poll(NOW) else { panic!("a packet") };
         let mut damaged = packet.clone();

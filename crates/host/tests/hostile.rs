@@ -94,11 +94,11 @@ fn item() -> impl Strategy<Value = (Port, Item)> {
             (Port::Below(index), Item::Frame(Frame { bytes: packet, overheard: overheard && index == 3 }))
         }
         3 => (Port::Above(index), Item::Packet(packet)),
-        4 => (Port::Above(index), Item::Transit(Transit { packet, ingress: index })),
+        4 => (Port::Above(index), Item::Transit(Transit::arrived(packet, index))),
         _ => {
             let remote = SocketAddr::new(address(index as usize, overheard), 5000);
             let local = SocketAddr::new(address(ROUTER, overheard), 0);
-            (Port::Above(index), Item::Datagram(Datagram { local, remote, payload: packet }))
+            (Port::Above(index), Item::Datagram(Datagram::new(local, remote, packet)))
         }
     })
 }

@@ -236,7 +236,7 @@ impl<M: Machine + core::fmt::Debug> Chain<M> {
     }
 
     fn arrive(&mut self, place: usize, remote: SocketAddr, payload: &[u8]) {
-        let datagram = Datagram { local: address(place), remote, payload: Buffer::copy_from(payload) };
+        let datagram = Datagram::new(address(place), remote, Buffer::copy_from(payload));
         self.machines[place].handle(self.now, Port::Below(0), Item::Datagram(datagram));
         self.drain(place);
     }

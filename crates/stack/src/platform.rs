@@ -8,10 +8,10 @@ use hopcast_core::plug::{FramesPlug, Plug};
 use hopcast_core::{Assembly, Port, Slot};
 use hopcast_host::{BindError, Hook, Host, Interface};
 
-use crate::network::NodeRoutes;
 use crate::network::{
     GlobalRoutes, HOP_LIMIT, Hop, Network, NetworkPlan, NodeId, addresses_of, interface_name,
 };
+use crate::network::{NodeGroups, NodeRoutes};
 
 /// TCP's number among IP's protocols (RFC 9293).
 const TCP: u8 = 6;
@@ -93,8 +93,10 @@ impl NodeBuilder {
             forwarding: true,
             hop_limit: HOP_LIMIT,
         };
+        let groups = NodeGroups::new(node, routes.clone());
         let routes = NodeRoutes { node, routes: routes.clone() };
-        let host = Host::new(config, Box::new(routes));
+        let mut host = Host::new(config, Box::new(routes));
+        host.set_group_routes(Box::new(groups));
         let host = VirtualHost { host, wires: Vec::new(), above: 0, interfaces };
         Self { assembly: Assembly::new(), platform: Platform::Virtual(Box::new(host)) }
     }

@@ -72,9 +72,11 @@ pub const fn is_group(mac: Mac) -> bool {
     mac[0] & 1 != 0
 }
 
-/// The address that frames for an IP multicast `group` are sent to (RFC 1112 section 6.4, RFC 2464 section 7).
+/// The address that frames for an IP multicast `group` are sent to (RFC 1112 section 6.4, RFC 2464 section 7), or for
+/// IPv4's broadcast address.
 pub const fn of_group(group: IpAddr) -> Mac {
     match group {
+        IpAddr::V4(group) if group.is_broadcast() => BROADCAST,
         IpAddr::V4(group) => {
             let [_, b, c, d] = group.octets();
             [0x01, 0x00, 0x5e, b & 0x7f, c, d]

@@ -48,7 +48,12 @@ impl Edge {
                 self.framing.push_unit(now, payload);
             }
             Item::Stream(id, item) => self.framing.handle_stream(now, id, item),
-            Item::Frame(_) | Item::Packet(_) | Item::Transit(_) | Item::Message(_) | Item::Credit(_) => {
+            Item::Frame(_)
+            | Item::Packet(_)
+            | Item::Transit(_)
+            | Item::Membership(_)
+            | Item::Message(_)
+            | Item::Credit(_) => {
                 return false;
             }
         }
@@ -77,7 +82,7 @@ impl Edge {
                         payload.advance(age::STAMP);
                     }
                     let (local, remote) = self.ends;
-                    Item::Datagram(Datagram { local, remote, payload })
+                    Item::Datagram(Datagram::new(local, remote, payload))
                 }
                 Up::Stream(id, item) => Item::Stream(id, item),
             };

@@ -60,7 +60,7 @@ impl<M: Mode> Node<M> {
         self.list = list;
         self.grant_more(now, out);
         let remote = self.neighbours[to].address;
-        Some(Item::Datagram(Datagram { local: self.local, remote, payload: datagram? }))
+        Some(Item::Datagram(Datagram::new(self.local, remote, datagram?)))
     }
 
     /// Makes the report for a parent.

@@ -123,7 +123,7 @@ impl<M: Mode> Node<M> {
             counters.info_bytes += info.len() as u64;
             datagram
         };
-        Some(Item::Datagram(Datagram { local: self.local, remote: neighbour.address, payload: datagram }))
+        Some(Item::Datagram(Datagram::new(self.local, neighbour.address, datagram)))
     }
 }
 

@@ -87,7 +87,7 @@ mod tests {
 
     fn fate(packet: Buffer) -> (Port, Item) {
         let mut intercept = Intercept::new(["192.0.2.2:80".parse().unwrap()]);
-        intercept.handle(NOW, Port::Below(0), Item::Transit(Transit { packet, ingress: 1 }));
+        intercept.handle(NOW, Port::Below(0), Item::Transit(Transit::arrived(packet, 1)));
         let fate = intercept.poll(NOW).expect("an answer to the hook");
         assert_eq!(intercept.poll(NOW), None);
         fate
@@ -98,10 +98,10 @@ mod tests {
         let taken = packet(6, "192.0.2.2", 80);
         assert_eq!(fate(taken.clone()), (Port::Above(0), Item::Packet(taken)));
         for passed in [packet(6, "192.0.2.2", 81), packet(6, "192.0.2.3", 80), packet(17, "192.0.2.2", 80)] {
-            let transit = Transit { packet: passed.clone(), ingress: 1 };
+            let transit = Transit::arrived(passed.clone(), 1);
             assert_eq!(fate(passed), (Port::Below(0), Item::Transit(transit)));
         }
-        let garbage = Transit { packet: Buffer::copy_from(b"no packet"), ingress: 1 };
+        let garbage = Transit::arrived(Buffer::copy_from(b"no packet"), 1);
         assert_eq!(fate(garbage.packet.clone()), (Port::Below(0), Item::Transit(garbage)));
     }
 }

@@ -116,7 +116,7 @@ impl Hub {
         }
         peer.on_data(now);
         payload.advance(1);
-        let datagram = Datagram { local: identity(None, tag), remote: identity(Some(place), tag), payload };
+        let datagram = Datagram::new(identity(None, tag), identity(Some(place), tag), payload);
         Some((usize::from(lane), datagram))
     }
 
@@ -238,7 +238,7 @@ impl Hub {
     }
 
     fn outwards(&self, remote: SocketAddr, payload: Buffer) -> Datagram {
-        Datagram { local: self.listen, remote, payload }
+        Datagram::new(self.listen, remote, payload)
     }
 }
 

@@ -54,8 +54,7 @@ impl Net {
             match (port, item) {
                 (Port::Below(0), Item::Datagram(datagram)) => {
                     if !self.random.chance(self.loss) {
-                        let arrived =
-                            Datagram { local: datagram.remote, remote: *at, payload: datagram.payload };
+                        let arrived = Datagram::new(datagram.remote, *at, datagram.payload);
                         self.under_way.push_back((self.now + Duration::from_millis(5), arrived));
                     }
                 }
@@ -173,7 +172,7 @@ fn nothing_is_taken_from_a_stranger_nor_from_a_peer_that_is_not_up() {
     for remote in ["192.0.2.9:7400", "192.0.2.2:7400"] {
         let (local, remote) = (net.nodes[0].at, remote.parse().unwrap());
         let payload = Buffer::copy_from(&[0x80, 0xB2, 0]);
-        net.give(0, 0, Item::Datagram(Datagram { local, remote, payload }));
+        net.give(0, 0, Item::Datagram(Datagram::new(local, remote, payload)));
     }
     let dropped = net.nodes[0].site.get().hub.dropped;
     assert_eq!((dropped.foreign, dropped.unwanted), (1, 1));
@@ -217,7 +216,7 @@ fn a_session_that_somebody_claims_in_a_peers_name_ends_no_carrier() {
             for (tag, deadline) in [(0x80, true), (0xC0, false)] {
                 let (local, remote) = (net.nodes[node].at, net.nodes[peer].at);
                 let payload = claim(tag, mark, deadline);
-                net.give(node, 0, Item::Datagram(Datagram { local, remote, payload }));
+                net.give(node, 0, Item::Datagram(Datagram::new(local, remote, payload)));
             }
         }
     }
@@ -315,7 +314,7 @@ proptest! {
             let payload = Buffer::copy_from(&[starts[start], &bytes].concat());
             let remote = SocketAddr::from(([192, 0, 2, from], 7400));
             let local = net.nodes[0].at;
-            net.give(0, 0, Item::Datagram(Datagram { local, remote, payload }));
+            net.give(0, 0, Item::Datagram(Datagram::new(local, remote, payload)));
         }
         net.run(Duration::from_secs(1));
         net.nodes[2].came.clear();

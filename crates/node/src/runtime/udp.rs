@@ -167,7 +167,7 @@ impl Udp {
 
     /// Adds a datagram to those that wait.
     fn queue(&mut self, datagram: &Datagram) {
-        let Datagram { local, remote, payload } = datagram;
+        let Datagram { local, remote, payload, .. } = datagram;
         // A socket that is bound to an address sends from that one.
         let source = Some(local.ip()).filter(|ip| !ip.is_unspecified() && self.local.ip().is_unspecified());
         // After the last datagram for the same peer, which keeps their order; the order between peers does not matter.
@@ -215,7 +215,7 @@ impl Socket for Udp {
         if let Some(to) = to.filter(|_| local.ip().is_unspecified()) {
             local.set_ip(to);
         }
-        Some(Item::Datagram(Datagram { local, remote: from, payload }))
+        Some(Item::Datagram(Datagram::new(local, from, payload)))
     }
 
     fn give(&mut self, item: Item) {

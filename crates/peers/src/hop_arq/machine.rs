@@ -136,7 +136,7 @@ impl HopArq {
 
     fn send(&mut self, hop: usize, datagram: &[u8]) {
         let (local, remote) = (self.local, self.hops[hop].neighbour);
-        let datagram = Datagram { local, remote, payload: Buffer::copy_from(datagram) };
+        let datagram = Datagram::new(local, remote, Buffer::copy_from(datagram));
         self.out.down(Item::Datagram(datagram));
     }
 

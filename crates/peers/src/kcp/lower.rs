@@ -20,7 +20,7 @@ impl Lower {
         let mut send = |bytes: &[u8], parity: bool| {
             counters.datagrams_sent += 1;
             counters.parity_sent += u64::from(parity);
-            let datagram = Datagram { local, remote, payload: Buffer::copy_from(bytes) };
+            let datagram = Datagram::new(local, remote, Buffer::copy_from(bytes));
             out.down(Item::Datagram(datagram));
         };
         match &mut self.encoder {

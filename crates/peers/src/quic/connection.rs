@@ -37,7 +37,7 @@ impl Context<'_> {
 
     pub(super) fn down(&mut self, bytes: &[u8]) {
         self.counters.datagrams_sent += 1;
-        let datagram = Datagram { local: self.local, remote: self.remote, payload: Buffer::copy_from(bytes) };
+        let datagram = Datagram::new(self.local, self.remote, Buffer::copy_from(bytes));
         self.out.down(Item::Datagram(datagram));
     }
 }

@@ -1,6 +1,7 @@
 //! The network that flows cross: nodes, links, their addresses and routes.
 
 mod addresses;
+mod groups;
 mod plan;
 mod routes;
 
@@ -9,6 +10,7 @@ use std::collections::BTreeMap;
 use hopcast_link::{Attachment, Config, Direction, MediumConfig};
 
 pub use addresses::{HOP_LIMIT, MacAddress, addresses_of, interface_name};
+pub(crate) use groups::NodeGroups;
 pub use plan::{Hop, NetworkPlan, directions};
 pub(crate) use routes::NodeRoutes;
 pub use routes::{GlobalRoutes, Route};

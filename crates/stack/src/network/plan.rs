@@ -111,6 +111,7 @@ impl NetworkPlan {
                     from: ends[from].0,
                     to: ends[to].0,
                     interface: ends[from].1,
+                    to_interface: ends[to].1,
                     link,
                     attachment: from,
                     delay: network.links[link].direction(from).delay,

@@ -11,10 +11,11 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use hopcast_core::Duration;
-use hopcast_host::{NextHop, Routes};
+use hopcast_host::{NextHop, RouteEntry, Routes};
 use hopcast_link::{Attachment, Change};
 
-use super::addresses::{MacAddress, node_of};
+use super::addresses::{MacAddress, addresses_of, node_of};
+use super::groups::GroupTrees;
 use super::{LinkId, NodeId};
 
 /// The network as routing sees it.
@@ -28,6 +29,7 @@ pub struct GlobalRoutes {
     up: Vec<bool>,
     /// For each destination asked for, the edge by which each node reaches it, or `NONE`.
     tables: BTreeMap<NodeId, Vec<u32>>,
+    pub(super) groups: GroupTrees,
     version: u64,
 }
 
@@ -49,7 +51,10 @@ pub struct Route {
 pub(super) struct Edge {
     pub(super) from: NodeId,
     pub(super) to: NodeId,
+    /// The number of the interface at `from`.
     pub(super) interface: u32,
+    /// The number of the interface at `to`.
+    pub(super) to_interface: u32,
     pub(super) link: LinkId,
     pub(super) attachment: Attachment,
     pub(super) delay: Duration,
@@ -72,7 +77,15 @@ impl GlobalRoutes {
             of_link.entry(edge.link).or_insert((number, number)).1 = number + 1;
         }
         let up = vec![true; edges.len()];
-        Self { edges, arriving, of_link, up, tables: BTreeMap::new(), version: 0 }
+        Self {
+            edges,
+            arriving,
+            of_link,
+            up,
+            tables: BTreeMap::new(),
+            groups: GroupTrees::default(),
+            version: 0,
+        }
     }
 
     /// Takes a link out of use or back into it, for what attachment `from` sends or for all of them.
@@ -111,7 +124,18 @@ impl GlobalRoutes {
             }
         }
         self.tables.clear();
+        self.groups.forget_trees();
         self.version += 1;
+    }
+
+    /// Number of nodes.
+    pub(super) fn nodes(&self) -> usize {
+        self.arriving.len()
+    }
+
+    /// A number that changes whenever a tree of a group may have changed.
+    pub(super) fn groups_version(&self) -> u64 {
+        self.version + self.groups.changes
     }
 
     /// A node's route to each other node that it can reach now, in the order of nodes.
@@ -182,6 +206,27 @@ impl Routes for NodeRoutes {
     fn version(&self) -> u64 {
         self.routes.borrow().version
     }
+
+    fn route(&mut self, destination: IpAddr) -> Option<RouteEntry> {
+        let mut routes = self.routes.borrow_mut();
+        let to = node_of(destination).filter(|&to| to < routes.arriving.len())?;
+        let &Edge { to: next, interface, .. } = routes.next_edge(self.node, to)?;
+        let (mut node, mut metric) = (next, 1);
+        while let Some(edge) = routes.next_edge(node, to).filter(|_| node != to) {
+            node = edge.to;
+            metric += 1;
+        }
+        let neighbour = addresses_of(next)[usize::from(destination.is_ipv6())];
+        Some(RouteEntry { interface, neighbour, metric })
+    }
+
+    fn station(&mut self, interface: u32, neighbour: IpAddr) -> Option<MacAddress> {
+        let routes = self.routes.borrow();
+        let to = node_of(neighbour).filter(|&to| to < routes.arriving.len())?;
+        let edges = routes.arriving[to].iter().map(|&number| &routes.edges[number as usize]);
+        let mut joining = edges.filter(|edge| edge.from == self.node && edge.interface == interface);
+        joining.next().map(|edge| edge.mac)
+    }
 }
 
 #[cfg(test)]
@@ -196,6 +241,7 @@ mod tests {
                 from,
                 to,
                 interface: link as u32,
+                to_interface: link as u32,
                 link,
                 attachment,
                 delay: Duration::from_micros(micros),

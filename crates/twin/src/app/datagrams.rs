@@ -105,7 +105,7 @@ impl Machine for DatagramSource {
         if self.left == Some(0) {
             self.meters.each(|meter| meter.end(now));
         }
-        let datagram = Datagram { local: self.ends.local, remote: self.ends.remote, payload };
+        let datagram = Datagram::new(self.ends.local, self.ends.remote, payload);
         Some((Port::Below(0), Item::Datagram(datagram)))
     }
 

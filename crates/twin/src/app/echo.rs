@@ -100,6 +100,7 @@ impl Machine for MessageClient {
             | Item::Frame(_)
             | Item::Packet(_)
             | Item::Transit(_)
+            | Item::Membership(_)
             | Item::Message(_)
             | Item::Credit(_) => {}
         }
@@ -118,7 +119,7 @@ impl Machine for MessageClient {
         match self.transport {
             Transport::Datagrams => {
                 let Ends { local, remote } = self.ends;
-                self.out.push_back(Item::Datagram(Datagram { local, remote, payload: message }));
+                self.out.push_back(Item::Datagram(Datagram::new(local, remote, message)));
             }
             Transport::Stream => {
                 if self.number == 0 {

@@ -88,7 +88,7 @@ impl Machine for FileSender {
             self.clock.stop();
             self.meters.each(|meter| meter.end(now));
         }
-        let datagram = Datagram { local: self.ends.local, remote: self.ends.remote, payload };
+        let datagram = Datagram::new(self.ends.local, self.ends.remote, payload);
         Some((Port::Below(0), Item::Datagram(datagram)))
     }
 
@@ -188,7 +188,7 @@ mod tests {
             write_stamp(&mut payload, number as u64, Instant::ZERO);
             payload[STAMP..].copy_from_slice(data);
             payload[STAMP] ^= 1;
-            let datagram = Datagram { local: address, remote: address, payload };
+            let datagram = Datagram::new(address, address, payload);
             receiver.handle(Instant::from_nanos(5), Port::Below(0), Item::Datagram(datagram));
         }
         let meter = meter.borrow();

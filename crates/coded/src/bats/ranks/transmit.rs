@@ -149,7 +149,7 @@ mod tests {
     fn give(node: &mut Node, units: usize) {
         for _ in 0..units {
             let payload = Buffer::zeroed(1400);
-            let unit = Datagram { local: address(1), remote: address(2), payload };
+            let unit = Datagram::new(address(1), address(2), payload);
             node.handle(NOW, Port::Above(0), Item::Datagram(unit));
         }
     }

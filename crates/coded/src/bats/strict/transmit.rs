@@ -136,7 +136,7 @@ mod tests {
         // The first takes whatever it is granted, the second what it may be sent before it has reported.
         node.neighbours[0].sender.hop.rate.unbind();
         for _ in 0..100 {
-            let unit = Datagram { local, remote: left, payload: Buffer::zeroed(1400) };
+            let unit = Datagram::new(local, left, Buffer::zeroed(1400));
             node.handle(Instant::ZERO, Port::Above(0), Item::Datagram(unit));
         }
         while node.poll(Instant::ZERO).is_some() {}
@@ -179,7 +179,7 @@ mod tests {
             writer.u8(wire::MAGIC);
             asking.write(&mut writer);
             let now = Instant::ZERO + Duration::from_millis(10 * round);
-            node.handle(now, Port::Below(0), Item::Datagram(Datagram { local, remote: left, payload }));
+            node.handle(now, Port::Below(0), Item::Datagram(Datagram::new(local, left, payload)));
             while let Some((_, Item::Datagram(report))) = node.poll(now) {
                 reports += 1;
                 // All but the byte that names the protocol.

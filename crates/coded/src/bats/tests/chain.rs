@@ -154,7 +154,7 @@ impl Chain {
     /// An application gives a unit to an edge.
     pub(super) fn give(&mut self, edge: usize, unit: &[u8]) {
         let (local, remote) = (address(100), address(101));
-        let datagram = Datagram { local, remote, payload: Buffer::copy_from(unit) };
+        let datagram = Datagram::new(local, remote, Buffer::copy_from(unit));
         let now = self.clock(edge);
         self.nodes[edge].handle(now, Port::Above(0), Item::Datagram(datagram));
         self.drain(edge);
@@ -168,7 +168,7 @@ impl Chain {
     }
 
     pub(super) fn inject(&mut self, node: usize, remote: SocketAddr, payload: Buffer) {
-        let datagram = Datagram { local: address(node), remote, payload };
+        let datagram = Datagram::new(address(node), remote, payload);
         let now = self.clock(node);
         self.nodes[node].handle(now, Port::Below(0), Item::Datagram(datagram));
         self.drain(node);

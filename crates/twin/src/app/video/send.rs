@@ -85,7 +85,7 @@ impl VideoSender {
                 for offset in (0..bytes).step_by(*piece) {
                     let len = (bytes - offset).min(*piece as u32) as usize;
                     let payload = datagram(Piece { offset, ..frame }, len);
-                    self.out.push_back(Item::Datagram(Datagram { local, remote, payload }));
+                    self.out.push_back(Item::Datagram(Datagram::new(local, remote, payload)));
                 }
             }
             Carriage::Stream { waiting, .. } => {
