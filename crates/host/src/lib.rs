@@ -45,6 +45,7 @@
 //! - No redirects, no source routes, no options: they are forwarded unread. A packet whose IPv6 extension headers do
 //!   not read is malformed in transit too, where a router would not look.
 
+mod agenda;
 pub mod binding;
 pub mod config;
 mod counters;
@@ -52,6 +53,7 @@ mod forward;
 mod groups;
 mod host;
 mod icmp;
+pub mod membership;
 pub mod ping;
 pub mod routes;
 mod udp;
