@@ -29,7 +29,6 @@
 //! | `group` | one group: the host's wish, and the sources that queries have asked about |
 //! | `change` | the reports of a change that are still to be sent |
 //! | `compatibility` | the version that queriers let the host speak |
-//! | `pace` | the limit on answers |
 //! | `packet` | the packets of reports, none longer than the MTU |
 //!
 //! # Bounds
@@ -52,7 +51,6 @@ mod compatibility;
 mod config;
 mod counters;
 mod group;
-pub(crate) mod pace;
 mod packet;
 mod reporter;
 

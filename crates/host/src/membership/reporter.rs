@@ -10,10 +10,11 @@ use hopcast_wire::membership::{Query, Sources, Version, is_source_specific};
 use super::compatibility::Compatibility;
 use super::counters::Counters;
 use super::group::Group;
-use super::pace::Pace;
+
 use super::packet::{Record, Report};
 use super::{Config, Filter, Interface};
 use crate::agenda::Agenda;
+use crate::pace::Pace;
 
 /// Maximum number of packets that answer queries, a second, on an interface of an IP version: a flood of queries causes
 /// no more. Chosen: a host in the maximum number of groups (1024) tells them to a querier of version 2, a packet each,

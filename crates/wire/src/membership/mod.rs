@@ -1,7 +1,7 @@
 //! Group membership as IGMP and MLD tell it: one set of types for the messages of both.
 //!
-//! MLD is IGMP carried over to IPv6: the same messages, with longer addresses and other units. [`igmp`](crate::igmp)
-//! and [`mld`](crate::mld) hold the two formats; hosts and routers work with the [`Message`] that either reads.
+//! MLD is IGMP carried over to IPv6: the same messages, with longer addresses and other units. [`igmp`]
+//! and [`mld`] hold the two formats; hosts and routers work with the [`Message`] that either reads.
 //! [`parse`] takes it out of an IP packet and checks what the RFCs ask of the packet around it.
 
 mod codes;

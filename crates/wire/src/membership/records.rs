@@ -30,6 +30,11 @@ impl<'a> Sources<'a> {
         Self { bytes, version }
     }
 
+    /// No address.
+    pub const fn none(version: ip::Version) -> Self {
+        Self::new(version, &[])
+    }
+
     /// Number of addresses.
     pub const fn len(&self) -> usize {
         self.bytes.len() / address_len(self.version)
