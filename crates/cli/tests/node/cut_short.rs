@@ -37,10 +37,10 @@ carry:
 const DOWNLOADS: usize = 10;
 /// Bytes that every download brings at once; each second one then waits for more, the others go on for ever.
 const FIRST: usize = 50_000;
-/// How long a slow machine may take besides the times that are stated.
+/// Time that a slow machine may take besides the times that are stated.
 const SLOW: Duration = Duration::from_secs(20);
 
-/// How a connection ended.
+/// End that a connection had.
 type Ending = Result<usize, ErrorKind>;
 
 fn row() -> (Lab, [Node; 3]) {

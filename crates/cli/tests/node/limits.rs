@@ -103,8 +103,8 @@ fn as_many_connections_as_allowed_are_carried_and_one_more_is_refused_aloud() {
     assert!(within(Duration::from_secs(10), || carried(9)(&harbour)), "{:?}", harbour.status().carriers[0]);
 }
 
-/// So many readers that ask for all there is and read none of it, and what the processes of the two sites take
-/// meanwhile.
+/// Starts `readers` readers that ask for all there is and read none of it, and returns what the processes of the two
+/// sites take meanwhile.
 fn stalled(lab: &Lab, nodes: [&Node; 2], readers: usize) -> (Vec<TcpStream>, u64) {
     const EACH: usize = 4 << 20;
     // The kernel's own part is small, so that it is the node that has to wait.
