@@ -1,5 +1,5 @@
-//! How many symbols beyond those that any code needs a receiver must take in: `overhead.txt` beside this file, recorded
-//! over 10,000 trials of each code, held against theory, and held against the code by the first few trials.
+//! Number of symbols that a receiver must take in beyond those that any code needs: `overhead.txt` beside this file,
+//! recorded over 10,000 trials of each code, held against theory, and held against the code by the first few trials.
 //!
 //! All of the trials again, and held against the record, in a quarter of an hour or so:
 //! `cargo test --release --package hopcast-code --test overhead -- --ignored`. To record what comes of them instead, of
@@ -19,7 +19,7 @@ use record::{Record, Row};
 use theory::Dense;
 
 const TRIALS: u64 = 10_000;
-/// How many of them every run of the tests repeats.
+/// Number of these trials that every run of the tests repeats.
 const FEW: u64 = 200;
 
 /// The same trials give the same overheads, on every machine.

@@ -1,4 +1,4 @@
-//! How many symbols a batch is made of.
+//! Degree of a batch: the number of symbols that it is made of.
 //!
 //! The source draws a **degree** d for each batch and combines d symbols into M packets. Small degrees get decoding
 //! going: a batch whose rank is at least the number of its unknown symbols gives them all. Large degrees make sure that
@@ -98,7 +98,7 @@ impl Degrees {
     }
 }
 
-/// How many draws there are.
+/// Number of values that a draw may have.
 const DRAWS: f64 = 4_294_967_296.0;
 
 /// A committed distribution.

@@ -114,7 +114,7 @@ impl Channel {
         good.iter().zip(&bad).map(|(good, bad)| good + bad).collect()
     }
 
-    /// How many innovative packets the receiver gains on average from `sent` random combinations, if it lacks
+    /// Number of innovative packets that the receiver gains on average from `sent` random combinations, if it lacks
     /// `deficit` dimensions.
     pub fn expected_innovative(&self, deficit: usize, sent: usize) -> f64 {
         let received = self.received(deficit, sent, Scheme::Random);
@@ -132,7 +132,7 @@ impl Channel {
         (0..=deficits).map(next).collect()
     }
 
-    /// How much of the time the channel is in each state.
+    /// Share of the time that the channel is in each state.
     fn mix(&self) -> [f64; 2] {
         let both = self.leaves[0] + self.leaves[1];
         // One that never changes its state stays in the good one, where it began.
@@ -140,8 +140,8 @@ impl Channel {
     }
 }
 
-/// How many packets a batch of `batch` can usefully be sent as: beyond it, one more adds next to nothing. Not so beyond
-/// 87 % of loss, where it is a bound on what may be spent on a batch.
+/// Number of packets that a batch of `batch` can usefully be sent as: beyond it, one more adds next to nothing. Not so
+/// beyond 87 % of loss, where it is a bound on what may be spent on a batch.
 pub(in crate::bats) fn horizon(channel: &Channel, batch: usize) -> usize {
     // Twice what is needed on average, over GF(2) too, and some more for small batches and for bursts.
     let each = (2.0 / (1.0 - channel.loss())).min(16.0);

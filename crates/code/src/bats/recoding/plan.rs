@@ -2,7 +2,7 @@
 
 use crate::bats::ranks::{Channel, Outlook, Ranks, Scheme, horizon};
 
-/// How many packets each batch gets, so that the next node's mean rank is as large as the budget allows.
+/// Number of packets that each batch gets, chosen so that the next node's mean rank is as large as the budget allows.
 ///
 /// Two policies, and the share of batches that follow the second; for each batch, [`policy`](Self::policy) says which.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,7 +79,7 @@ impl Plan {
     }
 }
 
-/// How many packets a batch gets in each phase, by what the next node lacks.
+/// Number of packets that a batch gets in each phase, by what the next node lacks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
     /// First phase first; in each, by the deficit 0 ..= M.
@@ -94,7 +94,7 @@ impl Policy {
         counts.get(deficit).or(counts.last()).copied().unwrap_or(0)
     }
 
-    /// How many phases there are.
+    /// Number of phases.
     pub fn phases(&self) -> usize {
         self.phases.len()
     }
@@ -109,7 +109,7 @@ struct Offer {
     rank: f64,
 }
 
-/// Where packets are bought for rank.
+/// Market on which packets are bought for rank.
 struct Market<'a> {
     ranks: &'a Ranks,
     channel: &'a Channel,
