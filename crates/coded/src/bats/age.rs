@@ -1,4 +1,4 @@
-//! How old units are, where delivery has a deadline: what is too old is dropped and never handed up.
+//! Age of units, where delivery has a deadline: what is too old is dropped and never handed up.
 //!
 //! A unit bears a stamp: when the application handed it over, by the source's clock, in 16 us. Whoever holds a symbol
 //! in the clear can read the stamps of the units that begin in it. What the stamp is by this node's clock follows in
@@ -47,7 +47,7 @@ pub(super) struct Age {
     /// Whether that holds over a long path too.
     fixed: bool,
     one_clock: bool,
-    /// How late this node may be woken.
+    /// Maximum delay of this node's wake-ups.
     slack: Duration,
     /// Minimum path delay from the source, as the parents heard lately have told it, if it is known.
     told: Option<Duration>,
@@ -152,7 +152,8 @@ impl Age {
         }
     }
 
-    /// When a unit of this stamp was handed over, by this node's clock, or shortly before. `None` if that is not known.
+    /// Time at which a unit of this stamp was handed over, by this node's clock, or shortly before. `None` if that is
+    /// not known.
     pub(super) fn sent(&mut self, now: Instant, stamp: u32) -> Option<Instant> {
         if self.one_clock {
             let sent = wire::complete(stamp, 32, now.as_nanos() >> UNIT_BITS) << UNIT_BITS;

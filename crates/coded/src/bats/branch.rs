@@ -46,11 +46,11 @@ pub(super) struct Branch {
     pub(super) given_up: bool,
 }
 
-/// Where the foremost branch of a direction is.
+/// Progress of the foremost branch of a direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Front {
     reached: u64,
-    /// When a branch was heard last that had got as far.
+    /// Time at which a branch that had got as far was last heard.
     heard: Instant,
 }
 

@@ -1,4 +1,4 @@
-//! How many packets are lost in a row.
+//! Number of packets that are lost in a row.
 
 use super::child::Losses;
 

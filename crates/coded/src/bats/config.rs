@@ -27,7 +27,7 @@ pub struct Config {
     ///
     /// Too large, and full datagrams are lost or fragmented; too small, and headers eat the rate.
     pub datagram: u16,
-    /// How many batches a node holds at most, in each direction. Default: 1024.
+    /// Maximum number of batches that a node holds, in each direction. Default: 1024.
     ///
     /// It bounds memory (1024 batches of 16 are 24 MB), and with it what may be under way between the edges: a path
     /// with more than that in flight is not filled. Without rank feedback, it is the systematic batches of the blocks
@@ -77,8 +77,8 @@ pub struct Config {
     /// Without it a lost message waits a hop's round trip; with it, a link that loses frames carries up to three times
     /// the bytes of the messages, as long as it is nearly idle.
     pub idle_repair: bool,
-    /// How late a node may come to send a packet without its hop losing rate. Default: zero, which is right in virtual
-    /// time; on a real host, how late that wakes its programs.
+    /// Maximum delay of a node's wake-ups at which its hop loses no rate. Default: zero, which is right in virtual
+    /// time; on a real host, the delay with which that wakes its programs.
     ///
     /// Too short, and a busy host sends less than the link carries; too long, and it sends bursts of that length.
     pub slack: Duration,
@@ -149,8 +149,8 @@ pub enum Delivery {
         /// Fixed, nothing arrives over a path that takes longer, and nothing is repaired that takes a third of it; not
         /// fixed, an application with a deadline of its own gets what is too old for it.
         fixed: bool,
-        /// How many rounds of repair a hop may add to a batch. Default: [`Delivery::UNTIL_DEADLINE`], as many as there
-        /// is time for.
+        /// Maximum number of rounds of repair that a hop adds to a batch. Default: [`Delivery::UNTIL_DEADLINE`], as
+        /// many as there is time for.
         ///
         /// In the last of fewer rounds, a margin is sent for what may be lost of the repairs themselves, which costs
         /// rate: some 5 % where hops lose 20 %, for three rounds. Zero repairs nothing.

@@ -63,14 +63,14 @@ pub(super) struct HopSender<L> {
     child: Option<Child<L>>,
     /// Whether INFO carries the budget of a batch.
     budgeted: bool,
-    /// When INFO was sent last, and the round trip in it; `again`: it is due now.
+    /// Time at which INFO was sent last, and the round trip in it; `again`: it is due now.
     info: Instant,
     told: Duration,
     again: bool,
     /// Packets sent without any report, and that number when INFO was sent last.
     unheard: u64,
     informed: Option<u64>,
-    /// When a probe is due.
+    /// Time at which a probe is due.
     probe: Option<Instant>,
     /// INFO has gone with the probe that is due.
     asked: bool,
@@ -167,7 +167,7 @@ impl<L: Losses> HopSender<L> {
         self.unheard += u64::from(self.child.is_none());
     }
 
-    /// When a probe is due.
+    /// Time at which a probe is due.
     pub(super) const fn probe(&self) -> Option<Instant> {
         self.probe
     }

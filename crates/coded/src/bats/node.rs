@@ -26,11 +26,11 @@ pub(super) struct Node<M: Mode> {
     pub(super) directions: [Option<M::Direction>; 2],
     pub(super) neighbours: Vec<Neighbour<M::Sender>>,
     pub(super) fronts: [Front; 2],
-    /// When a parent of each direction last vouched for its session.
+    /// Time at which a parent of each direction last vouched for its session.
     pub(super) vouched: [Option<Instant>; 2],
     /// Draws what is to be guessed by nobody.
     pub(super) random: Stream,
-    /// Whose turn it is to send.
+    /// Index of the one whose turn it is to send.
     turn: usize,
     pub(super) coefficients: Coefficients,
     pub(super) counters: Counters,

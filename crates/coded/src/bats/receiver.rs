@@ -38,12 +38,12 @@ pub(super) struct Receiver {
     bursts: Bursts,
     seen: [u64; (REACH / 64) as usize],
     round_trip: Duration,
-    /// When the latest packets came; `turn` is the oldest of them.
+    /// Times at which the latest packets came; `turn` is the oldest of them.
     latest: [Instant; MAX_UNTOLD as usize],
     turn: usize,
     /// Packets since the last report.
     untold: u32,
-    /// When the first of them came.
+    /// Time at which the first of them came.
     since: Instant,
     told: Instant,
     due: Option<Instant>,
@@ -137,7 +137,7 @@ impl Receiver {
         self.bursts.mean_burst()
     }
 
-    /// How long it takes the parent to hear of what has changed here, besides the round trip.
+    /// Time that it takes the parent to hear of what has changed here, besides the round trip.
     pub(super) fn interval(&self) -> Duration {
         if self.round_trip.is_zero() { FIRST_WAIT } else { (self.round_trip / 4).max(MIN_WAIT) }
     }
@@ -228,7 +228,7 @@ impl Receiver {
         }
     }
 
-    /// When the next report is to be sent.
+    /// Time at which the next report is to be sent.
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
     }

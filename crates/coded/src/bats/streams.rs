@@ -55,7 +55,7 @@ pub(super) struct Streams {
     /// Streams at a time, and bytes queued for each.
     most: usize,
     room: u64,
-    /// How long to wait for an edge from which nothing comes.
+    /// Time to wait for an edge from which nothing comes.
     timeout: Duration,
     /// Bytes that may be queued of all of them, and that are or may be by what was granted.
     queue: u64,
@@ -70,7 +70,8 @@ pub(super) struct Streams {
     pub(super) meeting: Meeting,
     /// Whether there was ever a stream, here or there.
     used: bool,
-    /// When something of the other edge came last, or the first stream was opened, and when it was asked last.
+    /// Time at which something of the other edge came last, or the first stream was opened, and time at which it was
+    /// asked last.
     heard: Instant,
     asked: Instant,
 }
@@ -112,7 +113,7 @@ impl Streams {
         }
     }
 
-    /// When the other edge has been silent for too long.
+    /// Time at which the other edge has been silent for too long.
     pub(super) fn deadline(&self) -> Option<Instant> {
         if self.streams.is_empty() {
             return None;

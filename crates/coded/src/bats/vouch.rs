@@ -1,4 +1,4 @@
-//! Which session is the current one, where nobody has a clock that others know.
+//! Choice of the current session, where nobody has a clock that others know.
 //!
 //! A session is known by a mark that its source draws. The first one that a node hears of is taken at its word. Another
 //! one replaces it only when the parent *vouches* for it: it echoes a nonce that this node has sent there.
@@ -42,7 +42,7 @@ const ANSWER_INTERVAL: Duration = Duration::from_millis(10);
 pub(super) struct Vouch {
     /// The nonce that the neighbour is to echo; it stays the same until it does, however long the path is.
     nonce: Option<NonZeroU32>,
-    /// When it was sent last, and whether it is to be sent now.
+    /// Time at which it was sent last, and whether it is to be sent now.
     sent: Option<Instant>,
     due: bool,
     /// The nonce that the neighbour wants echoed, and when it was answered last.

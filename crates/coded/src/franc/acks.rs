@@ -1,4 +1,4 @@
-//! When the decoder acknowledges.
+//! Times of the decoder's acknowledgements.
 
 use hopcast_core::{Duration, Instant};
 
@@ -23,11 +23,11 @@ pub(super) struct Acks {
     piggyback: Duration,
     number: u32,
     last: Option<Instant>,
-    /// When one is to be sent on its own.
+    /// Time at which one is to be sent on its own.
     due: Option<Instant>,
     /// The same, as long as it is for something missing.
     urgent: Option<Instant>,
-    /// When one is worth bytes of a frame that is to be sent anyway.
+    /// Time from which one is worth bytes of a frame that is to be sent anyway.
     wanted: Option<Instant>,
     /// Something has changed since the last one.
     changed: bool,

@@ -32,7 +32,7 @@ pub(super) struct Decoder<F: Field> {
 #[derive(Debug)]
 struct Block<F: Field> {
     code: rlnc::Decoder<F>,
-    /// How many symbols it is known to have.
+    /// Number of symbols that it is known to have.
     added: u8,
     /// The next symbol to give out.
     next: usize,

@@ -9,7 +9,7 @@ const WEIGHT: f64 = 400.0;
 /// Loss that is assumed before any is measured, and the number of packets that it counts for.
 const PRIOR: f64 = 0.05;
 const PRIOR_WEIGHT: f64 = 20.0;
-/// Where a link loses more than this, a little more or less is not worth knowing.
+/// Maximum loss that is told apart: beyond it, a little more or less is not worth knowing.
 const MOST: f64 = 0.97;
 
 /// The loss of one link, from cumulative counts.

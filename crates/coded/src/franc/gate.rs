@@ -1,4 +1,5 @@
-//! How many frames wait in the interface: as few as keep the medium busy, since what waits there has been decided upon.
+//! Limit on the frames that wait in the interface: as few as keep the medium busy, since what waits there has been
+//! decided upon.
 
 use std::collections::VecDeque;
 
@@ -33,7 +34,7 @@ impl Gate {
         self.outstanding.is_empty()
     }
 
-    /// When it opens by itself; `None` if it is open.
+    /// Time at which it opens by itself; `None` if it is open.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let (most, gone) = self.limits();
         if self.outstanding.len() < most {
@@ -43,7 +44,7 @@ impl Gate {
         }
     }
 
-    /// When nothing waits any more, if nothing is heard; `None` if nothing does.
+    /// Time at which nothing waits any more, if nothing is heard; `None` if nothing does.
     pub(super) fn idle_at(&self) -> Option<Instant> {
         self.outstanding.back().map(|&handed| handed + self.limits().1)
     }

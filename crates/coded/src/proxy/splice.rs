@@ -54,7 +54,7 @@ impl Splice {
         self.pairs = Default::default();
     }
 
-    /// How many pairs of streams there are.
+    /// Number of pairs of streams.
     pub fn pairs(&self) -> usize {
         self.pairs[0].len()
     }

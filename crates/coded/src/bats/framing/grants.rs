@@ -1,4 +1,4 @@
-//! How many units an application may be ahead of what is sent, where it waits to be granted them.
+//! Number of units that an application may be ahead of what is sent, where it waits to be granted them.
 //!
 //! As few as keep a unit at hand whenever one may be sent. The number doubles when the queue has run empty, and falls
 //! by an eighth with each unit that has waited for longer than [`MAX_UNIT_WAIT`]: a queue that only delays is of no
@@ -19,7 +19,7 @@ const MAX_UNIT_WAIT: Duration = Duration::from_millis(20);
 /// The grants of one edge.
 #[derive(Debug)]
 pub(super) struct Grants {
-    /// How many units may be queued or on their way from the application.
+    /// Maximum number of units that are queued or on their way from the application.
     ahead: u64,
     /// Granted, but not handed over yet.
     open: u64,
@@ -30,7 +30,7 @@ impl Grants {
         Self { ahead: FIRST_UNITS, open: 0 }
     }
 
-    /// How many units more to grant while this number is queued.
+    /// Number of further units to grant while `queued` are queued.
     pub(super) fn due(&self, queued: u64) -> Option<u64> {
         let due = self.ahead.saturating_sub(queued + self.open);
         (due > 0 && due >= self.ahead / 4).then_some(due)

@@ -20,7 +20,7 @@ pub(in super::super) struct Meeting {
     whole: bool,
     /// It is the first of the other's sessions.
     first: bool,
-    /// How often all streams were reset here, and at the other edge as it has said.
+    /// Number of times that all streams were reset here, and at the other edge as it has said.
     losses: u32,
     their_losses: u32,
     /// The other edge has said something about sessions.
@@ -50,7 +50,7 @@ pub(in super::super) struct Met {
     pub(in super::super) asks: bool,
 }
 
-/// Which streams do not exist any more at the other edge.
+/// Streams that do not exist any more at the other edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Gone {
     None,

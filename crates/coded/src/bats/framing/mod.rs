@@ -185,7 +185,7 @@ impl Framing {
         taken
     }
 
-    /// How many units more the application may hand over, if that is to be told.
+    /// Number of further units that the application may hand over, if that is to be told.
     pub(super) fn grant(&mut self) -> Option<u64> {
         let due = self.grant_due()?;
         self.units.granted(due);
@@ -212,7 +212,7 @@ impl Framing {
         self.streams.wake(now, &mut self.up, &mut self.counters);
     }
 
-    /// When something is due.
+    /// Time at which something is due.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.streams.deadline()
     }

@@ -22,13 +22,13 @@ const MIN_QUEUE: usize = 16 << 10;
 pub(super) struct UnitQueue {
     limit: usize,
     delay: Duration,
-    /// Where the application is granted units.
+    /// Grants, where the application is granted units.
     grants: Option<Grants>,
     /// Whether units are stamped.
     stamps: bool,
     waiting: VecDeque<Waiting>,
     bytes: usize,
-    /// How much of the first has been sent.
+    /// Number of bytes of the first that have been sent.
     sent: usize,
 }
 
@@ -84,7 +84,7 @@ impl UnitQueue {
         self.waiting.is_empty()
     }
 
-    /// How many units more to grant.
+    /// Number of further units to grant.
     pub(super) fn grant_due(&self) -> Option<u64> {
         self.grants.as_ref()?.due(self.waiting.len() as u64)
     }

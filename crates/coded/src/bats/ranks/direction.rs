@@ -147,7 +147,7 @@ impl Direction {
         self.age.as_ref().is_some_and(|age| self.store.is_over(now, age.bound()))
     }
 
-    /// When a source or relay gives a batch up, or a sink a symbol.
+    /// Time at which a source or relay gives a batch up, or a sink a symbol.
     pub(super) fn gives_up(&self) -> Option<Instant> {
         let after = self.age.as_ref()?.bound();
         match &self.role {

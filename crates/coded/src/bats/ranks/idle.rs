@@ -148,7 +148,7 @@ mod tests {
         assert!(idle.patience(None).is_zero(), "more waits to follow");
     }
 
-    /// When the repairs of a packet are sent, in milliseconds after it.
+    /// Times at which the repairs of a packet are sent, in milliseconds after it.
     fn planned(loss: f64, bursts: f64) -> Vec<f64> {
         let mut idle = Idle::default();
         idle.plan(Instant::ZERO, 3, 7, (loss, bursts));

@@ -76,11 +76,11 @@ pub(super) enum Mode {
 pub(super) struct Step {
     pub now: Instant,
     pub rtt: Duration,
-    /// How long a round lasts at least.
+    /// Minimum length of a round.
     pub least_round: Duration,
     /// Whether a round has ended with this report, and whether a queue stood all along it.
     pub round: Option<bool>,
-    /// How much the minimum round trip of that round was above the minimum of all.
+    /// Difference of the minimum round trip of that round from the minimum of all.
     pub queue: Duration,
     /// Whether that round brought far less than what is believed.
     pub fell: bool,
@@ -182,7 +182,7 @@ impl Cycle {
         matches!(self.mode, Mode::ProbeRtt { .. })
     }
 
-    /// How packets leave, compared with the rate.
+    /// Pace at which packets leave, compared with the rate.
     pub(super) const fn pace(&self) -> Pace {
         match self.mode {
             Mode::Startup { .. } | Mode::Up { .. } => Pace::Pressed,

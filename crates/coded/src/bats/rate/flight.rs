@@ -28,7 +28,7 @@ pub(super) struct Sent {
     pub pressed: u64,
 }
 
-/// How a packet leaves.
+/// Pace at which a packet leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
     /// With less than the rate.

@@ -1,4 +1,4 @@
-//! How fast to send over one hop: its rate is measured, and losses are not taken for congestion.
+//! Rate at which to send over one hop: the hop's rate is measured, and losses are not taken for congestion.
 
 mod cycle;
 mod delay;
@@ -27,7 +27,7 @@ pub(crate) struct Config {
     pub overhead: u64,
     /// Packets that may leave before the first report. Default: 10 (RFC 6928).
     pub initial_window: u64,
-    /// How late a paced packet may be without losing rate, and how coarse the times of arrival are. Default: zero, for
+    /// Maximum delay of a paced packet that loses no rate, and granularity of the times of arrival. Default: zero, for
     /// virtual time; where wake-ups are coarse, their coarseness.
     pub slack: Duration,
 }
@@ -43,9 +43,9 @@ impl Default for Config {
 pub(crate) struct HopReport {
     /// The highest hop sequence number that has arrived.
     pub highest: u64,
-    /// When it arrived, by the receiver's clock in nanoseconds, which may wrap.
+    /// Time at which it arrived, by the receiver's clock in nanoseconds, which may wrap.
     pub arrival_ns: u64,
-    /// How long after that the report was sent; [`MAX_HOLD`] stands for any longer time.
+    /// Time from then until the report was sent; [`MAX_HOLD`] stands for any longer time.
     pub hold: Duration,
     /// Packets that have arrived since the beginning, repeated ones not counted.
     pub received_packets: u64,
@@ -318,7 +318,7 @@ impl LinkRate {
         (last.passed + passed, last.received + bytes)
     }
 
-    /// How long a sample and a round last at least.
+    /// Minimum length of a sample and of a round.
     fn least_time(&self) -> Duration {
         self.config.slack * MIN_SLACKS
     }
@@ -419,7 +419,7 @@ impl LinkRate {
         self.next_send().is_some_and(|at| at <= now)
     }
 
-    /// When the next packet may go; `None` if the window is full, and only a report (or a probe) can help.
+    /// Time at which the next packet may go; `None` if the window is full, and only a report (or a probe) can help.
     pub(crate) fn next_send(&self) -> Option<Instant> {
         if self.unbounded {
             return (!self.flight.is_full()).then_some(Instant::ZERO);
@@ -456,7 +456,7 @@ impl LinkRate {
         self.mean_burst
     }
 
-    /// How long to wait for a report before a probe is sent to ask for one.
+    /// Time to wait for a report before a probe is sent to ask for one.
     pub(crate) const fn probe_timeout(&self) -> Duration {
         self.timeout
     }

@@ -1,4 +1,4 @@
-//! How much the link itself loses, apart from what a full queue drops.
+//! Loss of the link itself, apart from what a full queue drops.
 //!
 //! A queue overflows because too much is sent; a noisy link loses whatever is sent. So the link's own loss is learnt
 //! from packets that were sent with less than the rate (while draining what a probe has queued, or because the

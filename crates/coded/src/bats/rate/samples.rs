@@ -28,7 +28,7 @@ pub(super) struct Mark {
     pub received: u64,
 }
 
-/// How much passed the link in what time.
+/// Bytes that passed the link, and the time that they took.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     /// Rates of what passed and of what arrived, in bits per second.

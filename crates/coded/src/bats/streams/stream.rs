@@ -111,7 +111,7 @@ impl Sending {
     }
 
     /// Grants the application what the other end allows and there is room for, once it is worth an item.
-    /// How much that is.
+    /// The result is that amount.
     pub(super) fn grant(&mut self, stream: u64, room: u64, up: &mut VecDeque<Up>) -> u64 {
         let most = self.allowed.min(self.sent.saturating_add(room));
         let more = most.saturating_sub(self.granted);

@@ -69,7 +69,7 @@ impl HopQuality {
         f64::from(self.loss) / 255.0
     }
 
-    /// How many in a row.
+    /// Average number of packets lost in a row.
     pub(super) fn burst(self) -> f64 {
         (f64::from(self.burst) / 4.0).max(1.0)
     }

@@ -341,7 +341,7 @@ impl Node {
         }
     }
 
-    /// How many packets wait for the child that has the most before it, of those that are waited for.
+    /// Number of packets that wait for the child that has the longest queue before it, of those that are waited for.
     pub(super) fn backlog(&self, out: usize) -> u64 {
         let children = waited_for(&self.neighbours, out, self.has_deadline(out));
         children.map(|child| child.sender.backlog()).max().unwrap_or(0)

@@ -51,7 +51,7 @@ impl Path {
         self.loss > MIN_LOSS
     }
 
-    /// How many packets each hop should spend on a whole batch.
+    /// Number of packets that each hop should spend on a whole batch.
     pub(super) fn budget(&self) -> f64 {
         (SPENT * self.symbols / (1.0 - self.loss.min(0.8))).max(self.symbols)
     }
@@ -74,7 +74,7 @@ impl Path {
         if self.mean > 0.0 { (self.mean / self.symbols).max(self.arrives) } else { 1.0 }
     }
 
-    /// How many batches to interleave of a block of `batches`, as a power of two.
+    /// Number of batches to interleave of a block of `batches`, as a power of two.
     pub(super) fn depth(&self, batches: u64) -> u8 {
         if self.burst < BURSTY || !self.is_lossy() {
             return 0;

@@ -1,4 +1,4 @@
-//! How many packets a node sends of a batch: adaptive recoding (BAR), for what it has measured.
+//! Number of packets that a node sends of a batch: adaptive recoding (BAR), for what it has measured.
 
 use hopcast_code::bats::ranks::{Channel, Ranks, Scheme};
 use hopcast_code::bats::recoding::{Plan, Repairs};
@@ -23,9 +23,9 @@ pub(super) struct Basis {
     /// The share of packets lost, and how many in a row.
     pub(super) loss: f64,
     pub(super) burst: f64,
-    /// How many batches are interleaved.
+    /// Number of interleaved batches.
     pub(super) depth: u32,
-    /// How many packets to spend on a batch, on average.
+    /// Number of packets to spend on a batch, on average.
     pub(super) budget: f64,
 }
 
@@ -59,7 +59,7 @@ impl Recoding {
         (self.basis, self.since) = (*basis, serial);
     }
 
-    /// How many packets to send of a batch of a rank; `idle`: with capacity to spare.
+    /// Number of packets to send of a batch of a rank; `idle`: with capacity to spare.
     pub(super) fn packets(&self, serial: u64, rank: u8, idle: bool) -> u16 {
         let deficit = usize::from(rank);
         let packets = match (&self.plan, &self.repairs) {

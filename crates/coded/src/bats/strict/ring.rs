@@ -23,7 +23,7 @@ pub(super) struct Ring {
     spare: Vec<Batch>,
     /// The greatest block that was heard of.
     block: u64,
-    /// How often batches were over with each rank; fades.
+    /// Number of batches that were over with each rank; fades.
     ranks: [f64; MAX_SYMBOLS + 1],
 }
 
@@ -32,10 +32,10 @@ pub(super) struct Ring {
 pub(super) struct Slot {
     pub(super) block: u64,
     pub(super) header: BatchHeader,
-    /// How many batches are interleaved, as a power of two.
+    /// Number of interleaved batches, as a power of two.
     pub(super) depth: u8,
     pub(super) batch: Batch,
-    /// When the newest of it was made, or came, if that is all that is known.
+    /// Time at which the newest of it was made, or came, if that is all that is known.
     newest: Instant,
     /// Nothing has come for a while.
     settled: bool,
@@ -85,7 +85,7 @@ impl Ring {
         self.slots.get_mut(serial.checked_sub(self.first)? as usize)
     }
 
-    /// How often batches were over with each rank, from 0 on.
+    /// Number of batches that were over with each rank, from 0 on.
     pub(super) const fn ranks(&self) -> &[f64; MAX_SYMBOLS + 1] {
         &self.ranks
     }
@@ -146,7 +146,7 @@ impl Ring {
         (serial, before..self.closed)
     }
 
-    /// Where the serial number of a batch is, or would be.
+    /// Place of a batch's serial number, or the place that it would have.
     fn place(&self, key: (u64, u16)) -> Result<usize, usize> {
         self.places.binary_search_by_key(&key, |&(key, _)| key)
     }
@@ -173,7 +173,8 @@ impl Ring {
         }
     }
 
-    /// When all there is of the first block at hand is older than `after`: no application waits for it any more.
+    /// Time at which all there is of the first block at hand is older than `after`: no application waits for it any
+    /// more.
     pub(super) fn expires(&self, after: Duration) -> Option<Instant> {
         // The last block delays nothing that could be in time, and what is sent of it finds out when a link returns.
         let block = self.slots.front().map(|slot| slot.block).filter(|&block| block < self.block)?;
@@ -230,7 +231,7 @@ impl Ring {
         self.ranks[usize::from(rank).min(MAX_SYMBOLS)] += 1.0;
     }
 
-    /// How many batches are at hand.
+    /// Number of batches at hand.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.slots.len()

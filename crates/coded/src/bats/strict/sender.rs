@@ -37,7 +37,7 @@ pub(in super::super) struct Sender {
     head: u64,
     /// The batch that was served last.
     turn: u64,
-    /// How many packets are due.
+    /// Number of packets that are due.
     backlog: u64,
     recoding: Recoding,
     meter: Meter,
@@ -280,7 +280,7 @@ impl Sender {
         )
     }
 
-    /// When there is something to do next; `something`: the source could make a packet.
+    /// Time at which there is something to do next; `something`: the source could make a packet.
     pub(super) fn deadline(&self, something: bool) -> Option<Instant> {
         let open = (self.backlog > 0 || something) && self.hop.next() < self.credit;
         let send = if open { self.hop.rate.next_send() } else { None };

@@ -40,7 +40,7 @@ pub(super) struct Sink {
     mean: f64,
     /// Symbols that were given up since anything was delivered.
     lost: u64,
-    /// How many symbols of the first block were delivered.
+    /// Number of symbols of the first block that were delivered.
     given: usize,
     /// Until when what is known after the next symbol can wait for it.
     pub(super) held_until: Option<Instant>,
@@ -52,16 +52,16 @@ pub(super) struct Sink {
 struct Block {
     decoder: Option<Decoder>,
     depth: u8,
-    /// How many symbols it has, once that is known.
+    /// Number of its symbols, once that is known.
     count: Option<u16>,
-    /// How many packets were innovative, in all and of each batch.
+    /// Number of packets that were innovative, in all and of each batch.
     rank: u16,
     ranks: Vec<u8>,
-    /// How many systematic batches have been counted for the mean.
+    /// Number of systematic batches that have been counted for the mean.
     counted: u16,
     /// After the last systematic batch that was heard of.
     heard: u16,
-    /// When it was last heard of something new.
+    /// Time at which something new was last heard of it.
     grown: Instant,
 }
 
@@ -112,7 +112,7 @@ impl Sink {
         self.first * self.shape.block as u64 + self.next as u64
     }
 
-    /// How many blocks must be given up to make place for one.
+    /// Number of blocks that must be given up to make place for one.
     pub(super) const fn crowded(&self, block: u64) -> u64 {
         (block + 1).saturating_sub(self.first + self.window)
     }
@@ -276,8 +276,8 @@ impl Sink {
         (self.first, self.next, self.given) = (self.first + 1, 0, 0);
     }
 
-    /// When what the first block lacks is given up, if it lacks anything, where delivery has a deadline; what is held
-    /// behind it may not be able to wait for so long.
+    /// Time at which what the first block lacks is given up, if it lacks anything, where delivery has a deadline; what
+    /// is held behind it may not be able to wait for so long.
     pub(super) fn gives_up(&self, after: Duration) -> Option<Instant> {
         let block = self.blocks.front()?;
         let lacks = self.blocks.len() > 1 || block.count.is_some() || usize::from(block.rank) > self.next;
@@ -428,7 +428,7 @@ impl Sink {
         self.arrived + QUIET_AFTER <= now
     }
 
-    /// How many blocks it has memory for.
+    /// Number of blocks that it has memory for.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.blocks.iter().filter(|block| block.decoder.is_some()).count() + self.spare.len()

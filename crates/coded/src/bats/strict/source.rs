@@ -38,19 +38,19 @@ pub(super) struct Source {
     shape: Shape,
     session: u32,
     parameters: Parameters,
-    /// How many blocks may be under way.
+    /// Maximum number of blocks under way.
     window: u64,
     deadline: Option<Duration>,
     /// The blocks that are not over, and the number of the next.
     blocks: VecDeque<Block>,
     next: u64,
-    /// How many symbols the last block has.
+    /// Number of symbols of the last block.
     last: u16,
     pub(super) path: Path,
     /// The end-to-end report that came last, and the batches that are covered by one.
     end_to_end: Option<EndToEndReport>,
     covered: Option<u64>,
-    /// How long batches take to be covered, smoothed, and its variation.
+    /// Time that batches take to be covered, smoothed, and its variation.
     trip: Option<(Duration, Duration)>,
     patience: Option<Instant>,
     backoff: u32,
@@ -86,7 +86,7 @@ impl Source {
         self.blocks.front().map_or(self.next, |block| block.number)
     }
 
-    /// How long batches take until the sink has told of them, if it has.
+    /// Time that batches take until the sink has told of them, if it has.
     pub(super) fn trip(&self) -> Option<Duration> {
         self.trip.map(|(trip, _)| trip)
     }
@@ -158,8 +158,8 @@ impl Source {
         }
     }
 
-    /// How many packets the oldest block that lacks some should be sent, and which block that is. `busy`: data waits,
-    /// be there room for it or not.
+    /// Index of the oldest block that lacks packets, and the number of packets that it should be sent. `busy`: data
+    /// waits, be there room for it or not.
     pub(super) fn owes(&self, busy: bool) -> Option<(usize, u16)> {
         let owes = |(at, block): (usize, &Block)| {
             let packets = self.needs(block, busy);
@@ -168,7 +168,7 @@ impl Source {
         self.blocks.iter().enumerate().find_map(owes)
     }
 
-    /// How many packets of a batch a block should be sent.
+    /// Number of packets that a block should be sent.
     fn needs(&self, block: &Block, busy: bool) -> u16 {
         if block.closed.is_none() || block.is_complete {
             return 0;
@@ -361,7 +361,7 @@ impl Source {
         }
     }
 
-    /// When the last block is closed although it is not full.
+    /// Time at which the last block is closed although it is not full.
     fn closes(&self) -> Option<Instant> {
         let block = self.blocks.back().filter(|block| block.closed.is_none())?;
         let lacks = block.rank < block.made;
@@ -376,13 +376,13 @@ impl Source {
         earliest(idle, aged)
     }
 
-    /// When the first block is given up, where delivery has a deadline.
+    /// Time at which the first block is given up, where delivery has a deadline.
     fn gives_up(&self) -> Option<Instant> {
         let block = self.blocks.front()?;
         Some(block.closed? + self.deadline?)
     }
 
-    /// When there is something to do next.
+    /// Time at which there is something to do next.
     pub(super) fn deadline(&self) -> Option<Instant> {
         earliest(earliest(self.closes(), self.gives_up()), self.patience)
     }
@@ -404,7 +404,7 @@ impl Source {
         format!("{:?} covered {:?} trip {:?} {blocks:?}", self.path, self.covered, self.trip)
     }
 
-    /// How many blocks it has memory for.
+    /// Number of blocks that it has memory for.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.blocks.len() + self.memory.len()
@@ -472,7 +472,8 @@ mod tests {
         assert_eq!(source.closes(), None);
     }
 
-    /// How many packets a full block is sent that lacks six, when all that was sent has arrived as far as it will.
+    /// Number of packets that a full block is sent that lacks six, when all that was sent has arrived as far as it
+    /// will.
     fn sent_for_six(deadline: Option<Duration>, busy: bool, rounds: u8) -> u16 {
         let (mut source, _) = begun(256, deadline);
         assert!(source.blocks[0].closed.is_some());

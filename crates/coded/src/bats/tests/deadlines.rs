@@ -1,4 +1,4 @@
-//! Where delivery has a deadline nothing is handed up that is older, whatever the path does.
+//! Nothing older than the deadline of delivery is handed up, whatever the path does.
 
 use hopcast_core::Machine as _;
 use proptest::prelude::*;

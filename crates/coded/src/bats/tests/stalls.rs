@@ -19,7 +19,7 @@ const LONGEST: Duration = Duration::from_millis(200);
 /// The result of a chain of six hops that begins to lose packets.
 #[derive(Debug)]
 struct Run {
-    /// When the longest pause in delivery began, and how long it was.
+    /// Beginning and length of the longest pause in delivery.
     gap: (Instant, Duration),
     /// From the change of loss on, in Mbit/s.
     goodput: f64,

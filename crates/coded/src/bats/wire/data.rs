@@ -43,7 +43,7 @@ impl BatchHeader {
     }
 }
 
-/// How a payload was made.
+/// Coding by which a payload was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Coding<'a> {
     /// It is the batch's symbol of this index.
@@ -115,7 +115,7 @@ impl<'a> Data<'a> {
         Ok(Self { session, epoch, sequence, block, header, coding, ask, trimmed, payload })
     }
 
-    /// How long the frame is in front of its payload.
+    /// Length of the frame in front of its payload, in bytes.
     pub(in super::super) fn header_len(&self) -> usize {
         let coding = match self.coding {
             Coding::Symbol(_) => 1,

@@ -39,7 +39,7 @@ pub(in super::super) struct Info {
     pub(in super::super) fixed: bool,
     /// With a deadline: the minimum time from the source to the receiver, in microseconds; 0 if it is not known.
     pub(in super::super) elapsed: u32,
-    /// Where no ranks are wanted: the bytes to spend on a batch, in 16.
+    /// Number of bytes to spend on a batch, in units of 16, where no ranks are wanted.
     pub(in super::super) budget: Option<u16>,
     pub(in super::super) ask: bool,
     pub(in super::super) floor: u64,

@@ -49,7 +49,7 @@ pub(super) struct Edge<F: Field> {
     e3: Estimate,
     /// Whether packets have to wait for long at the input.
     behind: bool,
-    /// When the helper was last heard.
+    /// Time at which the helper was last heard.
     helper_heard: Option<Instant>,
     out: Outbox,
     counters: Counters,

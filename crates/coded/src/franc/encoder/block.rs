@@ -21,9 +21,9 @@ pub(super) struct Block<F: Field> {
     helper: Knowledge,
     /// Of what the decoder lacks from before this, the helper knew.
     helper_told: u64,
-    /// How many acknowledgements in a row showed no progress.
+    /// Number of acknowledgements in a row that showed no progress.
     pub(super) stale: u32,
-    /// How many packets were sent.
+    /// Number of packets that were sent.
     pub(super) sent: u32,
 }
 
@@ -69,7 +69,7 @@ impl<F: Field> Block<F> {
         }
     }
 
-    /// How many symbols it has.
+    /// Number of its symbols.
     pub(super) fn added(&self) -> u8 {
         self.code.count() as u8
     }
@@ -134,8 +134,8 @@ impl<F: Field> Block<F> {
         if count - made_up_for >= 0.5 { lacking.next() } else { None }
     }
 
-    /// How many packets are expected to be missing, at the decoder or with a helper at both together, once all that was
-    /// sent has arrived or not.
+    /// Number of packets that are expected to be missing, at the decoder or with a helper at both together, once all
+    /// that was sent has arrived or not.
     pub(super) fn missing(&self, outlook: &Outlook) -> f64 {
         let Losses { e1, e3, .. } = outlook.losses;
         let lost = |symbol: u8| {
@@ -170,7 +170,7 @@ impl<F: Field> Block<F> {
         f64::from(self.decoder.known.rank) - f64::from(self.decoder.known.symbols.count())
     }
 
-    /// How many of the combinations sent are still expected to arrive.
+    /// Number of the combinations sent that are still expected to arrive.
     fn under_way(&self, outlook: &Outlook) -> f64 {
         self.coded.len() as f64 * (1.0 - outlook.losses.e3)
     }

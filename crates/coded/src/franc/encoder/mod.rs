@@ -51,10 +51,10 @@ pub(super) struct Encoder<F: Field> {
     next_block: u32,
     sequence: u64,
     budget: Option<Budget>,
-    /// When to send more unasked.
+    /// Time at which to send more unasked.
     wait: Option<Instant>,
     pause: Duration,
-    /// How many timeouts there were in a row, and what was sent in the one at hand.
+    /// Number of timeouts in a row, and what was sent in the one at hand.
     unanswered: u32,
     probes: f64,
     vector: Vec<u8>,
@@ -100,7 +100,7 @@ pub(super) struct Surroundings {
     pub(super) helped: bool,
     /// Whether a symbol that is not full may be sent.
     pub(super) partial: bool,
-    /// How many bytes a new symbol may have.
+    /// Maximum length of a new symbol, in bytes.
     pub(super) room: usize,
 }
 
@@ -155,7 +155,7 @@ impl<F: Field> Encoder<F> {
         }
     }
 
-    /// When to be asked again, if nothing happens before.
+    /// Time at which to be woken, if nothing happens before.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.wait
     }

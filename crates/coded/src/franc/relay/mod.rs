@@ -30,7 +30,7 @@ pub(super) struct Relay<F: Field> {
     e2: Estimate,
     e3: Estimate,
     e1: Estimate,
-    /// How many encoder's packets there were, as far as heard.
+    /// Number of the encoder's packets, as far as heard.
     heard: u64,
     vector: Vec<u8>,
     packed: Vec<u8>,
@@ -45,7 +45,7 @@ struct Block<F: Field> {
     decoder: Known,
     /// The decoder has told of all of the encoder's packets, and of all of ours, before these.
     told: (u64, u64),
-    /// How far the encoder has been told what is here, or would have if it had heard.
+    /// Value of `heard` at the last report to the encoder, as if that had arrived.
     reported: u64,
     stock: Stock<F>,
 }

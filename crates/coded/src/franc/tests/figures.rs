@@ -13,7 +13,7 @@ const WARM_UP: u64 = 2;
 /// A full packet.
 const FULL: usize = 1_500;
 
-/// How a segment is crossed.
+/// Path over which a segment is crossed.
 #[derive(Clone, Debug)]
 enum Way {
     /// Frames as they are.

@@ -8,7 +8,7 @@ use crate::franc::bits::Bits;
 use crate::franc::config::{Config, Plan};
 
 impl Ack {
-    /// How long it is on the wire.
+    /// Length on the wire, in bytes.
     pub(in crate::franc) fn len(&self, block: u8) -> usize {
         ACK_FIXED + self.blocks.len() * (1 + bitmap_len(block))
     }

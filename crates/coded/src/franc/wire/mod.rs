@@ -117,7 +117,7 @@ pub(super) struct Enc<'a> {
     pub(super) symbol: &'a [u8],
 }
 
-/// How a symbol was made.
+/// Coding by which a symbol was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coding<'a> {
     /// One symbol, as it is.
@@ -164,7 +164,7 @@ pub(super) struct Report {
     pub(super) known: Known,
 }
 
-/// How two ends find each other.
+/// Message by which two ends find each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
     pub(super) own: u32,
@@ -189,12 +189,12 @@ impl From<Malformed> for Refused {
     }
 }
 
-/// How many bytes a bitmap of a block takes.
+/// Length of a block's bitmap, in bytes.
 pub(super) fn bitmap_len(block: u8) -> usize {
     packed_len::<Gf2>(usize::from(block))
 }
 
-/// How long a helper's report is.
+/// Length of a helper's report, in bytes.
 pub(super) fn report_len(config: &Config) -> usize {
     match config.plan {
         Plan::Budget { .. } => 4,

@@ -1,4 +1,4 @@
-//! When the rate is probed, drained and held, as reports say that rounds end.
+//! Probing, draining and holding of the rate, as reports say that rounds end.
 
 use hopcast_core::{Duration, Instant, Seed};
 
@@ -94,7 +94,7 @@ fn braking() -> Cycle {
     cycle
 }
 
-/// How many steps it takes until it cruises no more.
+/// Number of steps until it cruises no more.
 fn rounds_of_cruise(mut cycle: Cycle, step: &Step) -> usize {
     (1..100)
         .find(|_| {

@@ -139,7 +139,7 @@ impl Net {
         self
     }
 
-    /// When who wants to be woken at `at` is woken.
+    /// Time at which a node that is to be woken at `at` is woken.
     fn tick(&self, at: Instant) -> Instant {
         let coarse = self.coarse.as_nanos().max(1);
         Instant::from_nanos(at.as_nanos().next_multiple_of(coarse))
