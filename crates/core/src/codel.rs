@@ -17,7 +17,7 @@ pub struct Backlog {
 pub struct Waiting {
     /// The packet's bytes.
     pub frame: Buffer,
-    /// When it was queued.
+    /// Time at which it was queued.
     pub since: Instant,
 }
 
@@ -63,9 +63,9 @@ pub struct CoDel {
     interval: Duration,
     /// "Maximum packet size in bytes (should use interface MTU)": no drop leaves less than this waiting.
     max_packet: u64,
-    /// When the delay will have stood above target for an interval; `None` while it is below.
+    /// Time at which the delay will have stood above target for an interval; `None` while it is below.
     first_above: Option<Instant>,
-    /// When to drop next, while dropping.
+    /// Time at which to drop next, while dropping.
     drop_next: Instant,
     /// Drops since dropping began.
     count: u32,

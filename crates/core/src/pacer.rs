@@ -1,4 +1,4 @@
-//! When a paced sender may let its next packet go.
+//! Pacer: the time at which a paced sender may let its next packet go.
 
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
@@ -25,7 +25,7 @@ impl Pacer {
         Self { departure: Instant::ZERO, carry: 0, slack }
     }
 
-    /// When the next packet may leave; it may lie in the past.
+    /// Time at which the next packet may leave; it may lie in the past.
     pub const fn departure(&self) -> Instant {
         self.departure
     }
