@@ -16,7 +16,7 @@ pub enum BindError {
     PortTaken {
         /// The UDP port.
         port: u16,
-        /// Which `Above` port has it.
+        /// The `Above` port that has it.
         by: u32,
     },
     /// Another `Above` port has the protocol, or this port of it, already.
@@ -25,7 +25,7 @@ pub enum BindError {
         protocol: u8,
         /// The port of it, or all that nobody else has.
         port: Option<u16>,
-        /// Which `Above` port has it.
+        /// The `Above` port that has it.
         by: u32,
     },
     /// Port 0 stands for "any port" and cannot be bound.
@@ -63,7 +63,7 @@ impl fmt::Display for BindError {
 
 impl core::error::Error for BindError {}
 
-/// Which packets in transit a machine wants to see.
+/// Packets in transit that a machine wants to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
     /// All.

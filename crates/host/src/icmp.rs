@@ -132,7 +132,7 @@ fn is_one_host(address: IpAddr) -> bool {
 /// As Linux's `icmp_msgs_per_sec` and `icmp_msgs_burst`: 1,000 a second, 50 at once.
 #[derive(Default)]
 pub(crate) struct ErrorLimit {
-    /// When the bucket will be full. Each error moves it by one interval.
+    /// Time at which the bucket will be full. Each error moves it by one interval.
     full_at: Instant,
 }
 

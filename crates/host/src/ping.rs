@@ -14,11 +14,11 @@ pub struct PingConfig {
     pub source: IpAddr,
     /// The address that is to answer.
     pub destination: IpAddr,
-    /// When the first request is sent. Default: the start of the run.
+    /// Time at which the first request is sent. Default: the start of the run.
     pub start: Instant,
     /// The time between requests. Default: 1 s, as of `ping`. Short intervals load the path that they measure.
     pub interval: Duration,
-    /// How many requests to send. Default: no end.
+    /// Number of requests to send. Default: no end.
     pub count: Option<u64>,
     /// Bytes of payload. Default: 56, as of `ping`. Payload that does not fit 16-bit lengths is cut.
     pub size: usize,

@@ -1,4 +1,4 @@
-//! Where packets go next: the trait [`Routes`], a table that implements it, and the cache in front of it.
+//! Next hops of packets: the trait [`Routes`], a table that implements it, and the cache in front of it.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
