@@ -9,7 +9,7 @@ use hopcast_link::{Attachment, Counters};
 pub struct EmulatorReport {
     /// Each link's directions, for each ordered pair of its attachments.
     pub links: Vec<Vec<DirectionReport>>,
-    /// How closely the run followed the models.
+    /// Accuracy with which the run followed the models.
     pub fidelity: Fidelity,
     /// Processor time of each thread.
     pub processor: Vec<Duration>,

@@ -122,7 +122,7 @@ impl Ends {
         ProgramEnds { listen: self.listen(), connect: self.target() }
     }
 
-    /// Where the server listens.
+    /// Address at which the server listens.
     pub(super) fn listen(self) -> SocketAddr {
         SocketAddr::new(self.to, self.port)
     }
