@@ -1,4 +1,4 @@
-//! When a machine acts, when a runtime stops, and what a flood does to it.
+//! The order of a machine's turns, the end of a runtime, and a flood of datagrams.
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 

@@ -21,7 +21,7 @@ pub(super) fn local(node: &Node, key: &str, example: &str) -> Result<SocketAddr,
     }
 }
 
-/// Where a peer is.
+/// Reads the address of a peer.
 pub(super) fn place(node: &Node, key: &str) -> Result<Place, Diagnostic> {
     let found = text(node, key)?;
     let wrong = || {

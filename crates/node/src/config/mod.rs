@@ -40,15 +40,15 @@ pub struct Config {
     /// The longest IP packet that fits every hop, in bytes. Default: 1500. All nodes of a path must agree: larger than
     /// a hop's, and full datagrams are lost there; smaller, and headers eat the rate.
     pub mtu: u16,
-    /// When peers hear from each other.
+    /// Intervals of the hellos between peers.
     pub timing: Timing,
     /// Memory for what is carried, in bytes: half for batches, a quarter for what TCP connections have to send into the
     /// coded streams, a quarter for what waits for their slow readers. Default: 256 MiB. Too small, and windows shrink
     /// below what a path holds, so that it is not filled; too large, and readers that stall make a small host swap.
     pub memory: u64,
-    /// Where `hopcast node status` asks.
+    /// Socket that `hopcast node status` asks.
     pub status: PathBuf,
-    /// Where counters are told in Prometheus' format, if anywhere.
+    /// Address at which counters are offered in Prometheus' format, if any.
     pub metrics: Option<SocketAddr>,
     /// The lowest level that is logged.
     pub log: LevelFilter,
@@ -59,13 +59,13 @@ pub struct Config {
 pub struct Peer {
     /// Its name, as it gives it.
     pub name: String,
-    /// Where it is to begin with.
+    /// Address that it has to begin with.
     pub place: Place,
     /// Whether it is followed to another address. Default: no, so that nobody takes its place by its name.
     pub roams: bool,
 }
 
-/// Where a peer is.
+/// Address of a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// At this address.
@@ -128,8 +128,8 @@ pub struct Packets {
 pub struct Connections {
     /// Connections for these end here and go on from the far site, those of this host and those in transit.
     pub take: Vec<Destination>,
-    /// Where the far site's connections may go on to from here. Default: nowhere, so that nobody who can reach the port
-    /// gets further than the file says.
+    /// Destinations that the far site's connections may go on to from here. Default: nowhere, so that nobody who can
+    /// reach the port gets further than the file says.
     pub reach: Vec<Destination>,
     /// Whether servers see the client's address, and not this host's. Default: no; with it, the servers' answers must
     /// be routed back through this host.
@@ -142,8 +142,8 @@ pub struct Connections {
     /// Connections at a time of one source address. Default: a quarter of `streams`, so that one host leaves room for
     /// others.
     pub per_source: u16,
-    /// How long a server may take to answer. Default: 10 s. Too short, and servers far away are not reached; too long,
-    /// and one that is gone holds more connections.
+    /// Maximum time that a server may take to answer. Default: 10 s. Too short, and servers far away are not reached;
+    /// too long, and one that is gone holds more connections.
     pub connect_timeout: Duration,
     /// The congestion control of the host's side of the connections; `None` leaves the host's.
     pub congestion: Option<String>,
@@ -164,10 +164,10 @@ pub struct Relay {
     pub tcp: SiteLayer,
 }
 
-/// When peers hear from each other.
+/// Intervals of the hellos between peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How often a peer hears a hello. Default: 1 s.
+    /// Interval between hellos to a peer. Default: 1 s.
     pub hello: Duration,
     /// After how long a silence a peer counts as down. Default: 5 s. Nothing but hellos is sent to it
     /// then. Shorter, and a burst of losses interrupts what is carried; longer, and a link that is gone is sent to in
@@ -205,7 +205,7 @@ impl Config {
         decode::config(&yaml::parse(text, &source)?)
     }
 
-    /// Where a node's status socket is unless its file says otherwise.
+    /// Path of a node's status socket, unless its file names another.
     pub fn usual_socket(name: &str) -> PathBuf {
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty());
         let directory = match runtime {

@@ -1,4 +1,4 @@
-//! Where TCP connections come in and go out.
+//! TCP connections of a site: those that it accepts, and those that it opens for the far site.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -8,15 +8,15 @@ use hopcast_core::{Instant, Item, Outbox, Port, Reactive, StreamId, StreamItem};
 
 use crate::config::{contains, special};
 
-/// Who may open connections to where, and how many.
+/// Limits on connections: their destinations, their clients' addresses and their number.
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
-    /// Where connections of the far site may go on to. A network that is wider than one of [`special`] has nothing of
-    /// that.
+    /// Destinations that connections of the far site may go on to. A network that is wider than one of [`special`] has
+    /// nothing of that.
     pub(crate) reach: Vec<Destination>,
     /// A port of this node itself, which is reached only where it is named.
     pub(crate) own: Option<SocketAddr>,
-    /// Whose addresses clients of the far site may have, where servers see them.
+    /// Networks that clients of the far site may have addresses of, where servers see these.
     pub(crate) from: Option<Vec<(IpAddr, u8)>>,
     pub(crate) as_client: bool,
     /// Connections at a time of one source.

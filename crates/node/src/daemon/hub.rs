@@ -85,7 +85,7 @@ impl Hub {
         }
     }
 
-    /// Whose address it is: where two have been at it, one after the other, whoever is there now.
+    /// Index of the peer at this address: where two have been at it, one after the other, whoever is there now.
     fn place_of(&self, from: SocketAddr) -> Option<usize> {
         let mut there = (0..self.peers.len()).filter(|&place| self.peers[place].address() == Some(from));
         there.clone().find(|&place| self.peers[place].is_up()).or_else(|| there.next())
@@ -145,7 +145,7 @@ impl Hub {
         self.put_hellos();
     }
 
-    /// What a relay tells one of two that it carries is what the other carries, once that is known.
+    /// Tells each of two peers that this relay carries between what the other one carries, once that is known.
     fn offer(&mut self) {
         for (tag, between) in &self.relayed {
             for &place in between {
@@ -225,7 +225,7 @@ impl Hub {
         }
     }
 
-    /// How long a peer must be silent before its name is looked up again.
+    /// Silence after which a peer's name is looked up again.
     pub(crate) const fn patience(&self) -> Duration {
         self.myself.timing.down_after
     }
