@@ -10,7 +10,8 @@ use super::wire::{Acknowledgement, MAX_RUNS, Packet};
 
 /// Packets that are acknowledged together.
 const TOGETHER: u32 = 2;
-/// How long one that is alone waits for the next.
+/// Time that an acknowledgement of a single packet waits for the next. Chosen: longer, the sender learns later of what
+/// has arrived; shorter, more acknowledgements cross the link.
 const HOLD: Duration = Duration::from_millis(1);
 
 /// The verdict on a packet.
@@ -125,7 +126,7 @@ impl Incoming {
         self.runs.truncate(MAX_RUNS / 2);
     }
 
-    /// When an acknowledgement is due.
+    /// Time at which an acknowledgement is due.
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
     }

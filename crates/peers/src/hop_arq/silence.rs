@@ -69,7 +69,7 @@ impl Silence {
         (run * ROOM).min(MAX_ROOM) as usize
     }
 
-    /// How long to wait for an acknowledgement at `now`: `first`, and after that until the next probe. A packet takes
+    /// Time to wait for an acknowledgement at `now`: `first`, and after that until the next probe. A packet takes
     /// `packet_time` on the link; there may be no round trip yet.
     pub(super) fn timeout(
         &self,

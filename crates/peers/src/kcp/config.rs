@@ -18,8 +18,8 @@ pub struct Config {
     /// The clock at which acknowledgements and timeouts are looked after, between 10 ms and 5 s. Default: 10 ms. Longer
     /// saves packets, and adds to every round trip.
     pub interval: Duration,
-    /// How many later acknowledgements make a segment lost. Default: 2; 0 leaves it to the timeout. Too few repeat what
-    /// was merely overtaken.
+    /// Number of later acknowledgements that make a segment lost. Default: 2; 0 leaves it to the timeout. Too few
+    /// repeat what was merely overtaken.
     pub resend: u32,
     /// KCP's own congestion window, in the manner of Reno. Default: off (`nc 1`), so that only the windows limit it.
     pub congestion_control: bool,
@@ -38,8 +38,8 @@ pub struct Config {
     pub eager: bool,
     /// Reed-Solomon parity over datagrams. Default: none; [`FAST3_FEC`](Self::FAST3_FEC) has kcptun's.
     pub fec: Option<Fec>,
-    /// How long a peer may owe an acknowledgement and send nothing at all before its stream is reset. Default: 30 s, as
-    /// kcptun's sessions have it.
+    /// Time that a peer may owe an acknowledgement and send nothing at all before its stream is reset. Default: 30 s,
+    /// as kcptun's sessions have it.
     pub silence: Duration,
 }
 
@@ -68,7 +68,7 @@ impl Default for Config {
     }
 }
 
-/// How many parity datagrams follow how many of KCP's.
+/// Number of parity datagrams, and of KCP's that they follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fec {
     data: u8,

@@ -71,7 +71,7 @@ pub(super) struct Conversation {
     read: u32,
     /// Whether the application knows that the stream is open.
     stands: bool,
-    /// When anything was last heard while something was unacknowledged.
+    /// Time at which anything was last heard while something was unacknowledged.
     quiet_since: Instant,
     end: Option<End>,
 }

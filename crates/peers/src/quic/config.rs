@@ -34,7 +34,7 @@ pub struct Config {
     /// Every datagram's longest UDP payload in bytes, at least 1200. Default: 1472. Whoever builds the stack knows the
     /// path, so that it is not searched for; a datagram that does not fit is lost.
     pub datagram: u16,
-    /// How long the peer may be silent before the connection is given up, and its streams are reset. Default: 300 s,
+    /// Time that the peer may be silent before the connection is given up, and its streams are reset. Default: 300 s,
     /// ten times quinn's: where half of the packets are lost, timeouts that double make a handshake take minutes. An
     /// idle connection sends nothing, and ends by this too.
     pub idle_timeout: Duration,

@@ -35,7 +35,7 @@ pub struct Quic {
     random: Stream,
     endpoint: Endpoint,
     connections: BTreeMap<usize, Connection>,
-    /// Which connection a stream is on.
+    /// Connection of each stream.
     by_id: BTreeMap<StreamId, usize>,
     next_id: u64,
     out: Outbox,
@@ -83,7 +83,7 @@ impl Quic {
         Arc::new(Hello(random))
     }
 
-    /// How one connection is to be.
+    /// Parameters of one connection.
     fn transport(&mut self, now: Instant) -> (Arc<TransportConfig>, Option<Shared>) {
         let Config { congestion, receive_window, datagram, idle_timeout } = self.config;
         let receive_window = receive_window.get();

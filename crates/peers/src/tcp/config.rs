@@ -28,7 +28,7 @@ pub struct Config {
     pub mtu: u32,
     /// Minimum retransmission timeout. Default: 200 ms (Linux; RFC 6298 says 1 s).
     pub min_rto: Duration,
-    /// How long an acknowledgement may be held back. Default: 40 ms (Linux); zero acknowledges every segment.
+    /// Maximum time that an acknowledgement is held back. Default: 40 ms (Linux); zero acknowledges every segment.
     pub delayed_ack: Duration,
     /// The hop limit of what is sent. Default: 64 (Linux). A longer path is not passed.
     pub hop_limit: u8,

@@ -51,7 +51,7 @@ pub(super) struct Cubic {
     uncounted: u64,
     /// Segments to be acknowledged for the window to grow by one.
     step: u32,
-    /// When that was found, in ticks, and for which window.
+    /// Time at which that was found, in ticks, and the window it is for.
     found_at: u64,
     found_for: u32,
     credit: Credit,
@@ -61,7 +61,7 @@ pub(super) struct Cubic {
 /// A stage of congestion avoidance, from a reduction to the next.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Epoch {
-    /// When it began, in ticks.
+    /// Time at which it began, in ticks.
     start: u64,
     /// K, in seconds.
     k: f64,

@@ -27,7 +27,7 @@ const WINDOW_PART: u64 = 3;
 /// Nothing is held back when this long ago something was sent, or the next acknowledgement is as far away.
 const MAX_DEFERRAL: Duration = Duration::from_millis(1);
 
-/// Which window keeps a lump from being larger.
+/// Window that keeps a lump from being larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeldBy {
     Congestion,
@@ -35,7 +35,7 @@ pub(super) enum HeldBy {
 }
 
 impl Sender {
-    /// How many segments of new data may be sent at once now; an error to wait for the next acknowledgement.
+    /// Number of segments of new data that may be sent at once now; an error to wait for the next acknowledgement.
     pub(super) fn lump(&self, now: Instant) -> Result<u32, HeldBy> {
         let mss = u64::from(self.mss.max(1));
         let room = u64::from(self.window.size.saturating_sub(self.board.in_flight())) * mss;

@@ -23,7 +23,7 @@ const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 /// Maximum timeout, or twice the round trip if that is longer, however the round trip varies.
 const MAX_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How fast a hop sends. Packets are numbered in the order of sending, each transmission anew.
+/// Rate and window of a hop. Packets are numbered in the order of sending, each transmission anew.
 #[derive(Debug)]
 pub(crate) struct HopBbr {
     bbr: Bbr,
@@ -43,9 +43,9 @@ pub(crate) struct Acked {
     /// Packets newly known to have arrived, and to be lost.
     pub packets: u32,
     pub lost: u32,
-    /// Which of them was sent last.
+    /// The one that was sent last.
     pub newest: Newest,
-    /// How long ago that was, if it is the newest of all that have arrived.
+    /// Time since then, if it is the newest of all that have arrived.
     pub rtt: Option<Duration>,
     /// Packets in flight before, and after.
     pub before: u32,
@@ -67,12 +67,12 @@ impl HopBbr {
         }
     }
 
-    /// Where wake-ups are late by as much, no rate is lost.
+    /// Keeps the rate although wake-ups may be late by `slack`.
     pub(crate) fn with_slack(self, slack: Duration) -> Self {
         Self { pacer: Pacer::new(slack), ..self }
     }
 
-    /// How many packets may be in flight.
+    /// Maximum number of packets in flight.
     pub(crate) fn window(&self) -> u32 {
         self.window.size
     }
@@ -82,7 +82,7 @@ impl HopBbr {
         self.bbr.is_probing_rtt()
     }
 
-    /// When the next packet may leave.
+    /// Time at which the next packet may leave.
     pub(crate) fn departure(&self) -> Instant {
         self.pacer.departure()
     }
@@ -100,7 +100,7 @@ impl HopBbr {
         }
     }
 
-    /// How long a full packet takes at the pace.
+    /// Time that a full packet takes at the pace.
     pub(crate) fn packet_time(&self) -> Duration {
         self.pace().max(Rate::from_bits_per_sec(1)).time_for(self.full.into())
     }

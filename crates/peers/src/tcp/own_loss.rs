@@ -69,8 +69,8 @@ impl OwnLoss {
         self.last = [Some(rtt), self.last[0]];
     }
 
-    /// How many of `lost` packets have passed the link although they are lost, where `arrived` beside them did arrive
-    /// and a packet takes `packet_time` on the link.
+    /// Number of the `lost` packets that have passed the link although they are lost, where `arrived` beside them did
+    /// arrive and a packet takes `packet_time` on the link.
     pub(super) fn passed(&mut self, arrived: u32, lost: u32, packet_time: Duration) -> u32 {
         let most = f64::from(arrived) * MAX_SHARE / (1.0 - MAX_SHARE);
         let lost = f64::from(lost);

@@ -263,8 +263,8 @@ impl Receiver {
         if edge >= self.edge + step { edge } else { self.edge.max(self.next) }
     }
 
-    /// How far the free space of the buffer reaches: a place in the stream that only reading moves, and which may lie
-    /// before what has already come.
+    /// End of the free space of the buffer: a place in the stream that only reading moves, and which may lie before
+    /// what has already come.
     fn free_edge(&self) -> u64 {
         (self.next + self.capacity).saturating_sub(self.ready_bytes)
     }

@@ -94,7 +94,7 @@ impl ServerConfig for Hello {
     }
 }
 
-/// How far a session is; who has nothing to write waits for the message that is named.
+/// Progress of a session; who has nothing to write waits for the message that is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// The client writes its hello.
@@ -122,7 +122,7 @@ struct Handshake {
     received: Vec<u8>,
     step: Step,
     secret: Secret,
-    /// Which keys of the application's data are next.
+    /// Number of the next keys of the application's data.
     generation: u64,
 }
 
