@@ -75,7 +75,7 @@ fn between_sites(port: Port) -> impl Iterator<Item = &'static Row> {
 pub struct SiteEdge<'a> {
     /// The longest datagram that fits every hop, in bytes.
     pub datagram: u16,
-    /// How late the node may be woken.
+    /// Maximum delay of the node's wake-ups.
     pub slack: Duration,
     /// The machine's share of the node's memory.
     pub memory: MemoryShare,
@@ -93,7 +93,7 @@ pub struct SiteEdge<'a> {
 pub struct SiteRelay {
     /// The longest datagram that fits every hop, in bytes.
     pub datagram: u16,
-    /// How late the node may be woken.
+    /// Maximum delay of the node's wake-ups.
     pub slack: Duration,
     /// The machine's share of the node's memory.
     pub memory: MemoryShare,

@@ -64,7 +64,7 @@ pub struct FlowSpec<'a> {
     pub over: &'a [Layer],
     /// Whether its packets are IPv6.
     pub ipv6: bool,
-    /// How many routes without a common node it takes.
+    /// Number of routes without a common node that it takes.
     pub paths: usize,
     /// Whether a real program is what sends, with sockets of its own.
     pub is_program: bool,
@@ -78,7 +78,7 @@ pub struct FlowSpec<'a> {
 pub struct FlowPlan<'a> {
     /// The network.
     pub network: Network<'a>,
-    /// Who is attached where.
+    /// Nodes, and the links that they are attached to.
     pub plan: &'a NetworkPlan,
     /// The flow.
     pub spec: FlowSpec<'a>,
@@ -88,7 +88,7 @@ pub struct FlowPlan<'a> {
     pub mtu: u32,
     /// The nodes that take part where nodes between the ends relay.
     pub participants: Participants,
-    /// How late the nodes may be woken.
+    /// Maximum delay of the nodes' wake-ups.
     pub slack: Duration,
     seed: Seed,
 }

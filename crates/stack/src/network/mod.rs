@@ -23,7 +23,7 @@ pub type LinkId = usize;
 pub struct Node {
     /// The name, which flows and links use.
     pub name: String,
-    /// Where to draw it, if the file or the generator says: arbitrary units, y downwards.
+    /// Place at which to draw it, if the file or the generator says: arbitrary units, y downwards.
     pub position: Option<(f64, f64)>,
 }
 

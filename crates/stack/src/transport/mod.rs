@@ -40,9 +40,9 @@ pub struct Row {
     pub offers: Ports,
     /// The port that it needs of the layer below.
     pub needs: Port,
-    /// How many receivers it serves.
+    /// Number of receivers that it serves.
     pub receivers: Count,
-    /// How many disjoint routes it takes.
+    /// Number of disjoint routes that it takes.
     pub paths: Count,
     /// The feedback from its receivers.
     pub feedback: Feedback,
