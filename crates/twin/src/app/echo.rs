@@ -23,7 +23,8 @@ pub(crate) enum Transport {
 
 /// Maximum number of bytes that wait while the stream takes nothing; beyond it, messages are skipped.
 const MAX_WAITING: usize = 16 << 20;
-/// How far the stream may run ahead of the application; at least two messages, of which only whole ones are used up.
+/// Maximum number of bytes that the stream may run ahead of the application; at least two messages, of which only whole
+/// ones are used up.
 const WINDOW: u64 = 4 << 20;
 const STREAM: StreamId = StreamId(0);
 

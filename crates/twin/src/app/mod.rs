@@ -30,7 +30,7 @@ pub(crate) use short_flows::{PORTS, ShortFlowSink, ShortFlowSource, Sizes};
 pub(crate) use stream::{Contents, StreamSink, StreamSource};
 pub(crate) use video::{Carriage, FrameAssembler, FrameLog, FrameSource, FrameStreamSink, VideoSender};
 
-/// When an application sends: spans that do not overlap, in order.
+/// Schedule by which an application sends: spans that do not overlap, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schedule {
     spans: Vec<(Instant, Instant)>,

@@ -14,7 +14,7 @@ use hopcast_config::yaml::Node;
 const HOP_LIMIT: usize = 255;
 /// RFC 8200, section 5: what every link that carries IPv6 takes.
 const LEAST_IPV6_MTU: u32 = 1280;
-/// Where a flow's parts are written.
+/// Place in the file at which a flow's parts are written.
 pub(crate) struct Written<'a> {
     pub(crate) to: &'a Node,
     pub(crate) app: &'a Node,

@@ -15,9 +15,9 @@ use hopcast_stack::flow::can_relay;
 use hopcast_stack::transport::{Count, Row};
 use hopcast_stack::{Stack, TRANSPORTS, Variants};
 
-/// How many flows there may be: each has two ports of its own, from 10,000 on.
+/// Maximum number of flows: each has two ports of its own, from 10,000 on.
 const MOST: usize = 25_000;
-/// How many flows of `short-flows` a node may send: each has 1,024 ports of its own, below those of flows.
+/// Maximum number of `short-flows` that a node sends: each has 1,024 ports of its own, below those of flows.
 const MOST_SHORT_FLOWS: usize = 8;
 /// More disjoint ways than this no network here has.
 const MOST_PATHS: u64 = 8;

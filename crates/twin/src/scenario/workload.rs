@@ -10,7 +10,8 @@ use super::programs::Program;
 
 /// The largest frame of a video, in bytes.
 pub(crate) const LARGEST_FRAME: u32 = 16 << 20;
-/// How little and how much a short flow carries, in bytes: at least its header; and a distribution ends somewhere.
+/// Minimum and maximum size of a short flow, in bytes. Chosen: a flow carries at least its header, and a distribution
+/// has to end somewhere.
 pub(crate) const SHORT_FLOW: RangeInclusive<u64> = 24..=1 << 30;
 
 /// A workload.

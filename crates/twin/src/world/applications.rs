@@ -123,7 +123,7 @@ impl FlowApps<'_> {
         Ok(Pace::saturating(rates, self.flow.overhead(0)))
     }
 
-    /// When the application sends: its own span, with the `start` and `stop` events of its flow.
+    /// Schedule by which the application sends: its own span, with the `start` and `stop` events of its flow.
     fn schedule(&self, span: &Span) -> Schedule {
         let end = Instant::ZERO + self.scenario.duration;
         let mut spans = Vec::new();

@@ -49,7 +49,7 @@ pub struct Load {
     pub rate: Option<Rate>,
     /// Of each datagram's payload, or of each write to a stream; `None` for the program's own choice there.
     pub size: Option<Bytes>,
-    /// How many connections at once.
+    /// Number of connections at once.
     pub parallel: u32,
     /// Whether the payload goes from `to` to `from`.
     pub reverse: bool,
@@ -81,7 +81,7 @@ pub struct Picture {
     pub fps: u32,
     /// Frames from one I-frame to the next.
     pub gop: u32,
-    /// How long after it was sent a frame must be there.
+    /// Maximum delay of a frame after it was sent; a later one is too late.
     pub deadline: Duration,
     /// Payload of each datagram, where it goes over datagrams.
     pub size: Bytes,
@@ -153,13 +153,13 @@ impl Load {
 pub struct Exec {
     /// The name that messages and the files of its output have.
     pub name: String,
-    /// Where.
+    /// Node that it runs on.
     pub at: NodeId,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// When it is started.
+    /// Time at which it is started.
     pub start: Instant,
-    /// When it is stopped, if it has not ended by itself; `None` at the end of the run.
+    /// Time at which it is stopped, if it has not ended by itself; `None` at the end of the run.
     pub stop: Option<Instant>,
     /// By which signal.
     pub stop_with: Signal,
@@ -238,9 +238,9 @@ pub(crate) fn carries_something(stack: &Stack, over: &Node, app: &Node) -> Resul
     )))
 }
 
-/// Which option of a transport a flow sets that the kernel's own cannot be told, for the first of a scenario's flows
-/// that sets one: in virtual time it has a transport of its own, but a kernel's is as the kernel is set up. One line;
-/// `None` if there is none.
+/// Option of a transport that a flow sets and the kernel's own does not have, for the first of a scenario's flows that
+/// sets one: in virtual time it has a transport of its own, but a kernel's is as the kernel is set up. One line; `None`
+/// if there is none.
 pub fn needs_virtual_time(scenario: &Scenario) -> Option<String> {
     scenario.flows.iter().find_map(|flow| {
         let set = flow.over.iter().find_map(|layer| layer.settings().virtual_time_only())?;
