@@ -18,9 +18,9 @@ pub struct Malformed {
 pub enum Fault {
     /// The bytes end before the field does.
     Truncated {
-        /// How many bytes there would have to be.
+        /// Number of bytes that there would have to be.
         needed: usize,
-        /// How many there are.
+        /// Number of bytes that there are.
         found: usize,
     },
     /// The field holds a value that it must not hold.
