@@ -74,7 +74,7 @@ enum Step {
 
 /// Edge, relay, edge.
 const NODES: usize = 3;
-/// Where packets are under way, from one node to another.
+/// Pairs of nodes between which packets are under way, from one to the other.
 const LINES: [(usize, usize); 4] = [(0, 1), (1, 0), (1, 2), (2, 1)];
 /// Packets under way on each; more are lost.
 const QUEUE: usize = 512;
