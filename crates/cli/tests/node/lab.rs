@@ -73,7 +73,7 @@ impl Lab {
         Command::new("ip").args(words).current_dir(&self.dir).output().unwrap()
     }
 
-    /// Loses so many per cent of what comes in on a host, whatever it is.
+    /// Loses this percentage of what a host receives, whatever it is.
     pub(crate) fn lose(&self, name: &str, percent: u32) {
         let rules = format!(
             "table inet lossy {{\nchain input {{\ntype filter hook input priority -300\n\
