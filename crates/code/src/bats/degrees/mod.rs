@@ -50,7 +50,7 @@ impl Degrees {
         Some(Self::cumulated(table.degrees.iter().copied()))
     }
 
-    /// The degree that a draw of 2^32 stands for: the least d with draw < CDF\[d\]. (RFC 9426's figure 7 compares the
+    /// The degree that a draw of 2^32 stands for: the minimum d with draw < CDF\[d\]. (RFC 9426's figure 7 compares the
     /// other way round, which would always give 1.)
     ///
     /// A code of fewer symbols than that takes all it has.

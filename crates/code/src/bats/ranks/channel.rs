@@ -174,38 +174,38 @@ impl<'a> Outlook<'a> {
         Self { channel, mix: channel.mix(), innovative, means, scratch }
     }
 
-    /// Calls `visit` with the mean value for every deficit from 0 and number of packets from 0 up to `most`; for one
+    /// Calls `visit` with the mean value for every deficit from 0 and number of packets from 0 up to `max`; for one
     /// deficit in the order of the numbers. With [`Scheme::Systematic`] the receiver is to have nothing yet, so that
     /// the deficit is the sender's rank.
     pub(in crate::bats) fn each(
         mut self,
         scheme: Scheme,
-        most: usize,
+        max: usize,
         mut visit: impl FnMut(usize, usize, f64),
     ) {
         match scheme {
             Scheme::Random => {
-                for sent in 0..=most {
+                for sent in 0..=max {
                     for deficit in 0..self.innovative.len() {
                         visit(deficit, sent, self.mean(&self.means, deficit));
                     }
                     self.step();
                 }
             }
-            Scheme::Systematic => self.each_systematic(most, visit),
+            Scheme::Systematic => self.each_systematic(max, visit),
         }
     }
 
     /// As [`each`](Self::each): of t packets, the first min(t, deficit) are innovative if they arrive.
-    fn each_systematic(mut self, most: usize, mut visit: impl FnMut(usize, usize, f64)) {
+    fn each_systematic(mut self, max: usize, mut visit: impl FnMut(usize, usize, f64)) {
         let deficits = self.innovative.len();
-        for random in 0..=most {
+        for random in 0..=max {
             for (scratch, means) in self.scratch.iter_mut().zip(&self.means) {
                 scratch.copy_from_slice(means);
             }
             // Backwards from before the random ones, over as many systematic ones as the deficit has.
             for systematic in 0..deficits {
-                if random + systematic > most {
+                if random + systematic > max {
                     break;
                 }
                 // Without random ones, larger deficits may have been sent as few as this.

@@ -128,7 +128,7 @@ impl Market<'_> {
     /// With n phases to come, V_n(d) = max_t E[V_n-1(what is lacking after t packets)] - price t, and V_0(d) = -d.
     fn offer(&self, price: f64) -> Offer {
         let batch = self.ranks.batch();
-        let most = horizon(self.channel, batch);
+        let max = horizon(self.channel, batch);
         let mut worth: Vec<f64> = (0..=batch).map(|deficit| -(deficit as f64)).collect();
         let mut cost = vec![0.0; batch + 1];
         let mut phases = Vec::with_capacity(self.phases);
@@ -136,14 +136,14 @@ impl Market<'_> {
             let scheme = self.scheme_of(phase);
             let mut counts = vec![0; batch + 1];
             let mut best = vec![f64::NEG_INFINITY; batch + 1];
-            Outlook::new(self.channel, &worth).each(scheme, most, |deficit, sent, mean| {
+            Outlook::new(self.channel, &worth).each(scheme, max, |deficit, sent, mean| {
                 let worth = mean - price * sent as f64;
                 if worth > best[deficit] + INDIFFERENT {
                     (best[deficit], counts[deficit]) = (worth, sent);
                 }
             });
             let mut total = vec![0.0; batch + 1];
-            Outlook::new(self.channel, &cost).each(scheme, most, |deficit, sent, later| {
+            Outlook::new(self.channel, &cost).each(scheme, max, |deficit, sent, later| {
                 if sent == counts[deficit] {
                     total[deficit] = sent as f64 + later;
                 }
