@@ -148,7 +148,7 @@ impl Counters {
     }
 }
 
-/// Number of counts of packets of a batch that are told apart; the last stands for more, too.
+/// Number of counts of packets of a batch that are distinguished; the last stands for more, too.
 const PACKETS: usize = 65;
 
 /// Names that end with a number.

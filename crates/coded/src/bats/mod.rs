@@ -29,7 +29,7 @@
 //!   decode, whichever they are. A packet that raises it is **innovative**.
 //! - A **block** is K symbols, the unit of the outer code (`strict`). With rank feedback no outer code is needed.
 //!
-//! # A symbol's way, with rank feedback
+//! # A symbol's path, with rank feedback
 //!
 //! 1. The source makes a symbol when the hop's pacing and window (`rate`) and the child's grant allow, and sends it.
 //! 2. A relay keeps each innovative packet (`batch`) and passes it on at once: a symbol as it came, or else a fresh

@@ -251,8 +251,8 @@ impl<M: Mode> Node<M> {
     fn on_info(&mut self, now: Instant, from: usize, info: &Info) {
         let into = self.neighbours[from].into;
         // Symbols that do not fit our datagrams could not be passed on.
-        let most = wire::symbol_len(usize::from(self.config.datagram), info.batch);
-        let fits = usize::from(info.symbol) <= most && info.floor <= MAX_FLOOR;
+        let limit = wire::symbol_len(usize::from(self.config.datagram), info.batch);
+        let fits = usize::from(info.symbol) <= limit && info.floor <= MAX_FLOOR;
         if info.budget.is_some() != M::BUDGETED || !fits {
             self.counters.malformed += 1;
             return;

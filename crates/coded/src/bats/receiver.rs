@@ -7,9 +7,9 @@ use super::child::Losses as _;
 use super::wire::{self, Arrivals};
 
 /// Packets after which a report is due. Chosen: fewer cost a small datagram for every one or two; more, and the window
-/// of a fast hop is told of in lumps.
-const MAX_UNTOLD: u32 = 4;
-/// Minimum time that a report waits for more packets: those of a burst are told of together.
+/// of a fast hop is reported in lumps.
+const MAX_UNREPORTED: u32 = 4;
+/// Minimum time that a report waits for more packets: those of a burst are reported together.
 const MIN_WAIT: Duration = Duration::from_micros(200);
 /// The same before the round trip is known.
 const FIRST_WAIT: Duration = Duration::from_millis(1);
@@ -39,7 +39,7 @@ pub(super) struct Receiver {
     seen: [u64; (REACH / 64) as usize],
     round_trip: Duration,
     /// Times at which the latest packets came; `turn` is the oldest of them.
-    latest: [Instant; MAX_UNTOLD as usize],
+    latest: [Instant; MAX_UNREPORTED as usize],
     turn: usize,
     /// Packets since the last report.
     untold: u32,
@@ -79,7 +79,7 @@ impl Receiver {
             bursts: Bursts::default(),
             seen: [0; (REACH / 64) as usize],
             round_trip: Duration::ZERO,
-            latest: [Instant::ZERO; MAX_UNTOLD as usize],
+            latest: [Instant::ZERO; MAX_UNREPORTED as usize],
             turn: 0,
             untold: 0,
             since: Instant::ZERO,
@@ -208,11 +208,11 @@ impl Receiver {
         self.turn = (self.turn + 1) % self.latest.len();
         // Little arrives: the report may wait for data that goes in the same direction.
         let trickle = now.since(oldest) > interval * 4;
-        let at = if gap && (quiet >= interval || self.untold >= MAX_UNTOLD) {
+        let at = if gap && (quiet >= interval || self.untold >= MAX_UNREPORTED) {
             now
         } else if trickle {
             now + MAX_WAIT.min(self.round_trip * 2).max(interval)
-        } else if self.untold >= MAX_UNTOLD {
+        } else if self.untold >= MAX_UNREPORTED {
             // Not more often than is of use, unless something is missing.
             now.max(self.told + self.round_trip / 4)
         } else {

@@ -53,7 +53,7 @@ pub(super) enum Cause {
 #[derive(Debug)]
 pub(super) struct Streams {
     /// Streams at a time, and bytes queued for each.
-    most: usize,
+    max_streams: usize,
     room: u64,
     /// Time to wait for an edge from which nothing comes.
     timeout: Duration,
@@ -77,9 +77,9 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    pub(super) fn new(most: usize, room: u64, queue: u64, timeout: Duration) -> Self {
+    pub(super) fn new(max_streams: usize, room: u64, queue: u64, timeout: Duration) -> Self {
         Self {
-            most,
+            max_streams,
             room,
             timeout,
             queue,
@@ -202,7 +202,7 @@ impl Streams {
     }
 
     fn is_full(&self) -> bool {
-        self.streams.len() + self.resets.len() >= self.most
+        self.streams.len() + self.resets.len() >= self.max_streams
     }
 
     pub(super) fn has_data(&self) -> bool {
@@ -272,7 +272,7 @@ impl Streams {
         up: &mut VecDeque<Up>,
         counters: &mut Counters,
     ) {
-        if self.most == 0 {
+        if self.max_streams == 0 {
             counters.chunks_stray += 1;
             return;
         }
@@ -366,7 +366,7 @@ impl Streams {
         if id.is_multiple_of(2) || self.is_full() {
             counters.streams_refused += 1;
             // One that floods us with streams and takes no answer gets none.
-            if !id.is_multiple_of(2) && self.resets.len() < 2 * self.most.max(1) {
+            if !id.is_multiple_of(2) && self.resets.len() < 2 * self.max_streams.max(1) {
                 self.resets.insert(id);
             }
             return;
@@ -378,7 +378,7 @@ impl Streams {
 
     /// Resets all streams of which the other edge has been told, and sees to it that it does the same.
     pub(super) fn lose(&mut self, cause: Cause, up: &mut VecDeque<Up>, counters: &mut Counters) {
-        if self.most == 0 {
+        if self.max_streams == 0 {
             return;
         }
         // Those that it has yet to hear of are none of what is lost. If it is silent, they have waited long enough.

@@ -107,7 +107,7 @@ pub enum Queue {
         /// The time over which it must be seen standing.
         interval: Duration,
         /// No packet that has waited longer is sent.
-        most: Duration,
+        max_wait: Duration,
     },
 }
 
@@ -252,7 +252,7 @@ impl Default for Config {
             queue: Queue::CoDel {
                 target: Duration::from_millis(5),
                 interval: Duration::from_millis(40),
-                most: Duration::from_millis(100),
+                max_wait: Duration::from_millis(100),
             },
             ack_interval: Duration::from_millis(5),
             ack_interval_behind: Duration::from_millis(20),

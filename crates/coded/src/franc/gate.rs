@@ -24,9 +24,9 @@ pub(super) struct Gate {
 impl Gate {
     /// Whether another frame may be handed over.
     pub(super) fn is_open(&mut self, now: Instant) -> bool {
-        let (most, gone) = self.limits();
+        let (limit, gone) = self.limits();
         while self.outstanding.pop_front_if(|handed| now.since(*handed) >= gone).is_some() {}
-        self.outstanding.len() < most
+        self.outstanding.len() < limit
     }
 
     /// Whether nothing waits in the interface.
@@ -36,8 +36,8 @@ impl Gate {
 
     /// Time at which it opens by itself; `None` if it is open.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let (most, gone) = self.limits();
-        if self.outstanding.len() < most {
+        let (limit, gone) = self.limits();
+        if self.outstanding.len() < limit {
             None
         } else {
             self.outstanding.front().map(|&handed| handed + gone)

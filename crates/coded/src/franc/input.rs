@@ -12,7 +12,7 @@ use super::config::Queue;
 /// The length in front of a packet, and of what is used of a symbol.
 const LENGTH: usize = 2;
 /// However little each holds, no more packets wait than this.
-const MOST_PACKETS: usize = 4_000;
+const MAX_PACKETS: usize = 4_000;
 
 /// The packets that wait for the encoder.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Input {
     pub(super) fn push(&mut self, now: Instant, packet: Buffer) {
         let room = match self.discipline {
             Queue::Fifo { packets } => packets,
-            Queue::CoDel { .. } => MOST_PACKETS,
+            Queue::CoDel { .. } => MAX_PACKETS,
         };
         if self.backlog.len() >= room {
             self.dropped += 1;
@@ -112,11 +112,11 @@ impl Input {
                 None => self.backlog.pop(),
                 Some(codel) => codel.pop(now, &mut self.backlog, &mut |_| *dropped += 1),
             }?;
-            let most = match self.discipline {
+            let max_wait = match self.discipline {
                 Queue::Fifo { .. } => None,
-                Queue::CoDel { most, .. } => Some(most),
+                Queue::CoDel { max_wait, .. } => Some(max_wait),
             };
-            if most.is_some_and(|most| now.since(waiting.since) > most) {
+            if max_wait.is_some_and(|max_wait| now.since(waiting.since) > max_wait) {
                 self.dropped += 1;
                 continue;
             }
@@ -173,7 +173,7 @@ mod tests {
     const QUEUE: Queue = Queue::CoDel {
         target: Duration::from_millis(5),
         interval: Duration::from_millis(100),
-        most: Duration::from_millis(50),
+        max_wait: Duration::from_millis(50),
     };
 
     proptest! {

@@ -192,7 +192,7 @@ impl Framing {
         Some(due)
     }
 
-    /// The same, before it is told.
+    /// The same, before it is sent.
     pub(super) fn grant_due(&self) -> Option<u64> {
         self.units.grant_due()
     }

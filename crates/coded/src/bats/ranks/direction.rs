@@ -199,7 +199,7 @@ impl Arrived {
     }
 }
 
-/// The number of batches held: grants are told in 16 bits of symbols.
+/// Number of batches held: grants are sent in 16 bits of symbols.
 fn window(config: &Config, shape: Shape) -> usize {
     usize::from(config.window).clamp(4, usize::from(u16::MAX) / shape.batch.symbols() - 1)
 }

@@ -139,7 +139,7 @@ impl Sender {
     pub(super) fn is_granted(&self, symbol: u64) -> bool {
         match self.grant {
             Grant::UpTo(limit) => symbol < limit,
-            Grant::InFlight(most) => (self.flights.len() as u64) < most,
+            Grant::InFlight(limit) => (self.flights.len() as u64) < limit,
         }
     }
 

@@ -164,12 +164,12 @@ impl Store {
         (first + 1 < self.end).then(|| self.get(first).newest + after)
     }
 
-    /// Writes the list of a report, of at most `most` bytes. Whether nothing is left out.
-    pub(super) fn list(&self, list: &mut Vec<u8>, most: usize) -> bool {
+    /// Writes the list of a report, of at most `limit` bytes. Whether nothing is left out.
+    pub(super) fn list(&self, list: &mut Vec<u8>, limit: usize) -> bool {
         for number in self.base..self.end {
             let slot = self.get(number);
             wire::list_rank(list, (!slot.done).then_some(slot.rank));
-            if list.len() == most {
+            if list.len() == limit {
                 return number + 1 == self.end;
             }
         }

@@ -68,7 +68,7 @@ pub(super) enum Mode {
     /// Emptying a queue that stands.
     Brake { rounds: u32, queue: Duration, rate: f64 },
     /// Emptying the link to see its length.
-    ProbeRtt { until: Instant, round: u64, least: Duration },
+    ProbeRtt { until: Instant, round: u64, min_rtt: Duration },
 }
 
 /// A report, as far as it concerns the cycle.
@@ -77,7 +77,7 @@ pub(super) struct Step {
     pub now: Instant,
     pub rtt: Duration,
     /// Minimum length of a round.
-    pub least_round: Duration,
+    pub min_round: Duration,
     /// Whether a round has ended with this report, and whether a queue stood all along it.
     pub round: Option<bool>,
     /// Difference of the minimum round trip of that round from the minimum of all.
@@ -96,7 +96,7 @@ pub(super) struct Step {
     /// Whether a queue overflows, and whether it does so with no more than the rate.
     pub overflow: bool,
     pub crowded: bool,
-    /// Whether so much is dropped that it does not matter who fills the queue.
+    /// Whether the share that is dropped is so high that it does not matter who fills the queue.
     pub swamped: bool,
     /// The share that the link itself loses.
     pub random_loss: f64,
@@ -120,7 +120,7 @@ pub(super) enum Wish {
     /// Believe this rate.
     Believe(f64),
     /// Take this for the minimum round trip.
-    LeastRtt(Duration),
+    MinRtt(Duration),
 }
 
 /// The state machine.
@@ -201,12 +201,12 @@ impl Cycle {
         }
         if step.stale && !matches!(self.mode, Mode::ProbeRtt { .. } | Mode::Startup { .. }) {
             if step.limited {
-                return Wish::LeastRtt(step.rtt);
+                return Wish::MinRtt(step.rtt);
             }
             self.mode = Mode::ProbeRtt {
                 until: step.now + PROBE_RTT_TIME,
                 round: step.rounds + 2,
-                least: Duration::MAX,
+                min_rtt: Duration::MAX,
             };
         }
         let slower = step.round == Some(true) && step.fell;
@@ -248,12 +248,12 @@ impl Cycle {
             }
             Mode::Cruise { left, until } => return self.cruise(step, left, until),
             Mode::Brake { rounds, queue, rate } => return self.brake(step, rounds, queue, rate),
-            Mode::ProbeRtt { until, round, least } => {
-                let least = least.min(step.rtt);
-                self.mode = Mode::ProbeRtt { until, round, least };
+            Mode::ProbeRtt { until, round, min_rtt } => {
+                let min_rtt = min_rtt.min(step.rtt);
+                self.mode = Mode::ProbeRtt { until, round, min_rtt };
                 if step.now >= until && step.rounds >= round {
                     self.probe(step);
-                    return Wish::LeastRtt(least);
+                    return Wish::MinRtt(min_rtt);
                 }
             }
         }
@@ -337,5 +337,5 @@ impl Cycle {
 
 /// Cruising for this number of rounds, or of round trips and some time.
 fn cruise_for(step: &Step, left: u32) -> Mode {
-    Mode::Cruise { left, until: step.now + step.rtt.max(step.least_round) * u64::from(left) + CRUISE_TIME }
+    Mode::Cruise { left, until: step.now + step.rtt.max(step.min_round) * u64::from(left) + CRUISE_TIME }
 }

@@ -23,7 +23,7 @@ use samples::{Mark, Samples};
 /// The settings of a [`LinkRate`].
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Config {
-    /// Bytes that each packet takes on the link beside those that are told. Default: 42, Ethernet, IPv4 and UDP.
+    /// Bytes that each packet takes on the link beside those that are reported. Default: 42, Ethernet, IPv4 and UDP.
     pub overhead: u64,
     /// Packets that may leave before the first report. Default: 10 (RFC 6928).
     pub initial_window: u64,
@@ -133,7 +133,7 @@ const MIN_TIMEOUT: Duration = Duration::from_micros(500);
 /// slow link is probed while it still sends.
 const MAX_TIMEOUT: Duration = Duration::from_millis(200);
 /// Share of the link that probes take, as one over a number: the probe timeout doubles until they take a tenth. Where
-/// bursts of loss last for so many packets, probing seldom would only make them long.
+/// bursts of loss are that long, probing seldom would only make them long.
 const PROBE_SPACING: u64 = 10;
 /// Maximum number of packets that a probe counts for.
 const MAX_PROBE_PACKETS: f64 = 16.0;
@@ -196,7 +196,7 @@ struct Round {
     begin: u64,
     end: u64,
     begun: Instant,
-    least_rtt: Duration,
+    min_rtt: Duration,
 }
 
 /// The result of a round.
@@ -222,7 +222,7 @@ impl LinkRate {
             random_loss: RandomLoss::default(),
             cycle: Cycle::new(random),
             last: None,
-            round: Round { number: 0, begin: 0, end: 0, begun: Instant::ZERO, least_rtt: Duration::MAX },
+            round: Round { number: 0, begin: 0, end: 0, begun: Instant::ZERO, min_rtt: Duration::MAX },
             limited: false,
             proven: false,
             mean_burst: 1.0,
@@ -319,13 +319,13 @@ impl LinkRate {
     }
 
     /// Minimum length of a sample and of a round.
-    fn least_time(&self) -> Duration {
+    fn min_time(&self) -> Duration {
         self.config.slack * MIN_SLACKS
     }
 
     fn take_sample(&mut self, mark: &Mark) {
-        let least_time = (self.delay.jitter() * 8).max(self.least_time());
-        if let Some(sample) = self.samples.sample(mark, least_time) {
+        let min_time = (self.delay.jitter() * 8).max(self.min_time());
+        if let Some(sample) = self.samples.sample(mark, min_time) {
             self.limited = sample.limited;
             self.proven |= !sample.limited;
             let arrived = sample.received / (1.0 - self.random_loss.get());
@@ -340,27 +340,27 @@ impl LinkRate {
                 self.best.update(rate);
             }
         }
-        self.samples.push(*mark, self.delay.smoothed().unwrap_or_default().max(self.least_time()));
+        self.samples.push(*mark, self.delay.smoothed().unwrap_or_default().max(self.min_time()));
     }
 
     /// Whether this report ends a round, and if so, whether a queue stood all along it.
     fn take_round(&mut self, now: Instant, highest: u64, rtt: Duration) -> Option<RoundEnd> {
-        self.round.least_rtt = self.round.least_rtt.min(rtt);
+        self.round.min_rtt = self.round.min_rtt.min(rtt);
         let over = highest >= self.round.end
             && highest >= self.round.begin + samples::MIN_PACKETS
             // The link is all but empty while its length is looked at, and that must not last.
-            && (self.cycle.holds_back() || now >= self.round.begun + self.least_time());
+            && (self.cycle.holds_back() || now >= self.round.begun + self.min_time());
         if !over {
             return None;
         }
-        let standing = self.delay.is_standing(self.round.least_rtt, self.packet_time());
-        let queue = self.round.least_rtt.saturating_sub(self.delay.least().unwrap_or_default());
+        let standing = self.delay.is_standing(self.round.min_rtt, self.packet_time());
+        let queue = self.round.min_rtt.saturating_sub(self.delay.min_rtt().unwrap_or_default());
         self.round = Round {
             number: self.round.number + 1,
             begin: highest,
             end: self.flight.next(),
             begun: now,
-            least_rtt: Duration::MAX,
+            min_rtt: Duration::MAX,
         };
         let mut fell = false;
         if !self.limited {
@@ -376,7 +376,7 @@ impl LinkRate {
         let wish = self.cycle.step(&Step {
             now,
             rtt,
-            least_round: self.least_time(),
+            min_round: self.min_time(),
             round: round.map(|round| round.standing),
             fell: round.is_some_and(|round| round.fell),
             queue: round.map(|round| round.queue).unwrap_or_default(),
@@ -405,7 +405,7 @@ impl LinkRate {
                 self.arrived.shorten(3);
             }
             Wish::Believe(rate) => self.best.replace(rate.clamp(MIN_RATE, MAX_RATE)),
-            Wish::LeastRtt(rtt) => self.delay.raise_least(now, rtt),
+            Wish::MinRtt(rtt) => self.delay.raise_min_rtt(now, rtt),
         }
     }
 
@@ -443,7 +443,7 @@ impl LinkRate {
     }
 
     pub(crate) fn min_rtt(&self) -> Option<Duration> {
-        self.delay.least()
+        self.delay.min_rtt()
     }
 
     /// The share of packets that are lost, overflowing queues included.
@@ -532,7 +532,7 @@ impl LinkRate {
         self.best.get() / 8.0 * self.delay.base().unwrap_or_default().as_secs_f64()
     }
 
-    /// Whether so much is in flight that the link is not idle even if nothing follows.
+    /// Whether enough is in flight that the link is not idle even if nothing follows.
     fn has_plenty(&self) -> bool {
         self.in_flight() as f64 > BUSY_PRODUCTS * self.product() + (BUSY_PACKETS * PACKET) as f64
     }

@@ -77,10 +77,10 @@ impl RandomLoss {
         let share = self.get();
         let deviation = (share * mean_burst / self.eased.packets().max(1.0)).sqrt();
         let explained = share + TOLERANCE + DEVIATIONS * deviation;
-        let most = 2.0 * threshold(mean_burst);
-        add_excess(&mut self.excess, packets, lost - packets * explained, most);
+        let limit = 2.0 * threshold(mean_burst);
+        add_excess(&mut self.excess, packets, lost - packets * explained, limit);
         let calm = 1.0 - interval.pressed;
-        add_excess(&mut self.calm_excess, packets * calm, (lost - packets * explained) * calm, most);
+        add_excess(&mut self.calm_excess, packets * calm, (lost - packets * explained) * calm, limit);
     }
 
     /// Whether more is lost than the link itself loses: a queue overflows.
@@ -93,7 +93,7 @@ impl RandomLoss {
         self.calm_excess > threshold(mean_burst)
     }
 
-    /// Whether so much more is lost than the link itself loses that it does not matter who fills the queue.
+    /// Whether the loss is so far above that of the link itself that it does not matter who fills the queue.
     pub(super) fn is_swamped(&self) -> bool {
         self.all() > self.get() + OVERLOAD_SHARE
     }
@@ -118,7 +118,7 @@ fn threshold(mean_burst: f64) -> f64 {
     EXCESS + EXCESS_BURST * mean_burst
 }
 
-fn add_excess(excess: &mut f64, packets: f64, more: f64, most: f64) {
+fn add_excess(excess: &mut f64, packets: f64, more: f64, limit: f64) {
     let kept = *excess * (1.0 - packets / EXCESS_WEIGHT).max(0.0);
-    *excess = (kept + more).clamp(0.0, most);
+    *excess = (kept + more).clamp(0.0, limit);
 }

@@ -46,12 +46,12 @@ pub(super) struct Samples {
 
 impl Samples {
     /// The rate over the last round trip: since a report that was in before the packet at `mark` was sent; over at
-    /// least `least_time`.
-    pub(super) fn sample(&self, mark: &Mark, least_time: Duration) -> Option<Sample> {
+    /// least `min_time`.
+    pub(super) fn sample(&self, mark: &Mark, min_time: Duration) -> Option<Sample> {
         let from = self.marks.iter().rev().find(|from| {
             from.next <= mark.highest
                 && mark.highest >= from.highest.saturating_add(MIN_PACKETS)
-                && mark.arrival.wrapping_sub(from.arrival) >= least_time.as_nanos()
+                && mark.arrival.wrapping_sub(from.arrival) >= min_time.as_nanos()
         })?;
         // What arrives in a lump may seem faster than the link is, but not faster than it was sent.
         let arrived = Duration::from_nanos(mark.arrival.wrapping_sub(from.arrival));

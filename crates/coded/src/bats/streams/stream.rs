@@ -113,12 +113,12 @@ impl Sending {
     /// Grants the application what the other end allows and there is room for, once it is worth an item.
     /// The result is that amount.
     pub(super) fn grant(&mut self, stream: u64, room: u64, up: &mut VecDeque<Up>) -> u64 {
-        let most = self.allowed.min(self.sent.saturating_add(room));
-        let more = most.saturating_sub(self.granted);
-        if more == 0 || (most < self.allowed && more < room / 4) {
+        let limit = self.allowed.min(self.sent.saturating_add(room));
+        let more = limit.saturating_sub(self.granted);
+        if more == 0 || (limit < self.allowed && more < room / 4) {
             return 0;
         }
-        self.granted = most;
+        self.granted = limit;
         up.push_back(Up::Stream(StreamId(stream), StreamItem::Credit(more)));
         more
     }

@@ -135,9 +135,9 @@ impl Block {
             self.encoder = Some(encoder);
         }
         let Some(encoder) = &mut self.encoder else { return Ok(()) };
-        let most = parameters.batch().packets();
-        if usize::from(packets) == most {
-            let mut payloads = vec![0; most * len];
+        let limit = parameters.batch().packets();
+        if usize::from(packets) == limit {
+            let mut payloads = vec![0; limit * len];
             encoder.batch(bid, &mut payloads)?;
             for (index, payload) in payloads.chunks_exact(len).enumerate() {
                 packet(index as u8, Buffer::copy_from(trimmed(payload)));

@@ -31,7 +31,7 @@ pub(in super::super) struct Strict {
 /// an end-to-end report of six takes 6 ms longer; shorter, and each packet of a repair makes a report.
 pub(super) const NEWS_WAIT: Duration = Duration::from_millis(1);
 
-/// Unit in which a budget is told, in bytes: 16 bits tell up to 1 MiB a batch.
+/// Unit in which a budget is sent, in bytes: 16 bits express up to 1 MiB a batch.
 pub(super) const BUDGET_UNIT: f64 = 16.0;
 
 /// Packets that a sink lets its parent be ahead. It has a place for each, so that this only bounds what is under way:
@@ -265,8 +265,8 @@ impl Mode for Strict {
     }
 
     fn limit(direction: &Direction, receiver: &Receiver) -> u64 {
-        let most = if Self::is_relay(direction) { u64::from(u16::MAX) } else { SINK_ALLOWANCE };
-        Self::position(direction, receiver).unwrap_or(0) + most
+        let limit = if Self::is_relay(direction) { u64::from(u16::MAX) } else { SINK_ALLOWANCE };
+        Self::position(direction, receiver).unwrap_or(0) + limit
     }
 
     fn report(

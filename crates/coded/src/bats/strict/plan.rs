@@ -51,11 +51,11 @@ impl Recoding {
             return;
         }
         let Some(channel) = channel(basis) else { return };
-        let most = ranks.len() - 1;
+        let limit = ranks.len() - 1;
         // Before any batch was over, all are taken for whole.
-        let ranks = Ranks::new(ranks).unwrap_or_else(|_| Ranks::full(most));
+        let ranks = Ranks::new(ranks).unwrap_or_else(|_| Ranks::full(limit));
         self.plan = Some(Plan::new(&ranks, &channel, Scheme::Random, 1, basis.budget));
-        self.repairs = Some(Repairs::new(&channel, most, CERTAINTY));
+        self.repairs = Some(Repairs::new(&channel, limit, CERTAINTY));
         (self.basis, self.since) = (*basis, serial);
     }
 

@@ -19,7 +19,7 @@ pub(super) struct Ring {
     /// The serial numbers of the batches by block and number, in that order: they mostly begin at the end, and are over
     /// at the front.
     places: VecDeque<((u64, u16), u64)>,
-    most: usize,
+    max_slots: usize,
     spare: Vec<Batch>,
     /// The greatest block that was heard of.
     block: u64,
@@ -49,14 +49,14 @@ const MEMORY: f64 = 256.0;
 const SPARE: usize = 64;
 
 impl Ring {
-    /// A ring of at most `most` batches, in a session that is at `block`.
-    pub(super) fn new(most: usize, block: u64) -> Self {
+    /// A ring of at most `max_slots` batches, in a session that is at `block`.
+    pub(super) fn new(max_slots: usize, block: u64) -> Self {
         Self {
             slots: VecDeque::new(),
             first: 0,
             closed: 0,
             places: VecDeque::new(),
-            most: most.max(2),
+            max_slots: max_slots.max(2),
             spare: Vec::new(),
             block,
             ranks: [0.0; MAX_SYMBOLS + 1],
@@ -119,7 +119,7 @@ impl Ring {
         if let Ok(at) = self.place(key) {
             return (self.places[at].1, 0..0);
         }
-        if self.slots.len() >= self.most {
+        if self.slots.len() >= self.max_slots {
             self.drop_first();
         }
         let batch = self.spare.pop().unwrap_or_default();

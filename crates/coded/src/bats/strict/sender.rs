@@ -248,7 +248,7 @@ impl Sender {
         self.refresh(ring, packet.batch..packet.batch + 1);
         // Where a queue stands, the link is not idle for want of data, even if there is none.
         let standing = self.hop.rate.srtt().zip(self.hop.rate.min_rtt());
-        let full = standing.is_some_and(|(round_trip, least)| is_queued(round_trip, least));
+        let full = standing.is_some_and(|(round_trip, min_rtt)| is_queued(round_trip, min_rtt));
         self.hop.sent(now, bytes, !more && self.backlog == 0 && !full);
         self.meter.packet(now, bytes as u64 + LOWER_HEADERS);
         if packet.cause == Cause::Probe {
@@ -289,8 +289,8 @@ impl Sender {
 }
 
 /// Whether a round trip that takes so long, and so long at least, has a queue on its way.
-fn is_queued(round_trip: Duration, least: Duration) -> bool {
-    round_trip > least + least / 8 + MIN_QUEUE_DELAY
+fn is_queued(round_trip: Duration, min_rtt: Duration) -> bool {
+    round_trip > min_rtt + min_rtt / 8 + MIN_QUEUE_DELAY
 }
 
 #[cfg(test)]
@@ -368,14 +368,14 @@ mod tests {
     #[test]
     fn a_queue_is_what_delays_by_a_millisecond_and_an_eighth_of_the_round_trip() {
         let micros = Duration::from_micros;
-        for (round_trip, least, queued) in [
+        for (round_trip, min_rtt, queued) in [
             (8000, 8000, false),
             (10_000, 8000, false),
             (10_001, 8000, true),
             (1800, 800, false),
             (1901, 800, true),
         ] {
-            assert_eq!(is_queued(micros(round_trip), micros(least)), queued, "{round_trip} of {least}");
+            assert_eq!(is_queued(micros(round_trip), micros(min_rtt)), queued, "{round_trip} of {min_rtt}");
         }
     }
 

@@ -408,9 +408,9 @@ impl Sink {
         for block in &mut self.blocks {
             // What is counted batch by batch may be less together: as long as anything is unknown, something is
             // lacking.
-            let most = block.count.map_or(COMPLETE - 1, |count| count - 1);
+            let limit = block.count.map_or(COMPLETE - 1, |count| count - 1);
             let complete = block.decoder.as_mut().is_some_and(Decoder::is_complete);
-            _ = ranks.push(if complete { COMPLETE } else { block.rank.min(most) });
+            _ = ranks.push(if complete { COMPLETE } else { block.rank.min(limit) });
         }
         EndToEndReport {
             instance: self.instance,

@@ -195,12 +195,12 @@ impl Source {
         if lacking + margin * f64::sqrt(variance) < 0.5 {
             return 0;
         }
-        let most = self.shape.batch.symbols() as u16;
+        let limit = self.shape.batch.symbols() as u16;
         // The last packets are few, and a few may all be lost: each time a little more is sent.
         let margin = margin + f64::from(block.rounds) * AGAIN_MARGIN;
         lacking +=
-            margin * f64::sqrt(variance + self.path.variance(lacking.clamp(1.0, f64::from(most)) as u16));
-        (1..most).find(|&packets| self.path.expected(packets) >= lacking).unwrap_or(most)
+            margin * f64::sqrt(variance + self.path.variance(lacking.clamp(1.0, f64::from(limit)) as u16));
+        (1..limit).find(|&packets| self.path.expected(packets) >= lacking).unwrap_or(limit)
     }
 
     /// Makes a repair batch for a block, of as many packets as it is owed; its serial number.

@@ -131,7 +131,7 @@ impl Chain {
         }));
     }
 
-    /// Sets nodes' clocks ahead, by so much each, before anything happens.
+    /// Sets each node's clock ahead by its duration, before anything happens.
     pub(super) fn set_clocks(&mut self, ahead: &[Duration]) {
         self.ahead.copy_from_slice(ahead);
     }

@@ -8,8 +8,9 @@ use crate::franc::config::Plan;
 use crate::franc::encoder::{State, Surroundings, What};
 use crate::franc::wire::{self, Ack, Coding, Common, Enc, Packet};
 
-/// An input whose head has waited for longer is behind: what is missing at the decoder is not what is waited for most.
-const BEHIND: Duration = Duration::from_millis(25);
+/// Time that the head of an input waits from which on the input is behind: then the input, not what is missing at the
+/// decoder, is the longest wait.
+const BEHIND_AFTER: Duration = Duration::from_millis(25);
 /// It has caught up when that is less than this.
 const CAUGHT_UP: Duration = Duration::from_millis(8);
 
@@ -109,7 +110,7 @@ impl<F: Field> Edge<F> {
 
 /// Whether an input is behind that was, or was not, before.
 fn is_behind(before: bool, waited: Duration) -> bool {
-    waited > if before { CAUGHT_UP } else { BEHIND }
+    waited > if before { CAUGHT_UP } else { BEHIND_AFTER }
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ pub(super) struct Outlook {
 }
 
 /// Maximum number of combinations of one block whose fate is not known; older ones are taken for told.
-const MOST_OPEN: usize = 2_000;
+const MAX_UNKNOWN: usize = 2_000;
 
 impl<F: Field> Block<F> {
     pub(super) fn new(number: u32, code: Encoder<F>, shape: Shape) -> Self {
@@ -85,7 +85,7 @@ impl<F: Field> Block<F> {
 
     /// A combination is sent.
     pub(super) fn sent_coded(&mut self, sequence: u64) {
-        if self.coded.len() == MOST_OPEN {
+        if self.coded.len() == MAX_UNKNOWN {
             self.coded.remove(0);
         }
         self.coded.push(sequence);

@@ -212,12 +212,12 @@ impl<F: Field> Encoder<F> {
         if ready && let Some(made) = self.add_symbol(now, input, around, false) {
             return Some(made);
         }
-        let least = match (input.is_empty(), self.has_room()) {
+        let min = match (input.is_empty(), self.has_room()) {
             (true, _) => Some(WORTH_SENDING_IDLE),
             (false, false) => Some(WORTH_SENDING_FULL),
             (false, true) => None,
         };
-        if let Some(place) = least.and_then(|least| self.expected_to_miss(around, least)) {
+        if let Some(place) = min.and_then(|min| self.expected_to_miss(around, min)) {
             return self.combine(place, around);
         }
         if self.wait.is_none_or(|at| at > now) {
@@ -250,10 +250,10 @@ impl<F: Field> Encoder<F> {
         Some(self.made(number, added, What::Symbol(index)))
     }
 
-    /// The oldest block of which `least` packets or more are expected to be missing.
-    fn expected_to_miss(&self, around: &Surroundings, least: f64) -> Option<usize> {
+    /// The oldest block of which `min` packets or more are expected to be missing.
+    fn expected_to_miss(&self, around: &Surroundings, min: f64) -> Option<usize> {
         let missing = |(place, block): &(usize, &Block<F>)| {
-            !block.is_acknowledged() && block.missing(&self.outlook(*place, around)) >= least
+            !block.is_acknowledged() && block.missing(&self.outlook(*place, around)) >= min
         };
         self.blocks.iter().enumerate().find(missing).map(|(place, _)| place)
     }

@@ -12,7 +12,7 @@ use super::bits::Bits;
 use super::combination::vector_of;
 use super::config::{Config, Links, Losses, Plan};
 use super::estimate::{Estimate, Listener, extend};
-use super::wire::{self, Ack, Enc, Known, MOST_LISTED, Report};
+use super::wire::{self, Ack, Enc, Known, MAX_LISTED, Report};
 use knowing::Knowing;
 use recoding::Recoding;
 
@@ -160,7 +160,7 @@ impl<F: Field> Relay<F> {
         for (&number, block) in &mut self.blocks {
             let known = match ack.blocks.get((number.saturating_sub(ack.base)) as usize) {
                 Some(known) => *known,
-                None if ack.blocks.len() < MOST_LISTED => Known::default(),
+                None if ack.blocks.len() < MAX_LISTED => Known::default(),
                 None => break,
             };
             block.decoder.symbols = block.decoder.symbols.union(known.symbols);

@@ -38,8 +38,8 @@ impl<F: Field> Recoding<F> {
         let Plan::Budget { overshoot } = config.plan else { return };
         let budgets = Budgets::with_helper(f64::from(config.block), losses);
         if self.code.rank() as f64 >= budgets.threshold {
-            let most = overshoot * budgets.helper;
-            let left = most - self.spent - self.credit;
+            let limit = overshoot * budgets.helper;
+            let left = limit - self.spent - self.credit;
             self.credit += (overshoot * helper_credit(losses)).min(left).max(0.0);
         }
     }

@@ -3,7 +3,7 @@
 use hopcast_core::Buffer;
 use hopcast_core::bytes::{Malformed, Reader};
 
-use super::{ACK_FIXED, Ack, Heard, Known, MOST_LISTED, Refused, Report, bitmap_len};
+use super::{ACK_FIXED, Ack, Heard, Known, MAX_LISTED, Refused, Report, bitmap_len};
 use crate::franc::bits::Bits;
 use crate::franc::config::{Config, Plan};
 
@@ -28,7 +28,7 @@ impl Ack {
         let number = bytes.u32("number")?;
         let (heard, helper) = (Heard::parse(bytes)?, Heard::parse(bytes)?);
         let (base, count) = (bytes.u32("base")?, bytes.u8("count")?);
-        if usize::from(count) > MOST_LISTED {
+        if usize::from(count) > MAX_LISTED {
             return Err(Refused::Invalid { field: "count" });
         }
         let blocks = (0..count).map(|_| Known::parse(bytes, block)).collect::<Result<_, _>>()?;

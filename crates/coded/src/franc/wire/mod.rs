@@ -72,7 +72,7 @@ pub(super) const ENC: usize = COMMON + 7;
 /// An acknowledgement without its blocks.
 const ACK_FIXED: usize = 17;
 /// Maximum number of blocks of which one acknowledgement tells.
-pub(super) const MOST_LISTED: usize = 8;
+pub(super) const MAX_LISTED: usize = 8;
 
 const CODED: u8 = 1;
 const ACKNOWLEDGES: u8 = 2;

@@ -1,6 +1,6 @@
 //! The receiver's view of sequence numbers: which packets have arrived, and how many are missing in a row.
 
-/// The forgetting of the estimate: it rests on about so many packets.
+/// The forgetting of the estimate: it rests on about this number of packets.
 const WEIGHT: f64 = 1024.0;
 /// Packets that count as lost at the beginning, one by one.
 const PRIOR: f64 = 0.16;

@@ -130,7 +130,7 @@ impl Net {
         }
     }
 
-    /// All are woken so seldom, and make up for so much of it.
+    /// Interval at which all are woken, and the slack that makes up for it.
     pub(super) fn woken_every(mut self, coarse: Duration, slack: Duration) -> Self {
         self.coarse = coarse;
         for flow in &mut self.flows {
