@@ -276,11 +276,12 @@ impl Kind {
     }
 }
 
-/// Past 2^53 a float cannot name every integer: such a number is a slip, not a quantity.
-const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
+/// Maximum float that is read as a quantity: past 2^53 a float cannot name every integer: such a number is a slip, not
+/// a quantity.
+const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
 fn whole(kind: &Kind, text: &str, value: f64) -> Result<u64, QuantityError> {
-    if value > LARGEST_EXACT {
+    if value > MAX_EXACT {
         return Err(kind.error(format_args!("found `{text}`, which is past any bound")));
     }
     Ok(value.round() as u64)
