@@ -94,7 +94,7 @@ fn run(flows: &str, dir: &Path) -> (Outcomes, Arc<Scenario>) {
     run_until(2, flows, dir)
 }
 
-/// The same for a scenario of so many seconds.
+/// The same for a scenario of this length, in seconds.
 fn run_until(end: u32, flows: &str, dir: &Path) -> (Outcomes, Arc<Scenario>) {
     let text = format!(
         "duration: {end}500ms\nmeasure: {{ from: 500ms, to: {end}s, interval: 100ms }}\ntopology: {{ chain: {{ hops: 1, link: {{ rate: 1 Gbit/s }} }} }}\n{flows}"
