@@ -102,10 +102,10 @@ fn prefixed(text: &str) -> Option<(IpAddr, u8)> {
         None => (text, None),
     };
     let address: IpAddr = address.parse().ok()?;
-    let most = if address.is_ipv4() { 32 } else { 128 };
+    let max = if address.is_ipv4() { 32 } else { 128 };
     let prefix = match prefix {
-        Some(prefix) => prefix.parse().ok().filter(|&prefix| prefix <= most)?,
-        None => most,
+        Some(prefix) => prefix.parse().ok().filter(|&prefix| prefix <= max)?,
+        None => max,
     };
     Some((address, prefix))
 }

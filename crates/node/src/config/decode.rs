@@ -19,21 +19,21 @@ use super::{Carrier, Config, Connections, Packets, Peer, Place, Relay, Timing, a
 const KEYS: [&str; 11] =
     ["name", "listen", "peers", "carry", "relay", "mtu", "hello", "memory", "status", "metrics", "log"];
 const LEVELS: [&str; 5] = ["off", "error", "warn", "info", "debug"];
-/// More neighbours are no node but a server; each costs a hello a second.
-const MOST_PEERS: usize = 64;
-/// Channels are six bits of the tag in front of each datagram.
-const MOST_CHANNEL: u64 = 63;
-/// Without `memory`, in bytes.
+/// Maximum number of peers. Chosen: each costs a hello a second; a node with more neighbours would be a server.
+const MAX_PEERS: usize = 64;
+/// Maximum channel: channels are six bits of the tag in front of each datagram.
+const MAX_CHANNEL: u64 = 63;
+/// Default of `memory`, in bytes. Chosen; less makes connections wait sooner, more may not be there.
 const DEFAULT_MEMORY: u64 = 256 << 20;
-/// Less has no room for a window of batches and a few connections.
-const LEAST_MEMORY: u64 = 16 << 20;
-/// Without `streams`; of those of one source, so many.
+/// Minimum of `memory`, in bytes. Chosen: less has no room for a window of batches and a few connections.
+const MIN_MEMORY: u64 = 16 << 20;
+/// Default of `streams`. Chosen; more hold more memory, with fewer clients wait.
 const DEFAULT_STREAMS: u16 = 1024;
 const SOURCES: u16 = 4;
-/// Without `connect-timeout`.
+/// Default of `connect-timeout`. Chosen; [`Access::connect_timeout`](super::Access) says what goes wrong each way.
 const CONNECT_TIMEOUT: hopcast_core::Duration = hopcast_core::Duration::from_secs(10);
-/// The longest name of an interface, in bytes (IFNAMSIZ, less its zero).
-const LONGEST_INTERFACE: usize = 15;
+/// Maximum length of an interface's name, in bytes (IFNAMSIZ, less its zero).
+const MAX_INTERFACE_NAME: usize = 15;
 
 pub(super) fn config(root: &Node) -> Result<Config, Diagnostic> {
     let fields = Fields::of(root, "a node's configuration", &KEYS)?;
@@ -74,8 +74,8 @@ pub(super) fn config(root: &Node) -> Result<Config, Diagnostic> {
 
 fn peers(node: &Node, own: &str, listen: SocketAddr) -> Result<Vec<Peer>, Diagnostic> {
     let entries = entries(node, "`peers`")?;
-    if entries.is_empty() || entries.len() > MOST_PEERS {
-        return Err(node.error(format!("`peers`: expected 1 to {MOST_PEERS}, found {}", entries.len())));
+    if entries.is_empty() || entries.len() > MAX_PEERS {
+        return Err(node.error(format!("`peers`: expected 1 to {MAX_PEERS}, found {}", entries.len())));
     }
     let peer = |entry: &hopcast_config::yaml::Entry| {
         hopcast_config::decode::check_name(&entry.key, "peers", &entry.key_span)?;
@@ -135,7 +135,7 @@ fn carrier(node: &Node, peers: &[Peer]) -> Result<Carrier, Diagnostic> {
         }
         (None, None, _) => {
             return Err(node.error(
-                "`carry` needs `via`, the peer on the way, where the far site is none of several, for example `via: hill`",
+                "`carry` needs `via`, the next hop, where the far site is none of several, for example `via: hill`",
             ));
         }
     };
@@ -156,7 +156,7 @@ fn carrier(node: &Node, peers: &[Peer]) -> Result<Carrier, Diagnostic> {
 }
 
 fn channel(fields: &Fields<'_>) -> Result<u8, Diagnostic> {
-    let channel = fields.read("channel", |node, key| whole(node, key, 0..=MOST_CHANNEL))?;
+    let channel = fields.read("channel", |node, key| whole(node, key, 0..=MAX_CHANNEL))?;
     Ok(channel.unwrap_or(0) as u8)
 }
 
@@ -165,9 +165,9 @@ fn packets(node: &Node) -> Result<Packets, Diagnostic> {
     let tun = fields.need("tun", "tun: hop0")?;
     let device = text(tun, "tun")?;
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if device.len() > LONGEST_INTERFACE || !device.chars().all(fits) || device.starts_with('.') {
+    if device.len() > MAX_INTERFACE_NAME || !device.chars().all(fits) || device.starts_with('.') {
         return Err(tun.error(format!(
-            "`tun`: expected a name of letters, digits, `-`, `_` and `.`, at most {LONGEST_INTERFACE} bytes, found `{device}`"
+            "`tun`: expected a name of letters, digits, `-`, `_` and `.`, at most {MAX_INTERFACE_NAME} bytes, found `{device}`"
         )));
     }
     let addresses = fields.need("address", "address: 10.77.0.1/30")?;
@@ -241,9 +241,9 @@ fn connections(node: &Node) -> Result<Connections, Diagnostic> {
         found.streams = streams as u16;
         found.per_source = found.streams.div_ceil(SOURCES);
     }
-    let most = u64::from(found.streams);
-    let per_source = fields.read("per-source", |node, key| whole(node, key, 1..=most))?;
-    found.per_source = per_source.map_or(found.per_source, |most| most as u16);
+    let max = u64::from(found.streams);
+    let per_source = fields.read("per-source", |node, key| whole(node, key, 1..=max))?;
+    found.per_source = per_source.map_or(found.per_source, |max| max as u16);
     found.connect_timeout = fields.read("connect-timeout", some_duration)?.unwrap_or(CONNECT_TIMEOUT);
     found.congestion = fields.read("congestion", |node, key| Ok(name(node, key)?.to_owned()))?;
     if let Some(node) = fields.get("over") {
@@ -304,7 +304,7 @@ fn relay(node: &Node, peers: &[Peer]) -> Result<Relay, Diagnostic> {
 }
 
 fn memory(node: &Node, key: &str) -> Result<u64, Diagnostic> {
-    Ok(size(node, key, LEAST_MEMORY..=1 << 40)?.get())
+    Ok(size(node, key, MIN_MEMORY..=1 << 40)?.get())
 }
 
 fn timing(node: &Node) -> Result<Timing, Diagnostic> {
@@ -312,8 +312,8 @@ fn timing(node: &Node) -> Result<Timing, Diagnostic> {
     let usual = Timing::default();
     let hello = fields.read("every", some_duration)?.unwrap_or(usual.hello);
     let down_after = fields.read("down-after", some_duration)?.unwrap_or(hello.mul_f64(5.0));
-    let (least, most) = (hopcast_core::Duration::from_millis(20), hopcast_core::Duration::from_secs(60));
-    if !(least..=most).contains(&hello) {
+    let (min, max) = (hopcast_core::Duration::from_millis(20), hopcast_core::Duration::from_secs(60));
+    if !(min..=max).contains(&hello) {
         return Err(fields.error(format!("`every`: expected 20 ms to 60 s, found {hello}")));
     }
     if down_after < hello.mul_f64(2.0) {
@@ -346,7 +346,7 @@ fn lanes(root: &Node, config: &Config) -> Result<(), Diagnostic> {
         if let Some(before) = known.insert((peer, channel), what.clone()) {
             let peer = &config.peers[peer].name;
             return Err(root.error(format!(
-                "{before} and {what} would mix at `{peer}`: give one of them a `channel` of its own, at every node of its way"
+                "{before} and {what} would mix at `{peer}`: give one of them a `channel` of its own, at every node of its route"
             )));
         }
     }

@@ -54,7 +54,7 @@ pub struct Config {
     pub log: LevelFilter,
 }
 
-/// A neighbour: the far site, or a node on the way.
+/// A neighbour: the far site, or a node on the route to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// Its name, as it gives it.
@@ -96,9 +96,9 @@ impl fmt::Display for Place {
 pub struct Carrier {
     /// The far site's name.
     pub to: String,
-    /// The peers on the way, by their places in [`Config::peers`]; several are disjoint ways that share the load.
+    /// Next hops, by their places in [`Config::peers`]; several are disjoint routes that share the load.
     pub via: Vec<usize>,
-    /// Tells what goes the same way apart.
+    /// Number that tells apart what takes the same route.
     pub channel: u8,
     /// IP packets, through a TUN device.
     pub packets: Option<Packets>,
@@ -137,7 +137,7 @@ pub struct Connections {
     /// The networks that the far site's clients may have addresses of, where servers see them. Default: all but what
     /// means this host or its link, which no client elsewhere has.
     pub from: Option<Vec<(IpAddr, u8)>>,
-    /// Connections at a time, each way together. Default: 1024.
+    /// Maximum number of connections, both directions together. Default: 1024.
     pub streams: u16,
     /// Connections at a time of one source address. Default: a quarter of `streams`, so that one host leaves room for
     /// others.

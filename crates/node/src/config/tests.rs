@@ -76,7 +76,7 @@ fn a_relay_is_two_peers_or_a_list_of_pairs_with_channels() {
     assert_eq!(
         complaint(&format!("{head}relay: [{{ between: [a, b] }}, {{ between: [a, c] }}]")),
         "node.yaml:1:1: what is relayed between `a` and `b` and what is relayed between `a` and `c` would mix at `a`: \
-         give one of them a `channel` of its own, at every node of its way"
+         give one of them a `channel` of its own, at every node of its route"
     );
 }
 

@@ -3,9 +3,9 @@
 //! | module | what |
 //! |---|---|
 //! | `site` | the node as one machine, which a [`Runtime`] runs |
-//! | `hub` | its one UDP port: hellos, and the datagrams of lanes |
+//! | `switchboard` | its one UDP port: hellos, and the datagrams of lanes |
 //! | `stack` | the machines on the lanes: BATS with a tunnel or a proxy on top, relays |
-//! | `doors` | access of TCP connections to the node, and their limits |
+//! | `tcp_access` | access of TCP connections to the node, and their limits |
 //! | `gate` | the packets of the far site that the host receives |
 //! | `memory` | shares of the node's memory |
 //! | `report` | its status |
@@ -19,10 +19,8 @@
 //! other threads answer requests for that, and share nothing else with it.
 
 pub(crate) mod complaints;
-mod doors;
 mod error;
 mod gate;
-mod hub;
 mod leftovers;
 mod memory;
 mod names;
@@ -30,7 +28,9 @@ pub(crate) mod notice;
 mod report;
 mod site;
 mod stack;
+mod switchboard;
 mod systemd;
+mod tcp_access;
 #[cfg(test)]
 mod tests;
 
@@ -45,7 +45,6 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 pub use self::error::Error;
-use self::hub::Hub;
 pub use self::leftovers::sweep;
 use self::leftovers::sweep_later;
 use self::names::Names;
@@ -53,6 +52,7 @@ use self::notice::Notice;
 use self::report::Report;
 use self::site::Site;
 use self::stack::{Stack, headers, longest_datagram};
+use self::switchboard::Switchboard;
 use crate::Clock;
 use crate::config::{Config, Place};
 use crate::hello::peer::{Follow, Myself};
@@ -133,7 +133,7 @@ pub fn run(config: &Config) -> Result<(), Error> {
     // The far sites learn of the resets before their neighbours see this node as down.
     report.reset_connections();
     runtime.run(Some(clock.now() + FAREWELL_TIME), &stops.at_once)?;
-    site.get_mut().hub.say_bye(clock.now());
+    site.get_mut().switchboard.say_bye(clock.now());
     runtime.run(Some(clock.now() + FAREWELL_TIME), &stops.at_once)?;
     Ok(())
 }
@@ -192,9 +192,9 @@ fn build(config: &Config, random: u64) -> (Shared<Site>, Vec<Plug>, Vec<stack::P
         };
         (peer.name.clone(), address, follow)
     });
-    let hub = Hub::new(config.listen, myself, peers.collect(), &stack.lanes);
+    let switchboard = Switchboard::new(config.listen, myself, peers.collect(), &stack.lanes);
     let (plugs, parts) = (std::mem::take(&mut stack.plugs), std::mem::take(&mut stack.parts));
-    (Shared::new(Site::new(hub, stack)), plugs, parts)
+    (Shared::new(Site::new(switchboard, stack)), plugs, parts)
 }
 
 /// Checks that the names of the TUN devices are free: interfaces of others are not touched.
@@ -229,26 +229,26 @@ fn greet(config: &Config) {
 
 /// Logs events, and resolves the names of silent peers.
 fn look_after(site: &mut Site, now: hopcast_core::Instant, names: &mut Names, runtime: &mut Runtime) {
-    let hub = &mut site.hub;
-    while let Some(notice) = hub.notices().pop() {
+    let switchboard = &mut site.switchboard;
+    while let Some(notice) = switchboard.notices().pop() {
         log!(notice.level(), "{notice}");
         if let Notice::Full { .. } = notice {
             runtime.allow_fragments();
-            hub.allow_fragments(now);
+            switchboard.allow_fragments(now);
         }
     }
-    match hub.notices().take_lost() {
+    match switchboard.notices().take_lost() {
         0 => {}
         lost => warn!("{lost} more lines than can be written were left out"),
     }
-    let patience = hub.patience();
-    for (place, peer) in hub.peers.iter().enumerate() {
+    let patience = switchboard.patience();
+    for (place, peer) in switchboard.peers.iter().enumerate() {
         if !peer.is_up() {
             names.look_up(now, place, patience);
         }
     }
     while let Some((place, address)) = names.found() {
-        hub.resolved(now, place, address);
+        switchboard.resolved(now, place, address);
     }
 }
 

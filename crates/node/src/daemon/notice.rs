@@ -103,8 +103,8 @@ impl fmt::Display for Notice {
                     true => write!(f, "not even in fragments")?,
                 }
                 match passes {
-                    Some(mtu) => write!(f, "; give every node of the way `mtu: {mtu}`"),
-                    None => write!(f, "; give every node of the way a smaller `mtu`"),
+                    Some(mtu) => write!(f, "; give every node of the route `mtu: {mtu}`"),
+                    None => write!(f, "; give every node of the route a smaller `mtu`"),
                 }
             }
         }

@@ -13,7 +13,7 @@ use crate::hello::wire::{self, Heard, Tag};
 const NONE: u16 = u16::MAX;
 
 /// The peers, and the lanes to them.
-pub(crate) struct Hub {
+pub(crate) struct Switchboard {
     /// The address that the port is bound to.
     listen: SocketAddr,
     myself: Myself,
@@ -49,7 +49,7 @@ pub(crate) struct Lane {
     pub(crate) relay: bool,
 }
 
-impl Hub {
+impl Switchboard {
     /// Peers come by name, with their address as far as it is known, and where else they may be.
     pub(crate) fn new(
         listen: SocketAddr,
@@ -167,7 +167,7 @@ impl Hub {
     pub(crate) fn departs(&mut self, lane: usize, datagram: Datagram) -> Option<Datagram> {
         let peer = neighbour_of(&datagram.remote).and_then(|place| self.peers.get_mut(place))?;
         // A peer that is not up would drop it, or is not there: a transport that asks whether it is back need not load
-        // the way.
+        // the route.
         let Some(remote) = peer.address().filter(|_| peer.is_up()) else {
             self.dropped.nowhere += 1;
             return None;

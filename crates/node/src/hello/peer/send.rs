@@ -60,14 +60,14 @@ impl Peer {
             return;
         }
         let full = myself.datagram + 1;
-        let way = probe::PathFigures {
+        let figures = probe::PathFigures {
             full,
             headers: myself.headers,
             pace: myself.timing.hello.min(MAX_PROBE_PACE),
             round_trip: self.round_trip.unwrap_or_default(),
             loss: self.loss_out.share().unwrap_or_default(),
         };
-        match self.probe.step(now, &way) {
+        match self.probe.step(now, &figures) {
             Step::Send { bytes, copies, round } => {
                 for _ in 0..copies {
                     let hello = self.hello(now, path, self.stamp, myself);

@@ -174,12 +174,12 @@ impl Connection {
         if self.credit == 0 {
             return self.look_for_end(up);
         }
-        let most = usize::try_from(self.credit).unwrap_or(usize::MAX).min(scratch.len());
-        match (&self.socket).read(&mut scratch[..most]) {
+        let max = usize::try_from(self.credit).unwrap_or(usize::MAX).min(scratch.len());
+        match (&self.socket).read(&mut scratch[..max]) {
             Ok(0) => return self.end(up),
             Ok(len) => {
                 // A short read has emptied the kernel's buffer, unless the end is still to be read.
-                self.readable = len == most || self.hung_up;
+                self.readable = len == max || self.hung_up;
                 self.held = false;
                 self.credit -= len as u64;
                 counters.received += 1;

@@ -263,7 +263,7 @@ impl Tcp {
         }
     }
 
-    /// Resets a stream; the machine is told unless it did so itself.
+    /// Resets a stream, and reports it to the machine unless the machine did so itself.
     fn fail(&mut self, token: u64, tell: bool) {
         let Some(connection) = self.connections.get(&token) else { return };
         connection.reset();
