@@ -66,7 +66,7 @@ impl Edge {
         self.control.push_back(Chunk { opener, stream, what }.emit());
     }
 
-    /// Whether so many chunks wait that no more should arrive.
+    /// Whether the queue of chunks is so long that no more should arrive.
     pub(super) fn is_full(&self) -> bool {
         self.control.len() > 4 * MAX_STREAMS
     }

@@ -184,8 +184,8 @@ impl Conversation {
         }
         // kcp-go flushes acknowledgements once they fill a datagram.
         let eager = ctx.config.eager;
-        let most = if eager { u32::from(ctx.config.mtu) / HEADER as u32 } else { MAX_OWED };
-        if (eager && self.kcp.wait_snd() < waited) || self.owed >= most {
+        let limit = if eager { u32::from(ctx.config.mtu) / HEADER as u32 } else { MAX_OWED };
+        if (eager && self.kcp.wait_snd() < waited) || self.owed >= limit {
             self.flush();
         }
         self.settle(ctx);
@@ -316,8 +316,8 @@ impl Conversation {
     }
 
     fn put(&mut self, bytes: &[u8]) {
-        let most = self.kcp.mss();
-        for part in bytes.chunks(most) {
+        let limit = self.kcp.mss();
+        for part in bytes.chunks(limit) {
             sure(self.kcp.send(part));
         }
     }
@@ -384,10 +384,10 @@ impl Conversation {
         }
         let segment = self.kcp.mss() as u64;
         let room = 2 * u64::from(self.kcp.snd_wnd()) * segment;
-        let most = self.ledger.before(self.sent.acknowledged) + room;
-        let more = most.saturating_sub(self.granted);
+        let limit = self.ledger.before(self.sent.acknowledged) + room;
+        let more = limit.saturating_sub(self.granted);
         if more >= segment {
-            self.granted = most;
+            self.granted = limit;
             ctx.up(self.id, StreamItem::Credit(more));
         }
     }

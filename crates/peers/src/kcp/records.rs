@@ -65,8 +65,8 @@ impl RecordReader {
             match self.state {
                 Reading::Ended => return Err(Malformed { field: "record after the end" }),
                 Reading::Bytes(left) => {
-                    let most = usize::try_from(credit).unwrap_or(usize::MAX);
-                    let len = left.min(bytes.len() - read).min(most);
+                    let limit = usize::try_from(credit).unwrap_or(usize::MAX);
+                    let len = left.min(bytes.len() - read).min(limit);
                     if len == 0 || read > 0 {
                         // The piece begins at the front of what it is called with next.
                         return Ok((None, read));

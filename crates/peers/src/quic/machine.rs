@@ -14,7 +14,7 @@ use quinn_proto::{
 
 use super::bbr::Shared;
 use super::clock::{Calendar, moment, span};
-use super::config::{Config, Congestion, LEAST_DATAGRAM, MAX_CONNECTIONS, MAX_STREAMS};
+use super::config::{Config, Congestion, MAX_CONNECTIONS, MAX_STREAMS, MIN_DATAGRAM};
 use super::connection::{Connection, Context};
 use super::counters::Counters;
 use super::crypto::{Hello, ResetKey, TokenKey};
@@ -46,7 +46,7 @@ impl Quic {
     /// A QUIC that speaks with `remote` from `local`. `random` gives it all that QUIC draws by lot, and must not be
     /// that of the other end.
     pub fn new(mut config: Config, local: SocketAddr, remote: SocketAddr, mut random: Stream) -> Self {
-        config.datagram = config.datagram.clamp(LEAST_DATAGRAM, MAX_DATAGRAM);
+        config.datagram = config.datagram.clamp(MIN_DATAGRAM, MAX_DATAGRAM);
         let mut key = [0; 16];
         random.fill(&mut key);
         let mut endpoint = EndpointConfig::new(Arc::new(ResetKey::new(key)));

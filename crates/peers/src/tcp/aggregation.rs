@@ -69,8 +69,8 @@ impl Aggregation {
 
     /// Segments by which the window is to be larger.
     pub(super) fn allowance(&self, bandwidth: Bandwidth) -> u32 {
-        let most = u32::try_from(expected(bandwidth, MAX_INTERVAL_US)).unwrap_or(u32::MAX);
-        self.excess[0].max(self.excess[1]).min(most)
+        let limit = u32::try_from(expected(bandwidth, MAX_INTERVAL_US)).unwrap_or(u32::MAX);
+        self.excess[0].max(self.excess[1]).min(limit)
     }
 }
 

@@ -32,8 +32,8 @@ const BETA_UNIT: u64 = 1024;
 const RENO_STEP: u64 = 8 * (BETA_UNIT + BETA) / 3 / (BETA_UNIT - BETA);
 /// Ticks for which a step is kept while the window stays, 1/32 s: Linux `bictcp_update`, as the next three.
 const KEPT: u64 = TICKS_PER_SECOND / 32;
-/// The smallest step: at most half as large again after each round trip.
-const SMALLEST_STEP: u32 = 2;
+/// Minimum step, in acknowledgements: at most half as large again after each round trip.
+const MIN_STEP: u32 = 2;
 /// The step, for each segment of the window, where the curve is not above the window.
 const FLAT_STEP: u32 = 100;
 /// The largest step before the first loss, so that a window that slow start left too small is found out.
@@ -130,7 +130,7 @@ impl Cubic {
         if epoch.reno > size {
             self.step = self.step.min(size / (epoch.reno - size));
         }
-        self.step = self.step.max(SMALLEST_STEP);
+        self.step = self.step.max(MIN_STEP);
     }
 }
 

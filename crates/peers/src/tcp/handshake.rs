@@ -45,8 +45,8 @@ impl Connection {
     }
 
     pub(super) fn on_handshake_timeout(&mut self, ctx: &mut Context<'_>) -> Verdict {
-        let most = if self.state == State::SynSent { SYN_RETRIES } else { SYN_ACK_RETRIES };
-        if self.syns > most {
+        let limit = if self.state == State::SynSent { SYN_RETRIES } else { SYN_ACK_RETRIES };
+        if self.syns > limit {
             return Verdict::Gone;
         }
         self.send_syn(ctx);

@@ -27,7 +27,7 @@ const MAX_SHARE: f64 = 0.9;
 /// The estimator of one path.
 #[derive(Clone, Debug)]
 pub(super) struct OwnLoss {
-    least: Option<Minmax>,
+    min_rtt: Option<Minmax>,
     /// The last two round trips, the latest first.
     last: [Option<Duration>; 2],
     /// The standard deviation of what differs from one round trip to the next, in nanoseconds.
@@ -43,7 +43,7 @@ pub(super) struct OwnLoss {
 impl Default for OwnLoss {
     fn default() -> Self {
         Self {
-            least: None,
+            min_rtt: None,
             last: [None; 2],
             jitter: 0.0,
             queue: Duration::ZERO,
@@ -57,9 +57,9 @@ impl OwnLoss {
     /// Takes a round trip.
     pub(super) fn on_round_trip(&mut self, now: Instant, rtt: Duration) {
         let (at, value) = (now.as_nanos(), rtt.as_nanos());
-        let filter = self.least.get_or_insert(Minmax::new(at, value));
-        let least = filter.update_min(MIN_RTT_WINDOW.as_nanos(), at, value);
-        self.queue = rtt.saturating_sub(Duration::from_nanos(least));
+        let filter = self.min_rtt.get_or_insert(Minmax::new(at, value));
+        let min_rtt = filter.update_min(MIN_RTT_WINDOW.as_nanos(), at, value);
+        self.queue = rtt.saturating_sub(Duration::from_nanos(min_rtt));
         if let [Some(one), Some(two)] = self.last {
             // The second difference shows jitter, with six times its variance, and no queue that grows or drains
             // steadily. The mean of a normal deviation is 0.8 of its standard deviation.
@@ -72,7 +72,7 @@ impl OwnLoss {
     /// Number of the `lost` packets that have passed the link although they are lost, where `arrived` beside them did
     /// arrive and a packet takes `packet_time` on the link.
     pub(super) fn passed(&mut self, arrived: u32, lost: u32, packet_time: Duration) -> u32 {
-        let most = f64::from(arrived) * MAX_SHARE / (1.0 - MAX_SHARE);
+        let max = f64::from(arrived) * MAX_SHARE / (1.0 - MAX_SHARE);
         let lost = f64::from(lost);
         let patience = packet_time * QUEUE_PACKETS + Duration::from_nanos((JITTERS * self.jitter) as u64);
         let own = if self.queue <= patience {
@@ -82,7 +82,7 @@ impl OwnLoss {
             let share = self.share();
             lost.min(f64::from(arrived) * share / (1.0 - share))
         };
-        self.part += own.min(most);
+        self.part += own.min(max);
         let whole = self.part.floor();
         self.part -= whole;
         whole as u32

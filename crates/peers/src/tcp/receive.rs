@@ -180,8 +180,8 @@ impl Receiver {
         if payload.is_empty() {
             return Arrival::OutOfOrder;
         }
-        let most = (self.capacity / BYTES_PER_SEGMENT).max(16);
-        if self.out_of_order.len() as u64 >= most {
+        let limit = (self.capacity / BYTES_PER_SEGMENT).max(16);
+        if self.out_of_order.len() as u64 >= limit {
             return Arrival::Pruned;
         }
         let mut end = start + payload.len() as u64;
@@ -276,10 +276,13 @@ impl Receiver {
         // Rounded down, unless that would take back what was advertised; but rounding up never adds up to more than one
         // unit beyond the buffer, however small the steps are in which a stalled reader's window is used up.
         let unit = 1u64 << self.scale;
-        let most = (self.free_edge() + unit).max(self.edge);
+        let limit = (self.free_edge() + unit).max(self.edge);
         let up = window.div_ceil(unit);
-        let field =
-            if permitted == self.edge && self.next + (up << self.scale) <= most { up } else { window / unit };
+        let field = if permitted == self.edge && self.next + (up << self.scale) <= limit {
+            up
+        } else {
+            window / unit
+        };
         let field = field.min(u64::from(u16::MAX));
         self.edge = self.edge.max(self.next + (field << self.scale));
         field as u16

@@ -355,7 +355,7 @@ impl Sender {
         }
         let delayed = news.maybe_delayed;
         if let Some(latest) = latest
-            && !(delayed && self.rtt.min_rtt().is_some_and(|least| latest > least))
+            && !(delayed && self.rtt.min_rtt().is_some_and(|min| latest > min))
         {
             self.rtt.note_min(now, latest);
         }
