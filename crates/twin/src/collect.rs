@@ -250,10 +250,10 @@ fn figures(
     window: Option<(Instant, Instant)>,
     bound: Bound,
 ) -> Figures {
-    // The mean over the receivers, each with no more than `most` bit/s.
-    let rate = |most: f64| {
+    // The mean over the receivers, each with no more than `limit` bit/s.
+    let rate = |limit: f64| {
         let seconds = window.map(|(from, to)| to.since(from).as_secs_f64())?;
-        let sum: f64 = counted.iter().map(|bytes| (bytes * 8.0 / seconds).min(most)).sum();
+        let sum: f64 = counted.iter().map(|bytes| (bytes * 8.0 / seconds).min(limit)).sum();
         Some(sum / counted.len() as f64)
     };
     let goodput = rate(f64::INFINITY);
@@ -386,9 +386,10 @@ fn series(scenario: &Scenario, observed: &Observed) -> Series {
                 continue;
             }
             let (from, to) = (spec.ends[from], spec.ends[to]);
-            let way = format!("{}>{}", scenario.nodes[from].name, scenario.nodes[to].name);
+            let direction = format!("{}>{}", scenario.nodes[from].name, scenario.nodes[to].name);
             // Where several links join two nodes, each has its name with it.
-            let name = if joining[&(from, to)] == 1 { way } else { format!("{} {way}", spec.name) };
+            let name =
+                if joining[&(from, to)] == 1 { direction } else { format!("{} {direction}", spec.name) };
             let lost = |&[_, lost, delivered]: &[u64; 3]| lost as f64 / ((lost + delivered) as f64).max(1.0);
             links.push((
                 name,

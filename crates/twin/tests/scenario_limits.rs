@@ -39,7 +39,7 @@ const UNFIT: &[(&str, &str, &str, &str)] = &[
         "over: udp, app: { messages: { size: 1000 B, rate: 1 Hz } }",
         "41: `size`: expected at most 972 B, what the MTU of 1000 of the link `n0-n1` leaves over `udp` on the way back (hosts do not fragment), found 1000 B",
     ),
-    // `bulk` fills what its way takes, whatever that is.
+    // `bulk` fills what its route takes, whatever that is.
     ("rate: 1 Mbit/s", "mtu: 1000", "over: udp, app: bulk", "no error"),
     ("", "mtu: 1000", "over: tcp-cubic, app: bulk", "no error"),
     (

@@ -12,7 +12,7 @@ pub(crate) struct Paths<'a> {
     begins: Vec<usize>,
     /// For each node, its links and its attachment to each, in the order of the file.
     attached: Vec<(LinkId, Attachment)>,
-    /// For each node, its way towards the destination of this or an earlier round.
+    /// For each node, its route towards the destination of this or an earlier round.
     steps: Vec<Step>,
     /// For each link, the round in which it was last crossed.
     crossed: Vec<u32>,
@@ -110,8 +110,8 @@ impl<'a> Paths<'a> {
         (step.round == self.round).then_some(step.hops)
     }
 
-    /// The links on the way from one of the sources, each with the attachment that it is entered at.
-    pub(crate) fn way(&self, from: NodeId) -> impl Iterator<Item = (&'a Link, Attachment)> {
+    /// The links of the route from one of the sources, each with the attachment that it is entered at.
+    pub(crate) fn route(&self, from: NodeId) -> impl Iterator<Item = (&'a Link, Attachment)> {
         let mut node = from;
         (0..self.hops(from).unwrap_or(0)).map(move |_| {
             let Step { link, from, next, .. } = self.steps[node];
@@ -145,28 +145,28 @@ mod tests {
         links.iter().enumerate().map(link).collect()
     }
 
-    fn way(links: &[Link], from: NodeId, to: NodeId) -> Vec<&str> {
+    fn route(links: &[Link], from: NodeId, to: NodeId) -> Vec<&str> {
         let mut paths = Paths::new(8, links);
         paths.towards(to, &[from]);
-        paths.way(from).map(|(link, _)| link.name.as_str()).collect()
+        paths.route(from).map(|(link, _)| link.name.as_str()).collect()
     }
 
     #[test]
     fn the_fewest_hops_win_then_the_least_delay_then_the_order_of_the_file() {
         let longer = network(&[(&[0, 1], 1), (&[1, 2], 1), (&[2, 3], 1), (&[0, 4], 9), (&[4, 3], 9)]);
-        assert_eq!(way(&longer, 0, 3), ["3", "4"]);
+        assert_eq!(route(&longer, 0, 3), ["3", "4"]);
         let slower = network(&[(&[0, 1], 9), (&[1, 3], 9), (&[0, 4], 9), (&[4, 3], 8)]);
-        assert_eq!(way(&slower, 0, 3), ["2", "3"]);
-        assert_eq!(way(&slower, 3, 0), ["3", "2"]);
+        assert_eq!(route(&slower, 0, 3), ["2", "3"]);
+        assert_eq!(route(&slower, 3, 0), ["3", "2"]);
         let equal = network(&[(&[0, 1], 9), (&[0, 4], 9), (&[4, 3], 9), (&[1, 3], 9)]);
-        assert_eq!(way(&equal, 0, 3), ["0", "3"]);
-        assert_eq!(way(&equal, 0, 7), Vec::<&str>::new());
+        assert_eq!(route(&equal, 0, 3), ["0", "3"]);
+        assert_eq!(route(&equal, 0, 7), Vec::<&str>::new());
     }
 
     #[test]
     fn a_medium_is_one_hop_and_is_left_where_the_rest_is_shortest() {
         let links = network(&[(&[0, 1, 2], 1), (&[1, 3], 9), (&[2, 3], 5)]);
-        assert_eq!(way(&links, 0, 3), ["0", "2"]);
+        assert_eq!(route(&links, 0, 3), ["0", "2"]);
         let mut paths = Paths::new(8, &links);
         paths.towards(3, &[0, 1]);
         assert_eq!((paths.hops(0), paths.hops(1), paths.hops(7)), (Some(2), Some(1), None));

@@ -13,8 +13,8 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, did_you_mean, list, name, number, text};
 use hopcast_config::yaml::{Kind, Node, Span};
 
-/// Maximum number of nodes, and of links.
-pub(crate) const MOST: u64 = 1_000_000;
+/// Maximum number of nodes, and of links. Chosen: it bounds the memory and the time that a generator can ask for.
+pub(crate) const MAX_ELEMENTS: u64 = 1_000_000;
 
 /// Maximum number of stations of a medium: each pair of them has counters of its own.
 const MAX_STATIONS: usize = 256;
@@ -116,8 +116,8 @@ impl Topology {
         span: &Span,
     ) -> Result<NodeId, Diagnostic> {
         let id = self.nodes.len();
-        if id as u64 >= MOST {
-            return Err(span.error(format!("a topology has at most {MOST} nodes")));
+        if id as u64 >= MAX_ELEMENTS {
+            return Err(span.error(format!("a topology has at most {MAX_ELEMENTS} nodes")));
         }
         if self.node_names.insert(name.to_owned(), id).is_some() {
             return Err(span.error(format!("the node name `{name}` is taken already")));
@@ -135,8 +135,8 @@ impl Topology {
         span: &Span,
     ) -> Result<(), Diagnostic> {
         let id = self.links.len();
-        if id as u64 >= MOST {
-            return Err(span.error(format!("a topology has at most {MOST} links")));
+        if id as u64 >= MAX_ELEMENTS {
+            return Err(span.error(format!("a topology has at most {MAX_ELEMENTS} links")));
         }
         let name = match name {
             Some(name) => name.to_owned(),
@@ -192,8 +192,8 @@ impl Topology {
         let key = if medium { "medium" } else { "between" };
         let joined = fields.need(key, "[a, b]")?;
         let ends = self.node_list(joined, key)?;
-        let most = if medium { MAX_STATIONS } else { 2 };
-        if !(2..=most).contains(&ends.len()) {
+        let max = if medium { MAX_STATIONS } else { 2 };
+        if !(2..=max).contains(&ends.len()) {
             let expected = if medium {
                 format!("2 to {MAX_STATIONS} stations")
             } else {

@@ -15,7 +15,7 @@ use hopcast_core::Duration;
 use super::model::{LARGEST_FRAME, Picture, TraceFrame};
 use hopcast_config::Diagnostic;
 
-/// The most frames of a trace: eleven hours of 25 frames a second.
+/// Maximum number of frames of a trace: eleven hours of 25 frames a second.
 const MAX_FRAMES: usize = 1_000_000;
 /// The longest time from one frame to the next, in milliseconds: an hour.
 const MAX_GAP: f64 = 3_600_000.0;

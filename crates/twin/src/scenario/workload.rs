@@ -30,7 +30,7 @@ pub enum App {
     },
     /// As much as the transport takes.
     Bulk {
-        /// No more than so much payload; `None` for no limit.
+        /// Maximum payload; `None` for no limit.
         rate: Option<Rate>,
         /// Bytes in all; `None` for no end.
         bytes: Option<Bytes>,

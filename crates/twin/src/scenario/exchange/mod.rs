@@ -111,8 +111,8 @@ impl Names {
     }
 }
 
-fn shorten(name: &mut String, most: usize) {
-    while name.len() > most {
+fn shorten(name: &mut String, max_len: usize) {
+    while name.len() > max_len {
         name.pop();
     }
 }
