@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 pub(crate) struct Pace {
     /// Number of turns of each contender.
     pub(crate) rounds: usize,
-    /// The least time of a turn.
+    /// Minimum time of a turn.
     pub(crate) turn: Duration,
 }
 

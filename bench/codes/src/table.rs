@@ -38,7 +38,7 @@ pub(crate) struct Line {
 #[derive(Copy, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Subject {
-    /// A generation or a session of so many symbols.
+    /// A generation or a session of this number of symbols.
     K(usize),
     /// The same, with a way to begin.
     Start {
@@ -139,7 +139,7 @@ impl Line {
         let stands = match (self.subject, requirement.only) {
             (Subject::Kernel { best, .. }, _) => best,
             (_, Only::All) => true,
-            (Subject::K(k) | Subject::Start { k, .. }, Only::From(least)) => k >= least,
+            (Subject::K(k) | Subject::Start { k, .. }, Only::From(min)) => k >= min,
             (Subject::K(k) | Subject::Start { k, .. }, Only::At(only)) => k == only,
         };
         let measure = match requirement.against {

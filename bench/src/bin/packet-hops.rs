@@ -46,8 +46,8 @@ fn main() -> Result<(), String> {
         ratios.push(rate(ours) / rate(theirs));
     }
     ratios.sort_by(f64::total_cmp);
-    let (least, median, most) = (ratios[0], ratios[TURNS / 2], ratios[TURNS - 1]);
-    println!("hopcast / ns-3: {median:.1} (median of {TURNS} turns, {least:.1} to {most:.1})");
+    let (min, median, max) = (ratios[0], ratios[TURNS / 2], ratios[TURNS - 1]);
+    println!("hopcast / ns-3: {median:.1} (median of {TURNS} turns, {min:.1} to {max:.1})");
     Ok(())
 }
 
