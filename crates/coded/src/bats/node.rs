@@ -65,7 +65,7 @@ pub(super) const OUT: usize = 0;
 pub(super) const INTO: usize = 1;
 
 /// Greatest first symbol of a session that is believed: those after it can still be counted, and no session is that
-/// long.
+/// long. Chosen: far from the end of 64 bits, so that sums with it do not overflow.
 const MAX_FLOOR: u64 = 1 << 62;
 
 impl<M: Mode> Node<M> {

@@ -9,9 +9,11 @@ use super::wire::{self, Arrivals};
 /// Packets after which a report is due. Chosen: fewer cost a small datagram for every one or two; more, and the window
 /// of a fast hop is reported in lumps.
 const MAX_UNREPORTED: u32 = 4;
-/// Minimum time that a report waits for more packets: those of a burst are reported together.
+/// Minimum time that a report waits for more packets: those of a burst are reported together. Chosen; shorter costs
+/// more reports, longer delays the sender's rate and repairs on a short hop.
 const MIN_WAIT: Duration = Duration::from_micros(200);
-/// The same before the round trip is known.
+/// The same before the round trip is known. Chosen; shorter costs reports on long hops, longer delays the first repairs
+/// of short ones.
 const FIRST_WAIT: Duration = Duration::from_millis(1);
 /// Maximum time that a report waits for data to travel with, where little arrives. Chosen: longer, and a sender that
 /// has little to send learns late of a loss; shorter, and reports of a dialogue travel alone.
@@ -19,8 +21,8 @@ const MAX_WAIT: Duration = Duration::from_millis(20);
 /// Time for which a parent's word on the delay of the path counts: it is said every 250 ms while data is sent, and some
 /// of that is lost. Chosen: eight of them.
 const PATH_DELAY_LIFETIME: Duration = Duration::from_secs(2);
-/// Packets behind the highest of which repeated ones are known: those further behind count as repeated. It is the
-/// memory that is kept, 128 bytes a parent.
+/// Packets behind the highest of which repeated ones are known: those further behind count as repeated. Chosen; with
+/// fewer, a hop that reorders by more loses packets. It is the memory that is kept, 128 bytes a parent.
 const REACH: u64 = 1024;
 
 /// Arrivals from one parent.

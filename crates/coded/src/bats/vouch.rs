@@ -32,7 +32,7 @@ use super::wire::{self, Info, Writer};
 /// to start.
 const VOUCH_LIFETIME: Duration = Duration::from_secs(1);
 /// Time after which a challenge is sent again, if there is still a reason: INFO of unknown sessions costs no more than
-/// this.
+/// this. Chosen; shorter costs more answers, longer delays a session whose challenge was lost.
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(50);
 /// Minimum time between two answers to one neighbour.
 const ANSWER_INTERVAL: Duration = Duration::from_millis(10);

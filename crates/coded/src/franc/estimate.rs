@@ -4,12 +4,13 @@ use hopcast_core::FadingLoss;
 
 use super::wire::Heard;
 
-/// Number of packets on which the estimate rests, about.
+/// Number of packets on which the estimate rests, about. Chosen; fewer are noisy, more follow a change late.
 const WEIGHT: f64 = 400.0;
-/// Loss that is assumed before any is measured, and the number of packets that it counts for.
+/// Loss that is assumed before any is measured, and the number of packets that it counts for. Chosen: with fewer, a
+/// first loss counts for much; with more, the assumption lasts for longer.
 const PRIOR: f64 = 0.05;
 const PRIOR_WEIGHT: f64 = 20.0;
-/// Maximum loss that is distinguished: beyond it, a little more or less is not worth knowing.
+/// Maximum loss that is distinguished. Chosen: beyond it, a little more or less is not worth knowing.
 const MAX_LOSS: f64 = 0.97;
 
 /// The loss of one link, from cumulative counts.

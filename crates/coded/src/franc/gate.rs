@@ -5,13 +5,17 @@ use std::collections::VecDeque;
 
 use hopcast_core::{Duration, Instant};
 
-/// One frame on the air and one behind it.
+/// Maximum number of frames in the interface: one on the air and one behind it. With one, the medium idles between
+/// frames; what waits behind two has been decided upon too early.
 const WAITING: usize = 2;
-/// Without echoes of its own frames, a station cannot tell what still waits; it then goes by what is acknowledged.
+/// The same where a station has no echoes of its own frames, and goes by what is acknowledged. Chosen; fewer leave the
+/// medium idle between acknowledgements, more wait in the interface.
 const UNKNOWN: usize = 24;
-/// A frame of which nothing was heard for so long is gone.
+/// Time after which a frame of which no echo came counts as gone. Chosen; shorter, and a busy medium's frames pile up;
+/// longer, and a lost echo blocks the gate for longer.
 const LOST: Duration = Duration::from_millis(200);
-/// The same, without echoes.
+/// The same, without echoes. Chosen; shorter, and frames pile up in the interface; longer, and a lost acknowledgement
+/// blocks the gate for longer.
 const FORGOTTEN: Duration = Duration::from_millis(40);
 
 /// Packets that were handed to the interface and have not come back.

@@ -9,9 +9,9 @@ use hopcast_core::{Buffer, Duration, Instant};
 
 use super::config::Queue;
 
-/// The length in front of a packet, and of what is used of a symbol.
+/// Bytes of the length in front of a packet, and of that of what is used of a symbol.
 const LENGTH: usize = 2;
-/// However little each holds, no more packets wait than this.
+/// Maximum number of packets that wait, however short. Chosen: it bounds memory where CoDel does not.
 const MAX_PACKETS: usize = 4_000;
 
 /// The packets that wait for the encoder.

@@ -19,7 +19,8 @@ pub struct Budgets {
     pub source: f64,
 }
 
-/// No link is taken to be worse, so that budgets stay finite.
+/// Maximum loss that a link is taken to have. Chosen: budgets stay finite; less would plan too few packets for a link
+/// that loses as much.
 const WORST: f64 = 0.98;
 
 impl Budgets {

@@ -12,7 +12,8 @@ use siphasher::sip::SipHasher13;
 
 use super::wire::Hello;
 
-/// The time between two HELLOs; after [`PATIENCE`] of them that nobody has answered it doubles, up to [`SLOWEST`].
+/// Time between two HELLOs; after [`PATIENCE`] of them that nobody has answered it doubles, up to [`SLOWEST`]. Chosen;
+/// shorter costs airtime while the other end is away, longer finds it later.
 const FASTEST: Duration = Duration::from_millis(20);
 const PATIENCE: u32 = 50;
 const SLOWEST: Duration = Duration::from_millis(500);

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use hopcast_core::{Instant, Item, Outbox, Port, Reactive, StreamId, StreamItem};
 
-/// Maximum number of pairs of streams at once; a stream beyond them is reset.
+/// Maximum number of pairs of streams at once; a stream beyond them is reset. Chosen: it bounds memory.
 const MAX_PAIRS: usize = 65_536;
 
 /// Joins the streams of two machines below it, `Below(0)` and `Below(1)`.

@@ -9,9 +9,11 @@ use hopcast_core::Duration;
 /// Units granted at first. Chosen: too many, and a slow path's first units wait; too few, and a fast one's first
 /// symbols are few.
 const FIRST_UNITS: u64 = 8;
-/// Minimum number of units granted: one is being sent, the next one is at hand.
+/// Minimum number of units granted. Chosen: one is being sent, the next one is at hand; with one, the hop idles between
+/// units, with more they wait here.
 const MIN_UNITS: u64 = 2;
-/// Maximum number of units granted: 5 ms of full datagrams at 300 Mbit/s, and 8 MiB of the largest.
+/// Maximum number of units granted: 5 ms of full datagrams at 300 Mbit/s, and 8 MiB of the largest. Chosen; more would
+/// be delay and memory, with fewer an application that is woken late leaves a fast link idle.
 const MAX_UNITS: u64 = 128;
 /// Time that a unit may wait. Chosen: as long as a wake-up of the application that is late may take.
 const MAX_UNIT_WAIT: Duration = Duration::from_millis(20);

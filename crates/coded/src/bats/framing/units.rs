@@ -10,7 +10,8 @@ use super::grants::Grants;
 
 /// Maximum length of a unit, in bytes: a UDP datagram's payload can be no longer, and it may have a stamp.
 pub(in super::super) const MAX_UNIT: usize = 65_535 + STAMP;
-/// Bytes that may always wait, whatever the delay: a handshake's packets while nothing is known of the path.
+/// Bytes that may always wait, whatever the delay: a handshake's packets while nothing is known of the path. Chosen;
+/// with less a handshake loses packets here, more is delay on a slow link.
 const MIN_QUEUE: usize = 16 << 10;
 
 /// Units that wait to be sent.

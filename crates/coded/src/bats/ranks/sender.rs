@@ -21,7 +21,7 @@ use super::store::Store;
 /// is found later.
 const CONFIRMATION: Duration = Duration::from_millis(200);
 /// Maximum number of packets that are followed, as many as `rate` follows: probes are sent for as long as nobody
-/// answers.
+/// answers. Chosen: it bounds memory; with fewer, a report about the oldest finds nothing.
 const MAX_FLIGHTS: usize = 1 << 16;
 
 /// The sending end of a hop, and the needs of its child.

@@ -34,22 +34,30 @@ const FOUND_GROWTH: f64 = 1.15;
 const MIN_CRUISE_ROUNDS: u32 = 5;
 const CRUISE_SPREAD: u64 = 3;
 /// Maximum time between two probes besides their round trips: a round has a minimum of packets, which take their time.
+/// Chosen; longer, and a slow link that has become faster is found later; shorter, and it is overrun more often.
 const CRUISE_TIME: Duration = Duration::from_millis(50);
 /// Rounds after which a queue that stands is drained. Chosen: fewer, and a probe's own queue is; more, and it delays
 /// everybody for longer.
 const STANDING_ROUNDS: u32 = 3;
 /// Rounds of draining after which, if the rate has come down to [`YIELDED`] of what it was and [`STAYED`] of the queue
-/// is still there, it is others that fill it.
+/// is still there, it is others that fill it. Chosen: with fewer rounds or smaller shares of the queue, a sender that
+/// shares a queue with its own kind takes them for others; with more, it gives rate away to those who keep the queue
+/// full.
 const BRAKE_ROUNDS: u32 = 4;
-/// Maximum number of rounds of draining.
+/// Maximum number of rounds of draining. Chosen; with fewer, a long queue stands afterwards; with more, one that others
+/// fill costs rate for longer.
 const MAX_BRAKE_ROUNDS: u32 = 12;
-/// Rounds after those in which it is not tried again.
+/// Rounds after those in which it is not tried again. Chosen; with fewer, the rate hardly comes back in between; with
+/// more, a queue stands for longer.
 const PROBE_ROUNDS: u64 = 4;
+/// Share of the rate to which it must have come down, and of the queue that must be left: see [`BRAKE_ROUNDS`].
 const YIELDED: f64 = 0.85;
 const STAYED: f64 = 0.75;
-/// Rounds in which a queue that others fill is left alone.
+/// Rounds in which a queue that others fill is left alone. Chosen; with fewer, rate is given away in vain more often;
+/// with more, a queue that is ours again stands for longer.
 const FOREIGN_ROUNDS: u64 = 48;
-/// Minimum time of a probe of the round trip.
+/// Minimum time of a probe of the round trip. Chosen (BBR: 200 ms, for paths): a hop is short; longer costs rate, and
+/// what is shorter may not see the queue empty.
 const PROBE_RTT_TIME: Duration = Duration::from_millis(4);
 
 /// The mode of sending.

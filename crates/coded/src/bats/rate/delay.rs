@@ -2,12 +2,13 @@
 
 use hopcast_core::{Duration, Instant};
 
-/// Time for which the minimum round trip is believed. BBR v1 has ten seconds for paths; a hop is short, and looking is
-/// cheap.
+/// Time for which the minimum round trip is believed. Chosen: BBR v1 has ten seconds for paths; a hop is short, and
+/// looking is cheap.
 const MIN_WINDOW: Duration = Duration::from_secs(1);
-/// The same in round trips, where that is longer.
+/// The same in round trips, where that is longer. Chosen; with fewer, a long hop is drained for a look too often; with
+/// more, a route that has become longer is found later.
 const MIN_WINDOW_ROUNDS: u64 = 50;
-/// Packet times that are no queue: pacing and reports are no finer.
+/// Packet times that are no queue. Chosen: pacing and reports are no finer; with more, a queue of that length stands.
 const PACKETS: u64 = 4;
 /// Standard deviations of the link's jitter that are no queue. Chosen: with fewer, jitter is taken for a queue; with
 /// more, a queue that is as long stands.

@@ -98,8 +98,10 @@ impl fmt::Display for ReportError {
 /// Packets that the window has on top for each packet of a mean burst of losses. Chosen: a burst and the reports that
 /// tell of it must not empty the window; more is a queue.
 const BURST_ROOM: f64 = 32.0;
-/// Maximum of that, in packets.
+/// Maximum of that, in packets. Chosen; more would be a queue, with less long bursts empty the window.
 const MAX_BURST_ROOM: f64 = 256.0;
+/// Packets that the window has on top for the link's own loss, times its share, of at most a fifth. Chosen; with fewer,
+/// losses that no report has told of yet hold up the window; more is a queue.
 const LOSS_ROOM: f64 = 60.0;
 /// Packets in a round trip that go on top of the gain when probing. Chosen: a sender that has next to nothing of a link
 /// that others fill gets its share as any other; with more, many of them overrun a short queue.
@@ -116,8 +118,10 @@ const SLOWER_LINK: f64 = 0.75;
 /// the receiver was woken: shorter ones would make the link seem faster than it is, and a queue would stand at it.
 const MIN_SLACKS: u64 = 8;
 /// Bandwidth-delay products in flight from which on, with [`BUSY_PACKETS`] more, a link is not idle for want of data.
+/// Chosen: what a probe sends; with less, a link that falls idle counts as busy, with more, a busy one as idle.
 const BUSY_PRODUCTS: f64 = 1.25;
-/// These packets tell it from a trickle, whose product is its own.
+/// Number of packets that tell it from a trickle, whose product is its own. Chosen; with fewer, a trickle counts as a
+/// busy link, with more, a short link never does.
 const BUSY_PACKETS: u64 = 16;
 /// Minimum rate, in bits per second: a link that carries less is no link.
 const MIN_RATE: f64 = 16_000.0;
@@ -132,17 +136,21 @@ const MIN_TIMEOUT: Duration = Duration::from_micros(500);
 /// Maximum probe timeout besides the round trip. Chosen: longer, and a lost last packet waits as long; shorter, and a
 /// slow link is probed while it still sends.
 const MAX_TIMEOUT: Duration = Duration::from_millis(200);
-/// Share of the link that probes take, as one over a number: the probe timeout doubles until they take a tenth. Where
-/// bursts of loss are that long, probing seldom would only make them long.
+/// Share of the link that probes take, as one over a number: the probe timeout doubles until they take a tenth. Chosen;
+/// a larger share takes from data, a smaller one is answered later. Where bursts of loss are that long, probing seldom
+/// would only make them long.
 const PROBE_SPACING: u64 = 10;
-/// Maximum number of packets that a probe counts for.
+/// Maximum number of packets that a probe counts for. Chosen; with fewer, a probe does not outlast a long burst of
+/// losses; with more, it is a burst itself.
 const MAX_PROBE_PACKETS: f64 = 16.0;
 /// Packets of probes without a report after which it is no burst of losses: the link is down, and others may need the
-/// air.
+/// air. Chosen; with fewer, a long burst is taken for an outage; with more, a dead link is probed at the full pace for
+/// longer.
 const LINK_DOWN_PROBES: f64 = 512.0;
-/// The same for each packet of a mean burst, where that is more.
+/// Further packets of probes for each packet of a mean burst, for the same reasons.
 const LINK_DOWN_PROBES_PER_BURST: f64 = 20.0;
 /// Share of its absence within which a link that returns is found, as one over a number: probes come ever more seldom.
+/// Chosen; more often costs packets in vain, more seldom loses more of the time after an outage.
 const LINK_DOWN_PROBE_SHARE: u64 = 64;
 
 /// The rate, the window and the timeouts of one hop's sender.

@@ -6,11 +6,13 @@ use hopcast_core::Duration;
 
 use super::flight::Sent;
 
-/// Minimum number of packets of a sample; fewer are too coarse.
+/// Minimum number of packets of a sample. Chosen; fewer are too coarse, more follow a change late.
 pub(super) const MIN_PACKETS: u64 = 8;
-/// Maximum number of reports that are remembered.
+/// Maximum number of reports that are remembered. Chosen: it bounds memory and search; with fewer, samples cannot be
+/// long where reports are frequent.
 const MAX_REPORTS: usize = 64;
-/// Minimum number of packets between two reports that are remembered.
+/// Minimum number of packets between two reports that are remembered. Chosen: half of the minimum of a sample; closer
+/// ones fill the memory, wider ones make samples longer.
 const SPACING: u64 = 4;
 
 /// The state of the link as a report told it.

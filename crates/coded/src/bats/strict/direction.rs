@@ -23,9 +23,10 @@ const MAX_QUIET_REPORTS: u32 = 8;
 /// Maximum number of systematic batches of a block: they leave enough of the 8,192 (RFC 9426, section 4.2) for repairs.
 const MAX_BLOCK_BATCHES: u16 = 256;
 /// Maximum number of blocks between those of which packets are under way: a packet of one further ahead is not
-/// believed.
+/// believed. Chosen: a source has fewer under way; more would be memory that a forged packet can claim.
 pub(super) const MAX_BLOCKS_AHEAD: u64 = 64;
-/// Share of the budget that a relay spends: the rest lets its queue drain.
+/// Share of the budget that a relay spends: the rest lets its queue drain. Chosen: a larger share drains it more
+/// slowly, a smaller one spends less on repair.
 const RELAY_SPENDS: f64 = 0.995;
 /// Bits of a block's number that a packet has: 24, of which three tell the depth of interleaving.
 pub(super) const BLOCK_BITS: u32 = 21;

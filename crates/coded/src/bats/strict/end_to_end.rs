@@ -26,9 +26,10 @@
 
 use super::super::wire::{END_TO_END, Malformed, Reader, Writer, is_news};
 
-/// Maximum number of hops that are reported: of those beyond, nothing is known.
+/// Maximum number of hops that are reported: of those beyond, nothing is known. Chosen: it bounds the report's length.
 const MAX_HOPS: usize = 32;
-/// Maximum number of blocks that are reported, which bounds how many are under way.
+/// Maximum number of blocks that are reported, which bounds how many are under way. Chosen: it bounds the report; with
+/// fewer, a long path is not filled.
 pub(in super::super) const MAX_BLOCKS: usize = 16;
 
 /// Rank of a block that lacks nothing.

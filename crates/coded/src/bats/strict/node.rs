@@ -35,7 +35,7 @@ pub(super) const NEWS_WAIT: Duration = Duration::from_millis(1);
 pub(super) const BUDGET_UNIT: f64 = 16.0;
 
 /// Packets that a sink lets its parent be ahead. It has a place for each, so that this only bounds what is under way:
-/// as many as are at 1 Gbit/s and 100 ms.
+/// as many as are at 1 Gbit/s and 100 ms. Chosen; with fewer, such a hop is not filled.
 const SINK_ALLOWANCE: u64 = 8192;
 /// Bytes of a full packet on the link: an Ethernet frame with 1500 bytes in it.
 pub(super) const FULL_PACKET: u64 = 1514;

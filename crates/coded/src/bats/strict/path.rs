@@ -9,12 +9,13 @@ use super::order::MAX_HEADER_DEPTH;
 /// better than this.
 const SPENT: f64 = 0.98;
 /// Loss below which the path counts as free of losses, and nothing is spent or interleaved for it: what noise makes of
-/// none.
+/// none. Chosen; with less, noise has packets spent on it; with more, a small loss goes without repair.
 const MIN_LOSS: f64 = 0.002;
 /// Batches over which losses in bursts are spread, for each packet of a burst. Chosen: fewer, and a burst takes much of
 /// one batch; more, and each batch takes longer to be over.
 const SPREAD: f64 = 2.0;
-/// Maximum depth of interleaving, as a power of two: 16 batches, which take as many times as long to be over.
+/// Maximum depth of interleaving, as a power of two: 16 batches, which take as many times as long to be over. Chosen;
+/// more is delay, with less a long burst takes much of one batch.
 const MAX_DEPTH: u8 = 4;
 
 /// The path to the sink.

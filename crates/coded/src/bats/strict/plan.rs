@@ -5,13 +5,15 @@ use hopcast_code::bats::recoding::{Plan, Repairs};
 
 use super::super::bursts::BURSTY;
 
-/// Batches after which a plan is made anew, as the ranks of batches here may have changed.
+/// Batches after which a plan is made anew, as the ranks of batches here may have changed. Chosen: a plan takes time to
+/// compute; with more, changed ranks are followed late.
 const BATCHES: u64 = 128;
 /// Change of the loss at which a plan is made anew, as a share of it, and in all by [`LOSS`] more. Chosen: smaller ones
 /// are noise.
 const LOSS_SHARE: f64 = 0.1;
 const LOSS: f64 = 0.005;
-/// Change of the budget at which a plan is made anew, as a share: all hops are to be equally busy.
+/// Change of the budget at which a plan is made anew, as a share: all hops are to be equally busy. Chosen; with more,
+/// hops differ by as much; with less, noise has plans made anew.
 const BUDGET_SHARE: f64 = 0.01;
 /// Probability that a batch passes a hop as it is, where capacity is to spare. Chosen: six hops then pass 94 % of small
 /// batches whole.

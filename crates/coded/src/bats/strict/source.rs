@@ -18,19 +18,23 @@ use super::ring::Ring;
 /// blocks, each with repairs of its own; longer, and a loss in it waits as long.
 const MAX_OPEN: Duration = Duration::from_millis(50);
 /// The same when nothing has been added for so long, and something is missing: as long as the sink takes to say so.
+/// Chosen likewise.
 const MAX_IDLE: Duration = Duration::from_millis(5);
-/// Minimum time to wait for an end-to-end report.
+/// Minimum time to wait for an end-to-end report. Chosen; shorter, and what is still on its way is sent again; longer,
+/// and a loss on a short path waits as long.
 const MIN_WAIT: Duration = Duration::from_millis(20);
 /// Maximum time to wait for one (RFC 6298 has a minute; an outage ends at any time, and asking is cheap).
 const MAX_WAIT: Duration = Duration::from_secs(1);
-/// The same before one has come.
+/// The same before one has come. Chosen; shorter asks too early over a long path, longer delays the first repair.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 /// Standard deviations of what arrives that are sent on top, where nothing asks for more (BTP): all but 0.6 % of blocks
-/// then have enough, if what arrives is normally distributed.
+/// then have enough, if what arrives is normally distributed. Chosen; fewer, and more blocks lack something; more, and
+/// rate is spent on blocks that have enough.
 const MARGIN: f64 = 2.5;
-/// The same where nothing else is to send.
+/// The same where nothing else is to send, on top of what is missing. Chosen; more is sent in vain, with fewer another
+/// round is needed more often.
 const IDLE_MARGIN: f64 = 1.0;
-/// The same on top for each time that it was not enough.
+/// The same on top for each time that it was not enough. Chosen for the same reasons.
 const AGAIN_MARGIN: f64 = 1.0;
 
 /// The batches of a session at its source.

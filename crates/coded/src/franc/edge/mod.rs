@@ -16,7 +16,8 @@ use super::gate::Gate;
 use super::input::Input;
 use super::session::Session;
 
-/// A helper that has not been heard for so long is taken to be gone.
+/// Silence after which a helper is taken to be gone. Chosen; shorter, and losses or a pause are taken for it; longer,
+/// and what was left to the helper waits.
 const HELPER_GONE: Duration = Duration::from_millis(500);
 
 /// One end of a segment, of which `local` and `peer` are the Ethernet addresses of its two ends.

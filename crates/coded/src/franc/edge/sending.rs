@@ -9,9 +9,11 @@ use crate::franc::encoder::{State, Surroundings, What};
 use crate::franc::wire::{self, Ack, Coding, Common, Enc, Packet};
 
 /// Time that the head of an input waits from which on the input is behind: then the input, not what is missing at the
-/// decoder, is the longest wait.
+/// decoder, is the longest wait. Chosen; shorter, and a burst makes it behind; longer, and acknowledgements cost
+/// airtime that the input lacks.
 const BEHIND_AFTER: Duration = Duration::from_millis(25);
-/// It has caught up when that is less than this.
+/// Wait of the head below which it has caught up. Chosen: well below [`BEHIND_AFTER`], so that it does not change back
+/// and forth.
 const CAUGHT_UP: Duration = Duration::from_millis(8);
 
 impl<F: Field> Edge<F> {

@@ -51,7 +51,8 @@ pub(super) struct Outlook {
     pub(super) helped: bool,
 }
 
-/// Maximum number of combinations of one block whose fate is not known; older ones are taken for told.
+/// Maximum number of combinations of one block whose fate is not known; older ones are taken for reported. Chosen: it
+/// bounds memory; with fewer, combinations that are still on the air are forgotten.
 const MAX_UNKNOWN: usize = 2_000;
 
 impl<F: Field> Block<F> {

@@ -28,16 +28,20 @@ pub(super) enum State {
     Wait,
 }
 
-/// Number of timeouts in a row after which they come ever more seldom, ...
+/// Number of timeouts in a row after which they come ever more seldom. Chosen; fewer slow down where losses are high,
+/// more send in vain to who is gone.
 const PATIENCE: u32 = 25;
-/// ... but at least this often.
+/// Maximum time between two of those timeouts. Chosen; shorter sends more in vain, longer finds a decoder that is back
+/// later.
 const SLOWEST: Duration = Duration::from_millis(320);
 /// While there is nothing better to do, a combination is sent for what is expected to be missing when it comes to this
-/// many packets: if nothing waits, ...
+/// many packets, if nothing waits. Chosen; less sends in vain, more waits for a timeout.
 const WORTH_SENDING_IDLE: f64 = 0.2;
-/// ... and if what waits has no room.
+/// The same if what waits has no room: one whole packet. Chosen; less sends in vain, more leaves the window full until
+/// a timeout.
 const WORTH_SENDING_FULL: f64 = 1.0;
-/// Number of acknowledgements without progress of the oldest block after which it is not left to the helper.
+/// Number of acknowledgements without progress of the oldest block after which it is not left to the helper. Chosen;
+/// fewer, and both send the same; more, and a helper that cannot help holds up the window.
 const STALLED: u32 = 4;
 
 /// The encoder of one direction.

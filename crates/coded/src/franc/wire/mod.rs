@@ -71,7 +71,8 @@ pub(super) const COMMON: usize = 10;
 pub(super) const ENC: usize = COMMON + 7;
 /// An acknowledgement without its blocks.
 const ACK_FIXED: usize = 17;
-/// Maximum number of blocks of which one acknowledgement tells.
+/// Maximum number of blocks of one acknowledgement. Chosen: the default window; more makes it longer, with fewer the
+/// further blocks wait for another.
 pub(super) const MAX_LISTED: usize = 8;
 
 const CODED: u8 = 1;
