@@ -10,11 +10,12 @@ use super::yaml::{Entry, Kind, Node, Span};
 
 /// Maximum duration that a file may have. Chosen: long past any experiment, and far before the end of [`Duration`].
 pub const MAX_DURATION: Duration = Duration::from_secs(1000 * 3600);
-/// Maximum length of the name of a node, link, flow or variant, in bytes.
+/// Maximum length of the name of a node, link, flow or variant, in bytes. Chosen: tables and file names have room for
+/// it.
 const MAX_NAME: usize = 64;
-/// Maximum number of words of a command line: more are a slip.
+/// Maximum number of words of a command line. Chosen: more are a slip.
 const MAX_WORDS: usize = 100;
-/// Maximum number of names that a hint offers.
+/// Maximum number of names that a hint offers. Chosen: a line.
 const MAX_OFFERED: usize = 6;
 
 /// The keys of a map, all of which are known.
