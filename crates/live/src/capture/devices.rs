@@ -19,9 +19,11 @@ use crate::emulator::MAX_FRAME;
 use crate::lab::Lab;
 use crate::layout::Captured;
 
-/// Size of the kernel's buffer of captured packets for each device, in bytes.
+/// Size of the kernel's buffer of captured packets for each device, in bytes. Chosen; with less, packets are lost to
+/// the capture while its thread waits for the processor.
 const RECEIVE_BUFFER: usize = 16 << 20;
-/// Maximum number of packets read from one device before the others get their turn.
+/// Maximum number of packets read from one device before the others get their turn. Chosen; more lets the others'
+/// buffers fill, fewer costs system calls.
 const PACKETS_PER_ROUND: usize = 64;
 /// Packet type of packets that the host itself sends (`PACKET_OUTGOING` of packet(7)).
 const OUTGOING: u8 = 4;

@@ -18,10 +18,12 @@ pub use error::Error;
 
 use crate::layout::Captured;
 
-/// Maximum size of the frames that wait to be written, in bytes. More means that the disk is slower than the network.
+/// Maximum size of the frames that wait to be written, in bytes. Chosen: it bounds memory; more means that the disk is
+/// slower than the network.
 const MAX_BACKLOG: usize = 256 << 20;
 
-/// Time that frames are held back, since another thread may hand over older ones.
+/// Time that frames are held back, since another thread may hand over older ones. Chosen; with less, frames of a thread
+/// that was delayed are out of order in the file.
 const REORDER_WINDOW: Duration = Duration::from_millis(100);
 
 /// A capture that is being written.
