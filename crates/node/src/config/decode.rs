@@ -29,6 +29,8 @@ const DEFAULT_MEMORY: u64 = 256 << 20;
 const MIN_MEMORY: u64 = 16 << 20;
 /// Default of `streams`. Chosen; more hold more memory, with fewer clients wait.
 const DEFAULT_STREAMS: u16 = 1024;
+/// Default share of a carrier's streams that one source may have, as one over a number. Chosen; a larger share leaves
+/// less to others, a smaller one limits a source that is alone.
 const SOURCES: u16 = 4;
 /// Default of `connect-timeout`. Chosen; [`Access::connect_timeout`](super::Access) says what goes wrong each way.
 const CONNECT_TIMEOUT: hopcast_core::Duration = hopcast_core::Duration::from_secs(10);

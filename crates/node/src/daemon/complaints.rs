@@ -5,9 +5,10 @@ use hopcast_core::{Duration, Instant};
 
 use crate::status::{CarrierStatus, Status};
 
-/// Minimum time between two lines of one kind.
+/// Minimum time between two lines of one kind. Chosen; shorter floods the log, longer hides that something goes on.
 const MIN_INTERVAL: Duration = Duration::from_secs(60);
-/// Time for which a carrier receives only stale data from a peer that is up, before that is logged.
+/// Time for which a carrier receives only stale data from a peer that is up, before that is logged. Chosen; shorter
+/// logs a restart, longer delays the word.
 const STALE_TIME: Duration = Duration::from_secs(5);
 
 /// Refusals: where they are counted, the counter, and the message.

@@ -60,13 +60,17 @@ use crate::runtime::{Runtime, Stop};
 use crate::status::answer::Predecessor;
 use crate::status::{Board, answer};
 
-/// Time between two pauses of the thread that carries data.
+/// Time between two pauses of the thread that carries data. Chosen; shorter costs processor time, longer delays logged
+/// events.
 const LOG_INTERVAL: Duration = Duration::from_millis(100);
-/// Maximum time that connections have to end after a signal.
+/// Maximum time that connections have to end after a signal. Chosen; shorter cuts them off, longer makes a restart
+/// slow.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
-/// Maximum time that the devices and sockets of a killed predecessor take to disappear on a busy host.
+/// Maximum time that the devices and sockets of a killed predecessor take to disappear on a busy host. Chosen; shorter
+/// fails there, longer delays the error where another node stays.
 const PREDECESSOR_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time in which the last resets, and then the last hellos, are sent.
+/// Time in which the last resets, and then the last hellos, are sent. Chosen; shorter loses some of them, longer delays
+/// the end.
 const FAREWELL_TIME: Duration = Duration::from_millis(20);
 
 /// Runs a node until SIGINT or SIGTERM.

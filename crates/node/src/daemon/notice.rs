@@ -118,7 +118,8 @@ pub(crate) struct Notices {
     lost: u64,
 }
 
-/// Maximum number of unread notices: they are read ten times a second, so more of them are a flood.
+/// Maximum number of unread notices: they are read ten times a second, so more of them are a flood. Chosen: it bounds
+/// memory and the log.
 const MAX_PENDING: usize = 64;
 
 impl Notices {

@@ -15,7 +15,7 @@ use crate::runtime::Runtime;
 use crate::status::{Board, CarrierStatus, PeerStatus, Status};
 
 const INTERVAL: Duration = Duration::from_millis(500);
-/// Number of reports over which rates are taken.
+/// Number of reports over which rates are taken. Chosen: two seconds; fewer are noisy, more follow a change late.
 const RATE_REPORTS: usize = 4;
 /// Publishes the status.
 pub(super) struct Report {

@@ -17,7 +17,8 @@ use crate::hello::wire::Tag;
 /// The assembly's port of the first lane; those of plugs are before it: of the maximum number of carriers that a file
 /// may name, three each.
 pub(crate) const LANES: u32 = 1 << 14;
-/// One server that does not answer may have such a part of the connections of a carrier.
+/// Share of the connections of a carrier that a server that does not answer may have, as one over a number. Chosen; a
+/// larger part leaves less to others, a smaller one limits a carrier to one server.
 const SERVERS: u16 = 4;
 const UDP_HEADER: u16 = 8;
 const TAG: u16 = 1;

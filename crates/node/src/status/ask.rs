@@ -9,9 +9,10 @@ use std::time::Duration;
 use super::{AskError, Status};
 use crate::config::Config;
 
-/// Maximum time of an answer.
+/// Maximum time of an answer. Chosen; shorter fails on a busy host, longer delays the error of a node that hangs.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum length of a status, in bytes; one with the maximum number of peers and carriers is far shorter.
+/// Maximum length of a status, in bytes; one with the maximum number of peers and carriers is far shorter. Chosen: it
+/// bounds memory.
 const MAX_STATUS: u64 = 16 << 20;
 
 /// The status of the node that answers at `socket`, as text and parsed.

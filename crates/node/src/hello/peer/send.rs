@@ -7,7 +7,8 @@ use super::{ELSEWHERE_SLOTS, MIN_ANSWER_INTERVAL, Myself, Path, Peer};
 use crate::daemon::notice::Notice;
 use crate::hello::wire::{Hello, Stamp};
 
-/// Maximum time between hellos that the spacing of probes assumes.
+/// Maximum time between hellos that the spacing of probes assumes. Chosen: the default of `hello`; with more, a round
+/// of probes takes longer where hellos are rare.
 const MAX_PROBE_PACE: Duration = Duration::from_secs(1);
 
 impl Peer {

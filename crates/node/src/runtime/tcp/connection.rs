@@ -16,9 +16,11 @@ use super::super::counters::Counters;
 use super::super::device::close_before_devices;
 use super::window::{Budget, Window};
 
-/// Waiting pieces are merged up to this length, in bytes, so that their memory is mostly payload.
+/// Waiting pieces are merged up to this length, in bytes, so that their memory is mostly payload. Chosen; longer copies
+/// more.
 const MERGE_LIMIT: usize = 4096;
-/// Number of pieces that one call writes.
+/// Maximum number of pieces that one call writes. Chosen; fewer costs system calls, more hardly fits the kernel's
+/// buffer.
 const SLICES_PER_WRITE: usize = 32;
 
 /// The state of a connection after an event.
