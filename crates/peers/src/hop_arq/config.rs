@@ -2,10 +2,10 @@
 
 use hopcast_core::{Bytes, Duration};
 
-/// Streams at a time; more are refused with a reset.
+/// Maximum number of streams; more are refused with a reset. Chosen: it bounds memory.
 pub const MAX_STREAMS: usize = 4096;
 /// Chunks that a hop keeps until they are acknowledged, and as many that wait to be sent. So a hop has no more than
-/// these under way in a round trip.
+/// these under way in a round trip. Chosen: it bounds memory; with fewer, a fast and long hop is not filled.
 pub const MAX_HELD: usize = 8192;
 /// Maximum number of chunks that one that has arrived may be ahead of the first one that has not, on one hop: the
 /// window of 3GPP's radio links (RLC, TS 38.322 section 7.2). Of such chunks a hop knows only that they have arrived.

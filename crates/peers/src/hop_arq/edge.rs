@@ -11,6 +11,7 @@ use super::stream::StreamEnd;
 use super::wire::{CHUNK_HEADER, Chunk, PACKET_HEADER, What};
 
 /// Streams of the other end's that are over and of which something may still be under way; the oldest makes room.
+/// Chosen: as many as there may be at a time; with fewer, a late chunk may open one again.
 const MAX_REMEMBERED: usize = 4096;
 
 /// The key of a stream: whether this end opened it, and its number among those.

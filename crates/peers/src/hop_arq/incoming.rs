@@ -8,7 +8,8 @@ use hopcast_core::{Duration, Instant};
 use super::config::MAX_AHEAD;
 use super::wire::{Acknowledgement, MAX_RUNS, Packet};
 
-/// Packets that are acknowledged together.
+/// Number of packets that are acknowledged together. Chosen, as TCP's delayed acknowledgements (RFC 1122 section
+/// 4.2.3.2): one costs twice the acknowledgements, more make the sender's window move in lumps.
 const TOGETHER: u32 = 2;
 /// Time that an acknowledgement of a single packet waits for the next. Chosen: longer, the sender learns later of what
 /// has arrived; shorter, more acknowledgements cross the link.

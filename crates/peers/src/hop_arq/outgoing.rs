@@ -11,7 +11,8 @@ use super::silence::Silence;
 use super::wire::{Acknowledgement, Message, Packet};
 use crate::tcp::{Acked, HopBbr, Snapshot};
 
-/// Transmissions taken for lost of which an acknowledgement may still come; the oldest makes room.
+/// Transmissions taken for lost of which an acknowledgement may still come; the oldest makes room. Chosen: it bounds
+/// memory; with fewer, late packets are not recognised as such.
 const MAX_GIVEN_UP: usize = 1024;
 
 /// A transmission that is under way.

@@ -7,12 +7,14 @@ use hopcast_core::{Buffer, StreamId, StreamItem};
 use super::config::Config;
 use super::wire::What;
 
-/// Bytes of a stream's buffer for each piece out of order that it keeps: more pieces mean that they are tiny.
+/// Bytes of a stream's buffer for each piece out of order that it keeps: more pieces mean that they are tiny. Chosen:
+/// it bounds the memory of the map of pieces; larger refuses more of what small writes send.
 const BYTES_A_PIECE: u64 = 256;
 /// Maximum length of a piece that others were joined to, in bytes. Chosen; longer pieces are copied more, shorter ones
 /// are more.
 const MAX_PIECE: usize = 64 << 10;
-/// Credit is given back to the application in lots of this many bytes.
+/// Bytes of credit that are given back to the application at once. Chosen; smaller lots cost more items, larger ones
+/// let the other end wait.
 const LOT: u64 = 32 << 10;
 
 /// The other end does not keep to what was granted.

@@ -3,9 +3,10 @@
 use hopcast_code::reed_solomon::{Code, Error};
 use hopcast_core::Duration;
 
-/// Conversations at a time; more are refused with a reset.
+/// Maximum number of conversations; more are refused with a reset. Chosen: it bounds memory.
 pub const MAX_CONVERSATIONS: usize = 1024;
-/// Conversations that are over and still answered for; the oldest makes room.
+/// Maximum number of conversations that are over and still answered for; the oldest makes room. Chosen: it bounds
+/// memory; with fewer, a late segment of an older one is taken for a new one.
 pub const MAX_REMEMBERED: usize = 4096;
 /// The range of [`Config::mtu`]: less leaves hardly a payload, more is no UDP datagram.
 pub const MTU: core::ops::RangeInclusive<u16> = 200..=65_000;

@@ -18,7 +18,8 @@ const LIMIT: u32 = 1 << 30;
 /// An acknowledgement that took longer is let go: a round trip is at most what a timeout can be (`ikcp.c`,
 /// `IKCP_RTO_MAX`).
 const MAX_TRIP_MS: u32 = 60_000;
-/// Acknowledgements that KCP may owe while it waits for its next tick.
+/// Maximum number of acknowledgements that KCP may owe while it waits for its next tick. Chosen: it bounds memory; what
+/// is beyond it is acknowledged when it is repeated.
 const MAX_OWED: u32 = 4096;
 
 /// The surroundings that a conversation acts on.

@@ -10,7 +10,8 @@ use hopcast_core::bytes::Malformed;
 
 /// The bytes before each record.
 pub(super) const LENGTH: u64 = 2;
-/// The longest record that is written. Any length but the two special ones is read.
+/// Maximum length of a record that is written, in bytes. Chosen; shorter ones cost more headers, longer ones are copied
+/// in larger pieces. Any length but the two special ones is read.
 pub(super) const MAX_RECORD: usize = 32 << 10;
 /// This direction is over.
 pub(super) const END: [u8; 2] = [0, 0];

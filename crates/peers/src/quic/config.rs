@@ -2,9 +2,9 @@
 
 use hopcast_core::{Bytes, Duration};
 
-/// Streams at a time that one end has opened; more wait until one is over.
+/// Maximum number of streams that one end has opened; more wait until one is over. Chosen: it bounds memory.
 pub const MAX_STREAMS: u32 = 1024;
-/// Connections at a time; the peer's are refused beyond, and none is made.
+/// Maximum number of connections; the peer's are refused beyond, and none is made. Chosen: it bounds memory.
 pub const MAX_CONNECTIONS: usize = 16;
 /// Minimum UDP payload of a path that QUIC can use: RFC 9000 section 14.
 pub const MIN_DATAGRAM: u16 = 1200;

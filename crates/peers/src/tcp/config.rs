@@ -2,11 +2,13 @@
 
 use hopcast_core::{Bytes, Duration};
 
-/// Connections at a time; more are refused with a reset.
+/// Maximum number of connections; more are refused with a reset. Chosen: it bounds memory.
 pub const MAX_CONNECTIONS: usize = 4096;
-/// Handshakes under way that peers have begun; SYNs beyond it are dropped, and come again.
+/// Maximum number of handshakes under way that peers have begun; SYNs beyond it are dropped, and come again. Chosen: it
+/// bounds memory; with fewer, a burst of connections waits for a timeout.
 pub const SYN_BACKLOG: usize = 256;
-/// Connections in TIME-WAIT; the oldest makes room.
+/// Maximum number of connections in TIME-WAIT; the oldest makes room. Chosen: it bounds memory; with fewer, a late
+/// segment is answered with a reset sooner.
 pub const MAX_TIME_WAIT: usize = 4096;
 
 /// The settings of one TCP endpoint.

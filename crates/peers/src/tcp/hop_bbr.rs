@@ -16,11 +16,13 @@ use super::window::Window;
 /// The window before there is a round trip: RFC 6928.
 const INITIAL_WINDOW: u32 = 10;
 /// The timeout before there is a round trip is this share of TCP's, 20 ms: a hop is mostly short, and its first packets
-/// are small.
+/// are small. Chosen; shorter repeats the first packet over a longer hop, longer waits if it is lost.
 const FIRST_SHARE: u64 = 50;
-/// Minimum time beside the round trip in a timeout: there is no delayed acknowledgement to wait for.
+/// Minimum time beside the round trip in a timeout: there is no delayed acknowledgement to wait for. Chosen; shorter,
+/// and jitter is taken for loss; longer, and a short hop waits for nothing.
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
-/// Maximum timeout, or twice the round trip if that is longer, however the round trip varies.
+/// Maximum timeout, or twice the round trip if that is longer, however the round trip varies. Chosen; longer, and a hop
+/// is silent after a lost last packet; shorter, and a jittery hop repeats in vain.
 const MAX_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Rate and window of a hop. Packets are numbered in the order of sending, each transmission anew.

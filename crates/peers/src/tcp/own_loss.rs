@@ -14,14 +14,17 @@ const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
 /// A round trip above the minimum by no more packet times than this met no queue: less is how packets and
 /// acknowledgements fall together, more lets a short queue overflow unseen.
 const QUEUE_PACKETS: u64 = 2;
-/// The same in standard deviations of the path's jitter.
+/// The same in standard deviations of the path's jitter. Chosen: two cover 95 % of it; fewer take jitter for a queue,
+/// more let a queue overflow unseen.
 const JITTERS: f64 = 2.0;
-/// Packets over which the share of losses fades. Shorter is noisy at small losses, longer follows a change late.
+/// Packets over which the share of losses fades. Chosen: shorter is noisy at small losses, longer follows a change
+/// late.
 const WEIGHT: f64 = 128.0;
-/// At the beginning as many packets count as arrived, so that the first few losses are not taken for all.
+/// At the beginning as many packets count as arrived, so that the first few losses are not taken for all. Chosen; more,
+/// and a lossy path is known late.
 const PRIOR: f64 = 16.0;
-/// The greatest share that is taken for the link's own. Where a queue is too short to show, it bounds the overload: at
-/// most ten times what arrives is sent.
+/// Maximum share that is taken for the link's own, chosen. Where a queue is too short to show, it bounds the overload:
+/// at most ten times what arrives is sent.
 const MAX_SHARE: f64 = 0.9;
 
 /// The estimator of one path.

@@ -6,11 +6,13 @@ use hopcast_core::Buffer;
 
 use super::sack::SackBlocks;
 
-/// Payloads shorter than this are joined with what they follow, so that they cost little more than their bytes.
+/// Payloads shorter than this are joined with what they follow, so that they cost little more than their bytes. Chosen;
+/// a larger limit copies more, a smaller one keeps more overhead.
 const SMALL: usize = 512;
-/// Up to this length.
+/// Maximum length of what they are joined to, in bytes. Chosen; longer would be copied more often as it grows.
 const JOINED: usize = 4096;
-/// The receive buffer's bytes for each segment out of order, so that tiny ones cannot use up the memory.
+/// The receive buffer's bytes for each segment out of order, so that tiny ones cannot use up the memory. Chosen; larger
+/// drops more of what small writes send, smaller keeps more overhead.
 const BYTES_PER_SEGMENT: u64 = 512;
 
 /// The receiving half of a connection.

@@ -41,7 +41,8 @@ const CLIENT_HELLO_LEN: usize = 300;
 const SERVER_HELLO_LEN: usize = 90;
 const CERTIFICATE_LEN: usize = 1800;
 const FINISHED_LEN: usize = 36;
-/// No message is longer.
+/// Maximum length of a message, in bytes. Chosen: above [`CERTIFICATE_LEN`], the longest; it bounds what is kept of a
+/// forged one.
 const MAX_MESSAGE: usize = 4096;
 const HEADER: usize = 4;
 const RANDOM: usize = 32;
