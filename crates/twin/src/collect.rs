@@ -15,7 +15,7 @@ use crate::results::{
 use crate::scenario::model::{self, Action, Case, LinkId, Measure, Scenario};
 use crate::world::InstanceReport;
 
-/// Points of a latency curve: enough for a smooth line.
+/// Number of points of a latency curve. Chosen: enough for a smooth line; more make results longer.
 const CURVE_POINTS: usize = 200;
 
 /// The observations of a run, in either world.

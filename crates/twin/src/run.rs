@@ -13,7 +13,7 @@ use crate::scenario::model::{Case, Plan, Scenario};
 use crate::stats::summarise;
 
 /// Virtual time after the end of a run in which applications send no more, and what is under way may arrive. Where
-/// nothing happens it costs nothing.
+/// nothing happens it costs nothing. Chosen; with less, what timeouts repair late counts as lost.
 const DRAIN: Duration = Duration::from_secs(60);
 
 /// The end of a run of `scenario`.

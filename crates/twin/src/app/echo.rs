@@ -21,10 +21,11 @@ pub(crate) enum Transport {
     Stream,
 }
 
-/// Maximum number of bytes that wait while the stream takes nothing; beyond it, messages are skipped.
+/// Maximum number of bytes that wait while the stream takes nothing; beyond it, messages are skipped. Chosen: it bounds
+/// memory; with less, messages of the maximum size are skipped at once.
 const MAX_WAITING: usize = 16 << 20;
 /// Maximum number of bytes that the stream may run ahead of the application; at least two messages, of which only whole
-/// ones are used up.
+/// ones are used up. Chosen; less limits a fast and long path, more is memory.
 const WINDOW: u64 = 4 << 20;
 const STREAM: StreamId = StreamId(0);
 

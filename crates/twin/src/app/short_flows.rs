@@ -16,7 +16,7 @@ use crate::meter::SharedMeter;
 use crate::scenario::model::{SHORT_FLOW, SizeLaw};
 
 /// Maximum number of open streams; further flows wait. The transports carry 1,024 streams or more, and may take a while
-/// to forget one that is over.
+/// to forget one that is over. Chosen: half of that.
 const MAX_OPEN: usize = 512;
 /// Maximum number of waiting flows; further ones are skipped. Chosen: it bounds memory where a load is more than is
 /// carried.

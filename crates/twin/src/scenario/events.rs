@@ -30,7 +30,7 @@ const ALLOWED: [&str; 15] = [
     "start",
     "stop",
 ];
-/// Entries of the schedule in words: a picture has no room for more.
+/// Maximum number of entries of the schedule in words. Chosen: a picture has no room for more.
 const MAX_WORDS: usize = 100;
 /// Maximum number of changes of single links by all events. Chosen: it bounds the memory that a file can ask for.
 const MAX_CHANGES: usize = 10_000_000;

@@ -16,7 +16,8 @@ use hopcast_config::yaml::{Kind, Node, Span};
 /// Maximum number of nodes, and of links. Chosen: it bounds the memory and the time that a generator can ask for.
 pub(crate) const MAX_ELEMENTS: u64 = 1_000_000;
 
-/// Maximum number of stations of a medium: each pair of them has counters of its own.
+/// Maximum number of stations of a medium: each pair of them has counters of its own. Chosen: it bounds memory, which
+/// grows with the square.
 const MAX_STATIONS: usize = 256;
 
 /// The network before anything happens to it.

@@ -15,9 +15,9 @@ use hopcast_core::Duration;
 use super::model::{LARGEST_FRAME, Picture, TraceFrame};
 use hopcast_config::Diagnostic;
 
-/// Maximum number of frames of a trace: eleven hours of 25 frames a second.
+/// Maximum number of frames of a trace. Chosen: it bounds memory; eleven hours of 25 frames a second.
 const MAX_FRAMES: usize = 1_000_000;
-/// The longest time from one frame to the next, in milliseconds: an hour.
+/// Maximum time from one frame to the next, in milliseconds: an hour. Chosen: more is a slip.
 const MAX_GAP: f64 = 3_600_000.0;
 
 /// A trace as it was read.
