@@ -23,7 +23,7 @@ use super::wire;
 
 /// Length of a stamp, in bytes.
 pub(super) const STAMP: usize = 4;
-/// Unit of a stamp: 2^14 ns. With 32 bits it wraps after 19 hours, and ages below half of that can be told.
+/// Unit of a stamp: 2^14 ns. Chosen: with 32 bits it wraps after 19 hours, and ages below half of that can be told.
 const UNIT_BITS: u32 = 14;
 /// Half of the time over which the minimum age is looked for. Chosen: shorter, and a standing queue is taken for the
 /// path; longer, and it takes longer until a route that has become slower, and clocks that drift, are followed.
@@ -34,9 +34,9 @@ const HALF_SPAN: Duration = Duration::from_secs(10);
 /// when a path opens.
 const UNKNOWN_PATH_BOUND: Duration = Duration::from_secs(1);
 /// Bound of such a deadline once the path is known, as a multiple of the minimum delay of the path. A hop has repaired
-/// a loss after three times its own delay: the packet, the report that misses it, the repair. The fourth is for reports
-/// and repairs that wait for others. Fewer, and long hops are not repaired; more, and a loss that cannot be repaired
-/// delays for longer what comes after it.
+/// a loss after three times its own delay: the packet, the report that misses it, the repair. Chosen: the fourth is for
+/// reports and repairs that wait for others. Fewer, and long hops are not repaired; more, and a loss that cannot be
+/// repaired delays for longer what comes after it.
 const TRIPS: u64 = 4;
 
 /// The deadline of a session, and what a node knows of the ages of its units.

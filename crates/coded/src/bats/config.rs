@@ -6,9 +6,9 @@ use super::age::{Age, STAMP};
 use super::framing::{CHUNK_HEADER, SEAL};
 
 /// Deadline that nobody has set, of units that are granted and repaired for as long as it takes: the longest that INFO
-/// can tell in whole seconds. Shorter, and the queue of a slow link makes late what was accepted; longer would be of
-/// use for outages only. Where the rounds of repair are limited, what they leave open would hold back for so long what
-/// comes after it.
+/// can tell in whole seconds. Chosen: shorter, and the queue of a slow link makes late what was accepted; longer would
+/// be of use for outages only. Where the rounds of repair are limited, what they leave open would hold back for so long
+/// what comes after it.
 const GRANTED_DEADLINE: Duration = Duration::from_secs(65);
 
 /// The settings of an edge or a relay. Edges settle the shape, which relays learn; the rest is each node's own.

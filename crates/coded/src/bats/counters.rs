@@ -148,7 +148,8 @@ impl Counters {
     }
 }
 
-/// Number of counts of packets of a batch that are distinguished; the last stands for more, too.
+/// Number of counts of packets of a batch that are distinguished; the last stands for more, too. Chosen: twice as many
+/// as the largest batch has.
 const PACKETS: usize = 65;
 
 /// Names that end with a number.

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 use hopcast_core::{Duration, Instant};
 
-/// Maximum number of frames in the interface: one on the air and one behind it. With one, the medium idles between
-/// frames; what waits behind two has been decided upon too early.
+/// Maximum number of frames in the interface: one on the air and one behind it. Chosen: with one, the medium idles
+/// between frames; what waits behind two has been decided upon too early.
 const WAITING: usize = 2;
 /// The same where a station has no echoes of its own frames, and goes by what is acknowledged. Chosen; fewer leave the
 /// medium idle between acknowledgements, more wait in the interface.

@@ -125,9 +125,9 @@ pub(super) fn stamps(session: u32, number: u64, symbol: &[u8], len: usize) -> Op
     seal::is_intact(session, number, symbol, len).then_some((first, last))
 }
 
-/// Maximum number of symbols that are looked at for a stamp. More, and who sends symbols with a false checksum makes
-/// each datagram cost as many checksums; fewer, and no stamp is found behind the pieces of a unit of 64 kB, so that
-/// what is held may be late.
+/// Maximum number of symbols that are looked at for a stamp. Chosen: more, and who sends symbols with a false checksum
+/// makes each datagram cost as many checksums; fewer, and no stamp is found behind the pieces of a unit of 64 kB, so
+/// that what is held may be late.
 const MAX_STAMP_LOOKUPS: usize = 128;
 
 /// Finds the stamp of the first unit among symbols that are given one after the other, of which each lacks no zeros.

@@ -114,8 +114,9 @@ const STARTUP_TRUST: f64 = 1.25;
 /// Share of the believed rate below which what a round brings, while a queue stands, shows that the link has become
 /// slower. Chosen: below the noise of a round, and above half, the change that a modem's step makes.
 const SLOWER_LINK: f64 = 0.75;
-/// Minimum length of a sample and a round, in slacks. The best of many samples is believed, and each is off by how late
-/// the receiver was woken: shorter ones would make the link seem faster than it is, and a queue would stand at it.
+/// Minimum length of a sample and a round, in slacks. Chosen: the best of many samples is believed, and each is off by
+/// how late the receiver was woken: shorter ones would make the link seem faster than it is, and a queue would stand at
+/// it.
 const MIN_SLACKS: u64 = 8;
 /// Bandwidth-delay products in flight from which on, with [`BUSY_PACKETS`] more, a link is not idle for want of data.
 /// Chosen: what a probe sends; with less, a link that falls idle counts as busy, with more, a busy one as idle.
@@ -123,9 +124,9 @@ const BUSY_PRODUCTS: f64 = 1.25;
 /// Number of packets that tell it from a trickle, whose product is its own. Chosen; with fewer, a trickle counts as a
 /// busy link, with more, a short link never does.
 const BUSY_PACKETS: u64 = 16;
-/// Minimum rate, in bits per second: a link that carries less is no link.
+/// Minimum rate, in bits per second. Chosen: a link that carries less is no link.
 const MIN_RATE: f64 = 16_000.0;
-/// Maximum rate, in bits per second: 1 Tbit/s.
+/// Maximum rate, in bits per second: 1 Tbit/s. Chosen: above any link, so that a forged report cannot make it more.
 const MAX_RATE: f64 = 1e12;
 /// Probe timeout before there is a round trip. Chosen: a hop is mostly short, and its first packets are lost like any
 /// others; a few probes too many, if it is a long one, are less than a wait at each hop of a chain.

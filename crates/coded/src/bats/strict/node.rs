@@ -31,7 +31,8 @@ pub(in super::super) struct Strict {
 /// an end-to-end report of six takes 6 ms longer; shorter, and each packet of a repair makes a report.
 pub(super) const NEWS_WAIT: Duration = Duration::from_millis(1);
 
-/// Unit in which a budget is sent, in bytes: 16 bits express up to 1 MiB a batch.
+/// Unit in which a budget is sent, in bytes: 16 bits express up to 1 MiB a batch. Chosen; a smaller unit expresses
+/// less, a larger one is coarse for small batches.
 pub(super) const BUDGET_UNIT: f64 = 16.0;
 
 /// Packets that a sink lets its parent be ahead. It has a place for each, so that this only bounds what is under way:

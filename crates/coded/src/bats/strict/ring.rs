@@ -46,7 +46,7 @@ pub(super) struct Slot {
 /// Chosen; fewer are noisy, more follow a change late.
 const MEMORY: f64 = 256.0;
 /// Batches whose memory is kept to be used again: those of two blocks as they are by default, which are over at once.
-/// Fewer, and each block allocates; more is memory for nothing, of some 4 kB a batch.
+/// Chosen: fewer, and each block allocates; more is memory for nothing, of some 4 kB a batch.
 const SPARE: usize = 64;
 
 impl Ring {
