@@ -150,7 +150,8 @@ impl ErrorLimit {
     }
 }
 
-/// The path MTUs that routers have announced, the latest [`PathMtus::MAX`] of them.
+/// Path MTUs that routers have announced, the latest [`PathMtus::MAX`] of them. Chosen: it bounds memory; with fewer, a
+/// host with many destinations learns them again.
 #[derive(Default)]
 pub(crate) struct PathMtus {
     known: VecDeque<(IpAddr, u32)>,

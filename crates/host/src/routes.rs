@@ -93,6 +93,8 @@ pub(crate) struct RouteCache {
     slots: Vec<Option<(IpAddr, Option<NextHop>)>>,
 }
 
+/// Initial and maximum number of slots. Chosen; more is memory at each node, with fewer destinations collide and are
+/// looked up again.
 const FIRST_SLOTS: usize = 16;
 const MAX_SLOTS: usize = 1024;
 
