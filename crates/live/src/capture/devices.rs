@@ -191,7 +191,8 @@ struct ClockOffset(i128);
 impl ClockOffset {
     /// The offset now, from readings of both clocks that are close to each other.
     fn of(clock: Clock) -> Self {
-        /// Two readings of one clock that are at most 20 µs apart: no other thread had the processor in between.
+        /// Maximum time between two readings of one clock, in nanoseconds. Chosen: no other thread had the processor in
+        /// between.
         const CLOSE: i128 = 20_000;
         const TRIES: usize = 8;
         let now = |clock| {

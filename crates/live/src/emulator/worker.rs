@@ -171,6 +171,7 @@ struct Waking {
 }
 
 impl Waking {
+    /// Step by which the estimate follows. Chosen; larger ones are noisy, smaller ones follow late.
     const STEP: Duration = Duration::from_nanos(250);
     /// Time that is more than a wait without sleep takes. Chosen; shorter takes such a wait for a sleep.
     const LOOK: Duration = Duration::from_micros(10);
