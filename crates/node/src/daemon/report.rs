@@ -14,6 +14,8 @@ use crate::hello::wire::VERSION;
 use crate::runtime::Runtime;
 use crate::status::{Board, CarrierStatus, PeerStatus, Status};
 
+/// Time between two reports. Chosen; shorter takes time from the data, with longer `hopcast node status` shows older
+/// figures.
 const INTERVAL: Duration = Duration::from_millis(500);
 /// Number of reports over which rates are taken. Chosen: two seconds; fewer are noisy, more follow a change late.
 const RATE_REPORTS: usize = 4;

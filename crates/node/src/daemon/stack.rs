@@ -14,8 +14,8 @@ use crate::config::{Carrier, Config, Connections, Packets, Relay};
 use crate::hello::peer::identity;
 use crate::hello::wire::Tag;
 
-/// The assembly's port of the first lane; those of plugs are before it: of the maximum number of carriers that a file
-/// may name, three each.
+/// The assembly's port of the first lane; those of plugs are before it. Chosen: of the maximum number of carriers that
+/// a file may name, three each.
 pub(crate) const LANES: u32 = 1 << 14;
 /// Share of the connections of a carrier that a server that does not answer may have, as one over a number. Chosen; a
 /// larger part leaves less to others, a smaller one limits a carrier to one server.

@@ -17,7 +17,7 @@ pub(crate) struct Claim {
     _held: UnixDatagram,
 }
 
-/// Maximum number of nodes of one network namespace that divert connections: chosen: far more than one host runs, and
+/// Maximum number of nodes of one network namespace that divert connections. Chosen: far more than one host runs, and
 /// few enough to be tried one after the other.
 pub(super) const MAX_CLAIMS: u16 = 1024;
 

@@ -12,8 +12,8 @@ use crate::hello::wire::Longest;
 /// Time between the beginnings of two rounds. Chosen; shorter costs more full datagrams, longer finds a smaller MTU
 /// later.
 const ROUND_INTERVAL: Duration = Duration::from_secs(5);
-/// The same where full probes are lost: with an MTU of 1500 bytes the search costs some 25 kB at little random loss,
-/// and up to 160 kB at [`MAX_RANDOM_LOSS`], where each length is tried six times.
+/// The same where full probes are lost. Chosen: with an MTU of 1500 bytes the search costs some 25 kB at little random
+/// loss, and up to 160 kB at [`MAX_RANDOM_LOSS`], where each length is tried six times.
 const BLOCKED_ROUND_INTERVAL: Duration = Duration::from_secs(60);
 /// Maximum probability that random loss, as of short datagrams, takes all full probes of a round. Chosen; a larger one
 /// takes loss for a smaller MTU, a smaller one needs more probes.
