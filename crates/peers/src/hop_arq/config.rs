@@ -11,7 +11,7 @@ pub const MAX_HELD: usize = 8192;
 /// window of 3GPP's radio links (RLC, TS 38.322 section 7.2). Of such chunks a hop knows only that they have arrived.
 /// With less, a chunk that is lost a dozen times in a row stops a long hop; more is only memory.
 pub const MAX_AHEAD: u64 = 131_072;
-/// The range of [`Config::datagram`]: less leaves hardly a payload, more is no UDP datagram.
+/// Range of [`Config::datagram`]. Chosen: less leaves hardly a payload, more is no UDP datagram.
 pub const DATAGRAM: core::ops::RangeInclusive<u16> = 200..=65_000;
 
 /// The settings of a [`HopArq`](super::HopArq); all nodes of a path must have the same.

@@ -11,7 +11,7 @@ use super::hop::{Event, Hop};
 use super::wire::Chunk;
 
 /// A relay keeps twice what the onward path takes at a time, and this, before it asks for a pause; half of it when it
-/// asks to go on. More would be delay, less would starve the onward path.
+/// asks to go on. Chosen: more would be delay, less would starve the onward path.
 const BACKLOG: usize = 16;
 
 /// A node of a path with an ARQ on each of its hops. [`Port::Below`]`(0)` is a datagram port; an edge has a stream

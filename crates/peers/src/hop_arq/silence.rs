@@ -19,8 +19,8 @@ const USUAL: u32 = 4;
 /// Share by which the longest silence fades with each acknowledgement. Chosen; faster, and it is forgotten before the
 /// next one; slower, and room is kept that nothing needs.
 const FADING: f64 = 1.0 / 4096.0;
-/// Minimum spacing of probes, in packet times: closer ones would crowd out others, rarer ones make a burst of losses,
-/// which lasts for a number of packets, long.
+/// Minimum spacing of probes, in packet times: chosen: closer ones would crowd out others, rarer ones make a burst of
+/// losses, which lasts for a number of packets, long.
 const PROBE_SPACING: u64 = 10;
 /// Maximum number of probes in a round trip, once the first has had time to be answered. Chosen; fewer find the end of
 /// a burst later, more crowd out others.
@@ -34,8 +34,8 @@ const MAX_SPACING: Duration = Duration::from_millis(500);
 /// Spacing of probes before anything has been heard at all: a long path gets a handful of small packets in vain.
 /// Chosen; shorter costs more of them, longer delays the start where the first is lost.
 const FIRST_SPACING: Duration = Duration::from_millis(40);
-/// Probes without an answer from which on the link counts as down: at 50 % each way, a burst of losses is as long once
-/// in 10^64 times.
+/// Probes without an answer from which on the link counts as down. Chosen: at 50 % each way, a burst of losses is as
+/// long once in 10^64 times.
 const LINK_DOWN_PROBES: u32 = 512;
 /// A link that is down is probed often enough that its return is found within this share of its absence. Chosen; more
 /// often costs packets in vain, more seldom loses more of the time after an outage.

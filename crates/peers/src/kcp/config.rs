@@ -8,7 +8,7 @@ pub const MAX_CONVERSATIONS: usize = 1024;
 /// Maximum number of conversations that are over and still answered for; the oldest makes room. Chosen: it bounds
 /// memory; with fewer, a late segment of an older one is taken for a new one.
 pub const MAX_REMEMBERED: usize = 4096;
-/// The range of [`Config::mtu`]: less leaves hardly a payload, more is no UDP datagram.
+/// Range of [`Config::mtu`]. Chosen: less leaves hardly a payload, more is no UDP datagram.
 pub const MTU: core::ops::RangeInclusive<u16> = 200..=65_000;
 
 /// The settings of one KCP endpoint; both ends should have the same [`mtu`](Self::mtu) and [`fec`](Self::fec).

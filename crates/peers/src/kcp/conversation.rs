@@ -12,8 +12,8 @@ use super::records::{BEGIN, END, Ledger, MAX_RECORD, Piece, RecordReader};
 use super::remembered::End;
 use super::wire::{ACK, ASK, HEADER, PUSH, Packet, Segment};
 
-/// Numbers and times stay below this, so that KCP's signed differences of them cannot overflow. So a conversation ends
-/// after 2^30 segments, more than a terabyte, or 2^30 ms, twelve days.
+/// Limit of numbers and times. Chosen: below it, KCP's signed differences of them cannot overflow. So a
+/// conversation ends after 2^30 segments, more than a terabyte, or 2^30 ms, twelve days.
 const LIMIT: u32 = 1 << 30;
 /// An acknowledgement that took longer is let go: a round trip is at most what a timeout can be (`ikcp.c`,
 /// `IKCP_RTO_MAX`).

@@ -15,7 +15,7 @@ const BEGIN: u8 = 0;
 /// Maximum number of bytes that the application may write ahead of what is on the wire, granted in eighths. Chosen;
 /// more is held in memory, with less a window of a fast and long path is not filled.
 const MAX_AHEAD: u64 = 512 << 10;
-/// Resets have no meaning to tell.
+/// Error code of a reset, which has no meaning to tell.
 const NO_REASON: VarInt = VarInt::from_u32(0);
 
 /// The sending direction.

@@ -10,7 +10,8 @@ use super::receive::Arrival;
 
 /// Acknowledgements that are sent at once before they begin to be delayed: Linux `TCP_MAX_QUICKACKS`.
 const QUICK: u32 = 16;
-/// Acknowledgements for the same gap that are not compressed: the duplicate threshold.
+/// Number of acknowledgements for the same gap that are not compressed: the duplicate threshold (Linux
+/// `TCP_FASTRETRANS_THRESH`).
 const UNCOMPRESSED: u32 = 3;
 /// Maximum number of acknowledgements that become one: Linux `tcp_comp_sack_nr`,
 const COMPRESSED: u32 = 44;

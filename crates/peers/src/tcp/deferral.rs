@@ -24,7 +24,8 @@ const SLOW_START_PERCENT: u64 = 200;
 const AVOIDANCE_PERCENT: u64 = 120;
 /// This part of the smaller window is always sent: Linux `tcp_tso_win_divisor`.
 const WINDOW_PART: u64 = 3;
-/// Nothing is held back when this long ago something was sent, or the next acknowledgement is as far away.
+/// Nothing is held back when something was sent longer ago than this, or the next acknowledgement is as far away (Linux
+/// `tcp_tso_should_defer`).
 const MAX_DEFERRAL: Duration = Duration::from_millis(1);
 
 /// Window that keeps a lump from being larger.

@@ -11,8 +11,8 @@ use super::minmax::Minmax;
 
 /// The window of the minimum round trip, as long as BBR's.
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
-/// A round trip above the minimum by no more packet times than this met no queue: less is how packets and
-/// acknowledgements fall together, more lets a short queue overflow unseen.
+/// Packet times by which a round trip may be above the minimum without having met a queue. Chosen: less is how packets
+/// and acknowledgements fall together, more lets a short queue overflow unseen.
 const QUEUE_PACKETS: u64 = 2;
 /// The same in standard deviations of the path's jitter. Chosen: two cover 95 % of it; fewer take jitter for a queue,
 /// more let a queue overflow unseen.
@@ -23,7 +23,7 @@ const WEIGHT: f64 = 128.0;
 /// At the beginning as many packets count as arrived, so that the first few losses are not taken for all. Chosen; more,
 /// and a lossy path is known late.
 const PRIOR: f64 = 16.0;
-/// Maximum share that is taken for the link's own, chosen. Where a queue is too short to show, it bounds the overload:
+/// Maximum share that is taken for the link's own. Chosen: where a queue is too short to show, it bounds the overload:
 /// at most ten times what arrives is sent.
 const MAX_SHARE: f64 = 0.9;
 

@@ -22,9 +22,10 @@ const ALPHA: f64 = 2.0;
 const BETA: f64 = 4.0;
 /// and above which slow start ends (`gamma`).
 const GAMMA: f64 = 1.0;
-/// Samples without which a round trip says nothing: with fewer, all may be delayed acknowledgements.
+/// Samples without which a round trip says nothing: with fewer, all may be delayed acknowledgements (Linux
+/// `tcp_vegas.c`, `cntRTT`).
 const MIN_SAMPLES: u32 = 3;
-/// Minimum window, in segments.
+/// Minimum window, in segments (Linux `tcp_vegas.c`).
 const MIN_WINDOW: u32 = 2;
 
 /// The state of Vegas.
