@@ -8,8 +8,8 @@ use crate::meter::{Meter, SLICES};
 use crate::scenario::Capacities;
 use crate::scenario::model::{Action, FlowId, Measure, Scenario};
 
-/// Number of moments in a window at which the bound is computed, where links change within it. Each costs a min-cut of
-/// all flows; fewer let a burst count that is shorter than the time between two.
+/// Number of moments in a window at which the bound is computed, where links change within it. Chosen: each costs a
+/// min-cut of all flows; fewer let a burst count that is shorter than the time between two.
 const PARTS: usize = 16;
 
 /// The min-cut towards each receiver of each flow, in bit/s.

@@ -21,7 +21,8 @@ const MAX_OPEN: usize = 512;
 /// Maximum number of waiting flows; further ones are skipped. Chosen: it bounds memory where a load is more than is
 /// carried.
 const MAX_WAITING: usize = 1 << 16;
-/// Local ports that a sender takes in turn: twice as many as are in use, so that each rests in between.
+/// Number of local ports that a sender takes in turn. Chosen: twice as many as are in use, so that each rests in
+/// between.
 pub(crate) const PORTS: u16 = 2 * MAX_OPEN as u16;
 
 /// Opens a stream for each flow that arrives, writes what it carries, and closes it.

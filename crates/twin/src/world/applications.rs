@@ -14,7 +14,8 @@ use crate::app::{
 use crate::meter::SharedMeter;
 use crate::scenario::model::{Action, App, Event, Flow, FlowId, Scenario, Span};
 
-/// The first of the local ports of senders that open many connections; below those that flows have two of.
+/// First of the local ports of senders that open many connections: the first that needs no privilege; below those that
+/// flows have two of.
 const FIRST_CLIENT_PORT: u16 = 1024;
 
 /// The sending application, and for each receiver the receiving one.

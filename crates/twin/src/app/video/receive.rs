@@ -10,7 +10,8 @@ use crate::app::stream::{Contents, READ_AHEAD};
 use crate::meter::SharedMeter;
 use crate::scenario::model::LARGEST_FRAME;
 
-/// Maximum age of a frame that can still become complete, in frames: 40 s of 25 frames a second.
+/// Maximum age of a frame that can still become complete, in frames. Chosen: 40 s of 25 frames a second; more is
+/// memory, with less a frame that a slow stream delivers late counts as lost.
 const WINDOW: u64 = 1000;
 
 /// Puts frames together from datagrams.
