@@ -65,7 +65,7 @@ fn ours(seconds: u64) -> Result<Turn, String> {
     let plan = load(&file, &overrides).map_err(|error| error.to_string())?;
     let mut world = World::new(plan.cases[0].scenario.clone(), 0, None).map_err(|error| error.to_string())?;
     let began = processor_time();
-    world.run_until(hopcast_twin::end_of(&plan.cases[0].scenario), &Monitor::default());
+    world.run_until(hopcast_twin::run_end(&plan.cases[0].scenario), &Monitor::default());
     Ok((world.packet_hops(), processor_time() - began))
 }
 

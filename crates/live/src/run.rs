@@ -16,7 +16,7 @@ use hopcast_twin::collect::{LiveObservations, ObservedLink};
 use hopcast_twin::results::{Live, Run};
 use hopcast_twin::scenario::model::Scenario;
 use hopcast_twin::scenario::needs_virtual_time;
-use hopcast_twin::{Identities, Monitor, end_of};
+use hopcast_twin::{Identities, Monitor, run_end};
 
 pub use self::error::{Error, NodeFailure};
 use self::supervisor::Supervisor;
@@ -162,7 +162,7 @@ impl Kernel {
         }
         let mut run =
             Running { lab: &lab, supervisor: &mut supervisor, workloads: &mut workloads, clock, monitor };
-        if !run.attend(end_of(scenario), reported)? {
+        if !run.attend(run_end(scenario), reported)? {
             return Ok(None);
         }
         // Devices disappear with the nodes.
@@ -200,7 +200,7 @@ fn options(scenario: &Scenario, writer: Option<&CaptureWriter>) -> Options {
         from: scenario.measure.from,
         to: scenario.measure.to,
         interval: Some(scenario.measure.interval),
-        end: end_of(scenario),
+        end: run_end(scenario),
     };
     Options { threads: None, readings, capture: writer.map(CaptureWriter::recorder) }
 }

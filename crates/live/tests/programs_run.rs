@@ -14,7 +14,7 @@ use hopcast_live::programs::{
     ChildProcess, CommandLine, Ends, Error, Measurement, Outcomes, Programs, Running, Spawner, pictures,
 };
 use hopcast_node::Clock;
-use hopcast_node::testing::{Need, require};
+use hopcast_node::testing::{Requirement, require};
 use hopcast_runner::load_text;
 use hopcast_twin::results::Figures;
 use hopcast_twin::scenario::Overrides;
@@ -120,8 +120,8 @@ fn run_until(end: u32, flows: &str, dir: &Path) -> (Outcomes, Arc<Scenario>) {
 }
 
 fn needs(programs: &[&str]) -> bool {
-    let mut needs = vec![Need::Root, Need::Program("ip")];
-    needs.extend(programs.iter().map(|program| Need::Program(program)));
+    let mut needs = vec![Requirement::Root, Requirement::Program("ip")];
+    needs.extend(programs.iter().map(|program| Requirement::Program(program)));
     require(&needs)
 }
 

@@ -87,8 +87,8 @@ fn whoever_sleeps_for_ever_is_stopped_from_another_thread() {
     let pulling = thread::spawn(move || {
         let pause = rustix::time::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
         let _ = rustix::thread::nanosleep(&pause);
-        assert!(!stop.is_pulled());
-        stop.pull();
+        assert!(!stop.is_requested());
+        stop.request();
     });
     runtime.run(None, &bench.stop).unwrap();
     pulling.join().unwrap();

@@ -44,7 +44,7 @@ impl SiteLayer {
     ///
     /// # Panics
     /// Never for packets, datagrams and streams: a test holds that each is offered.
-    pub fn usual(port: Port) -> Self {
+    pub fn default_for(port: Port) -> Self {
         Self(between_sites(port).next().expect("some transport between sites offers it").layer())
     }
 
@@ -123,6 +123,6 @@ mod tests {
         let names = |port| between_sites(port).map(|row| row.name).collect::<Vec<_>>();
         assert_eq!(names(Port::Datagram), ["btp", "brtp"]);
         assert_eq!(names(Port::Stream), ["brtp"]);
-        assert_eq!(SiteLayer::usual(Port::Datagram).to_string(), "btp");
+        assert_eq!(SiteLayer::default_for(Port::Datagram).to_string(), "btp");
     }
 }

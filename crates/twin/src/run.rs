@@ -17,7 +17,7 @@ use crate::stats::summarise;
 const DRAIN: Duration = Duration::from_secs(60);
 
 /// The end of a run of `scenario`.
-pub fn end_of(scenario: &Scenario) -> Instant {
+pub fn run_end(scenario: &Scenario) -> Instant {
     Instant::ZERO + scenario.duration
 }
 
@@ -33,7 +33,7 @@ impl World {
         bounds: &Bounds,
         monitor: &Monitor,
     ) -> io::Result<Option<Run>> {
-        let end = end_of(&case.scenario);
+        let end = run_end(&case.scenario);
         let finished = self.run_until(end, monitor) && self.drain_until(end + DRAIN, monitor);
         self.finish_capture()?;
         Ok(finished.then(|| collect(case, repeat, bounds, self.observe())))

@@ -8,13 +8,13 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use hopcast_node::status::{Status, ask};
-use hopcast_node::testing::{Need, require};
+use hopcast_node::testing::{Requirement, require};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// Whether the machine has what these tests need; else it says that they are skipped.
 pub(crate) fn possible() -> bool {
-    let programs = ["ip", "nft", "ping"].map(Need::Program);
-    require(&[&[Need::Root, Need::Tun][..], &programs].concat())
+    let programs = ["ip", "nft", "ping"].map(Requirement::Program);
+    require(&[&[Requirement::Root, Requirement::Tun][..], &programs].concat())
 }
 
 /// Namespaces that go with it, and a directory for files.

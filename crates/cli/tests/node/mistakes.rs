@@ -5,7 +5,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use hopcast_node::testing::{Need, require};
+use hopcast_node::testing::{Requirement, require};
 
 use crate::lab::{Lab, Node, possible};
 
@@ -71,7 +71,7 @@ fn what_cannot_be_is_said_in_one_line_and_leaves_nothing() {
 
 #[test]
 fn whoever_is_not_root_is_told_so() {
-    if !possible() || !require(&[Need::Program("setpriv")]) {
+    if !possible() || !require(&[Requirement::Program("setpriv")]) {
         return;
     }
     let lab = Lab::row(&["harbour"]);

@@ -74,7 +74,7 @@ impl Devices {
     }
 
     fn end(&mut self) -> Result<(), Error> {
-        self.stop.pull();
+        self.stop.request();
         let joined = self.thread.take().map_or(Ok(Ok(())), JoinHandle::join);
         joined.unwrap_or(Err(Error::Panicked("listens at devices")))
     }
@@ -130,7 +130,7 @@ fn receive(sockets: &[DeviceSocket], stop: &Stop, clock: Clock, recorder: &Recor
         ready.push(PollFd::new(&stopped, PollFlags::IN));
         // Whatever ended the wait, all sockets are read.
         let _ = poll(&mut ready, None);
-        end = stop.is_pulled().then(|| clock.now());
+        end = stop.is_requested().then(|| clock.now());
         for socket in sockets {
             // A socket with packets left waits for the next round; in the last round it is read up to the end.
             while let Some(latest) = socket.receive(clock, recorder, &mut memory)?

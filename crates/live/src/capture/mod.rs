@@ -168,7 +168,7 @@ fn write_all(
 mod tests {
     use std::sync::Mutex;
 
-    use hopcast_twin::capture::Carries;
+    use hopcast_twin::capture::LinkType;
     use pcap_file::pcapng::{Block, PcapNgReader};
 
     use super::*;
@@ -189,7 +189,7 @@ mod tests {
     fn what_several_threads_saw_stands_in_the_order_of_its_time() {
         let file = File::default();
         let interface = |node| {
-            ("n".to_owned(), Captured { node, name: String::new(), carries: Carries::Frames, by_link: true })
+            ("n".to_owned(), Captured { node, name: String::new(), carries: LinkType::Frames, by_link: true })
         };
         let writer = CaptureWriter::start(Box::new(file.clone()), vec![interface(0), interface(1)]).unwrap();
         let record = |micros: u64, interface: usize, what: FrameEvent| Record {

@@ -52,7 +52,7 @@ pub(super) struct WorkerReport {
 }
 
 impl Worker {
-    /// A worker that runs `links` until `stop` is pulled.
+    /// A worker that runs `links` until `stop` is requested.
     pub(super) fn new(links: Vec<EmulatedLink>, stop: &Stop, clock: Clock) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, stop.as_fd(), epoll::EventData::new_u64(STOP_EVENT), epoll::EventFlags::IN)?;

@@ -113,7 +113,7 @@ impl Ends {
     /// The same as a program sees them whose connections another program on its own host carries.
     #[must_use]
     pub fn behind_program(self) -> Self {
-        let local = self.of_programs().behind().listen.ip();
+        let local = self.of_programs().on_loopback().listen.ip();
         Self { from: local, to: local, connect: local, port: self.port }
     }
 

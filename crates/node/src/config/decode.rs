@@ -14,7 +14,7 @@ use hopcast_stack::site::SiteLayer;
 use hopcast_stack::transport::Port;
 use log::LevelFilter;
 
-use super::{Carrier, Config, Connections, Packets, Peer, Place, Relay, Timing, address};
+use super::{Carrier, Config, Connections, Packets, Peer, PeerAddress, Relay, Timing, address};
 
 const KEYS: [&str; 11] =
     ["name", "listen", "peers", "carry", "relay", "mtu", "hello", "memory", "status", "metrics", "log"];
@@ -57,7 +57,7 @@ pub(super) fn config(root: &Node) -> Result<Config, Diagnostic> {
     let mtu = fields.read("mtu", |node, key| whole(node, key, 576..=9000))?.unwrap_or(1500) as u16;
     let status = fields.read("status", |node, key| Ok(PathBuf::from(text(node, key)?)))?;
     let config = Config {
-        status: status.unwrap_or_else(|| Config::usual_socket(&own)),
+        status: status.unwrap_or_else(|| Config::default_socket(&own)),
         name: own,
         listen,
         peers,
@@ -95,7 +95,7 @@ fn peers(node: &Node, own: &str, listen: SocketAddr) -> Result<Vec<Peer>, Diagno
         let place = address::place(value, &entry.key)?;
         let version = |v4: bool| if v4 { "IPv4" } else { "IPv6" };
         match place {
-            Place::Address(at) if at.is_ipv4() != listen.is_ipv4() => Err(value.error(format!(
+            PeerAddress::Address(at) if at.is_ipv4() != listen.is_ipv4() => Err(value.error(format!(
                 "`{}`: expected an {} address, as `listen` is one, found `{at}`",
                 entry.key,
                 version(listen.is_ipv4())
@@ -189,7 +189,7 @@ fn packets(node: &Node) -> Result<Packets, Diagnostic> {
         addresses,
         routes,
         from,
-        over: over.unwrap_or_else(|| SiteLayer::usual(Port::Datagram)),
+        over: over.unwrap_or_else(|| SiteLayer::default_for(Port::Datagram)),
     })
 }
 
@@ -213,7 +213,7 @@ fn connections(node: &Node) -> Result<Connections, Diagnostic> {
         per_source: DEFAULT_STREAMS / SOURCES,
         connect_timeout: CONNECT_TIMEOUT,
         congestion: None,
-        over: SiteLayer::usual(Port::Stream),
+        over: SiteLayer::default_for(Port::Stream),
     };
     if !matches!(node.kind, Kind::Map(_)) {
         let take = one_or_list(node).iter().map(|node| address::destination(node, "tcp"));
@@ -299,7 +299,7 @@ fn relay(node: &Node, peers: &[Peer]) -> Result<Relay, Diagnostic> {
     // A relay learns from the sites whether what it relays has a deadline.
     let layer = |key, port| match fields.get(key) {
         Some(node) => SiteLayer::read(node, port),
-        None => Ok(SiteLayer::usual(Port::Stream)),
+        None => Ok(SiteLayer::default_for(Port::Stream)),
     };
     let (packets, tcp) = (layer("packets", Port::Datagram)?, layer("tcp", Port::Stream)?);
     Ok(Relay { between: [one, other], channel: channel(&fields)?, packets, tcp })
@@ -311,8 +311,8 @@ fn memory(node: &Node, key: &str) -> Result<u64, Diagnostic> {
 
 fn timing(node: &Node) -> Result<Timing, Diagnostic> {
     let fields = Fields::of(node, "`hello`", &["every", "down-after"])?;
-    let usual = Timing::default();
-    let hello = fields.read("every", some_duration)?.unwrap_or(usual.hello);
+    let default = Timing::default();
+    let hello = fields.read("every", some_duration)?.unwrap_or(default.hello);
     let down_after = fields.read("down-after", some_duration)?.unwrap_or(hello.mul_f64(5.0));
     let (min, max) = (hopcast_core::Duration::from_millis(20), hopcast_core::Duration::from_secs(60));
     if !(min..=max).contains(&hello) {

@@ -60,14 +60,14 @@ pub struct Peer {
     /// Its name, as it gives it.
     pub name: String,
     /// Address that it has to begin with.
-    pub place: Place,
+    pub place: PeerAddress,
     /// Whether it is followed to another address. Default: no, so that nobody takes its place by its name.
     pub roams: bool,
 }
 
 /// Address of a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PeerAddress {
     /// At this address.
     Address(SocketAddr),
     /// At what a name stands for, which is asked anew while the peer is silent.
@@ -81,7 +81,7 @@ pub enum Place {
     Anywhere,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for PeerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(address) => address.fmt(f),
@@ -206,7 +206,7 @@ impl Config {
     }
 
     /// Path of a node's status socket, unless its file names another.
-    pub fn usual_socket(name: &str) -> PathBuf {
+    pub fn default_socket(name: &str) -> PathBuf {
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty());
         let directory = match runtime {
             // Root has one too while logged in, which is gone afterwards.

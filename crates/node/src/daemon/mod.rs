@@ -54,7 +54,7 @@ use self::site::Site;
 use self::stack::{Stack, headers, longest_datagram};
 use self::switchboard::Switchboard;
 use crate::Clock;
-use crate::config::{Config, Place};
+use crate::config::{Config, PeerAddress};
 use crate::hello::peer::{Follow, Myself};
 use crate::runtime::{Runtime, Stop};
 use crate::status::answer::Predecessor;
@@ -105,7 +105,7 @@ pub fn run(config: &Config) -> Result<(), Error> {
     let (mut runtime, clock) = match open_within(patience, &stops.orderly, open) {
         Ok(opened) => opened,
         // systemd also stops the programs that set things up; what they had made is removed.
-        Err(error) if stops.orderly.is_pulled() => {
+        Err(error) if stops.orderly.is_requested() => {
             info!("stopped at the start: {error}");
             return Ok(());
         }
@@ -120,7 +120,7 @@ pub fn run(config: &Config) -> Result<(), Error> {
     greet(config);
     systemd::notify("READY=1");
 
-    while !stops.orderly.is_pulled() {
+    while !stops.orderly.is_requested() {
         let now = clock.now();
         runtime.run(Some(now + LOG_INTERVAL), &stops.orderly)?;
         let now = clock.now();
@@ -131,7 +131,7 @@ pub fn run(config: &Config) -> Result<(), Error> {
     systemd::notify("STOPPING=1");
     info!("stopping");
     let end = clock.now() + DRAIN_TIME;
-    while report.connections() > 0 && clock.now() < end && !stops.at_once.is_pulled() {
+    while report.connections() > 0 && clock.now() < end && !stops.at_once.is_requested() {
         runtime.run(Some((clock.now() + LOG_INTERVAL).min(end)), &stops.at_once)?;
     }
     // The far sites learn of the resets before their neighbours see this node as down.
@@ -154,7 +154,7 @@ fn open_within<T>(
         let clock = Clock::starting_now();
         match open(clock) {
             Ok(opened) => return Ok((opened, clock)),
-            Err(error) if stop.is_pulled() || begun.now() >= hopcast_core::Instant::ZERO + patience => {
+            Err(error) if stop.is_requested() || begun.now() >= hopcast_core::Instant::ZERO + patience => {
                 return Err(error);
             }
             Err(_) => stop.wait(LOG_INTERVAL),
@@ -186,13 +186,13 @@ fn build(config: &Config, random: u64) -> (Shared<Site>, Vec<Plug>, Vec<stack::P
     };
     let peers = config.peers.iter().map(|peer| {
         let address = match peer.place {
-            Place::Address(address) => Some(address),
-            Place::Name { .. } | Place::Anywhere => None,
+            PeerAddress::Address(address) => Some(address),
+            PeerAddress::Name { .. } | PeerAddress::Anywhere => None,
         };
         let follow = match peer.place {
             _ if peer.roams => Follow::Roams,
-            Place::Anywhere => Follow::UnlessUp,
-            Place::Address(_) | Place::Name { .. } => Follow::File,
+            PeerAddress::Anywhere => Follow::UnlessUp,
+            PeerAddress::Address(_) | PeerAddress::Name { .. } => Follow::File,
         };
         (peer.name.clone(), address, follow)
     });
@@ -271,8 +271,8 @@ impl Stops {
             for signal in signals.forever() {
                 match signal {
                     SIGHUP => error!("SIGHUP is ignored: to read the file again, restart the node"),
-                    _ if orderly.is_pulled() => at_once.pull(),
-                    _ => orderly.pull(),
+                    _ if orderly.is_requested() => at_once.request(),
+                    _ => orderly.request(),
                 }
             }
         };

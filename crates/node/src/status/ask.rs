@@ -43,10 +43,10 @@ pub fn status(socket: &Path) -> Result<(String, Status), AskError> {
 /// No node or several, if no name is given.
 pub fn socket_of(name: Option<&str>) -> Result<PathBuf, AskError> {
     if let Some(name) = name {
-        return Ok(Config::usual_socket(name));
+        return Ok(Config::default_socket(name));
     }
-    let usual = Config::usual_socket("x");
-    let directory = usual.parent().unwrap_or(Path::new("/run/hopcast"));
+    let default = Config::default_socket("x");
+    let directory = default.parent().unwrap_or(Path::new("/run/hopcast"));
     let files = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
     let name = |path: &PathBuf| -> Option<String> {
         Some(path.file_name()?.to_str()?.strip_prefix("node-")?.strip_suffix(".sock")?.to_owned())

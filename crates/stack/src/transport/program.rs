@@ -14,7 +14,7 @@ pub struct ProgramEnds {
 impl ProgramEnds {
     /// The ends as a program sees them whose connections another program on its own host carries: the loopback's.
     #[must_use]
-    pub fn behind(self) -> Self {
+    pub fn on_loopback(self) -> Self {
         let at = on_loopback(self.listen);
         Self { listen: at, connect: at }
     }

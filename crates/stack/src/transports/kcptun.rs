@@ -196,7 +196,7 @@ impl Transport for Kcptun {
     /// The client takes connections at the sender's loopback, and the server hands them on to the receiver's, both at
     /// the flow's port.
     fn programs(&self, at: ProgramEnds) -> Option<ProgramPair> {
-        let inner = at.behind();
+        let inner = at.on_loopback();
         let (data, parity) = self.shards();
         let common = [
             ("--mode", self.mode.to_owned()),
