@@ -132,7 +132,7 @@ pub struct Parameters {
 pub const MAX_SYMBOLS: usize = u16::MAX as usize;
 /// Maximum number of batches of a session: the header's BID has 13 bits.
 pub const MAX_BATCHES: usize = 1 << 13;
-/// The longest symbol, in bytes: more than a UDP datagram holds.
+/// Maximum length of a symbol, in bytes: more than a UDP datagram holds.
 pub const MAX_SYMBOL_LEN: usize = 65_536;
 
 impl Parameters {

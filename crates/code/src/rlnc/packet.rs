@@ -14,7 +14,7 @@ pub struct Shape {
 impl Shape {
     /// The maximum number of symbols of a generation. A decoder holds the square of their number in coefficients.
     pub const MAX_SYMBOLS: usize = 4_096;
-    /// The longest symbol, in bytes: more than a UDP datagram holds.
+    /// Maximum length of a symbol, in bytes: more than a UDP datagram holds.
     pub const MAX_SYMBOL_LEN: usize = 65_536;
 
     /// `symbols` symbols of `symbol_len` bytes.

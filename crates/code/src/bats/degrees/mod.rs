@@ -65,7 +65,7 @@ impl Degrees {
         self.iter().map(|(degree, share)| degree as f64 * share).sum()
     }
 
-    /// The largest degree.
+    /// Maximum degree.
     pub fn max(&self) -> usize {
         self.steps[self.steps.len() - 1].1
     }
