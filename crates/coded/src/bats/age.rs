@@ -42,7 +42,7 @@ const TRIPS: u64 = 4;
 /// The deadline of a session, and what a node knows of the ages of its units.
 #[derive(Clone, Debug)]
 pub(super) struct Age {
-    /// The greatest age of what is handed up.
+    /// Maximum age of what is handed up.
     after: Duration,
     /// Whether that holds over a long path too.
     fixed: bool,
@@ -114,8 +114,8 @@ impl Age {
         self.ahead = ahead;
     }
 
-    /// The greatest age of what is handed up, and of what is kept to repair the next hop. A deadline that nobody has
-    /// set must not cut off who is far away, nor end before a hop can be repaired.
+    /// Maximum age of what is handed up, and of what is kept to repair the next hop. A deadline that nobody has set
+    /// must not cut off who is far away, nor end before a hop can be repaired.
     pub(super) fn bound(&self) -> Duration {
         if self.fixed {
             return self.after;

@@ -23,7 +23,7 @@ pub struct Config {
     /// which is 13 ms at 220 Mbit/s. It matters without rank feedback: small blocks need more on top, since what
     /// arrives of them varies more; large ones delay what is missing until their end, and take memory.
     pub block: u16,
-    /// The largest UDP payload that fits every hop, in bytes. Default: 1472, a full frame of Ethernet under IPv4.
+    /// Maximum UDP payload that fits every hop, in bytes. Default: 1472, a full frame of Ethernet under IPv4.
     ///
     /// Too large, and full datagrams are lost or fragmented; too small, and headers eat the rate.
     pub datagram: u16,
@@ -134,9 +134,9 @@ pub enum Delivery {
     Reliable,
     /// BTP: what takes too long is given up.
     Deadline {
-        /// The greatest age of a unit that is handed up, from when the application gave it to the source, or where it
-        /// was granted, when it is begun to be sent, in whole milliseconds up to 65 s. Default: 200 ms, and where units
-        /// are granted ([`Config::unit_credit`]) and `rounds` are not limited 65 s.
+        /// Maximum age of a unit that is handed up, from when the application gave it to the source, or where it was
+        /// granted, when it is begun to be sent, in whole milliseconds up to 65 s. Default: 200 ms, and where units are
+        /// granted ([`Config::unit_credit`]) and `rounds` are not limited 65 s.
         ///
         /// Too short for the round trips of the hops, and their repairs come to nothing, or for the path, and nothing
         /// arrives; too long, and one loss that cannot be repaired delays all that follows.

@@ -44,7 +44,7 @@ pub struct Config {
     /// Maximum time that a symbol waits for more small packets to fill it, while there is nothing else to wait for.
     /// Default: 3 ms. Longer saves frames, such as those of TCP's acknowledgements, and delays them.
     pub gather: Duration,
-    /// The longest packet above, in bytes. Default: 1500. With [`Plan::Budget`] a packet must fit a symbol.
+    /// Maximum length of a packet above, in bytes. Default: 1500. With [`Plan::Budget`] a packet must fit a symbol.
     pub mtu: u16,
 }
 
@@ -126,7 +126,7 @@ pub enum ConfigError {
     /// Packets that do not fit a symbol, where each packet is one.
     #[error("mtu: a packet of {mtu} bytes does not fit a symbol of {symbol}")]
     Mtu {
-        /// The longest packet, in bytes.
+        /// Maximum length of a packet, in bytes.
         mtu: u16,
         /// A symbol, in bytes.
         symbol: u16,
@@ -195,7 +195,7 @@ impl Config {
         Ok(())
     }
 
-    /// The longest frame that any of the three sends, in bytes behind the Ethernet header.
+    /// Maximum length of a frame that any of the three sends, in bytes behind the Ethernet header.
     pub fn longest_frame(&self) -> usize {
         self.overhead() + usize::from(self.symbol)
     }

@@ -99,7 +99,7 @@ pub(super) struct Step {
     pub next: u64,
     /// The rate of the link as it is believed, in bits per second.
     pub rate: f64,
-    /// The greatest of late of what arrived, divided by what the link itself lets through.
+    /// Maximum of late of what arrived, divided by what the link itself lets through.
     pub arrived: f64,
     /// Whether a queue overflows, and whether it does so with no more than the rate.
     pub overflow: bool,

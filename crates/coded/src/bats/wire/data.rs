@@ -5,7 +5,7 @@ use super::{BatchSize, DATA, Malformed, Reader, Writer, batch_size, mq};
 /// Length of DATA in front of its payload, in bytes, if that is one whole symbol; without the vector or index.
 const HEADER_LEN: usize = 1 + 4 + 1 + 3 + 3 + 4;
 
-/// The longest symbol of which every kind of packet fits a datagram of `datagram` bytes.
+/// Maximum length of a symbol of which every kind of packet fits a datagram of `datagram` bytes.
 pub(in super::super) const fn symbol_len(datagram: usize, batch: BatchSize) -> usize {
     datagram.saturating_sub(1 + HEADER_LEN + batch.symbols())
 }
