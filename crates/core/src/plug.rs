@@ -91,7 +91,7 @@ pub struct DevicePlug {
     pub addresses: Vec<(IpAddr, u8)>,
     /// The networks that are routed into it.
     pub routes: Vec<(IpAddr, u8)>,
-    /// The longest packet, in bytes, without Ethernet's header.
+    /// Maximum length of a packet, in bytes, without Ethernet's header.
     pub mtu: u32,
 }
 
