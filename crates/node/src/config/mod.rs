@@ -37,8 +37,8 @@ pub struct Config {
     pub carriers: Vec<Carrier>,
     /// The traffic that it relays between peers.
     pub relays: Vec<Relay>,
-    /// The longest IP packet that fits every hop, in bytes. Default: 1500. All nodes of a path must agree: larger than
-    /// a hop's, and full datagrams are lost there; smaller, and headers eat the rate.
+    /// Maximum length of an IP packet that fits every hop, in bytes. Default: 1500. All nodes of a path must agree:
+    /// larger than a hop's, and full datagrams are lost there; smaller, and headers eat the rate.
     pub mtu: u16,
     /// Intervals of the hellos between peers.
     pub timing: Timing,

@@ -218,7 +218,7 @@ impl Stack {
     }
 }
 
-/// The longest datagram that lanes send, in bytes of UDP payload after the tag.
+/// Maximum length of a datagram that lanes send, in bytes of UDP payload after the tag.
 pub(crate) fn longest_datagram(config: &Config) -> u16 {
     config.mtu - headers(config) - TAG
 }
