@@ -17,7 +17,7 @@ pub const DATAGRAM: core::ops::RangeInclusive<u16> = 200..=65_000;
 /// The settings of a [`HopArq`](super::HopArq); all nodes of a path must have the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The longest UDP payload, in bytes. Default: 1,472, what an MTU of 1,500 leaves.
+    /// Maximum length of a UDP payload, in bytes. Default: 1,472, what an MTU of 1,500 leaves.
     pub datagram: u16,
     /// Bytes of a stream that its sender keeps before they are sent for the first time. Default: 4 MiB.
     pub send_buffer: Bytes,

@@ -32,7 +32,7 @@ pub struct Config {
     /// Segments that wait for the application or for one before them; KCP makes it at least 128. Default: 1024, as
     /// kcptun's server has it; its client has 512.
     pub receive_window: u16,
-    /// The longest UDP payload, in bytes. Default: 1350.
+    /// Maximum length of a UDP payload, in bytes. Default: 1350.
     pub mtu: u16,
     /// Whether to send at once what an acknowledgement or a write allows, as kcptun does, instead of at the next tick,
     /// as the original does. Default: on.

@@ -25,8 +25,8 @@ pub struct Config {
     pub receive_buffer: Bytes,
     /// The send buffer: how far the application can be ahead of the acknowledgements. Default: 4 MiB.
     pub send_buffer: Bytes,
-    /// The largest packet that the first link takes, in bytes, until an ICMP message says less. Default: 1500. Too
-    /// large loses every full segment unless routers answer; too small costs headers.
+    /// Maximum length of a packet that the first link takes, in bytes, until an ICMP message says less. Default: 1500.
+    /// Too large loses every full segment unless routers answer; too small costs headers.
     pub mtu: u32,
     /// Minimum retransmission timeout. Default: 200 ms (Linux; RFC 6298 says 1 s).
     pub min_rto: Duration,

@@ -36,7 +36,7 @@ const KEPT: u64 = TICKS_PER_SECOND / 32;
 const MIN_STEP: u32 = 2;
 /// The step, for each segment of the window, where the curve is not above the window.
 const FLAT_STEP: u32 = 100;
-/// The largest step before the first loss, so that a window that slow start left too small is found out.
+/// Maximum step before the first loss, so that a window that slow start left too small is found out.
 const FIRST_STEP: u32 = 20;
 /// Minimum window after a loss, in segments: RFC 5681.
 const MIN_WINDOW: u32 = 2;

@@ -34,7 +34,7 @@ pub(super) struct Receiver {
     pub(super) blocks: SackBlocks,
     /// The sequence number of the FIN, once one has come.
     fin: Option<u64>,
-    /// The longest payload so far: what the peer's full segments seem to be.
+    /// Maximum length of a payload so far: what the peer's full segments seem to be.
     largest_segment: u64,
 }
 

@@ -9,7 +9,7 @@ use super::minmax::Minmax;
 
 /// The timeout before there is a sample: RFC 6298 (2.1).
 pub(super) const INITIAL_RTO: Duration = Duration::from_secs(1);
-/// The longest timeout: Linux `TCP_RTO_MAX`.
+/// Maximum timeout: Linux `TCP_RTO_MAX`.
 pub(super) const MAX_RTO: Duration = Duration::from_secs(120);
 /// The window of the minimum round trip: Linux `tcp_min_rtt_wlen`.
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);

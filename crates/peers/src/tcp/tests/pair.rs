@@ -201,7 +201,7 @@ impl Pair {
         }
     }
 
-    /// The largest number of packets that waited since the last reset.
+    /// Maximum number of packets that waited since the last reset.
     pub(super) fn longest_queue(&self, from: usize) -> u64 {
         self.longest_queue[from]
     }
