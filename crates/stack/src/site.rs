@@ -73,7 +73,7 @@ fn between_sites(port: Port) -> impl Iterator<Item = &'static Row> {
 
 /// One site, for [`SiteTransport::edge`].
 pub struct SiteEdge<'a> {
-    /// The longest datagram that fits every hop, in bytes.
+    /// Maximum length of a datagram that fits every hop, in bytes.
     pub datagram: u16,
     /// Maximum delay of the node's wake-ups.
     pub slack: Duration,
@@ -91,7 +91,7 @@ pub struct SiteEdge<'a> {
 
 /// One node between two others, for [`SiteTransport::relay`].
 pub struct SiteRelay {
-    /// The longest datagram that fits every hop, in bytes.
+    /// Maximum length of a datagram that fits every hop, in bytes.
     pub datagram: u16,
     /// Maximum delay of the node's wake-ups.
     pub slack: Duration,

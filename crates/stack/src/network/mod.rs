@@ -75,7 +75,7 @@ impl<'a> Network<'a> {
         self.roles.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The longest packet that fits every link of `route`, in bytes; 1500 on a route without a link.
+    /// Maximum length of a packet that fits every link of `route`, in bytes; 1500 on a route without a link.
     pub fn path_mtu(&self, route: &[Hop]) -> u32 {
         let mtu = |hop: &Hop| self.links[hop.link].direction(hop.attachment).mtu;
         route.iter().map(mtu).min().unwrap_or(1500)

@@ -215,7 +215,7 @@ pub trait Transport: fmt::Debug + Send + Sync + Any {
         Ok(below)
     }
 
-    /// The longest packet that it carries, in bytes, if its frames have a length of their own.
+    /// Maximum length of a packet that it carries, in bytes, if its frames have a length of their own.
     fn packet_mtu(&self) -> Option<u32> {
         None
     }

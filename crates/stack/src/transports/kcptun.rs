@@ -53,7 +53,7 @@ struct Kcptun {
     compression: bool,
     /// Encryption.
     crypt: &'static str,
-    /// The longest UDP payload, in bytes.
+    /// Maximum length of a UDP payload, in bytes.
     mtu: u16,
     /// More arguments for both, as on their command lines.
     arguments: Vec<String>,
