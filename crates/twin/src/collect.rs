@@ -34,7 +34,7 @@ pub(crate) struct ObservedFlow {
     pub(crate) meters: Vec<Meter>,
     /// The counters of its machines, by name, summed over machines of one name.
     pub(crate) counters: BTreeMap<String, u64>,
-    /// The longest frame that fits its route, in bytes.
+    /// Maximum length of a frame that fits its route, in bytes.
     pub(crate) frame: u64,
 }
 

@@ -10,7 +10,7 @@ use super::topology::Topology;
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::Node;
 
-/// The largest hop limit that a packet can have (RFC 791, RFC 8200), and what hosts send with.
+/// Maximum hop limit that a packet can have (RFC 791, RFC 8200), and what hosts send with.
 const HOP_LIMIT: usize = 255;
 /// Minimum MTU of a link that carries IPv6 (RFC 8200 section 5).
 const MIN_IPV6_MTU: u32 = 1280;

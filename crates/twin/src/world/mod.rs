@@ -72,7 +72,7 @@ struct RunningFlow {
     meters: Meters,
     /// Its applications and layers, by the layer's name, and its relays, by the node's.
     machines: Vec<PlacedMachine>,
-    /// The longest frame that fits its route, in bytes.
+    /// Maximum length of a frame that fits its route, in bytes.
     frame: u64,
 }
 
