@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::carry::SILENCE;
 use crate::lab::{Lab, Node, possible, within};
 
-/// The far site is behind a relay, so that no hello tells of it.
+/// The far site is behind a relay, so that no hello reports it.
 const HARBOUR: &str = "name: harbour
 listen: 192.0.2.1:7400
 peers: { hill: 192.0.2.2:7400 }

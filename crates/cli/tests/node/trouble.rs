@@ -101,7 +101,7 @@ fn a_path_that_passes_less_than_full_datagrams_is_found_out_and_carries_them_in_
     lab.default_route("island", "192.0.3.1");
     lab.run("router", "ip link set right mtu 1400");
     lab.run("island", "ip link set left mtu 1400");
-    // Nobody is told.
+    // Nobody is notified.
     lab.run("router", "nft add table ip mute");
     lab.run("router", "nft add chain ip mute out { type filter hook output priority 0 ; }");
     lab.run("router", "nft add rule ip mute out ip protocol icmp drop");
