@@ -51,7 +51,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Whether it has packets that may tell of unknown symbols.
+    /// Whether it has packets that may hold unknown symbols.
     pub(super) fn is_open(&self) -> bool {
         self.chain.len > 0 && self.unknown() > 0 && !self.is_exhausted
     }

@@ -162,7 +162,7 @@ pub(in crate::bats) struct Outlook<'a> {
     innovative: Vec<f64>,
     /// By state in which the first packet is sent, and by deficit.
     means: [Vec<f64>; 2],
-    /// Room for what [`each_systematic`](Self::each_systematic) works out on the way.
+    /// Room for what [`each_systematic`](Self::each_systematic) computes besides.
     scratch: [Vec<f64>; 2],
 }
 
