@@ -23,7 +23,7 @@ use super::wire;
 
 /// Length of a stamp, in bytes.
 pub(super) const STAMP: usize = 4;
-/// Unit of a stamp: 2^14 ns. Chosen: with 32 bits it wraps after 19 hours, and ages below half of that can be told.
+/// Unit of a stamp: 2^14 ns. Chosen: with 32 bits it wraps after 19 hours, and ages below half of that are unambiguous.
 const UNIT_BITS: u32 = 14;
 /// Half of the time over which the minimum age is looked for. Chosen: shorter, and a standing queue is taken for the
 /// path; longer, and it takes longer until a route that has become slower, and clocks that drift, are followed.

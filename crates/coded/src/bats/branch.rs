@@ -80,7 +80,7 @@ impl<M: Mode> Node<M> {
         }
     }
 
-    /// Nothing before the floor that all parents tell of can be had any more.
+    /// Nothing before the floor that all parents announce can be had any more.
     pub(super) fn follow_parents(&mut self, now: Instant, into: usize) {
         let parents = self.neighbours.iter().map(|parent| (parent.into, &parent.receiver));
         let parents = parents.filter(|(direction, receiver)| *direction == into && receiver.is_introduced());

@@ -37,7 +37,8 @@ pub(super) struct Heard<L> {
     pub(super) child: Child<L>,
     /// The child was restarted since it was heard last.
     pub(super) restarted: bool,
-    /// What packets say of the hop, where it tells of packets, and the number that was lost since the last report.
+    /// What packets say of the hop, where the report is about packets, and the number that was lost since the last
+    /// report.
     pub(super) hop: Option<HopReport>,
     pub(super) lost: u64,
 }

@@ -142,7 +142,7 @@ pub enum Delivery {
         /// arrives; too long, and one loss that cannot be repaired delays all that follows.
         after: Duration,
         /// Whether that holds over any path. Default: no, a path whose minimum delay is more than a quarter of it has
-        /// four times that delay instead, so that each hop has the time to be repaired once. A node on the way counts
+        /// four times that delay instead, so that each hop has the time to be repaired once. A node of the path counts
         /// the path to it and its next hop; a source without rank feedback, which repairs from end to end, the whole
         /// path.
         ///

@@ -27,7 +27,7 @@ pub(super) struct Counters {
     /// Datagrams that have come back.
     pub(super) own: u64,
     pub(super) stale: u64,
-    /// Challenges to neighbours that told of another session.
+    /// Challenges to neighbours that announced another session.
     pub(super) challenges: u64,
     /// Batches that were given up, and symbols that the sink gave up.
     pub(super) given_up: u64,

@@ -78,7 +78,7 @@ pub(super) struct HopSender<L> {
     asking: bool,
     /// Probes since the last report.
     probes: u32,
-    /// Bytes sent, and packets that were lost on the way, for the statistics.
+    /// Bytes sent, and packets that were lost in transit, for the statistics.
     pub(super) bytes: u64,
     pub(super) lost: u64,
 }
@@ -127,7 +127,7 @@ impl<L: Losses> HopSender<L> {
         self.child.is_some()
     }
 
-    /// The losses that the child has told of.
+    /// Losses that the child has reported.
     pub(super) fn losses(&self) -> Option<&L> {
         self.child.as_ref().map(|child| &child.losses)
     }

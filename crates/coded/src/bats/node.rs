@@ -212,7 +212,7 @@ impl<M: Mode> Node<M> {
                 reached.into_iter().for_each(|reached| self.follow_branches(now, from, reached));
                 self.look_ahead(out);
             }
-            // Of this session, and repeated or overtaken on the way: that says nothing of the session.
+            // Of this session, and repeated or overtaken in transit: that says nothing of the session.
             Err(Refused::Stale) => self.counters.repeated += 1,
             Err(Refused::NeverSent) => self.counters.malformed += 1,
         }

@@ -65,7 +65,7 @@ pub(super) struct Streams {
     turns: VecDeque<u64>,
     /// Streams that have something else to send.
     control: BTreeSet<u64>,
-    /// Streams that are gone here, of which the other end has yet to be told.
+    /// Streams that are gone here, of which the other end is still to be notified.
     resets: BTreeSet<u64>,
     pub(super) meeting: Meeting,
     /// Whether there was ever a stream, here or there.

@@ -48,8 +48,8 @@ pub(super) struct Config {
     pub unit_credit: bool,
     /// Whether units are stamped, since delivery has a deadline. Default: no.
     pub unit_stamps: bool,
-    /// Streams at a time, those included whose end the other side has yet to be told. Default: 1,024; zero where
-    /// delivery is not reliable.
+    /// Streams at a time, those included whose end is still to be announced to the other side. Default: 1,024; zero
+    /// where delivery is not reliable.
     pub streams: usize,
     /// Bytes of a stream that may be queued. Default: 256 KiB. Too few, and an application that is slow to write on
     /// leaves symbols unsent.
@@ -185,7 +185,7 @@ impl Framing {
         taken
     }
 
-    /// Number of further units that the application may hand over, if that is to be told.
+    /// Number of further units that the application may hand over, if there is anything to announce.
     pub(super) fn grant(&mut self) -> Option<u64> {
         let due = self.grant_due()?;
         self.units.granted(due);

@@ -32,7 +32,7 @@ pub(in super::super) struct Ranks {
 const FRAME_OVERHEAD: u64 = 75;
 
 /// Time that the news of a delivery may wait, while nobody needs it. Chosen: longer, and a parent keeps batches for
-/// longer; shorter costs reports where no data goes their way.
+/// longer; shorter costs reports where no data is sent in their direction.
 const FLOOR_WAIT: Duration = Duration::from_millis(50);
 
 impl Mode for Ranks {

@@ -49,7 +49,7 @@ pub(in super::super) struct Sender {
 pub(super) enum Grant {
     /// The symbols before this one.
     UpTo(u64),
-    /// This number of packets that it has not yet told of. Of several paths each carries some of the batches, so that
+    /// This number of packets that it has not yet reported. Of several paths each carries some of the batches, so that
     /// numbers say nothing of how much there is.
     InFlight(u64),
 }

@@ -95,13 +95,13 @@ impl fmt::Display for ReportError {
     }
 }
 
-/// Packets that the window has on top for each packet of a mean burst of losses. Chosen: a burst and the reports that
-/// tell of it must not empty the window; more is a queue.
+/// Packets that the window has on top for each packet of a mean burst of losses. Chosen: a burst and the reports of it
+/// must not empty the window; more is a queue.
 const BURST_ROOM: f64 = 32.0;
 /// Maximum of that, in packets. Chosen; more would be a queue, with less long bursts empty the window.
 const MAX_BURST_ROOM: f64 = 256.0;
 /// Packets that the window has on top for the link's own loss, times its share, of at most a fifth. Chosen; with fewer,
-/// losses that no report has told of yet hold up the window; more is a queue.
+/// losses that no report has announced yet hold up the window; more is a queue.
 const LOSS_ROOM: f64 = 60.0;
 /// Packets in a round trip that go on top of the gain when probing. Chosen: a sender that has next to nothing of a link
 /// that others fill gets its share as any other; with more, many of them overrun a short queue.

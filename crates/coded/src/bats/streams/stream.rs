@@ -14,7 +14,7 @@ const MERGED: usize = 2048;
 /// One stream. Counts are of bytes since it began.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
-    /// The addresses, until the other end has been told of the stream.
+    /// The addresses, until the stream has been announced to the other end.
     pub(super) open: Option<(SocketAddr, SocketAddr)>,
     pub(super) opened: bool,
     pub(super) credit: u64,

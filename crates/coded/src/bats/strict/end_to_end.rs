@@ -1,4 +1,4 @@
-//! The frame that goes from end to end: what the sink has of each block, and what the hops on the way lose.
+//! The frame that goes from end to end: what the sink has of each block, and what the hops of the path lose.
 //!
 //! ```text
 //!  0                   1                   2                   3

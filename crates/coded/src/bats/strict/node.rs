@@ -236,7 +236,7 @@ impl Mode for Strict {
 
     fn arm(node: &mut Node, now: Instant, to: usize) {
         let out = node.neighbours[to].out;
-        // What is gone is to be told, too.
+        // What is gone is to be announced, too.
         let tells =
             |direction: &Direction| direction.gone * u64::from(direction.shape.block) > direction.floor();
         // So is a child asked where others hold up what it could be sent: are they to blame, or are all cut off?

@@ -288,7 +288,7 @@ impl Sender {
     }
 }
 
-/// Whether a round trip that takes so long, and so long at least, has a queue on its way.
+/// Whether a round trip of this length, of which this is the minimum, has a queue in it.
 fn is_queued(round_trip: Duration, min_rtt: Duration) -> bool {
     round_trip > min_rtt + min_rtt / 8 + MIN_QUEUE_DELAY
 }

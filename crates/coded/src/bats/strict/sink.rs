@@ -185,12 +185,12 @@ impl Sink {
         if count == 0 || count > self.shape.block {
             return false;
         }
-        // A systematic batch tells of the block before.
+        // A systematic batch announces the length of the block before.
         let of = if systematic { at.checked_sub(1) } else { Some(at) };
         let Some(block) = of.and_then(|of| self.blocks.get_mut(of)) else { return true };
         match block.count {
             Some(known) if known != count => {
-                // One of them was damaged on the way, and nobody knows which: the block is begun anew, and repaired.
+                // One of them was damaged in transit, and nobody knows which: the block is begun anew, and repaired.
                 let decoder = block.forget();
                 self.spare.extend(decoder);
                 return false;

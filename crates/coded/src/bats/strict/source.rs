@@ -90,7 +90,7 @@ impl Source {
         self.blocks.front().map_or(self.next, |block| block.number)
     }
 
-    /// Time that batches take until the sink has told of them, if it has.
+    /// Time that batches take until the sink has reported them, if it has.
     pub(super) fn trip(&self) -> Option<Duration> {
         self.trip.map(|(trip, _)| trip)
     }

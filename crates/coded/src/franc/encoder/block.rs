@@ -31,7 +31,7 @@ pub(super) struct Block<F: Field> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Knowledge {
     known: Known,
-    /// It has told of all packets before this sequence number.
+    /// It has reported all packets before this sequence number.
     until: u64,
 }
 

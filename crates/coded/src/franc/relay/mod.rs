@@ -43,7 +43,7 @@ struct Block<F: Field> {
     /// Whether the encoder's input is behind.
     behind: bool,
     decoder: Known,
-    /// The decoder has told of all of the encoder's packets, and of all of ours, before these.
+    /// The decoder has reported all of the encoder's packets, and all of ours, before these.
     told: (u64, u64),
     /// Value of `heard` at the last report to the encoder, as if that had arrived.
     reported: u64,

@@ -133,7 +133,7 @@ fn tcp(crossing: &Crossing, e: [f64; 3], congestion: Congestion, seconds: u64, s
     crossing.run(net, &meter, seconds)
 }
 
-/// The losses of the paper's first test: e3 in steps of 10 %, and half of it on the way by the helper.
+/// The losses of the paper's first test: e3 in steps of 10 %, and half of it on the path by the helper.
 fn step(tenths: u32) -> [f64; 3] {
     let e3 = f64::from(tenths) / 10.0;
     [e3 / 2.0, e3 / 2.0, e3]

@@ -17,7 +17,7 @@
 //! |  Acknowledgement, if A  |  Report, if R  |  Symbol ...
 //! ```
 //!
-//! - **Check**: a hash over the packet with this field zero. What was damaged on the way is dropped.
+//! - **Check**: a hash over the packet with this field zero. What was damaged in transit is dropped.
 //! - **Association**: a number of the two sessions; zero in HELLO. What belongs to another is dropped.
 //! - **U**(p): the data go from the end with the lower Ethernet address to that with the higher one. So nothing that
 //!   comes back is taken for the other direction's.
@@ -158,7 +158,7 @@ pub(super) struct Known {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) heard: Heard,
-    /// As far as the helper knows, the decoder has told of all packets before this one.
+    /// As far as the helper knows, the decoder has reported all packets before this one.
     pub(super) told: u16,
     pub(super) block: u32,
     /// Packets that the helper or, as far as it knows, the decoder has.
@@ -180,7 +180,7 @@ pub(super) enum Refused {
     Truncated { field: &'static str },
     /// `field` has no such value.
     Invalid { field: &'static str },
-    /// The check does not fit: it was changed on the way.
+    /// The check does not fit: it was changed in transit.
     Damaged,
 }
 

@@ -1,4 +1,4 @@
-//! Losses of the link itself, and those of a queue that overflows, are told apart.
+//! Losses of the link itself, and those of a queue that overflows, are distinguished.
 
 use super::super::random_loss::{Interval, RandomLoss};
 
