@@ -92,7 +92,7 @@ fn whoever_sleeps_for_ever_is_stopped_from_another_thread() {
     });
     runtime.run(None, &bench.stop).unwrap();
     pulling.join().unwrap();
-    // And whoever is told to go on returns at once.
+    // And a runtime that is to continue returns at once.
     runtime.run(None, &bench.stop).unwrap();
 }
 

@@ -303,7 +303,7 @@ fn the_clock_of_a_node_that_had_to_wait_for_its_devices_begins_when_they_are_the
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever comes in at the port, the node goes on: afterwards its packets still arrive.
+    /// Whatever arrives at the port, the node goes on: afterwards its packets still arrive.
     #[test]
     fn no_datagram_stops_a_node(
         strange in proptest::collection::vec((0..4u8, 0..4usize, proptest::collection::vec(any::<u8>(), 0..120)), 0..60),
