@@ -140,7 +140,7 @@ pub(crate) struct Chain<M> {
     pub unchecked: bool,
     /// A digest of each datagram that left an end, and when.
     pub trace: u64,
-    /// Further losses on the way.
+    /// Further losses on the path.
     pub lose: Option<Lose>,
 }
 

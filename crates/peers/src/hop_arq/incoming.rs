@@ -65,7 +65,7 @@ impl Incoming {
         self.session.unwrap_or(self.former)
     }
 
-    /// Begins the session of a packet that may; `own` is that of the way back.
+    /// Begins the session of a packet that may; `own` is that of the opposite direction.
     pub(super) fn begin(&mut self, packet: &Packet<'_>, own: u16) -> Begun {
         let Some(knows) = packet.first.filter(|_| self.session != Some(packet.session)) else {
             return Begun::Not;

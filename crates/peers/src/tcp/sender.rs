@@ -80,7 +80,7 @@ pub(super) struct Ack<'a> {
     pub echoed: Option<Instant>,
 }
 
-/// The news of an acknowledgement, gathered on the way through.
+/// News of an acknowledgement, gathered while it is processed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct News {
     pub advanced: bool,
