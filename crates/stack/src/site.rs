@@ -13,7 +13,7 @@ use crate::transports::TRANSPORTS;
 
 pub use crate::transports::{Splice, Tunnel};
 
-/// A transport that carries packets or streams between sites, with relays at nodes on the way.
+/// A transport that carries packets or streams between sites, with relays at nodes between them.
 pub trait SiteTransport {
     /// Bytes that it puts before the payload of a full datagram.
     fn overhead(&self) -> u16;
@@ -83,7 +83,7 @@ pub struct SiteEdge<'a> {
     pub streams: Option<u16>,
     /// This end and the other, by the names that the node gives them.
     pub ends: (SocketAddr, SocketAddr),
-    /// The neighbours on the way; several are disjoint routes that share the load.
+    /// Next hops; several are disjoint routes that share the load.
     pub neighbours: &'a [SocketAddr],
     /// Its random stream.
     pub random: Stream,

@@ -274,7 +274,7 @@ pub trait Transport: fmt::Debug + Send + Sync + Any {
         ends
     }
 
-    /// The option that has been changed and that the kernel's own transport cannot be told, if any.
+    /// The option that has been changed and that the kernel's own transport does not have, if any.
     fn virtual_time_only(&self) -> Option<&'static str> {
         None
     }
