@@ -39,7 +39,7 @@ impl Contents {
         &piece[..usize::try_from(left).unwrap_or(usize::MAX).min(piece.len())]
     }
 
-    /// Copies what stands at `offset` and after it.
+    /// Copies the bytes at `offset` and after it.
     pub(super) fn copy(&self, mut offset: u64, mut into: &mut [u8]) {
         while !into.is_empty() {
             let piece = self.at(offset);

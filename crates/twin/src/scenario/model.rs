@@ -17,7 +17,7 @@ pub use super::programs::{
 pub use super::workload::{
     App, Arrivals, Frames, OnOff, Pattern, Picture, SizeLaw, Span, Spread, TraceFrame,
 };
-pub(crate) use super::workload::{LARGEST_FRAME, SHORT_FLOW};
+pub(crate) use super::workload::{MAX_FRAME, SHORT_FLOW};
 
 pub use hopcast_stack::flow::ETHERNET;
 pub use hopcast_stack::network::{Link, LinkId, LinkModel, Node, NodeId};

@@ -78,7 +78,7 @@ pub fn load(files: &dyn Files, path: &Path, overrides: &Overrides) -> Result<Pla
     plan(files, files::tree(files, path)?, path, overrides)
 }
 
-/// Reads a scenario from `text` as if it stood in the file `path`, which is not read; what it names is read from
+/// Reads a scenario from `text` as if it were in the file `path`, which is not read; what it names is read from
 /// `files`.
 ///
 /// # Errors

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use hopcast_core::Duration;
 
-use super::model::{LARGEST_FRAME, Picture, TraceFrame};
+use super::model::{MAX_FRAME, Picture, TraceFrame};
 use hopcast_config::Diagnostic;
 
 /// Maximum number of frames of a trace. Chosen: it bounds memory; eleven hours of 25 frames a second.
@@ -106,6 +106,6 @@ fn type_of(text: &str) -> Result<Picture, String> {
 }
 
 fn size_of(text: &str) -> Result<u32, String> {
-    let size = text.parse().ok().filter(|size| (1..=LARGEST_FRAME).contains(size));
-    size.ok_or_else(|| format!("expected the bytes of a frame, 1 to {LARGEST_FRAME}, found `{text}`"))
+    let size = text.parse().ok().filter(|size| (1..=MAX_FRAME).contains(size));
+    size.ok_or_else(|| format!("expected the bytes of a frame, 1 to {MAX_FRAME}, found `{text}`"))
 }

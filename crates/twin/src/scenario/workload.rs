@@ -8,8 +8,8 @@ use hopcast_core::{Bytes, Duration, Fraction, Instant, Rate};
 
 use super::programs::Program;
 
-/// The largest frame of a video, in bytes.
-pub(crate) const LARGEST_FRAME: u32 = 16 << 20;
+/// Maximum frame of a video, in bytes. Chosen: one that buffers can hold.
+pub(crate) const MAX_FRAME: u32 = 16 << 20;
 /// Minimum and maximum size of a short flow, in bytes. Chosen: a flow carries at least its header, and a distribution
 /// has to end somewhere.
 pub(crate) const SHORT_FLOW: RangeInclusive<u64> = 24..=1 << 30;
