@@ -25,12 +25,12 @@ pub enum Fault {
     },
     /// The field holds a value that it must not hold.
     Value(u32),
-    /// The checksum does not fit the bytes: they were changed on the way.
+    /// The checksum does not fit the bytes: they were changed in transit.
     Checksum,
 }
 
 impl Malformed {
-    /// Whether the bytes were changed on the way, rather than badly made.
+    /// Whether the bytes were changed in transit, rather than badly made.
     pub fn is_corrupt(&self) -> bool {
         self.fault == Fault::Checksum
     }
