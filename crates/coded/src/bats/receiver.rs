@@ -44,7 +44,7 @@ pub(super) struct Receiver {
     latest: [Instant; MAX_UNREPORTED as usize],
     turn: usize,
     /// Packets since the last report.
-    untold: u32,
+    unreported: u32,
     /// Time at which the first of them came.
     since: Instant,
     told: Instant,
@@ -83,7 +83,7 @@ impl Receiver {
             round_trip: Duration::ZERO,
             latest: [Instant::ZERO; MAX_UNREPORTED as usize],
             turn: 0,
-            untold: 0,
+            unreported: 0,
             since: Instant::ZERO,
             told: Instant::ZERO,
             due: None,
@@ -171,7 +171,7 @@ impl Receiver {
         }
         self.packets = self.packets.wrapping_add(1);
         self.bytes = self.bytes.wrapping_add(bytes as u32);
-        self.untold += 1;
+        self.unreported += 1;
         self.schedule(now, gap);
         if data.ask {
             self.report_at(now);
@@ -203,18 +203,18 @@ impl Receiver {
     fn schedule(&mut self, now: Instant, gap: bool) {
         let interval = self.interval();
         let quiet = now.since(self.told);
-        if self.untold == 1 {
+        if self.unreported == 1 {
             self.since = now;
         }
         let oldest = core::mem::replace(&mut self.latest[self.turn], now);
         self.turn = (self.turn + 1) % self.latest.len();
         // Little arrives: the report may wait for data that goes in the same direction.
         let trickle = now.since(oldest) > interval * 4;
-        let at = if gap && (quiet >= interval || self.untold >= MAX_UNREPORTED) {
+        let at = if gap && (quiet >= interval || self.unreported >= MAX_UNREPORTED) {
             now
         } else if trickle {
             now + MAX_WAIT.min(self.round_trip * 2).max(interval)
-        } else if self.untold >= MAX_UNREPORTED {
+        } else if self.unreported >= MAX_UNREPORTED {
             // Not more often than is of use, unless something is missing.
             now.max(self.told + self.round_trip / 4)
         } else {
@@ -245,7 +245,7 @@ impl Receiver {
     pub(super) fn report(&mut self, now: Instant, session: u32) -> Option<wire::Report<'static>> {
         let epoch = self.epoch?;
         self.number = self.number.wrapping_add(1);
-        (self.untold, self.due, self.told) = (0, None, now);
+        (self.unreported, self.due, self.told) = (0, None, now);
         let hold = now.since(self.arrived).as_micros().min(u64::from(u16::MAX));
         let arrivals = self.highest.map(|highest| Arrivals {
             highest: highest as u32 & 0xFF_FFFF,

@@ -1,14 +1,14 @@
 //! BBR for a sender that repairs losses by itself: one hop of a path.
 //!
 //! BBR measures what arrives. Where a link loses a share p, its probes of a quarter more show no growth from p = 20 %
-//! on, and the rate falls without end. So what the link itself loses counts as delivered ([`OwnLoss`]), and what BBR
+//! on, and the rate falls without end. So what the link itself loses counts as delivered ([`RandomLoss`]), and what BBR
 //! measures is what the link passes.
 
 use hopcast_core::{Duration, Instant, Pacer, Rate, Stream};
 
 use super::bbr::Bbr;
 use super::congestion::{CongestionControl, Path, Phase, Sample};
-use super::own_loss::OwnLoss;
+use super::random_loss::RandomLoss;
 use super::rate::{DeliveryRate, Newest, Snapshot};
 use super::rtt::Rtt;
 use super::window::Window;
@@ -32,7 +32,7 @@ pub(crate) struct HopBbr {
     window: Window,
     rate: DeliveryRate,
     rtt: Rtt,
-    own_loss: OwnLoss,
+    random_loss: RandomLoss,
     pacer: Pacer,
     /// Bytes of a full packet.
     full: u32,
@@ -62,7 +62,7 @@ impl HopBbr {
             window: Window::new(INITIAL_WINDOW),
             rate: DeliveryRate::default(),
             rtt: Rtt::new(MIN_TIMEOUT),
-            own_loss: OwnLoss::default(),
+            random_loss: RandomLoss::default(),
             pacer: Pacer::default(),
             full,
             sent: 0,
@@ -143,10 +143,10 @@ impl HopBbr {
         if let Some(rtt) = acked.rtt {
             self.rtt.sample(rtt, self.rate.delivered + u64::from(acked.packets), self.sent);
             self.rtt.note_min(now, rtt);
-            self.own_loss.on_round_trip(now, rtt);
+            self.random_loss.on_round_trip(now, rtt);
         }
         let packet_time = self.packet_time();
-        let passed = acked.packets + self.own_loss.passed(acked.packets, acked.lost, packet_time);
+        let passed = acked.packets + self.random_loss.passed(acked.packets, acked.lost, packet_time);
         let rate = self.rate.sample(now, passed, acked.newest, self.rtt.min_rtt());
         let sample = Sample {
             delivered: passed,

@@ -29,7 +29,7 @@ const MAX_SHARE: f64 = 0.9;
 
 /// The estimator of one path.
 #[derive(Clone, Debug)]
-pub(super) struct OwnLoss {
+pub(super) struct RandomLoss {
     min_rtt: Option<Minmax>,
     /// The last two round trips, the latest first.
     last: [Option<Duration>; 2],
@@ -43,7 +43,7 @@ pub(super) struct OwnLoss {
     part: f64,
 }
 
-impl Default for OwnLoss {
+impl Default for RandomLoss {
     fn default() -> Self {
         Self {
             min_rtt: None,
@@ -56,7 +56,7 @@ impl Default for OwnLoss {
     }
 }
 
-impl OwnLoss {
+impl RandomLoss {
     /// Takes a round trip.
     pub(super) fn on_round_trip(&mut self, now: Instant, rtt: Duration) {
         let (at, value) = (now.as_nanos(), rtt.as_nanos());
@@ -110,8 +110,8 @@ mod tests {
     }
 
     /// One who has seen a round trip of 10 ms, and half of the packets lost at it.
-    fn lossy() -> OwnLoss {
-        let mut own = OwnLoss::default();
+    fn lossy() -> RandomLoss {
+        let mut own = RandomLoss::default();
         for number in 0..1000 {
             own.on_round_trip(at(number), Duration::from_millis(10));
             assert_eq!(own.passed(1, 1, PACKET), 1);
@@ -136,7 +136,7 @@ mod tests {
         let passed: u32 = (0..100).map(|_| own.passed(1, 9, PACKET)).sum();
         assert!((98..=102).contains(&passed), "{passed}: as many as arrive, at a share of a half");
         assert!((own.share() - 0.5).abs() < 0.01, "nor does it tell of the link: {}", own.share());
-        let mut clean = OwnLoss::default();
+        let mut clean = RandomLoss::default();
         clean.on_round_trip(at(0), Duration::from_millis(10));
         clean.on_round_trip(at(1), Duration::from_millis(13));
         assert_eq!(clean.passed(1, 9, PACKET), 0);
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn jitter_is_no_queue() {
-        let mut own = OwnLoss::default();
+        let mut own = RandomLoss::default();
         let mut random = Seed::new(1, 0).stream(&["jitter"], 0);
         let mut passed = 0;
         for number in 0..1000 {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     /// Whether losses beside a round trip that is `above` the minimum are the link's.
-    fn is_own(own: &OwnLoss, above: Duration) -> bool {
+    fn is_own(own: &RandomLoss, above: Duration) -> bool {
         let mut own = own.clone();
         own.on_round_trip(at(2000), Duration::from_millis(10) + above);
         // Beside a queue only the link's share counts: none of a clean link.
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn two_packets_or_two_deviations_above_the_least_are_no_queue() {
-        let mut own = OwnLoss::default();
+        let mut own = RandomLoss::default();
         own.on_round_trip(at(0), Duration::from_millis(10));
         assert!(is_own(&own, PACKET * 2));
         assert!(!is_own(&own, PACKET * 2 + Duration::from_nanos(1)));
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn the_least_round_trip_is_that_of_ten_seconds() {
-        let mut own = OwnLoss::default();
+        let mut own = RandomLoss::default();
         own.on_round_trip(at(0), Duration::from_millis(10));
         own.on_round_trip(at(10_000), Duration::from_millis(30));
         assert_eq!(own.queue, Duration::from_millis(20));
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_share_begins_as_if_16_had_arrived_and_fades_over_128() {
-        let mut own = OwnLoss::default();
+        let mut own = RandomLoss::default();
         own.on_round_trip(at(0), Duration::from_millis(10));
         own.passed(0, 4, PACKET);
         // Of 16 (1 - 4/128) and 4.
