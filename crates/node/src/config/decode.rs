@@ -32,7 +32,7 @@ const DEFAULT_STREAMS: u16 = 1024;
 /// Default share of a carrier's streams that one source may have, as one over a number. Chosen; a larger share leaves
 /// less to others, a smaller one limits a source that is alone.
 const SOURCES: u16 = 4;
-/// Default of `connect-timeout`. Chosen; [`Access::connect_timeout`](super::Access) says what goes wrong each way.
+/// Default of `connect-timeout`. Chosen; [`Connections::connect_timeout`] says what goes wrong each way.
 const CONNECT_TIMEOUT: hopcast_core::Duration = hopcast_core::Duration::from_secs(10);
 /// Maximum length of an interface's name, in bytes (IFNAMSIZ, less its zero).
 const MAX_INTERFACE_NAME: usize = 15;
