@@ -11,7 +11,8 @@
 use hopcast_core::{Datagram, Instant, Item, Outbox, Port, Reactive};
 
 /// Numbers behind the newest one of which it is known whether they have been delivered. A copy that is later than that
-/// is dropped: delivered twice would be worse than lost.
+/// is dropped: delivered twice would be worse than lost. Chosen: it bounds memory; with fewer, paths of different delay
+/// lose copies.
 const WINDOW: u32 = 1024;
 
 /// One end: a datagram port above and one below.

@@ -11,7 +11,7 @@ use hopcast_wire::{icmp, ip};
 /// its version that says what would (RFC 1191, RFC 8201), so that a TCP inside finds the tunnel's MTU as it would
 /// any other. Datagrams from anyone but the other end, and such as hold no IP packet, are dropped and counted.
 ///
-/// *Scope and departures*: no header, no keys, no fragmentation; both ends are told of each other beforehand.
+/// *Scope and departures*: no header, no keys, no fragmentation; both ends are configured with each other's addresses.
 pub struct Tunnel {
     local: SocketAddr,
     remote: SocketAddr,

@@ -16,7 +16,7 @@ const RELAY: usize = 1;
 const FRAME: Duration = Duration::from_micros(120);
 /// ... delays by this, ...
 const DELAY: Duration = Duration::from_millis(2);
-/// ... has place for so many frames, and loses each seventh.
+/// ... has place for this number of frames, and loses each seventh.
 const QUEUE: usize = 64;
 const LOST: u64 = 7;
 

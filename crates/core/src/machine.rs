@@ -40,7 +40,7 @@ pub trait Machine {
     /// The next item to hand over, and its port; `None` once there is nothing more.
     fn poll(&mut self, now: Instant) -> Option<(Port, Item)>;
 
-    /// When to call `wake`; `None` if only an arrival can give the machine something to do.
+    /// Time at which to call `wake`; `None` if only an arrival can give the machine something to do.
     fn deadline(&self) -> Option<Instant>;
 
     /// The machine's own figures, by name and cumulative since it began, for results and reports.

@@ -378,12 +378,12 @@ impl Host {
     }
 }
 
-/// How a packet came to be received.
+/// Circumstances in which a packet was received.
 #[derive(Clone, Copy)]
 struct Arrival {
     /// In a frame to several stations.
     to_group: bool,
-    /// How many places in the row of hooks are behind it.
+    /// Number of places in the row of hooks that are behind it.
     hooks_passed: usize,
 }
 

@@ -57,7 +57,7 @@ const CARRIER: [(&str, &str, &str); 33] = [
     (
         "connections_reset_damaged_there",
         "streams_damaged_there",
-        "TCP connections that were reset because something was damaged on the way to the far site.",
+        "TCP connections that were reset because something was damaged in transit to the far site.",
     ),
     (
         "connections_reset_broken",

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use hopcast_stack::TRANSPORTS;
 use hopcast_stack::transport::{Feedback, Port, Worlds};
 
-/// Where a protocol may be named: its own folder, and its file beside the table.
+/// Files in which a protocol may be named: its own folder, and its file beside the table.
 const EXEMPT: [&str; 3] = ["stack/src/transports/", "coded/", "peers/"];
 
 /// The rows that everybody may name, as `wire` and `host` are everybody's.

@@ -256,7 +256,7 @@ fn a_branch_that_vanishes_delays_a_file_to_the_others_and_does_not_end_it() {
 
 #[test]
 fn btp_hands_nothing_up_after_its_deadline() {
-    for (over, most) in [("{ btp: { deadline: 30 ms } }", 30.0), ("{ btp: { rounds: 0 } }", 200.0)] {
+    for (over, limit) in [("{ btp: { deadline: 30 ms } }", 30.0), ("{ btp: { rounds: 0 } }", 200.0)] {
         let text = format!(
             "
 title: A deadline
@@ -269,7 +269,7 @@ flows:
 "
         );
         let figures = flow(&text).figures;
-        assert!(figures.latency_ms.as_ref().unwrap().max <= most, "{over}: {:?}", figures.latency_ms);
+        assert!(figures.latency_ms.as_ref().unwrap().max <= limit, "{over}: {:?}", figures.latency_ms);
         assert!(figures.reliability.unwrap() > 0.8, "{over}: {:?}", figures.reliability);
     }
 }

@@ -16,7 +16,7 @@ fn schema() -> Value {
     serde_json::from_str(SCHEMA).unwrap()
 }
 
-/// What a reader of YAML 1.2's core schema makes of a node.
+/// Value that a reader of YAML 1.2's core schema makes of a node.
 fn value(node: &Node) -> Value {
     match &node.kind {
         Kind::Scalar(text) => match text.as_str() {

@@ -18,19 +18,19 @@ pub struct Malformed {
 pub enum Fault {
     /// The bytes end before the field does.
     Truncated {
-        /// How many bytes there would have to be.
+        /// Number of bytes that there would have to be.
         needed: usize,
-        /// How many there are.
+        /// Number of bytes that there are.
         found: usize,
     },
     /// The field holds a value that it must not hold.
     Value(u32),
-    /// The checksum does not fit the bytes: they were changed on the way.
+    /// The checksum does not fit the bytes: they were changed in transit.
     Checksum,
 }
 
 impl Malformed {
-    /// Whether the bytes were changed on the way, rather than badly made.
+    /// Whether the bytes were changed in transit, rather than badly made.
     pub fn is_corrupt(&self) -> bool {
         self.fault == Fault::Checksum
     }

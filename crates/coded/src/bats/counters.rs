@@ -27,7 +27,7 @@ pub(super) struct Counters {
     /// Datagrams that have come back.
     pub(super) own: u64,
     pub(super) stale: u64,
-    /// Challenges to neighbours that told of another session.
+    /// Challenges to neighbours that announced another session.
     pub(super) challenges: u64,
     /// Batches that were given up, and symbols that the sink gave up.
     pub(super) given_up: u64,
@@ -148,7 +148,8 @@ impl Counters {
     }
 }
 
-/// Number of counts of packets of a batch that are told apart; the last stands for more, too.
+/// Number of counts of packets of a batch that are distinguished; the last stands for more, too. Chosen: twice as many
+/// as the largest batch has.
 const PACKETS: usize = 65;
 
 /// Names that end with a number.

@@ -9,7 +9,8 @@ use super::gate::Gate;
 use super::relay::Relay;
 use super::wire::{self, Common, Packet};
 
-/// Number of packets of another association in a row after which it is the one to help.
+/// Number of packets of another association in a row after which it is the one to help. Chosen; fewer, and a stray
+/// packet changes it; more, and a new association goes without help for longer.
 const PERSUASIVE: u32 = 3;
 
 /// A helper at `local` of the segment between `ends`, for both directions.

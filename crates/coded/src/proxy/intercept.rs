@@ -12,7 +12,7 @@ const TCP: u8 = 6;
 ///
 /// `Below(0)` is a host's packet port with the forward hook, `Above(0)` the packet port of a TCP that answers for any
 /// address. A packet of TCP from or to one of the endpoints goes up; any other is handed back, and the host forwards
-/// it. What comes down goes out as the host's own.
+/// it. What comes down is sent as the host's own.
 pub struct Intercept {
     endpoints: BTreeSet<SocketAddr>,
     out: Outbox,

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use hopcast_core::{Instant, Item, Outbox, Port, Reactive, StreamId, StreamItem};
 
-/// Maximum number of pairs of streams at once; a stream beyond them is reset.
-const MOST_PAIRS: usize = 65_536;
+/// Maximum number of pairs of streams at once; a stream beyond them is reset. Chosen: it bounds memory.
+const MAX_PAIRS: usize = 65_536;
 
 /// Joins the streams of two machines below it, `Below(0)` and `Below(1)`.
 ///
@@ -54,7 +54,7 @@ impl Splice {
         self.pairs = Default::default();
     }
 
-    /// How many pairs of streams there are.
+    /// Number of pairs of streams.
     pub fn pairs(&self) -> usize {
         self.pairs[0].len()
     }
@@ -66,7 +66,7 @@ impl Splice {
     fn on_stream(&mut self, side: usize, id: StreamId, item: StreamItem) {
         let far = 1 - side;
         if let StreamItem::Open { local, remote } = item {
-            if self.pairs[side].contains_key(&id) || self.pairs() >= MOST_PAIRS {
+            if self.pairs[side].contains_key(&id) || self.pairs() >= MAX_PAIRS {
                 self.refused += 1;
                 return self.give(side, id, StreamItem::Reset);
             }

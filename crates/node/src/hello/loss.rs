@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use super::wire::Counts;
 
-/// Number of hellos over which it is taken: ten seconds, at one a second.
+/// Number of hellos over which it is taken: ten seconds, at one a second. Chosen; fewer are noisy, more follow a change
+/// late.
 const WINDOW: usize = 10;
 
 /// The losses of one direction of a hop. Over a window, where

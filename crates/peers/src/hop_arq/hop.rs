@@ -137,7 +137,7 @@ impl Hop {
         self.outgoing.pop(now, self.incoming.session(), counters)
     }
 
-    /// When something is due; with `more`, there is more to send than has been given.
+    /// Time at which something is due; with `more`, there is more to send than has been given.
     pub(super) fn deadline(&self, config: &Config, more: bool) -> Option<Instant> {
         let due = earliest(self.incoming.due(), self.outgoing.gives_up(config.silence));
         earliest(due, self.outgoing.deadline(more))

@@ -177,8 +177,8 @@ impl Connection {
         if self.state != State::Established || number < self.sender.una || number >= self.sender.nxt {
             return;
         }
-        let least = MIN_PATH_MSS[usize::from(self.local.is_ipv6())] + self.header_len();
-        let mtu = mtu.max(least);
+        let min = MIN_PATH_MSS[usize::from(self.local.is_ipv6())] + self.header_len();
+        let mtu = mtu.max(min);
         if mtu >= self.mtu {
             return;
         }

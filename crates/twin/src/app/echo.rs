@@ -23,9 +23,11 @@ pub(crate) enum Transport {
     Echoes,
 }
 
-/// Maximum number of bytes that wait while the stream takes nothing; beyond it, messages are skipped.
+/// Maximum number of bytes that wait while the stream takes nothing; beyond it, messages are skipped. Chosen: it bounds
+/// memory; with less, messages of the maximum size are skipped at once.
 const MAX_WAITING: usize = 16 << 20;
-/// How far the stream may run ahead of the application; at least two messages, of which only whole ones are used up.
+/// Maximum number of bytes that the stream may run ahead of the application; at least two messages, of which only whole
+/// ones are used up. Chosen; less limits a fast and long path, more is memory.
 const WINDOW: u64 = 4 << 20;
 const STREAM: StreamId = StreamId(0);
 

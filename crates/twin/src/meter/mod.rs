@@ -55,7 +55,7 @@ impl Meters {
 }
 
 /// Number of equal parts of the measurement window at whose ends a meter knows the bytes delivered. It goes on for as
-/// many after the window.
+/// many after the window. Chosen; fewer make the window's edge coarse, more are memory of each meter.
 pub(crate) const SLICES: usize = 256;
 
 /// The figures of one flow at one receiver.

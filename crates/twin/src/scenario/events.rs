@@ -30,10 +30,10 @@ const ALLOWED: [&str; 15] = [
     "start",
     "stop",
 ];
-/// Entries of the schedule in words: a picture has no room for more.
+/// Maximum number of entries of the schedule in words. Chosen: a picture has no room for more.
 const MAX_WORDS: usize = 100;
-/// Maximum number of changes of single links by all events.
-const MOST: usize = 10_000_000;
+/// Maximum number of changes of single links by all events. Chosen: it bounds the memory that a file can ask for.
+const MAX_CHANGES: usize = 10_000_000;
 
 /// All events in the order of time, and of the file for one time.
 pub(crate) fn events(
@@ -55,8 +55,10 @@ pub(crate) fn events(
         let at = Instant::ZERO + duration(fields.need("at", "at: 5s")?, "at")?;
         let mut push = |action: Action| {
             events.push(Event { at, action });
-            if events.len() > MOST {
-                return Err(item.error(format!("events come to at most {MOST} changes, these to more")));
+            if events.len() > MAX_CHANGES {
+                return Err(
+                    item.error(format!("events come to at most {MAX_CHANGES} changes, these to more"))
+                );
             }
             Ok(())
         };

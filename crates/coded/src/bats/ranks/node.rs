@@ -23,7 +23,7 @@ pub(super) type Neighbour = node::Neighbour<Sender>;
 /// The state of such a node besides.
 #[derive(Default)]
 pub(in super::super) struct Ranks {
-    /// Where each batch takes one path: that of the last one.
+    /// Path of the last batch, where each batch takes one path.
     pub(super) owner: usize,
 }
 
@@ -32,7 +32,7 @@ pub(in super::super) struct Ranks {
 const FRAME_OVERHEAD: u64 = 75;
 
 /// Time that the news of a delivery may wait, while nobody needs it. Chosen: longer, and a parent keeps batches for
-/// longer; shorter costs reports where no data goes their way.
+/// longer; shorter costs reports where no data is sent in their direction.
 const FLOOR_WAIT: Duration = Duration::from_millis(50);
 
 impl Mode for Ranks {
@@ -325,7 +325,7 @@ impl Node {
         }
     }
 
-    /// How many batches it holds packets of, in each direction.
+    /// Number of batches that it holds packets of, in each direction.
     #[cfg(test)]
     pub(in super::super) fn held(&self) -> usize {
         let held = |direction: &Direction| match &direction.role {

@@ -16,7 +16,8 @@ use super::gate::Gate;
 use super::input::Input;
 use super::session::Session;
 
-/// A helper that has not been heard for so long is taken to be gone.
+/// Silence after which a helper is taken to be gone. Chosen; shorter, and losses or a pause are taken for it; longer,
+/// and what was left to the helper waits.
 const HELPER_GONE: Duration = Duration::from_millis(500);
 
 /// One end of a segment, of which `local` and `peer` are the Ethernet addresses of its two ends.
@@ -49,7 +50,7 @@ pub(super) struct Edge<F: Field> {
     e3: Estimate,
     /// Whether packets have to wait for long at the input.
     behind: bool,
-    /// When the helper was last heard.
+    /// Time at which the helper was last heard.
     helper_heard: Option<Instant>,
     out: Outbox,
     counters: Counters,

@@ -3,12 +3,12 @@
 use hopcast_core::Buffer;
 use hopcast_core::bytes::{Malformed, Reader};
 
-use super::{ACK_FIXED, Ack, Heard, Known, MOST_LISTED, Refused, Report, bitmap_len};
+use super::{ACK_FIXED, Ack, Heard, Known, MAX_LISTED, Refused, Report, bitmap_len};
 use crate::franc::bits::Bits;
 use crate::franc::config::{Config, Plan};
 
 impl Ack {
-    /// How long it is on the wire.
+    /// Length on the wire, in bytes.
     pub(in crate::franc) fn len(&self, block: u8) -> usize {
         ACK_FIXED + self.blocks.len() * (1 + bitmap_len(block))
     }
@@ -28,7 +28,7 @@ impl Ack {
         let number = bytes.u32("number")?;
         let (heard, helper) = (Heard::parse(bytes)?, Heard::parse(bytes)?);
         let (base, count) = (bytes.u32("base")?, bytes.u8("count")?);
-        if usize::from(count) > MOST_LISTED {
+        if usize::from(count) > MAX_LISTED {
             return Err(Refused::Invalid { field: "count" });
         }
         let blocks = (0..count).map(|_| Known::parse(bytes, block)).collect::<Result<_, _>>()?;

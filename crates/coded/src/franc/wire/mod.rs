@@ -17,7 +17,7 @@
 //! |  Acknowledgement, if A  |  Report, if R  |  Symbol ...
 //! ```
 //!
-//! - **Check**: a hash over the packet with this field zero. What was damaged on the way is dropped.
+//! - **Check**: a hash over the packet with this field zero. What was damaged in transit is dropped.
 //! - **Association**: a number of the two sessions; zero in HELLO. What belongs to another is dropped.
 //! - **U**(p): the data go from the end with the lower Ethernet address to that with the higher one. So nothing that
 //!   comes back is taken for the other direction's.
@@ -71,8 +71,9 @@ pub(super) const COMMON: usize = 10;
 pub(super) const ENC: usize = COMMON + 7;
 /// An acknowledgement without its blocks.
 const ACK_FIXED: usize = 17;
-/// Maximum number of blocks of which one acknowledgement tells.
-pub(super) const MOST_LISTED: usize = 8;
+/// Maximum number of blocks of one acknowledgement. Chosen: the default window; more makes it longer, with fewer the
+/// further blocks wait for another.
+pub(super) const MAX_LISTED: usize = 8;
 
 const CODED: u8 = 1;
 const ACKNOWLEDGES: u8 = 2;
@@ -117,7 +118,7 @@ pub(super) struct Enc<'a> {
     pub(super) symbol: &'a [u8],
 }
 
-/// How a symbol was made.
+/// Coding by which a symbol was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coding<'a> {
     /// One symbol, as it is.
@@ -157,14 +158,14 @@ pub(super) struct Known {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) heard: Heard,
-    /// As far as the helper knows, the decoder has told of all packets before this one.
+    /// As far as the helper knows, the decoder has reported all packets before this one.
     pub(super) told: u16,
     pub(super) block: u32,
     /// Packets that the helper or, as far as it knows, the decoder has.
     pub(super) known: Known,
 }
 
-/// How two ends find each other.
+/// Message by which two ends find each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
     pub(super) own: u32,
@@ -179,7 +180,7 @@ pub(super) enum Refused {
     Truncated { field: &'static str },
     /// `field` has no such value.
     Invalid { field: &'static str },
-    /// The check does not fit: it was changed on the way.
+    /// The check does not fit: it was changed in transit.
     Damaged,
 }
 
@@ -189,12 +190,12 @@ impl From<Malformed> for Refused {
     }
 }
 
-/// How many bytes a bitmap of a block takes.
+/// Length of a block's bitmap, in bytes.
 pub(super) fn bitmap_len(block: u8) -> usize {
     packed_len::<Gf2>(usize::from(block))
 }
 
-/// How long a helper's report is.
+/// Length of a helper's report, in bytes.
 pub(super) fn report_len(config: &Config) -> usize {
     match config.plan {
         Plan::Budget { .. } => 4,
