@@ -208,7 +208,7 @@ impl Segment {
 
     fn give(&mut self, station: usize, bytes: Buffer) {
         let overheard = bytes.get(..6) != Some(&mac(station)[..]);
-        self.stations[station].handle(self.now, Port::Below(0), Item::Frame(Frame { bytes, overheard }));
+        self.stations[station].handle(self.now, Port::Below(0), Item::Frame(Frame { overheard, ..Frame::new(bytes) }));
         self.drain(station);
     }
 

@@ -125,9 +125,9 @@ impl Step {
                 let ether_type = if v6 { ethernet::IPV6 } else { ethernet::IPV4 };
                 let header = ethernet::Header { destination: mac(0, number), source: mac(2, 0), ether_type };
                 ethernet::prepend(&mut bytes, header);
-                (below, Item::Frame(Frame { bytes, overheard }))
+                (below, Item::Frame(Frame { overheard, ..Frame::new(bytes) }))
             }
-            Kind::Frame { overheard } => (below, Item::Frame(Frame { bytes, overheard })),
+            Kind::Frame { overheard } => (below, Item::Frame(Frame { overheard, ..Frame::new(bytes) })),
             Kind::Packet => (above, Item::Packet(bytes)),
             Kind::Transit { ingress } => {
                 (above, Item::Transit(Transit::arrived(bytes, ingress.into())))

@@ -50,7 +50,7 @@ fuzz_target!(|input: Input| {
             From::Stranger => (Port::Below(0), datagram("10.0.0.3:7000".parse().expect("an address"))),
             From::WrongPort => (Port::Above(0), datagram(remote)),
             From::WrongItem => {
-                (Port::Below(0), Item::Frame(Frame { bytes: buffer.clone(), overheard: false }))
+                (Port::Below(0), Item::Frame(Frame::new(buffer.clone())))
             }
         };
         tunnel.handle(Instant::ZERO, port, item);

@@ -98,7 +98,7 @@
 //!         match item {
 //!             Item::Packet(mut packet) => {
 //!                 packet.prepend(14).copy_from_slice(b"\x02----B\x02----A\x88\xb5");
-//!                 let frame = Frame { bytes: packet, overheard: false };
+//!                 let frame = Frame::new(packet);
 //!                 self.0.down(Item::Frame(frame));
 //!             }
 //!             Item::Frame(mut frame) => {
@@ -156,8 +156,8 @@
 //!         }
 //!     }
 //!     while let Some(event) = link.poll(now) {
-//!         if let Event::Delivered { to, frame, overheard, .. } = event {
-//!             ends[to].handle(now, Port::Below(0), Item::Frame(Frame { bytes: frame, overheard }));
+//!         if let Event::Delivered { to, frame, overheard, reception, .. } = event {
+//!             ends[to].handle(now, Port::Below(0), Item::Frame(Frame { bytes: frame, overheard, reception }));
 //!         }
 //!     }
 //!     // Then go on to the next instant at which something is due.

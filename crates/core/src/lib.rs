@@ -8,7 +8,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`time`] | [`Instant`] and [`Duration`], in nanoseconds |
-//! | [`units`] | [`Rate`], [`Bytes`], [`Fraction`], and how a person writes them |
+//! | [`units`] | [`Rate`], [`Bytes`], [`Fraction`], [`Dbm`], and how a person writes them |
 //! | [`random`] | one seed, and a named stream for each that draws from it |
 //! | [`buffer`] | a packet's bytes, with headroom |
 //! | [`bytes`] | [`Reader`] and [`Writer`] of numbers; errors name the field |
@@ -46,7 +46,10 @@ pub use assembly::{Assembly, Slot, earliest};
 pub use buffer::Buffer;
 pub use bytes::{Malformed, Reader, Writer};
 pub use loss::FadingLoss;
-pub use machine::{Attributes, Datagram, Egress, Frame, Item, Machine, Membership, Message, Port, Transit};
+pub use machine::{
+    Attributes, Datagram, Egress, Frame, FrameOutcome, FrameStatus, Item, Machine, Membership, Message, Port,
+    Reception, Transit,
+};
 pub use outbox::{Outbox, Reactive};
 pub use pacer::Pacer;
 pub use random::{Seed, Stream};
@@ -54,4 +57,4 @@ pub use shared::Shared;
 pub use stream::{StreamId, StreamItem, StreamReader, StreamWriter};
 pub use time::{Duration, Instant};
 pub use timers::{Timer, Timers};
-pub use units::{Bytes, Fraction, QuantityError, Rate};
+pub use units::{Bytes, Dbm, Fraction, QuantityError, Rate};

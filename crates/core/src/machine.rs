@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::buffer::Buffer;
 use crate::stream::{StreamId, StreamItem};
 use crate::time::Instant;
+use crate::units::{Dbm, Rate};
 
 /// A protocol, an application or a whole host: a state machine without I/O.
 ///
@@ -64,6 +65,11 @@ pub enum Port {
 pub enum Item {
     /// Frame port: an Ethernet frame of one interface.
     Frame(Frame),
+    /// Frame port, down: from now on, report what becomes of the frames that are handed down for one station, as
+    /// [`Item::FrameStatus`]. A link without acknowledgements reports nothing.
+    ReportFrameStatus,
+    /// Frame port, up: what has become of a frame that was handed down; only where it was asked for.
+    FrameStatus(FrameStatus),
     /// Packet port: an IP packet.
     Packet(Buffer),
     /// Packet port with the forward hook: a packet in transit; see [`Transit`].
@@ -88,6 +94,46 @@ pub struct Frame {
     pub bytes: Buffer,
     /// Whether it was addressed to another station and only heard, on a port that asks for such frames.
     pub overheard: bool,
+    /// How it was received, if the medium knows: a wire does not. Of a frame on its way down, nothing.
+    pub reception: Option<Reception>,
+}
+
+impl Frame {
+    /// A frame to be sent, or one that came by a wire.
+    pub const fn new(bytes: Buffer) -> Self {
+        Self { bytes, overheard: false, reception: None }
+    }
+}
+
+/// Reception of a frame, as a radio measured it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reception {
+    /// Signal strength at the receiver, if the medium has one.
+    pub signal: Option<Dbm>,
+    /// Rate at which the frame was sent; `None` if that took no time.
+    pub rate: Option<Rate>,
+}
+
+/// What has become of a frame that a machine sent to one station.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrameStatus {
+    /// The frame, as it was handed down.
+    pub bytes: Buffer,
+    /// Whether it was acknowledged.
+    pub outcome: FrameOutcome,
+    /// Number of transmissions, the first one included; of requests to send too, where no frame followed.
+    pub transmissions: u32,
+}
+
+/// Outcome of a frame to one station: of all of its transmissions together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameOutcome {
+    /// The station has acknowledged it.
+    Acknowledged,
+    /// It was sent as often as the link does, and no acknowledgement was heard: it may have arrived all the same.
+    Unacknowledged,
+    /// It was never sent: the queue was full, the link was down, or it was too large.
+    Unsent,
 }
 
 /// A packet that a host would forward, or that is for the host and bears what a hook selects, given to a machine that

@@ -1,4 +1,4 @@
-//! Quantities with their units: [`Rate`], [`Bytes`], [`Fraction`] and [`Duration`], and how a person writes them.
+//! Quantities with their units: [`Rate`], [`Bytes`], [`Fraction`], [`Dbm`] and [`Duration`], and how a person writes them.
 //!
 //! A bare number is never a quantity: `5` may be percent, a fraction or packets, and tools that guess have cost
 //! their users whole measurement campaigns. Each type says in its error what it would have accepted.
@@ -112,6 +112,22 @@ impl Fraction {
     /// The rest of the whole.
     pub fn complement(self) -> Self {
         Self(1.0 - self.0)
+    }
+}
+
+/// Power of a signal relative to 1 mW, in steps of 0.01 dB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Dbm(i16);
+
+impl Dbm {
+    /// The power `dbm`, rounded to the nearest step; what is further out than 327 dBm is that, not-a-number is 0 dBm.
+    pub fn new(dbm: f64) -> Self {
+        Self((dbm * 100.0).round() as i16)
+    }
+
+    /// The power in dBm.
+    pub fn get(self) -> f64 {
+        f64::from(self.0) / 100.0
     }
 }
 
@@ -355,6 +371,12 @@ impl fmt::Display for Fraction {
     }
 }
 
+impl fmt::Display for Dbm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} dBm", self.get())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -423,6 +445,14 @@ mod tests {
         assert_eq!("0.5ms".parse(), Ok(Duration::from_micros(500)));
         assert_eq!("1e3 bit/s".parse(), Ok(Rate::from_bits_per_sec(1000)));
         assert_eq!("2 %".parse(), Ok(Fraction::new(0.02).unwrap()));
+    }
+
+    #[test]
+    fn a_power_is_kept_to_a_hundredth_of_a_decibel() {
+        assert_eq!(Dbm::new(-82.506).get(), -82.51);
+        assert_eq!(Dbm::new(-82.5).to_string(), "-82.5 dBm");
+        assert!(Dbm::new(-90.0) < Dbm::new(-89.99));
+        assert_eq!((Dbm::new(-1e9), Dbm::new(f64::NAN)), (Dbm(i16::MIN), Dbm::default()));
     }
 
     #[test]

@@ -125,6 +125,8 @@ pub(crate) struct FrameBinding {
     pub(crate) above: u32,
     /// Also those that were only overheard.
     pub(crate) promiscuous: bool,
+    /// Also the status of those that were sent.
+    pub(crate) statuses: bool,
 }
 
 /// A machine in the row of those that see packets in transit.
@@ -202,6 +204,15 @@ impl Bindings {
     /// The ports that get frames of a type on an interface.
     pub(crate) fn frames(&self, interface: u32, ether_type: u16) -> &[FrameBinding] {
         self.frames.get(&(interface, ether_type)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Asks for the status of frames of the types that `above` is bound to, and says on which interface; `None` if it
+    /// is bound to none.
+    pub(crate) fn ask_status(&mut self, above: u32) -> Option<u32> {
+        let interface = self.frame_interface(above)?;
+        let bound = self.frames.values_mut().flatten().filter(|binding| binding.above == above);
+        bound.for_each(|binding| binding.statuses = true);
+        Some(interface)
     }
 
     /// The interface on which frames from `above` leave.

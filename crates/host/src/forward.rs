@@ -193,7 +193,7 @@ impl Host {
 
     #[inline]
     fn put_out(&mut self, interface: u32, bytes: Buffer) {
-        let frame = Frame { bytes, overheard: false };
+        let frame = Frame::new(bytes);
         self.out.push(Port::Below(interface), Item::Frame(frame));
     }
 

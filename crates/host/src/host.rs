@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use hopcast_core::{Buffer, Egress, Frame, Instant, Item, Membership, Outbox, Port, Reactive, Transit};
+use hopcast_core::{
+    Buffer, Egress, Frame, FrameStatus, Instant, Item, Membership, Outbox, Port, Reactive, Transit,
+};
 use hopcast_wire::ip::Header;
 use hopcast_wire::{Malformed, ethernet, ip};
 
@@ -90,6 +92,9 @@ impl Host {
     /// there leaves by that interface as it is. Of several machines bound to the same frames each gets them, in the
     /// order in which they were bound. An `above` has one interface.
     ///
+    /// A machine that asks for it ([`Item::ReportFrameStatus`]) learns on the same port what becomes of the frames of
+    /// these types that this host sends, as far as the link knows.
+    ///
     /// An overheard frame reaches the host only if the host's station on it is promiscuous.
     pub fn bind_frames(
         &mut self,
@@ -101,7 +106,7 @@ impl Host {
         if interface as usize >= self.config.interfaces.len() {
             return Err(BindError::NoInterface { interface });
         }
-        self.bindings.bind_frames(interface, ether_type, FrameBinding { above, promiscuous })
+        self.bindings.bind_frames(interface, ether_type, FrameBinding { above, promiscuous, statuses: false })
     }
 
     /// Lets the machine on `Above(above)` join the multicast `group` on every interface, as an
@@ -183,6 +188,24 @@ impl Host {
                 self.out.push(Port::Below(interface), Item::Frame(frame));
             }
             None => self.counters.misplaced += 1,
+        }
+    }
+
+    /// Asks an interface for the status of frames, in the name of a machine that is bound to frames.
+    fn ask_status(&mut self, above: u32) {
+        match self.bindings.ask_status(above) {
+            Some(interface) => self.out.push(Port::Below(interface), Item::ReportFrameStatus),
+            None => self.counters.misplaced += 1,
+        }
+    }
+
+    /// Hands the status of a frame up to the ports that asked for those of its type.
+    fn hand_up_status(&mut self, interface: u32, status: &FrameStatus) {
+        let Ok(header) = ethernet::parse(&status.bytes) else { return };
+        for binding in self.bindings.frames(interface, header.ether_type) {
+            if binding.statuses {
+                self.out.push(Port::Above(binding.above), Item::FrameStatus(status.clone()));
+            }
         }
     }
 
@@ -375,6 +398,8 @@ impl Reactive for Host {
                 self.groups.change(above, membership);
             }
             (Port::Above(above), Item::Frame(frame)) => self.send_frame(above, frame),
+            (Port::Above(above), Item::ReportFrameStatus) => self.ask_status(above),
+            (Port::Below(interface), Item::FrameStatus(status)) => self.hand_up_status(interface, &status),
             (Port::Above(above), Item::Transit(transit)) => self.resume(now, above, transit),
             _ => self.counters.misplaced += 1,
         }

@@ -46,6 +46,7 @@
 //! - No redirects, no source routes, no options: they are forwarded unread. A packet whose IPv6 extension headers do
 //!   not read is malformed in transit too, where a router would not look.
 
+mod agenda;
 pub mod binding;
 pub mod config;
 mod counters;
@@ -54,7 +55,10 @@ mod forward;
 mod groups;
 mod host;
 mod icmp;
+pub mod membership;
+mod pace;
 pub mod ping;
+pub mod querier;
 pub mod routes;
 mod udp;
 mod udp_machine;

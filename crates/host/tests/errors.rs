@@ -216,7 +216,7 @@ fn what_is_not_for_the_station_is_counted_and_dropped() {
     network.hand_frame(ROUTER, 0, &arp);
     assert_eq!(network.counter(ROUTER, "not_ip"), 1);
 
-    let overheard = hopcast_core::Frame { bytes: frame.clone(), overheard: true };
+    let overheard = hopcast_core::Frame { overheard: true, ..hopcast_core::Frame::new(frame.clone()) };
     network.hand(ROUTER, hopcast_core::Port::Below(0), Item::Frame(overheard));
     assert_eq!(network.counter(ROUTER, "overheard"), 1);
 

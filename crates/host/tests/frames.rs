@@ -1,6 +1,6 @@
 //! Frames of a type of their own, bound by a machine above.
 
-use hopcast_core::{Buffer, Frame, Instant, Item, Machine, Port};
+use hopcast_core::{Buffer, Frame, FrameOutcome, FrameStatus, Instant, Item, Machine, Port};
 use hopcast_host::{BindError, Config, Host, Interface, StaticRoutes};
 use hopcast_wire::ethernet::{self, Header};
 
@@ -18,7 +18,7 @@ fn host() -> Host {
 fn frame(destination: [u8; 6], ether_type: u16, overheard: bool) -> Frame {
     let mut bytes = Buffer::copy_from(b"contents");
     ethernet::prepend(&mut bytes, Header { destination, source: OTHER, ether_type });
-    Frame { bytes, overheard }
+    Frame { overheard, ..Frame::new(bytes) }
 }
 
 /// On which ports what arrives on interface 1 comes out.
@@ -57,6 +57,30 @@ fn a_frame_that_comes_down_leaves_by_its_interface_as_it_is() {
     assert_eq!(host.poll(NOW), Some((Port::Below(1), Item::Frame(sent.clone()))));
     // Nobody is bound there.
     host.handle(NOW, Port::Above(5), Item::Frame(sent));
+    assert_eq!(host.poll(NOW), None);
+}
+
+#[test]
+fn a_machine_that_asks_learns_what_became_of_the_frames_of_its_type() {
+    let mut host = host();
+    host.bind_frames(3, 1, TYPE, false).unwrap();
+    host.bind_frames(4, 1, TYPE, false).unwrap();
+    let status = |ether_type| {
+        let bytes = frame(OTHER, ether_type, false).bytes;
+        Item::FrameStatus(FrameStatus { bytes, outcome: FrameOutcome::Acknowledged, transmissions: 2 })
+    };
+    // Nobody has asked yet.
+    host.handle(NOW, Port::Below(1), status(TYPE));
+    assert_eq!(host.poll(NOW), None);
+    host.handle(NOW, Port::Above(4), Item::ReportFrameStatus);
+    assert_eq!(host.poll(NOW), Some((Port::Below(1), Item::ReportFrameStatus)));
+    host.handle(NOW, Port::Below(1), status(TYPE));
+    assert_eq!(host.poll(NOW), Some((Port::Above(4), status(TYPE))));
+    assert_eq!(host.poll(NOW), None);
+    // Those of another type, of another interface, and of a machine that has no frames.
+    host.handle(NOW, Port::Below(1), status(TYPE + 1));
+    host.handle(NOW, Port::Below(0), status(TYPE));
+    host.handle(NOW, Port::Above(5), Item::ReportFrameStatus);
     assert_eq!(host.poll(NOW), None);
 }
 

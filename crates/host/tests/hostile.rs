@@ -91,7 +91,10 @@ fn item() -> impl Strategy<Value = (Port, Item)> {
                     ethernet::Header { destination, source: mac(A, 0), ether_type },
                 );
             }
-            (Port::Below(index), Item::Frame(Frame { bytes: packet, overheard: overheard && index == 3 }))
+            (
+                Port::Below(index),
+                Item::Frame(Frame { overheard: overheard && index == 3, ..Frame::new(packet) }),
+            )
         }
         3 => (Port::Above(index), Item::Packet(packet)),
         4 => (Port::Above(index), Item::Transit(Transit::arrived(packet, index))),

@@ -1,52 +1,87 @@
-//! The state that the stations of a medium share: the stations, who hears whom, and the frames under way.
+//! The state that the stations of a medium or a switch share: the stations, who hears whom, and the frames under way.
 
-use hopcast_core::{Buffer, Duration, Instant, Stream};
+use hopcast_core::{Buffer, Duration, Instant, Reception, Stream};
 
-use crate::config::{Direction, DropReason, Mac, MediumConfig, Station};
+use crate::config::{Direction, DropReason, Loss, Mac, MediumConfig, PairLoss, Station, SwitchConfig};
 use crate::flight::Flight;
 use crate::path::{Fate, Path};
 use crate::reports::Reports;
 use crate::sender::Sender;
-use crate::{Attachment, Change, Counters};
+use crate::{Attachment, Backlog, Change, Counters, Event, Quality};
 
-/// The stations of a medium, under either medium access.
+/// The stations of a medium, under either medium access, or of a switch.
 #[derive(Debug)]
 pub(crate) struct Air {
     stations: Vec<Station>,
     pub(crate) senders: Vec<Sender>,
     /// For each sender, one for each other station in order; see [`Air::path`].
     paths: Vec<Path>,
-    pub(crate) flight: Flight,
+    pub(crate) flight: Flight<Option<Reception>>,
     pub(crate) reports: Reports,
     /// The minimum time that any frame is under way.
     pub(crate) min_delay: Duration,
+    /// Number of times that a frame to one station is repeated.
+    retries: u32,
+    /// Whether frames come by radio, so that their reception is known.
+    radio: bool,
 }
 
 impl Air {
-    /// The stations of `config`; `stream` decides about the frames between two of them.
-    pub(crate) fn new(
+    /// The stations of a medium; `stream` decides about the frames between two of them.
+    pub(crate) fn of_medium(
         config: &MediumConfig,
         stream: &mut impl FnMut(Attachment, Attachment) -> Stream,
     ) -> Self {
         let MediumConfig { direction, stations, mac, pairs } = config;
-        let others = |from| (0..stations.len()).filter(move |&to| to != from).map(move |to| (from, to));
+        let csma = match mac {
+            Mac::Perfect => None,
+            Mac::Csma(csma) => Some(csma),
+        };
+        let (channel, retries) = (csma.map(|csma| &csma.channel), csma.map_or(0, |csma| csma.retries));
+        let air = Self::new(stations.clone(), |_| direction, pairs, channel, stream);
+        Self { retries, radio: true, ..air }
+    }
+
+    /// The stations of a switch; `stream` decides about the frames between two of them.
+    pub(crate) fn of_switch(
+        config: &SwitchConfig,
+        stream: &mut impl FnMut(Attachment, Attachment) -> Stream,
+    ) -> Self {
+        let SwitchConfig { directions, addresses, pairs } = config;
+        let station = |&address| Station { address, ..Station::default() };
+        let stations: Vec<Station> = addresses.iter().map(station).take(directions.len()).collect();
+        Self::new(stations, |from| &directions[from], pairs, None, stream)
+    }
+
+    fn new<'c>(
+        stations: Vec<Station>,
+        direction: impl Fn(Attachment) -> &'c Direction,
+        pairs: &[PairLoss],
+        channel: Option<&Loss>,
+        stream: &mut impl FnMut(Attachment, Attachment) -> Stream,
+    ) -> Self {
+        let n = stations.len();
+        let others = |from| (0..n).filter(move |&to| to != from).map(move |to| (from, to));
         let mut path = |(from, to): (Attachment, Attachment)| {
+            let direction = direction(from);
             let pair = pairs.iter().rev().find(|pair| (pair.from, pair.to) == (from, to));
             let loss = pair.map_or_else(|| direction.loss.clone(), |pair| pair.loss.clone());
             let mut path = Path::new(&Direction { loss, ..direction.clone() }, stream(from, to));
-            if let Mac::Csma(csma) = mac {
-                path.set_channel(&csma.channel);
+            if let Some(channel) = channel {
+                path.set_channel(channel);
             }
             path
         };
         let mut air = Self {
-            senders: (0..stations.len()).map(|from| Sender::new(from, direction)).collect(),
-            paths: (0..stations.len()).flat_map(others).map(&mut path).collect(),
-            stations: stations.clone(),
+            senders: (0..n).map(|from| Sender::new(from, direction(from))).collect(),
+            paths: (0..n).flat_map(others).map(&mut path).collect(),
+            stations,
             // Frames of different senders may overtake one another; a path keeps the order of its own.
             flight: Flight::new(true),
             reports: Reports::default(),
             min_delay: Duration::ZERO,
+            retries: 0,
+            radio: false,
         };
         air.measure_min_delay();
         air
@@ -98,7 +133,11 @@ impl Air {
     ) {
         let Some(path) = self.path(from, to) else { return };
         match self.paths[path].fate(end) {
-            Some(fate) => self.flight.launch(fate, frame.clone(), from, to, !addressed),
+            Some(fate) => {
+                let reception = Reception { signal: None, rate: self.senders[from].rate() };
+                let reception = self.radio.then_some(reception);
+                self.flight.launch(fate, frame.clone(), from, to, !addressed, reception);
+            }
             None if self.reports.on() => {
                 self.reports.dropped(end, from, Some(to), frame.clone(), DropReason::Lost);
             }
@@ -110,7 +149,7 @@ impl Air {
     pub(crate) fn echo(&mut self, at: Instant, from: Attachment, frame: &Buffer) {
         if self.stations[from].echo {
             let fate = Fate { at, twice: false, flip: None };
-            self.flight.launch(fate, frame.clone(), from, from, true);
+            self.flight.launch(fate, frame.clone(), from, from, true, None);
         }
     }
 
@@ -128,6 +167,30 @@ impl Air {
         if self.reports.on() {
             self.reports.dropped(end, from, Some(to), frame.clone(), reason);
         }
+    }
+
+    /// The next arrival or report up to `now`.
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<Event> {
+        let Self { flight, reports, .. } = self;
+        let arrival = flight.next();
+        if let Some(report) = reports.next().filter(|&report| report <= now)
+            && arrival.is_none_or(|arrival| report <= arrival)
+        {
+            return reports.pop();
+        }
+        if arrival? > now {
+            return None;
+        }
+        let frame = flight.pop()?;
+        if let Some(path) = self.path_mut(frame.from(), frame.to()) {
+            path.delivered(&frame);
+        }
+        Some(frame.into_event())
+    }
+
+    /// The queue of a station; empty if there is no such station.
+    pub(crate) fn backlog(&self, from: Attachment) -> Backlog {
+        self.senders.get(from).map_or_else(Backlog::default, Sender::backlog)
     }
 
     /// The path from a station to another.
@@ -153,6 +216,14 @@ impl Air {
             }
         }
         self.measure_min_delay();
+    }
+
+    /// The quality of one ordered pair; `None` if there is no such pair, or the sender is down.
+    pub(crate) fn quality(&self, from: Attachment, to: Attachment) -> Option<Quality> {
+        let (above, below) = self.paths[self.path(from, to)?].loss_shares();
+        let sender = &self.senders[from];
+        let up = !sender.backlog().down;
+        up.then(|| Quality::new(above, below, self.retries, sender.rate()))
     }
 
     /// The figures of one ordered pair.

@@ -31,6 +31,19 @@ pub struct MediumConfig {
     pub pairs: Vec<PairLoss>,
 }
 
+/// A switched segment: each station has a line of its own to the switch, and sends on it whenever it likes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SwitchConfig {
+    /// For each station, rate, queue, loss and delay of what it sends, in the order of attachments. Each listener loses
+    /// independently.
+    pub directions: Vec<Direction>,
+    /// The Ethernet address of each station.
+    pub addresses: Vec<[u8; 6]>,
+    /// Where the loss from one station to another differs from that of the sender's direction; the last one for a pair
+    /// counts.
+    pub pairs: Vec<PairLoss>,
+}
+
 /// The loss of one station's frames at another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PairLoss {

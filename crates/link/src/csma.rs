@@ -1,7 +1,7 @@
 //! Carrier sense, back-off, collisions, acknowledgements and retries: 802.11's distributed coordination function
 //! (IEEE 802.11-2020, section 10.3), of stations that all hear one another.
 
-use hopcast_core::{Buffer, Duration, Instant, Stream};
+use hopcast_core::{Buffer, Duration, FrameOutcome, Instant, Stream};
 
 use crate::air::{Air, is_group};
 use crate::config::{Csma, DropReason};
@@ -153,6 +153,8 @@ impl Contention {
                     true => DropReason::Collision,
                     false => DropReason::RetryLimit,
                 };
+                let outcome = if done { FrameOutcome::Acknowledged } else { FrameOutcome::Unacknowledged };
+                air.reports.status(end + exchange, from, &head.frame, outcome, head.retries + 1);
                 self.settle(end, end + exchange, from, &head, missed, air);
                 self.contenders[from].window = self.config.cw_min;
                 self.next_head(end, from, air);
@@ -216,10 +218,12 @@ impl Contention {
     /// A station goes down, also in the middle of a transmission.
     fn silence(&mut self, now: Instant, station: Attachment, air: &mut Air) {
         let Some(head) = self.contenders[station].head.take() else { return };
+        let mut transmissions = head.retries;
         if let Some(transmission) = &mut self.on_air
             && transmission.by.contains(&station)
         {
             air.senders[station].occupied(now.since(transmission.start));
+            transmissions += 1;
             transmission.by.retain(|&by| by != station);
             if transmission.by.is_empty() {
                 self.on_air = None;
@@ -227,10 +231,12 @@ impl Contention {
             }
         }
         self.contenders[station].window = self.config.cw_min;
+        let outcome = if transmissions > 0 { FrameOutcome::Unacknowledged } else { FrameOutcome::Unsent };
+        air.reports.status(now, station, &head.frame, outcome, transmissions);
         if head.heard.contains(&true) {
             self.settle(now, now, station, &head, |_| DropReason::Down, air);
         } else {
-            air.senders[station].discard(now, head.frame, DropReason::Down, &mut air.reports);
+            air.senders[station].give_up(now, head.frame, DropReason::Down, &mut air.reports);
         }
     }
 

@@ -3,18 +3,18 @@
 use hopcast_core::{Buffer, Instant, Stream};
 
 use crate::config::{Direction as Config, DropReason};
-use crate::flight::{Arriving, Flight};
+use crate::flight::{Arriving, Flight, Wired};
 use crate::path::Path;
 use crate::reports::Reports;
 use crate::sender::Sender;
-use crate::{Attachment, Change, Counters};
+use crate::{Attachment, Change, Counters, Quality};
 
 /// A sender, the path to its one listener, and the frames under way.
 #[derive(Debug)]
 pub(crate) struct Direction {
     pub(crate) sender: Sender,
     path: Path,
-    flight: Flight,
+    flight: Flight<Wired>,
     from: Attachment,
     to: Attachment,
 }
@@ -50,7 +50,7 @@ impl Direction {
     fn decide(&mut self, end: Instant, reports: &mut Reports) -> Option<Instant> {
         let frame = self.sender.finish(reports)?;
         match self.path.fate(end) {
-            Some(fate) => self.flight.launch(fate, frame, self.from, self.to, false),
+            Some(fate) => self.flight.launch(fate, frame, self.from, self.to, false, Wired),
             None => reports.dropped(end, self.from, Some(self.to), frame, DropReason::Lost),
         }
         Some(end)
@@ -62,7 +62,7 @@ impl Direction {
     }
 
     /// Takes the next frame, arrived or not.
-    pub(crate) fn arrive(&mut self) -> Option<Arriving> {
+    pub(crate) fn arrive(&mut self) -> Option<Arriving<Wired>> {
         let frame = self.flight.pop()?;
         self.path.delivered(&frame);
         Some(frame)
@@ -90,6 +90,13 @@ impl Direction {
     pub(crate) fn change(&mut self, now: Instant, change: &Change, reports: &mut Reports) {
         self.sender.change(now, change, reports);
         self.path.change(change);
+    }
+
+    /// The quality of the direction; `None` if it is down.
+    pub(crate) fn quality(&self) -> Option<Quality> {
+        let (above, below) = self.path.loss_shares();
+        let up = !self.sender.backlog().down;
+        up.then(|| Quality::new(above, below, 0, self.sender.rate()))
     }
 
     pub(crate) fn counters(&self, now: Instant) -> Counters {

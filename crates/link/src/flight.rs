@@ -3,24 +3,24 @@
 use core::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
-use hopcast_core::{Buffer, Instant};
+use hopcast_core::{Buffer, Instant, Reception};
 
 use crate::path::Fate;
 use crate::{Attachment, Event};
 
 /// The frames under way, in the order of their arrival; those that arrive at one instant in the order in which they
-/// were launched.
+/// were launched. `R` is how each will be received: nothing on a wire.
 #[derive(Debug)]
-pub(crate) enum Flight {
+pub(crate) enum Flight<R> {
     /// Arrivals are launched in their order.
-    InOrder(VecDeque<Arriving>),
+    InOrder(VecDeque<Arriving<R>>),
     /// A frame may overtake others.
-    AnyOrder { frames: BinaryHeap<Arriving>, launched: u64 },
+    AnyOrder { frames: BinaryHeap<Arriving<R>>, launched: u64 },
 }
 
 /// A frame under way.
 #[derive(Debug)]
-pub(crate) struct Arriving {
+pub(crate) struct Arriving<R> {
     at: Instant,
     /// Orders frames that arrive at one instant.
     order: u64,
@@ -32,9 +32,10 @@ pub(crate) struct Arriving {
     /// Whether this is the copy of a frame that was duplicated.
     pub(crate) copy: bool,
     pub(crate) frame: Buffer,
+    reception: R,
 }
 
-impl Flight {
+impl<R: Copy> Flight<R> {
     /// Frames under way, of which some may overtake others if `reorder`.
     pub(crate) fn new(reorder: bool) -> Self {
         if reorder {
@@ -52,15 +53,17 @@ impl Flight {
         from: Attachment,
         to: Attachment,
         overheard: bool,
+        reception: R,
     ) {
         let corrupted = fate.flip.is_some_and(|place| flip(&mut frame, place));
         let (at, order, from, to) = (fate.at, 0, from as u32, to as u32);
         if fate.twice {
             let frame = frame.clone();
-            let first = Arriving { at, order, from, to, overheard, corrupted, copy: false, frame };
+            let first = Arriving { at, order, from, to, overheard, corrupted, copy: false, frame, reception };
             self.push(first);
         }
-        self.push(Arriving { at, order, from, to, overheard, corrupted, copy: fate.twice, frame });
+        let copy = fate.twice;
+        self.push(Arriving { at, order, from, to, overheard, corrupted, copy, frame, reception });
     }
 
     /// When the first of them arrives.
@@ -72,7 +75,7 @@ impl Flight {
     }
 
     /// Takes the first of them, arrived or not.
-    pub(crate) fn pop(&mut self) -> Option<Arriving> {
+    pub(crate) fn pop(&mut self) -> Option<Arriving<R>> {
         match self {
             Self::InOrder(frames) => frames.pop_front(),
             Self::AnyOrder { frames, .. } => frames.pop(),
@@ -80,7 +83,7 @@ impl Flight {
     }
 
     /// The frames that have arrived by `now`, in any order.
-    pub(crate) fn due(&self, now: Instant) -> impl Iterator<Item = &Arriving> {
+    pub(crate) fn due(&self, now: Instant) -> impl Iterator<Item = &Arriving<R>> {
         let (line, heap) = match self {
             Self::InOrder(frames) => (Some(frames), None),
             Self::AnyOrder { frames, .. } => (None, Some(frames)),
@@ -90,7 +93,7 @@ impl Flight {
         line.chain(heap)
     }
 
-    fn push(&mut self, mut frame: Arriving) {
+    fn push(&mut self, mut frame: Arriving<R>) {
         match self {
             Self::InOrder(frames) => {
                 debug_assert!(frames.back().is_none_or(|last| last.at <= frame.at));
@@ -105,7 +108,7 @@ impl Flight {
     }
 }
 
-impl Arriving {
+impl<R> Arriving<R> {
     pub(crate) fn from(&self) -> Attachment {
         self.from as Attachment
     }
@@ -114,9 +117,22 @@ impl Arriving {
         self.to as Attachment
     }
 
-    pub(crate) fn into_event(self) -> Event {
-        let (from, to) = (self.from(), self.to());
-        Event::Delivered { from, to, frame: self.frame, overheard: self.overheard }
+    pub(crate) fn into_event(self) -> Event
+    where
+        R: Into<Option<Reception>>,
+    {
+        let (from, to, reception) = (self.from(), self.to(), self.reception.into());
+        Event::Delivered { from, to, frame: self.frame, overheard: self.overheard, reception }
+    }
+}
+
+/// Frames on a wire, of whose reception nothing is known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wired;
+
+impl From<Wired> for Option<Reception> {
+    fn from(_: Wired) -> Self {
+        None
     }
 }
 
@@ -133,22 +149,22 @@ fn flip(frame: &mut Buffer, place: u64) -> bool {
 }
 
 /// The greatest is the one that arrives first, which is what a [`BinaryHeap`] gives first.
-impl Ord for Arriving {
+impl<R> Ord for Arriving<R> {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.order).cmp(&(self.at, self.order))
     }
 }
 
-impl PartialOrd for Arriving {
+impl<R> PartialOrd for Arriving<R> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Arriving {
+impl<R> PartialEq for Arriving<R> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Arriving {}
+impl<R> Eq for Arriving<R> {}

@@ -2,7 +2,7 @@
 //!
 //! A link model is a machine over N attachments: a frame is offered on one of them, and the model says to whom it is
 //! delivered and when, or why it was dropped. A [`PointToPoint`] link has two attachments; a shared [`Medium`] has as
-//! many as it has stations. One engine runs both, in virtual time and live.
+//! many as it has stations, and so has a [`Switch`]. One engine runs them, in virtual time and live.
 //!
 //! # A link, in order
 //!
@@ -48,23 +48,27 @@ mod loss;
 mod medium;
 mod path;
 mod point_to_point;
+mod quality;
 mod queue;
 mod reports;
 mod sender;
+mod switch;
 mod trace;
 
 pub use config::{
     Config, Csma, Direction, DropReason, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue,
-    QueueLimit, Station,
+    QueueLimit, Station, SwitchConfig,
 };
 pub use loss::LossError;
 pub use medium::Medium;
 pub use point_to_point::PointToPoint;
+pub use quality::Quality;
+pub use switch::Switch;
 pub use trace::TraceError;
 
 use core::ops::{Add, Sub};
 
-use hopcast_core::{Buffer, Duration, Fraction, Instant, Rate};
+use hopcast_core::{Buffer, Duration, Fraction, FrameStatus, Instant, Rate, Reception};
 
 /// The number of an attachment of a link, from 0.
 pub type Attachment = usize;
@@ -101,9 +105,21 @@ pub trait Link {
     /// are the same either way. Turn it on before the first frame: what left before is not reported.
     fn report_sent(&mut self, report: bool);
 
+    /// Reports as [`Event::Status`] what becomes of each frame that `from` sends to one station, from now on. Only a
+    /// link with acknowledgements does ([`Mac::Csma`]); any other has nothing to report.
+    fn report_status(&mut self, _from: Attachment) {}
+
+    /// Quality of the link from one attachment to another as it is configured now, for whoever routes by it; `None` if
+    /// nothing that `from` sends reaches `to`, or if `from` is down.
+    fn quality(&self, from: Attachment, to: Attachment) -> Option<Quality>;
+
+    /// The figures of the sending side of `from` up to and including `now`, cumulative: a frame that is sent counts once,
+    /// whoever it is for. What became of it at its receivers is in [`counters`](Link::counters).
+    fn sender_counters(&mut self, now: Instant, from: Attachment) -> Counters;
+
     /// The figures of one direction up to and including `now`, cumulative; all zero if there is no such direction.
     ///
-    /// A medium has a direction for each ordered pair of stations. What was sent counts for the pair it was addressed
+    /// A medium or switch has a direction for each ordered pair of stations. What was sent counts for the pair it was addressed
     /// to (a group frame for every pair); the time and drops of the queue are those of the sending station, in each of
     /// its directions.
     fn counters(&mut self, now: Instant, from: Attachment, to: Attachment) -> Counters;
@@ -144,6 +160,16 @@ pub enum Event {
         frame: Buffer,
         /// Whether it was addressed to another station.
         overheard: bool,
+        /// How it was received, on a medium; `None` on a wire.
+        reception: Option<Reception>,
+    },
+    /// The link is done with a frame that was for one station. Reported only when asked for; see
+    /// [`Link::report_status`].
+    Status {
+        /// The sender.
+        from: Attachment,
+        /// What has become of the frame.
+        status: FrameStatus,
     },
     /// `frame` is gone. Reported only when asked for; see [`Link::report_sent`].
     Dropped {

@@ -130,6 +130,11 @@ impl LossModel {
         Self { config, state }
     }
 
+    /// The share of frames lost in the long run.
+    pub(crate) fn stationary(&self) -> Fraction {
+        self.config.stationary()
+    }
+
     /// Whether the next frame is lost. Draws as often for a lost frame as for one that passes.
     pub(crate) fn lost(&mut self, stream: &mut Stream) -> bool {
         match (&self.config, self.state) {

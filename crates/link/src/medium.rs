@@ -6,7 +6,7 @@ use crate::air::Air;
 use crate::config::{Mac, MediumConfig};
 use crate::csma::Contention;
 use crate::sender::longest_waiting;
-use crate::{Attachment, Backlog, Change, Counters, Event, Link};
+use crate::{Attachment, Backlog, Change, Counters, Event, Link, Quality};
 
 /// A half-duplex medium: one transmission at a time, heard by every other station, each of which loses on its own.
 ///
@@ -40,7 +40,7 @@ impl Medium {
     /// A medium; `stream` gives, for each sender and listener, what decides about the frames between them, and, under
     /// [`Mac::Csma`], for each station and itself, what it draws its back-offs from.
     pub fn new(config: MediumConfig, mut stream: impl FnMut(Attachment, Attachment) -> Stream) -> Self {
-        let air = Air::new(&config, &mut stream);
+        let air = Air::of_medium(&config, &mut stream);
         let access = match config.mac {
             Mac::Perfect => Access::Perfect(Schedule::default()),
             Mac::Csma(csma) => {
@@ -78,21 +78,7 @@ impl Link for Medium {
 
     fn poll(&mut self, now: Instant) -> Option<Event> {
         self.advance(now);
-        let Air { flight, reports, .. } = &mut self.air;
-        let arrival = flight.next();
-        if let Some(report) = reports.next()
-            && arrival.is_none_or(|arrival| report <= arrival)
-        {
-            return reports.pop();
-        }
-        if arrival? > now {
-            return None;
-        }
-        let frame = flight.pop()?;
-        if let Some(path) = self.air.path_mut(frame.from(), frame.to()) {
-            path.delivered(&frame);
-        }
-        Some(frame.into_event())
+        self.air.poll(now)
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -100,6 +86,7 @@ impl Link for Medium {
             Access::Perfect(schedule) => schedule.deadline(&self.air),
             Access::Csma(contention) => contention.deadline(&self.air),
         };
+        let next = earliest(self.air.reports.next(), next);
         earliest(self.air.flight.next(), next)
     }
 
@@ -117,6 +104,21 @@ impl Link for Medium {
         self.air.reports.turn(report);
     }
 
+    fn report_status(&mut self, from: Attachment) {
+        if matches!(self.access, Access::Csma(_)) && from < self.air.len() {
+            self.air.reports.ask(from);
+        }
+    }
+
+    fn quality(&self, from: Attachment, to: Attachment) -> Option<Quality> {
+        self.air.quality(from, to)
+    }
+
+    fn sender_counters(&mut self, now: Instant, from: Attachment) -> Counters {
+        self.advance(now);
+        self.air.senders.get(from).map_or_else(Counters::default, |sender| sender.counters(now))
+    }
+
     fn counters(&mut self, now: Instant, from: Attachment, to: Attachment) -> Counters {
         self.advance(now);
         self.air.counters(now, from, to)
@@ -124,7 +126,7 @@ impl Link for Medium {
 
     fn backlog(&mut self, now: Instant, from: Attachment) -> Backlog {
         self.advance(now);
-        self.air.senders.get(from).map_or_else(Backlog::default, |sender| sender.backlog())
+        self.air.backlog(from)
     }
 }
 

@@ -86,6 +86,11 @@ impl Path {
         self.channel.lost(&mut self.streams.channel)
     }
 
+    /// The shares of frames lost behind the link's acknowledgements, and of transmissions lost below them.
+    pub(crate) fn loss_shares(&self) -> (Fraction, Fraction) {
+        (self.loss.stationary(), self.channel.stationary())
+    }
+
     /// Notes a frame that was sent to this listener, on a medium where not every frame is.
     pub(crate) fn sent(&mut self, frame: &[u8]) {
         self.counters.sent_packets += 1;
@@ -143,7 +148,7 @@ impl Path {
     }
 
     /// A frame has arrived.
-    pub(crate) fn delivered(&mut self, frame: &Arriving) {
+    pub(crate) fn delivered<R>(&mut self, frame: &Arriving<R>) {
         self.counters.count_delivered(frame);
     }
 
@@ -163,7 +168,7 @@ impl Path {
     }
 
     /// The listener's figures; `due` are the frames that have arrived but were not polled yet.
-    pub(crate) fn counters<'a>(&self, due: impl Iterator<Item = &'a Arriving>) -> Counters {
+    pub(crate) fn counters<'a, R: 'a>(&self, due: impl Iterator<Item = &'a Arriving<R>>) -> Counters {
         let mut counters = self.counters;
         due.for_each(|frame| counters.count_delivered(frame));
         counters
@@ -183,7 +188,7 @@ impl Path {
 }
 
 impl Counters {
-    fn count_delivered(&mut self, frame: &Arriving) {
+    fn count_delivered<R>(&mut self, frame: &Arriving<R>) {
         self.delivered_packets += 1;
         self.delivered_bytes += frame.frame.len() as u64;
         self.corrupted_packets += u64::from(frame.corrupted);

@@ -6,7 +6,7 @@ use crate::config::{Config, Duplex};
 use crate::direction::Direction;
 use crate::reports::Reports;
 use crate::sender::longest_waiting;
-use crate::{Attachment, Backlog, Change, Counters, Event, Link};
+use crate::{Attachment, Backlog, Change, Counters, Event, Link, Quality};
 
 /// A link between two attachments, which are numbered 0 and 1.
 ///
@@ -152,6 +152,15 @@ impl Link for PointToPoint {
 
     fn report_sent(&mut self, report: bool) {
         self.reports.turn(report);
+    }
+
+    fn quality(&self, from: Attachment, to: Attachment) -> Option<Quality> {
+        self.directions.get(from).filter(|_| to == 1 - from).and_then(Direction::quality)
+    }
+
+    fn sender_counters(&mut self, now: Instant, from: Attachment) -> Counters {
+        self.advance(now);
+        self.directions.get(from).map_or_else(Counters::default, |direction| direction.sender.counters(now))
     }
 
     fn counters(&mut self, now: Instant, from: Attachment, to: Attachment) -> Counters {

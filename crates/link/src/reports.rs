@@ -2,15 +2,19 @@
 
 use std::collections::VecDeque;
 
-use hopcast_core::{Buffer, Instant};
+use hopcast_core::{Buffer, FrameOutcome, FrameStatus, Instant};
 
+use crate::air::is_group;
 use crate::config::DropReason;
 use crate::{Attachment, Event};
 
-/// [`Event::Sent`] and [`Event::Dropped`], in the order of the times at which they happened.
+/// [`Event::Sent`], [`Event::Dropped`] and [`Event::Status`], in the order of the times at which they happened or will
+/// happen.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     on: bool,
+    /// For each attachment up to the last that asked, whether it asked for the status of its frames.
+    asked: Vec<bool>,
     line: VecDeque<(Instant, Event)>,
 }
 
@@ -44,7 +48,38 @@ impl Reports {
         }
     }
 
-    /// When the first of them happened.
+    /// Reports the status of the frames that `from` sends from now on.
+    pub(crate) fn ask(&mut self, from: Attachment) {
+        if self.asked.len() <= from {
+            self.asked.resize(from + 1, false);
+        }
+        self.asked[from] = true;
+    }
+
+    /// The link is done, at `at`, with a frame that was sent.
+    pub(crate) fn status(
+        &mut self,
+        at: Instant,
+        from: Attachment,
+        frame: &Buffer,
+        outcome: FrameOutcome,
+        transmissions: u32,
+    ) {
+        if self.asked.get(from) == Some(&true) && !is_group(frame) {
+            let status = FrameStatus { bytes: frame.clone(), outcome, transmissions };
+            self.push(at, Event::Status { from, status });
+        }
+    }
+
+    /// A frame is dropped that was never sent.
+    #[inline]
+    pub(crate) fn unsent(&mut self, at: Instant, from: Attachment, frame: &Buffer) {
+        if !self.asked.is_empty() {
+            self.status(at, from, frame, FrameOutcome::Unsent, 0);
+        }
+    }
+
+    /// When the first of them happened, or will happen.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.line.front().map(|&(at, _)| at)
     }

@@ -138,10 +138,16 @@ impl Sender {
         let Self { from, counters, queue, .. } = self;
         let next = queue.pop(now, |waiting, reason| {
             counters.queue_dropped_packets += 1;
+            reports.unsent(now, *from, &waiting.frame);
             reports.dropped(now, *from, None, waiting.frame, reason);
         })?;
         self.counters.queued += now.since(next.since);
         Some(next.frame)
+    }
+
+    /// The rate at which frames are sent.
+    pub(crate) fn rate(&self) -> Option<Rate> {
+        self.rate
     }
 
     /// How long a frame takes to be sent that begins now.
@@ -203,6 +209,12 @@ impl Sender {
 
     /// Drops a frame that never left.
     pub(crate) fn discard(&mut self, now: Instant, frame: Buffer, reason: DropReason, reports: &mut Reports) {
+        reports.unsent(now, self.from, &frame);
+        self.give_up(now, frame, reason, reports);
+    }
+
+    /// Drops a frame that has not left completely, and whose status has been reported.
+    pub(crate) fn give_up(&mut self, now: Instant, frame: Buffer, reason: DropReason, reports: &mut Reports) {
         self.counters.queue_dropped_packets += 1;
         reports.dropped(now, self.from, None, frame, reason);
     }

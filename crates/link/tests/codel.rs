@@ -47,7 +47,7 @@ fn under_a_responsive_sender(link: &mut PointToPoint) -> (f64, f64) {
             match event {
                 Event::Delivered { .. } => signals.push_back((step + 40, false)),
                 Event::Dropped { .. } => signals.push_back((step + 40, true)),
-                Event::Sent { .. } => {}
+                Event::Sent { .. } | Event::Status { .. } => {}
             }
         }
         while let Some((_, drop)) = signals.pop_front_if(|(due, _)| *due <= step) {

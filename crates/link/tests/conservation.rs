@@ -101,6 +101,42 @@ proptest! {
     }
 
     #[test]
+    fn every_frame_sent_through_a_switch_reaches_or_misses_each_station_that_it_is_for(
+        config in any::switch_config(),
+        actions in any::actions(5),
+    ) {
+        let n = config.directions.len();
+        let mut actions: Vec<_> = actions.into_iter().filter(|(_, action)| match action {
+            Action::Offer(from, _) => *from < n,
+            Action::Change(from, _) => from.is_none_or(|from| from < n),
+            Action::Wake => true,
+        }).collect();
+        actions.push((millis(60_000), Action::Change(None, Change::Down)));
+        let mut link = switch(&config, 1);
+        link.report_sent(true);
+        let said = run(&mut link, &actions, END);
+        prop_assert_eq!(link.deadline(), None);
+        for from in 0..n {
+            let (tally, once) = (tally(&said, from), link.sender_counters(END, from));
+            prop_assert_eq!(tally.sent + tally.dropped, offered(&actions, from));
+            prop_assert_eq!((tally.sent, tally.dropped), (once.sent_packets, once.queue_dropped_packets));
+            for to in (0..n).filter(|&to| to != from) {
+                let counters = link.counters(END, from, to);
+                let of = |event: &Event| match event {
+                    Event::Sent { from: sender, frame } => *sender == from
+                        && (frame[0] & 1 == 1 || frame[..6] == config.addresses[to]),
+                    _ => false,
+                };
+                let meant = said.iter().filter(|(_, event)| of(event)).count() as u64;
+                prop_assert_eq!(meant, counters.sent_packets);
+                let arrived = counters.delivered_packets - counters.duplicated_packets;
+                prop_assert_eq!(meant, arrived + counters.lost_packets);
+                prop_assert_eq!(counters.overheard_packets, 0);
+            }
+        }
+    }
+
+    #[test]
     fn at_no_instant_does_more_come_out_than_went_in(
         config in any::config(), actions in any::actions(2), at in 0u64..200_000,
     ) {

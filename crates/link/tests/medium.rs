@@ -32,7 +32,7 @@ fn to(destination: [u8; 6], id: u64) -> Buffer {
 /// The frames heard: by whom, from whom, which, and whether only overheard.
 fn heard(said: &Said) -> Vec<(usize, usize, u64, bool)> {
     let heard = said.iter().filter_map(|(_, event)| match event {
-        Event::Delivered { from, to, frame, overheard } => Some((*from, *to, id(frame), *overheard)),
+        Event::Delivered { from, to, frame, overheard, .. } => Some((*from, *to, id(frame), *overheard)),
         _ => None,
     });
     heard.collect()

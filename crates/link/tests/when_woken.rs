@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use hopcast_core::{Duration, Instant, Rate};
-use hopcast_link::{Config, Direction, Event, Jitter, Link, MediumConfig, PointToPoint};
+use hopcast_link::{Config, Direction, Event, Jitter, Link, MediumConfig, PointToPoint, SwitchConfig};
 use proptest::prelude::*;
 
 fn point_to_point(config: Config) -> Box<dyn Link> {
@@ -23,13 +23,19 @@ fn scene() -> impl Strategy<Value = (Scene, Vec<(Instant, Action)>)> {
         let actions = if n == 0 { Just(Vec::new()).boxed() } else { any::actions(n).boxed() };
         (Just(Scene::Shared(config)), actions)
     });
-    prop_oneof![pair, shared]
+    let switched = any::switch_config().prop_flat_map(|config| {
+        let n = config.directions.len();
+        let actions = if n == 0 { Just(Vec::new()).boxed() } else { any::actions(n).boxed() };
+        (Just(Scene::Switched(config)), actions)
+    });
+    prop_oneof![pair, shared, switched]
 }
 
 #[derive(Clone, Debug)]
 enum Scene {
     Pair(Config),
     Shared(MediumConfig),
+    Switched(SwitchConfig),
 }
 
 impl Scene {
@@ -37,6 +43,7 @@ impl Scene {
         match self.clone() {
             Self::Pair(config) => point_to_point(config),
             Self::Shared(config) => medium_of(config),
+            Self::Switched(config) => Box::new(switch(&config, 1)),
         }
     }
 }

@@ -115,7 +115,7 @@ fn frames(interface: &str, promiscuous: bool) -> Plug {
 
 fn frame(to: [u8; 6], from: [u8; 6], ether_type: u16, payload: &[u8]) -> Item {
     let bytes = [&to[..], &from, &ether_type.to_be_bytes(), payload].concat();
-    Item::Frame(Frame { bytes: Buffer::copy_from(&bytes), overheard: false })
+    Item::Frame(Frame::new(Buffer::copy_from(&bytes)))
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn loaded_with_notes(topology: &str, files: &[(&str, &str)]) -> Result<(Scenario
 fn config(scenario: &Scenario, link: usize) -> &hopcast_link::Config {
     match &scenario.links[link].model {
         LinkModel::PointToPoint(config) => config,
-        LinkModel::Medium(_) => panic!("a link between two"),
+        LinkModel::Medium(_) | LinkModel::Switch(_) => panic!("a link between two"),
     }
 }
 
@@ -110,7 +110,10 @@ fn what_is_written_as_graphml_is_read_as_the_same_network() {
         - { name: other, between: [a, b], loss: { gilbert-elliott: { p: 1 %, r: 10 %, h: 20 % } }, duplex: half }\n    \
         - { between: [b, c], rate: 1 Mbit/s, backward: { rate: unlimited, delay: 20ms, queue: { codel: { target: 5ms } } } }\n    \
         - { name: air, medium: [a, b, c], rate: 12 Mbit/s, queue: 64 KiB, loss: { four-state: { p13: 2 %, p31: 98 % } }, corrupt: 1 % }\n    \
-        - { name: radio, medium: [a, b], rate: 12 Mbit/s, mac: { csma: { retries: 3 } }, pairs: [{ from: a, to: b, loss: 10 % }] }";
+        - { name: radio, medium: [a, b], rate: 12 Mbit/s, mac: { csma: { retries: 3 } }, pairs: [{ from: a, to: b, loss: 10 % }] }\n    \
+        - { name: plain, switch: [a, c] }\n    \
+        - { name: yard, switch: [a, b, c], rate: 1 Gbit/s, loss: 20 %, pairs: [{ from: c, to: a, loss: none }], \
+            stations: { b: { rate: 1 Mbit/s, mtu: 9000 }, c: { delay: 1ms } } }";
     for topology in [
         every,
         "  chain: { hops: 3, link: { delay: 500us } }\n  nodes: [a, b]\n  links: [{ between: [a, b], rate: 1 Mbit/s }, { between: [b, n0] }]",

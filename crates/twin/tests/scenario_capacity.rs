@@ -91,6 +91,43 @@ fn a_medium_carries_one_transmission_at_a_time() {
     assert_eq!(min_cut(medium, "{ at: 0s, links: air, from: a, loss: 50 % }"), Some(9.0));
 }
 
+#[test]
+fn a_switch_carries_what_each_station_sends_whatever_the_others_do() {
+    let switch = |more: &str| {
+        format!(
+            "nodes: [a, b, d], links: [{{ name: yard, switch: [a, b, d], rate: 10 Mbit/s, loss: 10 %{more} }}]"
+        )
+    };
+    // The direct way, and the part of what it loses that goes by b: all that leaves a shares its line.
+    near(min_cut(&switch(""), "").unwrap(), 10.0);
+    near(min_cut(&switch(", pairs: [{ from: b, to: d, loss: 100 % }]"), "").unwrap(), 9.0);
+    let slow = ", stations: { a: { rate: 1 Mbit/s } }, pairs: [{ from: b, to: d, loss: 100 % }]";
+    near(min_cut(&switch(slow), "").unwrap(), 0.9);
+    let halfway =
+        "{ at: 6s, links: yard, from: a, to: d, loss: 50 % }, { at: 6s, links: yard, from: b, down: true }";
+    let alone = ", pairs: [{ from: b, to: d, loss: 100 % }]";
+    near(min_cut(&switch(alone), halfway).unwrap(), 7.0);
+    // Another link widens it, which of a medium it does not.
+    let more = "nodes: [a, b, d], links: [{ name: yard, switch: [a, b, d], rate: 10 Mbit/s }, \
+                { between: [a, b], rate: 5 Mbit/s }]";
+    near(min_cut(more, "").unwrap(), 15.0);
+    assert_eq!(min_cut("nodes: [a, d], links: [{ switch: [a, d], loss: 50 % }]", ""), None);
+}
+
+#[test]
+fn a_switch_is_described_by_what_most_stations_send_and_by_those_that_differ() {
+    let text = "duration: 1s\ntopology: { nodes: [a, b, c], links: [{ name: yard, switch: [a, b, c], rate: 10 Mbit/s, \
+                stations: { a: { rate: 1 Mbit/s } }, pairs: [{ from: a, to: c, loss: 20 % }] }] }\n\
+                flows: [{ from: a, to: c, over: udp, app: bulk }]";
+    let described = describe(&plan(text));
+    let expected = "  yard
+    a switch with 3 stations: 10 Mbit/s, delay 0s, loss none, queue 1000 packets, MTU 1500
+    a: 1 Mbit/s, delay 0s, loss none, queue 1000 packets, MTU 1500
+    a to c: loss 20 %
+";
+    assert!(described.contains(expected), "{described}");
+}
+
 /// The min-cut in Mbit/s of a flow over a medium of 12 Mbit/s with a station between its ends, which lose `e1` on the
 /// way to it, `e2` from it, and `e3` directly.
 fn with_helper(over: &str, mac: &str, [e1, e2, e3]: [&str; 3], events: &str) -> f64 {

@@ -350,7 +350,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "  chain:\n",
         "  links: [{ between: [n0] }]\n  chain:\n",
-        "bad.yaml:4:22: `between`: expected two nodes (more of them share a `medium`), found 1",
+        "bad.yaml:4:22: `between`: expected two nodes (more of them share a `medium`, or are joined by a `switch`), found 1",
     ),
     (
         "  chain:\n",

@@ -72,6 +72,7 @@ topology:
     - {name: l, between: [b, c], loss: {four-state: {p13: 1 % @/$defs/loss/anyOf/3/properties/four-state/properties}}}
     - {name: m, medium: [a, b], rate: 1 Mbit/s, mac: {csma: {retries: 1 @/$defs/mac/anyOf/2/properties/csma/anyOf/1/properties}},
        pairs: [{from: a, to: b, loss: 1 % @/$defs/written-link/anyOf/1/properties/pairs/items/properties}] @/$defs/written-link/anyOf/1/properties}
+    - {name: w, switch: [a, b], rate: 1 Mbit/s, stations: {a: {rate: 2 Mbit/s}} @/$defs/written-link/anyOf/2/properties}
     - {name: o, between: [a, b], rate: 1 Mbit/s, queue: {drop-tail: {limit: 1 packet @/$defs/queue/anyOf/2/properties/drop-tail/anyOf/1/properties}}}
     - {name: q, between: [a, b], queue: {codel: {target: 1ms @/$defs/queue/anyOf/3/properties/codel/anyOf/2/properties}}}
   chain: {hops: 1, link: {rate: 1 Mbit/s @/$defs/link/properties} @/$defs/topology/properties/chain/properties}
@@ -135,8 +136,9 @@ fn the_schema_allows_the_keys_that_the_decoder_allows() {
         let (_, listed) = error.split_once("(allowed here: ").unwrap_or_else(|| panic!("{pointer}: {error}"));
         let mut allowed: BTreeSet<&str> = listed.trim_end_matches(')').split(", ").collect();
         if pointer.starts_with("/$defs/written-link/anyOf/0/") {
-            // It would make it a medium, which is another kind.
+            // They would make it a medium or a switch, which are other kinds.
             allowed.remove("medium");
+            allowed.remove("switch");
         }
         let known = schema.pointer(pointer).and_then(Value::as_object);
         let known: BTreeSet<&str> = known

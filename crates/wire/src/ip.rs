@@ -17,6 +17,8 @@ use crate::{Malformed, checksum};
 
 /// Protocol number of ICMP for IPv4.
 pub const ICMP: u8 = 1;
+/// Protocol number of IGMP.
+pub const IGMP: u8 = 2;
 /// Protocol number of TCP.
 pub const TCP: u8 = 6;
 /// Protocol number of UDP.

@@ -49,13 +49,13 @@ impl Edge {
             }
             Item::Stream(id, item) => self.framing.handle_stream(now, id, item),
             Item::Frame(_)
+            | Item::ReportFrameStatus
+            | Item::FrameStatus(_)
             | Item::Packet(_)
             | Item::Transit(_)
             | Item::Membership(_)
             | Item::Message(_)
-            | Item::Credit(_) => {
-                return false;
-            }
+            | Item::Credit(_) => return false,
         }
         true
     }

@@ -152,7 +152,7 @@ impl<F: Field> Helper<F> {
                     idle = 0;
                     self.counters.relayed += 1;
                     self.gate.handed(now);
-                    self.out.down(Item::Frame(Frame { bytes, overheard: false }));
+                    self.out.down(Item::Frame(Frame::new(bytes)));
                 }
                 None => idle += 1,
             }
@@ -227,7 +227,7 @@ mod tests {
             let common = Common { association, up: true };
             let ack = Packet::Ack(wire::Ack::default());
             let bytes = wire::emit(([4; 6], [2; 6]), common, &ack, &config);
-            helper.overhear(&Frame { bytes, overheard: true });
+            helper.overhear(&Frame { overheard: true, ..Frame::new(bytes) });
             assert_eq!(helper.counters.overheard, overheard);
         }
     }

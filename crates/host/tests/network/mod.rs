@@ -94,7 +94,7 @@ impl Network {
     }
 
     pub(crate) fn hand_frame(&mut self, host: usize, interface: u32, bytes: &[u8]) {
-        let frame = Frame { bytes: Buffer::copy_from(bytes), overheard: false };
+        let frame = Frame::new(Buffer::copy_from(bytes));
         self.hand(host, Port::Below(interface), Item::Frame(frame));
     }
 

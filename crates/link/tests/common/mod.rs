@@ -4,6 +4,7 @@
 use hopcast_core::{Buffer, Duration, Fraction, Instant, Rate, Seed, Stream};
 use hopcast_link::{
     Attachment, Change, Config, Counters, Direction, Event, Jitter, Link, Loss, MediumConfig, PointToPoint,
+    Switch, SwitchConfig,
 };
 
 /// Something the world does to a link.
@@ -89,6 +90,11 @@ pub fn medium(config: MediumConfig, seed: u64) -> hopcast_link::Medium {
     hopcast_link::Medium::new(config, |from, to| seed.stream(&[&from.to_string(), &to.to_string()], 0))
 }
 
+pub fn switch(config: &SwitchConfig, seed: u64) -> Switch {
+    let seed = Seed::new(seed, 0);
+    Switch::new(config, |from, to| seed.stream(&["switch", &from.to_string(), &to.to_string()], 0))
+}
+
 /// A frame of `len` bytes to everyone, which holds its number.
 pub fn frame(id: u64, len: usize) -> Buffer {
     let mut frame = Buffer::zeroed(len.max(14));
@@ -136,7 +142,7 @@ pub mod any {
 
     use super::*;
     use hopcast_core::Bytes;
-    use hopcast_link::{Csma, Duplex, Mac, Queue, QueueLimit, Station};
+    use hopcast_link::{Csma, Duplex, Mac, PairLoss, Queue, QueueLimit, Station};
     use proptest::prelude::*;
 
     pub fn fraction() -> impl Strategy<Value = Fraction> {
@@ -238,6 +244,15 @@ pub mod any {
             };
             let stations = stations.into_iter().enumerate().map(station).collect();
             MediumConfig { direction, stations, mac: mac.clone(), pairs: Vec::new() }
+        })
+    }
+
+    pub fn switch_config() -> impl Strategy<Value = SwitchConfig> {
+        let pair = (0usize..5, 0usize..5, loss()).prop_map(|(from, to, loss)| PairLoss { from, to, loss });
+        let pairs = proptest::collection::vec(pair, 0..3);
+        (proptest::collection::vec(direction(), 0..5), pairs).prop_map(|(directions, pairs)| {
+            let addresses = (0..directions.len()).map(|i| [2, 0, 0, 0, 0, i as u8]).collect();
+            SwitchConfig { directions, addresses, pairs }
         })
     }
 

@@ -202,6 +202,8 @@ fn record_of(at: Instant, link: &str, event: &Event, captured: &[Option<usize>])
             let place = if to.is_some() { "on" } else { "before" };
             (from, FrameEvent::Dropped(format!("dropped {place} {link}: {reason}")), frame)
         }
+        // Nobody asks for it: a TAP has no way to say so.
+        Event::Status { .. } => return None,
     };
     captured[*end].map(|interface| Record { at, interface, what, bytes: frame.clone() })
 }

@@ -123,7 +123,7 @@ impl Socket for Device {
                 let bytes = Buffer::copy_from(&self.memory[..len]);
                 Some(match self.kind {
                     Kind::Tun => Item::Packet(bytes),
-                    Kind::Tap(_) => Item::Frame(Frame { bytes, overheard: false }),
+                    Kind::Tap(_) => Item::Frame(Frame::new(bytes)),
                 })
             }
             Err(error) => {
@@ -140,6 +140,8 @@ impl Socket for Device {
         let bytes = match (self.kind, item) {
             (Kind::Tun, Item::Packet(packet)) => packet,
             (Kind::Tap(_), Item::Frame(frame)) => frame.bytes,
+            // A TAP does not learn it.
+            (Kind::Tap(_), Item::ReportFrameStatus) => return,
             _ => {
                 self.counters.wrong_items += 1;
                 return;

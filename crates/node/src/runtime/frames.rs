@@ -140,7 +140,7 @@ impl Socket for Frames {
                     }
                     self.counters.received += 1;
                     self.counters.received_bytes += len as u64;
-                    return Some(Item::Frame(Frame { bytes: Buffer::copy_from(bytes), overheard }));
+                    return Some(Item::Frame(Frame { overheard, ..Frame::new(Buffer::copy_from(bytes)) }));
                 }
                 Ok(_) => self.counters.receive_errors += 1,
                 Err(error) => {
@@ -154,9 +154,14 @@ impl Socket for Frames {
     }
 
     fn give(&mut self, item: Item) {
-        let Item::Frame(Frame { bytes, .. }) = item else {
-            self.counters.wrong_items += 1;
-            return;
+        let bytes = match item {
+            Item::Frame(Frame { bytes, .. }) => bytes,
+            // A packet socket does not learn it.
+            Item::ReportFrameStatus => return,
+            _ => {
+                self.counters.wrong_items += 1;
+                return;
+            }
         };
         self.waiting.push_back(bytes);
         if self.waiting.len() > MAX_WAITING {

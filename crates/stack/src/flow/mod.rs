@@ -13,10 +13,11 @@ use std::ops::Range;
 use hopcast_core::{Duration, Seed, Stream};
 
 use crate::error::BuildError;
+use crate::group::Group;
 use crate::network::{GlobalRoutes, Hop, Network, NetworkPlan, NodeId, addresses_of};
 use crate::transport::{Layer, Port};
 
-pub use builder::{FlowBuilder, PlacedMachine};
+pub use builder::{FlowBuilder, Join, PlacedFlow, PlacedMachine};
 pub use end::End;
 pub use participants::{Participant, Participants};
 
@@ -61,6 +62,8 @@ pub struct FlowSpec<'a> {
     pub from: NodeId,
     /// The receiving nodes, at least one.
     pub to: &'a [NodeId],
+    /// The group that they are, unless the flow goes to one node, or by its transport's own tree.
+    pub group: Option<&'a Group>,
     /// The stack, from the top down; none is the host's own packets.
     pub over: &'a [Layer],
     /// Whether its packets are IPv6.
@@ -121,10 +124,12 @@ impl<'a> FlowPlan<'a> {
         Ok(Self { network, plan, spec, route, mtu, participants, slack: Duration::ZERO, seed })
     }
 
-    /// The ends with the first receiver, as the sender sees them: what it sends to the first of several, its transport
-    /// brings to all.
+    /// The ends as the sender sees them: with the group, or with the first receiver, where the transport brings to all
+    /// what is sent to the first.
     pub fn source(&self) -> Ends {
-        self.spec.ends(self.spec.to[0])
+        let ends = self.spec.ends(self.spec.to[0]);
+        let Some(group) = self.spec.group else { return ends };
+        Ends { remote: SocketAddr::new(group.address(self.spec.ipv6), ends.remote.port()), ..ends }
     }
 
     /// The ends with this receiver, as the receiver sees them.
@@ -216,7 +221,7 @@ impl FlowSpec<'_> {
     }
 
     /// A node's address in the flow.
-    pub(crate) fn address(&self, node: NodeId) -> IpAddr {
+    pub fn address(&self, node: NodeId) -> IpAddr {
         addresses_of(node)[usize::from(self.ipv6)]
     }
 }

@@ -71,7 +71,7 @@ impl GlobalRoutes {
         let root = node_of(source).filter(|&root| root < self.nodes())?;
         let ingress = match node == root {
             true => None,
-            false => Some(self.next_edge(node, root)?.interface),
+            false => Some(self.hop_between(node, root)?.0),
         };
         if !self.groups.trees.contains_key(&(root, group)) {
             let tree = self.tree(root, self.groups.members(source, group));
@@ -89,9 +89,9 @@ impl GlobalRoutes {
             let mut node = member;
             // What has joined has brought all nodes before it into the tree.
             while joined.insert(node) {
-                let Some(edge) = self.next_edge(node, root) else { break };
-                tree.entry(edge.to).or_default().insert(edge.to_interface);
-                node = edge.to;
+                let Some((_, before, interface)) = self.hop_between(node, root) else { break };
+                tree.entry(before).or_default().insert(interface);
+                node = before;
             }
         }
         tree

@@ -4,16 +4,18 @@ mod addresses;
 mod groups;
 mod plan;
 mod routes;
+mod shortest_paths;
 
 use std::collections::BTreeMap;
 
-use hopcast_link::{Attachment, Config, Direction, MediumConfig};
+use hopcast_link::{Attachment, Config, Direction, MediumConfig, SwitchConfig};
 
 pub use addresses::{HOP_LIMIT, MacAddress, addresses_of, interface_name};
 pub(crate) use groups::NodeGroups;
 pub use plan::{Hop, NetworkPlan, directions};
 pub(crate) use routes::NodeRoutes;
 pub use routes::{GlobalRoutes, Route};
+pub use shortest_paths::ShortestPaths;
 
 /// A node's place among the nodes of a network.
 pub type NodeId = usize;
@@ -47,6 +49,9 @@ pub enum LinkModel {
     PointToPoint(Config),
     /// Among all of a link's ends; the stations' addresses are filled in by [`NetworkPlan::model`].
     Medium(MediumConfig),
+    /// Among all of a link's ends, each of which sends on a line of its own; the stations' addresses are filled in by
+    /// [`NetworkPlan::model`].
+    Switch(SwitchConfig),
 }
 
 impl Link {
@@ -56,6 +61,7 @@ impl Link {
             LinkModel::PointToPoint(config) if from == 0 => &config.forward,
             LinkModel::PointToPoint(config) => &config.backward,
             LinkModel::Medium(config) => &config.direction,
+            LinkModel::Switch(config) => &config.directions[from],
         }
     }
 }

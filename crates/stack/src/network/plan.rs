@@ -4,10 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hopcast_core::Seed;
-use hopcast_link::{Attachment, Link as AnyLink, Medium, MediumConfig, PointToPoint, Station};
+use hopcast_link::{
+    Attachment, Link as AnyLink, Medium, MediumConfig, PointToPoint, Station, Switch, SwitchConfig,
+};
 
 use super::addresses::{MacAddress, mac_address};
-use super::routes::{Edge, GlobalRoutes};
+use super::routes::GlobalRoutes;
+use super::shortest_paths::ShortestPaths;
 use super::{LinkId, LinkModel, Network, NodeId};
 
 /// One link of a route, and the attachment by which it is entered.
@@ -95,31 +98,18 @@ impl NetworkPlan {
                 let stream = |from, to| seed.stream(&["medium", &spec.name, name(from), name(to)], 0);
                 Box::new(Medium::new(MediumConfig { stations, ..config.clone() }, stream))
             }
+            LinkModel::Switch(config) => {
+                let addresses =
+                    (0..spec.ends.len()).map(|attachment| mac_address(link, attachment)).collect();
+                let stream = |from, to| seed.stream(&["switch", &spec.name, name(from), name(to)], 0);
+                Box::new(Switch::new(&SwitchConfig { addresses, ..config.clone() }, stream))
+            }
         }
     }
 
     /// The routes of the network as it is at the start.
     pub fn routes(&self, network: Network<'_>) -> GlobalRoutes {
-        GlobalRoutes::new(network.nodes.len(), self.edges(network))
-    }
-
-    fn edges(&self, network: Network<'_>) -> Vec<Edge> {
-        let mut edges = Vec::new();
-        for (link, ends) in self.ends.iter().enumerate() {
-            for (from, to) in directions(ends.len()) {
-                edges.push(Edge {
-                    from: ends[from].0,
-                    to: ends[to].0,
-                    interface: ends[from].1,
-                    to_interface: ends[to].1,
-                    link,
-                    attachment: from,
-                    delay: network.links[link].direction(from).delay,
-                    mac: mac_address(link, to),
-                });
-            }
-        }
-        edges
+        GlobalRoutes::new(network.nodes.len(), network.links)
     }
 
     /// The hops from a node to another, by `routes` as they are now; as far as they lead.
@@ -128,11 +118,10 @@ impl NetworkPlan {
         let mut node = from;
         while node != to
             && route.len() < self.interfaces.len()
-            && let Some(edge) = routes.next_edge(node, to)
+            && let Some((hop, next)) = routes.next_hop(node, to)
         {
-            let Edge { link, attachment, to, .. } = *edge;
-            route.push(Hop { link, attachment });
-            node = to;
+            route.push(hop);
+            node = next;
         }
         route
     }
@@ -149,11 +138,14 @@ impl NetworkPlan {
         let links: BTreeSet<LinkId> = taken.clone().map(|hop| hop.link).collect();
         let mut nodes: BTreeSet<NodeId> = taken.map(|&hop| self.sender(hop)).collect();
         nodes.remove(&from);
-        let free = |edge: &Edge| {
-            !links.contains(&edge.link) && !nodes.contains(&edge.from) && !nodes.contains(&edge.to)
-        };
-        let edges = self.edges(network).into_iter().filter(free).collect();
-        let route = self.route(&mut GlobalRoutes::new(network.nodes.len(), edges), from, to);
+        let mut paths = ShortestPaths::new(network.nodes.len(), network.links);
+        links.iter().for_each(|&link| paths.set_up(link, None, false));
+        // No path leads over a node that cannot send.
+        for &Hop { link, attachment } in nodes.iter().flat_map(|&node| self.interfaces(node)) {
+            paths.set_up(link, Some(attachment), false);
+        }
+        paths.search_from(to, &[from]);
+        let route: Vec<Hop> = paths.path(from).collect();
         (!route.is_empty()).then_some(route)
     }
 

@@ -124,7 +124,7 @@ impl Variants {
                 span.error(format!("there is no transport `{name}`{hint} (transports: {})", all.join(", ")))
             );
         };
-        Ok(vec![Layer::new(row, (row.read)(row, options)?)])
+        Ok(vec![(row.read)(row, options)?])
     }
 }
 

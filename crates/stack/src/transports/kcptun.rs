@@ -27,7 +27,7 @@ pub(super) static KCPTUN: Row = Row {
     },
     socket: Some(Socket::Tcp { congestion: None }),
     options: || OPTIONS.docs(&Kcptun::default()),
-    read: |row, options| OPTIONS.transport(row, options, Kcptun::default()),
+    read: |row, options| OPTIONS.layer(row, options, Kcptun::default()),
     ..Row::BASE
 };
 
@@ -164,10 +164,6 @@ impl Transport for Kcptun {
     fn overhead(&self, _: u64) -> u64 {
         // 20 for its encryption (even by `none`), 8 where there is parity, KCP's 24 and smux's 8.
         20 + (if self.shards().1 > 0 { 8 } else { 0 }) + 24 + 8
-    }
-
-    fn changed_options(&self) -> Vec<String> {
-        OPTIONS.changed(self, &Self::default())
     }
 
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {

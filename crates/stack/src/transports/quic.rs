@@ -13,14 +13,14 @@ use crate::transport::{Form, Opt, OptionDoc, Options, Port, Ports, Row, Transpor
 pub(super) static QUIC: Row = Row {
     name: "quic",
     about: "QUIC with CUBIC and pacing, as quinn sets it (RFC 9000, 9002); needs datagrams of 1,200 B",
-    read: |row, options| OPTIONS.transport(row, options, Quic::with(Congestion::Cubic)),
+    read: |row, options| OPTIONS.layer(row, options, Quic::with(Congestion::Cubic)),
     ..BASE
 };
 
 pub(super) static QUIC_BBR: Row = Row {
     name: "quic-bbr",
     about: "the same with the BBR version 1 of `tcp-bbr`",
-    read: |row, options| OPTIONS.transport(row, options, Quic::with(Congestion::Bbr)),
+    read: |row, options| OPTIONS.layer(row, options, Quic::with(Congestion::Bbr)),
     ..BASE
 };
 
@@ -62,10 +62,6 @@ impl Transport for Quic {
         // The short header with eight bytes of connection id and one of packet number, the tag, and a STREAM frame's
         // kind, stream and offset without a length: the minimum that a full packet of a long transfer has.
         1 + 8 + 1 + 16 + 1 + 1 + 4
-    }
-
-    fn changed_options(&self) -> Vec<String> {
-        OPTIONS.changed(self, &Self(Config::default()))
     }
 
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {

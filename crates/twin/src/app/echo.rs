@@ -106,6 +106,8 @@ impl Machine for MessageClient {
             }
             Item::Stream(..)
             | Item::Frame(_)
+            | Item::ReportFrameStatus
+            | Item::FrameStatus(_)
             | Item::Packet(_)
             | Item::Transit(_)
             | Item::Membership(_)

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Distribution, Jitter, Meter};
 use crate::app::BLOCK;
-use crate::scenario::model::{Measure, Picture};
+use crate::scenario::model::{Measure, Member, Picture};
 
 /// Observations of one end that only both ends together can judge. Times are in nanoseconds of the clock that both
 /// read.
@@ -132,11 +132,12 @@ impl Meter {
     pub(crate) fn joined(
         measure: Measure,
         duration: Duration,
+        member: Option<&Member>,
         sender: &PartialMeter,
         receiver: &PartialMeter,
     ) -> Self {
         let at = |one: Option<u64>, other: Option<u64>| one.or(other).map(Instant::from_nanos);
-        let mut whole = Self::new(measure, duration);
+        let mut whole = Self::new(measure, duration).of_member(member);
         for half in [sender, receiver] {
             whole.payload_bytes += half.payload_bytes;
             whole.sent_units += half.sent_units;

@@ -5,14 +5,15 @@ use std::fmt::{self, Display, Write};
 
 use hopcast_core::{Instant, Rate};
 use hopcast_link::{
-    Change, Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, Queue, QueueLimit,
+    Change, Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue, QueueLimit,
+    SwitchConfig,
 };
+use hopcast_stack::network::ShortestPaths;
 
 use super::capacity::{Capacities, mean_loss};
 use super::model::{
-    Action, Capture, Case, Event, Exec, Flow, FlowId, Layer, LinkModel, NodeId, Plan, Scenario,
+    Action, Capture, Case, Event, Exec, Flow, FlowId, Group, Layer, LinkModel, NodeId, Plan, Scenario,
 };
-use super::paths::Paths;
 
 /// More nodes, links, events or flows than this are summed up.
 const MOST_LISTED: usize = 40;
@@ -47,6 +48,7 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     write_nodes(out, scenario)?;
     write_links(out, scenario)?;
     write_events(out, scenario)?;
+    write_groups(out, scenario)?;
     write_flows(out, scenario)?;
     write_execs(out, scenario)?;
     write_sweep(out, &plan.cases)?;
@@ -79,6 +81,7 @@ fn write_links(out: &mut String, scenario: &Scenario) -> fmt::Result {
         let model = match &link.model {
             LinkModel::PointToPoint(config) => point_to_point(config),
             LinkModel::Medium(config) => medium(config, &link.ends, scenario),
+            LinkModel::Switch(config) => switch(config, &link.ends, scenario),
         };
         let place = *places.entry(model).or_insert_with_key(|model| {
             kinds.push((model.clone(), Vec::new()));
@@ -111,11 +114,31 @@ fn medium(config: &MediumConfig, ends: &[NodeId], scenario: &Scenario) -> String
             )
         }
     };
-    for pair in &config.pairs {
-        let [from, to] = [pair.from, pair.to].map(|end| &scenario.nodes[ends[end]].name);
-        let _ = write!(text, "\n{from} to {to}: loss {}", loss(&pair.loss));
+    text + &pairs(&config.pairs, ends, scenario)
+}
+
+/// The sender whose values most have, and each that differs.
+fn switch(config: &SwitchConfig, ends: &[NodeId], scenario: &Scenario) -> String {
+    let same = |one: &&Direction| config.directions.iter().filter(|other| other == one).count();
+    let usual = config.directions.iter().rev().max_by_key(same);
+    let mut text = format!("a switch with {} stations", ends.len());
+    // Writing to a string cannot fail.
+    let _ = usual.map_or(Ok(()), |usual| write!(text, ": {}", Words(usual)));
+    for (end, direction) in ends.iter().zip(&config.directions) {
+        if usual != Some(direction) {
+            let _ = write!(text, "\n{}: {}", scenario.nodes[*end].name, Words(direction));
+        }
     }
-    text
+    text + &pairs(&config.pairs, ends, scenario)
+}
+
+/// The losses from one station to another that differ, a line each.
+fn pairs(pairs: &[PairLoss], ends: &[NodeId], scenario: &Scenario) -> String {
+    let line = |pair: &PairLoss| {
+        let [from, to] = [pair.from, pair.to].map(|end| &scenario.nodes[ends[end]].name);
+        format!("\n{from} to {to}: loss {}", loss(&pair.loss))
+    };
+    pairs.iter().map(line).collect()
 }
 
 fn point_to_point(config: &Config) -> String {
@@ -208,6 +231,12 @@ fn write_events(out: &mut String, scenario: &Scenario) -> fmt::Result {
             }
             Action::Start(flow) => (format!("flow {} starts", scenario.flows[*flow].name), None),
             Action::Stop(flow) => (format!("flow {} stops", scenario.flows[*flow].name), None),
+            Action::Join { group, node } => {
+                (format!("{} joins {}", scenario.nodes[*node].name, scenario.groups[*group].name), None)
+            }
+            Action::Leave { group, node } => {
+                (format!("{} leaves {}", scenario.nodes[*node].name, scenario.groups[*group].name), None)
+            }
         };
         let same = lines.iter_mut().rev().take_while(|line| line.0 == *at).find(|line| line.1 == what);
         match same {
@@ -244,10 +273,39 @@ fn changed(change: &Change) -> String {
     }
 }
 
+/// Groups, a line each: their address, their delivery, and who is a member from the beginning.
+fn write_groups(out: &mut String, scenario: &Scenario) -> fmt::Result {
+    let groups: Vec<&Group> = scenario.groups.iter().filter(|group| !group.name.is_empty()).collect();
+    if groups.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nGroups: {}", groups.len())?;
+    for group in groups.iter().take(MOST_LISTED) {
+        let Group { name, delivery, members, linger, .. } = group;
+        let (first, later): (Vec<_>, Vec<_>) =
+            members.iter().partition(|member| member.is_member(Instant::ZERO));
+        let first: Vec<NodeId> = first.iter().map(|member| member.node).collect();
+        let [v4, v6] = [false, true].map(|ipv6| group.address(ipv6));
+        writeln!(out, "  {name}: {delivery}, {v4} or {v6}")?;
+        let later = match later.len() {
+            0 => String::new(),
+            later => format!(
+                "; {} by events, who receive for {linger} after a leave",
+                counted(later, "later member")
+            ),
+        };
+        writeln!(out, "    {}: {}{later}", counted(first.len(), "member"), names_of(scenario, &first))?;
+    }
+    match groups.len().saturating_sub(MOST_LISTED) {
+        0 => Ok(()),
+        more => writeln!(out, "  and {more} more"),
+    }
+}
+
 fn write_flows(out: &mut String, scenario: &Scenario) -> fmt::Result {
     writeln!(out, "\nFlows: {}", scenario.flows.len())?;
     let capacities = Capacities::of(scenario);
-    let mut paths = Paths::new(scenario.nodes.len(), &scenario.links);
+    let mut paths = ShortestPaths::new(scenario.nodes.len(), &scenario.links);
     for flow in scenario.flows.iter().take(MOST_LISTED) {
         let Flow { name, from, to, protocol, app, ipv6, .. } = flow;
         // Of several receivers the farthest, and the one that can have the least.
@@ -257,12 +315,18 @@ fn write_flows(out: &mut String, scenario: &Scenario) -> fmt::Result {
             Some(bits) => Rate::from_bits_per_sec(bits.round() as u64).to_string(),
         };
         let hops = to.iter().map(|&to| {
-            paths.towards(to, &[*from]);
+            paths.search_from(to, &[*from]);
             paths.hops(*from)
         });
         let hops = hops.max().flatten().map_or_else(|| "no path".to_owned(), |hops| counted(hops, "hop"));
         let names: Vec<&str> = to.iter().map(|&to| &*scenario.nodes[to].name).collect();
-        let (from, to) = (&scenario.nodes[*from].name, names.join(", "));
+        let group = flow.group.map(|group| &scenario.groups[group]);
+        let to = match group {
+            Some(group) if !group.name.is_empty() => group.name.clone(),
+            Some(group) => format!("{} by {}", names.join(", "), group.delivery),
+            None => names.join(", "),
+        };
+        let from = &scenario.nodes[*from].name;
         let ip = if *ipv6 { ", IPv6" } else { "" };
         let ways = if flow.paths > 1 { format!(", {} routes", flow.paths) } else { String::new() };
         writeln!(out, "  {name}: {from} to {to} over {protocol}{ip}{ways}: {app}")?;

@@ -40,12 +40,16 @@ pub(crate) fn events(
     node: Option<&Node>,
     topology: &Topology,
     flows: &Flows,
+    joins: Vec<Event>,
     contents: &mut Contents,
 ) -> Result<Vec<Event>, Diagnostic> {
-    let mut events = Vec::new();
+    let mut events = joins;
     let Some(node) = node else { return Ok(events) };
     let saturating = flows.saturating();
     for item in list(node, "events")? {
+        if item.get("group").is_some() {
+            continue;
+        }
         let fields = Fields::of(item, "an event", &ALLOWED)?;
         fields.read("name", decode::name)?;
         let at = Instant::ZERO + duration(fields.need("at", "at: 5s")?, "at")?;
@@ -61,7 +65,7 @@ pub(crate) fn events(
         if let Some(to) = fields.get("to")
             && !matches!(changes.as_slice(), [Change::Loss(_)])
         {
-            return Err(to.error("`to`: only `loss` can change towards one station of a medium"));
+            return Err(to.error("`to`: only `loss` can change towards one station of a medium or switch"));
         }
         for (link, from) in targets(fields, topology, acts)? {
             if let (Some(rate), true) = (fields.get("rate"), changes.contains(&Change::Rate(None))) {
@@ -111,7 +115,8 @@ pub(crate) fn schedule(node: Option<&Node>) -> Vec<(Instant, String)> {
 }
 
 fn in_words(item: &Node) -> Option<(Instant, String)> {
-    let fields = Fields::of(item, "an event", &ALLOWED).ok()?;
+    let allowed: Vec<&str> = ALLOWED.iter().chain(&["group", "join", "leave"]).copied().collect();
+    let fields = Fields::of(item, "an event", &allowed).ok()?;
     let at = Instant::ZERO + duration(fields.get("at")?, "at").ok()?;
     let scalar = |node: &Node| match &node.kind {
         Kind::Scalar(text) => Some(text.clone()),
@@ -125,6 +130,12 @@ fn in_words(item: &Node) -> Option<(Instant, String)> {
             "down" | "up" => {
                 let stays = flag(node, key).ok()?;
                 parts.push(if stays == (key == "down") { "down" } else { "up" }.to_owned());
+            }
+            "join" | "leave" => {
+                let group = fields.get("group").and_then(scalar)?;
+                let names = names(node);
+                let who = if names.len() > 3 { format!("{} nodes", names.len()) } else { names.join(", ") };
+                parts.push(format!("{who} {} {group}", if key == "join" { "into" } else { "out of" }));
             }
             "start" | "stop" => parts.push(format!("{key} {}", names(node).join(", "))),
             change if CHANGES.contains(&change) => {
@@ -172,7 +183,7 @@ fn one_or_several<'a>(node: &'a Node, key: &str) -> Result<&'a [Node], Diagnosti
     }
 }
 
-/// The station of a medium towards which a loss changes.
+/// The station of a medium or switch towards which a loss changes.
 fn listener(
     node: &Node,
     topology: &Topology,
@@ -181,7 +192,7 @@ fn listener(
 ) -> Result<usize, Diagnostic> {
     let (link, id) = (&topology.links[link], topology.node(node, "to")?);
     if matches!(link.model, LinkModel::PointToPoint(_)) {
-        return Err(node.error(format!("`to`: the link `{}` is no medium", link.name)));
+        return Err(node.error(format!("`to`: the link `{}` is neither a medium nor a switch", link.name)));
     }
     let station = link.ends.iter().position(|end| *end == id);
     match station {

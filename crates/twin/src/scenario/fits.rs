@@ -3,9 +3,9 @@
 //! A flow that could never arrive is an error before anything runs: hosts do not fragment, and IP counts hops.
 
 use hopcast_link::Attachment;
+use hopcast_stack::network::{Hop, ShortestPaths};
 
 use super::model::{App, ETHERNET, Flow, Link, NodeId, Program};
-use super::paths::Paths;
 use super::topology::Topology;
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::Node;
@@ -23,7 +23,7 @@ pub(crate) struct Written<'a> {
 
 /// The first flow that does not fit. Each has a way from its sender to its receiver.
 pub(crate) fn check(flows: &[Flow], written: &[Written<'_>], topology: &Topology) -> Result<(), Diagnostic> {
-    let mut paths = Paths::new(topology.nodes.len(), &topology.links);
+    let mut paths = ShortestPaths::new(topology.nodes.len(), &topology.links);
     for (flow, written) in flows.iter().zip(written) {
         check_first_links(flow, written, topology, &paths)?;
     }
@@ -48,7 +48,7 @@ pub(crate) fn check(flows: &[Flow], written: &[Written<'_>], topology: &Topology
     let mut first: Option<(Way, Diagnostic)> = None;
     for ways in ways.chunk_by(|one, other| one.to == other.to) {
         let sources: Vec<_> = ways.iter().map(|way| way.from).collect();
-        paths.towards(ways[0].to, &sources);
+        paths.search_from(ways[0].to, &sources);
         for way in ways {
             let (flow, written) = (&flows[way.flow], &written[way.flow]);
             let earlier =
@@ -64,10 +64,10 @@ pub(crate) fn check(flows: &[Flow], written: &[Written<'_>], topology: &Topology
 /// The first way that has more hops than are allowed; `ways` are in the order of the flows.
 ///
 /// Not each destination needs a search of its own: the search towards one bounds the distance of any two nodes.
-fn too_long(mut ways: Vec<Way>, paths: &mut Paths<'_>) -> Option<Way> {
+fn too_long(mut ways: Vec<Way>, paths: &mut ShortestPaths) -> Option<Way> {
     while let Some(&first) = ways.first() {
         let ends: Vec<_> = ways.iter().flat_map(|way| [way.from, way.to]).collect();
-        paths.towards(first.to, &ends);
+        paths.search_from(first.to, &ends);
         let near = |node: NodeId| paths.hops(node).unwrap_or(HOP_LIMIT + 1);
         if near(first.from) > HOP_LIMIT {
             return Some(first);
@@ -98,9 +98,9 @@ fn check_first_links(
     flow: &Flow,
     written: &Written<'_>,
     topology: &Topology,
-    paths: &Paths<'_>,
+    paths: &ShortestPaths,
 ) -> Result<(), Diagnostic> {
-    let leaving = || paths.links_of(flow.from).iter().map(|(link, from)| (&topology.links[*link], *from));
+    let leaving = || paths.attachments(flow.from).map(|hop| link_of(hop, topology));
     if let Some(app) = saturating(flow)
         && leaving().any(|(link, from)| link.direction(from).rate.is_none())
     {
@@ -135,7 +135,7 @@ fn check_way(
     written: &Written<'_>,
     way: &Way,
     topology: &Topology,
-    paths: &Paths<'_>,
+    paths: &ShortestPaths,
 ) -> Result<(), Diagnostic> {
     let hops = paths.hops(way.from).unwrap_or(0);
     if hops > HOP_LIMIT {
@@ -144,11 +144,17 @@ fn check_way(
             .to
             .error(format!("`to`: `{to}` is {hops} hops from `{from}`, and IP's hop limit is {HOP_LIMIT}")));
     }
-    paths.way(way.from).try_for_each(|(link, from)| check_ipv6(written, link, from))?;
-    match paths.way(way.from).min_by_key(|(link, from)| link.direction(*from).mtu) {
+    let path = || paths.path(way.from).map(|hop| link_of(hop, topology));
+    path().try_for_each(|(link, from)| check_ipv6(written, link, from))?;
+    match path().min_by_key(|(link, from)| link.direction(*from).mtu) {
         Some((link, from)) => check_size(flow, written, link, from, way.back),
         None => Ok(()),
     }
+}
+
+/// The link of a hop, and the attachment that sends.
+fn link_of(hop: Hop, topology: &Topology) -> (&Link, Attachment) {
+    (&topology.links[hop.link], hop.attachment)
 }
 
 fn check_ipv6(written: &Written<'_>, link: &Link, from: Attachment) -> Result<(), Diagnostic> {

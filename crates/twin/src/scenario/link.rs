@@ -2,7 +2,8 @@
 
 use hopcast_core::{Bytes, Duration, Fraction, Rate};
 use hopcast_link::{
-    Attachment, Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue, QueueLimit,
+    Attachment, Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue,
+    QueueLimit, SwitchConfig,
 };
 
 use super::files::Contents;
@@ -15,6 +16,8 @@ pub(crate) const DIRECTION: [&str; 9] =
     ["rate", "delay", "loss", "jitter", "reorder", "duplicate", "corrupt", "queue", "mtu"];
 /// The keys that a medium has beside those of its direction.
 pub(crate) const MEDIUM: [&str; 2] = ["mac", "pairs"];
+/// The keys that a switch has beside those of a direction.
+pub(crate) const SWITCH: [&str; 2] = ["stations", "pairs"];
 /// The keys of a generator's `link`.
 const TEMPLATE: [&str; 12] = [
     "rate",
@@ -72,6 +75,36 @@ pub(crate) fn medium(
 ) -> Result<MediumConfig, Diagnostic> {
     let direction = direction(fields, Direction::default(), contents)?;
     let mac = fields.read("mac", |node, key| mac(node, key, direction.rate, contents))?.unwrap_or_default();
+    let pairs = pairs(fields, station, contents)?;
+    Ok(MediumConfig { direction, stations: Vec::new(), mac, pairs })
+}
+
+/// A switch of `stations` stations, whose addresses the engine fills in; `station` finds the one that a node's name
+/// stands for.
+pub(crate) fn switch(
+    fields: Fields<'_>,
+    stations: usize,
+    station: impl Fn(&Node, &str) -> Result<Attachment, Diagnostic>,
+    contents: &mut Contents,
+) -> Result<SwitchConfig, Diagnostic> {
+    let base = direction(fields, Direction::default(), contents)?;
+    let mut directions = vec![base.clone(); stations];
+    let own = fields.get("stations").map(|node| decode::entries(node, "`stations`")).transpose()?;
+    for entry in own.unwrap_or_default() {
+        let named = Node { span: entry.key_span.clone(), kind: Kind::Scalar(entry.key.clone()) };
+        let from = station(&named, "stations")?;
+        let keys = Fields::of(&entry.value, "a station", &DIRECTION)?;
+        directions[from] = direction(keys, base.clone(), contents)?;
+    }
+    Ok(SwitchConfig { directions, addresses: Vec::new(), pairs: pairs(fields, station, contents)? })
+}
+
+/// Where the loss from one station to another differs.
+fn pairs(
+    fields: Fields<'_>,
+    station: impl Fn(&Node, &str) -> Result<Attachment, Diagnostic>,
+    contents: &mut Contents,
+) -> Result<Vec<PairLoss>, Diagnostic> {
     let mut pairs: Vec<PairLoss> = Vec::new();
     for item in fields.get("pairs").map(|node| decode::list(node, "pairs")).transpose()?.unwrap_or_default() {
         let pair = Fields::of(item, "a pair", &["from", "to", "loss"])?;
@@ -86,7 +119,7 @@ pub(crate) fn medium(
         }
         pairs.push(PairLoss { from, to, loss: loss(pair.need("loss", "10 %")?, "loss", contents)? });
     }
-    Ok(MediumConfig { direction, stations: Vec::new(), mac, pairs })
+    Ok(pairs)
 }
 
 /// `perfect`, or `csma` with what differs from 802.11g at the medium's rate.

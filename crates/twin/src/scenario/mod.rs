@@ -3,8 +3,7 @@
 //!
 //! The way of a file: `yaml` makes of text a tree that knows its places; `files` merges what it includes; `set` puts in
 //! what the command line overrides; `sweep` multiplies it into cases; then each case is decoded, by `topology` with
-//! `generate`, `exchange` and `link`, by `flows` with `apps`, `fits` and `paths`, and
-//! by `events`. [`describe()`] says what came of it.
+//! `generate`, `exchange` and `link`, by `groups`, by `flows` with `apps`, `fits` and `paths`, and by `events`. [`describe()`] says what came of it.
 
 mod apps;
 mod capacity;
@@ -18,9 +17,9 @@ mod files;
 mod fits;
 mod flows;
 mod generate;
+mod groups;
 mod link;
 pub mod model;
-mod paths;
 mod plan;
 pub mod programs;
 mod published;

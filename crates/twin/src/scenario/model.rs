@@ -20,10 +20,13 @@ pub use super::workload::{
 pub(crate) use super::workload::{LARGEST_FRAME, SHORT_FLOW};
 
 pub use hopcast_stack::flow::ETHERNET;
+pub use hopcast_stack::group::{Group, Member};
 pub use hopcast_stack::network::{Link, LinkId, LinkModel, Node, NodeId};
 pub use hopcast_stack::transport::{Layer, Socket};
 /// A flow's place in [`Scenario::flows`].
 pub type FlowId = usize;
+/// A group's place in [`Scenario::groups`].
+pub type GroupId = usize;
 
 /// All that a scenario file asks for: each case of its sweep, ready to run `repeats` times.
 #[derive(Clone, Debug)]
@@ -99,6 +102,8 @@ pub struct Scenario {
     pub events: Vec<Event>,
     /// The same in words, an entry for each event of the file, in the order of time: the first hundred.
     pub schedule: Vec<(Instant, String)>,
+    /// The groups of receivers, in the order of the file, and then those that flows to several nodes make.
+    pub groups: Vec<Group>,
     /// The flows, in the order of the file; names are unique.
     pub flows: Vec<Flow>,
     /// Who does what, of `helper` and `relay`; protocols that relay read it, and without it every node on the path
@@ -148,6 +153,20 @@ pub enum Action {
     Start(FlowId),
     /// Stops a flow: its application sends no more.
     Stop(FlowId),
+    /// A node becomes a member of a group.
+    Join {
+        /// Which group.
+        group: GroupId,
+        /// Which node.
+        node: NodeId,
+    },
+    /// A node is a member of a group no more.
+    Leave {
+        /// Which group.
+        group: GroupId,
+        /// Which node.
+        node: NodeId,
+    },
 }
 
 /// A flow: an application's units, over a stack, from one node to another or to several.
@@ -157,8 +176,11 @@ pub struct Flow {
     pub name: String,
     /// The sending node.
     pub from: NodeId,
-    /// The receiving nodes, none twice; several where the stack serves a group.
+    /// The receiving nodes, none twice; of a group, all that are members at some time.
     pub to: Vec<NodeId>,
+    /// The group that they are, if its delivery brings to them what is sent; `None` of one receiver, and of several
+    /// that the transport's own tree leads to.
+    pub group: Option<GroupId>,
     /// The name in tables: the transport's, variant's or stack's name.
     pub protocol: String,
     /// The stack, from the top down; none is the host's packets, for `ping`.
@@ -176,7 +198,7 @@ impl Flow {
     pub fn on_stream(&self) -> bool {
         let offered = self.over.first().is_some_and(|top| top.row().offers.has(Port::Stream));
         // A stream has one reader.
-        offered && self.to.len() == 1 && !matches!(self.app, App::Cbr { .. })
+        offered && self.group.is_none() && self.to.len() == 1 && !matches!(self.app, App::Cbr { .. })
     }
 
     /// Whether its transports hold back what has arrived until what comes before it has, or is decoded.
@@ -270,6 +292,11 @@ impl Scenario {
     /// The network, as flows are built on it.
     pub fn network(&self) -> Network<'_> {
         Network { nodes: &self.nodes, links: &self.links, roles: &self.roles }
+    }
+
+    /// The times at which a receiver of a flow is a member of its group; `None` of a flow without a group.
+    pub fn member(&self, flow: &Flow, receiver: NodeId) -> Option<&Member> {
+        flow.group.and_then(|group| self.groups[group].member(receiver))
     }
 
     /// Whether stations of media hear the frames for others, since a transport sends frames itself.

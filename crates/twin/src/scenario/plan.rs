@@ -10,6 +10,7 @@ use super::comparable::Changes;
 use super::events::{events, schedule};
 use super::files::{self, Contents};
 use super::flows::Flows;
+use super::groups::Groups;
 use super::model::{Capture, Case, Measure, NodeId, Plan, Scenario, World};
 use super::programs::{LiveOnly, execs};
 use super::published;
@@ -23,13 +24,14 @@ use hopcast_config::{Diagnostic, Files};
 use hopcast_stack::Variants;
 
 /// The keys of a scenario.
-pub(crate) const TOP: [&str; 21] = [
+pub(crate) const TOP: [&str; 22] = [
     "title",
     "seed",
     "duration",
     "measure",
     "topology",
     "events",
+    "groups",
     "flows",
     "exec",
     "variants",
@@ -124,6 +126,7 @@ fn plan(files: &dyn Files, mut root: Node, path: &Path, overrides: &Overrides) -
         let (scenario, left_out) = scenario(&case, &mut contents)?;
         elements +=
             scenario.nodes.len() + scenario.links.len() + scenario.events.len() + scenario.flows.len();
+        elements += scenario.groups.iter().map(|group| group.members.len()).sum::<usize>();
         if elements > MAX_ELEMENTS {
             return Err(root.error(format!(
                 "all cases together may have {MAX_ELEMENTS} nodes, links, events and flows; the first {} have more",
@@ -223,8 +226,10 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     let topology = Topology::of(fields.need("topology", "topology: { chain: { hops: 6 } }")?, contents)?;
     let variants = Variants::of(fields.get("variants"))?;
     let flows = fields.need("flows", "flows: [{ from: n0, to: n6, over: udp, app: bulk }]")?;
-    let flows = Flows::of(flows, &topology, &variants, contents)?;
-    let events = events(fields.get("events"), &topology, &flows, contents)?;
+    let mut groups = Groups::of(fields.get("groups"), fields.get("events"), &topology)?;
+    let flows = Flows::of(flows, &topology, &mut groups, &variants, contents)?;
+    let Groups { groups, events: joins, .. } = groups;
+    let events = events(fields.get("events"), &topology, &flows, joins, contents)?;
     let schedule = schedule(fields.get("events"));
     let roles = roles(fields.get("roles"), &topology)?;
     let capture = match fields.get("capture") {
@@ -247,6 +252,7 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
         links,
         events,
         schedule,
+        groups,
         flows,
         roles,
         capture,

@@ -12,11 +12,12 @@ use super::model::{Link, LinkId, LinkModel, Node as Host, NodeId};
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, did_you_mean, list, name, number, text};
 use hopcast_config::yaml::{Kind, Node, Span};
+use hopcast_stack::network::Network;
 
 /// Maximum number of nodes, and of links.
 pub(crate) const MOST: u64 = 1_000_000;
 
-/// Maximum number of stations of a medium: each pair of them has counters of its own.
+/// Maximum number of stations of a medium or switch: each pair of them has counters of its own.
 const MAX_STATIONS: usize = 256;
 
 /// The network before anything happens to it.
@@ -28,6 +29,8 @@ pub(crate) struct Topology {
     pub(crate) notes: Vec<String>,
     node_names: BTreeMap<String, NodeId>,
     link_names: BTreeMap<String, LinkId>,
+    /// The nodes of each class, a word of the file's own.
+    classes: BTreeMap<String, Vec<NodeId>>,
 }
 
 impl Topology {
@@ -65,6 +68,12 @@ impl Topology {
         Ok(topology)
     }
 
+    /// The network, as flows are built on it, without roles.
+    pub(crate) fn network(&self) -> Network<'_> {
+        static NO_ROLES: BTreeMap<String, Vec<NodeId>> = BTreeMap::new();
+        Network { nodes: &self.nodes, links: &self.links, roles: &NO_ROLES }
+    }
+
     /// The node that `node` names.
     pub(crate) fn node(&self, node: &Node, key: &str) -> Result<NodeId, Diagnostic> {
         let found = text(node, key)?;
@@ -74,18 +83,38 @@ impl Topology {
         })
     }
 
-    /// The nodes that a name or list of names stands for, each once.
+    /// Whether there is a node of this name.
+    pub(crate) fn has_node(&self, name: &str) -> bool {
+        self.node_names.contains_key(name)
+    }
+
+    /// The nodes that a name or list of names stands for, each once: of nodes, of classes of nodes, or `all`.
     pub(crate) fn node_list(&self, node: &Node, key: &str) -> Result<Vec<NodeId>, Diagnostic> {
         let mut nodes = Vec::new();
         let mut seen = std::collections::BTreeSet::new();
         for item in decode::one_or_list(node) {
-            let id = self.node(item, key)?;
-            if !seen.insert(id) {
-                return Err(item.error(format!("`{key}`: {} stands here twice", item.found())));
+            for id in self.named(item, key)? {
+                if !seen.insert(id) {
+                    let (name, found) = (&self.nodes[id].name, item.found());
+                    let whose =
+                        if found == format!("`{name}`") { String::new() } else { format!("`{name}` of ") };
+                    return Err(item.error(format!("`{key}`: {whose}{found} stands here twice")));
+                }
+                nodes.push(id);
             }
-            nodes.push(id);
         }
         Ok(nodes)
+    }
+
+    /// The nodes that one name stands for.
+    fn named(&self, item: &Node, key: &str) -> Result<Vec<NodeId>, Diagnostic> {
+        match &item.kind {
+            Kind::Scalar(name) if self.node_names.contains_key(name) => {}
+            Kind::Scalar(name) if name == "all" => return Ok((0..self.nodes.len()).collect()),
+            Kind::Scalar(name) if self.classes.contains_key(name) => return Ok(self.classes[name].clone()),
+            Kind::Scalar(_) | Kind::List(_) | Kind::Map(_) => {}
+        }
+        self.node(item, key).map(|id| vec![id])
     }
 
     /// The link that `node` names.
@@ -168,10 +197,15 @@ impl Topology {
         for item in list(node, "nodes")? {
             match &item.kind {
                 Kind::Map(_) => {
-                    let fields = Fields::of(item, "a node", &["name", "position"])?;
+                    let fields = Fields::of(item, "a node", &["name", "position", "class"])?;
                     let position = fields.read("position", position)?;
                     let named = fields.need("name", "gateway")?;
-                    self.add_node(name(named, "name")?, position, &named.span)?;
+                    let id = self.add_node(name(named, "name")?, position, &named.span)?;
+                    if let Some(class) =
+                        fields.read("class", |node, key| name(node, key).map(str::to_owned))?
+                    {
+                        self.classes.entry(class).or_default().push(id);
+                    }
                 }
                 Kind::Scalar(_) | Kind::List(_) => {
                     self.add_node(name(item, "nodes")?, None, &item.span)?;
@@ -182,29 +216,30 @@ impl Topology {
     }
 
     fn add_written_link(&mut self, item: &Node, contents: &mut Contents) -> Result<(), Diagnostic> {
-        let medium = item.get("medium").is_some();
+        let kind = Written::of(item);
+        let (key, what) = kind.words();
         let mut allowed: Vec<&str> = vec!["name"];
-        allowed.extend(if medium { ["medium"].as_slice() } else { &["between", "medium"] });
+        allowed.extend(if kind == Written::Pair { KINDS.as_slice() } else { std::slice::from_ref(&key) });
         allowed.extend(link::DIRECTION);
-        allowed.extend(if medium { link::MEDIUM.as_slice() } else { &["duplex", "forward", "backward"] });
-        let what = if medium { "a medium" } else { "a link" };
+        allowed.extend(kind.own_keys());
         let fields = Fields::of(item, what, &allowed)?;
-        let key = if medium { "medium" } else { "between" };
         let joined = fields.need(key, "[a, b]")?;
         let ends = self.node_list(joined, key)?;
-        let most = if medium { MAX_STATIONS } else { 2 };
+        let most = if kind == Written::Pair { 2 } else { MAX_STATIONS };
         if !(2..=most).contains(&ends.len()) {
-            let expected = if medium {
-                format!("2 to {MAX_STATIONS} stations")
-            } else {
-                "two nodes (more of them share a `medium`)".to_owned()
+            let expected = match kind {
+                Written::Pair => {
+                    "two nodes (more of them share a `medium`, or are joined by a `switch`)".to_owned()
+                }
+                Written::Medium | Written::Switch => format!("2 to {MAX_STATIONS} stations"),
             };
             return Err(joined.error(format!("`{key}`: expected {expected}, found {}", ends.len())));
         }
-        let model = if medium {
-            LinkModel::Medium(link::medium(fields, |node, key| station_of(self, &ends, node, key), contents)?)
-        } else {
-            LinkModel::PointToPoint(link::point_to_point(fields, contents)?)
+        let station = |node: &Node, key: &str| station_of(self, &ends, node, key, what);
+        let model = match kind {
+            Written::Pair => LinkModel::PointToPoint(link::point_to_point(fields, contents)?),
+            Written::Medium => LinkModel::Medium(link::medium(fields, station, contents)?),
+            Written::Switch => LinkModel::Switch(link::switch(fields, ends.len(), station, contents)?),
         };
         let (named, span) = match fields.get("name") {
             Some(node) => (Some(name(node, "name")?), &node.span),
@@ -214,12 +249,58 @@ impl Topology {
     }
 }
 
-/// The station of a medium of `ends` that a node's name stands for.
-fn station_of(topology: &Topology, ends: &[NodeId], node: &Node, key: &str) -> Result<usize, Diagnostic> {
+/// The key of a written link that names the nodes it joins, for each kind.
+const KINDS: [&str; 3] = ["between", "medium", "switch"];
+
+/// A kind of written link.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Pair,
+    Medium,
+    Switch,
+}
+
+impl Written {
+    fn of(item: &Node) -> Self {
+        match ["medium", "switch"].map(|key| item.get(key).is_some()) {
+            [true, _] => Self::Medium,
+            [false, true] => Self::Switch,
+            [false, false] => Self::Pair,
+        }
+    }
+
+    /// The key with the nodes, and what messages call it.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Pair => ("between", "a link"),
+            Self::Medium => ("medium", "a medium"),
+            Self::Switch => ("switch", "a switch"),
+        }
+    }
+
+    /// The keys beside those of a direction.
+    fn own_keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Pair => &["duplex", "forward", "backward"],
+            Self::Medium => &link::MEDIUM,
+            Self::Switch => &link::SWITCH,
+        }
+    }
+}
+
+/// The station of a medium or switch of `ends` that a node's name stands for.
+fn station_of(
+    topology: &Topology,
+    ends: &[NodeId],
+    node: &Node,
+    key: &str,
+    what: &str,
+) -> Result<usize, Diagnostic> {
     let id = topology.node(node, key)?;
-    ends.iter()
-        .position(|end| *end == id)
-        .ok_or_else(|| node.error(format!("`{key}`: {} is no station of this medium", node.found())))
+    ends.iter().position(|end| *end == id).ok_or_else(|| {
+        let what = what.trim_start_matches("a ");
+        node.error(format!("`{key}`: {} is no station of this {what}", node.found()))
+    })
 }
 
 fn position(node: &Node, key: &str) -> Result<(f64, f64), Diagnostic> {

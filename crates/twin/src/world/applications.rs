@@ -148,7 +148,11 @@ impl FlowApps<'_> {
                         push(start, *at);
                     }
                 }
-                Action::Start(_) | Action::Stop(_) | Action::Link { .. } => {}
+                Action::Start(_)
+                | Action::Stop(_)
+                | Action::Link { .. }
+                | Action::Join { .. }
+                | Action::Leave { .. } => {}
             }
         }
         if let Some(start) = started {

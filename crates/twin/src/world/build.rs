@@ -51,7 +51,8 @@ impl World {
         if let Some(capture) = &mut capture {
             capture_interfaces(&scenario, &mut links, capture);
         }
-        let mut script = Script::new(&scenario);
+        let joins = flows.iter().flat_map(|flow| flow.joins.iter().copied());
+        let mut script = Script::new(&scenario, joins);
         let mut agenda = Agenda::new(1 + links.len() + nodes.len());
         agenda.set(0, script.deadline());
         for (index, node) in nodes.iter().enumerate() {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use hopcast_core::{Instant, Pacer, Rate, Seed};
 use hopcast_link::Change;
-use hopcast_stack::flow::{Ends, FlowBuilder, FlowPlan, FlowSpec};
+use hopcast_stack::flow::{Ends, FlowBuilder, FlowPlan, FlowSpec, PlacedFlow};
 use hopcast_stack::network::{GlobalRoutes, Hop, NetworkPlan};
 use hopcast_stack::{LowerPort, NodeBuilder};
 
@@ -43,7 +43,8 @@ pub(super) fn build_flow(
     }
     let plan = &plan;
     let rates = plan.route.first().and_then(|&first| rates(scenario, first));
-    let meters = Meters::new(flow.to.len(), scenario.measure, scenario.duration);
+    let members = flow.to.iter().map(|&to| scenario.member(flow, to));
+    let meters = Meters::new(members, scenario.measure, scenario.duration);
     let apps = FlowApps { scenario, flow, number, plan, seed, rates, meters };
     let source = plan.application_source();
     let (sender, receivers) = if flow.is_program() && on_kernel {
@@ -66,8 +67,8 @@ pub(super) fn build_flow(
         }
     }
     builder.put_between()?;
-    let machines = builder.finish();
-    Ok(RunningFlow { meters: apps.meters, machines, frame: plan.longest_frame() })
+    let PlacedFlow { machines, joins } = builder.finish();
+    Ok(RunningFlow { meters: apps.meters, machines, joins, frame: plan.longest_frame() })
 }
 
 /// Puts an echo's machine on an end of a flow, above the packets of its stack or host. Says which port takes messages,
@@ -109,6 +110,7 @@ fn spec(scenario: &Scenario, number: FlowId) -> FlowSpec<'_> {
         name: &flow.name,
         from: flow.from,
         to: &flow.to,
+        group: flow.group.map(|group| &scenario.groups[group]),
         over: &flow.over,
         ipv6: flow.ipv6,
         paths: flow.paths,

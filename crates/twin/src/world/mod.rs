@@ -22,10 +22,10 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use hopcast_core::{Duration, Frame, Instant, Item, Machine, Port};
+use hopcast_core::{Duration, Frame, FrameStatus, Instant, Item, Machine, Port};
 use hopcast_link::{Attachment, Change, Counters, Event, Link};
 use hopcast_stack::VirtualNode;
-use hopcast_stack::flow::PlacedMachine;
+use hopcast_stack::flow::{Join, PlacedMachine};
 use hopcast_stack::network::{GlobalRoutes, Hop};
 
 use crate::capture::{Capture, InterfaceId};
@@ -72,6 +72,8 @@ struct RunningFlow {
     meters: Meters,
     /// Its applications and layers, by the layer's name, and its relays, by the node's.
     machines: Vec<PlacedMachine>,
+    /// When its receivers join and leave.
+    joins: Vec<Join>,
     /// The longest frame that fits its route, in bytes.
     frame: u64,
 }
@@ -81,6 +83,8 @@ enum Work {
     Link(LinkId),
     /// Hand a frame to a node.
     Deliver(NodeId, u32, Frame),
+    /// Tell a node what became of a frame that it sent.
+    Status(NodeId, u32, FrameStatus),
 }
 
 /// Traffic of the directions of a link in each step of the time series, in either world.
@@ -197,6 +201,11 @@ impl World {
                     self.nodes[node].assembly.handle(self.now, Port::Below(interface), Item::Frame(frame));
                     self.drain_node(node);
                 }
+                Work::Status(node, interface, status) => {
+                    let item = Item::FrameStatus(status);
+                    self.nodes[node].assembly.handle(self.now, Port::Below(interface), item);
+                    self.drain_node(node);
+                }
             }
         }
     }
@@ -204,11 +213,19 @@ impl World {
     fn drain_node(&mut self, node: NodeId) {
         let station = &mut self.nodes[node];
         while let Some((port, item)) = station.assembly.poll(self.now) {
-            let (Port::Below(interface), Item::Frame(frame)) = (port, item) else { continue };
+            let Port::Below(interface) = port else { continue };
             let Some(&Hop { link, attachment: from }) = station.interfaces.get(interface as usize) else {
                 continue;
             };
-            self.links[link].model.offer(self.now, from, frame.bytes);
+            let model = &mut self.links[link].model;
+            match item {
+                Item::Frame(frame) => model.offer(self.now, from, frame.bytes),
+                Item::ReportFrameStatus => {
+                    model.report_status(from);
+                    continue;
+                }
+                _ => continue,
+            }
             // Several frames for one link are one visit.
             if !matches!(self.work.back(), Some(&Work::Link(last)) if last == link) {
                 self.work.push_back(Work::Link(link));
@@ -223,9 +240,17 @@ impl World {
             if self.capture.is_some() {
                 record(&mut self.capture, wired, self.now, &event, || self.scenario.links[link].name.clone());
             }
-            if let Event::Delivered { to, frame, overheard, .. } = event {
-                let (node, interface) = wired.ends[to];
-                self.work.push_back(Work::Deliver(node, interface, Frame { bytes: frame, overheard }));
+            match event {
+                Event::Delivered { to, frame, overheard, reception, .. } => {
+                    let (node, interface) = wired.ends[to];
+                    let frame = Frame { bytes: frame, overheard, reception };
+                    self.work.push_back(Work::Deliver(node, interface, frame));
+                }
+                Event::Status { from, status } => {
+                    let (node, interface) = wired.ends[from];
+                    self.work.push_back(Work::Status(node, interface, status));
+                }
+                Event::Sent { .. } | Event::Dropped { .. } => {}
             }
         }
         self.agenda.set(1 + link, wired.model.deadline());
@@ -239,6 +264,10 @@ impl World {
                 if let Action::Link { link, from, change } = &scenario.events[number].action {
                     self.change(*link, *from, change);
                 }
+            }
+            Step::Join(Join { node, slot, .. }) => {
+                self.nodes[node].assembly.wake_machine(self.now, slot);
+                self.drain_node(node);
             }
             Step::Open => self.opened = self.read_counters(),
             Step::Close => self.closed = self.read_counters(),
@@ -359,5 +388,6 @@ fn record(
                 capture.dropped(now, interface, frame, comment);
             }
         }
+        Event::Status { .. } => {}
     }
 }

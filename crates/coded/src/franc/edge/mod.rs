@@ -235,7 +235,7 @@ mod tests {
             let common = Common { association: 7, up: true };
             let bytes =
                 wire::emit((source, destination), common, &Packet::Ack(Ack::default()), &Config::default());
-            edge.receive_frame(Instant::ZERO, &Frame { bytes, overheard: false });
+            edge.receive_frame(Instant::ZERO, &Frame::new(bytes));
             let what = format!("from {source:?} to {destination:?}");
             assert_eq!((edge.session.deadline().is_some(), edge.counters.foreign), (asks, foreign), "{what}");
         }

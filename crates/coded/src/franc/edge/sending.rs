@@ -103,7 +103,7 @@ impl<F: Field> Edge<F> {
     fn hand_over(&mut self, now: Instant, bytes: Buffer) {
         self.counters.frames_sent += 1;
         self.gate.handed(now);
-        self.out.down(Item::Frame(Frame { bytes, overheard: false }));
+        self.out.down(Item::Frame(Frame::new(bytes)));
     }
 }
 

@@ -135,7 +135,7 @@ proptest! {
             };
             for machine in &mut machines {
                 if let Some(bytes) = &heard {
-                    machine.handle(now, Port::Below(0), Item::Frame(Frame { bytes: bytes.clone(), overheard: true }));
+                    machine.handle(now, Port::Below(0), Item::Frame(Frame { overheard: true, ..Frame::new(bytes.clone()) }));
                 }
                 if machine.deadline().is_some_and(|at| at <= now) {
                     machine.wake(now);

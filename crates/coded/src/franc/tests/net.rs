@@ -139,7 +139,7 @@ impl Net {
         while let Some(event) = self.link.poll(self.now) {
             if let Event::Delivered { to, frame, overheard, .. } = event {
                 for place in 0..self.nodes[to].len() {
-                    let frame = Frame { bytes: frame.clone(), overheard };
+                    let frame = Frame { overheard, ..Frame::new(frame.clone()) };
                     self.nodes[to][place].0.handle(self.now, Port::Below(0), Item::Frame(frame));
                     self.drain(to, place);
                 }

@@ -36,7 +36,7 @@ impl Reactive for Bare {
                     ether_type: ethernet::IPV4,
                 };
                 ethernet::prepend(&mut packet, header);
-                self.out.down(Item::Frame(Frame { bytes: packet, overheard: false }));
+                self.out.down(Item::Frame(Frame::new(packet)));
             }
             Item::Frame(mut frame) if !frame.overheard => {
                 frame.bytes.advance(ethernet::HEADER);

@@ -23,6 +23,8 @@ pub fn capacity(scenario: &Scenario, from: NodeId, to: NodeId) -> Option<f64> {
 
 /// Mean capacity of each direction of each link, as a graph.
 ///
+/// On a switch a station sends at its own rate, which its receivers share, and each receives whatever it is sent.
+///
 /// A direction without a rate is unbounded if it is up at any time of the window. On a medium one station at a time
 /// sends, directly to another: between two stations it carries rate x (1 - the mean loss of that pair), or with a
 /// helper the inverse of the minimum airtime for a frame that the destination can use. A station that is no helper does
@@ -31,7 +33,7 @@ pub fn capacity(scenario: &Scenario, from: NodeId, to: NodeId) -> Option<f64> {
 pub struct Capacities<'s> {
     scenario: &'s Scenario,
     timeline: Timeline<'s>,
-    /// The point-to-point links. Weights are thousandths of a bit per second, so that the flow is found exactly.
+    /// The point-to-point links and the switches. Weights are thousandths of a bit per second, so that the flow is found exactly.
     wired: DiGraph<(), u128>,
 }
 
@@ -61,10 +63,26 @@ impl<'s> Capacities<'s> {
             wired.add_node(());
         }
         for (number, link) in scenario.links.iter().enumerate() {
-            let LinkModel::PointToPoint(_) = link.model else { continue };
-            for (from, to) in [(0, 1), (1, 0)] {
-                let mean = timeline.mean(number, Sender::new(link, from, to));
-                wired.add_edge(NodeIndex::new(link.ends[from]), NodeIndex::new(link.ends[to]), weight(mean));
+            let node = |end: usize| NodeIndex::new(link.ends[end]);
+            let mean = |from, to| weight(timeline.mean(number, Sender::new(link, from, to)));
+            match link.model {
+                LinkModel::PointToPoint(_) => {
+                    for (from, to) in [(0, 1), (1, 0)] {
+                        wired.add_edge(node(from), node(to), mean(from, to));
+                    }
+                }
+                LinkModel::Switch(_) => {
+                    for from in 0..link.ends.len() {
+                        let line = wired.add_node(());
+                        let others = (0..link.ends.len()).filter(|&to| to != from);
+                        let any = others.clone().next().map(|to| Sender::new(link, from, to));
+                        let rate = any.map_or(0.0, |sender| timeline.mean_rate(number, sender));
+                        wired.add_edge(node(from), line, weight(rate));
+                        others.for_each(|to| _ = wired.add_edge(line, node(to), mean(from, to)));
+                    }
+                }
+                // Of a flow's own, since who sends and who receives on it decides what it carries.
+                LinkModel::Medium(_) => {}
             }
         }
         Self { scenario, timeline, wired }

@@ -1,7 +1,7 @@
 //! Scheduled changes of links, and the mean rates of delivery that result.
 
 use hopcast_core::{Instant, Rate};
-use hopcast_link::{Attachment, Change, Mac};
+use hopcast_link::{Attachment, Change, Mac, PairLoss};
 
 use super::mean_loss;
 use crate::scenario::model::{Action, Link, LinkId, LinkModel, Scenario};
@@ -41,6 +41,13 @@ impl<'s> Timeline<'s> {
     pub(super) fn mean(&self, link: LinkId, sender: Sender) -> f64 {
         let mut mean = 0.0;
         self.phases(link, [sender], |share, [sender]| mean += share * sender.rate() * sender.pass());
+        mean
+    }
+
+    /// The mean rate of transmission of `sender`, in bit/s.
+    pub(super) fn mean_rate(&self, link: LinkId, sender: Sender) -> f64 {
+        let mut mean = 0.0;
+        self.phases(link, [sender], |share, [sender]| mean += share * sender.rate());
         mean
     }
 
@@ -90,12 +97,17 @@ impl Sender {
     pub(super) fn new(link: &Link, from: Attachment, to: Attachment) -> Self {
         let direction = link.direction(from);
         let (mut loss, mut channel_loss) = (&direction.loss, 0.0);
-        if let LinkModel::Medium(config) = &link.model {
-            let pair = config.pairs.iter().rev().find(|pair| (pair.from, pair.to) == (from, to));
-            loss = pair.map_or(loss, |pair| &pair.loss);
-            if let Mac::Csma(csma) = &config.mac {
-                channel_loss = mean_loss(&csma.channel);
-            }
+        let pairs: &[PairLoss] = match &link.model {
+            LinkModel::PointToPoint(_) => &[],
+            LinkModel::Medium(config) => &config.pairs,
+            LinkModel::Switch(config) => &config.pairs,
+        };
+        let pair = pairs.iter().rev().find(|pair| (pair.from, pair.to) == (from, to));
+        loss = pair.map_or(loss, |pair| &pair.loss);
+        if let LinkModel::Medium(config) = &link.model
+            && let Mac::Csma(csma) = &config.mac
+        {
+            channel_loss = mean_loss(&csma.channel);
         }
         let (rate, loss) = (direction.rate, mean_loss(loss));
         Self { from, to, rate, loss, channel_loss, lossless: false, up: true }

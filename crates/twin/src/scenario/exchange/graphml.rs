@@ -3,7 +3,7 @@
 //! Data of an edge is a key of a link if its `attr.name` is one: `rate`, `delay`, `loss` and so on, with values as in a
 //! scenario. `LinkSpeedRaw`, in bit/s, is the rate in the Internet Topology Zoo. A node is called by its `name`, or
 //! else by its `label`, or else by its `id`, and stands at its `x` and `y`, or at its `Longitude` and `Latitude`. A
-//! hyperedge is a medium. Data that is none of these is not the network's, and is passed over.
+//! hyperedge is a medium, or a switch if its `kind` says so. Data that is none of these is not the network's, and is passed over.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -177,13 +177,16 @@ impl<'a> Reader<'a> {
             }
             let own = data.get("name").map(|(name, _)| name.as_str());
             let name = names_of_links.name(own, &ends);
-            let mut written = vec![entry(if medium { "medium" } else { "between" }, list(ends, &span))];
+            let switch = medium && data.get("kind").is_some_and(|(kind, _)| kind == "switch");
+            let (kind, own_keys): (&str, &[&str]) = match (medium, switch) {
+                (false, _) => ("between", &["duplex", "forward", "backward"]),
+                (true, false) => ("medium", &link::MEDIUM),
+                (true, true) => ("switch", &link::SWITCH),
+            };
+            let mut written = vec![entry(kind, list(ends, &span))];
             written.extend(name.map(|name| entry("name", scalar(name, &span))));
-            written.extend(written_keys(&data, |key| {
-                link::DIRECTION.contains(&key)
-                    || (medium && link::MEDIUM.contains(&key))
-                    || (!medium && ["duplex", "forward", "backward"].contains(&key))
-            })?);
+            let of_link = |key: &str| link::DIRECTION.contains(&key) || own_keys.contains(&key);
+            written.extend(written_keys(&data, of_link)?);
             links.push(Node { span, kind: Kind::Map(written) });
         }
         Ok((links, notes))
@@ -265,7 +268,7 @@ pub fn write(scenario: &Scenario) -> String {
     let mut out = String::from(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n",
     );
-    let others = ["duplex", "backward", "mac", "pairs"];
+    let others = ["duplex", "backward", "mac", "pairs", "kind", "stations"];
     let of_links = link::DIRECTION.iter().chain(&others).map(|&key| (key, "all", "string"));
     for (key, of, kind) in KEYS.into_iter().chain(of_links) {
         line(
@@ -297,14 +300,18 @@ pub fn write(scenario: &Scenario) -> String {
                 data(&mut out, &keys);
                 line(&mut out, 2, "</edge>");
             }
-            LinkModel::Medium(config) => {
+            shared @ (LinkModel::Medium(_) | LinkModel::Switch(_)) => {
                 line(&mut out, 2, "<hyperedge>");
                 for end in &ends {
                     line(&mut out, 3, &format!("<endpoint node=\"{end}\"/>"));
                 }
                 let stations: Vec<&str> =
                     link.ends.iter().map(|&end| scenario.nodes[end].name.as_str()).collect();
-                keys.extend(values::medium(config, &stations));
+                match shared {
+                    LinkModel::Medium(config) => keys.extend(values::medium(config, &stations)),
+                    LinkModel::Switch(config) => keys.extend(values::switch(config, &stations)),
+                    LinkModel::PointToPoint(_) => {}
+                }
                 data(&mut out, &keys);
                 line(&mut out, 2, "</hyperedge>");
             }

@@ -32,6 +32,17 @@ pub fn write(scenario: &Scenario) -> String {
                     let _ = writeln!(out, "  n{end} -.- m{number}");
                 }
             }
+            LinkModel::Switch(config) => {
+                let base = hopcast_link::Direction::default();
+                let _ = writeln!(out, "  m{number}[/\"{}\"/]", link.name);
+                for (end, direction) in link.ends.iter().zip(&config.directions) {
+                    let label = label(values::direction(direction, &base));
+                    let _ = match label.is_empty() {
+                        true => writeln!(out, "  n{end} --- m{number}"),
+                        false => writeln!(out, "  n{end} ---|\"{label}\"| m{number}"),
+                    };
+                }
+            }
         }
     }
     out

@@ -1,6 +1,9 @@
 //! The values of links as a scenario has them: what is written here is read back as the same.
 
-use hopcast_link::{Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, Queue, QueueLimit};
+use hopcast_link::{
+    Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue, QueueLimit,
+    SwitchConfig,
+};
 
 /// The keys of a link that differ from the default, with their values.
 pub(super) fn link(config: &Config) -> Vec<(&'static str, String)> {
@@ -64,15 +67,35 @@ pub(super) fn medium(config: &MediumConfig, stations: &[&str]) -> Vec<(&'static 
             ),
         ));
     }
-    let pairs = config.pairs.iter().map(|pair| {
+    keys.extend(pairs(&config.pairs, stations));
+    keys
+}
+
+/// The keys of a switch, whose stations have these names.
+pub(super) fn switch(config: &SwitchConfig, stations: &[&str]) -> Vec<(&'static str, String)> {
+    let mut keys = vec![("kind", "switch".to_owned())];
+    let Some(first) = config.directions.first() else { return keys };
+    keys.extend(direction(first, &Direction::default()));
+    let own = config.directions.iter().zip(stations).filter(|(one, _)| *one != first).map(|(one, name)| {
+        let keys = direction(one, first);
+        let keys: Vec<String> = keys.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+        format!("{name}: {{ {} }}", keys.join(", "))
+    });
+    let own: Vec<String> = own.collect();
+    if !own.is_empty() {
+        keys.push(("stations", format!("{{ {} }}", own.join(", "))));
+    }
+    keys.extend(pairs(&config.pairs, stations));
+    keys
+}
+
+fn pairs(pairs: &[PairLoss], stations: &[&str]) -> Option<(&'static str, String)> {
+    let pair = |pair: &PairLoss| {
         let (from, to, loss) = (stations[pair.from], stations[pair.to], loss_text(&pair.loss));
         format!("{{ from: {from}, to: {to}, loss: {loss} }}")
-    });
-    let pairs: Vec<String> = pairs.collect();
-    if !pairs.is_empty() {
-        keys.push(("pairs", format!("[{}]", pairs.join(", "))));
-    }
-    keys
+    };
+    let written: Vec<String> = pairs.iter().map(pair).collect();
+    (!written.is_empty()).then(|| ("pairs", format!("[{}]", written.join(", "))))
 }
 
 fn jitter_text(jitter: Jitter) -> String {

@@ -1,0 +1,134 @@
+//! A segment of stations that are joined by a switch.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use hopcast_core::{Buffer, Instant, Stream, earliest};
+
+use crate::air::{Air, is_group};
+use crate::config::SwitchConfig;
+use crate::{Attachment, Backlog, Change, Counters, Event, Link, Quality};
+
+/// A switched segment: every station has a line of its own, full duplex, and sends at its own rate.
+///
+/// A frame to a group address is replicated to every other station, and is serialised once, where it is sent; any other
+/// goes to the station that has its address, and to nobody else; one to an unknown address is gone. Each listener loses,
+/// and each frame is delayed, on the way from one station to another, independently of what the others get. The switch
+/// forwards at once and its ports to the stations have no rate: what limits a frame is its sender's line.
+#[derive(Debug)]
+pub struct Switch {
+    air: Air,
+    stations: BTreeMap<[u8; 6], Attachment>,
+    /// When each frame in serialisation leaves, and whose it is.
+    leaving: BinaryHeap<Reverse<(Instant, Attachment)>>,
+}
+
+impl Switch {
+    /// A switch; `stream` gives, for each sender and listener, what decides about the frames between them.
+    pub fn new(config: &SwitchConfig, mut stream: impl FnMut(Attachment, Attachment) -> Stream) -> Self {
+        let air = Air::of_switch(config, &mut stream);
+        // Of several stations with one address the first has it.
+        let stations = config.addresses.iter().copied().zip(0..air.len()).rev().collect();
+        Self { air, stations, leaving: BinaryHeap::new() }
+    }
+
+    /// Sends all that leaves by `now`, in the order of time.
+    fn advance(&mut self, now: Instant) {
+        while let Some(&Reverse((end, from))) = self.leaving.peek()
+            && end <= now
+        {
+            self.leaving.pop();
+            if let Some(frame) = self.air.senders[from].finish(&mut self.air.reports) {
+                self.forward(end, from, &frame);
+                frame.recycle();
+            }
+            self.start_next(end, from);
+        }
+    }
+
+    /// A frame has left its sender at `end`.
+    fn forward(&mut self, end: Instant, from: Attachment, frame: &Buffer) {
+        let listeners = match frame.first_chunk::<6>() {
+            Some(_) if is_group(frame) => 0..self.air.len(),
+            Some(address) => self.stations.get(address).map_or(0..0, |&to| to..to + 1),
+            None => 0..0,
+        };
+        for to in listeners {
+            // A station does not hear itself.
+            let Some(path) = self.air.path_mut(from, to) else { continue };
+            path.sent(frame);
+            self.air.listen(end, from, to, frame, true);
+        }
+    }
+
+    fn start_next(&mut self, at: Instant, from: Attachment) {
+        let sender = &mut self.air.senders[from];
+        if sender.end().is_none() {
+            sender.start_next(at, &mut self.air.reports);
+            self.leaving.extend(sender.end().map(|end| Reverse((end, from))));
+        }
+    }
+}
+
+impl Link for Switch {
+    fn attachments(&self) -> usize {
+        self.air.len()
+    }
+
+    fn offer(&mut self, now: Instant, from: Attachment, frame: Buffer) {
+        self.advance(now);
+        let sender = &mut self.air.senders[from];
+        let busy = sender.end().is_some();
+        sender.offer(now, frame, true, &mut self.air.reports);
+        if let Some(end) = sender.end().filter(|_| !busy) {
+            self.leaving.push(Reverse((end, from)));
+        }
+    }
+
+    fn wake(&mut self, now: Instant) {
+        self.advance(now);
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<Event> {
+        self.advance(now);
+        self.air.poll(now)
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let leaves = self.leaving.peek().map(|&Reverse((end, _))| end);
+        let next = if self.air.reports.on() { leaves } else { leaves.map(|end| end + self.air.min_delay) };
+        earliest(self.air.flight.next(), next)
+    }
+
+    fn change(&mut self, now: Instant, from: Option<Attachment>, change: &Change) {
+        self.advance(now);
+        self.air.change(now, from, change);
+        let senders = &self.air.senders;
+        self.leaving.retain(|&Reverse((end, from))| senders[from].end() == Some(end));
+        (0..self.air.len()).for_each(|station| self.start_next(now, station));
+        self.advance(now);
+    }
+
+    fn report_sent(&mut self, report: bool) {
+        self.air.reports.turn(report);
+    }
+
+    fn quality(&self, from: Attachment, to: Attachment) -> Option<Quality> {
+        self.air.quality(from, to)
+    }
+
+    fn sender_counters(&mut self, now: Instant, from: Attachment) -> Counters {
+        self.advance(now);
+        self.air.senders.get(from).map_or_else(Counters::default, |sender| sender.counters(now))
+    }
+
+    fn counters(&mut self, now: Instant, from: Attachment, to: Attachment) -> Counters {
+        self.advance(now);
+        self.air.counters(now, from, to)
+    }
+
+    fn backlog(&mut self, now: Instant, from: Attachment) -> Backlog {
+        self.advance(now);
+        self.air.backlog(from)
+    }
+}
