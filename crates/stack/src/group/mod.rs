@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_member_is_one_from_its_join_to_its_leave() {
-        let at = Instant::from_secs;
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
         let member = Member { node: 0, spans: vec![(at(1), Some(at(2))), (at(5), None)] };
         for (time, is) in [(0, false), (1, true), (2, false), (4, false), (5, true), (99, true)] {
             assert_eq!(member.is_member(at(time)), is, "{time} s");
