@@ -56,7 +56,7 @@ counters! {
     /// Multicast and broadcast packets that the host neither takes nor forwards.
     multicast_dropped,
     /// Items that the port does not carry, or no such port.
-    misplaced,
+    wrong_items,
     /// Datagrams from above that cannot be sent (a foreign address or port, mixed versions, too much payload), and
     /// packets whose hop limit is 0.
     unsendable,

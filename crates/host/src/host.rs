@@ -107,7 +107,7 @@ impl Host {
 
     fn receive_frame(&mut self, now: Instant, interface: u32, frame: Frame) {
         let Some(own) = self.config.interfaces.get(interface as usize) else {
-            self.counters.misplaced += 1;
+            self.counters.wrong_items += 1;
             return;
         };
         if frame.overheard {
@@ -169,7 +169,7 @@ impl Host {
                 self.counters.frames_sent += 1;
                 self.out.push(Port::Below(interface), Item::Frame(frame));
             }
-            None => self.counters.misplaced += 1,
+            None => self.counters.wrong_items += 1,
         }
     }
 
@@ -249,7 +249,7 @@ impl Host {
     fn resume(&mut self, now: Instant, above: u32, transit: Transit) {
         let place = self.bindings.hook_place(above);
         let Some(place) = place.filter(|_| (transit.ingress as usize) < self.config.interfaces.len()) else {
-            self.counters.misplaced += 1;
+            self.counters.wrong_items += 1;
             return;
         };
         let arrival = Arrival { to_group: false, hooks_passed: place + 1 };
@@ -332,7 +332,7 @@ impl Reactive for Host {
             (Port::Above(_), Item::Packet(packet)) => self.originate(now, packet),
             (Port::Above(above), Item::Frame(frame)) => self.send_frame(above, frame),
             (Port::Above(above), Item::Transit(transit)) => self.resume(now, above, transit),
-            _ => self.counters.misplaced += 1,
+            _ => self.counters.wrong_items += 1,
         }
         self.settle(now);
     }
