@@ -7,8 +7,8 @@ use super::wire::Counts;
 /// Number of hellos over which it is taken: ten seconds, at one a second.
 const WINDOW: usize = 10;
 
-/// The losses of one direction of a hop. No [`FadingLoss`](hopcast_core::FadingLoss), which knows of the past for ever a
-/// little: the status says of a hop that is well again that it loses nothing, ten seconds later.
+/// The losses of one direction of a hop. No [`FadingLoss`](hopcast_core::FadingLoss), which never forgets all of the
+/// past: the status says of a hop that is well again that it loses nothing, ten seconds later.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Loss(VecDeque<Counts>);
 
