@@ -35,5 +35,6 @@ pub mod membership;
 pub mod mld;
 pub mod router_alert;
 pub mod udp;
+pub mod vlan;
 
 pub use malformed::{Fault, Malformed};

@@ -36,8 +36,7 @@ impl Delivery for Broadcast {
         let flow = end.flow();
         let link = segment(end.group, end.node, flow.network).filter(|_| end.is_sender());
         let Some(link) = link else { return Ok(end.lower) };
-        let interfaces = flow.plan.interfaces(end.node).iter();
-        let interface = interfaces.take_while(|hop| hop.link != link).count() as u32;
+        let Some(interface) = flow.plan.host_interface(end.node, link) else { return Ok(end.lower) };
         // RFC 4291 section 2.7.1: all nodes of the link; RFC 919 section 7: IPv4's limited broadcast.
         let everybody = match flow.spec.ipv6 {
             true => IpAddr::V6(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1)),

@@ -14,6 +14,7 @@ use super::groups::Groups;
 use super::model::{Capture, Case, Measure, NodeId, Plan, Scenario, World};
 use super::programs::{LiveOnly, execs};
 use super::published;
+use super::services::Services;
 use super::set;
 use super::sweep::Sweep;
 use super::topology::Topology;
@@ -24,13 +25,14 @@ use hopcast_config::{Diagnostic, Files};
 use hopcast_stack::Variants;
 
 /// The keys of a scenario.
-pub(crate) const TOP: [&str; 22] = [
+pub(crate) const TOP: [&str; 23] = [
     "title",
     "seed",
     "duration",
     "measure",
     "topology",
     "events",
+    "services",
     "groups",
     "flows",
     "exec",
@@ -226,10 +228,13 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     let topology = Topology::of(fields.need("topology", "topology: { chain: { hops: 6 } }")?, contents)?;
     let variants = Variants::of(fields.get("variants"))?;
     let flows = fields.need("flows", "flows: [{ from: n0, to: n6, over: udp, app: bulk }]")?;
+    let services = Services::of(fields.get("services"), fields.get("events"), &topology)?;
     let mut groups = Groups::of(fields.get("groups"), fields.get("events"), &topology)?;
     let flows = Flows::of(flows, &topology, &mut groups, &variants, contents)?;
-    let Groups { groups, events: joins, .. } = groups;
-    let events = events(fields.get("events"), &topology, &flows, joins, contents)?;
+    let Groups { groups, events: mut acts, .. } = groups;
+    acts.extend(services.events);
+    let services = services.services;
+    let events = events(fields.get("events"), &topology, &flows, acts, contents)?;
     let schedule = schedule(fields.get("events"));
     let roles = roles(fields.get("roles"), &topology)?;
     let capture = match fields.get("capture") {
@@ -252,6 +257,7 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
         links,
         events,
         schedule,
+        services,
         groups,
         flows,
         roles,

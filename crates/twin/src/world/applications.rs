@@ -152,6 +152,7 @@ impl FlowApps<'_> {
                 Action::Start(_)
                 | Action::Stop(_)
                 | Action::Link { .. }
+                | Action::Service { .. }
                 | Action::Join { .. }
                 | Action::Leave { .. } => {}
             }
