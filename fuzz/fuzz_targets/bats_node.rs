@@ -74,7 +74,7 @@ enum Step {
 
 /// Edge, relay, edge.
 const NODES: usize = 3;
-/// Where packets are under way, from one node to another.
+/// Pairs of nodes between which packets are under way, from one to the other.
 const LINES: [(usize, usize); 4] = [(0, 1), (1, 0), (1, 2), (2, 1)];
 /// Packets under way on each; more are lost.
 const QUEUE: usize = 512;
@@ -267,10 +267,10 @@ impl Path {
 
     fn sent(&mut self, node: usize, Datagram { local, remote, payload, .. }: Datagram) {
         assert_eq!(local, address(node));
-        let (len, most) = (payload.len(), usize::from(self.config.datagram));
+        let (len, max) = (payload.len(), usize::from(self.config.datagram));
         assert!(
-            (1..=most).contains(&len),
-            "node {node} sends {len} bytes where {most} fit: {:02x?}",
+            (1..=max).contains(&len),
+            "node {node} sends {len} bytes where {max} fit: {:02x?}",
             &payload[..]
         );
         let line = LINES.iter().position(|&(from, to)| from == node && address(to) == remote);

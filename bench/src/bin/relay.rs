@@ -18,7 +18,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Ethernet, IPv4 and UDP.
 const HEADERS: usize = 42;
 const UNIT: usize = 1400;
-/// Nothing that the relay is asked for takes so many seconds; if it does, somebody else has had the processor
+/// Maximum time of anything that the relay is asked for, in seconds; if it does, somebody else has had the processor
 /// meanwhile.
 const INTERRUPTED: f64 = 200e-6;
 /// Load offered to the source, in bytes a nanosecond: 10 Gbit/s.

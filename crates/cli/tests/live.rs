@@ -11,14 +11,20 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use common::text;
-use hopcast_node::testing::{Need, require};
+use hopcast_node::testing::{Requirement, require};
 use serde_json::Value;
 
 /// A machine of two processors carries one live run at a time.
 static MACHINE: Mutex<()> = Mutex::new(());
 
 fn machine() -> Option<MutexGuard<'static, ()>> {
-    let needs = [Need::Root, Need::Tun, Need::Program("ip"), Need::Program("nft"), Need::Program("setpriv")];
+    let needs = [
+        Requirement::Root,
+        Requirement::Tun,
+        Requirement::Program("ip"),
+        Requirement::Program("nft"),
+        Requirement::Program("setpriv"),
+    ];
     require(&needs).then(|| MACHINE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
 }
 
@@ -247,7 +253,7 @@ flows: [{ name: flood, from: n0, to: n4, over: udp, app: { cbr: { rate: 20 Gbit/
 #[test]
 fn real_programs_are_measured_and_one_that_fails_is_the_commands_failure() {
     let Some(_machine) = machine() else { return };
-    if !require(&[Need::Program("iperf3"), Need::Program("ping")]) {
+    if !require(&[Requirement::Program("iperf3"), Requirement::Program("ping")]) {
         return;
     }
     let dir = tempfile::tempdir().unwrap();

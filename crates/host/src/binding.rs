@@ -17,7 +17,7 @@ pub enum BindError {
     PortTaken {
         /// The UDP port.
         port: u16,
-        /// Which `Above` port has it.
+        /// The `Above` port that has it.
         by: u32,
     },
     /// Another `Above` port has the protocol, or this port of it, already.
@@ -26,7 +26,7 @@ pub enum BindError {
         protocol: u8,
         /// The port of it (of ICMP, the echo identifier), or all that nobody else has.
         port: Option<u16>,
-        /// Which `Above` port has it.
+        /// The `Above` port that has it.
         by: u32,
     },
     /// Port 0 stands for "any port" and cannot be bound.
@@ -67,7 +67,7 @@ impl fmt::Display for BindError {
 
 impl core::error::Error for BindError {}
 
-/// Which packets in transit a machine wants to see.
+/// Packets in transit that a machine wants to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
     /// All.

@@ -159,7 +159,7 @@ pub(crate) fn is_one_host(address: IpAddr) -> bool {
 /// As Linux's `icmp_msgs_per_sec` and `icmp_msgs_burst`: 1,000 a second, 50 at once.
 #[derive(Default)]
 pub(crate) struct ErrorLimit {
-    /// When the bucket will be full. Each error moves it by one interval.
+    /// Time at which the bucket will be full. Each error moves it by one interval.
     full_at: Instant,
 }
 
@@ -177,7 +177,8 @@ impl ErrorLimit {
     }
 }
 
-/// The path MTUs that routers have announced, the latest [`PathMtus::MAX`] of them.
+/// Path MTUs that routers have announced, the latest [`PathMtus::MAX`] of them. Chosen: it bounds memory; with fewer, a
+/// host with many destinations learns them again.
 #[derive(Default)]
 pub(crate) struct PathMtus {
     known: VecDeque<(IpAddr, u32)>,

@@ -1,4 +1,4 @@
-//! Where packets go next: the trait [`Routes`], a table that implements it, and the cache in front of it.
+//! Next hops of packets: the trait [`Routes`], a table that implements it, and the cache in front of it.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -118,6 +118,8 @@ pub(crate) struct RouteCache {
     slots: Vec<Option<(IpAddr, Option<NextHop>)>>,
 }
 
+/// Initial and maximum number of slots. Chosen; more is memory at each node, with fewer destinations collide and are
+/// looked up again.
 const FIRST_SLOTS: usize = 16;
 const MAX_SLOTS: usize = 1024;
 

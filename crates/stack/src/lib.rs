@@ -1,5 +1,5 @@
-//! How protocols' machines are put together: the table of transports, the network's addresses and routes, and the
-//! building of a flow on nodes.
+//! Composition of protocols' machines: the table of transports, the network's addresses and routes, and the building of
+//! a flow on nodes.
 //!
 //! A flow's stack is a list of [`Layer`]s, each a row of the [table](TRANSPORTS) with its settings. A
 //! [`FlowPlan`](flow::FlowPlan) knows the flow's route and who takes part; a [`FlowBuilder`](flow::FlowBuilder) puts

@@ -15,7 +15,7 @@ use crate::results::{
 use crate::scenario::model::{self, Action, Case, LinkId, Measure, Scenario};
 use crate::world::InstanceReport;
 
-/// Points of a latency curve: enough for a smooth line.
+/// Number of points of a latency curve. Chosen: enough for a smooth line; more make results longer.
 const CURVE_POINTS: usize = 200;
 
 /// The observations of a run, in either world.
@@ -34,7 +34,7 @@ pub(crate) struct ObservedFlow {
     pub(crate) meters: Vec<Meter>,
     /// The counters of its machines, by name, summed over machines of one name.
     pub(crate) counters: BTreeMap<String, u64>,
-    /// The longest frame that fits its route, in bytes.
+    /// Maximum length of a frame that fits its route, in bytes.
     pub(crate) frame: u64,
 }
 
@@ -400,9 +400,10 @@ fn series(scenario: &Scenario, observed: &Observed) -> Series {
                 continue;
             }
             let (from, to) = (spec.ends[from], spec.ends[to]);
-            let way = format!("{}>{}", scenario.nodes[from].name, scenario.nodes[to].name);
+            let direction = format!("{}>{}", scenario.nodes[from].name, scenario.nodes[to].name);
             // Where several links join two nodes, each has its name with it.
-            let name = if joining[&(from, to)] == 1 { way } else { format!("{} {way}", spec.name) };
+            let name =
+                if joining[&(from, to)] == 1 { direction } else { format!("{} {direction}", spec.name) };
             let lost = |&[_, lost, delivered]: &[u64; 3]| lost as f64 / ((lost + delivered) as f64).max(1.0);
             links.push((
                 name,

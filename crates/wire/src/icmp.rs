@@ -23,9 +23,9 @@ pub const HEADER: usize = 8;
 pub enum Message {
     /// Please send this back.
     EchoRequest {
-        /// Whose request it is.
+        /// Number of the process that sent the request.
         identifier: u16,
-        /// Which of its requests.
+        /// Number of the request among its requests.
         sequence: u16,
     },
     /// Here it is back.

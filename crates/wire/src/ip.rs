@@ -81,9 +81,9 @@ pub struct Header {
     pub hop_limit: u8,
     /// DSCP in the upper six bits, ECN in the lower two.
     pub traffic_class: u8,
-    /// Where the payload begins: behind options or extension headers.
+    /// Offset of the payload, in bytes: behind options or extension headers.
     pub header_len: usize,
-    /// Where the packet ends. What follows in the bytes is Ethernet padding.
+    /// Length of the packet, in bytes. What follows in the bytes is Ethernet padding.
     pub total_len: usize,
     /// Whether this is only a part of a packet.
     pub fragment: bool,
@@ -92,7 +92,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Where the payload lies in the packet's bytes.
+    /// Range of the payload in the packet's bytes.
     pub fn payload(&self) -> Range<usize> {
         self.header_len..self.total_len
     }
@@ -206,8 +206,8 @@ pub fn extension(packet: &[u8], number: u8) -> Option<&[u8]> {
         if next == number {
             return all.get(at..);
         }
-        // RFC 8200 section 4: the length is in units of 8 bytes beyond the first; a fragment header has 8 (section 4.5),
-        // an authentication header counts 4 bytes beyond two units (RFC 4302 section 2.2).
+        // RFC 8200 section 4: the length is in units of 8 bytes beyond the first; a fragment header has 8 (section
+        // 4.5), an authentication header counts 4 bytes beyond two units (RFC 4302 section 2.2).
         let len = match next {
             FRAGMENT => 8,
             AUTHENTICATION => (usize::from(all[at + 1]) + 2) * 4,

@@ -174,7 +174,7 @@ fn nothing_is_taken_from_a_stranger_nor_from_a_peer_that_is_not_up() {
         let payload = Buffer::copy_from(&[0x80, 0xB2, 0]);
         net.give(0, 0, Item::Datagram(Datagram::new(local, remote, payload)));
     }
-    let dropped = net.nodes[0].site.get().hub.dropped;
+    let dropped = net.nodes[0].site.get().switchboard.dropped;
     assert_eq!((dropped.foreign, dropped.unwanted), (1, 1));
 }
 
@@ -188,7 +188,7 @@ fn claim(tag: u8, mark: u32, deadline: bool) -> Buffer {
     bytes.extend_from_slice(&[0b101 << 5, 1, 0, 3, 0xE8]);
     bytes.extend_from_slice(&[0; 4 + 4 + 2 + 8]);
     if deadline {
-        // The least time from the source.
+        // The minimum time from the source.
         bytes.extend_from_slice(&[0; 4]);
     }
     Buffer::copy_from(&bytes)
@@ -256,7 +256,7 @@ fn packets_in_the_name_of_somebody_here_do_not_come_out_of_the_tunnel() {
 fn notices(net: &Net) -> Vec<Vec<String>> {
     let lines = |node: &Node| {
         let mut site = node.site.get_mut();
-        std::iter::from_fn(|| site.hub.notices().pop()).map(|it| it.to_string()).collect()
+        std::iter::from_fn(|| site.switchboard.notices().pop()).map(|it| it.to_string()).collect()
     };
     net.nodes.iter().map(lines).collect()
 }
@@ -302,7 +302,7 @@ fn the_clock_of_a_node_that_had_to_wait_for_its_devices_begins_when_they_are_the
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever comes in at the port, the node goes on: afterwards its packets still arrive.
+    /// Whatever arrives at the port, the node goes on: afterwards its packets still arrive.
     #[test]
     fn no_datagram_stops_a_node(
         strange in proptest::collection::vec((0..4u8, 0..4usize, proptest::collection::vec(any::<u8>(), 0..120)), 0..60),

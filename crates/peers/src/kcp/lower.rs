@@ -1,4 +1,4 @@
-//! The way down: parity, addresses, and the datagram port.
+//! The lower side: parity, addresses, and the datagram port.
 
 use std::net::SocketAddr;
 

@@ -13,6 +13,7 @@ use super::stream::{Broken, Stream};
 use super::wire;
 
 /// Wake-ups of a connection at one instant; one that calls for more has them later, or it would never let time pass.
+/// Chosen: more than a connection has timers.
 const MAX_TIMEOUTS: usize = 64;
 /// Minimum time until a wake-up.
 const TICK: Duration = Duration::from_nanos(1);

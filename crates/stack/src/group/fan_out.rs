@@ -97,10 +97,14 @@ impl Reactive for OnSegment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hopcast_core::{Buffer, Machine};
+    use hopcast_core::{Buffer, Duration, Machine};
 
     fn at(text: &str) -> SocketAddr {
         text.parse().unwrap()
+    }
+
+    fn seconds(at: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(at)
     }
 
     fn datagram(to: &str) -> Item {
@@ -108,7 +112,7 @@ mod tests {
     }
 
     fn remotes(machine: &mut dyn Machine, now: u64, to: &str) -> Vec<SocketAddr> {
-        let now = Instant::from_secs(now);
+        let now = seconds(now);
         machine.handle(now, Port::Above(0), datagram(to));
         let items = std::iter::from_fn(|| machine.poll(now));
         let remote = |(port, item)| match (port, item) {
@@ -123,10 +127,7 @@ mod tests {
 
     #[test]
     fn each_member_of_the_moment_gets_a_copy_and_other_datagrams_pass() {
-        let of = |node, from, to: Option<u64>| Member {
-            node,
-            spans: vec![(Instant::from_secs(from), to.map(Instant::from_secs))],
-        };
+        let of = |node, from, to: Option<u64>| Member { node, spans: vec![(seconds(from), to.map(seconds))] };
         let members = vec![
             (at("10.0.0.2:0").ip(), of(1, 0, Some(5))),
             (at("10.0.0.3:0").ip(), of(2, 0, None)),

@@ -17,8 +17,8 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// A member of `group`, of one `source` if there is one, at `times`, that goes on to receive for `linger` after each
-    /// leave.
+    /// A member of `group`, of one `source` if there is one, at `times`, that goes on to receive for `linger` after
+    /// each leave.
     pub(crate) fn new(group: IpAddr, source: Option<IpAddr>, times: &Times, linger: Duration) -> Self {
         let mut changes = VecDeque::new();
         for &(from, to) in &times.spans {
@@ -68,7 +68,7 @@ mod tests {
 
     /// The changes that the machine makes: seconds, and whether it joins.
     fn changes(spans: &[(u64, Option<u64>)]) -> Vec<(u64, bool)> {
-        let at = Instant::from_secs;
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
         let spans = spans.iter().map(|&(from, to)| (at(from), to.map(at))).collect();
         let times = Times { node: 0, spans };
         let mut machine = Member::new(IpAddr::from([239, 0, 0, 1]), None, &times, Duration::from_secs(1));

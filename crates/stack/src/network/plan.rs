@@ -1,5 +1,4 @@
-//! Which interface of which node is which attachment of which link, and what follows from it: Ethernet addresses, link
-//! models, routes.
+//! Interfaces of nodes as attachments of links, and what follows from it: Ethernet addresses, link models, routes.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -40,11 +40,11 @@ pub struct Row {
     pub offers: Ports,
     /// The port that it needs of the layer below.
     pub needs: Port,
-    /// How many receivers it serves.
+    /// Number of receivers that it serves.
     pub receivers: Count,
     /// Whether it serves the members of a group over a delivery: it needs to hear nothing of them, or hears them all.
     pub groups: bool,
-    /// How many disjoint routes it takes.
+    /// Number of disjoint routes that it takes.
     pub paths: Count,
     /// The feedback from its receivers.
     pub feedback: Feedback,
@@ -214,7 +214,7 @@ pub trait Transport: fmt::Debug + Send + Sync + Any {
         Ok(below)
     }
 
-    /// The longest packet that it carries, in bytes, if its frames have a length of their own.
+    /// Maximum length of a packet that it carries, in bytes, if its frames have a length of their own.
     fn packet_mtu(&self) -> Option<u32> {
         None
     }
@@ -273,7 +273,7 @@ pub trait Transport: fmt::Debug + Send + Sync + Any {
         ends
     }
 
-    /// The option that has been changed and that the kernel's own transport cannot be told, if any.
+    /// The option that has been changed and that the kernel's own transport does not have, if any.
     fn virtual_time_only(&self) -> Option<&'static str> {
         None
     }

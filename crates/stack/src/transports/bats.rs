@@ -45,7 +45,7 @@ const BASE: Row = Row {
 #[derive(Clone, Debug)]
 pub(super) struct Bats(pub(super) Config);
 
-/// Minimum window in a deployment, in batches: below it a hop of a few milliseconds is not filled.
+/// Minimum window in a deployment, in batches: below it a hop of a few milliseconds is not filled. Chosen.
 const MIN_WINDOW: u64 = 16;
 /// The deadlines that BTP can tell its nodes, in whole milliseconds.
 const DEADLINES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(65);

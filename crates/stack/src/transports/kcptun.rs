@@ -31,15 +31,15 @@ pub(super) static KCPTUN: Row = Row {
     ..Row::BASE
 };
 
-/// How soon kcptun repeats, by its own names.
+/// Modes of kcptun, which say how soon it repeats, by its own names.
 const MODES: [&str; 4] = ["normal", "fast", "fast2", "fast3"];
-/// How kcptun encrypts, by its own names.
+/// Encryption of kcptun, by its own names.
 const CRYPTS: [&str; 3] = ["none", "aes", "salsa20"];
 
 /// The settings of both kcptuns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Kcptun {
-    /// How soon it repeats.
+    /// Mode, which says how soon it repeats.
     mode: &'static str,
     /// Packets that parity is made of; 0 for none.
     data_shards: u8,
@@ -51,9 +51,9 @@ struct Kcptun {
     receive_window: u16,
     /// Whether it compresses.
     compression: bool,
-    /// How it encrypts.
+    /// Encryption.
     crypt: &'static str,
-    /// The longest UDP payload, in bytes.
+    /// Maximum length of a UDP payload, in bytes.
     mtu: u16,
     /// More arguments for both, as on their command lines.
     arguments: Vec<String>,
@@ -192,7 +192,7 @@ impl Transport for Kcptun {
     /// The client takes connections at the sender's loopback, and the server hands them on to the receiver's, both at
     /// the flow's port.
     fn programs(&self, at: ProgramEnds) -> Option<ProgramPair> {
-        let inner = at.behind();
+        let inner = at.on_loopback();
         let (data, parity) = self.shards();
         let common = [
             ("--mode", self.mode.to_owned()),

@@ -1,7 +1,7 @@
 //! `quic`, `quic-bbr`: QUIC.
 
 use hopcast_config::decode::{size, some_duration};
-use hopcast_peers::quic::config::LEAST_DATAGRAM;
+use hopcast_peers::quic::config::MIN_DATAGRAM;
 use hopcast_peers::quic::{Config, Congestion, Quic as QuicMachine};
 
 use super::shown;
@@ -66,11 +66,11 @@ impl Transport for Quic {
 
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {
         let datagram = end.room();
-        if datagram < LEAST_DATAGRAM {
+        if datagram < MIN_DATAGRAM {
             return Err(BuildError::DatagramTooShort {
                 flow: end.flow().spec.name.to_owned(),
                 transport: end.flow().spec.over[end.depth].row().name,
-                needed: LEAST_DATAGRAM,
+                needed: MIN_DATAGRAM,
                 source_section: "RFC 9000 section 14",
                 room: datagram,
             });

@@ -73,7 +73,7 @@ impl Transport for Split {
     }
 
     fn first_hop(&self, plan: &FlowPlan<'_>, source: Ends) -> SocketAddr {
-        plan.participants.beside_root().unwrap_or(source.remote)
+        plan.participants.first_after_root().unwrap_or(source.remote)
     }
 
     fn virtual_time_only(&self) -> Option<&'static str> {

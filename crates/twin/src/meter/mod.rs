@@ -28,8 +28,8 @@ pub(crate) type SharedMeter = Rc<RefCell<Meter>>;
 pub(crate) struct Meters(Vec<SharedMeter>);
 
 impl Meters {
-    /// A meter for each receiver, with the times at which it is a member of the flow's group, if the flow has one, for a
-    /// run of `duration`.
+    /// A meter for each receiver, with the times at which it is a member of the flow's group, if the flow has one, for
+    /// a run of `duration`.
     pub(crate) fn new<'m>(
         receivers: impl IntoIterator<Item = Option<&'m Member>>,
         measure: Measure,
@@ -55,7 +55,7 @@ impl Meters {
 }
 
 /// Number of equal parts of the measurement window at whose ends a meter knows the bytes delivered. It goes on for as
-/// many after the window.
+/// many after the window. Chosen; fewer make the window's edge coarse, more are memory of each meter.
 pub(crate) const SLICES: usize = 256;
 
 /// The figures of one flow at one receiver.

@@ -229,7 +229,7 @@ mod tests {
             calls(&mut meter);
             serde_json::from_str(&serde_json::to_string(&PartialMeter::from(&meter)).unwrap()).unwrap()
         };
-        [whole, Meter::joined(measure(), DURATION, &apart(&sender), &apart(&receiver))]
+        [whole, Meter::joined(measure(), DURATION, None, &apart(&sender), &apart(&receiver))]
     }
 
     fn same([whole, joined]: [Meter; 2]) {
@@ -306,7 +306,7 @@ mod tests {
             }
             ends.map(|meter| PartialMeter::from(&meter))
         };
-        let joined = Meter::joined(measure(), DURATION, &halves[0], &halves[1]);
+        let joined = Meter::joined(measure(), DURATION, None, &halves[0], &halves[1]);
         assert_eq!(joined.frames.as_ref().unwrap().figures().frames_lost, 1);
         same([whole, joined]);
     }

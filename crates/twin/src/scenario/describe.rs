@@ -15,8 +15,8 @@ use super::model::{
     Action, Capture, Case, Event, Exec, Flow, FlowId, Group, Layer, LinkModel, NodeId, Plan, Scenario,
 };
 
-/// More nodes, links, events or flows than this are summed up.
-const MOST_LISTED: usize = 40;
+/// Maximum number of nodes, links, events or flows that are listed; more are summed up. Chosen: about a screen.
+const MAX_LISTED: usize = 40;
 
 /// The resolved network of a plan: nodes, links with all their values, events, flows with their paths, and the cases.
 ///
@@ -89,8 +89,8 @@ fn write_links(out: &mut String, scenario: &Scenario) -> fmt::Result {
         });
         kinds[place].1.push(&link.name);
     }
-    let more = kinds.len().saturating_sub(MOST_LISTED);
-    for (model, names) in kinds.iter().take(MOST_LISTED) {
+    let more = kinds.len().saturating_sub(MAX_LISTED);
+    for (model, names) in kinds.iter().take(MAX_LISTED) {
         writeln!(out, "  {}", shortened(names))?;
         for line in model.lines() {
             writeln!(out, "    {line}")?;
@@ -245,7 +245,7 @@ fn write_events(out: &mut String, scenario: &Scenario) -> fmt::Result {
         }
     }
     writeln!(out, "\nEvents: {}", lines.len())?;
-    for (at, what, links) in lines.iter().take(MOST_LISTED) {
+    for (at, what, links) in lines.iter().take(MAX_LISTED) {
         let links = match links.len() {
             0 => String::new(),
             all if all == scenario.links.len() => " on all links".to_owned(),
@@ -254,7 +254,7 @@ fn write_events(out: &mut String, scenario: &Scenario) -> fmt::Result {
         let late = if *at > Instant::ZERO + scenario.duration { " (after the end)" } else { "" };
         writeln!(out, "  {at}: {what}{links}{late}")?;
     }
-    match lines.len().saturating_sub(MOST_LISTED) {
+    match lines.len().saturating_sub(MAX_LISTED) {
         0 => Ok(()),
         more => writeln!(out, "  and {more} more"),
     }
@@ -280,7 +280,7 @@ fn write_groups(out: &mut String, scenario: &Scenario) -> fmt::Result {
         return Ok(());
     }
     writeln!(out, "\nGroups: {}", groups.len())?;
-    for group in groups.iter().take(MOST_LISTED) {
+    for group in groups.iter().take(MAX_LISTED) {
         let Group { name, delivery, members, linger, .. } = group;
         let (first, later): (Vec<_>, Vec<_>) =
             members.iter().partition(|member| member.is_member(Instant::ZERO));
@@ -296,7 +296,7 @@ fn write_groups(out: &mut String, scenario: &Scenario) -> fmt::Result {
         };
         writeln!(out, "    {}: {}{later}", counted(first.len(), "member"), names_of(scenario, &first))?;
     }
-    match groups.len().saturating_sub(MOST_LISTED) {
+    match groups.len().saturating_sub(MAX_LISTED) {
         0 => Ok(()),
         more => writeln!(out, "  and {more} more"),
     }
@@ -306,9 +306,9 @@ fn write_flows(out: &mut String, scenario: &Scenario) -> fmt::Result {
     writeln!(out, "\nFlows: {}", scenario.flows.len())?;
     let capacities = Capacities::of(scenario);
     let mut paths = ShortestPaths::new(scenario.nodes.len(), &scenario.links);
-    for flow in scenario.flows.iter().take(MOST_LISTED) {
+    for flow in scenario.flows.iter().take(MAX_LISTED) {
         let Flow { name, from, to, protocol, app, ipv6, .. } = flow;
-        // Of several receivers the farthest, and the one that can have the least.
+        // Of several receivers the farthest, and the one with the smallest bound.
         let cuts = to.iter().filter_map(|&to| capacities.of_flow(flow, to));
         let cut = match cuts.min_by(f64::total_cmp) {
             None => "unbounded".to_owned(),
@@ -328,15 +328,15 @@ fn write_flows(out: &mut String, scenario: &Scenario) -> fmt::Result {
         };
         let from = &scenario.nodes[*from].name;
         let ip = if *ipv6 { ", IPv6" } else { "" };
-        let ways = if flow.paths > 1 { format!(", {} routes", flow.paths) } else { String::new() };
-        writeln!(out, "  {name}: {from} to {to} over {protocol}{ip}{ways}: {app}")?;
+        let routes = if flow.paths > 1 { format!(", {} routes", flow.paths) } else { String::new() };
+        writeln!(out, "  {name}: {from} to {to} over {protocol}{ip}{routes}: {app}")?;
         let stack = stack(flow);
         if stack != *protocol && !stack.is_empty() {
             writeln!(out, "    stack: {stack}")?;
         }
         writeln!(out, "    {hops}, min-cut {cut}")?;
     }
-    match scenario.flows.len().saturating_sub(MOST_LISTED) {
+    match scenario.flows.len().saturating_sub(MAX_LISTED) {
         0 => Ok(()),
         more => writeln!(out, "  and {more} more"),
     }
@@ -346,11 +346,11 @@ fn write_execs(out: &mut String, scenario: &Scenario) -> fmt::Result {
     if !scenario.execs.is_empty() {
         writeln!(out, "\nCommands: {}", scenario.execs.len())?;
     }
-    for Exec { name, at, command, start, stop, .. } in scenario.execs.iter().take(MOST_LISTED) {
+    for Exec { name, at, command, start, stop, .. } in scenario.execs.iter().take(MAX_LISTED) {
         let stop = stop.map(|stop| format!(" to {stop}")).unwrap_or_default();
         writeln!(out, "  {name}: at {} from {start}{stop}: {}", scenario.nodes[*at].name, command.join(" "))?;
     }
-    match scenario.execs.len().saturating_sub(MOST_LISTED) {
+    match scenario.execs.len().saturating_sub(MAX_LISTED) {
         0 => Ok(()),
         more => writeln!(out, "  and {more} more"),
     }
@@ -404,12 +404,12 @@ pub fn notes(plan: &Plan) -> Vec<String> {
         });
         notes[place].1 += 1;
     }
-    let more = notes.len().saturating_sub(MOST_LISTED);
+    let more = notes.len().saturating_sub(MAX_LISTED);
     let told = |(note, cases): (String, usize)| match plan.cases.len() {
         all if all == cases => note,
         all => format!("{note} (in {cases} of {all} cases)"),
     };
-    let shown = notes.into_iter().take(MOST_LISTED).map(told);
+    let shown = notes.into_iter().take(MAX_LISTED).map(told);
     shown.chain((more > 0).then(|| format!("and {more} more"))).collect()
 }
 

@@ -17,14 +17,14 @@ use hopcast_stack::group;
 use hopcast_stack::transport::{Count, Layer, Row};
 use hopcast_stack::{Stack, TRANSPORTS, Variants, deliveries};
 
-/// How many flows there may be: each has two ports of its own, from 10,000 on.
-const MOST: usize = 25_000;
-/// How many flows of `short-flows` a node may send: each has 1,024 ports of its own, below those of flows.
-const MOST_SHORT_FLOWS: usize = 8;
+/// Maximum number of flows: each has two ports of its own, from 10,000 on.
+const MAX_FLOWS: usize = 25_000;
+/// Maximum number of `short-flows` that a node sends: each has 1,024 ports of its own, below those of flows.
+const MAX_SHORT_FLOWS: usize = 8;
 /// The keys of a flow.
 const KEYS: [&str; 8] = ["name", "from", "to", "delivery", "over", "app", "ip", "paths"];
-/// More disjoint ways than this no network here has.
-const MOST_PATHS: u64 = 8;
+/// Maximum number of disjoint routes. Chosen: no network of this repository has more.
+const MAX_PATHS: u64 = 8;
 
 /// All flows, by name.
 pub(crate) struct Flows {
@@ -46,8 +46,8 @@ impl Flows {
         let mut written = Vec::new();
         let parts = parts(topology);
         for (number, item) in list(node, "flows")?.iter().enumerate() {
-            if number >= MOST {
-                return Err(item.error(format!("a scenario has at most {MOST} flows, this is one more")));
+            if number >= MAX_FLOWS {
+                return Err(item.error(format!("a scenario has at most {MAX_FLOWS} flows, this is one more")));
             }
             let fields = Fields::of(item, "a flow", &KEYS)?;
             let (name, span) = match fields.get("name") {
@@ -129,12 +129,12 @@ impl Flows {
     /// Whether one more flow of `short-flows` from a node finds ports.
     fn have_ports_left(&self, from: NodeId, app: &Node, topology: &Topology) -> Result<(), Diagnostic> {
         let uses_ports = |flow: &&Flow| flow.from == from && matches!(flow.app, App::ShortFlows { .. });
-        if self.flows.iter().filter(uses_ports).count() < MOST_SHORT_FLOWS {
+        if self.flows.iter().filter(uses_ports).count() < MAX_SHORT_FLOWS {
             return Ok(());
         }
         let name = &topology.nodes[from].name;
         Err(app.error(format!(
-            "`app`: a node sends at most {MOST_SHORT_FLOWS} flows of `short-flows`, this is one more from `{name}`"
+            "`app`: a node sends at most {MAX_SHORT_FLOWS} flows of `short-flows`, this is one more from `{name}`"
         )))
     }
 
@@ -197,9 +197,9 @@ fn check_receivers(
     }
 }
 
-/// Several ways need a transport that puts together what comes by them, and end at one receiver.
+/// Several routes need a transport that puts together what arrives by them, and end at one receiver.
 fn paths(node: &Node, stack: &Stack, to: &[NodeId], group: Option<GroupId>) -> Result<usize, Diagnostic> {
-    let paths = whole(node, "paths", 1..=MOST_PATHS)?;
+    let paths = whole(node, "paths", 1..=MAX_PATHS)?;
     if paths > 1 && relaying(stack, |row| row.paths).is_none() {
         return Err(node.error(format!(
             "`paths`: `{}` takes one route; several are taken by {}",

@@ -37,10 +37,11 @@ const LOSSES: [&str; 4] = ["none", "gilbert-elliott", "four-state", "trace"];
 const MACS: [&str; 2] = ["perfect", "csma"];
 const CSMA: [&str; 9] =
     ["retries", "overhead", "ack", "slot", "sifs", "difs", "cw-min", "cw-max", "channel-loss"];
-/// Maximum pause between two frames on a medium: no radio waits longer.
+/// Maximum pause between two frames on a medium. Chosen: no radio waits longer, so that more is a slip.
 const MAX_PAUSE: Duration = Duration::from_millis(100);
 const QUEUES: [&str; 2] = ["drop-tail", "codel"];
-/// Maximum length of a queue, in frames and in bytes: past any buffer that was ever built.
+/// Maximum length of a queue, in frames and in bytes. Chosen: past any buffer that was ever built, so that more is a
+/// slip.
 const MAX_PACKETS: u64 = 10_000_000;
 const MAX_QUEUED: Bytes = Bytes::new(16 << 30);
 

@@ -17,7 +17,7 @@ pub use super::programs::{
 pub use super::workload::{
     App, Arrivals, Frames, OnOff, Pattern, Picture, SizeLaw, Span, Spread, TraceFrame,
 };
-pub(crate) use super::workload::{LARGEST_FRAME, SHORT_FLOW};
+pub(crate) use super::workload::{MAX_FRAME, SHORT_FLOW};
 
 pub use hopcast_stack::flow::ETHERNET;
 pub use hopcast_stack::group::{Group, Member};
@@ -33,7 +33,7 @@ pub type GroupId = usize;
 pub struct Plan {
     /// The title, from the file.
     pub title: String,
-    /// How often each case is run.
+    /// Number of runs of each case.
     pub repeats: u64,
     /// The cases, in the order of the sweep; one without parameters if there is no sweep.
     pub cases: Vec<Case>,
@@ -43,7 +43,7 @@ pub struct Plan {
     pub measured: bool,
     /// The publication whose experiment this repeats.
     pub source: Option<Source>,
-    /// Where to run it unless the command line says otherwise.
+    /// World to run it in unless the command line says otherwise.
     pub world: World,
     /// Notes on transports, by their names in tables.
     pub notes: BTreeMap<String, String>,
@@ -51,7 +51,7 @@ pub struct Plan {
     pub remarks: Vec<String>,
 }
 
-/// Where a scenario is run.
+/// World that a scenario is run in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum World {
     /// In virtual time.
@@ -90,9 +90,9 @@ pub struct Published {
 pub struct Scenario {
     /// The root of all randomness, together with the repeat.
     pub seed: u64,
-    /// When the run ends.
+    /// Time at which the run ends.
     pub duration: Duration,
-    /// When to measure.
+    /// Span in which figures are taken.
     pub measure: Measure,
     /// The nodes, in the order of the file; names are unique.
     pub nodes: Vec<Node>,
@@ -106,10 +106,9 @@ pub struct Scenario {
     pub groups: Vec<Group>,
     /// The flows, in the order of the file; names are unique.
     pub flows: Vec<Flow>,
-    /// Who does what, of `helper` and `relay`; protocols that relay read it, and without it every node on the path
-    /// relays.
+    /// Nodes by role, `helper` or `relay`; protocols that relay read it, and without it every node on the path relays.
     pub roles: BTreeMap<String, Vec<NodeId>>,
-    /// Which nodes' interfaces to capture.
+    /// Nodes whose interfaces are captured.
     pub capture: Capture,
     /// Commands at nodes, in the order of the file; names are unique.
     pub execs: Vec<Exec>,
@@ -131,7 +130,7 @@ pub struct Measure {
 /// Something that happens at a stated time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// When.
+    /// Time at which it happens.
     pub at: Instant,
     /// The action.
     pub action: Action,
@@ -142,7 +141,7 @@ pub struct Event {
 pub enum Action {
     /// Changes a link, in the direction that leaves attachment `from` or in all.
     Link {
-        /// Which link.
+        /// Link that changes.
         link: LinkId,
         /// From which of its ends; `None` for all.
         from: Option<link::Attachment>,
@@ -189,7 +188,7 @@ pub struct Flow {
     pub app: App,
     /// Whether the flow's packets are IPv6.
     pub ipv6: bool,
-    /// How many ways without a common node it takes; more than one where the stack can.
+    /// Number of routes without a common node that it takes; more than one where the stack can.
     pub paths: usize,
 }
 

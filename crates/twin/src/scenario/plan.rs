@@ -50,13 +50,13 @@ pub(crate) const TOP: [&str; 22] = [
 ];
 const WORLDS: [&str; 3] = ["virtual", "live", "both"];
 const ROLES: [&str; 3] = ["helper", "proxy", "relay"];
-/// Maximum number of repeats.
+/// Maximum number of repeats. Chosen: more is a slip.
 const MAX_REPEATS: u64 = 100_000;
-/// Minimum step of the time series that is chosen by default.
+/// Minimum step of the time series that is chosen by default. Chosen; a shorter one counts single packets.
 const MIN_STEP: Duration = Duration::from_millis(10);
-/// Maximum number of steps of the time series.
+/// Maximum number of steps of the time series. Chosen: it bounds memory.
 const MAX_STEPS: u64 = 1_000_000;
-/// Maximum number of nodes, links, events and flows of all cases together: a few gigabytes of memory.
+/// Maximum number of nodes, links, events and flows of all cases together. Chosen: a few gigabytes of memory.
 const MAX_ELEMENTS: usize = 20_000_000;
 
 /// Settings of the command line, which win over the file.
@@ -80,7 +80,7 @@ pub fn load(files: &dyn Files, path: &Path, overrides: &Overrides) -> Result<Pla
     plan(files, files::tree(files, path)?, path, overrides)
 }
 
-/// Reads a scenario from `text` as if it stood in the file `path`, which is not read; what it names is read from
+/// Reads a scenario from `text` as if it were in the file `path`, which is not read; what it names is read from
 /// `files`.
 ///
 /// # Errors

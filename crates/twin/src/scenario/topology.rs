@@ -14,10 +14,11 @@ use hopcast_config::decode::{self, Fields, did_you_mean, list, name, number, tex
 use hopcast_config::yaml::{Kind, Node, Span};
 use hopcast_stack::network::Network;
 
-/// Maximum number of nodes, and of links.
-pub(crate) const MOST: u64 = 1_000_000;
+/// Maximum number of nodes, and of links. Chosen: it bounds the memory and the time that a generator can ask for.
+pub(crate) const MAX_ELEMENTS: u64 = 1_000_000;
 
-/// Maximum number of stations of a medium or switch: each pair of them has counters of its own.
+/// Maximum number of stations of a medium or switch: each pair of them has counters of its own. Chosen: it bounds
+/// memory, which grows with the square.
 const MAX_STATIONS: usize = 256;
 
 /// The network before anything happens to it.
@@ -145,8 +146,8 @@ impl Topology {
         span: &Span,
     ) -> Result<NodeId, Diagnostic> {
         let id = self.nodes.len();
-        if id as u64 >= MOST {
-            return Err(span.error(format!("a topology has at most {MOST} nodes")));
+        if id as u64 >= MAX_ELEMENTS {
+            return Err(span.error(format!("a topology has at most {MAX_ELEMENTS} nodes")));
         }
         if self.node_names.insert(name.to_owned(), id).is_some() {
             return Err(span.error(format!("the node name `{name}` is taken already")));
@@ -164,8 +165,8 @@ impl Topology {
         span: &Span,
     ) -> Result<(), Diagnostic> {
         let id = self.links.len();
-        if id as u64 >= MOST {
-            return Err(span.error(format!("a topology has at most {MOST} links")));
+        if id as u64 >= MAX_ELEMENTS {
+            return Err(span.error(format!("a topology has at most {MAX_ELEMENTS} links")));
         }
         let name = match name {
             Some(name) => name.to_owned(),

@@ -14,7 +14,8 @@ use crate::app::{
 use crate::meter::SharedMeter;
 use crate::scenario::model::{Action, App, Event, Flow, FlowId, Program, Scenario, Span};
 
-/// The first of the local ports of senders that open many connections; below those that flows have two of.
+/// First of the local ports of senders that open many connections: the first that needs no privilege; below those that
+/// flows have two of.
 const FIRST_CLIENT_PORT: u16 = 1024;
 
 /// The sending application, and for each receiver the receiving one, if it has one.
@@ -131,7 +132,7 @@ impl FlowApps<'_> {
         Ok(Pace::saturating(rates, self.flow.overhead(0)))
     }
 
-    /// When the application sends: its own span, with the `start` and `stop` events of its flow.
+    /// Schedule by which the application sends: its own span, with the `start` and `stop` events of its flow.
     fn schedule(&self, span: &Span) -> Schedule {
         let end = Instant::ZERO + self.scenario.duration;
         let mut spans = Vec::new();

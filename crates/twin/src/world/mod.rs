@@ -74,7 +74,7 @@ struct RunningFlow {
     machines: Vec<PlacedMachine>,
     /// When its receivers join and leave.
     joins: Vec<Join>,
-    /// The longest frame that fits its route, in bytes.
+    /// Maximum length of a frame that fits its route, in bytes.
     frame: u64,
 }
 

@@ -104,7 +104,7 @@ impl Node {
         let Some(direction) = &self.directions[neighbour.out] else { return };
         let has_data = matches!(direction.role, Role::Source(_))
             && self.edge.as_ref().is_some_and(|edge| edge.framing.has_data());
-        // What is gone is to be told, too.
+        // What is gone is to be announced, too.
         let undelivered =
             direction.store.floor() < direction.store.top().max(direction.gone) && !direction.is_over(now);
         let waits_for = if has_data || undelivered && neighbour.sender.is_waiting() {

@@ -67,7 +67,7 @@ impl Node {
         reports.try_fold(first, |all, other| other.map(|other| all.merge(&other)))
     }
 
-    /// The hop to a child that loses the most.
+    /// The hop to the child with the highest loss.
     pub(super) fn worst_hop(&self, out: usize) -> HopQuality {
         let children = self.neighbours.iter().filter(|neighbour| neighbour.takes(out));
         let hops = children.map(|child| child.sender.quality());

@@ -40,7 +40,7 @@ pub(super) struct Chain {
     pub(super) arrived: Vec<(Instant, usize, Buffer)>,
     /// The same of streams.
     pub(super) streamed: Vec<(usize, StreamId, StreamItem)>,
-    /// How many units the edges have granted that were not given yet.
+    /// Number of units that the edges have granted and not been given yet.
     pub(super) credit: Vec<u64>,
     /// Datagrams that were sent, with who sent them, until somebody takes them.
     pub(super) sent: VecDeque<(usize, Buffer)>,
@@ -131,7 +131,7 @@ impl Chain {
         }));
     }
 
-    /// Sets nodes' clocks ahead, by so much each, before anything happens.
+    /// Sets each node's clock ahead by its duration, before anything happens.
     pub(super) fn set_clocks(&mut self, ahead: &[Duration]) {
         self.ahead.copy_from_slice(ahead);
     }

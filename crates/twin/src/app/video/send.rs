@@ -12,8 +12,8 @@ use crate::app::stream::Contents;
 use crate::app::{Ends, Schedule};
 use crate::meter::Meters;
 
-/// Maximum number of frames that wait for a stream that is slower than the video: 40 s of 25 frames a second. Beyond
-/// that frames are skipped.
+/// Maximum number of frames that wait for a stream that is slower than the video; beyond it frames are skipped. Chosen:
+/// 40 s of 25 frames a second; more is memory.
 const MAX_WAITING: usize = 1000;
 const STREAM: StreamId = StreamId(0);
 

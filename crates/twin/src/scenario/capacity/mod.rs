@@ -33,11 +33,13 @@ pub fn capacity(scenario: &Scenario, from: NodeId, to: NodeId) -> Option<f64> {
 pub struct Capacities<'s> {
     scenario: &'s Scenario,
     timeline: Timeline<'s>,
-    /// The point-to-point links and the switches. Weights are thousandths of a bit per second, so that the flow is found exactly.
+    /// The point-to-point links and the switches. Weights are thousandths of a bit per second, so that the flow is
+    /// found exactly.
     wired: DiGraph<(), u128>,
 }
 
-/// More than all links of any network with rates, and far from the end of `u128`.
+/// Capacity of a link without a rate. Chosen: more than all links of any network with rates, and far from the end of
+/// `u128`.
 const UNBOUNDED: u128 = 1 << 100;
 
 impl<'s> Capacities<'s> {

@@ -50,7 +50,7 @@ pub struct Load {
     pub rate: Option<Rate>,
     /// Of each datagram's payload, or of each write to a stream; `None` for the program's own choice there.
     pub size: Option<Bytes>,
-    /// How many connections at once.
+    /// Number of connections at once.
     pub parallel: u32,
     /// Whether the payload goes from `to` to `from`.
     pub reverse: bool,
@@ -82,7 +82,7 @@ pub struct Picture {
     pub fps: u32,
     /// Frames from one I-frame to the next.
     pub gop: u32,
-    /// How long after it was sent a frame must be there.
+    /// Maximum delay of a frame after it was sent; a later one is too late.
     pub deadline: Duration,
     /// Payload of each datagram, where it goes over datagrams.
     pub size: Bytes,
@@ -154,13 +154,13 @@ impl Load {
 pub struct Exec {
     /// The name that messages and the files of its output have.
     pub name: String,
-    /// Where.
+    /// Node that it runs on.
     pub at: NodeId,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// When it is started.
+    /// Time at which it is started.
     pub start: Instant,
-    /// When it is stopped, if it has not ended by itself; `None` at the end of the run.
+    /// Time at which it is stopped, if it has not ended by itself; `None` at the end of the run.
     pub stop: Option<Instant>,
     /// By which signal.
     pub stop_with: Signal,
