@@ -30,7 +30,7 @@ impl Router {
     fn new() -> Self {
         let mut router = host(ROUTER, &[1500, 1500], true, StaticRoutes::new());
         router.hook(QUERIER, Hook::Protocol(ip::IGMP));
-        router.hook(QUERIER, Hook::Protocol(ip::ICMPV6));
+        router.hook(QUERIER, Hook::ExtensionHeader { header: 0, kind: None });
         let IpAddr::V4(v4) = address(ROUTER, false) else { panic!("IPv4") };
         let interface = |number| querier::Interface {
             mtu: 1500,
