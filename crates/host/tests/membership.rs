@@ -458,3 +458,26 @@ fn of_a_leave_under_way_nothing_is_left_when_the_version_changes() {
     host.set("239.9.9.9", Filter::Any);
     assert_eq!(host.due().len(), 1);
 }
+
+#[test]
+fn an_answer_of_the_newer_version_is_cancelled_by_the_older_querier() {
+    let mut host = Alone::new(Config::default());
+    host.set(GROUP, Filter::Any);
+    host.during(secs(9));
+    host.query(Version::V3, Some(GROUP), Duration::from_millis(10), &[]);
+    host.query(Version::V2, None, secs(25), &[]);
+    let sent = host.during(secs(60));
+    // After the delay that the older one gives, which the seed makes a long one.
+    assert!(sent.len() == 1 && sent[0].0 > 10, "{sent:?}");
+}
+
+#[test]
+fn a_group_that_was_left_makes_room_for_another() {
+    let mut host = Alone::new(Config { max_groups: 1, ..Config::default() });
+    for group in [GROUP, "239.9.9.9"] {
+        host.set(group, Filter::Any);
+        assert_eq!(host.during(secs(9)).len(), 2);
+        host.set(group, Filter::None);
+        host.during(secs(9));
+    }
+}

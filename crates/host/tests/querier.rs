@@ -407,7 +407,8 @@ fn a_query_from_no_address_makes_nobody_the_querier() {
 #[test]
 fn a_router_that_takes_over_asks_at_its_own_interval() {
     let slow = querier::Config { query_interval: secs(500), ..Default::default() };
-    let mut link = SharedLink::new(&[], &[slow, Default::default()]);
+    let own = querier::Config { robustness: 3, ..Default::default() };
+    let mut link = SharedLink::new(&[], &[slow, own]);
     link.run(secs(60));
     link.off.insert(Station::Router(0));
     link.run(secs(2000));
@@ -467,6 +468,90 @@ fn forged_sources_do_not_add_up_between_two_queries() {
     let longest = link.packets.iter().map(|(.., packet)| packet.len()).max().unwrap();
     // IPv6's general query is the longest but for those with four sources.
     assert!(longest <= 76, "{longest}");
+}
+
+#[test]
+fn a_query_with_the_s_flag_lowers_no_timers() {
+    let mut link = SharedLink::new(&[Default::default(); 2], &[Default::default(); 2]);
+    link.set(0, GROUPS[0], Filter::Any);
+    link.set(1, GROUPS[0], Filter::Any);
+    link.run(secs(60));
+    link.set(0, GROUPS[0], Filter::None);
+    link.run(Duration::from_millis(999));
+    // The other host has answered the first query; it cannot answer the second.
+    link.off.extend([Station::Host(0), Station::Host(1)]);
+    link.run(secs(100));
+    assert!(link.told.iter().all(|(.., one)| one.joined));
+}
+
+#[test]
+fn forged_blocks_of_sources_cause_a_bounded_number_of_queries() {
+    let mut link = SharedLink::pair();
+    let group = |n: usize| IpAddr::from([232, 0, 0, n as u8]);
+    (0..100).for_each(|n| link.set(0, &group(n).to_string(), include(&["10.9.0.1"])));
+    link.run(secs(10));
+    let then = link.millis();
+    for round in 0..1000 {
+        let mut report = Buffer::default();
+        igmp::prepend_report(&mut report, &[(RecordType::Block, group(round % 100), &[at("10.9.0.1")])]);
+        router_alert::prepend_v4(&mut report, [10, 0, 0, 66].into(), [224, 0, 0, 22].into());
+        link.deliver(Station::Host(9), &report);
+        link.run(Duration::from_millis(10));
+    }
+    link.run(secs(10));
+    let asked = link.queries(then).len();
+    assert!((500..=1110).contains(&asked), "{asked}");
+    assert!(link.counters(0)["querier_leaves_ignored"] > 0);
+    assert_eq!((link.known[0].len(), link.told.len()), (100, 100));
+}
+
+#[test]
+fn a_router_of_version_2_asks_for_no_sources() {
+    let mut link = SharedLink::new(&[], &[old_router()]);
+    link.run(secs(60));
+    let then = link.millis();
+    for kind in [RecordType::Allow, RecordType::Block] {
+        let mut report = Buffer::default();
+        igmp::prepend_report(&mut report, &[(kind, at(GROUPS[0]), &[at("10.9.0.1")])]);
+        router_alert::prepend_v4(&mut report, [10, 0, 0, 66].into(), [224, 0, 0, 22].into());
+        link.deliver(Station::Host(9), &report);
+        link.run(secs(10));
+    }
+    assert!(link.queries(then).is_empty());
+    assert_eq!(link.known[0].len(), 1);
+    link.run(secs(260));
+    assert!(link.known[0].is_empty());
+}
+
+#[test]
+fn a_router_of_version_1_passes_over_leaves() {
+    let config = querier::Config { version: Version::V1, ..Default::default() };
+    let mut link = SharedLink::new(&[], &[config]);
+    link.run(secs(60));
+    let (group, then) = (GROUPS[0].parse().unwrap(), link.millis());
+    let mut report = Buffer::default();
+    igmp::prepend_older_report(&mut report, Version::V2, group);
+    let mut leave = Buffer::default();
+    igmp::prepend_leave(&mut leave, group);
+    for mut packet in [report, leave] {
+        router_alert::prepend_v4(&mut packet, [10, 0, 0, 66].into(), group);
+        link.deliver(Station::Host(9), &packet);
+        link.run(secs(10));
+    }
+    assert!(link.queries(then).is_empty() && link.known[0].len() == 1);
+}
+
+#[test]
+fn what_the_router_itself_has_sent_is_no_report_to_it() {
+    let mut link = SharedLink::new(&[], &[Default::default()]);
+    link.run(secs(60));
+    let group = GROUPS[0].parse().unwrap();
+    let mut report = Buffer::default();
+    igmp::prepend_older_report(&mut report, Version::V2, group);
+    router_alert::prepend_v4(&mut report, addresses(Station::Router(0)).0, group);
+    link.deliver(Station::Host(9), &report);
+    link.settle();
+    assert!(link.known[0].is_empty());
 }
 
 /// One host's wish for a group changes, some time after the change before.
