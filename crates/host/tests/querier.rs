@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use hopcast_core::{Buffer, Duration, Instant, Item, Machine, Port, Seed, Transit};
 use hopcast_host::membership::{self, Filter};
 use hopcast_host::querier;
-use hopcast_wire::membership::{RecordType, Version};
+use hopcast_wire::membership::{Query, RecordType, Version};
 use hopcast_wire::{icmp, igmp, ip, mld, router_alert};
 use proptest::prelude::*;
 use shared_link::{INTERFACE, SharedLink, Station, addresses, at, include, secs};
@@ -552,6 +552,40 @@ fn what_the_router_itself_has_sent_is_no_report_to_it() {
     link.deliver(Station::Host(9), &report);
     link.settle();
     assert!(link.known[0].is_empty());
+}
+
+#[test]
+fn what_a_querier_does_not_say_stays_as_it_was() {
+    let mut link = SharedLink::new(&[], &[Default::default(), Default::default()]);
+    link.off.insert(Station::Router(0));
+    link.run(secs(60));
+    let query = Query { version: Version::V2, ..link.queries(0)[0].2 };
+    let mut packet = Buffer::default();
+    igmp::prepend_query(&mut packet, &query, &[]);
+    router_alert::prepend_v4(&mut packet, addresses(Station::Router(0)).0, [224, 0, 0, 1].into());
+    let then = link.millis();
+    link.deliver(Station::Router(0), &packet);
+    assert!(!link.routers[1].is_querier(INTERFACE, ip::Version::V4));
+    // Twice 125 s and half of 10 s, of its own.
+    link.run(secs(254));
+    assert!(!link.routers[1].is_querier(INTERFACE, ip::Version::V4));
+    link.run(secs(1));
+    assert!(link.routers[1].is_querier(INTERFACE, ip::Version::V4), "since {then}");
+}
+
+#[test]
+fn a_packet_that_arrives_when_a_timer_ends_comes_after_it() {
+    let mut link = SharedLink::pair();
+    link.set(0, GROUPS[0], Filter::Any);
+    link.off.insert(Station::Host(0));
+    let end = link.now + secs(260);
+    link.run(secs(259));
+    link.now = end;
+    link.hosts[0].set(end, 0, at(GROUPS[1]), Filter::Any);
+    link.off.clear();
+    link.settle();
+    assert!(link.routers[0].deadline().unwrap() > end);
+    assert_eq!(link.known[0], any(&[GROUPS[1]]));
 }
 
 /// One host's wish for a group changes, some time after the change before.
