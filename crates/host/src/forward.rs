@@ -106,8 +106,8 @@ impl Host {
         }
     }
 
-    /// Sends a packet that the host made: to itself, to a group, or by the route to its destination; a packet to a group
-    /// on one interface, if one is named.
+    /// Sends a packet that the host made: to itself, to a group, or by the route to its destination; a packet to a
+    /// group on one interface, if one is named.
     pub(crate) fn send(
         &mut self,
         now: Instant,

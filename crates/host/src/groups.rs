@@ -101,8 +101,8 @@ impl Groups {
 }
 
 impl Host {
-    /// Lets what the host sends to groups, and forwards, follow `routes`. Without, a packet to a group leaves by the one
-    /// next hop that [`Routes`](crate::Routes) names for the group, and none is forwarded.
+    /// Lets what the host sends to groups, and forwards, follow `routes`. Without, a packet to a group leaves by the
+    /// one next hop that [`Routes`](crate::Routes) names for the group, and none is forwarded.
     pub fn set_group_routes(&mut self, routes: Box<dyn GroupRoutes>) {
         self.groups.set_routes(routes);
     }
@@ -120,8 +120,8 @@ impl Host {
         route.is_none_or(|route| route.ingress == Some(arrived))
     }
 
-    /// Sends a packet of the host's own to a group: on one interface, or by the group's route; and to itself, if it is a
-    /// member.
+    /// Sends a packet of the host's own to a group: on one interface, or by the group's route; and to itself, if it is
+    /// a member.
     pub(crate) fn send_to_group(
         &mut self,
         now: Instant,
@@ -196,7 +196,7 @@ impl Host {
             }
             // RFC 1112 section 7.2, RFC 4443 section 2.4: no error is sent about what is for a group.
             Some(_) => self.counters.too_big += 1,
-            None => self.counters.misplaced += 1,
+            None => self.counters.wrong_items += 1,
         }
     }
 
@@ -215,7 +215,8 @@ struct GroupRouteCache {
 }
 
 /// Maximum number of pairs of sender and group that a host keeps routes of. Chosen: 100 bytes each, and packets of
-/// invented senders, each of which would be kept, must not fill the memory. With more senders routes are asked for again.
+/// invented senders, each of which would be kept, must not fill the memory. With more senders routes are asked for
+/// again.
 const MAX_KNOWN: usize = 4096;
 
 impl GroupRouteCache {

@@ -27,8 +27,8 @@ pub struct Host {
     pub(crate) neighbours: Option<Box<Neighbours>>,
     /// Packets from the host to itself, before they are received. Empty between calls.
     pub(crate) loopback: VecDeque<Buffer>,
-    /// Number of places in the row of hooks that do not see what the host sends to itself now: those up to the hook that
-    /// sends it.
+    /// Number of places in the row of hooks that do not see what the host sends to itself now: those up to the hook
+    /// that sends it.
     pub(crate) loopback_from: usize,
     pub(crate) out: Outbox,
     pub(crate) identification: u16,
@@ -81,9 +81,9 @@ impl Host {
 
     /// Hooks a machine into the host: packets in transit that match `filter`, and those for this host that bear what it
     /// selects ([`Hook::ExtensionHeader`]), go up on `Above(above)` as [`Item::Transit`]; see [`Transit`] for the
-    /// answers. Several machines see a packet in the order in which they hooked themselves in, each after the one before
-    /// has handed it back. A second filter for one `above` adds to the first. On a host that does not forward nothing is
-    /// in transit, other than multicast.
+    /// answers. Several machines see a packet in the order in which they hooked themselves in, each after the one
+    /// before has handed it back. A second filter for one `above` adds to the first. On a host that does not forward
+    /// nothing is in transit, other than multicast.
     ///
     /// A hook may hand over up to [`MAX_ANSWERS`](crate::binding::MAX_ANSWERS) packets with an [`Egress`] of their own
     /// for each that it was given; more are dropped.
@@ -128,7 +128,7 @@ impl Host {
 
     fn receive_frame(&mut self, now: Instant, interface: u32, frame: Frame) {
         let Some(own) = self.config.interfaces.get(interface as usize) else {
-            self.counters.misplaced += 1;
+            self.counters.wrong_items += 1;
             return;
         };
         if frame.overheard {
@@ -198,7 +198,7 @@ impl Host {
                 self.counters.frames_sent += 1;
                 self.out.push(Port::Below(interface), Item::Frame(frame));
             }
-            None => self.counters.misplaced += 1,
+            None => self.counters.wrong_items += 1,
         }
     }
 
@@ -206,7 +206,7 @@ impl Host {
     fn ask_status(&mut self, above: u32) {
         match self.bindings.ask_status(above) {
             Some(interface) => self.out.push(Port::Below(interface), Item::ReportFrameStatus),
-            None => self.counters.misplaced += 1,
+            None => self.counters.wrong_items += 1,
         }
     }
 
@@ -310,13 +310,13 @@ impl Host {
         self.out.push(Port::Above(above), Item::Transit(transit));
     }
 
-    /// Takes a packet from the hook on `Above(above)`: back, so that only hooks after it may still see it, or with a way
-    /// out of its own.
+    /// Takes a packet from the hook on `Above(above)`: back, so that only hooks after it may still see it, or with a
+    /// way out of its own.
     fn resume(&mut self, now: Instant, above: u32, transit: Transit) {
         let Transit { packet, ingress, egress } = transit;
         let exists = |interface: u32| (interface as usize) < self.config.interfaces.len();
         let Some(place) = self.bindings.hook_place(above).filter(|_| ingress.is_none_or(exists)) else {
-            self.counters.misplaced += 1;
+            self.counters.wrong_items += 1;
             return;
         };
         let header = match ip::parse(&packet) {
@@ -413,7 +413,7 @@ impl Machine for Host {
             (Port::Above(above), Item::ReportFrameStatus) => self.ask_status(above),
             (Port::Below(interface), Item::FrameStatus(status)) => self.hand_up_status(interface, &status),
             (Port::Above(above), Item::Transit(transit)) => self.resume(now, above, transit),
-            _ => self.counters.misplaced += 1,
+            _ => self.counters.wrong_items += 1,
         }
         self.settle(now);
     }

@@ -36,10 +36,10 @@
 //!   fragmented. Fragments are forwarded, and dropped at their destination (`fragments`).
 //! - **A transit packet's transport checksum is not looked at**, as on any router. UDP's and ICMP's are verified before
 //!   anything is delivered; another protocol's are left to the machine that is bound to it.
-//! - **Multicast is forwarded by [`GroupRoutes`]**, a router's table of groups, or by a hook; broadcast by a hook alone. A
-//!   packet to a group that did not arrive from where its sender is goes no further (reverse-path check). A machine
-//!   receives the groups that it [joined](hopcast_core::Membership) itself, and no others that its port hears. What the
-//!   host sends to a group it gets itself, if a machine on it has joined.
+//! - **Multicast is forwarded by [`GroupRoutes`]**, a router's table of groups, or by a hook; broadcast by a hook
+//!   alone. A packet to a group that did not arrive from where its sender is goes no further (reverse-path check). A
+//!   machine receives the groups that it [joined](hopcast_core::Membership) itself, and no others that its port hears.
+//!   What the host sends to a group it gets itself, if a machine on it has joined.
 //! - **Path MTUs that ICMP announces are remembered** ([`Host::path_mtu`]) and delivered to the machine whose packet
 //!   was too big, unless it is UDP's, which has no way to hear of it; nothing is held back on their account.
 //! - **A host has no timers** but those of its neighbours: without them its deadline is always `None`.

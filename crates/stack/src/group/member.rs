@@ -17,8 +17,8 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// A member of `group`, of one `source` if there is one, at `times`, that goes on to receive for `linger` after each
-    /// leave.
+    /// A member of `group`, of one `source` if there is one, at `times`, that goes on to receive for `linger` after
+    /// each leave.
     pub(crate) fn new(group: IpAddr, source: Option<IpAddr>, times: &Times, linger: Duration) -> Self {
         let mut changes = VecDeque::new();
         for &(from, to) in &times.spans {

@@ -79,8 +79,8 @@ impl GlobalRoutes {
         self.version + self.groups.changes
     }
 
-    /// The number of the interface by which a node reaches the next on its way to another; the next node, and the number
-    /// of its interface to the first.
+    /// The number of the interface by which a node reaches the next on its way to another; the next node, and the
+    /// number of its interface to the first.
     pub(super) fn hop_between(&mut self, from: NodeId, to: NodeId) -> Option<(u32, NodeId, u32)> {
         let step = self.step(from, to)?;
         let (_, via, _) = self.paths.describe(step);

@@ -9,6 +9,7 @@ mod admission;
 mod datagrams;
 mod echo;
 mod file;
+mod message_stream;
 mod pace;
 mod piece;
 mod seen;

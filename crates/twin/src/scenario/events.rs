@@ -13,7 +13,7 @@ use hopcast_config::decode::{self, Fields, duration, flag, list, one_or_list, sh
 use hopcast_config::yaml::{Kind, Node};
 
 const CHANGES: [&str; 8] = ["rate", "delay", "jitter", "loss", "corrupt", "duplicate", "down", "up"];
-const ALLOWED: [&str; 15] = [
+pub(super) const ALLOWED: [&str; 18] = [
     "name",
     "at",
     "links",
@@ -29,6 +29,9 @@ const ALLOWED: [&str; 15] = [
     "up",
     "start",
     "stop",
+    "group",
+    "join",
+    "leave",
 ];
 /// Maximum number of entries of the schedule in words. Chosen: a picture has no room for more.
 const MAX_WORDS: usize = 100;
@@ -47,9 +50,6 @@ pub(crate) fn events(
     let Some(node) = node else { return Ok(events) };
     let saturating = flows.saturating();
     for item in list(node, "events")? {
-        if item.get("group").is_some() {
-            continue;
-        }
         let fields = Fields::of(item, "an event", &ALLOWED)?;
         fields.read("name", decode::name)?;
         let at = Instant::ZERO + duration(fields.need("at", "at: 5s")?, "at")?;
@@ -63,7 +63,10 @@ pub(crate) fn events(
             Ok(())
         };
         let changes = changes(fields, contents)?;
-        let mut acts = !changes.is_empty();
+        let mut acts = !changes.is_empty() || fields.get("group").is_some();
+        if let (Some(who), None) = (fields.get("join").or(fields.get("leave")), fields.get("group")) {
+            return Err(who.error("`join` and `leave` need the `group` that is meant"));
+        }
         if let Some(to) = fields.get("to")
             && !matches!(changes.as_slice(), [Change::Loss(_)])
         {
@@ -97,7 +100,7 @@ pub(crate) fn events(
         }
         if !acts {
             return Err(item.error(format!(
-                "an event needs something to do: one of {}, `start`, `stop`",
+                "an event needs something to do: one of {}, `start`, `stop`, or a `group` with `join` or `leave`",
                 decode::listed(&CHANGES)
             )));
         }
@@ -117,8 +120,7 @@ pub(crate) fn schedule(node: Option<&Node>) -> Vec<(Instant, String)> {
 }
 
 fn in_words(item: &Node) -> Option<(Instant, String)> {
-    let allowed: Vec<&str> = ALLOWED.iter().chain(&["group", "join", "leave"]).copied().collect();
-    let fields = Fields::of(item, "an event", &allowed).ok()?;
+    let fields = Fields::of(item, "an event", &ALLOWED).ok()?;
     let at = Instant::ZERO + duration(fields.get("at")?, "at").ok()?;
     let scalar = |node: &Node| match &node.kind {
         Kind::Scalar(text) => Some(text.clone()),
@@ -178,7 +180,7 @@ fn changes(fields: Fields<'_>, contents: &mut Contents) -> Result<Vec<Change>, D
 }
 
 /// A name, or the names of a list that has some.
-fn one_or_several<'a>(node: &'a Node, key: &str) -> Result<&'a [Node], Diagnostic> {
+pub(super) fn one_or_several<'a>(node: &'a Node, key: &str) -> Result<&'a [Node], Diagnostic> {
     match one_or_list(node) {
         [] => Err(node.error(format!("`{key}`: expected a name or several, found an empty list"))),
         names => Ok(names),

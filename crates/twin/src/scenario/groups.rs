@@ -6,6 +6,7 @@ use hopcast_core::Instant;
 use hopcast_stack::deliveries;
 use hopcast_stack::group::{self, Group, LINGER, Member};
 
+use super::events;
 use super::model::{Action, Event, GroupId, NodeId};
 use super::topology::Topology;
 use hopcast_config::Diagnostic;
@@ -115,7 +116,7 @@ impl Groups {
         changes: &mut Vec<Change<'n>>,
     ) -> Result<(), Diagnostic> {
         let Some(named) = item.get("group") else { return Ok(()) };
-        let fields = Fields::of(item, "an event of a group", &["name", "at", "group", "join", "leave"])?;
+        let fields = Fields::of(item, "an event", &events::ALLOWED)?;
         let at = Instant::ZERO + duration(fields.need("at", "at: 5s")?, "at")?;
         let name = decode::text(named, "group")?;
         let Some(group) = self.find(name) else {
@@ -125,6 +126,7 @@ impl Groups {
         let mut acts = false;
         for (key, joins) in [("leave", false), ("join", true)] {
             let Some(node) = fields.get(key) else { continue };
+            events::one_or_several(node, key)?;
             changes.push(Change { at, group, nodes: topology.node_list(node, key)?, joins, node });
             acts = true;
         }
