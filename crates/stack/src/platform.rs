@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use hopcast_core::plug::{FramesPlug, Plug};
-use hopcast_core::{Assembly, Port, Slot};
-use hopcast_host::{BindError, Hook, Host, Interface};
+use hopcast_core::{Assembly, Port, Slot, Stream};
+use hopcast_host::{BindError, Hook, Host, Interface, NeighbourConfig};
 
 use crate::network::{
     GlobalRoutes, HOP_LIMIT, Hop, Network, NetworkPlan, NodeId, addresses_of, interface_name,
@@ -101,6 +101,13 @@ impl NodeBuilder {
         host.set_group_routes(Box::new(groups));
         let host = VirtualHost { host, wires: Vec::new(), above: 0, interfaces };
         Self { assembly: Assembly::new(), platform: Platform::Virtual(Box::new(host)) }
+    }
+
+    /// Lets a node of the virtual world ask for its neighbours' Ethernet addresses; one on the kernel does as the kernel.
+    pub fn resolve_neighbours(&mut self, random: Stream) {
+        if let Platform::Virtual(node) = &mut self.platform {
+            node.host.resolve_neighbours(NeighbourConfig::default(), random);
+        }
     }
 
     /// A node whose machines are attached to the kernel.

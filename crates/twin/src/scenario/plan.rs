@@ -14,6 +14,7 @@ use super::groups::Groups;
 use super::model::{Capture, Case, Measure, NodeId, Plan, Scenario, World};
 use super::programs::{LiveOnly, execs};
 use super::published;
+use super::routing;
 use super::set;
 use super::sweep::Sweep;
 use super::topology::Topology;
@@ -24,12 +25,13 @@ use hopcast_config::{Diagnostic, Files};
 use hopcast_stack::Variants;
 
 /// The keys of a scenario.
-pub(crate) const TOP: [&str; 22] = [
+pub(crate) const TOP: [&str; 23] = [
     "title",
     "seed",
     "duration",
     "measure",
     "topology",
+    "neighbours",
     "events",
     "groups",
     "flows",
@@ -224,6 +226,7 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     let duration = some_duration(fields.need("duration", "duration: 60s")?, "duration")?;
     let measure = measure(fields.get("measure"), duration)?;
     let topology = Topology::of(fields.need("topology", "topology: { chain: { hops: 6 } }")?, contents)?;
+    let neighbours = fields.read("neighbours", routing::neighbours)?.unwrap_or_default();
     let variants = Variants::of(fields.get("variants"))?;
     let flows = fields.need("flows", "flows: [{ from: n0, to: n6, over: udp, app: bulk }]")?;
     let mut groups = Groups::of(fields.get("groups"), fields.get("events"), &topology)?;
@@ -250,6 +253,7 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
         measure,
         nodes,
         links,
+        neighbours,
         events,
         schedule,
         groups,
