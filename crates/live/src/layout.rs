@@ -45,6 +45,8 @@ pub struct NodeLayout {
     pub interfaces: Vec<InterfaceLayout>,
     /// Its routes to other nodes.
     pub routes: Vec<Route>,
+    /// Whether the kernel asks for the Ethernet addresses of its neighbours.
+    pub resolves: bool,
 }
 
 /// An interface of a node.
@@ -69,8 +71,8 @@ pub struct Route {
     pub interface: u32,
     /// The address of the next hop.
     pub via: IpAddr,
-    /// The Ethernet address of the next hop, so that no neighbour discovery is needed.
-    pub via_mac: [u8; 6],
+    /// The Ethernet address of the next hop, so that no neighbour discovery is needed; `None` where the kernel asks for it.
+    pub via_mac: Option<[u8; 6]>,
 }
 
 /// A link.
@@ -155,12 +157,13 @@ fn chained(number: usize, last: usize, mtu: u32) -> NodeLayout {
             (u32::from(number > 0), number + 1, mac(number, 1))
         };
         let families = addresses(to).into_iter().zip(addresses(via));
-        routes.extend(families.map(|(to, via)| Route { to, interface, via, via_mac }));
+        routes.extend(families.map(|(to, via)| Route { to, interface, via, via_mac: Some(via_mac) }));
     }
     NodeLayout {
         name: format!("n{number}"),
         addresses: addresses(number).to_vec(),
         interfaces: interfaces.collect(),
         routes,
+        resolves: false,
     }
 }

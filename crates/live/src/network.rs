@@ -6,7 +6,7 @@ use hopcast_core::Seed;
 use hopcast_core::plug::Plug;
 use hopcast_stack::network::{self, GlobalRoutes, Hop, NetworkPlan, addresses_of, interface_name};
 use hopcast_twin::capture::LinkType;
-use hopcast_twin::scenario::model::{Action, Capture, NodeId, Scenario};
+use hopcast_twin::scenario::model::{Action, Capture, Neighbours, NodeId, Scenario};
 use hopcast_twin::world::NodeInstance;
 
 use crate::layout::{
@@ -48,7 +48,7 @@ pub fn layout(scenario: &Scenario, repeat: u64) -> NetworkLayout {
         }
         // All changes at one instant are one change of routes.
         if events.peek().is_none_or(|next| next.at > event.at) && std::mem::take(&mut moved) {
-            reroutes.extend(new_routes(&mut global, &mut routes, event.at));
+            reroutes.extend(new_routes(scenario, &mut global, &mut routes, event.at));
         }
     }
     NetworkLayout { nodes, links, changes, reroutes, captured: captures }
@@ -80,10 +80,15 @@ pub fn captured_devices(scenario: &Scenario, repeat: u64) -> Result<Vec<Captured
 }
 
 /// The routing tables that have changed.
-fn new_routes(global: &mut GlobalRoutes, known: &mut [Vec<Route>], at: Instant) -> Vec<Scheduled<Reroute>> {
+fn new_routes(
+    scenario: &Scenario,
+    global: &mut GlobalRoutes,
+    known: &mut [Vec<Route>],
+    at: Instant,
+) -> Vec<Scheduled<Reroute>> {
     let mut changed = Vec::new();
     for (node, known) in known.iter_mut().enumerate() {
-        let routes = routes(global, node);
+        let routes = routes(scenario, global, node);
         if routes != *known {
             known.clone_from(&routes);
             changed.push(Scheduled { at, what: Reroute { node, routes } });
@@ -108,15 +113,17 @@ fn node_layout(
         name: scenario.nodes[node].name.clone(),
         addresses: addresses_of(node).to_vec(),
         interfaces: plan.interfaces(node).iter().map(interface).collect(),
-        routes: routes(global, node),
+        routes: routes(scenario, global, node),
+        resolves: scenario.neighbours == Neighbours::Resolve,
     }
 }
 
 /// A node's routes to both addresses of each node that it can reach.
-fn routes(global: &mut GlobalRoutes, node: NodeId) -> Vec<Route> {
+fn routes(scenario: &Scenario, global: &mut GlobalRoutes, node: NodeId) -> Vec<Route> {
+    let planned = scenario.neighbours == Neighbours::Plan;
     let each = |network::Route { to, interface, via, mac }: network::Route| {
         let pairs = addresses_of(to).into_iter().zip(addresses_of(via));
-        pairs.map(move |(to, via)| Route { to, interface, via, via_mac: mac })
+        pairs.map(move |(to, via)| Route { to, interface, via, via_mac: planned.then_some(mac) })
     };
     global.from(node).into_iter().flat_map(each).collect()
 }

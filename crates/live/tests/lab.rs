@@ -126,7 +126,7 @@ fn new_routes_take_effect_at_once() {
         .routes
         .iter()
         .filter(|route| route.to.is_ipv4())
-        .map(|route| Route { interface: 1, via_mac: macs[1], ..*route })
+        .map(|route| Route { interface: 1, via_mac: Some(macs[1]), ..*route })
         .collect();
     let net = Running::start(layout, Vec::new(), whole_run());
     assert_eq!(net.send(3, 100, ms(1)).len(), 3);

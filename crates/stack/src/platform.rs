@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use hopcast_core::plug::{FramesPlug, Plug};
-use hopcast_core::{Assembly, Port, Slot};
-use hopcast_host::{BindError, Hook, Host, Interface};
+use hopcast_core::{Assembly, Port, Slot, Stream};
+use hopcast_host::{BindError, Hook, Host, Interface, NeighbourConfig};
 
 use crate::flow::PlacedMachine;
 use crate::network::{Below, NodeGroups, NodeLayers, NodeRoutes, PlacedService};
@@ -114,6 +114,13 @@ impl NodeBuilder {
         let (services, below) = put_services(&mut assembly, network, layers, node);
         let host = VirtualHost { host, wires: Vec::new(), above: 0, attachments, below, services };
         Self { assembly, platform: Platform::Virtual(Box::new(host)) }
+    }
+
+    /// Lets a node of the virtual world ask for its neighbours' Ethernet addresses; one on the kernel does as the kernel.
+    pub fn resolve_neighbours(&mut self, random: Stream) {
+        if let Platform::Virtual(node) = &mut self.platform {
+            node.host.resolve_neighbours(NeighbourConfig::default(), random);
+        }
     }
 
     /// A node whose machines are attached to the kernel.

@@ -18,12 +18,19 @@ pub(super) fn node(node: &NodeLayout) -> String {
         line(&mut commands, format_args!("addr add {address}/{prefix} dev lo{nodad}"));
     }
     for (number, interface) in node.interfaces.iter().enumerate() {
+        if node.resolves {
+            // IPv6 asks from a link-local address, and answers for the addresses of the interface that is asked.
+            line(&mut commands, format_args!("link set eth{number} addrgenmode eui64"));
+        }
         let mac = mac(interface.mac);
         let mtu = interface.mtu;
         line(
             &mut commands,
             format_args!("link set eth{number} address {mac} mtu {mtu} txqueuelen {DEVICE_QUEUE} up"),
         );
+        if let (true, Some(own)) = (node.resolves, of_family(&node.addresses, false)) {
+            line(&mut commands, format_args!("addr add {own}/128 dev eth{number} nodad"));
+        }
     }
     if let (Some(source), false) = (of_family(&node.addresses, true), node.interfaces.is_empty()) {
         // Multicast of programs that name no interface leaves by the first one.
@@ -35,8 +42,8 @@ pub(super) fn node(node: &NodeLayout) -> String {
 /// Commands that replace one table of routes by another; at each moment every address that is in both has a route.
 pub(super) fn reroute(addresses: &[IpAddr], before: &[Route], after: &[Route]) -> String {
     let mut commands = String::new();
-    let known: BTreeSet<_> = before.iter().map(neighbour).collect();
-    let neighbours: BTreeSet<_> = after.iter().map(neighbour).collect();
+    let known: BTreeSet<_> = before.iter().filter_map(neighbour).collect();
+    let neighbours: BTreeSet<_> = after.iter().filter_map(neighbour).collect();
     for (interface, via, address) in neighbours.difference(&known) {
         let mac = mac(*address);
         line(
@@ -60,8 +67,9 @@ pub(super) fn reroute(addresses: &[IpAddr], before: &[Route], after: &[Route]) -
     commands
 }
 
-fn neighbour(route: &Route) -> (u32, IpAddr, [u8; 6]) {
-    (route.interface, route.via, route.via_mac)
+/// The neighbour that a route makes known, if the kernel does not ask for it.
+fn neighbour(route: &Route) -> Option<(u32, IpAddr, [u8; 6])> {
+    route.via_mac.map(|mac| (route.interface, route.via, mac))
 }
 
 fn of_family(addresses: &[IpAddr], v4: bool) -> Option<&IpAddr> {
@@ -86,7 +94,7 @@ mod tests {
             to: to.parse().unwrap(),
             interface,
             via: format!("10.0.0.{}", 8 + interface).parse().unwrap(),
-            via_mac: [2, 0, 0, 0, 0, interface as u8],
+            via_mac: Some([2, 0, 0, 0, 0, interface as u8]),
         }
     }
 

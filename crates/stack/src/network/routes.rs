@@ -149,6 +149,13 @@ impl Routes for NodeRoutes {
         Some(RouteEntry { interface, neighbour, metric })
     }
 
+    fn neighbour(&mut self, destination: IpAddr) -> Option<(u32, IpAddr)> {
+        let mut routes = self.routes.borrow_mut();
+        let to = node_of(destination).filter(|&to| to < routes.nodes())?;
+        let Route { interface, via, .. } = routes.route(self.node, to)?;
+        Some((interface, addresses_of(via)[usize::from(destination.is_ipv6())]))
+    }
+
     fn station(&mut self, interface: u32, neighbour: IpAddr) -> Option<MacAddress> {
         let hop = self.routes.borrow().paths.neighbour(self.node, interface, node_of(neighbour)?)?;
         Some(mac_address(hop.link, hop.attachment))

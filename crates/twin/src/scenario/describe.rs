@@ -12,8 +12,8 @@ use hopcast_stack::network::ShortestPaths;
 
 use super::capacity::{Capacities, mean_loss};
 use super::model::{
-    Action, Capture, Case, Event, Exec, Flow, FlowId, Group, Layer, LinkModel, NodeId, Plan, Scenario,
-    ServiceSpec,
+    Action, Capture, Case, Event, Exec, Flow, FlowId, Group, Layer, LinkModel, Neighbours, NodeId, Plan,
+    Scenario, ServiceSpec,
 };
 
 /// Maximum number of nodes, links, events or flows that are listed; more are summed up. Chosen: about a screen.
@@ -67,6 +67,9 @@ fn write_nodes(out: &mut String, scenario: &Scenario) -> fmt::Result {
     writeln!(out, "  {}", shortened(&names))?;
     for (role, nodes) in &scenario.roles {
         writeln!(out, "  {role}: {}", names_of(scenario, nodes))?;
+    }
+    if scenario.neighbours == Neighbours::Resolve {
+        writeln!(out, "  neighbours are asked for, by ARP and neighbour discovery")?;
     }
     if let Capture::Nodes(nodes) = &scenario.capture {
         writeln!(out, "  captured: {}", names_of(scenario, nodes))?;

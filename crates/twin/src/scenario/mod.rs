@@ -24,6 +24,7 @@ pub mod model;
 mod plan;
 pub mod programs;
 mod published;
+mod routing;
 mod schema;
 mod services;
 mod set;

@@ -99,6 +99,8 @@ pub struct Scenario {
     pub nodes: Vec<Node>,
     /// The links, in the order of the file; names are unique.
     pub links: Vec<Link>,
+    /// How hosts know the Ethernet addresses of their neighbours.
+    pub neighbours: Neighbours,
     /// The events, in the order of time and then of the file.
     pub events: Vec<Event>,
     /// The same in words, an entry for each event of the file, in the order of time: the first hundred.
@@ -117,6 +119,16 @@ pub struct Scenario {
     pub execs: Vec<Exec>,
     /// The part of it that is for live runs only: [`needs_live`](super::needs_live).
     pub live_only: LiveOnly,
+}
+
+/// How hosts know the Ethernet addresses of their neighbours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Neighbours {
+    /// From the plan of the network: at once, and without a frame.
+    #[default]
+    Plan,
+    /// By asking: ARP and neighbour discovery.
+    Resolve,
 }
 
 /// The measurement window, for flow and link figures alike, and the step of the time series.

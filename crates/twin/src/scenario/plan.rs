@@ -14,6 +14,7 @@ use super::groups::Groups;
 use super::model::{Capture, Case, Measure, NodeId, Plan, Scenario, World};
 use super::programs::{LiveOnly, execs};
 use super::published;
+use super::routing;
 use super::services::Services;
 use super::set;
 use super::sweep::Sweep;
@@ -25,12 +26,13 @@ use hopcast_config::{Diagnostic, Files};
 use hopcast_stack::Variants;
 
 /// The keys of a scenario.
-pub(crate) const TOP: [&str; 23] = [
+pub(crate) const TOP: [&str; 24] = [
     "title",
     "seed",
     "duration",
     "measure",
     "topology",
+    "neighbours",
     "events",
     "services",
     "groups",
@@ -226,6 +228,7 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     let duration = some_duration(fields.need("duration", "duration: 60s")?, "duration")?;
     let measure = measure(fields.get("measure"), duration)?;
     let topology = Topology::of(fields.need("topology", "topology: { chain: { hops: 6 } }")?, contents)?;
+    let neighbours = fields.read("neighbours", routing::neighbours)?.unwrap_or_default();
     let variants = Variants::of(fields.get("variants"))?;
     let flows = fields.need("flows", "flows: [{ from: n0, to: n6, over: udp, app: bulk }]")?;
     let services = Services::of(fields.get("services"), fields.get("events"), &topology)?;
@@ -255,6 +258,7 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
         measure,
         nodes,
         links,
+        neighbours,
         events,
         schedule,
         services,
