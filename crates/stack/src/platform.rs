@@ -133,6 +133,14 @@ impl NodeBuilder {
         matches!(self.platform, Platform::Kernel(_))
     }
 
+    /// The plugs of machines that are attached to the kernel, so far.
+    pub fn plugs(&self) -> &[Plug] {
+        match &self.platform {
+            Platform::Kernel(plugs) => plugs,
+            Platform::Virtual(_) => &[],
+        }
+    }
+
     /// Wires a port of a machine to what is below it.
     pub(crate) fn wire(&mut self, end: (Slot, Port), lower: LowerPort) {
         match (lower, &mut self.platform) {

@@ -168,7 +168,7 @@ mod tests {
     use hopcast_link::{Config, Direction};
 
     use super::*;
-    use crate::network::LinkModel;
+    use crate::network::{Link, LinkModel};
 
     /// 0 - 1 - 3 and 0 - 2 - 3, the second with more delay.
     fn square() -> GlobalRoutes {
