@@ -109,15 +109,17 @@ fn tshark_reads_the_questions_for_neighbours_and_their_answers() {
         fields.iter().for_each(|field| arguments.extend(["-e", field]));
         tshark(&file, &arguments)
     };
-    let Some(broken) = select("_ws.malformed or icmpv6.checksum.status == 0", &["frame.number"]) else { return };
+    let Some(broken) = select("_ws.malformed or icmpv6.checksum.status == 0", &["frame.number"]) else {
+        return;
+    };
     assert_eq!(broken, "");
     let fields = ["arp.opcode", "arp.src.proto_ipv4", "arp.dst.proto_ipv4", "eth.dst"];
     let arp = select("arp", &fields).unwrap();
     let lines: Vec<&str> = arp.lines().collect();
-    assert_eq!(lines[..2], [
-        "1 10.0.0.1 10.0.0.2 ff:ff:ff:ff:ff:ff",
-        "2 10.0.0.2 10.0.0.1 02:00:00:00:00:00",
-    ]);
+    assert_eq!(
+        lines[..2],
+        ["1 10.0.0.1 10.0.0.2 ff:ff:ff:ff:ff:ff", "2 10.0.0.2 10.0.0.1 02:00:00:00:00:00",]
+    );
     // Later on the answer has grown old, and the one station is asked.
     assert_eq!(lines[2], "1 10.0.0.1 10.0.0.2 02:01:00:00:00:00");
     let fields = ["icmpv6.type", "ipv6.src", "ipv6.dst", "eth.dst"];
@@ -183,4 +185,59 @@ fn a_live_capture_has_what_goes_through_a_tunnel_too() {
         let took = arrived[payload] - at;
         assert!((0.010..0.5).contains(&took), "two hops of 5 ms: {took}");
     }
+}
+
+const SERVED: &str = "\
+title: VLANs and reports
+duration: 12 s
+membership: report
+topology:
+  nodes: [a, b]
+  links: [{ between: [a, b], rate: 10 Mbit/s }]
+services:
+  - { run: vlan, on: all, interfaces: a-b, ids: 100, protocol: 802.1ad }
+  - { run: vlan, on: all, interfaces: eth0.100, ids: 7 }
+  - { run: igmp-querier, on: a, query-interval: 4 s }
+  - { run: mld-querier, on: a, query-interval: 4 s }
+groups:
+  - { name: any, delivery: ip-multicast }
+  - { name: one, members: b, delivery: { ip-multicast: { one-source: true } } }
+events: [{ at: 1 s, group: any, join: b }, { at: 6 s, group: any, leave: b }]
+flows:
+  - { name: four, from: a, to: any, over: udp, app: { cbr: { rate: 8 kbit/s, size: 500 B } } }
+  - { name: six, from: a, to: one, over: udp, ip: 6, app: { cbr: { rate: 8 kbit/s, size: 500 B } } }
+  - { name: ssm, from: a, to: one, over: udp, app: { cbr: { rate: 8 kbit/s, size: 500 B } } }
+";
+
+#[test]
+fn tshark_reads_tags_queries_and_reports() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("s.yaml"), SERVED).unwrap();
+    let command = ["run", "s.yaml", "--out", "out", "--capture", "a", "--format", "json"];
+    let output = hopcast(dir.path(), &command);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let file = dir.path().join("out/captures/case-000-repeat-000.pcapng");
+    let select = |filter: &str, field: &str| {
+        let arguments = ["-o", "ip.check_checksum:TRUE", "-Y", filter, "-T", "fields", "-e", field];
+        tshark(&file, &arguments)
+    };
+    let broken = "_ws.malformed or ip.checksum.status == 0 or igmp.checksum.status == 0 or icmpv6.checksum.status == 0";
+    let Some(broken) = select(broken, "frame.number") else { return };
+    assert_eq!(broken, "");
+    let untagged = select("not (ieee8021ad.id == 100 and vlan.id == 7)", "frame.number").unwrap();
+    assert_eq!(untagged, "", "every frame bears both tags");
+    let lines = |filter: &str, field: &str| {
+        select(filter, field).unwrap().lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(lines("igmp.type == 0x11", "ip.dst").contains(&"224.0.0.1".to_owned()), "general queries");
+    assert!(lines("icmpv6.type == 130", "ipv6.dst").contains(&"ff02::1".to_owned()));
+    let reported = lines("igmp.type == 0x22", "igmp.maddr");
+    assert!(reported.iter().any(|group| group.contains("239.192.0.1")), "{reported:?}");
+    assert!(reported.iter().any(|group| group.contains("232.0.1.2")), "{reported:?}");
+    let sources = lines("igmp.type == 0x22 and igmp.maddr == 232.0.1.2", "igmp.saddr");
+    assert!(sources.iter().any(|source| source.contains("10.0.0.1")), "{sources:?}");
+    assert!(!lines("icmpv6.type == 143", "ipv6.src").is_empty(), "reports of MLDv2");
+    // Router Alert, and one hop, as the RFCs ask.
+    assert!(lines("igmp", "ip.ttl").iter().all(|hops| hops == "1"));
+    assert!(lines("igmp and not ip.opt.ra", "frame.number").is_empty());
 }

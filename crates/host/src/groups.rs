@@ -9,6 +9,7 @@ use hopcast_wire::ip::{self, Header, Version};
 
 use crate::forward::Station;
 use crate::host::Host;
+use crate::membership::Filter;
 
 /// The way of packets from one sender to one group through a router, as the kernel's multicast forwarding cache has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,6 +87,13 @@ impl Groups {
         self.joined.get(&group).is_some_and(|members| members.iter().any(|member| member.source == source))
     }
 
+    /// The packets of a group that the host wants of an interface.
+    pub(crate) fn filter(&self, group: IpAddr, interface: u32) -> Filter {
+        let members = self.joined.get(&group).into_iter().flatten();
+        let here = members.filter(|member| member.interface.is_none_or(|only| only == interface));
+        here.map(|member| member.source).collect()
+    }
+
     /// Whether a packet to a group that came by an interface is for a machine here.
     pub(crate) fn admits(&self, group: IpAddr, source: IpAddr, interface: Option<u32>) -> bool {
         let members = self.joined.get(&group).map_or(&[][..], Vec::as_slice);
@@ -115,7 +123,7 @@ impl Host {
 
     /// Whether a packet to a group came from where the way to its sender leads; true where no route says otherwise.
     pub(crate) fn came_from_sender(&mut self, header: &Header, ingress: Option<u32>) -> bool {
-        let Some(arrived) = ingress else { return true };
+        let Some(arrived) = ingress.filter(|_| !is_link_scope(header.destination)) else { return true };
         let route = self.group_route(header.source, header.destination);
         route.is_none_or(|route| route.ingress == Some(arrived))
     }

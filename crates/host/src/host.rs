@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use hopcast_core::{
-    Buffer, Egress, Frame, FrameStatus, Instant, Item, Machine, Membership, Outbox, Port, Transit,
+    Buffer, Egress, Frame, FrameStatus, Instant, Item, Machine, Membership, Outbox, Port, Transit, earliest,
 };
 use hopcast_wire::ip::Header;
 use hopcast_wire::{Malformed, arp, ethernet, ip};
@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::counters::Counters;
 use crate::groups::{Groups, is_broadcast, is_group};
 use crate::icmp::{ErrorLimit, PathMtus};
+use crate::membership::Membership as Reports;
 use crate::neighbours::Neighbours;
 use crate::routes::{RouteCache, Routes};
 
@@ -25,6 +26,8 @@ pub struct Host {
     pub(crate) groups: Groups,
     /// `None` where the routes give the Ethernet addresses of neighbours.
     pub(crate) neighbours: Option<Box<Neighbours>>,
+    /// `None` where nobody is told of memberships.
+    pub(crate) reports: Option<Box<Reports>>,
     /// Packets from the host to itself, before they are received. Empty between calls.
     pub(crate) loopback: VecDeque<Buffer>,
     /// Number of places in the row of hooks that do not see what the host sends to itself now: those up to the hook
@@ -46,6 +49,7 @@ impl Host {
             bindings: Bindings::default(),
             groups: Groups::default(),
             neighbours: None,
+            reports: None,
             loopback: VecDeque::new(),
             loopback_from: 0,
             out: Outbox::new(),
@@ -167,9 +171,17 @@ impl Host {
         if !to_group && self.is_plain_transit(&header, &frame.bytes[ethernet::HEADER..]) {
             return self.forward_frame(now, frame.bytes, &header);
         }
+        let is_membership =
+            to_group && self.receive_membership(now, interface, &frame.bytes[ethernet::HEADER..], &header);
         let mut packet = frame.bytes;
         packet.advance(ethernet::HEADER);
-        self.receive(now, packet, &header, Some(interface), Arrival { to_group, hooks_passed: 0 });
+        self.receive(
+            now,
+            packet,
+            &header,
+            Some(interface),
+            Arrival { to_group, hooks_passed: 0, is_membership },
+        );
     }
 
     /// Hands a frame for another station up to the ports that listen to such; false if there is none.
@@ -275,7 +287,7 @@ impl Host {
     ) {
         let returned = arrival.hooks_passed > 0;
         let group = header.destination;
-        if !returned && !self.came_from_sender(header, ingress) {
+        if !returned && !arrival.is_membership && !self.came_from_sender(header, ingress) {
             self.counters.wrong_interface += 1;
             return packet.recycle();
         }
@@ -296,6 +308,7 @@ impl Host {
             (true, false) => self.deliver(now, packet, header, ingress),
             (false, true) => self.forward_to_group(packet, header),
             (false, false) if returned => self.forward(now, packet, header),
+            (false, false) if arrival.is_membership => packet.recycle(),
             (false, false) => {
                 self.counters.multicast_dropped += 1;
                 packet.recycle();
@@ -325,7 +338,7 @@ impl Host {
         };
         let copies = match &egress {
             Egress::Routes => {
-                let arrival = Arrival { to_group: false, hooks_passed: place + 1 };
+                let arrival = Arrival { to_group: false, hooks_passed: place + 1, is_membership: false };
                 if ingress.is_some() || self.config.owns(header.destination) {
                     return self.receive(now, packet, &header, ingress, arrival);
                 }
@@ -372,7 +385,7 @@ impl Host {
     /// reply or an error, which cause none, and a hook does not see what it has sent itself.
     fn settle(&mut self, now: Instant) {
         while let Some(packet) = self.loopback.pop_front() {
-            let arrival = Arrival { to_group: false, hooks_passed: self.loopback_from };
+            let arrival = Arrival { to_group: false, hooks_passed: self.loopback_from, is_membership: false };
             match ip::parse(&packet) {
                 Ok(header) => self.receive(now, packet, &header, None, arrival),
                 Err(malformed) => self.count_malformed(malformed),
@@ -396,6 +409,8 @@ struct Arrival {
     to_group: bool,
     /// Number of places in the row of hooks that are behind it.
     hooks_passed: usize,
+    /// Of IGMP or MLD, which the host itself has read.
+    is_membership: bool,
 }
 
 impl Machine for Host {
@@ -408,6 +423,7 @@ impl Machine for Host {
             (Port::Above(above), Item::Packet(packet)) => self.originate(now, above, packet),
             (Port::Above(above), Item::Membership(membership)) if membership.group.is_multicast() => {
                 self.groups.change(above, membership);
+                self.membership_changed(now, membership.group);
             }
             (Port::Above(above), Item::Frame(frame)) => self.send_frame(above, frame),
             (Port::Above(above), Item::ReportFrameStatus) => self.ask_status(above),
@@ -421,6 +437,7 @@ impl Machine for Host {
     fn wake(&mut self, now: Instant) {
         self.loopback_from = 0;
         self.wake_neighbours(now);
+        self.wake_reports(now);
         self.settle(now);
     }
 
@@ -431,13 +448,17 @@ impl Machine for Host {
 
     #[inline]
     fn deadline(&self) -> Option<Instant> {
-        self.neighbours.as_ref().and_then(|neighbours| neighbours.deadline())
+        let neighbours = self.neighbours.as_ref().and_then(|neighbours| neighbours.deadline());
+        earliest(neighbours, self.reports.as_ref().and_then(|reports| reports.deadline()))
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         self.counters.report(report);
         if let Some(neighbours) = &self.neighbours {
             neighbours.counters.report(report);
+        }
+        if let Some(reports) = &self.reports {
+            reports.counters(report);
         }
     }
 }

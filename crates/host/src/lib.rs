@@ -22,6 +22,7 @@
 //! | `groups` | memberships, and packets to groups: [`GroupRoutes`] |
 //! | `udp`, `icmp` | delivery of these two; errors, their limits, and the path MTUs in them |
 //! | [`neighbours`] | Ethernet addresses of neighbours, asked for: ARP and neighbour discovery |
+//! | [`membership`], [`querier`] | IGMP and MLD: the host's side, and the router's |
 //! | [`Udp`] | UDP on its own, for stacks whose packets go into a tunnel |
 //! | [`ping`] | messages as echo requests through a packet port, and their round trips |
 //! | [`EchoResponder`] | the answers to echo requests on its own, for stacks that bring packets |
@@ -42,7 +43,9 @@
 //!   What the host sends to a group it gets itself, if a machine on it has joined.
 //! - **Path MTUs that ICMP announces are remembered** ([`Host::path_mtu`]) and delivered to the machine whose packet
 //!   was too big, unless it is UDP's, which has no way to hear of it; nothing is held back on their account.
-//! - **A host has no timers** but those of its neighbours: without them its deadline is always `None`.
+//! - **Memberships are reported** by IGMP and MLD only where [`Host::report_memberships`] is called; see [`membership`].
+//!   [`querier`] is the router's side.
+//! - **A host has no timers** but those of its neighbours and reports: without them its deadline is always `None`.
 //! - The source of the host's own packets is its first address of the version, not the interface's: hosts here are
 //!   known by one address, as if it were a loopback address.
 //! - No redirects, no source routes, no options: they are forwarded unread. A packet whose IPv6 extension headers do
@@ -62,6 +65,7 @@ pub mod neighbours;
 mod pace;
 pub mod ping;
 pub mod querier;
+mod reports;
 pub mod routes;
 mod udp;
 mod udp_machine;

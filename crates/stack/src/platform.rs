@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use hopcast_core::plug::{FramesPlug, Plug};
 use hopcast_core::{Assembly, Port, Slot, Stream};
+use hopcast_host::membership;
 use hopcast_host::{BindError, Hook, Host, Interface, NeighbourConfig};
 
 use crate::flow::PlacedMachine;
@@ -108,12 +109,25 @@ impl NodeBuilder {
         };
         let groups = NodeGroups::new(node, routes.clone());
         let routes = NodeRoutes { node, routes: routes.clone() };
+        let mut assembly = Assembly::new();
+        let (services, below) = put_services(&mut assembly, network, layers, (node, &config));
         let mut host = Host::new(config, Box::new(routes));
         host.set_group_routes(Box::new(groups));
-        let mut assembly = Assembly::new();
-        let (services, below) = put_services(&mut assembly, network, layers, node);
-        let host = VirtualHost { host, wires: Vec::new(), above: 0, attachments, below, services };
+        let mut host = VirtualHost { host, wires: Vec::new(), above: 0, attachments, below, services };
+        for (placed, service) in layers.services.iter().enumerate() {
+            let hooks = network.services[service.service].layer.settings().hooks();
+            if !hooks.is_empty() {
+                host.hook(hooks, host.services[placed].slot);
+            }
+        }
         Self { assembly, platform: Platform::Virtual(Box::new(host)) }
+    }
+
+    /// Lets a node of the virtual world report its memberships by IGMP and MLD; one on the kernel does as the kernel.
+    pub fn report_memberships(&mut self, random: Stream) {
+        if let Platform::Virtual(node) = &mut self.platform {
+            node.host.report_memberships(membership::Config::default(), random);
+        }
     }
 
     /// Lets a node of the virtual world ask for its neighbours' Ethernet addresses; one on the kernel does as the kernel.
@@ -184,7 +198,7 @@ fn put_services(
     assembly: &mut Assembly,
     network: Network<'_>,
     layers: &NodeLayers,
-    node: NodeId,
+    (node, host): (NodeId, &hopcast_host::Config),
 ) -> (Vec<PlacedMachine>, Vec<Result<(Slot, Port), u32>>) {
     let mut placed: Vec<PlacedMachine> = Vec::new();
     let lower = |placed: &[PlacedMachine], place: usize| match layers.interfaces[place].below {
@@ -193,7 +207,7 @@ fn put_services(
     };
     for PlacedService { service, takes } in &layers.services {
         let service = &network.services[*service];
-        let slot = assembly.add(Box::new(Restartable::new(service, node)));
+        let slot = assembly.add(Box::new(Restartable::new(service, node, host)));
         for (port, &taken) in (0..).zip(takes) {
             match lower(&placed, taken) {
                 Ok(below) => assembly.wire(below, (slot, Port::Below(port))),
@@ -230,6 +244,14 @@ impl Platform {
 }
 
 impl VirtualHost {
+    /// Lets a service take packets out of the host.
+    fn hook(&mut self, hooks: Vec<Hook>, service: Slot) {
+        let above = self.above;
+        self.above += 1;
+        hooks.into_iter().for_each(|hook| self.host.hook(above, hook));
+        self.wires.push((above, (service, Port::Below(0))));
+    }
+
     fn bind(&mut self, bind: impl FnOnce(&mut Host, u32) -> Result<(), BindError>) -> Result<u32, BindError> {
         let above = self.above;
         self.above += 1;

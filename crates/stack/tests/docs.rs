@@ -160,11 +160,15 @@ fn service(row: &ServiceRow) -> Value {
     let names = json!({ "$ref": "#/$defs/some-names" });
     add("on", "The nodes that it runs on: names, classes, or `all`. Needed.", names);
     let words = json!({ "anyOf": [{ "type": "string" }, { "$ref": "#/$defs/words" }] });
-    add(
-        "interfaces",
-        "The interfaces that it stands on at each node, or the links that they lead to. Needed.",
-        words,
-    );
+    let mut required = vec!["run", "on"];
+    if row.on_host {
+        let none = json!({ "type": "array", "maxItems": 0 });
+        add("interfaces", "None: it stands on the host. Default: `[]`.", none);
+    } else {
+        let about = "The interfaces that it stands on at each node, or the links that they lead to. Needed.";
+        add("interfaces", about, words);
+        required.push("interfaces");
+    }
     for option in (row.options)() {
         properties.insert(option.key.to_owned(), described(&option));
     }
@@ -173,7 +177,7 @@ fn service(row: &ServiceRow) -> Value {
         "type": "object",
         "additionalProperties": false,
         "properties": properties,
-        "required": ["run", "on", "interfaces"],
+        "required": required,
     })
 }
 

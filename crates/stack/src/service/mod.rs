@@ -12,6 +12,8 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::did_you_mean_one_of;
 use hopcast_config::yaml::Node;
 use hopcast_core::{Instant, Machine};
+pub use hopcast_host::Config as HostConfig;
+use hopcast_host::Hook;
 use hopcast_wire::vlan::Tag;
 
 use crate::network::{LayerInterface, NodeId};
@@ -29,6 +31,8 @@ pub struct ServiceRow {
     pub about: &'static str,
     /// The worlds that it runs in.
     pub worlds: Worlds,
+    /// Whether it stands on the host, out of which it takes packets, and not on interfaces.
+    pub on_host: bool,
     /// Its options, each with its documentation.
     pub options: fn() -> Vec<OptionDoc>,
     /// Reads those of a map's keys that are its options into settings.
@@ -41,10 +45,23 @@ pub trait Service: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// Why it cannot stand on these, as a part of a sentence.
-    fn makes(&self, name: &str, lower: &[&LayerInterface]) -> Result<Vec<Made>, String>;
+    fn makes(&self, name: &str, lower: &[&LayerInterface]) -> Result<Vec<Made>, String> {
+        let _ = name;
+        if lower.is_empty() {
+            Ok(Vec::new())
+        } else {
+            Err("it stands on the host and not on interfaces".to_owned())
+        }
+    }
+
+    /// The packets that a service on the host takes out of it.
+    fn hooks(&self) -> Vec<Hook> {
+        Vec::new()
+    }
 
     /// Its machine at one node: `Below(i)` is interface i of those that it stands on, `Above(i)` of those that it makes.
-    fn machine(&self) -> Box<dyn Machine>;
+    /// Of one that stands on the host, `Below(0)` is its hook.
+    fn machine(&self, host: &HostConfig) -> Box<dyn Machine>;
 }
 
 /// An interface that a service makes.
@@ -67,7 +84,8 @@ pub struct ServiceSpec {
     pub layer: ServiceLayer,
     /// The nodes that it runs on.
     pub on: Vec<NodeId>,
-    /// The interfaces that it stands on at each of them: their own names, or those of the links that they lead to.
+    /// The interfaces that it stands on at each of them: their own names, or those of the links that they lead to. None
+    /// of one that stands on the host.
     pub interfaces: Vec<String>,
     /// What events change at its nodes, in the order of time.
     pub changes: Vec<ServiceChange>,

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use hopcast_core::{Instant, Item, Machine, Port, earliest};
 
-use super::{ServiceLayer, ServiceSpec};
+use super::{HostConfig, ServiceLayer, ServiceSpec};
 use crate::network::NodeId;
 
 /// A machine that is replaced at given times. While it is stopped it drops what arrives.
 pub(crate) struct Restartable {
     running: Option<Box<dyn Machine>>,
+    host: HostConfig,
     /// The changes to come, in the order of time: the settings of the new machine, or `None` where it is stopped.
     changes: VecDeque<(Instant, Option<ServiceLayer>)>,
     restarts: u64,
@@ -20,17 +21,24 @@ pub(crate) struct Restartable {
 
 impl Restartable {
     /// The machine of a service at a node, with what events change there.
-    pub(crate) fn new(service: &ServiceSpec, node: NodeId) -> Self {
+    pub(crate) fn new(service: &ServiceSpec, node: NodeId, host: &HostConfig) -> Self {
         let here = service.changes.iter().filter(|change| change.on.contains(&node));
         let changes = here.map(|change| (change.at, change.to.clone())).collect();
-        let running = Some(service.layer.settings().machine());
-        Self { running, changes, restarts: 0, dropped_while_stopped: 0, before: BTreeMap::new() }
+        let running = Some(service.layer.settings().machine(host));
+        Self {
+            running,
+            host: host.clone(),
+            changes,
+            restarts: 0,
+            dropped_while_stopped: 0,
+            before: BTreeMap::new(),
+        }
     }
 
     fn change(&mut self, now: Instant) {
         while let Some((_, to)) = self.changes.pop_front_if(|&mut (at, _)| at <= now) {
             self.restarts += u64::from(to.is_some());
-            let new = to.map(|layer| layer.settings().machine());
+            let new = to.map(|layer| layer.settings().machine(&self.host));
             if let Some(old) = std::mem::replace(&mut self.running, new) {
                 old.counters(&mut |counter, value| *self.before.entry(counter).or_default() += value);
             }

@@ -2,9 +2,10 @@
 //!
 //! A new service is a file here and a line in [`SERVICES`].
 
+mod queriers;
 mod vlan;
 
 use crate::service::ServiceRow;
 
 /// All services, in the order in which to show them.
-pub static SERVICES: &[&ServiceRow] = &[&vlan::VLAN];
+pub static SERVICES: &[&ServiceRow] = &[&vlan::VLAN, &queriers::IGMP, &queriers::MLD];

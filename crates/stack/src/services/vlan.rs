@@ -8,13 +8,14 @@ use hopcast_core::Machine;
 use hopcast_wire::vlan::{CUSTOMER, MAX_ID, PROVIDER, Tag};
 
 use crate::network::LayerInterface;
-use crate::service::{Made, Service, ServiceRow};
+use crate::service::{HostConfig, Made, Service, ServiceRow};
 use crate::transport::{Form, Opt, Options, Worlds};
 
 pub(super) static VLAN: ServiceRow = ServiceRow {
     name: "vlan",
     about: "interfaces of VLANs on one interface, whose frames are tagged (IEEE 802.1Q, 802.1ad)",
     worlds: Worlds::Virtual,
+    on_host: false,
     options: || OPTIONS.docs(&Settings::default()),
     read: |row, node| OPTIONS.service(row, node, Settings::default()),
 };
@@ -87,7 +88,7 @@ impl Service for Settings {
         Ok(self.ids.iter().map(made).collect())
     }
 
-    fn machine(&self) -> Box<dyn Machine> {
+    fn machine(&self, _: &HostConfig) -> Box<dyn Machine> {
         let tag = |&id: &u16| Tag { kind: self.kind, id };
         Box::new(Vlan::new(self.ids.iter().map(tag).collect()))
     }

@@ -13,7 +13,7 @@ use hopcast_stack::network::ShortestPaths;
 use super::capacity::{Capacities, mean_loss};
 use super::model::{
     Action, Capture, Case, Event, Exec, Flow, FlowId, Group, Layer, LinkModel, Neighbours, NodeId, Plan,
-    Scenario, ServiceSpec,
+    Reporting, Scenario, ServiceSpec,
 };
 
 /// Maximum number of nodes, links, events or flows that are listed; more are summed up. Chosen: about a screen.
@@ -67,6 +67,9 @@ fn write_nodes(out: &mut String, scenario: &Scenario) -> fmt::Result {
     writeln!(out, "  {}", shortened(&names))?;
     for (role, nodes) in &scenario.roles {
         writeln!(out, "  {role}: {}", names_of(scenario, nodes))?;
+    }
+    if scenario.membership == Reporting::Report {
+        writeln!(out, "  memberships are reported, by IGMP and MLD")?;
     }
     if scenario.neighbours == Neighbours::Resolve {
         writeln!(out, "  neighbours are asked for, by ARP and neighbour discovery")?;
@@ -291,7 +294,9 @@ fn write_services(out: &mut String, scenario: &Scenario) -> fmt::Result {
     }
     writeln!(out, "\nServices: {}", scenario.services.len())?;
     for ServiceSpec { name, layer, on, interfaces, .. } in scenario.services.iter().take(MAX_LISTED) {
-        writeln!(out, "  {name}: {layer} on {} of {}", interfaces.join(", "), names_of(scenario, on))?;
+        let of =
+            if interfaces.is_empty() { String::new() } else { format!("on {} of ", interfaces.join(", ")) };
+        writeln!(out, "  {name}: {layer} {of}{}", names_of(scenario, on))?;
     }
     match scenario.services.len().saturating_sub(MAX_LISTED) {
         0 => Ok(()),

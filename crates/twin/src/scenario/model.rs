@@ -101,6 +101,8 @@ pub struct Scenario {
     pub links: Vec<Link>,
     /// How hosts know the Ethernet addresses of their neighbours.
     pub neighbours: Neighbours,
+    /// How routers know of a host's memberships.
+    pub membership: Reporting,
     /// The events, in the order of time and then of the file.
     pub events: Vec<Event>,
     /// The same in words, an entry for each event of the file, in the order of time: the first hundred.
@@ -119,6 +121,16 @@ pub struct Scenario {
     pub execs: Vec<Exec>,
     /// The part of it that is for live runs only: [`needs_live`](super::needs_live).
     pub live_only: LiveOnly,
+}
+
+/// How routers know of hosts' memberships in groups.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reporting {
+    /// By the plan: nothing is sent.
+    #[default]
+    Plan,
+    /// Hosts report them by IGMP and MLD.
+    Report,
 }
 
 /// How hosts know the Ethernet addresses of their neighbours.

@@ -26,13 +26,14 @@ use hopcast_config::{Diagnostic, Files};
 use hopcast_stack::Variants;
 
 /// The keys of a scenario.
-pub(crate) const TOP: [&str; 24] = [
+pub(crate) const TOP: [&str; 25] = [
     "title",
     "seed",
     "duration",
     "measure",
     "topology",
     "neighbours",
+    "membership",
     "events",
     "services",
     "groups",
@@ -229,6 +230,7 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     let measure = measure(fields.get("measure"), duration)?;
     let topology = Topology::of(fields.need("topology", "topology: { chain: { hops: 6 } }")?, contents)?;
     let neighbours = fields.read("neighbours", routing::neighbours)?.unwrap_or_default();
+    let membership = fields.read("membership", routing::membership)?.unwrap_or_default();
     let variants = Variants::of(fields.get("variants"))?;
     let flows = fields.need("flows", "flows: [{ from: n0, to: n6, over: udp, app: bulk }]")?;
     let services = Services::of(fields.get("services"), fields.get("events"), &topology)?;
@@ -259,6 +261,7 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
         nodes,
         links,
         neighbours,
+        membership,
         events,
         schedule,
         services,

@@ -70,7 +70,11 @@ impl Services {
             return Err(span.error(format!("the service name `{name}` is taken already")));
         }
         let on = topology.node_list(fields.need("on", "on: [a, b]")?, "on")?;
-        let interfaces = one_or_list(fields.need("interfaces", "interfaces: eth0")?).iter();
+        let interfaces = match fields.get("interfaces") {
+            Some(node) => one_or_list(node).iter(),
+            None if layer.row().on_host => [].iter(),
+            None => one_or_list(fields.need("interfaces", "interfaces: eth0")?).iter(),
+        };
         let interfaces: Result<_, _> =
             interfaces.map(|node| decode::text(node, "interfaces").map(str::to_owned)).collect();
         let interfaces = interfaces?;

@@ -12,7 +12,7 @@ use hopcast_stack::{NodeBuilder, VirtualNode};
 use super::flow::build_flow;
 use super::{Agenda, BuildError, LinkSamples, Script, Wired, World};
 use crate::capture::{Capture, LinkType};
-use crate::scenario::model::{Capture as Captured, Neighbours, NodeId, Scenario};
+use crate::scenario::model::{Capture as Captured, Neighbours, NodeId, Reporting, Scenario};
 use crate::scenario::needs_live;
 
 impl World {
@@ -43,6 +43,11 @@ impl World {
         let mut nodes: Vec<NodeBuilder> = (0..scenario.nodes.len())
             .map(|node| NodeBuilder::simulated(network, &plan, node, &routes))
             .collect();
+        if scenario.membership == Reporting::Report {
+            for (node, spec) in nodes.iter_mut().zip(&scenario.nodes) {
+                node.report_memberships(seed.stream(&["membership", &spec.name], 0));
+            }
+        }
         if scenario.neighbours == Neighbours::Resolve {
             for (node, spec) in nodes.iter_mut().zip(&scenario.nodes) {
                 node.resolve_neighbours(seed.stream(&["neighbours", &spec.name], 0));

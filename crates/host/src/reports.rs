@@ -1,0 +1,74 @@
+//! A host's memberships on the wire: IGMP and MLD, as far as the host sends and answers them.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use hopcast_core::{Instant, Stream};
+use hopcast_wire::ip::{self, Header, Version};
+use hopcast_wire::{ethernet, icmp};
+
+use crate::forward::Station;
+use crate::host::Host;
+use crate::membership::{Config, Interface, Membership};
+
+impl Host {
+    /// Lets the host report its memberships by IGMP and MLD, and answer queries. Without, nobody hears of them but whoever
+    /// has [`GroupRoutes`](crate::GroupRoutes).
+    pub fn report_memberships(&mut self, config: Config, random: Stream) {
+        let v4 = match self.config.address(Version::V4) {
+            Some(IpAddr::V4(address)) => Some(address),
+            Some(IpAddr::V6(_)) | None => None,
+        };
+        let interfaces = self.config.interfaces.iter().map(|interface| {
+            let v6: Ipv6Addr = ethernet::link_local(interface.mac);
+            Interface { mtu: interface.mtu, v4, v6: Some(v6) }
+        });
+        self.reports = Some(Box::new(Membership::new(config, interfaces.collect(), random)));
+    }
+
+    /// A machine has joined or left a group: tells routers on each interface what the host wants of it now.
+    pub(crate) fn membership_changed(&mut self, now: Instant, group: IpAddr) {
+        let Some(reports) = &mut self.reports else { return };
+        for interface in 0..self.config.interfaces.len() as u32 {
+            reports.set(now, interface, group, self.groups.filter(group, interface));
+        }
+        self.send_reports(now);
+    }
+
+    /// Takes a packet of IGMP or MLD that came by an interface; false if it is none, or the host speaks neither.
+    pub(crate) fn receive_membership(
+        &mut self,
+        now: Instant,
+        interface: u32,
+        packet: &[u8],
+        header: &Header,
+    ) -> bool {
+        let Some(reports) = &mut self.reports else { return false };
+        if !matches!(header.protocol, ip::IGMP | ip::ICMPV6) || header.protocol == icmp::protocol(Version::V4)
+        {
+            return false;
+        }
+        let taken = reports.receive(now, interface, packet, header);
+        if taken {
+            self.send_reports(now);
+        }
+        taken
+    }
+
+    /// Sends what is to be reported now.
+    pub(crate) fn send_reports(&mut self, now: Instant) {
+        while let Some(report) = self.reports.as_mut().and_then(|reports| reports.poll(now)) {
+            let version = Version::of(report.destination);
+            let to = Station::Group(report.destination);
+            self.counters.originated += 1;
+            self.transmit(report.packet, version, to, report.interface);
+        }
+    }
+
+    /// Does what reports are due.
+    pub(crate) fn wake_reports(&mut self, now: Instant) {
+        if let Some(reports) = &mut self.reports {
+            reports.wake(now);
+            self.send_reports(now);
+        }
+    }
+}

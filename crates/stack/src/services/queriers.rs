@@ -1,0 +1,102 @@
+//! `igmp-querier`, `mld-querier`: routers that ask who is a member of which group.
+
+use std::net::IpAddr;
+
+use hopcast_config::decode::{some_duration, whole};
+use hopcast_core::{Duration, Machine};
+use hopcast_host::Hook;
+use hopcast_host::querier::{Config, Interface, Querier};
+use hopcast_wire::{ethernet, ip};
+
+use crate::service::{HostConfig, Service, ServiceRow};
+use crate::transport::{Form, Opt, Options, Worlds};
+
+pub(super) static IGMP: ServiceRow = ServiceRow {
+    name: "igmp-querier",
+    about: "asks on every interface who is a member of which IPv4 group (IGMPv3, RFC 3376)",
+    worlds: Worlds::Virtual,
+    on_host: true,
+    options: || OPTIONS.docs(&Settings::new(false)),
+    read: |row, node| OPTIONS.service(row, node, Settings::new(false)),
+};
+
+pub(super) static MLD: ServiceRow = ServiceRow {
+    name: "mld-querier",
+    about: "asks on every interface who is a member of which IPv6 group (MLDv2, RFC 3810)",
+    worlds: Worlds::Virtual,
+    on_host: true,
+    options: || OPTIONS.docs(&Settings::new(true)),
+    read: |row, node| OPTIONS.service(row, node, Settings::new(true)),
+};
+
+/// The settings.
+#[derive(Clone, Debug)]
+struct Settings {
+    ipv6: bool,
+    config: Config,
+}
+
+impl Settings {
+    fn new(ipv6: bool) -> Self {
+        Self { ipv6, config: Config::default() }
+    }
+}
+
+static OPTIONS: Options<Settings> = Options(&[
+    Opt {
+        key: "robustness",
+        about: "Packets of a kind of which all but one may be lost, 1 to 7. More, and silent members are forgotten later.",
+        form: Form::Numbers(1, 7),
+        set: |settings, node, key| {
+            whole(node, key, 1..=7).map(|found| settings.config.robustness = found as u8)
+        },
+        show: |settings| settings.config.robustness.to_string(),
+    },
+    Opt {
+        key: "query-interval",
+        about: "The time between queries. Shorter costs packets; longer serves members for longer that vanish unheard.",
+        form: Form::Duration,
+        set: |settings, node, key| {
+            some_duration(node, key).map(|found| {
+                settings.config.query_interval = found;
+                // RFC 3376 section 8.3: the answers come before the next query.
+                let limit = Duration::from_nanos(found.as_nanos() / 2);
+                settings.config.query_response_interval = settings.config.query_response_interval.min(limit);
+            })
+        },
+        show: |settings| settings.config.query_interval.to_string(),
+    },
+    Opt {
+        key: "last-member-query-interval",
+        about: "The time for others to answer when a member leaves. Too short, and they lose packets; longer, and a group that nobody wants is sent for longer.",
+        form: Form::Duration,
+        set: |settings, node, key| {
+            some_duration(node, key).map(|found| settings.config.last_member_query_interval = found)
+        },
+        show: |settings| settings.config.last_member_query_interval.to_string(),
+    },
+]);
+
+impl Service for Settings {
+    fn hooks(&self) -> Vec<Hook> {
+        match self.ipv6 {
+            false => vec![Hook::Protocol(ip::IGMP)],
+            // MLD bears a hop-by-hop header with Router Alert.
+            true => vec![Hook::ExtensionHeader { header: 0, kind: None }],
+        }
+    }
+
+    fn machine(&self, host: &HostConfig) -> Box<dyn Machine> {
+        let v4 = host.addresses.iter().find_map(|&address| match address {
+            IpAddr::V4(address) if !self.ipv6 => Some(address),
+            IpAddr::V4(_) | IpAddr::V6(_) => None,
+        });
+        let interface = |interface: &hopcast_host::Interface| Interface {
+            mtu: interface.mtu,
+            v4,
+            v6: self.ipv6.then(|| ethernet::link_local(interface.mac)),
+        };
+        let interfaces: Vec<Interface> = host.interfaces.iter().map(interface).collect();
+        Box::new(Querier::new(self.config, &interfaces))
+    }
+}

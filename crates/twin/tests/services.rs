@@ -1,0 +1,186 @@
+//! Services of nodes: VLANs between links and hosts, and queriers on hosts.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::path::Path;
+
+use common::document;
+use hopcast_runner::load_text;
+use hopcast_twin::results::Run;
+use hopcast_twin::scenario::Overrides;
+
+/// Two links in a row, each of 10 Mbit/s and 1 ms; and 125 datagrams a second for 4 s.
+fn chain(services: &str) -> String {
+    format!(
+        "
+title: Services
+duration: 4 s
+topology:
+  nodes: [a, b, c]
+  links:
+    - {{ between: [a, b], rate: 10 Mbit/s, delay: 1 ms }}
+    - {{ between: [b, c], rate: 10 Mbit/s, delay: 1 ms }}
+flows: [{{ name: f, from: a, to: c, over: udp, app: {{ cbr: {{ rate: 1 Mbit/s, size: 1000 B }} }} }}]
+{services}
+"
+    )
+}
+
+fn run(text: &str) -> Run {
+    document(text).runs.into_iter().next().unwrap()
+}
+
+fn sent_bytes(run: &Run, from: &str, to: &str) -> u64 {
+    run.links.iter().find(|link| link.from == from && link.to == to).unwrap().sent_bytes
+}
+
+fn host(run: &Run, counter: &str) -> u64 {
+    run.hosts.get(counter).copied().unwrap_or(0)
+}
+
+#[test]
+fn hosts_on_a_vlan_reach_each_other_and_each_tag_costs_four_bytes() {
+    let plain = run(&chain(""));
+    let tagged = run(&chain(
+        "services:
+  - { name: outer, run: vlan, on: [a, b], interfaces: a-b, ids: 100, protocol: 802.1ad }
+  - { name: inner, run: vlan, on: [a, b], interfaces: eth0.100, ids: [7, 8] }",
+    ));
+    for run in [&plain, &tagged] {
+        assert_eq!(run.flows[0].figures.reliability, Some(1.0));
+    }
+    assert_eq!(sent_bytes(&tagged, "a", "b"), sent_bytes(&plain, "a", "b") + 500 * 8);
+    assert_eq!(
+        sent_bytes(&tagged, "b", "c"),
+        sent_bytes(&plain, "b", "c"),
+        "beyond the VLANs nothing is tagged"
+    );
+    for counter in
+        ["outer.frames_tagged", "inner.frames_tagged", "outer.frames_untagged", "inner.frames_untagged"]
+    {
+        assert_eq!(host(&tagged, counter), 500, "{counter}");
+    }
+}
+
+#[test]
+fn vlans_of_other_numbers_or_kinds_keep_apart() {
+    for other in ["ids: 8", "ids: 7, protocol: 802.1ad"] {
+        let run = run(&chain(&format!(
+            "services:
+  - {{ name: one, run: vlan, on: a, interfaces: a-b, ids: 7 }}
+  - {{ name: other, run: vlan, on: b, interfaces: a-b, {other} }}"
+        )));
+        assert_eq!(run.flows[0].figures.delivered_units, 0, "{other}");
+        assert_eq!(host(&run, "no_route"), 500, "no path leads from one VLAN to another: {other}");
+    }
+}
+
+#[test]
+fn a_service_that_is_stopped_drops_what_arrives_until_it_starts_anew() {
+    let run = run(&chain(
+        "services: [{ name: lan, run: vlan, on: [a, b], interfaces: a-b, ids: 7 }]
+events:
+  - { at: 2 s, service: lan, on: b, stop: true }
+  - { at: 3 s, service: lan, on: b, start: true }",
+    ));
+    assert_eq!(host(&run, "lan.dropped_while_stopped"), 125);
+    assert_eq!(run.flows[0].figures.delivered_units, 375);
+    assert_eq!(host(&run, "lan.frames_untagged"), 375, "figures outlast the machine");
+    assert_eq!(host(&run, "lan.restarts"), 1);
+}
+
+#[test]
+fn a_service_is_restarted_with_the_options_that_an_event_sets() {
+    let run = run(&chain(
+        "services: [{ name: lan, run: vlan, on: [a, b], interfaces: a-b, ids: 7 }]
+events:
+  - { at: 1 s, service: lan, on: b, set: { protocol: 802.1ad } }
+  - { at: 2 s, service: lan, on: a, set: { protocol: 802.1ad } }",
+    ));
+    assert_eq!(run.flows[0].figures.delivered_units, 375, "lost while the two ends differ");
+    assert_eq!(host(&run, "lan.frames_of_other_vlans"), 125);
+}
+
+/// A querier and two members on a switch, of which one leaves; and a receiver that is no member.
+const REPORTS: &str = "
+title: Reports
+duration: 20 s
+membership: report
+topology:
+  nodes: [r, a, b, c]
+  links: [{ name: lan, switch: [r, a, b, c], rate: 10 Mbit/s, delay: 1 ms }]
+services:
+  - { name: igmp, run: igmp-querier, on: r, query-interval: 5 s }
+  - { name: mld, run: mld-querier, on: r, query-interval: 5 s }
+groups: [{ name: film, members: [a, b], delivery: ip-multicast, linger: 0 s }]
+events: [{ at: 10 s, group: film, leave: b }]
+flows:
+  - { name: four, from: r, to: film, over: udp, app: { cbr: { rate: 80 kbit/s, size: 1000 B } } }
+  - { name: six, from: r, to: film, over: udp, ip: 6, app: { cbr: { rate: 80 kbit/s, size: 1000 B } } }
+";
+
+#[test]
+fn members_report_and_answer_and_their_figures_are_as_without_reports() {
+    let (silent, told) = (REPORTS.replace("membership: report\n", ""), run(REPORTS));
+    let silent = run(&silent);
+    for (one, other) in silent.flows.iter().zip(&told.flows) {
+        assert_eq!(one.figures.reliability, Some(1.0));
+        assert_eq!(one.figures.delivered_units, other.figures.delivered_units);
+    }
+    assert_eq!(host(&silent, "membership_reports_sent"), 0);
+    // Each of two joins and one leave in each version is reported twice, and each of some queries is answered.
+    let (reports, queries) =
+        (host(&told, "membership_reports_sent"), host(&told, "igmp.querier_queries_sent"));
+    assert!(reports >= 2 * 2 * 3 + 8, "{reports} reports");
+    assert!((4..12).contains(&queries), "{queries} queries");
+}
+
+#[test]
+fn mistakes_are_one_line_with_their_place() {
+    for (services, expected) in [
+        (
+            "services: [{ run: vlam, on: a, interfaces: a-b }]",
+            "there is no service `vlam`: did you mean `vlan`? (services: vlan, igmp-querier, mld-querier)",
+        ),
+        (
+            "services: [{ run: vlan, on: a, interfaces: b-c, ids: 7 }]",
+            "at `a`: there is no interface or link `b-c` (interfaces: `eth0` on a-b)",
+        ),
+        (
+            "services: [{ run: vlan, on: a, interfaces: a-b }, { run: vlan, on: a, interfaces: eth0 }]",
+            "at `a`: the interface `eth0` has another service on it already",
+        ),
+        (
+            "services: [{ run: vlan, on: b, interfaces: [a-b, b-c] }]",
+            "`vlan` stands on one interface, and not on 2",
+        ),
+        ("services: [{ run: vlan, on: a, interfaces: a-b, ids: 4095 }]", "`ids`"),
+        ("services: [{ run: vlan, on: a }]", "needs `interfaces`"),
+        (
+            "services: [{ run: igmp-querier, on: a, interfaces: eth0 }]",
+            "it stands on the host and not on interfaces",
+        ),
+        (
+            "services: [{ name: lan, run: vlan, on: a, interfaces: a-b }]\nevents: [{ at: 1 s, service: lam, stop: true }]",
+            "`service`: there is no service `lam`: did you mean `lan`?",
+        ),
+        (
+            "services: [{ name: lan, run: vlan, on: a, interfaces: a-b }]\nevents: [{ at: 1 s, service: lan, on: c, stop: true }]",
+            "`on`: `lan` does not run on `c`",
+        ),
+        (
+            "services: [{ name: lan, run: vlan, on: a, interfaces: a-b }]\nevents: [{ at: 1 s, service: lan, set: { ids: 8 } }]",
+            "an event cannot change the interfaces that a service makes",
+        ),
+        (
+            "services: [{ name: lan, run: vlan, on: a, interfaces: a-b }]\nevents: [{ at: 1 s, service: lan }]",
+            "an event of a service needs one thing to do",
+        ),
+    ] {
+        let error = load_text(Path::new("bad.yaml"), &chain(services), &Overrides::default()).unwrap_err();
+        let error = error.to_string();
+        assert!(error.starts_with("bad.yaml:1") && error.contains(expected), "{services}\n{error}");
+    }
+}
