@@ -72,6 +72,7 @@ impl World {
             capture,
             opened: Vec::new(),
             closed: Vec::new(),
+            sent: [0; 2],
             samples,
         })
     }
