@@ -72,7 +72,7 @@ pub(crate) fn events(
         {
             return Err(to.error("`to`: only `loss` can change towards one station of a medium or switch"));
         }
-        for (link, from) in targets(fields, topology, acts)? {
+        for (link, from) in targets(fields, topology, !changes.is_empty())? {
             if let (Some(rate), true) = (fields.get("rate"), changes.contains(&Change::Rate(None))) {
                 let ends = &topology.links[link].ends;
                 let paced = ends.iter().enumerate().filter(|(end, _)| from.is_none_or(|from| from == *end));

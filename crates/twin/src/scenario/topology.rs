@@ -89,6 +89,11 @@ impl Topology {
         self.node_names.contains_key(name)
     }
 
+    /// The names of all nodes.
+    pub(crate) fn node_names(&self) -> impl Iterator<Item = &str> {
+        self.node_names.keys().map(String::as_str)
+    }
+
     /// The nodes that a name or list of names stands for, each once: of nodes, of classes of nodes, or `all`.
     pub(crate) fn node_list(&self, node: &Node, key: &str) -> Result<Vec<NodeId>, Diagnostic> {
         let mut nodes = Vec::new();
