@@ -1,6 +1,7 @@
 //! From what a run has left to be read to its part of the document.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use hopcast_core::{Duration, Instant};
 use hopcast_link::{Attachment, Change, Counters};
@@ -192,10 +193,10 @@ fn flow(
     let mut counted: Vec<(f64, &Meter)> = Vec::new();
     // Mostly all windows are the same one.
     let mut cuts = BTreeMap::new();
-    let mut cuts_over = |window: Option<(Instant, Instant)>| -> Vec<Option<f64>> {
+    let mut cuts_over = |window: Option<(Instant, Instant)>| -> Rc<[Option<f64>]> {
         let none = || vec![None; spec.to.len()];
-        let over = || window.map_or_else(none, |window| bounds.over(scenario, number, window));
-        cuts.entry(window).or_insert_with(over).clone()
+        let over = || window.map_or_else(none, |window| bounds.over(scenario, number, window)).into();
+        Rc::clone(cuts.entry(window).or_insert_with(over))
     };
     for (place, (&node, meter)) in spec.to.iter().zip(&observed.meters).enumerate() {
         let window = window(scenario, spec, meter);
@@ -224,7 +225,7 @@ fn flow(
         latency.extend(curves(&spec.name, &all));
         let window = window(scenario, spec, &all);
         // What all can have is what the worst placed can.
-        let min_cut = cuts_over(window).into_iter().flatten().min_by(f64::total_cmp);
+        let min_cut = cuts_over(window).iter().copied().flatten().min_by(f64::total_cmp);
         total = figures(spec, &all, &counted, window, Bound { min_cut, share });
         total.network_bytes = network_bytes;
         counters.insert("damaged_units".to_owned(), all.damaged_units);

@@ -169,6 +169,25 @@ events:
 }
 
 #[test]
+fn a_member_on_the_way_to_another_gets_all_too() {
+    for (to, delivery) in [("film", "ip-multicast"), ("film", "unicast"), ("[n1, n3, n2]", "")] {
+        let group = match delivery {
+            "" => String::new(),
+            delivery => format!("groups: [{{ name: film, members: [n2, n1, n3], delivery: {delivery} }}]\n"),
+        };
+        let run = one_run(&format!(
+            "duration: 11s
+topology: {{ chain: {{ hops: 3, link: {{ rate: 10 Mbit/s, delay: 1ms }} }} }}
+{group}flows: [{{ from: n0, to: {to}, over: udp, app: {CBR} }}]
+"
+        ));
+        assert_eq!(all_arrived(&run), [1000; 3], "{to} {delivery}");
+        let frames = if delivery == "ip-multicast" { 3 } else { 1 + 2 + 3 };
+        assert_eq!(run.network_bytes, Some(frames * 1000 * FRAME), "{to} {delivery}");
+    }
+}
+
+#[test]
 fn several_senders_each_have_a_tree_of_their_own() {
     let run = small(
         "groups: [{ name: g, members: [a, s], delivery: ip-multicast }]

@@ -138,6 +138,16 @@ impl World {
         self.links.iter_mut().map(each).sum()
     }
 
+    /// Number of frames that nodes have finished sending, each counted once, however many stations of a medium or switch it
+    /// was for.
+    pub fn transmissions(&mut self) -> u64 {
+        let now = self.now;
+        let of_link = |Wired { model, ends, .. }: &mut Wired| -> u64 {
+            (0..ends.len()).map(|from| model.sender_counters(now, from).sent_packets).sum()
+        };
+        self.links.iter_mut().map(of_link).sum()
+    }
+
     /// Runs until `end`, telling `monitor` how far it has come; false if the monitor said to stop.
     pub fn run_until(&mut self, end: Instant, monitor: &Monitor) -> bool {
         self.go(end, monitor, |span| monitor.advance(span))
