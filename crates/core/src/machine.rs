@@ -140,8 +140,9 @@ pub enum FrameOutcome {
 /// hooked itself into the host.
 ///
 /// The machine answers on the same port, in the same drain, with none, one or several of these:
-/// - *pass*, or *replace*: it hands the transit back, with its packet as it was or changed, and the host goes on with it
-///   as if it had just arrived on `ingress`: the hooks behind this one see it, and then it is delivered or forwarded;
+/// - *pass*, or *replace*: it hands the transit back, with its packet as it was or changed, and the host goes on with
+///   it as if it had just arrived on `ingress`: the hooks behind this one see it, and then it is delivered or
+///   forwarded;
 /// - *send*: it hands a transit over whose `egress` names a way out, and the host sends it there, past all other hooks,
 ///   with one hop less if it has an `ingress`;
 /// - *consume*: it hands nothing back;
@@ -201,8 +202,8 @@ impl Datagram {
     }
 }
 
-/// Properties of a datagram beside its addresses: on the way up as they were on the wire, on the way down as they are to
-/// be.
+/// Properties of a datagram beside its addresses: on the way up as they were on the wire, on the way down as they are
+/// to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
     /// Number of the interface on which it arrived or is to leave; `None` for the host's choice.

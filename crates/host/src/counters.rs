@@ -16,6 +16,8 @@ macro_rules! counters {
     };
 }
 
+pub(crate) use counters;
+
 counters! {
     /// Packets in transit sent on.
     forwarded,
@@ -62,7 +64,7 @@ counters! {
     /// Packets to a group that arrived on another interface than the one towards their sender.
     wrong_interface,
     /// Items that the port does not carry, or no such port.
-    misplaced,
+    wrong_items,
     /// Datagrams from above that cannot be sent (a foreign address or port, mixed versions, too much payload), and
     /// packets whose hop limit is 0.
     unsendable,

@@ -101,8 +101,8 @@ impl Groups {
 }
 
 impl Host {
-    /// Lets what the host sends to groups, and forwards, follow `routes`. Without, a packet to a group leaves by the one
-    /// next hop that [`Routes`](crate::Routes) names for the group, and none is forwarded.
+    /// Lets what the host sends to groups, and forwards, follow `routes`. Without, a packet to a group leaves by the
+    /// one next hop that [`Routes`](crate::Routes) names for the group, and none is forwarded.
     pub fn set_group_routes(&mut self, routes: Box<dyn GroupRoutes>) {
         self.groups.set_routes(routes);
     }
@@ -113,15 +113,8 @@ impl Host {
         is_broadcast(group) || self.groups.admits_at(above, group, header.source, ingress)
     }
 
-    /// Whether a packet to a group came from where the way to its sender leads; true where no route says otherwise.
-    pub(crate) fn came_from_sender(&mut self, header: &Header, ingress: Option<u32>) -> bool {
-        let Some(arrived) = ingress else { return true };
-        let route = self.group_route(header.source, header.destination);
-        route.is_none_or(|route| route.ingress == Some(arrived))
-    }
-
-    /// Sends a packet of the host's own to a group: on one interface, or by the group's route; and to itself, if it is a
-    /// member.
+    /// Sends a packet of the host's own to a group: on one interface, or by the group's route; and to itself, if it is
+    /// a member.
     pub(crate) fn send_to_group(
         &mut self,
         now: Instant,
@@ -149,14 +142,9 @@ impl Host {
         }
     }
 
-    /// Forwards a packet to a group, one hop less, a copy on each interface that leads to members.
-    pub(crate) fn forward_to_group(&mut self, mut packet: Buffer, header: &Header) {
-        let route = self.group_route(header.source, header.destination);
-        let Some(egress) = route.map(|route| route.egress.clone()) else {
-            self.counters.multicast_dropped += 1;
-            return packet.recycle();
-        };
-        if egress.is_empty() || is_link_scope(header.destination) {
+    /// Forwards a packet to a group, one hop less, a copy on each of the interfaces, which lead to members.
+    pub(crate) fn forward_to_group(&mut self, mut packet: Buffer, header: &Header, egress: &[u32]) {
+        if is_link_scope(header.destination) {
             return packet.recycle();
         }
         if !ip::decrement_hop_limit(&mut packet) {
@@ -165,16 +153,7 @@ impl Host {
             return packet.recycle();
         }
         self.counters.forwarded += 1;
-        self.send_copies(packet, header.destination, &egress);
-    }
-
-    /// Whether a packet to a group is forwarded from here: the host is a router and the group's route leads on.
-    pub(crate) fn forwards_to(&mut self, header: &Header) -> bool {
-        self.config.forwarding
-            && !is_broadcast(header.destination)
-            && self
-                .group_route(header.source, header.destination)
-                .is_some_and(|route| !route.egress.is_empty())
+        self.send_copies(packet, header.destination, egress);
     }
 
     /// Puts a copy of a packet on each interface, to every station there that listens to the group.
@@ -196,11 +175,12 @@ impl Host {
             }
             // RFC 1112 section 7.2, RFC 4443 section 2.4: no error is sent about what is for a group.
             Some(_) => self.counters.too_big += 1,
-            None => self.counters.misplaced += 1,
+            None => self.counters.wrong_items += 1,
         }
     }
 
-    fn group_route(&mut self, source: IpAddr, group: IpAddr) -> Option<&GroupRoute> {
+    /// The way of packets from a sender to a group through here.
+    pub(crate) fn group_route(&mut self, source: IpAddr, group: IpAddr) -> Option<&GroupRoute> {
         self.groups.routes.as_mut()?.route(source, group)
     }
 }
@@ -215,7 +195,8 @@ struct GroupRouteCache {
 }
 
 /// Maximum number of pairs of sender and group that a host keeps routes of. Chosen: 100 bytes each, and packets of
-/// invented senders, each of which would be kept, must not fill the memory. With more senders routes are asked for again.
+/// invented senders, each of which would be kept, must not fill the memory. With more senders routes are asked for
+/// again.
 const MAX_KNOWN: usize = 4096;
 
 impl GroupRouteCache {

@@ -4,16 +4,17 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use hopcast_core::{
-    Buffer, Egress, Frame, FrameStatus, Instant, Item, Membership, Outbox, Port, Reactive, Transit,
+    Buffer, Egress, Frame, FrameStatus, Instant, Item, Machine, Membership, Outbox, Port, Transit,
 };
 use hopcast_wire::ip::Header;
-use hopcast_wire::{Malformed, ethernet, ip};
+use hopcast_wire::{Malformed, arp, ethernet, ip};
 
 use crate::binding::{BindError, Bindings, FrameBinding, Hook};
 use crate::config::Config;
 use crate::counters::Counters;
-use crate::groups::{Groups, is_broadcast, is_group};
+use crate::groups::{GroupRoute, Groups, is_broadcast, is_group};
 use crate::icmp::{ErrorLimit, PathMtus};
+use crate::neighbours::Neighbours;
 use crate::routes::{RouteCache, Routes};
 
 /// A host or router; see the [crate's documentation](crate).
@@ -22,10 +23,12 @@ pub struct Host {
     pub(crate) routes: RouteCache,
     pub(crate) bindings: Bindings,
     pub(crate) groups: Groups,
+    /// `None` where the routes give the Ethernet addresses of neighbours.
+    pub(crate) neighbours: Option<Box<Neighbours>>,
     /// Packets from the host to itself, before they are received. Empty between calls.
     pub(crate) loopback: VecDeque<Buffer>,
-    /// Number of places in the row of hooks that do not see what the host sends to itself now: those up to the hook that
-    /// sends it.
+    /// Number of places in the row of hooks that do not see what the host sends to itself now: those up to the hook
+    /// that sends it.
     pub(crate) loopback_from: usize,
     pub(crate) out: Outbox,
     pub(crate) identification: u16,
@@ -42,6 +45,7 @@ impl Host {
             routes: RouteCache::new(routes),
             bindings: Bindings::default(),
             groups: Groups::default(),
+            neighbours: None,
             loopback: VecDeque::new(),
             loopback_from: 0,
             out: Outbox::new(),
@@ -77,9 +81,9 @@ impl Host {
 
     /// Hooks a machine into the host: packets in transit that match `filter`, and those for this host that bear what it
     /// selects ([`Hook::ExtensionHeader`]), go up on `Above(above)` as [`Item::Transit`]; see [`Transit`] for the
-    /// answers. Several machines see a packet in the order in which they hooked themselves in, each after the one before
-    /// has handed it back. A second filter for one `above` adds to the first. On a host that does not forward nothing is
-    /// in transit, other than multicast.
+    /// answers. Several machines see a packet in the order in which they hooked themselves in, each after the one
+    /// before has handed it back. A second filter for one `above` adds to the first. On a host that does not forward
+    /// nothing is in transit, other than multicast.
     ///
     /// A hook may hand over up to [`MAX_ANSWERS`](crate::binding::MAX_ANSWERS) packets with an [`Egress`] of their own
     /// for each that it was given; more are dropped.
@@ -118,14 +122,13 @@ impl Host {
     /// The longest packet that is known to reach `destination`, in bytes: from the last ICMP message, or the MTU of the
     /// interface. `None` without a route.
     pub fn path_mtu(&mut self, destination: IpAddr) -> Option<u32> {
-        let hop = self.routes.next_hop(destination)?;
-        let first = self.config.interfaces.get(hop.interface as usize)?.mtu;
+        let (_, first) = self.way_out(destination)?;
         Some(self.path_mtus.get(destination).unwrap_or(first).min(first))
     }
 
     fn receive_frame(&mut self, now: Instant, interface: u32, frame: Frame) {
         let Some(own) = self.config.interfaces.get(interface as usize) else {
-            self.counters.misplaced += 1;
+            self.counters.wrong_items += 1;
             return;
         };
         if frame.overheard {
@@ -144,15 +147,23 @@ impl Host {
             return;
         }
         if !matches!(header.ether_type, ethernet::IPV4 | ethernet::IPV6) {
-            if !self.hand_up_frame(interface, header.ether_type, &frame) {
+            let is_arp = header.ether_type == arp::ETHER_TYPE && self.neighbours.is_some();
+            if is_arp {
+                self.receive_arp(now, interface, header.destination, &frame.bytes[ethernet::HEADER..]);
+            }
+            if !self.hand_up_frame(interface, header.ether_type, &frame) && !is_arp {
                 self.counters.not_ip += 1;
             }
             return;
         }
+        let station = header.source;
         let header = match ip::parse(&frame.bytes[ethernet::HEADER..]) {
             Ok(header) => header,
             Err(malformed) => return self.count_malformed(malformed),
         };
+        if self.takes_nd(&header, &frame.bytes[ethernet::HEADER..]) {
+            return self.receive_nd(now, interface, station, &header, &frame.bytes[ethernet::HEADER..]);
+        }
         if !to_group && self.is_plain_transit(&header, &frame.bytes[ethernet::HEADER..]) {
             return self.forward_frame(now, frame.bytes, &header);
         }
@@ -187,7 +198,7 @@ impl Host {
                 self.counters.frames_sent += 1;
                 self.out.push(Port::Below(interface), Item::Frame(frame));
             }
-            None => self.counters.misplaced += 1,
+            None => self.counters.wrong_items += 1,
         }
     }
 
@@ -195,7 +206,7 @@ impl Host {
     fn ask_status(&mut self, above: u32) {
         match self.bindings.ask_status(above) {
             Some(interface) => self.out.push(Port::Below(interface), Item::ReportFrameStatus),
-            None => self.counters.misplaced += 1,
+            None => self.counters.wrong_items += 1,
         }
     }
 
@@ -264,7 +275,10 @@ impl Host {
     ) {
         let returned = arrival.hooks_passed > 0;
         let group = header.destination;
-        if !returned && !self.came_from_sender(header, ingress) {
+        let route = self.group_route(header.source, group).cloned();
+        // From where the way to its sender leads, where a route says which that is.
+        let elsewhere = |route: &GroupRoute| ingress.is_some() && route.ingress != ingress;
+        if !returned && route.as_ref().is_some_and(elsewhere) {
             self.counters.wrong_interface += 1;
             return packet.recycle();
         }
@@ -277,15 +291,16 @@ impl Host {
             }
             return self.hand_to_hook(now, above, packet, Some(ingress));
         }
-        match (for_us, ingress.is_some() && self.forwards_to(header)) {
-            (true, true) => {
+        let forwards = ingress.is_some() && self.config.forwarding && !is_broadcast(group);
+        match (for_us, route.filter(|route| forwards && !route.egress.is_empty())) {
+            (true, Some(route)) => {
                 self.deliver(now, packet.clone(), header, ingress);
-                self.forward_to_group(packet, header);
+                self.forward_to_group(packet, header, &route.egress);
             }
-            (true, false) => self.deliver(now, packet, header, ingress),
-            (false, true) => self.forward_to_group(packet, header),
-            (false, false) if returned => self.forward(now, packet, header),
-            (false, false) => {
+            (true, None) => self.deliver(now, packet, header, ingress),
+            (false, Some(route)) => self.forward_to_group(packet, header, &route.egress),
+            (false, None) if returned => self.forward(now, packet, header),
+            (false, None) => {
                 self.counters.multicast_dropped += 1;
                 packet.recycle();
             }
@@ -299,13 +314,13 @@ impl Host {
         self.out.push(Port::Above(above), Item::Transit(transit));
     }
 
-    /// Takes a packet from the hook on `Above(above)`: back, so that only hooks after it may still see it, or with a way
-    /// out of its own.
+    /// Takes a packet from the hook on `Above(above)`: back, so that only hooks after it may still see it, or with a
+    /// way out of its own.
     fn resume(&mut self, now: Instant, above: u32, transit: Transit) {
         let Transit { packet, ingress, egress } = transit;
         let exists = |interface: u32| (interface as usize) < self.config.interfaces.len();
         let Some(place) = self.bindings.hook_place(above).filter(|_| ingress.is_none_or(exists)) else {
-            self.counters.misplaced += 1;
+            self.counters.wrong_items += 1;
             return;
         };
         let header = match ip::parse(&packet) {
@@ -327,7 +342,7 @@ impl Host {
             self.counters.hook_excess += 1;
             return packet.recycle();
         }
-        self.send_out(packet, &header, ingress.is_some(), &egress);
+        self.send_out(now, packet, &header, ingress.is_some(), &egress);
     }
 
     /// Hands a packet that is for this host up to the port that it is for.
@@ -387,8 +402,9 @@ struct Arrival {
     hooks_passed: usize,
 }
 
-impl Reactive for Host {
-    fn react(&mut self, now: Instant, port: Port, item: Item) {
+impl Machine for Host {
+    #[inline]
+    fn handle(&mut self, now: Instant, port: Port, item: Item) {
         self.loopback_from = 0;
         match (port, item) {
             (Port::Below(interface), Item::Frame(frame)) => self.receive_frame(now, interface, frame),
@@ -401,16 +417,31 @@ impl Reactive for Host {
             (Port::Above(above), Item::ReportFrameStatus) => self.ask_status(above),
             (Port::Below(interface), Item::FrameStatus(status)) => self.hand_up_status(interface, &status),
             (Port::Above(above), Item::Transit(transit)) => self.resume(now, above, transit),
-            _ => self.counters.misplaced += 1,
+            _ => self.counters.wrong_items += 1,
         }
         self.settle(now);
     }
 
-    fn next(&mut self) -> Option<(Port, Item)> {
+    fn wake(&mut self, now: Instant) {
+        self.loopback_from = 0;
+        self.wake_neighbours(now);
+        self.settle(now);
+    }
+
+    #[inline]
+    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
         self.out.pop()
+    }
+
+    #[inline]
+    fn deadline(&self) -> Option<Instant> {
+        self.neighbours.as_ref().and_then(|neighbours| neighbours.deadline())
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         self.counters.report(report);
+        if let Some(neighbours) = &self.neighbours {
+            neighbours.counters.report(report);
+        }
     }
 }

@@ -10,8 +10,8 @@ use crate::groups::is_group;
 use crate::host::Host;
 
 impl Host {
-    /// Delivers a datagram, whose checksum must fit, to the port above that is bound to its UDP port and, if it is for a
-    /// group, is a member.
+    /// Delivers a datagram, whose checksum must fit, to the port above that is bound to its UDP port and, if it is for
+    /// a group, is a member.
     pub(crate) fn receive_udp(
         &mut self,
         now: Instant,

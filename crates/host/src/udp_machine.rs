@@ -17,6 +17,7 @@ pub struct Udp {
     sent: u64,
     received: u64,
     refused: u64,
+    wrong_items: u64,
 }
 
 /// The longest payload that both versions can carry: 65,535 less the headers of IPv4 and UDP.
@@ -25,7 +26,8 @@ const MAX_PAYLOAD: usize = 65_507;
 impl Udp {
     /// The port `local`.
     pub fn new(local: SocketAddr, hop_limit: u8) -> Self {
-        Self { local, hop_limit, identification: 0, out: Outbox::new(), sent: 0, received: 0, refused: 0 }
+        let out = Outbox::new();
+        Self { local, hop_limit, identification: 0, out, sent: 0, received: 0, refused: 0, wrong_items: 0 }
     }
 
     fn send(&mut self, Datagram { remote, mut payload, .. }: Datagram) {
@@ -66,7 +68,7 @@ impl Reactive for Udp {
                 }
                 None => self.refused += 1,
             },
-            _ => self.refused += 1,
+            _ => self.wrong_items += 1,
         }
     }
 
@@ -78,6 +80,7 @@ impl Reactive for Udp {
         report("datagrams_sent", self.sent);
         report("datagrams_received", self.received);
         report("datagrams_refused", self.refused);
+        report("wrong_items", self.wrong_items);
     }
 }
 

@@ -144,6 +144,6 @@ fn what_comes_back_from_no_hook_is_dropped() {
         let transit = Transit::arrived(packet(false, 99, 64, 20), ingress);
         network.hand(ROUTER, Port::Above(above), Item::Transit(transit));
     }
-    assert_eq!(network.counter(ROUTER, "misplaced"), 2);
+    assert_eq!(network.counter(ROUTER, "wrong_items"), 2);
     assert!(network.frames.is_empty());
 }

@@ -2,24 +2,14 @@
 
 mod common;
 
+use common::scenarios::{self, FILE};
 use common::{document, flow, near};
 use hopcast_stack::TRANSPORTS;
 use hopcast_stack::transport::{Port, Worlds};
 
 /// Four lossy hops with a file across them.
 fn four_hops(over: &str, roles: &str) -> String {
-    format!(
-        "
-title: Four hops
-seed: 1
-duration: 20 s
-topology:
-  chain: {{ hops: 4, link: {{ rate: 50 Mbit/s, delay: 2 ms, loss: 10 % }} }}
-roles: {{ {roles} }}
-flows:
-  - {{ name: file, from: n0, to: n4, over: {over}, app: {{ file: {{ path: ../../Cargo.lock }} }} }}
-"
-    )
+    scenarios::four_hops("duration: 20 s", "rate: 50 Mbit/s, delay: 2 ms, loss: 10 %", roles, over, FILE)
 }
 
 #[test]
@@ -47,8 +37,7 @@ fn a_file_arrives_whole_over_every_reliable_stack() {
 #[test]
 fn copies_turn_a_loss_of_p_into_its_power() {
     let lost = |over: &str| {
-        let text = four_hops(over, "")
-            .replace("{ file: { path: ../../Cargo.lock } }", "{ cbr: { rate: 2 Mbit/s, size: 1400 B } }");
+        let text = four_hops(over, "").replace(FILE, "{ cbr: { rate: 2 Mbit/s, size: 1400 B } }");
         1.0 - flow(&text.replace("hops: 4", "hops: 1").replace("n4", "n1")).figures.reliability.unwrap()
     };
     // Of 3,571 datagrams; three standard deviations.
@@ -143,25 +132,8 @@ flows:
 
 /// A medium on which the direct link loses half.
 fn on_air(over: &str) -> String {
-    format!(
-        "
-title: On air
-seed: 1
-duration: 12 s
-measure: {{ from: 2 s, to: 10 s }}
-topology:
-  nodes: [{{ name: s }}, {{ name: h }}, {{ name: d }}]
-  links:
-    - name: air
-      medium: [s, h, d]
-      rate: 12 Mbit/s
-      mac: csma
-      pairs: [{{ from: s, to: d, loss: 50 % }}, {{ from: d, to: s, loss: 50 % }}]
-roles: {{ helper: [h] }}
-flows:
-  - {{ name: data, from: s, to: d, over: {over}, app: {{ bulk: {{ rate: 2 Mbit/s }} }} }}
-"
-    )
+    let measured = "duration: 12 s\nmeasure: { from: 2 s, to: 10 s }";
+    scenarios::on_air(measured, over, "{ bulk: { rate: 2 Mbit/s } }")
 }
 
 #[test]
@@ -216,8 +188,6 @@ fn to_group(over: &str, app: &str, branches: &[&str], events: &str) -> String {
     let to = names.join(", ");
     text + &format!("flows:\n  - {{ name: data, from: s, to: [{to}], over: {over}, app: {app} }}\n")
 }
-
-const FILE: &str = "{ file: { path: ../../Cargo.lock } }";
 
 #[test]
 fn a_file_to_a_group_is_paced_by_its_slowest_branch_and_arrives_whole_at_all() {

@@ -206,8 +206,8 @@ pub fn extension(packet: &[u8], number: u8) -> Option<&[u8]> {
         if next == number {
             return all.get(at..);
         }
-        // RFC 8200 section 4: the length is in units of 8 bytes beyond the first; a fragment header has 8 (section 4.5),
-        // an authentication header counts 4 bytes beyond two units (RFC 4302 section 2.2).
+        // RFC 8200 section 4: the length is in units of 8 bytes beyond the first; a fragment header has 8 (section
+        // 4.5), an authentication header counts 4 bytes beyond two units (RFC 4302 section 2.2).
         let len = match next {
             FRAGMENT => 8,
             AUTHENTICATION => (usize::from(all[at + 1]) + 2) * 4,

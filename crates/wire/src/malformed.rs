@@ -3,6 +3,9 @@
 use core::fmt;
 
 /// Bytes that do not parse: which format's which field, and what is wrong with it.
+///
+/// Not [`hopcast_core::Malformed`], which names a field of a protocol's own format alone: whoever reads these formats
+/// counts wrong checksums apart, and an error passes through several of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
     /// The format that was being read, for example `IPv4`.

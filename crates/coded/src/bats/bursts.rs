@@ -10,8 +10,8 @@ pub(super) const BURSTY: f64 = 1.5;
 /// it is noise; more, and it follows a link that changes too late.
 const FADE: f64 = 0.98;
 
-/// Losses, and runs of them, fading with each run: no [`FadingLoss`](hopcast_core::FadingLoss), which fades with
-/// packets.
+/// The mean length of a run of losses, fading with each run. It is no share of packets, as
+/// [`FadingLoss`](hopcast_core::FadingLoss) estimates, which fades with packets: between runs nothing is learnt here.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bursts {
     lost: f64,

@@ -320,9 +320,9 @@ impl<M: Mode> Machine for Node<M> {
             }
             (Port::Above(_), item) => {
                 let taken = self.edge.as_mut().is_some_and(|edge| edge.handle(now, item));
-                self.counters.foreign += u64::from(!taken);
+                self.counters.wrong_items += u64::from(!taken);
             }
-            _ => self.counters.foreign += 1,
+            _ => self.counters.wrong_items += 1,
         }
     }
 

@@ -18,14 +18,14 @@ pub struct Intercept {
     out: Outbox,
     taken: u64,
     passed: u64,
-    refused: u64,
+    wrong_items: u64,
 }
 
 impl Intercept {
     /// Takes what is from or to one of these endpoints.
     pub fn new(endpoints: impl IntoIterator<Item = SocketAddr>) -> Self {
         let endpoints = endpoints.into_iter().collect();
-        Self { endpoints, out: Outbox::new(), taken: 0, passed: 0, refused: 0 }
+        Self { endpoints, out: Outbox::new(), taken: 0, passed: 0, wrong_items: 0 }
     }
 
     fn takes(&self, packet: &Buffer) -> bool {
@@ -56,7 +56,7 @@ impl Reactive for Intercept {
             (Port::Above(0), Item::Packet(packet)) => {
                 self.out.down(Item::Packet(packet));
             }
-            _ => self.refused += 1,
+            _ => self.wrong_items += 1,
         }
     }
 
@@ -67,7 +67,7 @@ impl Reactive for Intercept {
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         report("packets_intercepted", self.taken);
         report("packets_passed", self.passed);
-        report("packets_refused", self.refused);
+        report("wrong_items", self.wrong_items);
     }
 }
 

@@ -24,6 +24,7 @@ pub struct Splice {
     opened: u64,
     resets: u64,
     refused: u64,
+    wrong_items: u64,
 }
 
 /// One stream of a pair.
@@ -110,7 +111,7 @@ impl Reactive for Splice {
     fn react(&mut self, _now: Instant, port: Port, item: Item) {
         match (port, item) {
             (Port::Below(side @ (0 | 1)), Item::Stream(id, item)) => self.on_stream(side as usize, id, item),
-            _ => self.refused += 1,
+            _ => self.wrong_items += 1,
         }
     }
 
@@ -126,7 +127,8 @@ impl Reactive for Splice {
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         report("streams_spliced", self.opened);
         report("streams_reset", self.resets);
-        report("items_refused", self.refused);
+        report("streams_refused", self.refused);
+        report("wrong_items", self.wrong_items);
     }
 }
 

@@ -75,7 +75,7 @@ impl Hop {
                 }
                 match self.incoming.take(now, &packet) {
                     Taken::New => return Ok(Event::Chunk(packet.chunk)),
-                    Taken::Duplicate => counters.duplicates += 1,
+                    Taken::Duplicate => counters.duplicates_received += 1,
                     Taken::OutOfWindow => counters.out_of_window += 1,
                     Taken::Unknown => self.unknown = Some(packet.session),
                 }

@@ -56,7 +56,7 @@ impl HopArq {
     fn on_datagram(&mut self, now: Instant, datagram: &Datagram) {
         let from = self.hops.iter().position(|hop| hop.neighbour == datagram.remote);
         let Some(from) = from else {
-            self.counters.not_for_us += 1;
+            self.counters.foreign += 1;
             return;
         };
         let full = match &self.edge {

@@ -168,7 +168,7 @@ impl Quic {
 
     fn on_datagram(&mut self, now: Instant, datagram: &Datagram) {
         if datagram.remote != self.remote {
-            self.counters.not_for_us += 1;
+            self.counters.foreign += 1;
             return;
         }
         self.counters.datagrams_received += 1;
@@ -180,10 +180,10 @@ impl Quic {
             }
             Some(DatagramEvent::NewConnection(incoming)) => self.accept(now, incoming),
             Some(DatagramEvent::Response(_)) => {
-                self.counters.unknown += 1;
+                self.counters.no_connection += 1;
                 self.context(now).1.down(&answer);
             }
-            None => self.counters.unknown += 1,
+            None => self.counters.no_connection += 1,
         }
     }
 

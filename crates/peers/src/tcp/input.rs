@@ -120,7 +120,7 @@ impl Connection {
         match arrival {
             Arrival::OutOfOrder => ctx.counters.out_of_order_received += 1,
             Arrival::Duplicate => ctx.counters.duplicates_received += 1,
-            Arrival::Pruned => ctx.counters.pruned += 1,
+            Arrival::Pruned => ctx.counters.receive_buffer_full += 1,
             Arrival::Nothing | Arrival::InOrder { .. } => {}
         }
         let standing = Standing {

@@ -261,7 +261,7 @@ impl Sender {
         let circumstances = self.circumstances();
         let (lost, wait) = self.rack.detect(now, &mut self.board, &circumstances);
         self.rate.lost += u64::from(lost);
-        counters.lost += u64::from(lost);
+        counters.segments_lost += u64::from(lost);
         if let Some(wait) = wait {
             let wait = (wait + TIMEOUT_SLACK).min(self.rtt.timeout());
             wait_for_ack(timers, Timer::Reordering, now, wait);
@@ -272,7 +272,7 @@ impl Sender {
     pub(super) fn mark_lost(&mut self, id: Id, counters: &mut Counters) {
         let lost = u64::from(self.board.mark_lost(id));
         self.rate.lost += lost;
-        counters.lost += lost;
+        counters.segments_lost += lost;
     }
 
     /// The path's MTU has shrunk: what does not fit is lost, which says nothing about congestion (Linux

@@ -28,14 +28,19 @@ pub struct DeliveryRow {
     /// Its options, each with its documentation.
     pub options: fn() -> Vec<OptionDoc>,
     /// Reads the options into settings; without any, the defaults.
-    pub read: fn(&'static DeliveryRow, Option<&Node>) -> Result<DeliveryLayer, Diagnostic>,
+    pub read: fn(&'static Self, Option<&Node>) -> Result<DeliveryLayer, Diagnostic>,
 }
 
 /// The settings of a delivery, and what it puts on the ends of a flow.
 pub trait Delivery: fmt::Debug + Send + Sync {
-    /// Whether each flow's sender is the only one that its members listen to: the group's addresses are of that kind, and
-    /// whoever answers does so by unicast.
+    /// Whether each flow's sender is the only one that its members listen to: the group's addresses are of that kind,
+    /// and whoever answers does so by unicast.
     fn is_of_one_source(&self) -> bool {
+        false
+    }
+
+    /// Whether routers bring what is sent to the group's address to the members, by idealised trees.
+    fn is_routed(&self) -> bool {
         false
     }
 
@@ -45,8 +50,8 @@ pub trait Delivery: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Puts its machine, if it has one there, on one end of a flow, above the host's datagrams; says which port is above
-    /// both.
+    /// Puts its machine, if it has one there, on one end of a flow, above the host's datagrams; says which port is
+    /// above both.
     ///
     /// # Errors
     /// See [`BuildError`].
@@ -112,7 +117,8 @@ impl DeliveryLayer {
 }
 
 impl<S: Delivery + Clone + 'static> Options<S> {
-    /// The delivery `row` as a file has it, for [`DeliveryRow::read`]: `defaults`, changed by the options that are there.
+    /// The delivery `row` as a file has it, for [`DeliveryRow::read`]: `defaults`, changed by the options that are
+    /// there.
     ///
     /// # Errors
     /// A key that is none of the options, or a value that is not allowed.

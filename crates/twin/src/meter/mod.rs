@@ -28,8 +28,8 @@ pub(crate) type SharedMeter = Rc<RefCell<Meter>>;
 pub(crate) struct Meters(Vec<SharedMeter>);
 
 impl Meters {
-    /// A meter for each receiver, with the times at which it is a member of the flow's group, if the flow has one, for a
-    /// run of `duration`.
+    /// A meter for each receiver, with the times at which it is a member of the flow's group, if the flow has one, for
+    /// a run of `duration`.
     pub(crate) fn new<'m>(
         receivers: impl IntoIterator<Item = Option<&'m Member>>,
         measure: Measure,

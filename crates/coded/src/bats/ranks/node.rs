@@ -266,12 +266,12 @@ impl Mode for Ranks {
     /// Load and losses of the hops, in each direction: the relay's or source's right is out, its left back.
     fn counters(node: &Node, report: &mut dyn FnMut(&'static str, u64)) {
         let names = [
-            ["hop_bytes_out", "hop_packets_out", "hop_lost_out", "hop_rate_kbit_out"],
-            ["hop_bytes_back", "hop_packets_back", "hop_lost_back", "hop_rate_kbit_back"],
+            ["hop_bytes_out", "hop_packets_out", "hop_lost_out"],
+            ["hop_bytes_back", "hop_packets_back", "hop_lost_back"],
         ];
         for Neighbour { out, sender, .. } in &node.neighbours {
             let hop = &sender.hop;
-            let figures = [hop.bytes, hop.next(), hop.lost, hop.rate.rate().bits_per_sec() / 1000];
+            let figures = [hop.bytes, hop.next(), hop.lost];
             for (name, figure) in names[*out].into_iter().zip(figures).filter(|&(_, figure)| figure > 0) {
                 report(name, figure);
             }

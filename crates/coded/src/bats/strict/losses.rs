@@ -22,7 +22,8 @@ const STRETCH: f64 = 256.0;
 const CHANGE_DEVIATIONS: f64 = 3.0;
 
 /// The losses of a hop, as its child has told them. No [`FadingLoss`](hopcast_core::FadingLoss): runs fade as well,
-/// packets that are late take losses back, and two unlikely stretches replace all that is known.
+/// packets that are late take losses back, an outage does not count, and two unlikely stretches replace all that is
+/// known: recoding is planned by it, which has to follow a link that has changed, and no single burst.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct HopLosses {
     known: Count,

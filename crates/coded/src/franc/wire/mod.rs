@@ -54,7 +54,7 @@ use core::hash::Hasher;
 use hopcast_code::field::Gf2;
 use hopcast_code::rlnc::packed_len;
 use hopcast_core::Buffer;
-use hopcast_core::bytes::{Malformed, Reader};
+use hopcast_core::bytes::{Malformed, Reader, Writer};
 use hopcast_wire::ethernet::{self, Mac};
 use siphasher::sip::SipHasher13;
 
@@ -69,6 +69,8 @@ const VERSION: u8 = 1;
 pub(super) const COMMON: usize = 10;
 /// An ENC packet's header, without vector or index.
 pub(super) const ENC: usize = COMMON + 7;
+/// A hello behind the header.
+const HELLO: usize = 12;
 /// An acknowledgement without its blocks.
 const ACK_FIXED: usize = 17;
 /// Maximum number of blocks of one acknowledgement. Chosen: the default window; more makes it longer, with fewer the
@@ -116,6 +118,34 @@ pub(super) struct Enc<'a> {
     pub(super) ack: Option<Ack>,
     pub(super) report: Option<Report>,
     pub(super) symbol: &'a [u8],
+}
+
+impl Packet<'_> {
+    /// Its length on the wire, in bytes, without the Ethernet header.
+    fn len(&self, config: &Config) -> usize {
+        match self {
+            Self::Enc(enc) => {
+                let coding = match enc.coding {
+                    Coding::Symbol(_) => 1,
+                    Coding::Sum(_) => bitmap_len(config.block),
+                    Coding::Vector(vector) => vector.len(),
+                };
+                let ack = enc.ack.as_ref().map_or(0, |ack| ack.len(config.block));
+                let report = enc.report.map_or(0, |_| report_len(config));
+                ENC + coding + ack + report + enc.symbol_sent().len()
+            }
+            Self::Ack(ack) => COMMON + ack.len(config.block),
+            Self::Hello(_) => COMMON + HELLO,
+        }
+    }
+}
+
+impl Enc<'_> {
+    /// The symbol without the zeros at its end.
+    fn symbol_sent(&self) -> &[u8] {
+        let end = self.symbol.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        &self.symbol[..end]
+    }
 }
 
 /// Coding by which a symbol was made.
@@ -205,7 +235,6 @@ pub(super) fn report_len(config: &Config) -> usize {
 
 /// Puts a packet into a frame.
 pub(super) fn emit(addresses: (Mac, Mac), common: Common, packet: &Packet<'_>, config: &Config) -> Buffer {
-    let mut out = Buffer::copy_from(&[]);
     let (kind, mut flags) = match packet {
         Packet::Enc(enc) => {
             let coded = match enc.coding {
@@ -222,32 +251,32 @@ pub(super) fn emit(addresses: (Mac, Mac), common: Common, packet: &Packet<'_>, c
         Packet::Hello(_) => (Type::Hello, 0),
     };
     flags |= if common.up { UP } else { 0 };
-    out.append(&[VERSION << 4 | kind as u8, flags, 0, 0, 0, 0]);
-    out.append(&common.association.to_be_bytes());
+    let mut out = Buffer::zeroed(packet.len(config));
+    let mut to = Writer::new(&mut out);
+    // The check comes last.
+    to.put(&[VERSION << 4 | kind as u8, flags, 0, 0, 0, 0]);
+    to.u32(common.association);
     match packet {
         Packet::Enc(enc) => {
-            out.append(&enc.block.to_be_bytes());
-            out.append(&enc.sequence.to_be_bytes());
-            out.append(&[enc.added]);
+            to.u32(enc.block);
+            to.u16(enc.sequence);
+            to.u8(enc.added);
             match enc.coding {
-                Coding::Symbol(index) => out.append(&[index]),
-                Coding::Sum(among) => out.append(&among.bytes()[..bitmap_len(config.block)]),
-                Coding::Vector(vector) => out.append(vector),
+                Coding::Symbol(index) => to.u8(index),
+                Coding::Sum(among) => to.put(&among.bytes()[..bitmap_len(config.block)]),
+                Coding::Vector(vector) => to.put(vector),
             }
             if let Some(ack) = &enc.ack {
-                ack.emit(config.block, &mut out);
+                ack.emit(config.block, &mut to);
             }
             if let Some(report) = enc.report {
-                report.emit(config, &mut out);
+                report.emit(config, &mut to);
             }
-            let end = enc.symbol.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-            out.append(&enc.symbol[..end]);
+            to.put(enc.symbol_sent());
         }
-        Packet::Ack(ack) => ack.emit(config.block, &mut out),
+        Packet::Ack(ack) => ack.emit(config.block, &mut to),
         Packet::Hello(Hello { own, peer, profile }) => {
-            for word in [own, peer, profile] {
-                out.append(&word.to_be_bytes());
-            }
+            [own, peer, profile].into_iter().for_each(|word| to.u32(*word));
         }
     }
     let check = check_of(&out);

@@ -35,7 +35,8 @@ pub fn capacity(scenario: &Scenario, from: NodeId, to: NodeId) -> Option<f64> {
 pub struct Capacities<'s> {
     scenario: &'s Scenario,
     timeline: Timeline<'s>,
-    /// The point-to-point links and the switches. Weights are thousandths of a bit per second, so that the flow is found exactly.
+    /// The point-to-point links and the switches. Weights are thousandths of a bit per second, so that the flow is
+    /// found exactly.
     wired: DiGraph<(), u128>,
     /// The branches that are trees, if there is no medium, which flows share in ways of their own.
     branches: Option<Branches>,
