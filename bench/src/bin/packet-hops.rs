@@ -1,14 +1,20 @@
-//! Packet-hops a second: UDP with IP and real bytes over six hops, on one core, beside ns-3 where it is installed.
+//! Packet-hops a second: UDP with IP and real bytes on one core, beside ns-3 where it is installed. To one receiver over
+//! six hops, and to a group of 70 on the 204 nodes of the MEADcast thesis.
 //!
-//! A packet-hop is one completed link transmission, lost ones included. ns-3 carries no payload bytes; ours are
-//! written, summed and compared. Both take turns, by processor time, and the ratio is the median of the turns' ratios:
-//! what disturbs the machine disturbs both.
+//! A packet-hop is one completed link transmission, lost ones included; a frame to a group is one, however many stations
+//! of a segment it is for. ns-3 carries no payload bytes; ours are written, summed and compared. Both take turns, by
+//! processor time, and the ratio is the median of the turns' ratios: what disturbs the machine disturbs both.
 
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use hopcast_runner::load;
 use hopcast_twin::scenario::Overrides;
+use hopcast_twin::scenario::model::{LinkModel, Scenario};
 use hopcast_twin::{Monitor, World};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -18,31 +24,67 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Simulated seconds of a turn, and how many turns there are.
 const TURN: u64 = 5;
 const TURNS: usize = 5;
-/// The libraries of ns-3 that its program needs.
-const LIBRARIES: [&str; 5] =
-    ["-lns3-core", "-lns3-network", "-lns3-internet", "-lns3-point-to-point", "-lns3-applications"];
+
+/// A comparison with ns-3.
+struct Contest {
+    title: &'static str,
+    /// The scenario, and the program of the same for ns-3, in this directory.
+    scenario: &'static str,
+    program: &'static str,
+    /// The libraries of ns-3 that the program needs.
+    libraries: &'static [&'static str],
+    /// Simulated seconds of ours, to begin with: flat over simulated time if both say about the same.
+    lengths: &'static [u64],
+}
+
+const CONTESTS: [Contest; 2] = [
+    Contest {
+        title: "six hops, 300 Mbit/s",
+        scenario: "packet-hops.yaml",
+        program: "ns3/chain.cc",
+        libraries: &["core", "network", "internet", "point-to-point", "applications"],
+        lengths: &[10, 60],
+    },
+    Contest {
+        title: "group of 70, 204 nodes",
+        scenario: "multicast.yaml",
+        program: "ns3/multicast.cc",
+        libraries: &["core", "network", "internet", "point-to-point", "csma", "applications"],
+        lengths: &[10, 30],
+    },
+];
 
 /// Packet-hops, and the seconds of processor time that they took.
 type Turn = (u64, f64);
 
 fn main() -> Result<(), String> {
+    let only = std::env::args().nth(1);
+    let wanted = |contest: &&Contest| only.as_ref().is_none_or(|only| contest.scenario.starts_with(only));
+    CONTESTS.iter().filter(wanted).try_for_each(compare)
+}
+
+fn compare(contest: &Contest) -> Result<(), String> {
     println!(
         "{:<28} {:>12} {:>10} {:>14} {:>12}",
-        "six hops, 300 Mbit/s", "packet-hops", "CPU [s]", "hops/s", "memory [MB]"
+        contest.title, "packet-hops", "CPU [s]", "hops/s", "memory [MB]"
     );
-    // Flat over simulated time if the second line says about the same as the first.
-    for seconds in [10, 60] {
-        let turn = ours(seconds)?;
+    for &seconds in contest.lengths {
+        let turn = ours(contest, seconds)?;
         println!("{} {:>12.1}", line(&format!("hopcast, 1,400 B, {seconds} s"), turn), peak_memory_mb());
     }
-    let Some(program) = build_ns3()? else {
+    let Some(program) = build_ns3(contest)? else {
         println!("ns-3 is not installed (apt-get install libns3-dev g++): nothing to compare with");
         return Ok(());
     };
+    let network = network(contest)?;
     let mut ratios = Vec::new();
     for _ in 0..TURNS {
-        let (theirs, ours) = (ns3(&program, TURN)?, ours(TURN)?);
+        let (theirs, ours) = (ns3(&program, &network, TURN)?, ours(contest, TURN)?);
         println!("{}\n{}", line("ns-3", theirs), line("hopcast", ours));
+        let difference = theirs.0.abs_diff(ours.0);
+        if difference > ours.0 / 100 {
+            return Err(format!("{}: not the same traffic: {} and {}", contest.title, theirs.0, ours.0));
+        }
         ratios.push(rate(ours) / rate(theirs));
     }
     ratios.sort_by(f64::total_cmp);
@@ -59,19 +101,53 @@ fn rate((hops, seconds): Turn) -> f64 {
     hops as f64 / seconds
 }
 
-fn ours(seconds: u64) -> Result<Turn, String> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("packet-hops.yaml");
+fn world(contest: &Contest, seconds: u64) -> Result<(Arc<Scenario>, World), String> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(contest.scenario);
     let overrides = Overrides { sets: vec![format!("duration={seconds} s")], ..Overrides::default() };
     let plan = load(&file, &overrides).map_err(|error| error.to_string())?;
-    let mut world = World::new(plan.cases[0].scenario.clone(), 0, None).map_err(|error| error.to_string())?;
-    let began = processor_time();
-    world.run_until(hopcast_twin::run_end(&plan.cases[0].scenario), &Monitor::default());
-    Ok((world.packet_hops(), processor_time() - began))
+    let scenario = plan.cases[0].scenario.clone();
+    let world = World::new(scenario.clone(), 0, None).map_err(|error| error.to_string())?;
+    Ok((scenario, world))
 }
 
-fn ns3(program: &Path, seconds: u64) -> Result<Turn, String> {
-    let output = Command::new(program).arg(seconds.to_string()).output();
-    let output = output.map_err(|error| format!("{}: {error}", program.display()))?;
+fn ours(contest: &Contest, seconds: u64) -> Result<Turn, String> {
+    let (scenario, mut world) = world(contest, seconds)?;
+    let began = processor_time();
+    world.run_until(hopcast_twin::run_end(&scenario), &Monitor::default());
+    let took = processor_time() - began;
+    Ok((world.transmissions(), took))
+}
+
+/// The network, and the tree of the first flow's packets in it, as the programs for ns-3 read it.
+fn network(contest: &Contest) -> Result<String, String> {
+    let (scenario, mut world) = world(contest, 1)?;
+    world.run_until(hopcast_twin::run_end(&scenario), &Monitor::default());
+    let flow = &scenario.flows[0];
+    let mut text = format!("{} {}\n", scenario.nodes.len(), flow.from);
+    for link in &scenario.links {
+        text.push_str(if matches!(link.model, LinkModel::PointToPoint(_)) { "pair" } else { "segment" });
+        link.ends.iter().for_each(|end| _ = write!(text, " {end}"));
+        text.push('\n');
+    }
+    let carrying = world.snapshot().links.into_iter().filter(|link| link.sent_packets > 0);
+    let node = |name: &str| scenario.nodes.iter().position(|node| node.name == name);
+    let link = |name: &str| scenario.links.iter().position(|link| link.name == name);
+    let sends: BTreeSet<_> = carrying.filter_map(|state| node(&state.from).zip(link(&state.name))).collect();
+    sends.iter().for_each(|(node, link)| _ = writeln!(text, "sends {node} {link}"));
+    flow.to.iter().for_each(|node| _ = writeln!(text, "receiver {node}"));
+    Ok(text)
+}
+
+fn ns3(program: &Path, network: &str, seconds: u64) -> Result<Turn, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", program.display());
+    let mut command = Command::new(program);
+    command.arg(seconds.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().map_err(failed)?;
+    // The chain's program knows its network and reads nothing.
+    if let Some(mut input) = child.stdin.take() {
+        let _ = input.write_all(network.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(failed)?;
     let text = String::from_utf8_lossy(&output.stdout);
     let mut numbers = text.split_whitespace();
     let hops = numbers.next().and_then(|hops| hops.parse().ok());
@@ -79,17 +155,19 @@ fn ns3(program: &Path, seconds: u64) -> Result<Turn, String> {
     hops.zip(took).ok_or_else(|| format!("{}: unexpected output `{text}`", program.display()))
 }
 
-/// Builds the same chain for ns-3; none if its headers are not there.
-fn build_ns3() -> Result<Option<PathBuf>, String> {
+/// Builds the same for ns-3; none if its headers are not there.
+fn build_ns3(contest: &Contest) -> Result<Option<PathBuf>, String> {
     if !Path::new("/usr/include/ns3").is_dir() {
         return Ok(None);
     }
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("ns3/chain.cc");
-    let program = std::env::temp_dir().join(format!("hopcast-ns3-chain-{}", std::process::id()));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(contest.program);
+    let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let program = std::env::temp_dir().join(format!("hopcast-ns3-{name}-{}", std::process::id()));
     let mut build = Command::new("c++");
     // The libraries name further ones that this program does not touch.
     build.args(["-O3", "-march=native", "-Wl,--allow-shlib-undefined", "-o"]).arg(&program).arg(&source);
-    let output = build.args(LIBRARIES).output().map_err(|error| format!("c++: {error}"))?;
+    build.args(contest.libraries.iter().map(|library| format!("-lns3-{library}")));
+    let output = build.output().map_err(|error| format!("c++: {error}"))?;
     if !output.status.success() {
         return Err(format!("{}: {}", source.display(), String::from_utf8_lossy(&output.stderr)));
     }

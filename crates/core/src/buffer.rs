@@ -45,10 +45,14 @@ impl Buffer {
 
     /// A copy of `payload` behind the usual headroom.
     pub fn copy_from(payload: &[u8]) -> Self {
-        let mut bytes = memory(Self::HEADROOM + payload.len());
-        bytes.resize(Self::HEADROOM, 0);
+        Self::copy_behind(Self::HEADROOM, payload)
+    }
+
+    fn copy_behind(start: usize, payload: &[u8]) -> Self {
+        let mut bytes = memory(start + payload.len());
+        bytes.resize(start, 0);
         bytes.extend_from_slice(payload);
-        Self { bytes, start: Self::HEADROOM }
+        Self { bytes, start }
     }
 
     /// Adds `len` bytes in front and returns them for the caller to fill; what they hold before is unspecified.
@@ -119,9 +123,11 @@ fn memory(len: usize) -> Vec<u8> {
     }
 }
 
+/// A copy, with what is left of the usual headroom: with all of it, that of a full frame would be too long for the memory
+/// that is kept.
 impl Clone for Buffer {
     fn clone(&self) -> Self {
-        Self::copy_from(self)
+        Self::copy_behind(self.start.min(Self::HEADROOM), self)
     }
 }
 
@@ -184,6 +190,22 @@ mod tests {
         }
         assert_eq!(buffer.len(), 701);
         assert!(buffer.ends_with(b"header.x"));
+    }
+
+    #[test]
+    fn a_copy_of_a_full_frame_takes_memory_that_is_kept() {
+        let mut frame = Buffer::zeroed(1472);
+        frame.prepend(42).fill(1);
+        let copy = frame.clone();
+        assert_eq!(
+            (&copy, copy.start, copy.bytes.capacity()),
+            (&frame, Buffer::HEADROOM - 42, CAPACITIES[1])
+        );
+        let place = copy.bytes.as_ptr();
+        copy.recycle();
+        assert_eq!(frame.clone().bytes.as_ptr(), place);
+        frame.advance(1500);
+        assert_eq!(frame.clone().start, Buffer::HEADROOM);
     }
 
     #[test]

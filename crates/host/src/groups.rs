@@ -121,13 +121,6 @@ impl Host {
         is_broadcast(group) || self.groups.admits_at(above, group, header.source, ingress)
     }
 
-    /// Whether a packet to a group came from where the way to its sender leads; true where no route says otherwise.
-    pub(crate) fn came_from_sender(&mut self, header: &Header, ingress: Option<u32>) -> bool {
-        let Some(arrived) = ingress.filter(|_| !is_link_scope(header.destination)) else { return true };
-        let route = self.group_route(header.source, header.destination);
-        route.is_none_or(|route| route.ingress == Some(arrived))
-    }
-
     /// Sends a packet of the host's own to a group: on one interface, or by the group's route; and to itself, if it is
     /// a member.
     pub(crate) fn send_to_group(
@@ -157,14 +150,9 @@ impl Host {
         }
     }
 
-    /// Forwards a packet to a group, one hop less, a copy on each interface that leads to members.
-    pub(crate) fn forward_to_group(&mut self, mut packet: Buffer, header: &Header) {
-        let route = self.group_route(header.source, header.destination);
-        let Some(egress) = route.map(|route| route.egress.clone()) else {
-            self.counters.multicast_dropped += 1;
-            return packet.recycle();
-        };
-        if egress.is_empty() || is_link_scope(header.destination) {
+    /// Forwards a packet to a group, one hop less, a copy on each of the interfaces, which lead to members.
+    pub(crate) fn forward_to_group(&mut self, mut packet: Buffer, header: &Header, egress: &[u32]) {
+        if is_link_scope(header.destination) {
             return packet.recycle();
         }
         if !ip::decrement_hop_limit(&mut packet) {
@@ -173,16 +161,7 @@ impl Host {
             return packet.recycle();
         }
         self.counters.forwarded += 1;
-        self.send_copies(packet, header.destination, &egress);
-    }
-
-    /// Whether a packet to a group is forwarded from here: the host is a router and the group's route leads on.
-    pub(crate) fn forwards_to(&mut self, header: &Header) -> bool {
-        self.config.forwarding
-            && !is_broadcast(header.destination)
-            && self
-                .group_route(header.source, header.destination)
-                .is_some_and(|route| !route.egress.is_empty())
+        self.send_copies(packet, header.destination, egress);
     }
 
     /// Puts a copy of a packet on each interface, to every station there that listens to the group.
@@ -208,7 +187,8 @@ impl Host {
         }
     }
 
-    fn group_route(&mut self, source: IpAddr, group: IpAddr) -> Option<&GroupRoute> {
+    /// The way of packets from a sender to a group through here.
+    pub(crate) fn group_route(&mut self, source: IpAddr, group: IpAddr) -> Option<&GroupRoute> {
         self.groups.routes.as_mut()?.route(source, group)
     }
 }
@@ -271,7 +251,7 @@ fn is_all_hosts(group: IpAddr) -> bool {
 
 /// Whether a group's packets stay on their link: 224.0.0.0/24 (RFC 5771 section 4), and IPv6's scopes of interface and
 /// link (RFC 4291 section 2.7).
-fn is_link_scope(group: IpAddr) -> bool {
+pub(crate) fn is_link_scope(group: IpAddr) -> bool {
     match group {
         IpAddr::V4(group) => matches!(group.octets(), [224, 0, 0, _]),
         IpAddr::V6(group) => group.segments()[0] & 0xf <= 2,

@@ -12,7 +12,7 @@ use hopcast_wire::{Malformed, arp, ethernet, ip};
 use crate::binding::{BindError, Bindings, FrameBinding, Hook};
 use crate::config::Config;
 use crate::counters::Counters;
-use crate::groups::{Groups, is_broadcast, is_group};
+use crate::groups::{GroupRoute, Groups, is_broadcast, is_group, is_link_scope};
 use crate::icmp::{ErrorLimit, PathMtus};
 use crate::membership::Membership as Reports;
 use crate::neighbours::Neighbours;
@@ -287,7 +287,11 @@ impl Host {
     ) {
         let returned = arrival.hooks_passed > 0;
         let group = header.destination;
-        if !returned && !arrival.is_membership && !self.came_from_sender(header, ingress) {
+        let route = self.group_route(header.source, group).cloned();
+        // From where the way to its sender leads, where a route says which that is. What stays on its link has no way.
+        let on_link = arrival.is_membership || is_link_scope(group);
+        let elsewhere = |route: &GroupRoute| ingress.is_some() && route.ingress != ingress;
+        if !returned && !on_link && route.as_ref().is_some_and(elsewhere) {
             self.counters.wrong_interface += 1;
             return packet.recycle();
         }
@@ -300,16 +304,17 @@ impl Host {
             }
             return self.hand_to_hook(now, above, packet, Some(ingress));
         }
-        match (for_us, ingress.is_some() && self.forwards_to(header)) {
-            (true, true) => {
+        let forwards = ingress.is_some() && self.config.forwarding && !is_broadcast(group);
+        match (for_us, route.filter(|route| forwards && !route.egress.is_empty())) {
+            (true, Some(route)) => {
                 self.deliver(now, packet.clone(), header, ingress);
-                self.forward_to_group(packet, header);
+                self.forward_to_group(packet, header, &route.egress);
             }
-            (true, false) => self.deliver(now, packet, header, ingress),
-            (false, true) => self.forward_to_group(packet, header),
-            (false, false) if returned => self.forward(now, packet, header),
-            (false, false) if arrival.is_membership => packet.recycle(),
-            (false, false) => {
+            (true, None) => self.deliver(now, packet, header, ingress),
+            (false, Some(route)) => self.forward_to_group(packet, header, &route.egress),
+            (false, None) if returned => self.forward(now, packet, header),
+            (false, None) if arrival.is_membership => packet.recycle(),
+            (false, None) => {
                 self.counters.multicast_dropped += 1;
                 packet.recycle();
             }

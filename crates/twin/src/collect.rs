@@ -1,6 +1,7 @@
 //! From what a run has left to be read to its part of the document.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use hopcast_core::{Duration, Instant};
 use hopcast_link::{Attachment, Change, Counters};
@@ -24,6 +25,8 @@ pub(crate) struct Observed {
     pub(crate) flows: Vec<ObservedFlow>,
     /// The links, in the order of the scenario.
     pub(crate) links: Vec<ObservedLink>,
+    /// Bytes of frames sent on all links in the measurement window, each frame counted once; `None` if it is not known.
+    pub(crate) network_bytes: Option<u64>,
     /// Counters of the hosts, summed over the network.
     pub(crate) hosts: BTreeMap<String, u64>,
 }
@@ -81,7 +84,8 @@ impl LiveObservations {
         let scenario = &case.scenario;
         let Self { sites, links, programs, live } = self;
         let flows = (0..scenario.flows.len()).map(|number| joined(scenario, number, &sites)).collect();
-        let observed = Observed { flows, links, hosts: BTreeMap::new() };
+        let network_bytes = sent_on_pairs(scenario, &links);
+        let observed = Observed { flows, links, network_bytes, hosts: BTreeMap::new() };
         let mut run = Run { live: Some(live), ..collect(case, repeat, bounds, observed) };
         for ProgramResult { flow: number, mut figures, series, latency, counters } in programs {
             let bound = bounds.of_flow(scenario, number).first().copied().flatten();
@@ -98,6 +102,14 @@ impl LiveObservations {
         }
         run
     }
+}
+
+/// Bytes sent on all links in the measurement window, if each joins two nodes: of a frame to a group on another, each
+/// direction has it.
+fn sent_on_pairs(scenario: &Scenario, links: &[ObservedLink]) -> Option<u64> {
+    let all_pairs = scenario.links.iter().all(|link| link.ends.len() == 2);
+    let sent = links.iter().flat_map(|link| &link.window).map(|(_, counters)| counters.sent_bytes);
+    all_pairs.then(|| sent.sum())
 }
 
 /// One flow, from what its sites have found.
@@ -141,6 +153,7 @@ pub(crate) fn collect(case: &Case, repeat: u64, bounds: &Bounds, observed: Obser
         seed: scenario.seed,
         flows,
         links: links(scenario, &observed),
+        network_bytes: observed.network_bytes,
         events: events(scenario),
         live: None,
         series: series(scenario, &observed),
@@ -170,6 +183,8 @@ fn flow(
 ) -> Flow {
     let spec = &scenario.flows[number];
     let links = &observed.links;
+    // Of several flows nobody says whose frame it was; and of one with one receiver, links say the same.
+    let network_bytes = observed.network_bytes.filter(|_| scenario.flows.len() == 1 && spec.to.len() > 1);
     let observed = &observed.flows[number];
     let share = payload_share(spec, observed.frame);
     let mut receivers = Vec::new();
@@ -178,10 +193,10 @@ fn flow(
     let mut counted: Vec<(f64, &Meter)> = Vec::new();
     // Mostly all windows are the same one.
     let mut cuts = BTreeMap::new();
-    let mut cuts_over = |window: Option<(Instant, Instant)>| -> Vec<Option<f64>> {
+    let mut cuts_over = |window: Option<(Instant, Instant)>| -> Rc<[Option<f64>]> {
         let none = || vec![None; spec.to.len()];
-        let over = || window.map_or_else(none, |window| bounds.over(scenario, number, window));
-        cuts.entry(window).or_insert_with(over).clone()
+        let over = || window.map_or_else(none, |window| bounds.over(scenario, number, window)).into();
+        Rc::clone(cuts.entry(window).or_insert_with(over))
     };
     for (place, (&node, meter)) in spec.to.iter().zip(&observed.meters).enumerate() {
         let window = window(scenario, spec, meter);
@@ -210,8 +225,9 @@ fn flow(
         latency.extend(curves(&spec.name, &all));
         let window = window(scenario, spec, &all);
         // What all can have is what the worst placed can.
-        let min_cut = cuts_over(window).into_iter().flatten().min_by(f64::total_cmp);
+        let min_cut = cuts_over(window).iter().copied().flatten().min_by(f64::total_cmp);
         total = figures(spec, &all, &counted, window, Bound { min_cut, share });
+        total.network_bytes = network_bytes;
         counters.insert("damaged_units".to_owned(), all.damaged_units);
         counters.insert("duplicate_units".to_owned(), all.duplicate_units);
         counters.insert("too_old_units".to_owned(), all.too_old_units);
@@ -277,6 +293,7 @@ fn figures(
         latency_ms: meter.latency.quantiles(),
         round_trip_ms: meter.round_trip.quantiles(),
         jitter_ms: meter.jitter.millis(),
+        network_bytes: None,
         video: meter.frames.as_ref().map(FrameLog::figures),
     }
 }

@@ -333,3 +333,40 @@ flows:
     assert_eq!(lines(&swept, "note: flow never"), [note]);
     assert!(lines(&text.replace("duration: 10s", "duration: 1min"), "note: flow long").is_empty());
 }
+
+#[test]
+fn trees_at_the_ends_of_a_network_change_no_min_cut() {
+    use petgraph::algo::ford_fulkerson;
+    use petgraph::graph::{DiGraph, NodeIndex};
+    // A ring of six with chords, and after it nodes that each hang on some node before them, deeper and deeper.
+    let mut graph: DiGraph<(), u64> = DiGraph::new();
+    let nodes: Vec<NodeIndex> = (0..40).map(|_| graph.add_node(())).collect();
+    let mut links = String::new();
+    let mut join = |a: usize, b: usize, there: u64, back: u64| {
+        links += &format!(
+            "    - {{ between: [n{a}, n{b}], rate: {there} Mbit/s, backward: {{ rate: {back} Mbit/s }} }}\n"
+        );
+        graph.add_edge(nodes[a], nodes[b], there);
+        graph.add_edge(nodes[b], nodes[a], back);
+    };
+    for (a, b) in [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (0, 3), (1, 4)] {
+        join(a, b, 3 + a as u64 * 2, 4 + b as u64);
+    }
+    // All but the last two, which are a network of their own.
+    for node in 6..38 {
+        join(node * 7 % (node - 3), node, 1 + (node as u64 * 5) % 11, 1 + (node as u64 * 3) % 13);
+    }
+    join(38, 39, 2, 5);
+    let names: Vec<String> = (0..40).map(|node| format!("n{node}")).collect();
+    let names = names.join(", ");
+    let mut text = format!("duration: 10s\ntopology:\n  nodes: [{names}]\n  links:\n{links}");
+    text += "flows: [{ from: n0, to: n1, over: tcp-cubic, app: bulk }]\n";
+    let plan = plan(&text);
+    let capacities = Capacities::of(&plan.cases[0].scenario);
+    for from in 0..40 {
+        for to in (0..40).filter(|&to| to != from) {
+            let expected = ford_fulkerson(&graph, nodes[from], nodes[to]).0 as f64 * 1e6;
+            assert_eq!(capacities.between(from, to), Some(expected), "{from} to {to}");
+        }
+    }
+}

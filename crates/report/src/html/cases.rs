@@ -92,7 +92,7 @@ fn flows(runs: &[&Run]) -> Sheet {
 type Of<T> = fn(&T) -> Option<f64>;
 
 /// Title, unit, and value in that unit.
-const FIGURES: [(&str, &str, Of<Figures>); 14] = [
+const FIGURES: [(&str, &str, Of<Figures>); 15] = [
     ("goodput", "Mbit/s", |of| of.goodput_mbps),
     ("of min-cut", "%", |of| Some(of.min_cut_fraction? * 100.0)),
     ("sent", "units", |of| Some(of.sent_units as f64)),
@@ -105,6 +105,7 @@ const FIGURES: [(&str, &str, Of<Figures>); 14] = [
     ("max", "ms", |of| Some(of.latency_ms?.max)),
     ("jitter", "ms", |of| of.jitter_ms),
     ("completed", "s", |of| of.completed_s),
+    ("network load", "MB", |of| Some(of.network_bytes? as f64 / 1e6)),
     ("frames in time", "%", |of| Some(of.video.as_ref()?.in_time_ratio? * 100.0)),
     ("decodable", "%", |of| Some(of.video.as_ref()?.decodable_frame_ratio? * 100.0)),
 ];

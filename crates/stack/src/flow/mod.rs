@@ -110,7 +110,10 @@ impl<'a> FlowPlan<'a> {
         spec: FlowSpec<'a>,
     ) -> Result<Self, BuildError> {
         let to = |&to: &NodeId| plan.route(&mut routes.borrow_mut(), spec.from, to);
-        let mut routes: Vec<_> = spec.to.iter().map(to).collect();
+        // A group may have every node of a large network, and the search for a route is one through all of it. Where
+        // links agree on their MTU, a route to one member says what is to be known.
+        let searched = if spec.group.is_some() && network.has_one_mtu() { &spec.to[..1] } else { spec.to };
+        let mut routes: Vec<_> = searched.iter().map(to).collect();
         while routes.len() < spec.paths {
             let Some(route) = plan.disjoint_route(network, &routes, spec.from, spec.to[0]) else {
                 let (flow, wanted, found) = (spec.name.to_owned(), spec.paths, routes.len());
@@ -119,7 +122,9 @@ impl<'a> FlowPlan<'a> {
             routes.push(route);
         }
         let mtu = routes.iter().map(|route| network.path_mtu(route)).min().unwrap_or(1500);
-        let participants = Participants::of(network, plan, &spec, &routes);
+        // What goes to a group is relayed by no transport.
+        let relayed = if spec.group.is_some() { &routes[..1] } else { &routes };
+        let participants = Participants::of(network, plan, &spec, relayed);
         let route = routes.into_iter().next().unwrap_or_default();
         Ok(Self { network, plan, spec, route, mtu, participants, slack: Duration::ZERO, seed })
     }

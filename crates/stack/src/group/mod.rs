@@ -8,16 +8,18 @@
 mod delivery;
 mod fan_out;
 mod member;
+mod members;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use hopcast_core::{Duration, Instant};
+use hopcast_core::Duration;
 
 use crate::network::NodeId;
 
 pub use delivery::{Delivery, DeliveryLayer, DeliveryRow, GroupEnd, read};
 pub(crate) use fan_out::{FanOut, OnSegment};
 pub(crate) use member::Member as MemberMachine;
+pub use members::{Member, Members};
 
 /// Time for which a member's host goes on to receive after a leave, unless the file says otherwise: what is under way
 /// to it at that moment still arrives and counts. Chosen: longer than the delay of a path over satellites; the tree to
@@ -32,42 +34,11 @@ pub struct Group {
     /// Its place among the scenario's groups: its addresses are numbered by it.
     pub number: usize,
     /// Every node that is a member at some time, in the order in which the file names them.
-    pub members: Vec<Member>,
+    pub members: Members,
     /// How datagrams come to the members.
     pub delivery: DeliveryLayer,
     /// Time for which a member's host goes on to receive after a leave.
     pub linger: Duration,
-}
-
-/// A node with the times at which it is a member.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
-    /// The node.
-    pub node: NodeId,
-    /// When it joins and when it leaves, in the order of time; `None` for never.
-    pub spans: Vec<(Instant, Option<Instant>)>,
-}
-
-impl Member {
-    /// Whether it is a member at `at`: from the instant of its join to just before that of its leave.
-    pub fn is_member(&self, at: Instant) -> bool {
-        self.spans.iter().any(|&(from, to)| from <= at && to.is_none_or(|to| at < to))
-    }
-
-    /// The times at which its host begins to receive and ceases to, in the order of time; it goes on for `linger` after
-    /// each leave.
-    pub fn changes(&self, linger: Duration) -> Vec<(Instant, bool)> {
-        let mut changes = Vec::new();
-        for &(from, to) in &self.spans {
-            // Back before it has stopped to receive: it never does.
-            match changes.last() {
-                Some(&(left, false)) if from <= left => _ = changes.pop(),
-                _ => changes.push((from, true)),
-            }
-            changes.extend(to.map(|to| (to + linger, false)));
-        }
-        changes
-    }
 }
 
 impl Group {
@@ -86,13 +57,14 @@ impl Group {
 
     /// The member that a node is at some time.
     pub fn member(&self, node: NodeId) -> Option<&Member> {
-        self.members.iter().find(|member| member.node == node)
+        self.members.get(node)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hopcast_core::Instant;
 
     #[test]
     fn a_member_is_one_from_its_join_to_its_leave() {

@@ -89,6 +89,14 @@ impl<'a> Network<'a> {
         self.roles.get(name).map_or(&[], Vec::as_slice)
     }
 
+    /// Whether all links have the same MTU.
+    pub fn has_one_mtu(&self) -> bool {
+        let of_link = |link: &'a Link| (0..link.ends.len()).map(|end| link.direction(end).mtu);
+        let mut all = self.links.iter().flat_map(of_link);
+        let first = all.next();
+        all.all(|mtu| Some(mtu) == first)
+    }
+
     /// Maximum length of a packet that fits every link of `route`, in bytes; 1500 on a route without a link.
     pub fn path_mtu(&self, route: &[Hop]) -> u32 {
         let mtu = |hop: &Hop| self.links[hop.link].direction(hop.attachment).mtu;

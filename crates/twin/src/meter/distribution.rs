@@ -1,15 +1,24 @@
 //! Distributions of times.
 
+use std::borrow::Cow;
+
 use hdrhistogram::Histogram;
 use hopcast_core::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::results::{LatencyCurve, Quantiles};
 
+/// Maximum number of different values that are kept one by one. Chosen: a histogram of milliseconds in nanoseconds takes
+/// 100 kB and more, which ten thousand receivers of ten flows do not have; with fewer, what is measured with little jitter
+/// needs one.
+const MAX_FEW: usize = 256;
+
 /// A distribution of times, kept whole to three significant digits.
 #[derive(Clone, Default)]
 pub(crate) struct Distribution {
-    /// Made when the first value comes: a flow that measures nothing costs nothing.
+    /// As long as there are few, the different values in order, each with its count.
+    few: Vec<(u64, u64)>,
+    /// Made when there are more: a flow that measures little costs little.
     histogram: Option<Histogram<u64>>,
     /// Exact, beside the histogram's rounded values.
     sum_ns: u128,
@@ -18,36 +27,55 @@ pub(crate) struct Distribution {
 
 impl Distribution {
     pub(super) fn record(&mut self, value: Duration) {
-        let histogram = self.histogram();
-        // It grows as needed, so that the one error there is, a value out of range, needs 584 years of latency.
-        let _ = histogram.record(value.as_nanos());
+        self.count(value.as_nanos(), 1);
         self.sum_ns += u128::from(value.as_nanos());
         self.max_ns = self.max_ns.max(value.as_nanos());
     }
 
-    fn histogram(&mut self) -> &mut Histogram<u64> {
-        let new = || Histogram::new(3).expect("three digits are within its bounds");
-        let histogram = self.histogram.get_or_insert_with(new);
-        histogram.auto(true);
-        histogram
+    /// Notes that a value was there `times` times.
+    fn count(&mut self, value: u64, times: u64) {
+        if let Some(histogram) = &mut self.histogram {
+            return note(histogram, value, times);
+        }
+        match self.few.binary_search_by_key(&value, |&(value, _)| value) {
+            Ok(place) => self.few[place].1 += times,
+            Err(place) if self.few.len() < MAX_FEW => self.few.insert(place, (value, times)),
+            Err(_) => {
+                let mut histogram = of_few(&self.few);
+                note(&mut histogram, value, times);
+                (self.few, self.histogram) = (Vec::new(), Some(histogram));
+            }
+        }
     }
 
     pub(super) fn add(&mut self, other: &Self) {
-        let Some(added) = &other.histogram else { return };
-        match &mut self.histogram {
+        match (&mut self.histogram, &other.histogram) {
             // Both have the same digits, and grow as needed.
-            Some(histogram) => {
+            (Some(histogram), Some(added)) => {
                 histogram.auto(true);
                 let _ = histogram.add(added);
             }
-            None => self.histogram = Some(added.clone()),
+            (None, Some(added)) => {
+                let mut histogram = added.clone();
+                self.few.drain(..).for_each(|(value, times)| note(&mut histogram, value, times));
+                self.histogram = Some(histogram);
+            }
+            (_, None) => other.few.iter().for_each(|&(value, times)| self.count(value, times)),
         }
         self.sum_ns += other.sum_ns;
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
+    /// All values; `None` if there are none.
+    fn whole(&self) -> Option<Cow<'_, Histogram<u64>>> {
+        match &self.histogram {
+            Some(histogram) => Some(Cow::Borrowed(histogram)),
+            None => (!self.few.is_empty()).then(|| Cow::Owned(of_few(&self.few))),
+        }
+    }
+
     pub(crate) fn quantiles(&self) -> Option<Quantiles> {
-        let histogram = self.histogram.as_ref()?;
+        let histogram = self.whole()?;
         let at = |quantile| histogram.value_at_quantile(quantile).min(self.max_ns) as f64 / 1e6;
         Some(Quantiles {
             mean: self.sum_ns as f64 / histogram.len() as f64 / 1e6,
@@ -61,7 +89,7 @@ impl Distribution {
 
     /// The cumulative distribution in at most `points` points, denser towards the tail.
     pub(crate) fn curve(&self, flow: &str, kind: &str, points: usize) -> Option<LatencyCurve> {
-        let histogram = self.histogram.as_ref()?;
+        let histogram = self.whole()?;
         let shares =
             (0..=points).map(|i| i as f64 / points as f64).chain([0.995, 0.998, 0.999, 0.9995, 0.9999]);
         let mut shares: Vec<f64> = shares.collect();
@@ -72,6 +100,18 @@ impl Distribution {
             .collect();
         Some(LatencyCurve { flow: flow.to_owned(), kind: kind.to_owned(), points })
     }
+}
+
+fn of_few(few: &[(u64, u64)]) -> Histogram<u64> {
+    let mut histogram = Histogram::new(3).expect("three digits are within its bounds");
+    few.iter().for_each(|&(value, times)| note(&mut histogram, value, times));
+    histogram
+}
+
+fn note(histogram: &mut Histogram<u64>, value: u64, times: u64) {
+    histogram.auto(true);
+    // It grows as needed, so that the one error there is, a value out of range, needs 584 years of latency.
+    let _ = histogram.record_n(value, times);
 }
 
 /// A distribution as one process writes it for another: each recorded value with its count, and the exact sum and
@@ -85,8 +125,11 @@ struct Recorded {
 
 impl Serialize for Distribution {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let recorded = self.histogram.iter().flat_map(|histogram| histogram.iter_recorded());
-        let counts = recorded.map(|value| (value.value_iterated_to(), value.count_at_value())).collect();
+        let recorded = |histogram: &Histogram<u64>| {
+            let values = histogram.iter_recorded();
+            values.map(|value| (value.value_iterated_to(), value.count_at_value())).collect()
+        };
+        let counts = self.histogram.as_ref().map_or_else(|| self.few.clone(), recorded);
         let sum_ns = u64::try_from(self.sum_ns).unwrap_or(u64::MAX);
         Recorded { counts, sum_ns, max_ns: self.max_ns }.serialize(serializer)
     }
@@ -95,10 +138,9 @@ impl Serialize for Distribution {
 impl<'de> Deserialize<'de> for Distribution {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Recorded { counts, sum_ns, max_ns } = Recorded::deserialize(deserializer)?;
-        let mut distribution = Self { histogram: None, sum_ns: u128::from(sum_ns), max_ns };
+        let mut distribution = Self { sum_ns: u128::from(sum_ns), max_ns, ..Self::default() };
         for (value, count) in counts {
-            // As in `record`.
-            let _ = distribution.histogram().record_n(value, count);
+            distribution.count(value, count);
         }
         Ok(distribution)
     }
@@ -122,6 +164,28 @@ mod tests {
             [(quantiles.p50, 0.5), (quantiles.p95, 0.95), (quantiles.p99_9, 0.999), (quantiles.max, 1.0)]
         {
             assert!((found / expected - 1.0).abs() < 2e-3, "{found} for {expected}");
+        }
+    }
+
+    #[test]
+    fn few_values_and_many_are_the_same_distribution() {
+        // Twice as many values as are kept one by one, in two halves that overlap and are added.
+        let values = |range: std::ops::Range<u64>| {
+            let mut distribution = Distribution::default();
+            range.for_each(|number| distribution.record(Duration::from_nanos(number * number * 997)));
+            distribution
+        };
+        let (few, many) = (values(1..MAX_FEW as u64), values(1..2 * MAX_FEW as u64));
+        assert!(few.histogram.is_none() && many.histogram.is_some());
+        assert_eq!(few.quantiles().map(|of| of.max), Some(((MAX_FEW as u64 - 1).pow(2) * 997) as f64 / 1e6));
+        for (one, other) in [(&few, &many), (&many, &few), (&few, &few), (&many, &many)] {
+            let mut sum = one.clone();
+            sum.add(other);
+            let mut whole = of_few(&[]);
+            for distribution in [one, other] {
+                let _ = whole.add(&*distribution.whole().unwrap());
+            }
+            assert_eq!(*sum.whole().unwrap(), whole);
         }
     }
 

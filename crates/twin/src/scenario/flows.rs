@@ -62,7 +62,7 @@ impl Flows {
             let group = named_group(to_node, groups, topology);
             let to = match group {
                 Some(group) => groups::receivers(&groups.groups[group], from),
-                None => receivers(to_node, topology)?,
+                None => receivers(to_node, groups, topology)?,
             };
             check_receivers(to_node, from, &to, &parts, topology)?;
             let over = fields.need("over", "over: tcp-cubic")?;
@@ -163,7 +163,14 @@ fn named_group(node: &Node, groups: &Groups, topology: &Topology) -> Option<Grou
 }
 
 /// The nodes that `to` names.
-fn receivers(node: &Node, topology: &Topology) -> Result<Vec<NodeId>, Diagnostic> {
+fn receivers(node: &Node, groups: &Groups, topology: &Topology) -> Result<Vec<NodeId>, Diagnostic> {
+    if let Kind::Scalar(name) = &node.kind
+        && !topology.has_node(name)
+        && groups.names().next().is_some()
+    {
+        let hint = did_you_mean(name, groups.names().chain(topology.node_names()));
+        return Err(node.error(format!("`to`: there is no node or group `{name}`{hint}")));
+    }
     match &node.kind {
         Kind::List(_) => topology.node_list(node, "to"),
         Kind::Scalar(_) | Kind::Map(_) => topology.node(node, "to").map(|to| vec![to]),

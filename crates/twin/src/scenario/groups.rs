@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hopcast_core::Instant;
 use hopcast_stack::deliveries;
-use hopcast_stack::group::{self, Group, LINGER, Member};
+use hopcast_stack::group::{self, Group, LINGER, Members};
 
 use super::events;
 use super::model::{Action, Event, GroupId, NodeId};
@@ -92,8 +92,7 @@ impl Groups {
         if number >= MAX_GROUPS {
             return Err(place.error(format!("a scenario has at most {MAX_GROUPS} groups, this is one more")));
         }
-        let member = |&node: &NodeId| Member { node, spans: vec![(Instant::ZERO, None)] };
-        let members = members.iter().map(member).collect();
+        let members = Members::always(members);
         self.groups.push(Group { name, number, members, delivery, linger: LINGER });
         Ok(number)
     }
@@ -141,21 +140,15 @@ impl Groups {
         let Change { at, group, nodes, joins, node: place } = change;
         let members = &mut self.groups[group].members;
         for node in nodes {
-            let known = members.iter_mut().find(|member| member.node == node);
-            let is_member = known.as_ref().is_some_and(|member| member.is_member(at));
-            if is_member == joins {
+            let member = members.entry(node);
+            if member.is_member(at) == joins {
                 let name = &topology.nodes[node].name;
                 let is = if joins { "a member already" } else { "no member" };
                 return Err(place.error(format!("`{name}` is {is} of `{}` at {at}", self.groups[group].name)));
             }
-            match known {
-                Some(member) if joins => member.spans.push((at, None)),
-                Some(member) => {
-                    if let Some((_, until)) = member.spans.last_mut() {
-                        *until = Some(at);
-                    }
-                }
-                None => members.push(Member { node, spans: vec![(at, None)] }),
+            match member.spans.last_mut() {
+                Some((_, until)) if !joins => *until = Some(at),
+                _ => member.spans.push((at, None)),
             }
             let action = if joins { Action::Join { group, node } } else { Action::Leave { group, node } };
             self.events.push(Event { at, action });

@@ -131,7 +131,7 @@ fn plan(files: &dyn Files, mut root: Node, path: &Path, overrides: &Overrides) -
         let (scenario, left_out) = scenario(&case, &mut contents)?;
         elements +=
             scenario.nodes.len() + scenario.links.len() + scenario.events.len() + scenario.flows.len();
-        elements += scenario.groups.iter().map(|group| group.members.len()).sum::<usize>();
+        elements += scenario.groups.iter().map(|group| group.members.iter().len()).sum::<usize>();
         if elements > MAX_ELEMENTS {
             return Err(root.error(format!(
                 "all cases together may have {MAX_ELEMENTS} nodes, links, events and flows; the first {} have more",

@@ -18,7 +18,7 @@ use hopcast_config::decode::{self, Fields, choice, did_you_mean, entries, listed
 use hopcast_config::yaml::{Entry, Node};
 
 /// Our names of the figures that a publication may have; distributions are listed below.
-const FIGURES: [&str; 8] = [
+const FIGURES: [&str; 9] = [
     "goodput_mbps",
     "sent_units",
     "delivered_units",
@@ -27,6 +27,7 @@ const FIGURES: [&str; 8] = [
     "payload_bound_fraction",
     "completed_s",
     "jitter_ms",
+    "network_bytes",
 ];
 const DISTRIBUTIONS: [&str; 2] = ["latency_ms", "round_trip_ms"];
 const OF_A_DISTRIBUTION: [&str; 6] = ["mean", "p50", "p95", "p99", "p99_9", "max"];

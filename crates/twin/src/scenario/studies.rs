@@ -1,7 +1,8 @@
-//! The studies that the program carries with it: the files of `scenarios/studies` as they were when it was built.
+//! The studies that the program carries with it: the files of `scenarios/studies` as they were when it was built, and
+//! those of `scenarios/networks`, which they include.
 //!
 //! They are read at paths such as `hopcast:studies/parity.yaml`, so that a published table or an included file, which
-//! is named relative to its study, is found beside it as in a checkout.
+//! is named relative to its study, is found as in a checkout.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,8 @@ const DIR: &str = "hopcast:studies";
 
 /// Each study by name, with the path that it is loaded from.
 pub fn studies() -> impl Iterator<Item = (&'static str, PathBuf)> {
-    FILES.iter().filter_map(|(file, _)| Some((file.strip_suffix(".yaml")?, Path::new(DIR).join(file))))
+    let own = FILES.iter().filter(|(file, _)| !file.contains('/'));
+    own.filter_map(|(file, _)| Some((file.strip_suffix(".yaml")?, Path::new(DIR).join(file))))
 }
 
 /// The contents of the file at `path` if that is one of the program's own, or why it is none of them.

@@ -10,7 +10,7 @@ use super::generate;
 use super::link;
 use super::model::{Link, LinkId, LinkModel, Node as Host, NodeId};
 use hopcast_config::Diagnostic;
-use hopcast_config::decode::{self, Fields, did_you_mean, list, name, number, text};
+use hopcast_config::decode::{self, Fields, did_you_mean, list, name, number, one_or_list, text};
 use hopcast_config::yaml::{Kind, Node, Span};
 use hopcast_stack::network::Network;
 
@@ -89,11 +89,16 @@ impl Topology {
         self.node_names.contains_key(name)
     }
 
+    /// The names of all nodes.
+    pub(crate) fn node_names(&self) -> impl Iterator<Item = &str> {
+        self.node_names.keys().map(String::as_str)
+    }
+
     /// The nodes that a name or list of names stands for, each once: of nodes, of classes of nodes, or `all`.
     pub(crate) fn node_list(&self, node: &Node, key: &str) -> Result<Vec<NodeId>, Diagnostic> {
         let mut nodes = Vec::new();
         let mut seen = std::collections::BTreeSet::new();
-        for item in decode::one_or_list(node) {
+        for item in one_or_list(node) {
             for id in self.named(item, key)? {
                 if !seen.insert(id) {
                     let (name, found) = (&self.nodes[id].name, item.found());
@@ -202,10 +207,13 @@ impl Topology {
                     let position = fields.read("position", position)?;
                     let named = fields.need("name", "gateway")?;
                     let id = self.add_node(name(named, "name")?, position, &named.span)?;
-                    if let Some(class) =
-                        fields.read("class", |node, key| name(node, key).map(str::to_owned))?
-                    {
-                        self.classes.entry(class).or_default().push(id);
+                    for class in fields.get("class").map_or(&[][..], one_or_list) {
+                        let nodes = self.classes.entry(name(class, "class")?.to_owned()).or_default();
+                        if nodes.last() == Some(&id) {
+                            let message = format!("`class`: {} stands here twice", class.found());
+                            return Err(class.error(message));
+                        }
+                        nodes.push(id);
                     }
                 }
                 Kind::Scalar(_) | Kind::List(_) => {

@@ -82,6 +82,7 @@ impl World {
             capture,
             opened: Vec::new(),
             closed: Vec::new(),
+            sent: [0; 2],
             samples,
         })
     }

@@ -56,6 +56,8 @@ pub struct World {
     capture: Option<Capture>,
     opened: Vec<Vec<Counters>>,
     closed: Vec<Vec<Counters>>,
+    /// Bytes of frames sent on all links when the window opened and when it closed, each counted once.
+    sent: [u64; 2],
     samples: Vec<LinkSamples>,
 }
 
@@ -134,6 +136,16 @@ impl World {
             figures.map(|c| c.delivered_packets + c.lost_packets).sum()
         };
         self.links.iter_mut().map(each).sum()
+    }
+
+    /// Number of frames that nodes have finished sending, each counted once, however many stations of a medium or switch it
+    /// was for.
+    pub fn transmissions(&mut self) -> u64 {
+        let now = self.now;
+        let of_link = |Wired { model, ends, .. }: &mut Wired| -> u64 {
+            (0..ends.len()).map(|from| model.sender_counters(now, from).sent_packets).sum()
+        };
+        self.links.iter_mut().map(of_link).sum()
     }
 
     /// Runs until `end`, telling `monitor` how far it has come; false if the monitor said to stop.
@@ -269,8 +281,8 @@ impl World {
                 self.nodes[node].assembly.wake_machine(self.now, slot);
                 self.drain_node(node);
             }
-            Step::Open => self.opened = self.read_counters(),
-            Step::Close => self.closed = self.read_counters(),
+            Step::Open => (self.opened, self.sent[0]) = (self.read_counters(), self.sent_bytes()),
+            Step::Close => (self.closed, self.sent[1]) = (self.read_counters(), self.sent_bytes()),
             Step::Sample => self.sample(),
         }
     }
@@ -287,6 +299,15 @@ impl World {
             directions(link.ends.len()).map(|(from, to)| link.model.counters(now, from, to)).collect()
         };
         self.links.iter_mut().map(read).collect()
+    }
+
+    /// Bytes of frames sent on all links, each counted once where it was sent.
+    fn sent_bytes(&mut self) -> u64 {
+        let now = self.now;
+        let of_link = |Wired { model, ends, .. }: &mut Wired| -> u64 {
+            (0..ends.len()).map(|from| model.sender_counters(now, from).sent_bytes).sum()
+        };
+        self.links.iter_mut().map(of_link).sum()
     }
 
     fn sample(&mut self) {
@@ -327,6 +348,7 @@ impl World {
         Observed {
             flows: self.flows.iter().map(flow).collect(),
             links: (0..self.links.len()).map(link).collect(),
+            network_bytes: Some(self.sent[1] - self.sent[0]),
             hosts,
         }
     }

@@ -1,5 +1,6 @@
 //! The min-cut: how much any protocol could deliver at most, over all paths together.
 
+mod branches;
 mod medium;
 mod timeline;
 
@@ -8,9 +9,10 @@ use hopcast_link::Loss;
 use petgraph::algo::dinics;
 use petgraph::graph::{DiGraph, NodeIndex};
 
+use self::branches::{Branches, Core};
 use self::medium::Air;
 use self::timeline::{Sender, Timeline};
-use super::model::{Flow, LinkModel, NodeId, Scenario};
+use super::model::{Flow, LinkId, LinkModel, NodeId, Scenario};
 
 /// The max-flow from one node to another over rate x (1 - mean loss), averaged over the measurement window with all
 /// that is scheduled, in bit/s, without helpers. `None` if it is unbounded, because links without a rate lead all the
@@ -36,6 +38,8 @@ pub struct Capacities<'s> {
     /// The point-to-point links and the switches. Weights are thousandths of a bit per second, so that the flow is
     /// found exactly.
     wired: DiGraph<(), u128>,
+    /// The branches that are trees, if there is no medium, which flows share in ways of their own.
+    branches: Option<Branches>,
 }
 
 /// Capacity of a link without a rate. Chosen: more than all links of any network with rates, and far from the end of
@@ -87,7 +91,9 @@ impl<'s> Capacities<'s> {
                 LinkModel::Medium(_) => {}
             }
         }
-        Self { scenario, timeline, wired }
+        let has_media = scenario.links.iter().any(|link| matches!(link.model, LinkModel::Medium(_)));
+        let branches = (!has_media).then(|| Branches::of(scenario.nodes.len(), &scenario.links));
+        Self { scenario, timeline, wired, branches }
     }
 
     /// The max-flow in bit/s, without helpers; `None` if it is unbounded.
@@ -105,6 +111,20 @@ impl<'s> Capacities<'s> {
     fn with_helpers(&self, from: NodeId, to: NodeId, helpers: &[NodeId]) -> Option<f64> {
         if from == to {
             return None;
+        }
+        if let Some(branches) = &self.branches {
+            let capacity = |link: LinkId, end| {
+                let spec = &self.scenario.links[link];
+                weight(self.timeline.mean(link, Sender::new(spec, end, 1 - end)))
+            };
+            let (least, core) = branches.between((from, to), capacity);
+            let flow = match core {
+                Core::Within => least,
+                Core::Between(from, to) => {
+                    least.min(dinics(&self.wired, NodeIndex::new(from), NodeIndex::new(to)).0)
+                }
+            };
+            return (flow < UNBOUNDED).then_some(flow as f64 / 1e3);
         }
         let (from, to) = (NodeIndex::new(from), NodeIndex::new(to));
         let media = Air::all(self.scenario, &self.wired, from, to);

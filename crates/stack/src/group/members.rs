@@ -1,0 +1,78 @@
+//! The members of a group, found by node: a group may have every node of a large network.
+
+use std::collections::BTreeMap;
+
+use hopcast_core::{Duration, Instant};
+
+use crate::network::NodeId;
+
+/// A node with the times at which it is a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The node.
+    pub node: NodeId,
+    /// When it joins and when it leaves, in the order of time; `None` for never.
+    pub spans: Vec<(Instant, Option<Instant>)>,
+}
+
+impl Member {
+    /// Whether it is a member at `at`: from the instant of its join to just before that of its leave.
+    pub fn is_member(&self, at: Instant) -> bool {
+        self.spans.iter().any(|&(from, to)| from <= at && to.is_none_or(|to| at < to))
+    }
+
+    /// The times at which its host begins to receive and ceases to, in the order of time; it goes on for `linger` after
+    /// each leave.
+    pub fn changes(&self, linger: Duration) -> Vec<(Instant, bool)> {
+        let mut changes = Vec::new();
+        for &(from, to) in &self.spans {
+            // Back before it has stopped to receive: it never does.
+            match changes.last() {
+                Some(&(left, false)) if from <= left => _ = changes.pop(),
+                _ => changes.push((from, true)),
+            }
+            changes.extend(to.map(|to| (to + linger, false)));
+        }
+        changes
+    }
+}
+
+/// Every node that is a member of a group at some time, each once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Members {
+    /// In the order in which they were added.
+    list: Vec<Member>,
+    /// The place of each in `list`.
+    places: BTreeMap<NodeId, usize>,
+}
+
+impl Members {
+    /// Nodes that are members from the beginning and for ever.
+    pub fn always(nodes: &[NodeId]) -> Self {
+        let mut members = Self::default();
+        for &node in nodes {
+            members.entry(node).spans = vec![(Instant::ZERO, None)];
+        }
+        members
+    }
+
+    /// The members, in the order in which they were added.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Member> {
+        self.list.iter()
+    }
+
+    /// The member that a node is at some time.
+    pub fn get(&self, node: NodeId) -> Option<&Member> {
+        self.places.get(&node).map(|&place| &self.list[place])
+    }
+
+    /// The same to be changed; one without times if it was none.
+    pub fn entry(&mut self, node: NodeId) -> &mut Member {
+        let list = &mut self.list;
+        let place = *self.places.entry(node).or_insert_with(|| {
+            list.push(Member { node, spans: Vec::new() });
+            list.len() - 1
+        });
+        &mut self.list[place]
+    }
+}
