@@ -109,15 +109,17 @@ fn tshark_reads_the_questions_for_neighbours_and_their_answers() {
         fields.iter().for_each(|field| arguments.extend(["-e", field]));
         tshark(&file, &arguments)
     };
-    let Some(broken) = select("_ws.malformed or icmpv6.checksum.status == 0", &["frame.number"]) else { return };
+    let Some(broken) = select("_ws.malformed or icmpv6.checksum.status == 0", &["frame.number"]) else {
+        return;
+    };
     assert_eq!(broken, "");
     let fields = ["arp.opcode", "arp.src.proto_ipv4", "arp.dst.proto_ipv4", "eth.dst"];
     let arp = select("arp", &fields).unwrap();
     let lines: Vec<&str> = arp.lines().collect();
-    assert_eq!(lines[..2], [
-        "1 10.0.0.1 10.0.0.2 ff:ff:ff:ff:ff:ff",
-        "2 10.0.0.2 10.0.0.1 02:00:00:00:00:00",
-    ]);
+    assert_eq!(
+        lines[..2],
+        ["1 10.0.0.1 10.0.0.2 ff:ff:ff:ff:ff:ff", "2 10.0.0.2 10.0.0.1 02:00:00:00:00:00",]
+    );
     // Later on the answer has grown old, and the one station is asked.
     assert_eq!(lines[2], "1 10.0.0.1 10.0.0.2 02:01:00:00:00:00");
     let fields = ["icmpv6.type", "ipv6.src", "ipv6.dst", "eth.dst"];

@@ -48,7 +48,12 @@ pub fn layout(scenario: &Scenario, repeat: u64) -> NetworkLayout {
         }
         // All changes at one instant are one change of routes.
         if events.peek().is_none_or(|next| next.at > event.at) && std::mem::take(&mut moved) {
-            reroutes.extend(new_routes(scenario, &mut global, &mut routes, event.at));
+            reroutes.extend(new_routes(
+                scenario,
+                &mut global,
+                &mut routes,
+                event.at + scenario.routing.convergence,
+            ));
         }
     }
     NetworkLayout { nodes, links, changes, reroutes, captured: captures }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Write};
 
-use hopcast_core::{Instant, Rate};
+use hopcast_core::{Duration, Instant, Rate};
 use hopcast_link::{
     Change, Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue, QueueLimit,
     SwitchConfig,
@@ -69,6 +69,9 @@ fn write_nodes(out: &mut String, scenario: &Scenario) -> fmt::Result {
     }
     if scenario.neighbours == Neighbours::Resolve {
         writeln!(out, "  neighbours are asked for, by ARP and neighbour discovery")?;
+    }
+    if scenario.routing.convergence > Duration::ZERO {
+        writeln!(out, "  routes follow the links after {}", scenario.routing.convergence)?;
     }
     if let Capture::Nodes(nodes) = &scenario.capture {
         writeln!(out, "  captured: {}", names_of(scenario, nodes))?;

@@ -100,6 +100,8 @@ pub struct Scenario {
     pub links: Vec<Link>,
     /// How hosts know the Ethernet addresses of their neighbours.
     pub neighbours: Neighbours,
+    /// How routes follow the network.
+    pub routing: Routing,
     /// The events, in the order of time and then of the file.
     pub events: Vec<Event>,
     /// The same in words, an entry for each event of the file, in the order of time: the first hundred.
@@ -126,6 +128,13 @@ pub enum Neighbours {
     Plan,
     /// By asking: ARP and neighbour discovery.
     Resolve,
+}
+
+/// How routes follow the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Routing {
+    /// Time between a change of a link and the change of the routes, and of the trees of groups, that follows from it.
+    pub convergence: Duration,
 }
 
 /// The measurement window, for flow and link figures alike, and the step of the time series.

@@ -25,13 +25,14 @@ use hopcast_config::{Diagnostic, Files};
 use hopcast_stack::Variants;
 
 /// The keys of a scenario.
-pub(crate) const TOP: [&str; 23] = [
+pub(crate) const TOP: [&str; 24] = [
     "title",
     "seed",
     "duration",
     "measure",
     "topology",
     "neighbours",
+    "routing",
     "events",
     "groups",
     "flows",
@@ -227,6 +228,7 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     let measure = measure(fields.get("measure"), duration)?;
     let topology = Topology::of(fields.need("topology", "topology: { chain: { hops: 6 } }")?, contents)?;
     let neighbours = fields.read("neighbours", routing::neighbours)?.unwrap_or_default();
+    let routing = fields.read("routing", routing::routing)?.unwrap_or_default();
     let variants = Variants::of(fields.get("variants"))?;
     let flows = fields.need("flows", "flows: [{ from: n0, to: n6, over: udp, app: bulk }]")?;
     let mut groups = Groups::of(fields.get("groups"), fields.get("events"), &topology)?;
@@ -254,6 +256,7 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
         nodes,
         links,
         neighbours,
+        routing,
         events,
         schedule,
         groups,

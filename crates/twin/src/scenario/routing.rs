@@ -1,8 +1,8 @@
 //! How hosts find their neighbours, and how routes are made.
 
-use super::model::Neighbours;
+use super::model::{Neighbours, Routing};
 use hopcast_config::Diagnostic;
-use hopcast_config::decode;
+use hopcast_config::decode::{self, Fields};
 use hopcast_config::yaml::Node;
 
 const NEIGHBOURS: [&str; 2] = ["plan", "resolve"];
@@ -18,4 +18,11 @@ pub(crate) fn neighbours(node: &Node, key: &str) -> Result<Neighbours, Diagnosti
             Err(node.error(format!("`{key}`: expected one of {expected}, found `{text}`{hint}")))
         }
     }
+}
+
+/// How routes follow the network.
+pub(crate) fn routing(node: &Node, _: &str) -> Result<Routing, Diagnostic> {
+    let fields = Fields::of(node, "`routing`", &["convergence"])?;
+    let convergence = fields.read("convergence", decode::duration)?.unwrap_or_default();
+    Ok(Routing { convergence })
 }
