@@ -47,6 +47,11 @@ pub struct NodeLayout {
     pub routes: Vec<Route>,
     /// Whether the kernel asks for the Ethernet addresses of its neighbours.
     pub resolves: bool,
+    /// Its routes of groups at the start: the same pairs of source and group throughout the run; none of a node that
+    /// never brings packets to others.
+    pub group_routes: Vec<GroupRoute>,
+    /// The numbers of the interfaces that these name at some time of the run.
+    pub group_interfaces: Vec<u32>,
 }
 
 /// An interface of a node.
@@ -73,6 +78,21 @@ pub struct Route {
     pub via: IpAddr,
     /// The Ethernet address of the next hop, so that no neighbour discovery is needed; `None` where the kernel asks for it.
     pub via_mac: Option<[u8; 6]>,
+}
+
+/// The way of packets from one source to one group through a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupRoute {
+    /// The source.
+    pub source: IpAddr,
+    /// The group.
+    pub group: IpAddr,
+    /// The number of the interface by which they arrive; `None` where the source is this node, or cannot be reached.
+    pub ingress: Option<u32>,
+    /// Whether the source is this node.
+    pub own: bool,
+    /// The numbers of the interfaces by which they leave.
+    pub egress: Vec<u32>,
 }
 
 /// A link.
@@ -114,9 +134,16 @@ pub struct Reroute {
     pub node: usize,
     /// All of its routes from now on.
     pub routes: Vec<Route>,
+    /// All of its routes of groups from now on.
+    pub group_routes: Vec<GroupRoute>,
 }
 
 impl NetworkLayout {
+    /// Whether nodes bring packets to groups.
+    pub fn routes_groups(&self) -> bool {
+        self.nodes.iter().any(|node| !node.group_routes.is_empty())
+    }
+
     /// Nodes `n0`, `n1` and so on in a row, joined by a link for each of `models`, with routes between all of them and
     /// interfaces of `mtu` bytes: for benchmarks and tests.
     pub fn chain(models: impl IntoIterator<Item = Box<dyn Link + Send>>, mtu: u32) -> Self {
@@ -164,6 +191,6 @@ fn chained(number: usize, last: usize, mtu: u32) -> NodeLayout {
         addresses: addresses(number).to_vec(),
         interfaces: interfaces.collect(),
         routes,
-        resolves: false,
+        ..NodeLayout::default()
     }
 }

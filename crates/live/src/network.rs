@@ -1,26 +1,34 @@
 //! From a scenario to the network that a lab sets up: the same addresses, interfaces, link models and routes as in
 //! virtual time.
 
-use hopcast_core::Instant;
+mod groups;
+
 use hopcast_core::Seed;
 use hopcast_core::plug::Plug;
+use hopcast_core::{Instant, earliest};
 use hopcast_stack::network::{self, GlobalRoutes, Hop, NetworkPlan, addresses_of, interface_name};
 use hopcast_twin::capture::LinkType;
 use hopcast_twin::scenario::model::{Action, Capture, Neighbours, NodeId, Scenario};
 use hopcast_twin::world::NodeInstance;
 
 use crate::layout::{
-    Captured, InterfaceLayout, LinkChange, LinkLayout, NetworkLayout, NodeLayout, Reroute, Route, Scheduled,
+    Captured, GroupRoute, InterfaceLayout, LinkChange, LinkLayout, NetworkLayout, NodeLayout, Reroute, Route,
+    Scheduled,
 };
 use crate::run;
+
+use self::groups::Groups;
 
 /// The network of `scenario`, with the random streams of repeat number `repeat`.
 pub fn layout(scenario: &Scenario, repeat: u64) -> NetworkLayout {
     let plan = NetworkPlan::of(scenario.network());
     let mut global = plan.routes(scenario.network());
     let seed = Seed::new(scenario.seed, repeat);
-    let nodes: Vec<NodeLayout> =
-        (0..scenario.nodes.len()).map(|node| node_layout(scenario, &plan, &mut global, node)).collect();
+    let mut groups = Groups::of(scenario);
+    groups.change(Instant::ZERO, &mut global);
+    let nodes: Vec<NodeLayout> = (0..scenario.nodes.len())
+        .map(|node| node_layout(scenario, (&plan, &groups), &mut global, node))
+        .collect();
     let mut captures = Vec::new();
     let links = (0..scenario.links.len()).map(|number| {
         let ends = plan.ends(number).to_vec();
@@ -37,27 +45,35 @@ pub fn layout(scenario: &Scenario, repeat: u64) -> NetworkLayout {
     });
     let links: Vec<LinkLayout> = links.collect();
     let (mut changes, mut reroutes) = (Vec::new(), Vec::new());
-    let mut routes: Vec<Vec<Route>> = nodes.iter().map(|node| node.routes.clone()).collect();
-    let mut events = scenario.events.iter().peekable();
-    let mut moved = false;
-    while let Some(event) = events.next() {
+    let mut known: Vec<Tables> =
+        nodes.iter().map(|node| (node.routes.clone(), node.group_routes.clone())).collect();
+    for event in &scenario.events {
         if let Action::Link { link, from, change } = &event.action {
             let what = LinkChange { link: *link, from: *from, change: change.clone() };
             changes.push(Scheduled { at: event.at, what });
-            moved |= global.change_link(*link, *from, change);
-        }
-        // All changes at one instant are one change of routes.
-        if events.peek().is_none_or(|next| next.at > event.at) && std::mem::take(&mut moved) {
-            reroutes.extend(new_routes(
-                scenario,
-                &mut global,
-                &mut routes,
-                event.at + scenario.routing.convergence,
-            ));
         }
     }
-    NetworkLayout { nodes, links, changes, reroutes, captured: captures }
+    let convergence = scenario.routing.convergence;
+    let mut events = scenario.events.iter().map(|event| (event.at + convergence, event)).peekable();
+    // All changes at one instant are one change of routes.
+    while let Some(at) = earliest(events.peek().map(|&(at, _)| at), groups.next_at()) {
+        let mut moved = false;
+        while let Some((_, event)) = events.next_if(|&(follows, _)| follows <= at) {
+            if let Action::Link { link, from, change } = &event.action {
+                moved |= global.change_link(*link, *from, change);
+            }
+        }
+        if groups.change(at, &mut global) || moved {
+            reroutes.extend(new_routes(scenario, &mut global, (&groups, moved), &mut known, at));
+        }
+    }
+    let mut layout = NetworkLayout { nodes, links, changes, reroutes, captured: captures };
+    groups::settle(&mut layout);
+    layout
 }
+
+/// A node's routes to others, and those of groups.
+type Tables = (Vec<Route>, Vec<GroupRoute>);
 
 /// The captured devices of machines at nodes.
 ///
@@ -68,35 +84,35 @@ pub fn captured_devices(scenario: &Scenario, repeat: u64) -> Result<Vec<Captured
     if scenario.capture == Capture::Nothing {
         return Ok(captured);
     }
-    for flow in 0..scenario.flows.len() {
-        for site in NodeInstance::of_flow(scenario, repeat, flow).map_err(run::Error::Flow)? {
-            let node = site.node();
-            let device = |plug: &Plug| match plug {
-                Plug::Tun(device) => Some((device.name.clone(), LinkType::Packets)),
-                Plug::Tap(_, device) => Some((device.name.clone(), LinkType::Frames)),
-                Plug::Udp(_) | Plug::Tcp(_) | Plug::Frames(_) => None,
-            };
-            let devices = site.plugs().iter().filter_map(device);
-            let devices = devices.filter(|_| is_captured(&scenario.capture, node));
-            captured.extend(devices.map(|(name, carries)| Captured { node, name, carries, by_link: false }));
-        }
+    for node in (0..scenario.nodes.len()).filter(|&node| is_captured(&scenario.capture, node)) {
+        let instance = NodeInstance::at(scenario, repeat, node).map_err(run::Error::Flow)?;
+        let device = |plug: &Plug| match plug {
+            Plug::Tun(device) => Some((device.name.clone(), LinkType::Packets)),
+            Plug::Tap(_, device) => Some((device.name.clone(), LinkType::Frames)),
+            Plug::Udp(_) | Plug::Tcp(_) | Plug::Frames(_) => None,
+        };
+        let devices = instance.iter().flat_map(|instance| instance.plugs()).filter_map(device);
+        captured.extend(devices.map(|(name, carries)| Captured { node, name, carries, by_link: false }));
     }
     Ok(captured)
 }
 
-/// The routing tables that have changed.
+/// The routing tables that have changed: those of groups, and if links have `moved` the others too.
 fn new_routes(
     scenario: &Scenario,
     global: &mut GlobalRoutes,
-    known: &mut [Vec<Route>],
+    (groups, moved): (&Groups, bool),
+    known: &mut [Tables],
     at: Instant,
 ) -> Vec<Scheduled<Reroute>> {
     let mut changed = Vec::new();
     for (node, known) in known.iter_mut().enumerate() {
-        let routes = routes(scenario, global, node);
-        if routes != *known {
-            known.clone_from(&routes);
-            changed.push(Scheduled { at, what: Reroute { node, routes } });
+        let routes = if moved { routes(scenario, global, node) } else { known.0.clone() };
+        let tables = (routes, groups.routes(global, node));
+        if tables != *known {
+            known.clone_from(&tables);
+            let (routes, group_routes) = tables;
+            changed.push(Scheduled { at, what: Reroute { node, routes, group_routes } });
         }
     }
     changed
@@ -104,7 +120,7 @@ fn new_routes(
 
 fn node_layout(
     scenario: &Scenario,
-    plan: &NetworkPlan,
+    (plan, groups): (&NetworkPlan, &Groups),
     global: &mut GlobalRoutes,
     node: NodeId,
 ) -> NodeLayout {
@@ -120,6 +136,8 @@ fn node_layout(
         interfaces: plan.interfaces(node).iter().map(interface).collect(),
         routes: routes(scenario, global, node),
         resolves: scenario.neighbours == Neighbours::Resolve,
+        group_routes: groups.routes(global, node),
+        group_interfaces: Vec::new(),
     }
 }
 

@@ -130,7 +130,7 @@ fn new_routes_take_effect_at_once() {
         .collect();
     let net = Running::start(layout, Vec::new(), whole_run());
     assert_eq!(net.send(3, 100, ms(1)).len(), 3);
-    let reroute = Reroute { node: 0, routes: over_the_second };
+    let reroute = Reroute { node: 0, routes: over_the_second, group_routes: Vec::new() };
     let soon = net.clock.now() + ms(100);
     let rerouter = net.lab.reroute_on_time(vec![Scheduled { at: soon, what: reroute }], net.clock).unwrap();
     let routes = || Command::new("ip").args(["route", "get", "10.0.0.2"]).output().unwrap();

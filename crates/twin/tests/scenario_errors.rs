@@ -16,12 +16,12 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "duration",
         "durration",
-        "bad.yaml:1:1: unknown key `durration` in a scenario: did you mean `duration`? (allowed here: title, seed, duration, measure, topology, neighbours, routing, events, groups, flows, exec, variants, roles, capture, sweep, repeats, published, measured, source, quick, include, description, world, notes)",
+        "bad.yaml:1:1: unknown key `durration` in a scenario: did you mean `duration`? (allowed here: title, seed, duration, measure, topology, neighbours, routing, events, services, groups, flows, exec, variants, roles, capture, sweep, repeats, published, measured, source, quick, include, description, world, notes)",
     ),
     (
         "name: bulk,",
         "nmae: bulk,",
-        "bad.yaml:10:7: unknown key `nmae` in a flow: did you mean `name`? (allowed here: name, from, to, over, app, ip, paths)",
+        "bad.yaml:10:7: unknown key `nmae` in a flow: did you mean `name`? (allowed here: name, from, to, delivery, over, app, ip, paths)",
     ),
     (
         "duration: 10s",
@@ -407,7 +407,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "duration: 10s",
         "duration: 10s\nsweep: { flows.bulk.oevr: [udp] }",
-        "bad.yaml:2:10: unknown key `oevr` in a flow: did you mean `over`? (allowed here: name, from, to, over, app, ip, paths)",
+        "bad.yaml:2:10: unknown key `oevr` in a flow: did you mean `over`? (allowed here: name, from, to, delivery, over, app, ip, paths)",
     ),
     (
         "duration: 10s",
@@ -463,7 +463,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "duration: 10s",
         "duration: 10s\n<<: {}",
-        "bad.yaml:2:1: unknown key `<<` in a scenario: YAML's merge key is not part of YAML 1.2; use an alias or `include` (allowed here: title, seed, duration, measure, topology, neighbours, routing, events, groups, flows, exec, variants, roles, capture, sweep, repeats, published, measured, source, quick, include, description, world, notes)",
+        "bad.yaml:2:1: unknown key `<<` in a scenario: YAML's merge key is not part of YAML 1.2; use an alias or `include` (allowed here: title, seed, duration, measure, topology, neighbours, routing, events, services, groups, flows, exec, variants, roles, capture, sweep, repeats, published, measured, source, quick, include, description, world, notes)",
     ),
     ("duration: 10s", "--- 1\n--- 2", "bad.yaml:2:1: expected one document, found a second one"),
     (

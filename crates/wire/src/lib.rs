@@ -39,5 +39,6 @@ pub mod mld;
 pub mod nd;
 pub mod router_alert;
 pub mod udp;
+pub mod vlan;
 
 pub use malformed::{Fault, Malformed};

@@ -10,6 +10,9 @@ use crate::layout::{NodeLayout, Route};
 /// a second. It matters only while the emulator is kept from reading, and frames beyond it are counted. Chosen.
 const DEVICE_QUEUE: u32 = 10_000;
 
+/// The device by which a node's own packets to groups leave.
+pub(super) const OWN_GROUPS: &str = "groups";
+
 /// Commands that set up a node in a namespace that has its TAPs.
 pub(super) fn node(node: &NodeLayout) -> String {
     let mut commands = String::from("link set lo up\n");
@@ -36,7 +39,36 @@ pub(super) fn node(node: &NodeLayout) -> String {
         // Multicast of programs that name no interface leaves by the first one.
         line(&mut commands, format_args!("route add 224.0.0.0/4 dev eth0 src {source}"));
     }
+    commands.push_str(&groups(node));
     commands + &reroute(&node.addresses, &[], &node.routes)
+}
+
+/// Commands by which what a node sends to groups goes by its routes of groups, whatever the interfaces of these are: it
+/// leaves by a device that nobody reads, and its copy that the kernel loops back is routed.
+fn groups(node: &NodeLayout) -> String {
+    let mut commands = String::new();
+    if node.group_routes.is_empty() {
+        return commands;
+    }
+    // As long as the longest packet of an interface: longer ones are refused where they are sent.
+    let mtu = node.interfaces.iter().map(|interface| interface.mtu).max().unwrap_or(1500);
+    line(&mut commands, format_args!("tuntap add dev {OWN_GROUPS} mode tap"));
+    line(&mut commands, format_args!("link set {OWN_GROUPS} mtu {mtu} up"));
+    let own = node.group_routes.iter().filter(|route| route.own);
+    let own: BTreeMap<_, _> = own.map(|route| (route.group, route.source)).collect();
+    for (group, source) in own {
+        match group {
+            IpAddr::V4(_) => {
+                line(&mut commands, format_args!("route add {group} dev {OWN_GROUPS} src {source}"));
+            }
+            // The table that has a route for all groups already, and is asked first.
+            IpAddr::V6(_) => line(
+                &mut commands,
+                format_args!("route add multicast {group} dev {OWN_GROUPS} src {source} table local"),
+            ),
+        }
+    }
+    commands
 }
 
 /// Commands that replace one table of routes by another; at each moment every address that is in both has a route.

@@ -15,6 +15,7 @@ use super::model::{Capture, Case, Measure, NodeId, Plan, Scenario, World};
 use super::programs::{LiveOnly, execs};
 use super::published;
 use super::routing;
+use super::services::Services;
 use super::set;
 use super::sweep::Sweep;
 use super::topology::Topology;
@@ -25,7 +26,7 @@ use hopcast_config::{Diagnostic, Files};
 use hopcast_stack::Variants;
 
 /// The keys of a scenario.
-pub(crate) const TOP: [&str; 24] = [
+pub(crate) const TOP: [&str; 25] = [
     "title",
     "seed",
     "duration",
@@ -34,6 +35,7 @@ pub(crate) const TOP: [&str; 24] = [
     "neighbours",
     "routing",
     "events",
+    "services",
     "groups",
     "flows",
     "exec",
@@ -231,10 +233,13 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     let routing = fields.read("routing", routing::routing)?.unwrap_or_default();
     let variants = Variants::of(fields.get("variants"))?;
     let flows = fields.need("flows", "flows: [{ from: n0, to: n6, over: udp, app: bulk }]")?;
+    let services = Services::of(fields.get("services"), fields.get("events"), &topology)?;
     let mut groups = Groups::of(fields.get("groups"), fields.get("events"), &topology)?;
     let flows = Flows::of(flows, &topology, &mut groups, &variants, contents)?;
-    let Groups { groups, events: joins, .. } = groups;
-    let events = events(fields.get("events"), &topology, &flows, joins, contents)?;
+    let Groups { groups, events: mut acts, .. } = groups;
+    acts.extend(services.events);
+    let services = services.services;
+    let events = events(fields.get("events"), &topology, &flows, acts, contents)?;
     let schedule = schedule(fields.get("events"));
     let roles = roles(fields.get("roles"), &topology)?;
     let capture = match fields.get("capture") {
@@ -259,6 +264,7 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
         routing,
         events,
         schedule,
+        services,
         groups,
         flows,
         roles,

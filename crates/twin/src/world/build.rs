@@ -49,7 +49,7 @@ impl World {
             }
         }
         let flows = (0..scenario.flows.len())
-            .map(|number| build_flow(&scenario, &plan, &routes, seed, &mut nodes, number))
+            .map(|number| build_flow(&scenario, &plan, &routes, seed, (&mut nodes, None), number))
             .collect::<Result<Vec<_>, _>>()?;
         let nodes: Vec<VirtualNode> = nodes.into_iter().filter_map(NodeBuilder::into_virtual).collect();
 
