@@ -16,7 +16,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "duration",
         "durration",
-        "bad.yaml:1:1: unknown key `durration` in a scenario: did you mean `duration`? (allowed here: title, seed, duration, measure, topology, neighbours, routing, events, services, groups, flows, exec, variants, roles, capture, sweep, repeats, published, measured, source, quick, include, description, world, notes)",
+        "bad.yaml:1:1: unknown key `durration` in a scenario: did you mean `duration`? (allowed here: title, seed, duration, measure, topology, neighbours, routing, routes, events, services, groups, flows, exec, variants, roles, capture, sweep, repeats, published, measured, source, quick, include, description, world, notes)",
     ),
     (
         "name: bulk,",
@@ -27,6 +27,21 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "duration: 10s",
         "neighbours: resolved\nduration: 10s",
         "bad.yaml:1:13: `neighbours`: expected one of `plan` and `resolve`, found `resolved`: did you mean `resolve`?",
+    ),
+    (
+        "duration: 10s",
+        "routes: [{ node: n0, to: default, via: n2 }]\nduration: 10s",
+        "bad.yaml:1:40: `via`: `n2` is no neighbour of `n0`, which has `n1`",
+    ),
+    (
+        "duration: 10s",
+        "routes: [{ node: n0, to: 10.0.0.5/24, via: n1 }]\nduration: 10s",
+        "bad.yaml:1:26: `to`: expected a prefix of at most 32 bits, and zeros behind it, such as `10.0.0.0/24`, found `10.0.0.5/24`",
+    ),
+    (
+        "duration: 10s",
+        "routes: [{ node: n0, to: n2, via: n1 }, { node: n0, to: n2, via: n1 }]\nduration: 10s",
+        "bad.yaml:1:57: `to`: `n0` has a route to `n2` already",
     ),
     (
         "duration: 10s",
@@ -463,7 +478,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "duration: 10s",
         "duration: 10s\n<<: {}",
-        "bad.yaml:2:1: unknown key `<<` in a scenario: YAML's merge key is not part of YAML 1.2; use an alias or `include` (allowed here: title, seed, duration, measure, topology, neighbours, routing, events, services, groups, flows, exec, variants, roles, capture, sweep, repeats, published, measured, source, quick, include, description, world, notes)",
+        "bad.yaml:2:1: unknown key `<<` in a scenario: YAML's merge key is not part of YAML 1.2; use an alias or `include` (allowed here: title, seed, duration, measure, topology, neighbours, routing, routes, events, services, groups, flows, exec, variants, roles, capture, sweep, repeats, published, measured, source, quick, include, description, world, notes)",
     ),
     ("duration: 10s", "--- 1\n--- 2", "bad.yaml:2:1: expected one document, found a second one"),
     (

@@ -6,6 +6,7 @@ mod layers;
 mod plan;
 mod routes;
 mod shortest_paths;
+mod static_routes;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,7 @@ pub use plan::{Hop, NetworkPlan, directions};
 pub(crate) use routes::NodeRoutes;
 pub use routes::{GlobalRoutes, Route};
 pub use shortest_paths::ShortestPaths;
+pub use static_routes::{Destinations, Prefix, StaticRoute};
 
 /// A node's place among the nodes of a network.
 pub type NodeId = usize;

@@ -26,7 +26,7 @@ use hopcast_config::{Diagnostic, Files};
 use hopcast_stack::Variants;
 
 /// The keys of a scenario.
-pub(crate) const TOP: [&str; 25] = [
+pub(crate) const TOP: [&str; 26] = [
     "title",
     "seed",
     "duration",
@@ -34,6 +34,7 @@ pub(crate) const TOP: [&str; 25] = [
     "topology",
     "neighbours",
     "routing",
+    "routes",
     "events",
     "services",
     "groups",
@@ -234,6 +235,7 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     let variants = Variants::of(fields.get("variants"))?;
     let flows = fields.need("flows", "flows: [{ from: n0, to: n6, over: udp, app: bulk }]")?;
     let services = Services::of(fields.get("services"), fields.get("events"), &topology)?;
+    let routes = routing::routes(fields.get("routes"), &topology, &services.services)?;
     let mut groups = Groups::of(fields.get("groups"), fields.get("events"), &topology)?;
     let flows = Flows::of(flows, &topology, &mut groups, &variants, contents)?;
     let Groups { groups, events: mut acts, .. } = groups;
@@ -262,6 +264,7 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
         links,
         neighbours,
         routing,
+        routes,
         events,
         schedule,
         services,
