@@ -116,7 +116,7 @@ impl NodeBuilder {
         Self { assembly, platform: Platform::Virtual(Box::new(host)) }
     }
 
-    /// Lets a node of the virtual world ask for its neighbours' Ethernet addresses; one on the kernel does as the kernel.
+    /// Lets a node of the virtual world ask for its neighbours' Ethernet addresses; on the kernel that is the kernel's.
     pub fn resolve_neighbours(&mut self, random: Stream) {
         if let Platform::Virtual(node) = &mut self.platform {
             node.host.resolve_neighbours(NeighbourConfig::default(), random);

@@ -7,7 +7,8 @@ mod common;
 use common::document;
 use hopcast_twin::results::Run;
 
-/// A chain of three hosts, a switch of four and a medium of three, in a row, with a flow of each version from end to end.
+/// A chain of three hosts, a switch of four and a medium of three, in a row, with a flow of each version from end to
+/// end.
 fn network(neighbours: &str, more: &str) -> String {
     format!(
         "

@@ -81,7 +81,8 @@ pub struct Network<'a> {
     pub links: &'a [Link],
     /// The nodes of each role (`helper`, `proxy`, `relay`); without `relay`, every node of a route relays.
     pub roles: &'a BTreeMap<String, Vec<NodeId>>,
-    /// The services of nodes, in the order of the file: a later one may stand on an interface that an earlier one makes.
+    /// The services of nodes, in the order of the file: a later one may stand on an interface that an earlier one
+    /// makes.
     pub services: &'a [ServiceSpec],
 }
 

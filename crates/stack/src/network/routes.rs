@@ -1,10 +1,10 @@
 //! Idealised shortest-path routes, converged at once: computed on demand from the whole network as it is now.
 //!
 //! A route goes over the fewest hops, among those over the minimum total delay, and among those over the link that
-//! stands first in the file. Links that are down are not used, from the instant on at which their owner says so: that at which
-//! they go down, or later, if the scenario gives routing a time to converge. All nodes change at that one instant.
-//! Routes that the file writes itself win over them, for all destinations that they cover.
-//! Protocols that route for themselves do without these routes.
+//! stands first in the file. Links that are down are not used, from the instant on at which their owner says so: that
+//! at which they go down, or later, if the scenario gives routing a time to converge. All nodes change at that one
+//! instant. Routes that the file writes itself win over them, for all destinations that they cover. Protocols that
+//! route for themselves do without these routes.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -37,8 +37,8 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The addresses that agree with `first` in `length` bits, all others of which must be zero; `None` if they are not, or
-    /// an address has not as many.
+    /// The addresses that agree with `first` in `length` bits, all others of which must be zero; `None` if they are
+    /// not, or an address has not as many.
     pub fn new(first: IpAddr, length: u8) -> Option<Self> {
         let prefix = Self { first, length };
         (length <= bits(first).1 && masked(first, length) == bits(first).0).then_some(prefix)

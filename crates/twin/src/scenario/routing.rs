@@ -13,7 +13,8 @@ use hopcast_stack::service::ServiceSpec;
 
 const NEIGHBOURS: [&str; 2] = ["plan", "resolve"];
 
-/// Maximum number of static routes. Chosen: a node looks at all of its own for a destination that it has not sent to before.
+/// Maximum number of static routes. Chosen: a node looks at all of its own for a destination that it has not sent to
+/// before.
 const MAX_ROUTES: usize = 10_000;
 
 /// How Ethernet addresses of neighbours are known.
