@@ -39,7 +39,8 @@
 //! - Requests are sent from the host's first address of the version, and IPv6's interfaces have no link-local
 //!   addresses.
 //! - No router discovery, no prefixes, no redirects, no autoconfiguration, no duplicate address detection: addresses
-//!   and routes come with the configuration. A conflict is counted; the address is neither given up nor defended (RFC 5227 section 2.4).
+//!   and routes come with the configuration. A conflict is counted; the address is neither given up nor defended (RFC
+//!   5227 section 2.4).
 //! - A host says nothing unasked: its Ethernet addresses never change.
 //! - No hints of reachability from the layers above (RFC 4861 section 7.3.1): an entry in use is probed once for each
 //!   reachable time.
