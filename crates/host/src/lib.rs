@@ -29,9 +29,9 @@
 //!
 //! # Scope and departures
 //!
-//! - **Neighbours are known** unless [`Host::resolve_neighbours`] is called: [`Routes`] gives the next station's Ethernet
-//!   address at once, an idealised resolution that has converged. With it the host asks, by ARP and neighbour discovery
-//!   (RFC 826, 4861); see [`neighbours`].
+//! - **Neighbours are known** unless [`Host::resolve_neighbours`] is called: [`Routes`] gives the next station's
+//!   Ethernet address at once, an idealised resolution that has converged. With it the host asks, by ARP and neighbour
+//!   discovery (RFC 826, 4861); see [`neighbours`].
 //! - **No fragmentation and no reassembly.** What the host sends has *don't fragment* set. A packet from elsewhere that
 //!   has not, and is too big for the next link, is dropped and counted (`unfragmented`), where RFC 1812 would have it
 //!   fragmented. Fragments are forwarded, and dropped at their destination (`fragments`).

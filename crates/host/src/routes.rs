@@ -43,8 +43,8 @@ pub trait Routes {
         None
     }
 
-    /// The next hop towards `destination` by its IP address, for a host that asks for Ethernet addresses itself: the number
-    /// of the interface, and the neighbour. Kept as [`next_hop`](Self::next_hop).
+    /// The next hop towards `destination` by its IP address, for a host that asks for Ethernet addresses itself: the
+    /// number of the interface, and the neighbour. Kept as [`next_hop`](Self::next_hop).
     fn neighbour(&mut self, destination: IpAddr) -> Option<(u32, IpAddr)> {
         self.route(destination).map(|route| (route.interface, route.neighbour))
     }

@@ -76,7 +76,7 @@ pub struct Route {
     pub interface: u32,
     /// The address of the next hop.
     pub via: IpAddr,
-    /// The Ethernet address of the next hop, so that no neighbour discovery is needed; `None` where the kernel asks for it.
+    /// The Ethernet address of the next hop, so that nobody is asked for it; `None` where the kernel asks.
     pub via_mac: Option<[u8; 6]>,
 }
 

@@ -22,7 +22,7 @@ use self::groups::Groups;
 /// The network of `scenario`, with the random streams of repeat number `repeat`.
 pub fn layout(scenario: &Scenario, repeat: u64) -> NetworkLayout {
     let plan = NetworkPlan::of(scenario.network());
-    let mut global = plan.routes(scenario.network());
+    let mut global = scenario.global_routes(&plan);
     let seed = Seed::new(scenario.seed, repeat);
     let mut groups = Groups::of(scenario);
     groups.change(Instant::ZERO, &mut global);
@@ -47,14 +47,19 @@ pub fn layout(scenario: &Scenario, repeat: u64) -> NetworkLayout {
     let (mut changes, mut reroutes) = (Vec::new(), Vec::new());
     let mut known: Vec<Tables> =
         nodes.iter().map(|node| (node.routes.clone(), node.group_routes.clone())).collect();
-    let mut events = scenario.events.iter().peekable();
+    for event in &scenario.events {
+        if let Action::Link { link, from, change } = &event.action {
+            let what = LinkChange { link: *link, from: *from, change: change.clone() };
+            changes.push(Scheduled { at: event.at, what });
+        }
+    }
+    let convergence = scenario.routing.convergence;
+    let mut events = scenario.events.iter().map(|event| (event.at + convergence, event)).peekable();
     // All changes at one instant are one change of routes.
-    while let Some(at) = earliest(events.peek().map(|event| event.at), groups.next_at()) {
+    while let Some(at) = earliest(events.peek().map(|&(at, _)| at), groups.next_at()) {
         let mut moved = false;
-        while let Some(event) = events.next_if(|event| event.at <= at) {
+        while let Some((_, event)) = events.next_if(|&(follows, _)| follows <= at) {
             if let Action::Link { link, from, change } = &event.action {
-                let what = LinkChange { link: *link, from: *from, change: change.clone() };
-                changes.push(Scheduled { at, what });
                 moved |= global.change_link(*link, *from, change);
             }
         }
@@ -139,11 +144,16 @@ fn node_layout(
 /// A node's routes to both addresses of each node that it can reach.
 fn routes(scenario: &Scenario, global: &mut GlobalRoutes, node: NodeId) -> Vec<Route> {
     let planned = scenario.neighbours == Neighbours::Plan;
-    let each = |network::Route { to, interface, via, mac }: network::Route| {
-        let pairs = addresses_of(to).into_iter().zip(addresses_of(via));
-        pairs.map(move |(to, via)| Route { to, interface, via, via_mac: planned.then_some(mac) })
-    };
-    global.from(node).into_iter().flat_map(each).collect()
+    let mut routes = Vec::new();
+    for ipv6 in [false, true] {
+        let address = |node| addresses_of(node)[usize::from(ipv6)];
+        let each = |network::Route { to, interface, via, mac }: network::Route| {
+            let (to, via) = (address(to), address(via));
+            Route { to, interface, via, via_mac: planned.then_some(mac) }
+        };
+        routes.extend(global.from(node, ipv6).into_iter().map(each));
+    }
+    routes
 }
 
 fn is_captured(capture: &Capture, node: NodeId) -> bool {
@@ -175,5 +185,18 @@ mod tests {
         assert_eq!((tables[0].at, to_c(&tables[0].what.routes)), (at(3), Some(addresses_of(1)[0])));
         assert_eq!((tables[1].at, &tables[1].what.routes), (at(5), &layout.nodes[0].routes));
         assert!(layout.reroutes.iter().all(|reroute| reroute.what.node != 1), "b's routes stay");
+    }
+
+    #[test]
+    fn a_static_route_is_in_the_kernels_table_of_its_version() {
+        let text = "title: t\nduration: 9s\ntopology: { nodes: [a, b, c], links: [{ between: [a, b] }, { between: [b, c] }, { between: [a, c] }] }\nroutes: [{ node: a, to: 10.0.0.3, via: b }]\nflows: [{ name: f, from: a, to: c, over: udp, app: { cbr: { rate: 1 Mbit/s } } }]\n";
+        let plan = load_text(std::path::Path::new("t.yaml"), text, &Overrides::default()).unwrap();
+        let layout = layout(&plan.cases[0].scenario, 0);
+        let via = |v6: usize| {
+            let routes = &layout.nodes[0].routes;
+            routes.iter().find(|route| route.to == addresses_of(2)[v6]).map(|route| route.via)
+        };
+        assert_eq!(via(0), Some(addresses_of(1)[0]));
+        assert_eq!(via(1), Some(addresses_of(2)[1]));
     }
 }

@@ -123,14 +123,14 @@ impl NodeBuilder {
         Self { assembly, platform: Platform::Virtual(Box::new(host)) }
     }
 
-    /// Lets a node of the virtual world report its memberships by IGMP and MLD; one on the kernel does as the kernel.
+    /// Lets a node of the virtual world report its memberships by IGMP and MLD; on the kernel that is the kernel's.
     pub fn report_memberships(&mut self, random: Stream) {
         if let Platform::Virtual(node) = &mut self.platform {
             node.host.report_memberships(membership::Config::default(), random);
         }
     }
 
-    /// Lets a node of the virtual world ask for its neighbours' Ethernet addresses; one on the kernel does as the kernel.
+    /// Lets a node of the virtual world ask for its neighbours' Ethernet addresses; on the kernel that is the kernel's.
     pub fn resolve_neighbours(&mut self, random: Stream) {
         if let Platform::Virtual(node) = &mut self.platform {
             node.host.resolve_neighbours(NeighbourConfig::default(), random);

@@ -16,12 +16,37 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "duration",
         "durration",
-        "bad.yaml:1:1: unknown key `durration` in a scenario: did you mean `duration`? (allowed here: title, seed, duration, measure, topology, neighbours, events, flows, exec, variants, roles, capture, sweep, repeats, published, measured, source, quick, include, description, world, notes)",
+        "bad.yaml:1:1: unknown key `durration` in a scenario: did you mean `duration`? (allowed here: title, seed, duration, measure, topology, neighbours, routing, routes, events, services, groups, flows, exec, variants, roles, capture, sweep, repeats, published, measured, source, quick, include, description, world, notes)",
     ),
     (
         "name: bulk,",
         "nmae: bulk,",
-        "bad.yaml:10:7: unknown key `nmae` in a flow: did you mean `name`? (allowed here: name, from, to, over, app, ip, paths)",
+        "bad.yaml:10:7: unknown key `nmae` in a flow: did you mean `name`? (allowed here: name, from, to, delivery, over, app, ip, paths)",
+    ),
+    (
+        "duration: 10s",
+        "neighbours: resolved\nduration: 10s",
+        "bad.yaml:1:13: `neighbours`: expected one of `plan` and `resolve`, found `resolved`: did you mean `resolve`?",
+    ),
+    (
+        "duration: 10s",
+        "routes: [{ node: n0, to: default, via: n2 }]\nduration: 10s",
+        "bad.yaml:1:40: `via`: `n2` is no neighbour of `n0`, which has `n1`",
+    ),
+    (
+        "duration: 10s",
+        "routes: [{ node: n0, to: 10.0.0.5/24, via: n1 }]\nduration: 10s",
+        "bad.yaml:1:26: `to`: expected a prefix of at most 32 bits, and zeros behind it, such as `10.0.0.0/24`, found `10.0.0.5/24`",
+    ),
+    (
+        "duration: 10s",
+        "routes: [{ node: n0, to: n2, via: n1 }, { node: n0, to: n2, via: n1 }]\nduration: 10s",
+        "bad.yaml:1:57: `to`: `n0` has a route to `n2` already",
+    ),
+    (
+        "duration: 10s",
+        "routing: { convergance: 2s }\nduration: 10s",
+        "bad.yaml:1:12: unknown key `convergance` in `routing`: did you mean `convergence`? (allowed here: convergence)",
     ),
     (
         "delay: 1ms",
@@ -397,7 +422,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "duration: 10s",
         "duration: 10s\nsweep: { flows.bulk.oevr: [udp] }",
-        "bad.yaml:2:10: unknown key `oevr` in a flow: did you mean `over`? (allowed here: name, from, to, over, app, ip, paths)",
+        "bad.yaml:2:10: unknown key `oevr` in a flow: did you mean `over`? (allowed here: name, from, to, delivery, over, app, ip, paths)",
     ),
     (
         "duration: 10s",
@@ -453,7 +478,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "duration: 10s",
         "duration: 10s\n<<: {}",
-        "bad.yaml:2:1: unknown key `<<` in a scenario: YAML's merge key is not part of YAML 1.2; use an alias or `include` (allowed here: title, seed, duration, measure, topology, neighbours, events, flows, exec, variants, roles, capture, sweep, repeats, published, measured, source, quick, include, description, world, notes)",
+        "bad.yaml:2:1: unknown key `<<` in a scenario: YAML's merge key is not part of YAML 1.2; use an alias or `include` (allowed here: title, seed, duration, measure, topology, neighbours, routing, routes, events, services, groups, flows, exec, variants, roles, capture, sweep, repeats, published, measured, source, quick, include, description, world, notes)",
     ),
     ("duration: 10s", "--- 1\n--- 2", "bad.yaml:2:1: expected one document, found a second one"),
     (

@@ -87,6 +87,9 @@ services:
   - {run: mld-querier, on: a @/$defs/service/anyOf/2/properties}
 groups: [{name: g, delivery: {ip-multicast: {one-source: on @/$defs/delivery/anyOf/1/properties/ip-multicast/anyOf/1/properties}} @/$defs/group/properties}]
 roles: {relay: [b] @/properties/roles/properties}
+neighbours: resolve
+routes: [{node: a, to: default, via: b @/properties/routes/items/properties}]
+routing: {convergence: 1s @/properties/routing/properties}
 flows:
   - {from: a, to: b, over: udp, app: {cbr: {rate: 1 Mbit/s, on-off: {on: 1s, off: 1s @/$defs/app/anyOf/1/properties/cbr/properties/on-off/properties} @/$defs/app/anyOf/1/properties/cbr/properties}} @/$defs/flow/properties}
   - {from: a, to: b, over: udp, app: {bulk: {rate: 1 Mbit/s @/$defs/app/anyOf/2/properties/bulk/anyOf/1/properties}}}

@@ -58,8 +58,8 @@ pub struct Station {
     pub address: Ipv4Addr,
 }
 
-/// Reads a packet (a frame's payload); bytes behind it are Ethernet's padding. One of another hardware or protocol type is
-/// malformed here, since nothing else runs on Ethernet.
+/// Reads a packet (a frame's payload); bytes behind it are Ethernet's padding. One of another hardware or protocol
+/// type is malformed here, since nothing else runs on Ethernet.
 pub fn parse(bytes: &[u8]) -> Result<Packet, Malformed> {
     let Some(bytes) = bytes.first_chunk::<LEN>() else {
         return Err(Malformed::truncated("ARP", "packet", LEN, bytes.len()));

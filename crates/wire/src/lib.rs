@@ -20,12 +20,12 @@
 //!
 //! # Scope and departures
 //!
-//! The formats are those of RFC 894 (Ethernet), 826 (ARP), 791 (IPv4), 8200 (IPv6), 768 (UDP), 792 and 4443 (ICMP), 4861
-//! (neighbour solicitations and advertisements), 1112, 2236 and 3376 (IGMP), 2710 and 3810 (MLD; RFC 9776 and 9777 are
-//! newer editions of the last of each, with the same bytes). Of IPv4 options and IPv6 hop-by-hop options Router Alert is
-//! known (RFC 2113, 2711); other options and extension headers are skipped, not read. Fragments are recognised, not
-//! reassembled; what is written always has *don't fragment* set. A protocol's private format lives with the protocol. IPv6
-//! jumbograms (RFC 2675) are malformed.
+//! The formats are those of RFC 894 (Ethernet), 826 (ARP), 791 (IPv4), 8200 (IPv6), 768 (UDP), 792 and 4443 (ICMP),
+//! 4861 (neighbour solicitations and advertisements), 1112, 2236 and 3376 (IGMP), 2710 and 3810 (MLD; RFC 9776 and
+//! 9777 are newer editions of the last of each, with the same bytes). Of IPv4 options and IPv6 hop-by-hop options
+//! Router Alert is known (RFC 2113, 2711); other options and extension headers are skipped, not read. Fragments are
+//! recognised, not reassembled; what is written always has *don't fragment* set. A protocol's private format lives
+//! with the protocol. IPv6 jumbograms (RFC 2675) are malformed.
 
 pub mod arp;
 pub mod checksum;

@@ -9,8 +9,8 @@
 //!                 0      1                   2
 //! ```
 //!
-//! The options that are read are the Ethernet addresses of the source (1) and of the target (2), of 8 bytes each; others are
-//! skipped. Router solicitations and advertisements, and redirects, are not read.
+//! The options that are read are the Ethernet addresses of the source (1) and of the target (2), of 8 bytes each;
+//! others are skipped. Router solicitations and advertisements, and redirects, are not read.
 
 use std::net::Ipv6Addr;
 
@@ -75,9 +75,9 @@ pub const fn solicited_node(address: Ipv6Addr) -> Ipv6Addr {
     Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | high & 0xff, low)
 }
 
-/// Reads a message (the payload of the packet of `header`) and verifies all that RFC 4861 sections 7.1.1 and 7.1.2 ask for:
-/// its checksum, a hop limit of 255, its length and options, and what source, destination and target are. `None` if it is
-/// another message of ICMPv6, whose checksum is not looked at.
+/// Reads a message (the payload of the packet of `header`) and verifies all that RFC 4861 sections 7.1.1 and 7.1.2 ask
+/// for: its checksum, a hop limit of 255, its length and options, and what source, destination and target are. `None`
+/// if it is another message of ICMPv6, whose checksum is not looked at.
 pub fn parse(
     (source, destination): (Ipv6Addr, Ipv6Addr),
     hop_limit: u8,

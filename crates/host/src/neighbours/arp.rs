@@ -13,7 +13,8 @@ use crate::host::Host;
 impl Host {
     /// Takes an ARP packet. `destination` is its frame's.
     ///
-    /// RFC 826, "Packet Reception": what is known of the sender is replaced, and made anew only if it asks for this host.
+    /// RFC 826, "Packet Reception": what is known of the sender is replaced, and made anew only if it asks for this
+    /// host.
     pub(crate) fn receive_arp(&mut self, now: Instant, interface: u32, destination: Mac, bytes: &[u8]) {
         let packet = match arp::parse(bytes) {
             Ok(packet) => packet,

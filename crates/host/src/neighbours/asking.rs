@@ -59,7 +59,8 @@ impl Host {
         }
     }
 
-    /// Answers the sender of a packet that its next hop does not answer (RFC 4861 section 7.2.2, RFC 1812 section 3.3.2).
+    /// Answers the sender of a packet that its next hop does not answer (RFC 4861 section 7.2.2, RFC 1812 section
+    /// 3.3.2).
     fn report_unresolved(&mut self, now: Instant, packet: Buffer) {
         self.count_neighbours(|counters| counters.unresolved += 1);
         if let Ok(header) = ip::parse(&packet) {

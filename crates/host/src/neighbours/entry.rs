@@ -70,8 +70,8 @@ impl Entry {
         Self { mac, state: State::Stale, last_used: None, made: now }
     }
 
-    /// Takes in what was heard: the entry's Ethernet address, and its next state if that changes. RFC 4861 sections 7.2.3
-    /// and 7.2.5, and for ARP RFC 826 ("Packet Reception"), whose claims replace what is known.
+    /// Takes in what was heard: the entry's Ethernet address, and its next state if that changes. RFC 4861 sections
+    /// 7.2.3 and 7.2.5, and for ARP RFC 826 ("Packet Reception"), whose claims replace what is known.
     pub(super) fn next_state(
         &mut self,
         now: Instant,

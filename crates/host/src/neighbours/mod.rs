@@ -1,8 +1,8 @@
 //! Neighbours: the Ethernet addresses of the stations on an interface's link, asked for when they are needed: with ARP
 //! (RFC 826) for IPv4 and with neighbour discovery (RFC 4861) for IPv6.
 //!
-//! A neighbour that a packet is to be sent to gets an entry, which lives as RFC 4861 section 7.3.2 says, for both versions
-//! (unicast polls are one of the ways in which RFC 1122 section 2.3.2.1 has old ARP entries found):
+//! A neighbour that a packet is to be sent to gets an entry, which lives as RFC 4861 section 7.3.2 says, for both
+//! versions (unicast polls are one of the ways in which RFC 1122 section 2.3.2.1 has old ARP entries found):
 //!
 //! ```text
 //!            packet                 answer                   time
@@ -13,9 +13,9 @@
 //!                       no answer                        time
 //! ```
 //!
-//! While an entry is incomplete its packets wait; if nobody answers, their senders receive ICMP's *address unreachable*. In
-//! all other states they are sent at once. Nothing here has a timer but an entry that is incomplete, in delay or in probe,
-//! and each of those ends: a host that sends nothing is never woken.
+//! While an entry is incomplete its packets wait; if nobody answers, their senders receive ICMP's *address
+//! unreachable*. In all other states they are sent at once. Nothing here has a timer but an entry that is incomplete,
+//! in delay or in probe, and each of those ends: a host that sends nothing is never woken.
 //!
 //! | module | what |
 //! |---|---|
@@ -28,16 +28,19 @@
 //!
 //! # Against those who would harm it
 //!
-//! An entry is made only for an address that a packet is sent to, or for one that asked for this host; an answer that nobody
-//! asked for makes none. The table has a maximum; where it is full, an entry that was never used to send makes room first,
-//! and one that was only heard of never replaces one that is in use. Neither protocol is authenticated: whoever is on the
-//! link can claim an address, as on any Ethernet; it is counted (`neighbours_changed`, `address_conflicts`).
+//! An entry is made only for an address that a packet is sent to, or for one that asked for this host; an answer that
+//! nobody asked for makes none. The table has a maximum; where it is full, an entry that was never used to send makes
+//! room first, and one that was only heard of never replaces one that is in use. Neither protocol is authenticated:
+//! whoever is on the link can claim an address, as on any Ethernet; it is counted (`neighbours_changed`,
+//! `address_conflicts`).
 //!
 //! # Scope and departures
 //!
-//! - Requests are sent from the host's first address of the version, and IPv6's interfaces have no link-local addresses.
-//! - No router discovery, no prefixes, no redirects, no autoconfiguration, no duplicate address detection: addresses and
-//!   routes come with the configuration. A conflict is counted, and the address kept (RFC 5227 section 2.4 (c)).
+//! - Requests are sent from the host's first address of the version, and IPv6's interfaces have no link-local
+//!   addresses.
+//! - No router discovery, no prefixes, no redirects, no autoconfiguration, no duplicate address detection: addresses
+//!   and routes come with the configuration. A conflict is counted; the address is neither given up nor defended (RFC
+//!   5227 section 2.4).
 //! - A host says nothing unasked: its Ethernet addresses never change.
 //! - No hints of reachability from the layers above (RFC 4861 section 7.3.1): an entry in use is probed once for each
 //!   reachable time.

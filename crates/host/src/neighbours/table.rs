@@ -32,9 +32,10 @@ impl Table {
         self.entries.remove(&address);
     }
 
-    /// Makes room for one more entry of at most `limit`, which is `wanted` if a packet is to be sent to it; false if there
-    /// is none. The entry that was not used to send for the longest time goes, those first that never were; one that is
-    /// only heard of replaces no other kind. What is being asked for stays: packets wait for it, and it ends by itself.
+    /// Makes room for one more entry of at most `limit`, which is `wanted` if a packet is to be sent to it; false if
+    /// there is none. The entry that was not used to send for the longest time goes, those first that never were; one
+    /// that is only heard of replaces no other kind. What is being asked for stays: packets wait for it, and it ends
+    /// by itself.
     ///
     /// It looks at all entries, which takes as long as a few packets, and only where the table is full.
     pub(super) fn make_room(&mut self, limit: usize, wanted: bool, counters: &mut Counters) -> bool {

@@ -6,6 +6,7 @@ mod layers;
 mod plan;
 mod routes;
 mod shortest_paths;
+mod static_routes;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,7 @@ pub use plan::{Hop, NetworkPlan, directions};
 pub(crate) use routes::NodeRoutes;
 pub use routes::{GlobalRoutes, Route};
 pub use shortest_paths::ShortestPaths;
+pub use static_routes::{Destinations, Prefix, StaticRoute};
 
 /// A node's place among the nodes of a network.
 pub type NodeId = usize;
@@ -79,7 +81,8 @@ pub struct Network<'a> {
     pub links: &'a [Link],
     /// The nodes of each role (`helper`, `proxy`, `relay`); without `relay`, every node of a route relays.
     pub roles: &'a BTreeMap<String, Vec<NodeId>>,
-    /// The services of nodes, in the order of the file: a later one may stand on an interface that an earlier one makes.
+    /// The services of nodes, in the order of the file: a later one may stand on an interface that an earlier one
+    /// makes.
     pub services: &'a [ServiceSpec],
 }
 

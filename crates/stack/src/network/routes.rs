@@ -1,8 +1,10 @@
 //! Idealised shortest-path routes, converged at once: computed on demand from the whole network as it is now.
 //!
 //! A route goes over the fewest hops, among those over the minimum total delay, and among those over the link that
-//! stands first in the file. Links that are down are not used, from the very instant on at which they go down.
-//! Protocols that route for themselves do without these routes.
+//! stands first in the file. Links that are down are not used, from the instant on at which their owner says so: that
+//! at which they go down, or later, if the scenario gives routing a time to converge. All nodes change at that one
+//! instant. Routes that the file writes itself win over them, for all destinations that they cover. Protocols that
+//! route for themselves do without these routes.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,6 +17,7 @@ use hopcast_link::{Attachment, Change};
 use super::addresses::{MacAddress, addresses_of, mac_address, node_of};
 use super::groups::GroupTrees;
 use super::shortest_paths::{ShortestPaths, Step};
+use super::static_routes::{StaticRoute, StaticTable};
 use super::{Hop, LinkId, NodeId};
 
 /// The network as routing sees it.
@@ -23,6 +26,7 @@ pub struct GlobalRoutes {
     /// For each destination asked for, the step by which each node reaches it.
     tables: BTreeMap<NodeId, Vec<Option<Step>>>,
     pub(super) groups: GroupTrees,
+    statics: StaticTable,
     version: u64,
 }
 
@@ -42,11 +46,25 @@ pub struct Route {
 /// Entries in all tables together: a quarter of a gigabyte.
 const MAX_ENTRIES: usize = (1 << 28) / size_of::<Option<Step>>();
 
+/// Maximum metric: no packet has more hops (RFC 791, RFC 8200).
+const MAX_METRIC: u32 = 255;
+
 impl GlobalRoutes {
     /// The routes of these paths.
     pub(super) fn new(paths: ShortestPaths) -> Self {
         let groups = GroupTrees::default();
-        Self { paths, tables: BTreeMap::new(), groups, version: 0 }
+        Self { paths, tables: BTreeMap::new(), groups, statics: StaticTable::default(), version: 0 }
+    }
+
+    /// Gives a node a route that wins over the shortest paths of all destinations that it covers; false, and nothing is
+    /// changed, if the next hop is no neighbour. A link that goes down does not end it.
+    pub fn add_static(&mut self, route: &StaticRoute) -> bool {
+        let interface = self.paths.interface_to(route.node, route.via);
+        if let Some(interface) = interface {
+            self.statics.add(route.node, route.to, (interface, route.via));
+            self.version += 1;
+        }
+        interface.is_some()
     }
 
     /// Follows a change of a link, for the direction that leaves attachment `from` or for all; true if routes may
@@ -87,9 +105,10 @@ impl GlobalRoutes {
         Some((self.paths.interface(step), via, self.paths.far_interface(step)))
     }
 
-    /// A node's route to each other node that it can reach now, in the order of nodes.
-    pub fn from(&mut self, node: NodeId) -> Vec<Route> {
-        (0..self.paths.nodes()).filter(|&to| to != node).filter_map(|to| self.route(node, to)).collect()
+    /// A node's route to the address, IPv6 or IPv4, of each other node that it can reach now, in the order of nodes.
+    pub fn from(&mut self, node: NodeId, ipv6: bool) -> Vec<Route> {
+        let others = (0..self.paths.nodes()).filter(|&to| to != node);
+        others.filter_map(|to| self.route(node, to, ipv6)).collect()
     }
 
     /// The first hop from a node towards another, over links that are up, and the node that it leads to.
@@ -99,7 +118,11 @@ impl GlobalRoutes {
         Some((hop, via))
     }
 
-    fn route(&mut self, from: NodeId, to: NodeId) -> Option<Route> {
+    fn route(&mut self, from: NodeId, to: NodeId, ipv6: bool) -> Option<Route> {
+        if let Some((interface, via)) = self.statics.find(from, addresses_of(to)[usize::from(ipv6)]) {
+            let Hop { link, attachment } = self.paths.neighbour(from, interface, via)?;
+            return Some(Route { to, interface, via, mac: mac_address(link, attachment) });
+        }
         let step = self.step(from, to)?;
         let (Hop { link, .. }, via, attachment) = self.paths.describe(step);
         Some(Route { to, interface: self.paths.interface(step), via, mac: mac_address(link, attachment) })
@@ -129,7 +152,9 @@ impl Routes for NodeRoutes {
     fn next_hop(&mut self, destination: IpAddr) -> Option<NextHop> {
         let mut routes = self.routes.borrow_mut();
         let to = node_of(destination).filter(|&to| to < routes.paths.nodes())?;
-        routes.route(self.node, to).map(|route| NextHop { interface: route.interface, mac: route.mac })
+        routes
+            .route(self.node, to, destination.is_ipv6())
+            .map(|route| NextHop { interface: route.interface, mac: route.mac })
     }
 
     fn version(&self) -> u64 {
@@ -139,10 +164,12 @@ impl Routes for NodeRoutes {
     fn route(&mut self, destination: IpAddr) -> Option<RouteEntry> {
         let mut routes = self.routes.borrow_mut();
         let to = node_of(destination).filter(|&to| to < routes.nodes())?;
-        let Route { interface, via, .. } = routes.route(self.node, to)?;
+        let ipv6 = destination.is_ipv6();
+        let Route { interface, via, .. } = routes.route(self.node, to, ipv6)?;
         let (mut node, mut metric) = (via, 1);
-        while let Some((_, next)) = routes.next_hop(node, to).filter(|_| node != to) {
-            node = next;
+        // Static routes may lead in a circle.
+        while let Some(next) = routes.route(node, to, ipv6).filter(|_| node != to && metric < MAX_METRIC) {
+            node = next.via;
             metric += 1;
         }
         let neighbour = addresses_of(via)[usize::from(destination.is_ipv6())];
@@ -152,7 +179,7 @@ impl Routes for NodeRoutes {
     fn neighbour(&mut self, destination: IpAddr) -> Option<(u32, IpAddr)> {
         let mut routes = self.routes.borrow_mut();
         let to = node_of(destination).filter(|&to| to < routes.nodes())?;
-        let Route { interface, via, .. } = routes.route(self.node, to)?;
+        let Route { interface, via, .. } = routes.route(self.node, to, destination.is_ipv6())?;
         Some((interface, addresses_of(via)[usize::from(destination.is_ipv6())]))
     }
 
@@ -215,8 +242,8 @@ mod tests {
             mac: mac_address(link, attachment),
         };
         let mut routes = square();
-        assert_eq!(routes.from(0)[1], route(1, 2, 1, 1));
-        assert_eq!(routes.from(3)[2], route(1, 2, 3, 0));
-        assert_eq!(routes.from(1)[1], route(1, 3, 2, 1), "by less delay");
+        assert_eq!(routes.from(0, false)[1], route(1, 2, 1, 1));
+        assert_eq!(routes.from(3, true)[2], route(1, 2, 3, 0));
+        assert_eq!(routes.from(1, false)[1], route(1, 3, 2, 1), "by less delay");
     }
 }

@@ -247,6 +247,13 @@ impl ShortestPaths {
         others.find(|&other| self.ends[other as usize].node == neighbour).map(|other| self.hop(other))
     }
 
+    /// The number of a node's first interface that a neighbour is reached by.
+    pub(super) fn interface_to(&self, node: NodeId, neighbour: NodeId) -> Option<u32> {
+        let mut interfaces = self.at_node(node).iter().map(|&end| self.ends[end as usize].interface);
+        interfaces
+            .find(|&interface| node != neighbour && self.neighbour(node, interface, neighbour).is_some())
+    }
+
     fn reached(&self, node: NodeId) -> Option<&Reached> {
         Some(&self.steps[node]).filter(|reached| reached.round == self.round)
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Write};
 
-use hopcast_core::{Instant, Rate};
+use hopcast_core::{Duration, Instant, Rate};
 use hopcast_link::{
     Change, Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue, QueueLimit,
     SwitchConfig,
@@ -12,8 +12,8 @@ use hopcast_stack::network::ShortestPaths;
 
 use super::capacity::{Capacities, mean_loss};
 use super::model::{
-    Action, Capture, Case, Event, Exec, Flow, FlowId, Group, Layer, LinkModel, Neighbours, NodeId, Plan,
-    Reporting, Scenario, ServiceSpec,
+    Action, Capture, Case, Destinations, Event, Exec, Flow, FlowId, Group, Layer, LinkModel, Neighbours,
+    NodeId, Plan, Reporting, Scenario, ServiceSpec,
 };
 
 /// Maximum number of nodes, links, events or flows that are listed; more are summed up. Chosen: about a screen.
@@ -48,6 +48,7 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     )?;
     write_nodes(out, scenario)?;
     write_links(out, scenario)?;
+    write_routes(out, scenario)?;
     write_events(out, scenario)?;
     write_services(out, scenario)?;
     write_groups(out, scenario)?;
@@ -59,6 +60,24 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
         writeln!(out, "\n{whose} figures: {}", counted(plan.published.len(), "row"))?;
     }
     write_notes(out, plan)
+}
+
+/// The routes of the file.
+fn write_routes(out: &mut String, scenario: &Scenario) -> fmt::Result {
+    if scenario.routes.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nRoutes: {}, before shortest paths", scenario.routes.len())?;
+    for route in scenario.routes.iter().take(MAX_LISTED) {
+        let [node, via] = [route.node, route.via].map(|node| &scenario.nodes[node].name);
+        match route.to {
+            Destinations::Default => writeln!(out, "  {node}: default via {via}")?,
+            Destinations::Node(to) => writeln!(out, "  {node}: {} via {via}", scenario.nodes[to].name)?,
+            Destinations::Prefix(prefix) => writeln!(out, "  {node}: {prefix} via {via}")?,
+        }
+    }
+    let more = scenario.routes.len().saturating_sub(MAX_LISTED);
+    if more > 0 { writeln!(out, "  and {more} more") } else { Ok(()) }
 }
 
 fn write_nodes(out: &mut String, scenario: &Scenario) -> fmt::Result {
@@ -73,6 +92,9 @@ fn write_nodes(out: &mut String, scenario: &Scenario) -> fmt::Result {
     }
     if scenario.neighbours == Neighbours::Resolve {
         writeln!(out, "  neighbours are asked for, by ARP and neighbour discovery")?;
+    }
+    if scenario.routing.convergence > Duration::ZERO {
+        writeln!(out, "  routes follow the links after {}", scenario.routing.convergence)?;
     }
     if let Capture::Nodes(nodes) = &scenario.capture {
         writeln!(out, "  captured: {}", names_of(scenario, nodes))?;

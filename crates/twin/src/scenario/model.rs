@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hopcast_core::{Duration, Instant};
 use hopcast_link as link;
 use hopcast_stack::flow;
-use hopcast_stack::network::Network;
+use hopcast_stack::network::{GlobalRoutes, Network, NetworkPlan};
 use hopcast_stack::transport::{Port, Ports, ProgramEnds, ProgramPair, Worlds};
 
 use crate::results::Source;
@@ -21,7 +21,7 @@ pub(crate) use super::workload::{MAX_FRAME, SHORT_FLOW};
 
 pub use hopcast_stack::flow::ETHERNET;
 pub use hopcast_stack::group::{Group, Member};
-pub use hopcast_stack::network::{Link, LinkId, LinkModel, Node, NodeId};
+pub use hopcast_stack::network::{Destinations, Link, LinkId, LinkModel, Node, NodeId, StaticRoute};
 pub use hopcast_stack::service::ServiceSpec;
 pub use hopcast_stack::transport::{Layer, Socket};
 /// A flow's place in [`Scenario::flows`].
@@ -103,6 +103,10 @@ pub struct Scenario {
     pub neighbours: Neighbours,
     /// How routers know of a host's memberships.
     pub membership: Reporting,
+    /// How routes follow the network.
+    pub routing: Routing,
+    /// The routes of the file, which win over shortest paths; each leads to a neighbour.
+    pub routes: Vec<StaticRoute>,
     /// The events, in the order of time and then of the file.
     pub events: Vec<Event>,
     /// The same in words, an entry for each event of the file, in the order of time: the first hundred.
@@ -141,6 +145,13 @@ pub enum Neighbours {
     Plan,
     /// By asking: ARP and neighbour discovery.
     Resolve,
+}
+
+/// How routes follow the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Routing {
+    /// Time between a change of a link and the change of the routes, and of the trees of groups, that follows from it.
+    pub convergence: Duration,
 }
 
 /// The measurement window, for flow and link figures alike, and the step of the time series.
@@ -327,6 +338,15 @@ impl Scenario {
     /// The network, as flows are built on it.
     pub fn network(&self) -> Network<'_> {
         Network { nodes: &self.nodes, links: &self.links, roles: &self.roles, services: &self.services }
+    }
+
+    /// The routes of the network as it is at the start.
+    pub fn global_routes(&self, plan: &NetworkPlan) -> GlobalRoutes {
+        let mut routes = plan.routes(self.network());
+        for route in &self.routes {
+            routes.add_static(route);
+        }
+        routes
     }
 
     /// The times at which a receiver of a flow is a member of its group; `None` of a flow without a group.

@@ -26,7 +26,7 @@ use hopcast_config::{Diagnostic, Files};
 use hopcast_stack::Variants;
 
 /// The keys of a scenario.
-pub(crate) const TOP: [&str; 25] = [
+pub(crate) const TOP: [&str; 27] = [
     "title",
     "seed",
     "duration",
@@ -34,6 +34,8 @@ pub(crate) const TOP: [&str; 25] = [
     "topology",
     "neighbours",
     "membership",
+    "routing",
+    "routes",
     "events",
     "services",
     "groups",
@@ -231,9 +233,11 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     let topology = Topology::of(fields.need("topology", "topology: { chain: { hops: 6 } }")?, contents)?;
     let neighbours = fields.read("neighbours", routing::neighbours)?.unwrap_or_default();
     let membership = fields.read("membership", routing::membership)?.unwrap_or_default();
+    let routing = fields.read("routing", routing::routing)?.unwrap_or_default();
     let variants = Variants::of(fields.get("variants"))?;
     let flows = fields.need("flows", "flows: [{ from: n0, to: n6, over: udp, app: bulk }]")?;
     let services = Services::of(fields.get("services"), fields.get("events"), &topology)?;
+    let routes = routing::routes(fields.get("routes"), &topology, &services.services)?;
     let mut groups = Groups::of(fields.get("groups"), fields.get("events"), &topology)?;
     let flows = Flows::of(flows, &topology, &mut groups, &variants, contents)?;
     let Groups { groups, events: mut acts, .. } = groups;
@@ -262,6 +266,8 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
         links,
         neighbours,
         membership,
+        routing,
+        routes,
         events,
         schedule,
         services,

@@ -32,7 +32,7 @@ impl World {
         let seed = Seed::new(scenario.seed, repeat);
         let network = scenario.network();
         let plan = NetworkPlan::of(network);
-        let routes = Rc::new(RefCell::new(plan.routes(network)));
+        let routes = Rc::new(RefCell::new(scenario.global_routes(&plan)));
         let overhears = scenario.overhears();
         let wired = |link| {
             let ends = plan.ends(link).to_vec();

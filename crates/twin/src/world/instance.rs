@@ -46,7 +46,7 @@ impl NodeInstance {
     /// See [`BuildError`].
     pub fn at(scenario: &Scenario, repeat: u64, node: NodeId) -> Result<Option<Self>, BuildError> {
         let plan = NetworkPlan::of(scenario.network());
-        let routes = RefCell::new(plan.routes(scenario.network()));
+        let routes = RefCell::new(scenario.global_routes(&plan));
         let mut nodes: Vec<NodeBuilder> = scenario.nodes.iter().map(|_| NodeBuilder::on_kernel()).collect();
         let seed = Seed::new(scenario.seed, repeat);
         let (mut flows, mut joins, mut known_plugs) = (Vec::new(), Vec::new(), 0);
@@ -84,7 +84,7 @@ impl NodeInstance {
         flow: FlowId,
     ) -> Result<(SocketAddr, Vec<SocketAddr>), BuildError> {
         let plan = NetworkPlan::of(scenario.network());
-        let routes = RefCell::new(plan.routes(scenario.network()));
+        let routes = RefCell::new(scenario.global_routes(&plan));
         application_ends(scenario, &plan, &routes, flow)
     }
 

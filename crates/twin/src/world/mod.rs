@@ -277,6 +277,11 @@ impl World {
                     self.change(*link, *from, change);
                 }
             }
+            Step::Routes(number) => {
+                if let Action::Link { link, from, change } = &self.scenario.events[number].action {
+                    self.routes.borrow_mut().change_link(*link, *from, change);
+                }
+            }
             Step::Join(Join { node, slot, .. }) => {
                 self.nodes[node].assembly.wake_machine(self.now, slot);
                 self.drain_node(node);
@@ -289,7 +294,9 @@ impl World {
 
     fn change(&mut self, link: LinkId, from: Option<Attachment>, change: &Change) {
         self.links[link].model.change(self.now, from, change);
-        self.routes.borrow_mut().change_link(link, from, change);
+        if self.scenario.routing.convergence == Duration::ZERO {
+            self.routes.borrow_mut().change_link(link, from, change);
+        }
         self.work.push_back(Work::Link(link));
     }
 

@@ -1,15 +1,17 @@
 //! The scheduled steps of a run: changes, and the times at which figures are read.
 
-use hopcast_core::Instant;
+use hopcast_core::{Duration, Instant};
 use hopcast_stack::flow::Join;
 
-use crate::scenario::model::Scenario;
+use crate::scenario::model::{Event, Scenario};
 
 /// A step of the script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// The event of this number in the scenario.
     Event(usize),
+    /// The routes follow it.
+    Routes(usize),
     /// A receiver joins a group or leaves it.
     Join(Join),
     /// The measurement window opens.
@@ -24,7 +26,7 @@ pub(super) enum Step {
 pub(super) struct Script {
     steps: std::iter::Peekable<std::vec::IntoIter<(Instant, Step)>>,
     sample: Option<Instant>,
-    interval: hopcast_core::Duration,
+    interval: Duration,
     end: Instant,
 }
 
@@ -34,6 +36,12 @@ impl Script {
         // What is scheduled for later does not happen: while the last frames arrive, the network stays as it is.
         let events = scenario.events.iter().enumerate().filter(|(_, event)| event.at <= end);
         let mut steps: Vec<(Instant, Step)> = events.map(|(i, event)| (event.at, Step::Event(i))).collect();
+        let convergence = scenario.routing.convergence;
+        if convergence > Duration::ZERO {
+            let follows = |(i, event): (usize, &Event)| (event.at + convergence, Step::Routes(i));
+            let routes = scenario.events.iter().enumerate().map(follows);
+            steps.extend(routes.filter(|&(at, _)| at <= end));
+        }
         steps.extend(joins.filter(|join| join.at <= end).map(|join| (join.at, Step::Join(join))));
         steps.push((scenario.measure.from, Step::Open));
         steps.push((scenario.measure.to, Step::Close));
