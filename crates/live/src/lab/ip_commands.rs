@@ -54,6 +54,10 @@ fn groups(node: &NodeLayout) -> String {
     let mtu = node.interfaces.iter().map(|interface| interface.mtu).max().unwrap_or(1500);
     line(&mut commands, format_args!("tuntap add dev {OWN_GROUPS} mode tap"));
     line(&mut commands, format_args!("link set {OWN_GROUPS} mtu {mtu} up"));
+    if let Some(address) = of_family(&node.addresses, true) {
+        // A socket that is bound to it sends to groups by the device that had it last, whatever the routes say.
+        line(&mut commands, format_args!("addr add {address}/32 dev {OWN_GROUPS}"));
+    }
     let own = node.group_routes.iter().filter(|route| route.own);
     let own: BTreeMap<_, _> = own.map(|route| (route.group, route.source)).collect();
     for (group, source) in own {
