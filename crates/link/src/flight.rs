@@ -45,6 +45,15 @@ impl<R: Copy> Flight<R> {
         }
     }
 
+    /// Lets frames overtake others from now on.
+    pub(crate) fn allow_reordering(&mut self) {
+        if let Self::InOrder(line) = self {
+            let mut reordered = Self::new(true);
+            line.drain(..).for_each(|frame| reordered.push(frame));
+            *self = reordered;
+        }
+    }
+
     /// Sends `frame` on its way.
     pub(crate) fn launch(
         &mut self,

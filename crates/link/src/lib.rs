@@ -201,6 +201,12 @@ pub enum Change {
     Corrupt(Fraction),
     /// A new share of duplicated frames.
     Duplicate(Fraction),
+    /// A new queue discipline and limit for what is offered from now on; what waits stays, also beyond a lower limit.
+    Queue(Queue),
+    /// A new MTU, in bytes, for what is offered from now on. A host on the link has to learn it by other means.
+    Mtu(u32),
+    /// Whether jitter may let frames overtake others, for those that leave from now on.
+    Reorder(bool),
     /// The link is down: what is queued, in serialisation or offered is dropped; what has left already arrives.
     /// For one attachment, that is what it sends; it still receives.
     Down,

@@ -105,13 +105,15 @@ pub struct LinkChange {
     pub change: Change,
 }
 
-/// New routes for a node.
+/// New routes and MTUs for a node.
 #[derive(Clone, Debug)]
 pub struct Reroute {
     /// The number of the node.
     pub node: usize,
     /// All of its routes from now on.
     pub routes: Vec<Route>,
+    /// The interfaces whose MTU changes, by number, each with the new one in bytes.
+    pub mtus: Vec<(u32, u32)>,
 }
 
 impl NetworkLayout {

@@ -1,9 +1,12 @@
 //! From a scenario to the network that a lab sets up: the same addresses, interfaces, link models and routes as in
 //! virtual time.
 
+use std::collections::BTreeMap;
+
 use hopcast_core::Instant;
 use hopcast_core::Seed;
 use hopcast_core::plug::Plug;
+use hopcast_link::Change;
 use hopcast_stack::network::{self, GlobalRoutes, Hop, NetworkPlan, addresses_of, interface_name};
 use hopcast_twin::capture::Carries;
 use hopcast_twin::scenario::model::{Action, Capture, NodeId, Scenario};
@@ -40,15 +43,25 @@ pub fn layout(scenario: &Scenario, repeat: u64) -> NetworkLayout {
     let mut routes: Vec<Vec<Route>> = nodes.iter().map(|node| node.routes.clone()).collect();
     let mut events = scenario.events.iter().peekable();
     let mut moved = false;
+    let mut mtus = Mtus::new();
     while let Some(event) = events.next() {
         if let Action::Link { link, from, change } = &event.action {
             let what = LinkChange { link: *link, from: *from, change: change.clone() };
             changes.push(Scheduled { at: event.at, what });
             moved |= global.change_link(*link, *from, change);
+            if let Change::Mtu(mtu) = change {
+                let ends = plan.ends(*link).iter().enumerate();
+                let ends = ends.filter(|(attachment, _)| from.is_none_or(|from| from == *attachment));
+                mtus.extend(ends.map(|(_, &end)| (end, *mtu)));
+            }
         }
         // All changes at one instant are one change of routes.
-        if events.peek().is_none_or(|next| next.at > event.at) && std::mem::take(&mut moved) {
-            reroutes.extend(new_routes(&mut global, &mut routes, event.at));
+        if events.peek().is_none_or(|next| next.at > event.at) {
+            let mut changed = std::mem::take(&mut mtus);
+            if std::mem::take(&mut moved) {
+                reroutes.extend(new_routes(&mut global, &mut routes, &mut changed, event.at));
+            }
+            reroutes.extend(new_mtus(&routes, changed, event.at));
         }
     }
     NetworkLayout { nodes, links, changes, reroutes, captured: captures }
@@ -79,14 +92,37 @@ pub fn captured_devices(scenario: &Scenario, repeat: u64) -> Result<Vec<Captured
     Ok(captured)
 }
 
-/// The routing tables that have changed.
-fn new_routes(global: &mut GlobalRoutes, known: &mut [Vec<Route>], at: Instant) -> Vec<Scheduled<Reroute>> {
+/// New MTUs of interfaces, by node and number.
+type Mtus = BTreeMap<(NodeId, u32), u32>;
+
+/// The new MTUs of nodes whose routes stay.
+fn new_mtus(routes: &[Vec<Route>], changed: Mtus, at: Instant) -> Vec<Scheduled<Reroute>> {
+    let mut of_nodes: BTreeMap<NodeId, Vec<(u32, u32)>> = BTreeMap::new();
+    for ((node, interface), mtu) in changed {
+        of_nodes.entry(node).or_default().push((interface, mtu));
+    }
+    let change = |(node, mtus): (NodeId, Vec<(u32, u32)>)| Scheduled {
+        at,
+        what: Reroute { node, routes: routes[node].clone(), mtus },
+    };
+    of_nodes.into_iter().map(change).collect()
+}
+
+/// The routing tables that have changed, with the new MTUs of their nodes, which are taken out of `mtus`.
+fn new_routes(
+    global: &mut GlobalRoutes,
+    known: &mut [Vec<Route>],
+    mtus: &mut Mtus,
+    at: Instant,
+) -> Vec<Scheduled<Reroute>> {
     let mut changed = Vec::new();
     for (node, known) in known.iter_mut().enumerate() {
         let routes = routes(global, node);
         if routes != *known {
             known.clone_from(&routes);
-            changed.push(Scheduled { at, what: Reroute { node, routes } });
+            let own = mtus.extract_if((node, 0)..=(node, u32::MAX), |_, _| true);
+            let mtus = own.map(|((_, interface), mtu)| (interface, mtu)).collect();
+            changed.push(Scheduled { at, what: Reroute { node, routes, mtus } });
         }
     }
     changed
@@ -133,6 +169,26 @@ mod tests {
     use super::*;
     use hopcast_runner::load_text;
     use hopcast_twin::scenario::Overrides;
+
+    #[test]
+    fn a_new_mtu_of_a_link_is_set_on_the_interfaces_that_send_on_it() {
+        let text = "title: t\nduration: 9s\ntopology: { nodes: [a, b, c], links: [{ between: [a, b], rate: 1 Mbit/s }, { between: [b, c], rate: 1 Mbit/s }, { between: [a, c], rate: 1 Mbit/s }] }\nevents: [{ at: 3s, links: [a-b, a-c], mtu: 1300 }, { at: 3s, links: a-c, down: true }, { at: 5s, links: b-c, from: c, mtu: 9000 }]\nflows: [{ name: f, from: a, to: c, over: udp, app: bulk }]\n";
+        let plan = load_text(std::path::Path::new("t.yaml"), text, &Overrides::default()).unwrap();
+        let layout = layout(&plan.cases[0].scenario, 0);
+        let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
+        let mtus =
+            layout.reroutes.iter().map(|reroute| (reroute.at, reroute.what.node, reroute.what.mtus.clone()));
+        let expected = [
+            (at(3), 0, vec![(0, 1300), (1, 1300)]),
+            // Its route to a went over a-c, as that of a to c.
+            (at(3), 2, vec![(1, 1300)]),
+            (at(3), 1, vec![(0, 1300)]),
+            (at(5), 2, vec![(0, 9000)]),
+        ];
+        assert_eq!(mtus.collect::<Vec<_>>(), expected);
+        // Routes stay as they are where only an MTU changes.
+        assert_eq!(layout.reroutes[2].what.routes, layout.nodes[1].routes);
+    }
 
     #[test]
     fn a_link_that_goes_down_changes_the_tables_of_those_whose_way_it_was() {

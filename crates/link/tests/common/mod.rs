@@ -280,6 +280,9 @@ pub mod any {
             loss().prop_map(Change::Loss),
             fraction().prop_map(Change::Corrupt),
             fraction().prop_map(Change::Duplicate),
+            queue().prop_map(Change::Queue),
+            (600u32..700).prop_map(Change::Mtu),
+            any::<bool>().prop_map(Change::Reorder),
             Just(Change::Down),
             Just(Change::Up),
         ]

@@ -122,7 +122,7 @@ impl Lab {
     /// # Errors
     /// The first route that cannot be set.
     pub fn reroute(&self, node: usize, routes: &[Route]) -> Result<(), Error> {
-        self.nodes[node].reroute(routes)
+        self.nodes[node].reroute(routes, &[])
     }
 
     /// Takes the TAPs, of each attachment of each link; empty after the first call.
@@ -141,9 +141,9 @@ impl Lab {
 }
 
 impl Node {
-    fn reroute(&self, routes: &[Route]) -> Result<(), Error> {
+    fn reroute(&self, routes: &[Route], mtus: &[(u32, u32)]) -> Result<(), Error> {
         let mut table = self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let commands = ip_commands::reroute(&self.addresses, &table, routes);
+        let commands = ip_commands::mtus(mtus) + &ip_commands::reroute(&self.addresses, &table, routes);
         if !commands.is_empty() {
             self.namespace.run(|| ip::batch(&commands))?.map_err(|(error, _)| error)?;
         }

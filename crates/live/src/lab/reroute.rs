@@ -1,4 +1,4 @@
-//! Scheduled changes of routes.
+//! Scheduled changes of routes and MTUs.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -10,7 +10,7 @@ use hopcast_node::Clock;
 use super::{Error, Lab, several_at_once};
 use crate::layout::{Reroute, Scheduled};
 
-/// Changes the routes of nodes, each at its time, until it is finished.
+/// Changes the routes and MTUs of nodes, each at its time, until it is finished.
 pub struct Rerouter {
     stop: Sender<()>,
     thread: JoinHandle<Result<Duration, Error>>,
@@ -39,8 +39,8 @@ impl Lab {
                     break;
                 }
                 let reroute = |number: usize| {
-                    let Reroute { node, routes } = &moment[number].what;
-                    nodes[*node].reroute(routes)
+                    let Reroute { node, routes, mtus } = &moment[number].what;
+                    nodes[*node].reroute(routes, mtus)
                 };
                 several_at_once(moment.len(), reroute)
                     .map_err(|error| Error::Reroute { at, source: Box::new(error) })?;

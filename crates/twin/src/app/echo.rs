@@ -100,6 +100,7 @@ impl Machine for MessageClient {
             | Item::Frame(_)
             | Item::ReportFrameStatus
             | Item::FrameStatus(_)
+            | Item::Mtu(_)
             | Item::Packet(_)
             | Item::Transit(_)
             | Item::Message(_)

@@ -13,7 +13,7 @@ use hopcast_config::yaml::Node;
 /// The largest hop limit that a packet can have (RFC 791, RFC 8200), and what hosts send with.
 const HOP_LIMIT: usize = 255;
 /// RFC 8200, section 5: what every link that carries IPv6 takes.
-const LEAST_IPV6_MTU: u32 = 1280;
+pub(crate) const LEAST_IPV6_MTU: u32 = 1280;
 /// Where a flow's parts are written.
 pub(crate) struct Written<'a> {
     pub(crate) to: &'a Node,

@@ -188,7 +188,7 @@ pub(crate) fn direction(
 }
 
 /// IPv4's minimum (RFC 791) to the largest that its length field can say.
-fn mtu(node: &Node, key: &str) -> Result<u32, Diagnostic> {
+pub(crate) fn mtu(node: &Node, key: &str) -> Result<u32, Diagnostic> {
     // An MTU is a number of bytes, and a bare one says nothing else.
     let bytes = match &node.kind {
         Kind::Scalar(text) if text.bytes().all(|b| b.is_ascii_digit()) => whole(node, key, 576..=65_535)?,
@@ -276,7 +276,7 @@ pub(crate) fn jitter(node: &Node, key: &str) -> Result<Jitter, Diagnostic> {
 }
 
 /// `1000 packets`, `64 KiB`, or a discipline.
-fn queue(node: &Node, key: &str) -> Result<Queue, Diagnostic> {
+pub(crate) fn queue(node: &Node, key: &str) -> Result<Queue, Diagnostic> {
     let (discipline, options) = match &node.kind {
         Kind::Scalar(text) if text.starts_with(|c: char| c.is_ascii_digit()) => {
             return Ok(Queue::DropTail { limit: queue_limit(node, key)? });

@@ -10,10 +10,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use hopcast_core::{Bytes, Duration, Instant, Rate};
+use hopcast_link::Change;
 use hopcast_stack::Stack;
 use hopcast_stack::transport::{Layer, Ports, Socket, Worlds};
 
-use super::model::{NodeId, Scenario};
+use super::fits::LEAST_IPV6_MTU;
+use super::model::{Action, Event, NodeId, Scenario};
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::{Kind, Node};
 
@@ -242,10 +244,19 @@ pub(crate) fn carries_something(stack: &Stack, over: &Node, app: &Node) -> Resul
 /// that sets one: in virtual time it has a transport of its own, but a kernel's is as the kernel is set up. One line;
 /// `None` if there is none.
 pub fn needs_virtual_time(scenario: &Scenario) -> Option<String> {
-    scenario.flows.iter().find_map(|flow| {
+    let of_flow = scenario.flows.iter().find_map(|flow| {
         let set = flow.over.iter().find_map(|layer| layer.settings().virtual_time_only())?;
         Some(format!("flow `{}`: `{set}` cannot be set on the kernel's TCP, only in virtual time", flow.name))
-    })
+    });
+    let of_event = |event: &Event| match event.action {
+        Action::Link { link, change: Change::Mtu(mtu), .. } if mtu < LEAST_IPV6_MTU => Some(format!(
+            "the event at {}: an MTU of {mtu} on `{}` is below IPv6's {LEAST_IPV6_MTU} and would take IPv6 with its \
+             routes off the kernel's interfaces; it can be set in virtual time only",
+            event.at, scenario.links[link].name
+        )),
+        _ => None,
+    };
+    of_flow.or_else(|| scenario.events.iter().find_map(of_event))
 }
 
 /// Whether an `app` sends packets, as no other application does.
