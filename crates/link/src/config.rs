@@ -1,6 +1,7 @@
 //! The configuration of links: plain data, as a scenario describes it.
 
 use core::fmt;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hopcast_core::{Bytes, Duration, Fraction, Rate};
@@ -29,6 +30,8 @@ pub struct MediumConfig {
     pub mac: Mac,
     /// Where the loss from one station to another differs from `direction`'s; the last one for a pair counts.
     pub pairs: Vec<PairLoss>,
+    /// Who hears whom: pairs of a sender and a listener. Default: all hear all.
+    pub hears: Option<BTreeSet<(Attachment, Attachment)>>,
 }
 
 /// A switched segment: each station has a line of its own to the switch, and sends on it whenever it likes.
@@ -93,19 +96,46 @@ pub struct Csma {
     /// Which transmissions each listener misses below the acknowledgements. An acknowledgement is never lost. Default:
     /// none.
     pub channel: Loss,
+    /// Requests to send. Default: none.
+    pub rts: Option<Rts>,
+}
+
+/// Requests to send, and the answers that clear the way, before long frames to one station.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rts {
+    /// Minimum length of such a frame, in bytes of the Ethernet frame.
+    pub threshold: Bytes,
+    /// The time of a request on the air, all in all.
+    pub rts: Duration,
+    /// The time of the answer.
+    pub cts: Duration,
+}
+
+impl Rts {
+    /// 802.11g's, at `rate` or the highest mandatory rate up to it, of frames from `threshold` bytes on.
+    pub fn ofdm(threshold: Bytes, rate: Rate) -> Self {
+        // Table 9-1 and section 9.3.1.2: 20 bytes of a request; its answer is as long as an acknowledgement.
+        Self { threshold, rts: control_time(20, rate), cts: control_time(14, rate) }
+    }
+}
+
+// Section 17.3.2: 16 µs of training and a signal field of 4 µs; section 18.3.2.4: 6 µs of signal extension.
+const OFDM_PREAMBLE: Duration = Duration::from_micros(26);
+/// Service and tail bits.
+const OFDM_EXTRA: u64 = 22;
+
+/// The time of a control frame of so many bytes in answer to a frame at `rate`: at the highest mandatory rate up to it.
+fn control_time(bytes: u64, rate: Rate) -> Duration {
+    let basic = [24, 12, 6].map(Rate::from_mbit).into_iter().find(|&basic| basic <= rate).unwrap_or(rate);
+    OFDM_PREAMBLE + basic.time_for(OFDM_EXTRA + bytes * 8) / 8
 }
 
 impl Csma {
     /// 802.11g at `rate` in an ad-hoc network (IEEE 802.11-2020, table 18-5: slots are 20 µs long where there is no
     /// access point to say otherwise), without the padding of the last OFDM symbol.
     pub fn ofdm(rate: Rate) -> Self {
-        // Section 17.3.2: 16 µs of training and a signal field of 4 µs; section 18.3.2.4: 6 µs of signal extension.
-        let preamble = Duration::from_micros(26);
-        // Service and tail bits; 24 bytes of MAC header, 8 of LLC and SNAP and 4 of FCS instead of Ethernet's 14; the
-        // 14 bytes of an acknowledgement, at the highest mandatory rate up to the data's.
-        let (extra, header, ack) = (22, 22 * 8, 14 * 8);
-        let bits = |bits: u64, rate: Rate| rate.time_for(bits) / 8;
-        let basic = [24, 12, 6].map(Rate::from_mbit).into_iter().find(|&basic| basic <= rate).unwrap_or(rate);
+        // 24 bytes of MAC header, 8 of LLC and SNAP and 4 of FCS instead of Ethernet's 14.
+        let header = 22 * 8;
         Self {
             slot: Duration::from_micros(20),
             sifs: Duration::from_micros(10),
@@ -113,10 +143,17 @@ impl Csma {
             cw_min: 15,
             cw_max: 1023,
             retries: 7,
-            overhead: preamble + bits(extra + header, rate),
-            ack: preamble + bits(extra + ack, basic),
+            overhead: OFDM_PREAMBLE + rate.time_for(OFDM_EXTRA + header) / 8,
+            ack: control_time(14, rate),
             channel: Loss::None,
+            rts: None,
         }
+    }
+
+    /// The pause after a frame with errors (IEEE 802.11-2020, section 10.3.2.3.7): an acknowledgement that others may
+    /// hear has the time to come.
+    pub fn eifs(&self) -> Duration {
+        self.sifs + self.ack + self.difs
     }
 }
 
@@ -299,6 +336,8 @@ pub enum DropReason {
     Collision,
     /// It was sent as often as allowed, and never acknowledged.
     RetryLimit,
+    /// The station that it was for does not hear its sender.
+    Unheard,
     /// Larger than the link's MTU.
     TooBig,
 }
@@ -314,6 +353,7 @@ impl fmt::Display for DropReason {
             Self::HalfDuplex => "receiver was sending",
             Self::Collision => "collided",
             Self::RetryLimit => "never acknowledged",
+            Self::Unheard => "not heard by its receiver",
             Self::TooBig => "larger than the MTU",
         })
     }

@@ -35,13 +35,16 @@
 //!   has the checksums of its protocols.
 //! - In the seed's description of Gilbert-Elliott (`004`, section 5) the second balance equation should end in π_B;
 //!   its solution is right. Of the four-state model, the balance π3 p32 = π2 p23 and the solution are right.
-//! - On a [`Medium`] with [`Mac::Csma`] all stations hear one another: there is no hidden station, no capture (of
-//!   frames that collide none is read) and no RTS. An immediate access begins at the next slot's edge, and an
-//!   acknowledgement is never lost. Radio propagation is a model to come behind the same [`Link`] trait.
+//! - On a [`Medium`] with [`Mac::Csma`] there is no capture: of frames that overlap at a station it reads none. An
+//!   immediate access begins at the next slot's edge, and the channel loses no acknowledgement, RTS or CTS. Where some
+//!   stations do not hear others ([`MediumConfig::hears`]), what one does not hear does not disturb it either; a frame
+//!   has one limit of retries, and not one for RTS and one for data. Radio propagation is a model to come behind the
+//!   same [`Link`] trait.
 
 mod air;
 pub mod config;
 mod csma;
+mod dcf;
 mod direction;
 mod flight;
 mod loss;
@@ -57,7 +60,7 @@ mod trace;
 
 pub use config::{
     Config, Csma, Direction, DropReason, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue,
-    QueueLimit, Station, SwitchConfig,
+    QueueLimit, Rts, Station, SwitchConfig,
 };
 pub use loss::LossError;
 pub use medium::Medium;

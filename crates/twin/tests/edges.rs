@@ -227,7 +227,10 @@ flows:
     let run = &document.runs[0];
     assert_eq!((run.links[0].sent_packets, run.links[0].queue_dropped_packets), (200, 0));
     assert_eq!(run.hosts.get("unfragmented").or(run.hosts.get("too_big")), Some(&200));
-    assert_eq!(run.events.iter().map(|event| event.what.as_str()).next(), Some("mtu 1000, reorder on, queue"));
+    assert_eq!(
+        run.events.iter().map(|event| event.what.as_str()).next(),
+        Some("mtu 1000, reorder on, queue")
+    );
 }
 
 #[test]
@@ -250,7 +253,10 @@ flows:
     let of = |from: &str, to: &str| {
         document.runs[0].links.iter().find(|link| link.from == from && link.to == to).unwrap().clone()
     };
-    assert_eq!((of("a", "b").sent_packets, of("a", "c").sent_packets, of("c", "b").sent_packets), (125, 0, 0));
+    assert_eq!(
+        (of("a", "b").sent_packets, of("a", "c").sent_packets, of("c", "b").sent_packets),
+        (125, 0, 0)
+    );
     // Full duplex: whoever sends to a takes nothing from what it sends, or from each other.
     assert!((of("b", "a").utilisation.unwrap() - 1.0).abs() < 0.01);
     assert_eq!(of("c", "a").sent_packets, 100);

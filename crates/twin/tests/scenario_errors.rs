@@ -329,7 +329,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         ", loss: 5 %",
         "",
-        "bad.yaml:8:5: an event needs something to do: one of `rate`, `delay`, `jitter`, `loss`, `corrupt`, `duplicate`, `down`, `up`, `start`, `stop`",
+        "bad.yaml:8:5: an event needs something to do: one of `rate`, `delay`, `jitter`, `loss`, `corrupt`, `duplicate`, `reorder`, `queue`, `mtu`, `down`, `up`, `start`, `stop`",
     ),
     (", loss: 5 %", ", start: blk", "bad.yaml:8:46: `start`: there is no flow `blk`: did you mean `bulk`?"),
     (
@@ -355,7 +355,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "  chain:\n",
         "  links: [{ medium: [n0, n1], duplex: half }]\n  chain:\n",
-        "bad.yaml:4:31: unknown key `duplex` in a medium (allowed here: name, medium, rate, delay, loss, jitter, reorder, duplicate, corrupt, queue, mtu, mac, pairs)",
+        "bad.yaml:4:31: unknown key `duplex` in a medium (allowed here: name, medium, rate, delay, loss, jitter, reorder, duplicate, corrupt, queue, mtu, mac, pairs, hears)",
     ),
     ("  chain:\n", "  nodes: [n1]\n  chain:\n", "bad.yaml:6:5: the node name `n1` is taken already"),
     (

@@ -114,7 +114,8 @@ impl NetworkPlan {
     fn edges(&self, network: Network<'_>) -> Vec<Edge> {
         let mut edges = Vec::new();
         for (link, ends) in self.ends.iter().enumerate() {
-            for (from, to) in directions(ends.len()) {
+            let reached = |&(from, to): &(Attachment, Attachment)| network.links[link].reaches(from, to);
+            for (from, to) in directions(ends.len()).filter(reached) {
                 edges.push(Edge {
                     from: ends[from].0,
                     to: ends[to].0,

@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Write};
 use hopcast_core::{Instant, Rate};
 use hopcast_link::{
     Change, Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue, QueueLimit,
-    SwitchConfig,
+    Rts, SwitchConfig,
 };
 
 use super::capacity::{Capacities, mean_loss};
@@ -104,15 +104,27 @@ fn medium(config: &MediumConfig, ends: &[NodeId], scenario: &Scenario) -> String
     let _ = match &config.mac {
         Mac::Perfect => Ok(()),
         Mac::Csma(csma) => {
-            let Csma { slot, sifs, difs, cw_min, cw_max, retries, overhead, ack, channel } = csma;
+            let Csma { slot, sifs, difs, cw_min, cw_max, retries, overhead, ack, channel, rts } = csma;
             let channel = loss(channel);
             write!(
                 text,
                 "\nCSMA/CA: slot {slot}, SIFS {sifs}, DIFS {difs}, window {cw_min} to {cw_max}, overhead {overhead}, \
                  acknowledgement {ack}, {retries} retries, channel loss {channel}"
             )
+            .and_then(|()| match rts {
+                None => Ok(()),
+                Some(Rts { threshold, rts, cts }) => {
+                    write!(text, "\nRTS of {rts} and CTS of {cts} before frames of at least {threshold}")
+                }
+            })
         }
     };
+    for (from, station) in ends.iter().enumerate().filter(|_| config.hears.is_some()) {
+        let heard = config.hears.iter().flatten().filter(|(sender, _)| *sender == from);
+        let heard: Vec<&str> = heard.map(|(_, to)| scenario.nodes[ends[*to]].name.as_str()).collect();
+        let by = if heard.is_empty() { "nobody".to_owned() } else { shortened(&heard) };
+        let _ = write!(text, "\n{} is heard by {by}", scenario.nodes[*station].name);
+    }
     text + &pairs(&config.pairs, ends, scenario)
 }
 

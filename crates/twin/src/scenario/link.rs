@@ -1,9 +1,11 @@
 //! Links: rate, delay, loss and the rest, of each direction.
 
+use std::collections::BTreeSet;
+
 use hopcast_core::{Bytes, Duration, Fraction, Rate};
 use hopcast_link::{
     Attachment, Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue,
-    QueueLimit, SwitchConfig,
+    QueueLimit, Rts, SwitchConfig,
 };
 
 use super::files::Contents;
@@ -15,7 +17,7 @@ use hopcast_config::yaml::{Kind, Node};
 pub(crate) const DIRECTION: [&str; 9] =
     ["rate", "delay", "loss", "jitter", "reorder", "duplicate", "corrupt", "queue", "mtu"];
 /// The keys that a medium has beside those of its direction.
-pub(crate) const MEDIUM: [&str; 2] = ["mac", "pairs"];
+pub(crate) const MEDIUM: [&str; 3] = ["mac", "pairs", "hears"];
 /// The keys that a switch has beside those of a direction.
 pub(crate) const SWITCH: [&str; 2] = ["stations", "pairs"];
 /// The keys of a generator's `link`.
@@ -35,8 +37,22 @@ const TEMPLATE: [&str; 12] = [
 ];
 const LOSSES: [&str; 4] = ["none", "gilbert-elliott", "four-state", "trace"];
 const MACS: [&str; 2] = ["perfect", "csma"];
-const CSMA: [&str; 9] =
-    ["retries", "overhead", "ack", "slot", "sifs", "difs", "cw-min", "cw-max", "channel-loss"];
+const CSMA: [&str; 12] = [
+    "retries",
+    "overhead",
+    "ack",
+    "slot",
+    "sifs",
+    "difs",
+    "cw-min",
+    "cw-max",
+    "channel-loss",
+    "rts",
+    "rts-time",
+    "cts-time",
+];
+/// Maximum length of an Ethernet frame, in bytes: the longest packet and its header.
+const MAX_FRAME: u64 = 65_535 + 14;
 /// Maximum pause between two frames on a medium: no radio waits longer.
 const MAX_PAUSE: Duration = Duration::from_millis(100);
 const QUEUES: [&str; 2] = ["drop-tail", "codel"];
@@ -75,8 +91,41 @@ pub(crate) fn medium(
 ) -> Result<MediumConfig, Diagnostic> {
     let direction = direction(fields, Direction::default(), contents)?;
     let mac = fields.read("mac", |node, key| mac(node, key, direction.rate, contents))?.unwrap_or_default();
-    let pairs = pairs(fields, station, contents)?;
-    Ok(MediumConfig { direction, stations: Vec::new(), mac, pairs })
+    let pairs = pairs(fields, &station, contents)?;
+    let hears = fields.read("hears", |node, key| hears(node, key, &station))?;
+    Ok(MediumConfig { direction, stations: Vec::new(), mac, pairs, hears })
+}
+
+/// Who hears whom, as pairs of a sender and a listener: `[a, b]` is both ways, `{ from: a, to: b }` one.
+fn hears(
+    node: &Node,
+    key: &str,
+    station: impl Fn(&Node, &str) -> Result<Attachment, Diagnostic>,
+) -> Result<BTreeSet<(Attachment, Attachment)>, Diagnostic> {
+    let mut hears = BTreeSet::new();
+    for item in decode::list(node, key)? {
+        let (from, to, both) = match &item.kind {
+            Kind::Map(_) => {
+                let pair = Fields::of(item, "a pair", &["from", "to"])?;
+                (pair.need("from", "from: a")?, pair.need("to", "to: b")?, false)
+            }
+            Kind::List(pair) if pair.len() == 2 => (&pair[0], &pair[1], true),
+            Kind::List(_) | Kind::Scalar(_) => {
+                return Err(item.error(format!(
+                    "`{key}`: expected two stations such as `[a, b]`, or one way `{{ from: a, to: b }}`, found {}",
+                    item.found()
+                )));
+            }
+        };
+        let ends = (station(from, key)?, station(to, key)?);
+        if ends.0 == ends.1 {
+            return Err(item.error(format!("`{key}`: {} hears itself anyway", to.found())));
+        }
+        if !hears.insert(ends) || both && !hears.insert((ends.1, ends.0)) {
+            return Err(item.error(format!("`{key}`: this pair stands here twice")));
+        }
+    }
+    Ok(hears)
 }
 
 /// A switch of `stations` stations, whose addresses the engine fills in; `station` finds the one that a node's name
@@ -96,7 +145,7 @@ pub(crate) fn switch(
         let keys = Fields::of(&entry.value, "a station", &DIRECTION)?;
         directions[from] = direction(keys, base.clone(), contents)?;
     }
-    Ok(SwitchConfig { directions, addresses: Vec::new(), pairs: pairs(fields, station, contents)? })
+    Ok(SwitchConfig { directions, addresses: Vec::new(), pairs: pairs(fields, &station, contents)? })
 }
 
 /// Where the loss from one station to another differs.
@@ -157,7 +206,22 @@ fn mac(node: &Node, key: &str, rate: Option<Rate>, contents: &mut Contents) -> R
         overhead: fields.read("overhead", pause)?.unwrap_or(base.overhead),
         ack: fields.read("ack", pause)?.unwrap_or(base.ack),
         channel: fields.read("channel-loss", |node, key| loss(node, key, contents))?.unwrap_or(base.channel),
+        rts: requests(fields, rate)?,
     }))
+}
+
+/// Requests to send: from which length on, and how long they are.
+fn requests(fields: Fields<'_>, rate: Rate) -> Result<Option<Rts>, Diagnostic> {
+    let threshold = fields.read("rts", |node, key| decode::size(node, key, 0..=MAX_FRAME))?;
+    let (rts, cts) = (fields.read("rts-time", pause)?, fields.read("cts-time", pause)?);
+    let Some(threshold) = threshold else {
+        return match rts.or(cts) {
+            None => Ok(None),
+            Some(_) => Err(fields.error("`rts-time` and `cts-time` need `rts`, such as `rts: 500 B`")),
+        };
+    };
+    let base = Rts::ofdm(threshold, rate);
+    Ok(Some(Rts { rts: rts.unwrap_or(base.rts), cts: cts.unwrap_or(base.cts), ..base }))
 }
 
 fn pause(node: &Node, key: &str) -> Result<Duration, Diagnostic> {

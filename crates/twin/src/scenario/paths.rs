@@ -84,11 +84,15 @@ impl<'a> Paths<'a> {
         for &node in level {
             let Step { hops, delay, .. } = self.steps[node];
             for place in self.begins[node]..self.begins[node + 1] {
-                let link = self.attached[place].0;
-                if std::mem::replace(&mut self.crossed[link], self.round) == self.round {
+                let (link, own) = self.attached[place];
+                let crossed = std::mem::replace(&mut self.crossed[link], self.round) == self.round;
+                if crossed && self.links[link].partly_heard().is_none() {
                     continue;
                 }
                 for (from, &end) in self.links[link].ends.iter().enumerate() {
+                    if from != own && !self.links[link].reaches(from, own) {
+                        continue;
+                    }
                     let delay = delay + self.links[link].direction(from).delay;
                     let known = &mut self.steps[end];
                     let reached = known.round == self.round;

@@ -268,7 +268,7 @@ pub fn write(scenario: &Scenario) -> String {
     let mut out = String::from(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n",
     );
-    let others = ["duplex", "backward", "mac", "pairs", "kind", "stations"];
+    let others = ["duplex", "backward", "mac", "pairs", "hears", "kind", "stations"];
     let of_links = link::DIRECTION.iter().chain(&others).map(|&key| (key, "all", "string"));
     for (key, of, kind) in KEYS.into_iter().chain(of_links) {
         line(
