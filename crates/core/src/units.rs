@@ -1,4 +1,5 @@
-//! Quantities with their units: [`Rate`], [`Bytes`], [`Fraction`], [`Dbm`] and [`Duration`], and how a person writes them.
+//! Quantities with their units: [`Rate`], [`Bytes`], [`Fraction`], [`Dbm`] and [`Duration`], and how a person writes
+//! them.
 //!
 //! A bare number is never a quantity: `5` may be percent, a fraction or packets, and tools that guess have cost
 //! their users whole measurement campaigns. Each type says in its error what it would have accepted.

@@ -135,6 +135,9 @@ impl<R> Arriving<R> {
     }
 }
 
+// A frame under way on a wire is one cache line.
+const _: () = assert!(size_of::<Arriving<Wired>>() <= 64);
+
 /// Frames on a wire, of whose reception nothing is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wired;

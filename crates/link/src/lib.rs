@@ -116,15 +116,15 @@ pub trait Link {
     /// nothing that `from` sends reaches `to`, or if `from` is down.
     fn quality(&self, from: Attachment, to: Attachment) -> Option<Quality>;
 
-    /// The figures of the sending side of `from` up to and including `now`, cumulative: a frame that is sent counts once,
-    /// whoever it is for. What became of it at its receivers is in [`counters`](Link::counters).
+    /// The figures of the sending side of `from` up to and including `now`, cumulative: a frame that is sent counts
+    /// once, whoever it is for. What became of it at its receivers is in [`counters`](Link::counters).
     fn sender_counters(&mut self, now: Instant, from: Attachment) -> Counters;
 
     /// The figures of one direction up to and including `now`, cumulative; all zero if there is no such direction.
     ///
-    /// A medium or switch has a direction for each ordered pair of stations. What was sent counts for the pair it was addressed
-    /// to (a group frame for every pair); the time and drops of the queue are those of the sending station, in each of
-    /// its directions.
+    /// A medium or switch has a direction for each ordered pair of stations. What was sent counts for the pair it was
+    /// addressed to (a group frame for every pair); the time and drops of the queue are those of the sending station,
+    /// in each of its directions.
     fn counters(&mut self, now: Instant, from: Attachment, to: Attachment) -> Counters;
 
     /// The queue of the attachment `from` at `now`; empty if there is no such attachment.

@@ -12,9 +12,9 @@ use crate::{Attachment, Backlog, Change, Counters, Event, Link, Quality};
 /// A switched segment: every station has a line of its own, full duplex, and sends at its own rate.
 ///
 /// A frame to a group address is replicated to every other station, and is serialised once, where it is sent; any other
-/// goes to the station that has its address, and to nobody else; one to an unknown address is gone. Each listener loses,
-/// and each frame is delayed, on the way from one station to another, independently of what the others get. The switch
-/// forwards at once and its ports to the stations have no rate: what limits a frame is its sender's line.
+/// goes to the station that has its address, and to nobody else; one to an unknown address is gone. Each listener
+/// loses, and each frame is delayed, on the way from one station to another, independently of what the others get. The
+/// switch forwards at once and its ports to the stations have no rate: what limits a frame is its sender's line.
 #[derive(Debug)]
 pub struct Switch {
     air: Air,

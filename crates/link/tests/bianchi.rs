@@ -75,8 +75,8 @@ fn simulated(config: &MediumConfig, seconds: u64) -> f64 {
     (delivered.sum::<u64>() * PAYLOAD) as f64 / (seconds * 1_000_000) as f64
 }
 
-/// The model's throughput: the probability tau of a station to send in a slot, and p that what it sends collides, are the
-/// fixed point of its equations (7) and (9); the throughput is equation (13).
+/// The model's throughput: the probability tau of a station to send in a slot, and p that what it sends collides, are
+/// the fixed point of its equations (7) and (9); the throughput is equation (13).
 fn model(n: i32, (w, m): Window, access: Access) -> f64 {
     let tau_of = |p: f64| {
         let (w, q) = (f64::from(w), 2.0 * p);

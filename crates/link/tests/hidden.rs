@@ -130,8 +130,8 @@ impl Script {
         (pairs.collect(), arrived as f64)
     }
 
-    /// Frames that arrive in each slot, in the long run: the chain's distribution is followed slot by slot, and its mean
-    /// taken once it has settled.
+    /// Frames that arrive in each slot, in the long run: the chain's distribution is followed slot by slot, and its
+    /// mean taken once it has settled.
     fn frames_per_slot(self) -> f64 {
         let start = [Waits { wait: DIFS, slots: 3, stage: 0 }, Waits { wait: DIFS, slots: 5, stage: 0 }];
         let mut numbers = BTreeMap::from([(start, 0)]);

@@ -265,6 +265,31 @@ flows:
 }
 
 #[test]
+fn packets_go_on_by_the_station_that_both_ends_hear() {
+    let document = document(
+        "
+title: Out of hearing
+seed: 1
+duration: 2 s
+topology:
+  nodes: [a, r, c]
+  links:
+    - { medium: [a, r, c], rate: 12 Mbit/s, mac: { csma: { rts: 500 B } }, hears: [[a, r], [r, c]] }
+flows:
+  - { name: there, from: a, to: c, over: tcp-cubic, app: { bulk: { bytes: 200 kB } } }
+  - { name: also, from: c, to: r, over: udp, app: { cbr: { rate: 1 Mbit/s, size: 1000 B } } }
+",
+    );
+    let run = &document.runs[0];
+    let of = |from: &str, to: &str| {
+        run.links.iter().find(|link| link.from == from && link.to == to).unwrap().clone()
+    };
+    assert!(run.flows.iter().all(|flow| flow.figures.reliability == Some(1.0)));
+    assert_eq!((of("a", "c").sent_packets, of("c", "a").sent_packets), (0, 0));
+    assert!(of("a", "r").delivered_packets > 130 && of("r", "c").delivered_packets > 130);
+}
+
+#[test]
 fn a_plan_is_read_as_if_from_a_file() {
     // The other tests read from text; this one holds the two ways of reading against each other.
     let dir = tempfile::tempdir().unwrap();

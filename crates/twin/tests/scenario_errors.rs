@@ -357,6 +357,36 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "  links: [{ medium: [n0, n1], duplex: half }]\n  chain:\n",
         "bad.yaml:4:31: unknown key `duplex` in a medium (allowed here: name, medium, rate, delay, loss, jitter, reorder, duplicate, corrupt, queue, mtu, mac, pairs, hears)",
     ),
+    (
+        "  chain:\n",
+        "  links: [{ name: w, switch: [n0, n1], mac: csma }]\n  chain:\n",
+        "bad.yaml:4:40: unknown key `mac` in a switch (allowed here: name, switch, rate, delay, loss, jitter, reorder, duplicate, corrupt, queue, mtu, stations, pairs)",
+    ),
+    (
+        "  chain:\n",
+        "  links: [{ name: w, switch: [n0, n1], stations: { n2: { rate: 1 Mbit/s } } }]\n  chain:\n",
+        "bad.yaml:4:52: `stations`: `n2` is no station of this switch",
+    ),
+    (
+        "  chain:\n",
+        "  links: [{ name: w, medium: [n0, n1], hears: [[n0]] }]\n  chain:\n",
+        "bad.yaml:4:48: `hears`: expected two stations such as `[a, b]`, or one way `{ from: a, to: b }`, found a list",
+    ),
+    (
+        "  chain:\n",
+        "  links: [{ name: w, medium: [n0, n1], hears: [[n0, n1], { from: n1, to: n0 }] }]\n  chain:\n",
+        "bad.yaml:4:58: `hears`: this pair stands here twice",
+    ),
+    (
+        "  chain:\n",
+        "  links: [{ name: w, medium: [n0, n1], hears: [[n0, n0]] }]\n  chain:\n",
+        "bad.yaml:4:48: `hears`: `n0` hears itself anyway",
+    ),
+    (
+        "  chain:\n",
+        "  links: [{ name: w, medium: [n0, n1], rate: 1 Mbit/s, mac: { csma: { cts-time: 1ms } } }]\n  chain:\n",
+        "bad.yaml:4:69: `rts-time` and `cts-time` need `rts`, such as `rts: 500 B`",
+    ),
     ("  chain:\n", "  nodes: [n1]\n  chain:\n", "bad.yaml:6:5: the node name `n1` is taken already"),
     (
         "  chain:\n",

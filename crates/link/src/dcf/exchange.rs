@@ -151,8 +151,8 @@ impl Dcf {
         self.next_head(now, station, air);
     }
 
-    /// A station draws a back-off, after each exchange, and contends with what has waited longest in its queue if it has
-    /// nothing else to contend with.
+    /// A station draws a back-off, as after each exchange, and contends with what has waited longest in its queue if it
+    /// has nothing else to contend with.
     fn next_head(&mut self, now: Instant, station: Attachment, air: &mut Air) {
         self.stations[station].back_off();
         if self.stations[station].head.is_none()

@@ -34,7 +34,8 @@ pub fn capacity(scenario: &Scenario, from: NodeId, to: NodeId) -> Option<f64> {
 pub struct Capacities<'s> {
     scenario: &'s Scenario,
     timeline: Timeline<'s>,
-    /// The point-to-point links, the switches, and the media that are only partly heard. Weights are thousandths of a bit per second, so that the flow is found exactly.
+    /// The point-to-point links, the switches, and the media that are only partly heard. Weights are thousandths of a
+    /// bit per second, so that the flow is found exactly.
     wired: DiGraph<(), u128>,
 }
 

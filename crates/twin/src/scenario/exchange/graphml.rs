@@ -3,7 +3,8 @@
 //! Data of an edge is a key of a link if its `attr.name` is one: `rate`, `delay`, `loss` and so on, with values as in a
 //! scenario. `LinkSpeedRaw`, in bit/s, is the rate in the Internet Topology Zoo. A node is called by its `name`, or
 //! else by its `label`, or else by its `id`, and stands at its `x` and `y`, or at its `Longitude` and `Latitude`. A
-//! hyperedge is a medium, or a switch if its `kind` says so. Data that is none of these is not the network's, and is passed over.
+//! hyperedge is a medium, or a switch if its `kind` says so. Data that is none of these is not the network's, and is
+//! passed over.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
