@@ -131,8 +131,8 @@ impl Session {
                     self.push(*bid, vector, None);
                 }
             }
-            Step::Poll(most) => {
-                for _ in 0..*most {
+            Step::Poll(max) => {
+                for _ in 0..*max {
                     if !self.poll() {
                         break;
                     }

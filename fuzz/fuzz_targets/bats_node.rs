@@ -74,7 +74,7 @@ enum Step {
 
 /// Edge, relay, edge.
 const NODES: usize = 3;
-/// Where packets are under way, from one node to another.
+/// Pairs of nodes between which packets are under way, from one to the other.
 const LINES: [(usize, usize); 4] = [(0, 1), (1, 0), (1, 2), (2, 1)];
 /// Packets under way on each; more are lost.
 const QUEUE: usize = 512;
@@ -189,7 +189,7 @@ impl Path {
             Step::Stranger { to, bytes } => {
                 let to = usize::from(*to) % NODES;
                 let (local, remote, payload) = (address(to), address(50), Buffer::copy_from(bytes));
-                self.give(to, Port::Below(0), Datagram { local, remote, payload });
+                self.give(to, Port::Below(0), Datagram::new(local, remote, payload));
             }
             Step::Wait { micros } => self.wait(Duration::from_micros(u64::from(*micros) % 2_000_000)),
             Step::Restart(node) => {
@@ -213,7 +213,7 @@ impl Path {
         let unit: Vec<u8> = (0..len).map(|at| (number * 31 + at) as u8).collect();
         let (local, remote) = (address(100 + 2 * end), address(102 - 2 * end));
         let refused = self.counter(2 * end, "units_refused");
-        self.give(2 * end, Port::Above(0), Datagram { local, remote, payload: Buffer::copy_from(&unit) });
+        self.give(2 * end, Port::Above(0), Datagram::new(local, remote, Buffer::copy_from(&unit)));
         if self.counter(2 * end, "units_refused") == refused {
             self.given[end].push(unit);
         }
@@ -240,7 +240,7 @@ impl Path {
 
     fn arrive(&mut self, line: usize, payload: Buffer) {
         let (from, to) = LINES[line];
-        self.give(to, Port::Below(0), Datagram { local: address(to), remote: address(from), payload });
+        self.give(to, Port::Below(0), Datagram::new(address(to), address(from), payload));
     }
 
     fn give(&mut self, node: usize, port: Port, datagram: Datagram) {
@@ -265,12 +265,12 @@ impl Path {
         }
     }
 
-    fn sent(&mut self, node: usize, Datagram { local, remote, payload }: Datagram) {
+    fn sent(&mut self, node: usize, Datagram { local, remote, payload, .. }: Datagram) {
         assert_eq!(local, address(node));
-        let (len, most) = (payload.len(), usize::from(self.config.datagram));
+        let (len, max) = (payload.len(), usize::from(self.config.datagram));
         assert!(
-            (1..=most).contains(&len),
-            "node {node} sends {len} bytes where {most} fit: {:02x?}",
+            (1..=max).contains(&len),
+            "node {node} sends {len} bytes where {max} fit: {:02x?}",
             &payload[..]
         );
         let line = LINES.iter().position(|&(from, to)| from == node && address(to) == remote);

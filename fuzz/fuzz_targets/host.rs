@@ -130,7 +130,7 @@ impl Step {
             Kind::Frame { overheard } => (below, Item::Frame(Frame { overheard, ..Frame::new(bytes) })),
             Kind::Packet => (above, Item::Packet(bytes)),
             Kind::Transit { ingress } => {
-                (above, Item::Transit(Transit { packet: bytes, ingress: ingress.into() }))
+                (above, Item::Transit(Transit::arrived(bytes, ingress.into())))
             }
             Kind::Datagram { v6, port } => {
                 let remote = SocketAddr::new(
@@ -139,7 +139,7 @@ impl Step {
                 );
                 (
                     above,
-                    Item::Datagram(Datagram { local: SocketAddr::new(own(v6), 0), remote, payload: bytes }),
+                    Item::Datagram(Datagram::new(SocketAddr::new(own(v6), 0), remote, bytes)),
                 )
             }
         }

@@ -199,7 +199,7 @@ impl Net {
     }
 
     fn arrive(&mut self, to: usize, remote: SocketAddr, payload: Buffer) {
-        let datagram = Datagram { local: self.configs[to].listen, remote, payload };
+        let datagram = Datagram::new(self.configs[to].listen, remote, payload);
         self.nodes[to].handle(self.now, Port::Below(0), Item::Datagram(datagram));
         self.drain(to);
     }

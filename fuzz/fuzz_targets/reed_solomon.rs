@@ -18,7 +18,7 @@ struct Input {
 
 #[derive(Arbitrary, Debug)]
 struct Block {
-    /// How many fewer source symbols than the code has.
+    /// Number of source symbols that there are fewer than the code has.
     short: u8,
     /// Symbols that arrive, each modulo their number; the rest is the source in order.
     arrivals: Vec<u8>,

@@ -49,8 +49,8 @@ fn run<F: Field>(input: &Input) {
                 assert_eq!(decoder.rank(), model.rank());
                 assert_eq!(decoder.is_complete(), model.rank() == shape.symbols());
             }
-            Step::Poll(most) => {
-                for _ in 0..*most {
+            Step::Poll(max) => {
+                for _ in 0..*max {
                     if !poll(&mut decoder, &model, &mut polled) {
                         break;
                     }

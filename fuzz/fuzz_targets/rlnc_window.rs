@@ -97,8 +97,8 @@ fn run<F: Field>(input: &Input) {
                 assert!(refused.is_err());
             }
             Step::Length { .. } => {}
-            &Step::Poll(most) => {
-                for _ in 0..most {
+            &Step::Poll(max) => {
+                for _ in 0..max {
                     if !both.poll() {
                         break;
                     }

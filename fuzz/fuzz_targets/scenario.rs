@@ -60,11 +60,11 @@ fn asks_for_much(text: &str) -> bool {
         ("columns", 20),
         ("nodes", 40),
     ];
-    let sizes = SIZES.iter().any(|&(key, most)| {
+    let sizes = SIZES.iter().any(|&(key, max)| {
         text.match_indices(key).any(|(at, _)| {
             let value = text[at + key.len()..].trim_start_matches([':', '=', ' ', '\n']);
             let digits = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());
-            value[..digits].parse::<u32>().map_or(digits > 0, |value| value > most)
+            value[..digits].parse::<u32>().map_or(digits > 0, |value| value > max)
         })
     });
     sizes || text.split(|c: char| !c.is_ascii_digit()).any(|number| number.len() > 4)

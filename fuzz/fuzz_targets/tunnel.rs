@@ -43,7 +43,7 @@ fuzz_target!(|input: Input| {
             mend(&mut bytes);
         }
         let buffer = Buffer::copy_from(&bytes);
-        let datagram = |remote| Item::Datagram(Datagram { local, remote, payload: buffer.clone() });
+        let datagram = |remote| Item::Datagram(Datagram::new(local, remote, buffer.clone()));
         let (port, item) = match step.from {
             From::Inside => (Port::Above(0), Item::Packet(buffer.clone())),
             From::OtherEnd => (Port::Below(0), datagram(remote)),

@@ -41,7 +41,7 @@ impl Row {
 }
 
 impl Equations {
-    /// How many independent equations there are.
+    /// Number of independent equations.
     pub fn rank(&self) -> usize {
         self.rows.len()
     }

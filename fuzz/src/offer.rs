@@ -146,8 +146,8 @@ pub struct Size {
 impl Size {
     /// At most 80 symbols of at most 16 bytes.
     pub fn shape(self) -> Shape {
-        let most = if self.k < 192 { 24 } else { 80 };
-        Shape::new(usize::from(self.k) % most + 1, usize::from(self.len) % 16 + 1)
+        let max = if self.k < 192 { 24 } else { 80 };
+        Shape::new(usize::from(self.k) % max + 1, usize::from(self.len) % 16 + 1)
             .expect("it is neither empty nor large")
     }
 }

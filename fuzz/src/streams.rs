@@ -208,7 +208,7 @@ impl<M: Machine> Path<M> {
     }
 
     fn arrive(&mut self, end: usize, payload: Buffer) {
-        let datagram = Datagram { local: address(end), remote: address(1 - end), payload };
+        let datagram = Datagram::new(address(end), address(1 - end), payload);
         self.ends[end].handle(self.now, Port::Below(0), Item::Datagram(datagram));
         self.drain(end);
     }

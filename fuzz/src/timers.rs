@@ -39,7 +39,7 @@ pub trait Timers {
         panic!("timers go off without end");
     }
 
-    /// When something falls due, and which it is.
+    /// Time at which the next timer falls due, and which one it is.
     fn next(&mut self) -> Option<(Instant, usize)> {
         let deadlines = (0..).map_while(|which| Some((self.machine(which)?.deadline(), which)));
         deadlines.filter_map(|(at, which)| Some((at?, which))).min()

@@ -1,4 +1,4 @@
-//! What nobody can be faster than: XOR, memcpy, and the blocked kernel.
+//! Limits that nobody can be faster than: XOR, memcpy, and the blocked kernel.
 
 use std::hint::black_box;
 
@@ -90,7 +90,7 @@ pub(crate) fn product(name: &'static str, columns: usize, rows: usize, len: usiz
     })
 }
 
-/// What [`crate::table::Line::ceiling`] is a share of: the kernel's rate where nothing but itself limits it.
+/// Rate that [`crate::table::Line::ceiling`] is a share of: the kernel's rate where nothing but itself limits it.
 pub(crate) fn blocked(len: usize) -> Contender<'static> {
     product(BLOCKED, 64, 64, len)
 }

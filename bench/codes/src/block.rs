@@ -26,7 +26,7 @@ impl Block {
         block
     }
 
-    /// How many combinations there are: some more than k, should a few not be innovative.
+    /// Number of combinations: some more than k, should a few not be innovative.
     pub(crate) fn packets(&self) -> usize {
         self.k + 4
     }

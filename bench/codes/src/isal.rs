@@ -2,7 +2,7 @@
 
 use core::ffi::{c_int, c_uchar};
 
-/// What pkg-config says.
+/// Version that pkg-config reports.
 pub(crate) const VERSION: &str = env!("ISAL_VERSION");
 
 mod c {

@@ -45,10 +45,10 @@ enum Format {
     Json,
 }
 
-/// What measures one operation.
+/// Function that measures one operation.
 type Measure = fn(Pace) -> Study;
 
-/// What is measured, in the order in which it is printed. A new operation is a function of `studies` and a line here.
+/// Studies, in the order in which it is printed. A new operation is a function of `studies` and a line here.
 const STUDIES: &[(&str, Measure)] = &[
     ("y += a x", kernels::axpy),
     ("blocked product", kernels::blocked),
@@ -116,7 +116,7 @@ fn kernel(name: &str) -> Result<Kernel, String> {
     })
 }
 
-/// What was measured on, and with what.
+/// The machine and the versions that were measured.
 fn machine() -> Vec<(&'static str, String)> {
     let kernels: Vec<&str> = Kernel::all().map(Kernel::name).collect();
     vec![

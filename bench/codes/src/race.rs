@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// How long to measure.
+/// Length of a measurement.
 #[derive(Copy, Clone)]
 pub(crate) struct Pace {
-    /// How often each contender has its turn.
+    /// Number of turns of each contender.
     pub(crate) rounds: usize,
-    /// The least time of a turn.
+    /// Minimum time of a turn.
     pub(crate) turn: Duration,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// What came of it: for each contender, its rate in every round.
+/// Results of a race: for each contender, its rate in every round.
 pub(crate) struct Race {
     names: Vec<&'static str>,
     rates: Vec<Vec<f64>>,
@@ -64,7 +64,7 @@ impl Race {
     }
 }
 
-/// How often a contender must run to take up a turn.
+/// Number of times that a contender must run to take up a turn.
 fn repeats(contender: &mut Contender<'_>, turn: Duration) -> u32 {
     let mut repeats = 1;
     while time(contender, repeats) < turn.as_secs_f64() {

@@ -38,7 +38,7 @@ pub(crate) struct Line {
 #[derive(Copy, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Subject {
-    /// A generation or a session of so many symbols.
+    /// A generation or a session of this number of symbols.
     K(usize),
     /// The same, with a way to begin.
     Start {
@@ -60,7 +60,7 @@ pub(crate) struct Peer {
     pub(crate) ratio: f64,
 }
 
-/// What is required of an operation.
+/// Requirement on an operation.
 #[derive(Serialize)]
 pub(crate) struct Requirement {
     pub(crate) level: Level,
@@ -96,7 +96,7 @@ pub(crate) enum Only {
     At(usize),
 }
 
-/// How a requirement fared where it fared worst.
+/// Result of a requirement where it fared worst.
 #[derive(Serialize)]
 pub(crate) struct Verdict {
     operation: &'static str,
@@ -134,12 +134,12 @@ impl Line {
         Self { len, subject, hopcast: race.rate(0), ceiling, of_blocked, peers }
     }
 
-    /// What the requirement is about, or `None` where it does not stand.
+    /// Figure that the requirement is about, or `None` where it does not stand.
     fn measure(&self, requirement: &Requirement, like_there: bool) -> Option<f64> {
         let stands = match (self.subject, requirement.only) {
             (Subject::Kernel { best, .. }, _) => best,
             (_, Only::All) => true,
-            (Subject::K(k) | Subject::Start { k, .. }, Only::From(least)) => k >= least,
+            (Subject::K(k) | Subject::Start { k, .. }, Only::From(min)) => k >= min,
             (Subject::K(k) | Subject::Start { k, .. }, Only::At(only)) => k == only,
         };
         let measure = match requirement.against {
@@ -154,7 +154,7 @@ impl Line {
 }
 
 impl Study {
-    /// How each requirement fared. Unless the machine is `like_there`, rates are scaled by what its kernel can do.
+    /// Result of each requirement. Unless the machine is `like_there`, rates are scaled by what its kernel can do.
     pub(crate) fn verdicts(&self, like_there: bool) -> Vec<Verdict> {
         let verdict = |requirement: &Requirement| {
             let measures =

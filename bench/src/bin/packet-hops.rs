@@ -46,8 +46,8 @@ fn main() -> Result<(), String> {
         ratios.push(rate(ours) / rate(theirs));
     }
     ratios.sort_by(f64::total_cmp);
-    let (least, median, most) = (ratios[0], ratios[TURNS / 2], ratios[TURNS - 1]);
-    println!("hopcast / ns-3: {median:.1} (median of {TURNS} turns, {least:.1} to {most:.1})");
+    let (min, median, max) = (ratios[0], ratios[TURNS / 2], ratios[TURNS - 1]);
+    println!("hopcast / ns-3: {median:.1} (median of {TURNS} turns, {min:.1} to {max:.1})");
     Ok(())
 }
 
@@ -65,7 +65,7 @@ fn ours(seconds: u64) -> Result<Turn, String> {
     let plan = load(&file, &overrides).map_err(|error| error.to_string())?;
     let mut world = World::new(plan.cases[0].scenario.clone(), 0, None).map_err(|error| error.to_string())?;
     let began = processor_time();
-    world.run_until(hopcast_twin::end_of(&plan.cases[0].scenario), &Monitor::default());
+    world.run_until(hopcast_twin::run_end(&plan.cases[0].scenario), &Monitor::default());
     Ok((world.packet_hops(), processor_time() - began))
 }
 

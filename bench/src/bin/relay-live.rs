@@ -162,9 +162,9 @@ struct Forwarder {
 
 impl Reactive for Forwarder {
     fn react(&mut self, _now: Instant, _port: Port, item: Item) {
-        let Item::Datagram(Datagram { local, remote, payload }) = item else { return };
+        let Item::Datagram(Datagram { local, remote, payload, .. }) = item else { return };
         let to = if remote == self.ends[0] { self.ends[1] } else { self.ends[0] };
-        self.out = Some(Datagram { local, remote: to, payload });
+        self.out = Some(Datagram::new(local, to, payload));
     }
 
     fn next(&mut self) -> Option<(Port, Item)> {

@@ -18,7 +18,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Ethernet, IPv4 and UDP.
 const HEADERS: usize = 42;
 const UNIT: usize = 1400;
-/// Nothing that the relay is asked for takes so many seconds; if it does, somebody else has had the processor
+/// Maximum time of anything that the relay is asked for, in seconds; if it does, somebody else has had the processor
 /// meanwhile.
 const INTERRUPTED: f64 = 200e-6;
 /// Load offered to the source, in bytes a nanosecond: 10 Gbit/s.
@@ -74,18 +74,14 @@ fn run(batch: BatchSize, percent: f64) -> (u64, u64, u64, f64) {
     let mut before = (0, 0);
     let unit = Buffer::copy_from(&[7; UNIT]);
     let mut offered = 0;
-    nodes[0].handle(
-        now,
-        Port::Above(0),
-        Item::Datagram(Datagram { local: ends.0, remote: ends.1, payload: unit.clone() }),
-    );
+    nodes[0].handle(now, Port::Above(0), Item::Datagram(Datagram::new(ends.0, ends.1, unit.clone())));
     while now < end {
         if now < warm {
             (took, delivered, before) = (0.0, 0, sent(&nodes[1]));
         }
         // The source always has something; what is too much, it refuses.
         while offered < (now.as_nanos() as f64 * OFFERED) as u64 {
-            let datagram = Datagram { local: ends.0, remote: ends.1, payload: unit.clone() };
+            let datagram = Datagram::new(ends.0, ends.1, unit.clone());
             nodes[0].handle(now, Port::Above(0), Item::Datagram(datagram));
             offered += UNIT as u64;
         }
@@ -111,7 +107,7 @@ fn run(batch: BatchSize, percent: f64) -> (u64, u64, u64, f64) {
                     frame.advance(HEADERS);
                     let (sender, to) = (link + from, link + 1 - from);
                     let (local, remote) = (address(to as u8), address(sender as u8));
-                    let item = Item::Datagram(Datagram { local, remote, payload: frame });
+                    let item = Item::Datagram(Datagram::new(local, remote, frame));
                     timed(to, &mut took, || nodes[to].handle(now, Port::Below(0), item));
                     pass = true;
                 }

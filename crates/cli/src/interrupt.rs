@@ -24,8 +24,8 @@ pub(crate) fn ignore_ctrl_c() {
 /// A stop that Ctrl-C pulls.
 pub(crate) fn stop_on_ctrl_c() -> Result<Stop, Failure> {
     let stop = Stop::new().map_err(Failure::run)?;
-    let pulled = stop.clone();
-    ctrlc::set_handler(move || pulled.pull()).map_err(Failure::run)?;
+    let requested = stop.clone();
+    ctrlc::set_handler(move || requested.request()).map_err(Failure::run)?;
     Ok(stop)
 }
 

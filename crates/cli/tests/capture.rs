@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{hopcast, text};
-use hopcast_node::testing::{Need, require};
+use hopcast_node::testing::{Requirement, require};
 
 const MIXED: &str = "\
 title: A bit of everything
@@ -94,7 +94,12 @@ flows:
 
 #[test]
 fn a_live_capture_has_what_goes_through_a_tunnel_too() {
-    if !require(&[Need::Root, Need::Tun, Need::Program("ip"), Need::Program("setpriv")]) {
+    if !require(&[
+        Requirement::Root,
+        Requirement::Tun,
+        Requirement::Program("ip"),
+        Requirement::Program("setpriv"),
+    ]) {
         return;
     }
     let dir = tempfile::tempdir().unwrap();

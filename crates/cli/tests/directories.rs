@@ -1,4 +1,4 @@
-//! Whose a run directory is: one scenario's, and one process's at a time.
+//! Owner of a run directory: one scenario, and one process at a time.
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 

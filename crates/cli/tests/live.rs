@@ -11,14 +11,20 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use common::text;
-use hopcast_node::testing::{Need, require};
+use hopcast_node::testing::{Requirement, require};
 use serde_json::Value;
 
 /// A machine of two processors carries one live run at a time.
 static MACHINE: Mutex<()> = Mutex::new(());
 
 fn machine() -> Option<MutexGuard<'static, ()>> {
-    let needs = [Need::Root, Need::Tun, Need::Program("ip"), Need::Program("nft"), Need::Program("setpriv")];
+    let needs = [
+        Requirement::Root,
+        Requirement::Tun,
+        Requirement::Program("ip"),
+        Requirement::Program("nft"),
+        Requirement::Program("setpriv"),
+    ];
     require(&needs).then(|| MACHINE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
 }
 
@@ -247,7 +253,7 @@ flows: [{ name: flood, from: n0, to: n4, over: udp, app: { cbr: { rate: 20 Gbit/
 #[test]
 fn real_programs_are_measured_and_one_that_fails_is_the_commands_failure() {
     let Some(_machine) = machine() else { return };
-    if !require(&[Need::Program("iperf3"), Need::Program("ping")]) {
+    if !require(&[Requirement::Program("iperf3"), Requirement::Program("ping")]) {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -333,7 +339,7 @@ fn what_cannot_be_set_on_the_kernel_is_refused_before_anything_is_made() {
         assert_eq!((text(&output.stderr), output.status.code()), (line.to_owned(), Some(2)));
         assert!(!dir.path().join("out").exists());
     };
-    let line = "flow `messages`: `sack` cannot be set on the kernel's TCP, only in virtual time\n";
+    let line = "flow `messages`: the option `sack` of `tcp-cubic` is for virtual time: in a live run the kernel's own settings hold\n";
     refused("{ tcp-cubic: { sack: off } }", line);
 }
 

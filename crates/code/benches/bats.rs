@@ -1,4 +1,4 @@
-//! How fast BATS codes are, and how far from what the kernels allow: `cargo bench -p hopcast-code --bench bats`.
+//! Rates of BATS codes, and their distance from what the kernels allow: `cargo bench -p hopcast-code --bench bats`.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 use std::hint::black_box;

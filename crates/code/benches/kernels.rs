@@ -1,4 +1,4 @@
-//! How fast the kernels and the codes are, beside a plain XOR and beside each other: `cargo bench -p hopcast-code`.
+//! Rates of the kernels and the codes, beside a plain XOR and beside each other: `cargo bench -p hopcast-code`.
 #![allow(unsafe_code, reason = "the plain XOR needs the same vectors to be a fair comparison")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 

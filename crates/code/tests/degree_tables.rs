@@ -56,7 +56,7 @@ fn a_smaller_eta_comes_closer_to_capacity() {
     let ranks = table::ranks_after(6, 10.0, 16, 256).expect("ranks");
     let share = |eta: f64| {
         let solution =
-            solve(Demand { ranks: ranks.as_slice(), eta, symbols: table::MOST_SYMBOLS }).expect("a solution");
+            solve(Demand { ranks: ranks.as_slice(), eta, symbols: table::MAX_SYMBOLS }).expect("a solution");
         (1.0 - eta) * solution.theta / solution.bound
     };
     let shares = [0.2, 0.1, 0.05, 0.02].map(share);

@@ -14,7 +14,7 @@ const LEN: usize = 9;
 /// More than two panels of a decoder's rows.
 const K: usize = 17;
 /// Less than one.
-const FEW: usize = 6;
+const SMALL_K: usize = 6;
 
 fn bytes(len: usize, seed: u64) -> Vec<u8> {
     let mut random = Coefficients::new(seed);
@@ -110,8 +110,8 @@ fn a_generation_over_a_relay<F: Field>(k: usize) {
 #[test]
 fn a_generation_in_each_field() {
     a_generation_over_a_relay::<Gf256>(K);
-    a_generation_over_a_relay::<Gf16>(FEW);
-    a_generation_over_a_relay::<Gf2>(FEW);
+    a_generation_over_a_relay::<Gf16>(SMALL_K);
+    a_generation_over_a_relay::<Gf2>(SMALL_K);
 }
 
 #[test]
@@ -167,8 +167,8 @@ fn batches_by_each_sampling() {
     for (sampling, batch) in
         [(Sampling::Rfc, few), (Sampling::Separate { session }, more), (Sampling::Even { session }, few)]
     {
-        let source = bytes(FEW * LEN, 9);
-        let parameters = Parameters::new(FEW, LEN, batch).unwrap().sampling(sampling);
+        let source = bytes(SMALL_K * LEN, 9);
+        let parameters = Parameters::new(SMALL_K, LEN, batch).unwrap().sampling(sampling);
         let mut encoder = bats::Encoder::new(&parameters, &source[..]).unwrap();
         let mut decoder = bats::Decoder::new(&parameters);
         let mut payload = [0; LEN];

@@ -11,7 +11,8 @@
 use hopcast_core::{Datagram, Instant, Item, Outbox, Port, Reactive};
 
 /// Numbers behind the newest one of which it is known whether they have been delivered. A copy that is later than that
-/// is dropped: delivered twice would be worse than lost.
+/// is dropped: delivered twice would be worse than lost. Chosen: it bounds memory; with fewer, paths of different delay
+/// lose copies.
 const WINDOW: u32 = 1024;
 
 /// One end: a datagram port above and one below.
@@ -23,8 +24,11 @@ pub struct Repeat {
     /// Whether each of the last [`WINDOW`] numbers has arrived, by the number modulo the window.
     arrived: Vec<bool>,
     out: Outbox,
+    sent: u64,
     delivered: u64,
     duplicates: u64,
+    malformed: u64,
+    wrong_items: u64,
 }
 
 impl Repeat {
@@ -34,12 +38,24 @@ impl Repeat {
     /// An end that sends each datagram `copies` times.
     pub fn new(copies: u8) -> Self {
         let arrived = vec![false; WINDOW as usize];
-        Self { copies, next: 0, newest: 0, arrived, out: Outbox::new(), delivered: 0, duplicates: 0 }
+        Self {
+            copies,
+            next: 0,
+            newest: 0,
+            arrived,
+            out: Outbox::new(),
+            sent: 0,
+            delivered: 0,
+            duplicates: 0,
+            malformed: 0,
+            wrong_items: 0,
+        }
     }
 
     fn send(&mut self, mut datagram: Datagram) {
         datagram.payload.prepend(Self::HEADER).copy_from_slice(&self.next.to_be_bytes());
         self.next = self.next.wrapping_add(1);
+        self.sent += u64::from(self.copies.max(1));
         for _ in 1..self.copies {
             self.out.down(Item::Datagram(datagram.clone()));
         }
@@ -47,7 +63,10 @@ impl Repeat {
     }
 
     fn receive(&mut self, mut datagram: Datagram) {
-        let Some((number, _)) = datagram.payload.split_first_chunk() else { return };
+        let Some((number, _)) = datagram.payload.split_first_chunk() else {
+            self.malformed += 1;
+            return;
+        };
         if self.is_first(u32::from_be_bytes(*number)) {
             datagram.payload.advance(Self::HEADER);
             self.delivered += 1;
@@ -80,7 +99,7 @@ impl Reactive for Repeat {
         match (port, item) {
             (Port::Above(_), Item::Datagram(datagram)) => self.send(datagram),
             (Port::Below(_), Item::Datagram(datagram)) => self.receive(datagram),
-            _ => {}
+            _ => self.wrong_items += 1,
         }
     }
 
@@ -89,14 +108,18 @@ impl Reactive for Repeat {
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        report("datagrams_sent", u64::from(self.next));
+        report("copies_sent", self.sent);
         report("datagrams_delivered", self.delivered);
-        report("duplicates_dropped", self.duplicates);
+        report("duplicates_received", self.duplicates);
+        report("malformed", self.malformed);
+        report("wrong_items", self.wrong_items);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use hopcast_core::{Buffer, Machine};
     use proptest::prelude::*;
 
@@ -106,9 +129,17 @@ mod tests {
         arriving.iter().copied().filter(|&number| repeat.is_first(number)).collect()
     }
 
+    fn counters(repeat: &Repeat) -> BTreeMap<&'static str, u64> {
+        let mut counters = BTreeMap::new();
+        Machine::counters(repeat, &mut |name, value| {
+            counters.insert(name, value);
+        });
+        counters
+    }
+
     fn datagram(payload: &[u8]) -> Datagram {
         let at = "10.0.0.1:7".parse().unwrap();
-        Datagram { local: at, remote: at, payload: Buffer::copy_from(payload) }
+        Datagram::new(at, at, Buffer::copy_from(payload))
     }
 
     #[test]
@@ -118,7 +149,7 @@ mod tests {
             from.handle(Instant::ZERO, Port::Above(0), Item::Datagram(datagram(payload)));
         }
         let sent: Vec<_> = std::iter::from_fn(|| from.poll(Instant::ZERO)).collect();
-        assert_eq!(sent.len(), 6);
+        assert_eq!((sent.len(), counters(&from)["copies_sent"]), (6, 6));
         for (_, item) in sent {
             to.handle(Instant::ZERO, Port::Below(0), item);
         }
@@ -137,10 +168,11 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_without_a_whole_number_is_dropped() {
+    fn a_datagram_without_a_whole_number_is_dropped_and_counted() {
         let mut repeat = Repeat::new(2);
         repeat.handle(Instant::ZERO, Port::Below(0), Item::Datagram(datagram(&[0, 0, 0])));
         assert_eq!(repeat.poll(Instant::ZERO), None);
+        assert_eq!(counters(&repeat)["malformed"], 1);
     }
 
     proptest! {

@@ -11,7 +11,7 @@ use hopcast_wire::{icmp, ip};
 /// its version that says what would (RFC 1191, RFC 8201), so that a TCP inside finds the tunnel's MTU as it would
 /// any other. Datagrams from anyone but the other end, and such as hold no IP packet, are dropped and counted.
 ///
-/// *Scope and departures*: no header, no keys, no fragmentation; both ends are told of each other beforehand.
+/// *Scope and departures*: no header, no keys, no fragmentation; both ends are configured with each other's addresses.
 pub struct Tunnel {
     local: SocketAddr,
     remote: SocketAddr,
@@ -20,13 +20,26 @@ pub struct Tunnel {
     sent: u64,
     received: u64,
     too_big: u64,
-    refused: u64,
+    foreign: u64,
+    malformed: u64,
+    wrong_items: u64,
 }
 
 impl Tunnel {
     /// The end at `local` of a tunnel to `remote`, for packets of at most `mtu` bytes.
     pub fn new(local: SocketAddr, remote: SocketAddr, mtu: u32) -> Self {
-        Self { local, remote, mtu, out: Outbox::new(), sent: 0, received: 0, too_big: 0, refused: 0 }
+        Self {
+            local,
+            remote,
+            mtu,
+            out: Outbox::new(),
+            sent: 0,
+            received: 0,
+            too_big: 0,
+            foreign: 0,
+            malformed: 0,
+            wrong_items: 0,
+        }
     }
 
     fn encapsulate(&mut self, packet: Buffer) {
@@ -36,8 +49,19 @@ impl Tunnel {
             return;
         }
         self.sent += 1;
-        let datagram = Datagram { local: self.local, remote: self.remote, payload: packet };
+        let datagram = Datagram::new(self.local, self.remote, packet);
         self.out.down(Item::Datagram(datagram));
+    }
+
+    fn decapsulate(&mut self, Datagram { remote, payload, .. }: Datagram) {
+        if remote != self.remote {
+            self.foreign += 1;
+        } else if ip::parse(&payload).is_err() {
+            self.malformed += 1;
+        } else {
+            self.received += 1;
+            self.out.up(Item::Packet(payload));
+        }
     }
 
     /// Tells the sender inside what would have fitted; about a packet that is no IP there is nothing to tell.
@@ -56,13 +80,8 @@ impl Reactive for Tunnel {
     fn react(&mut self, _now: Instant, port: Port, item: Item) {
         match (port, item) {
             (Port::Above(_), Item::Packet(packet)) => self.encapsulate(packet),
-            (Port::Below(_), Item::Datagram(Datagram { remote, payload, .. }))
-                if remote == self.remote && ip::parse(&payload).is_ok() =>
-            {
-                self.received += 1;
-                self.out.up(Item::Packet(payload));
-            }
-            _ => self.refused += 1,
+            (Port::Below(_), Item::Datagram(datagram)) => self.decapsulate(datagram),
+            _ => self.wrong_items += 1,
         }
     }
 
@@ -73,8 +92,10 @@ impl Reactive for Tunnel {
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         report("packets_sent", self.sent);
         report("packets_received", self.received);
-        report("packets_too_big", self.too_big);
-        report("packets_refused", self.refused);
+        report("too_big", self.too_big);
+        report("foreign", self.foreign);
+        report("malformed", self.malformed);
+        report("wrong_items", self.wrong_items);
     }
 }
 
@@ -102,7 +123,7 @@ mod tests {
         tunnel.handle(NOW, Port::Above(0), Item::Packet(packet(100)));
         let Some((Port::Below(0), Item::Datagram(sent))) = tunnel.poll(NOW) else { panic!("a datagram") };
         assert_eq!(sent.payload, packet(100));
-        let arrived = Datagram { local: sent.local, remote: sent.remote, payload: sent.payload };
+        let arrived = Datagram::new(sent.local, sent.remote, sent.payload);
         tunnel.handle(NOW, Port::Below(0), Item::Datagram(arrived));
         assert_eq!(tunnel.poll(NOW), Some((Port::Above(0), Item::Packet(packet(100)))));
     }
@@ -119,14 +140,14 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_and_what_is_no_packet_are_refused() {
+    fn a_stranger_and_what_is_no_packet_are_refused_and_told_apart() {
         let mut tunnel = tunnel();
         let (local, remote) = (tunnel.local, tunnel.remote);
-        let stranger = Datagram { local, remote: "10.0.0.9:7001".parse().unwrap(), payload: packet(10) };
+        let stranger = Datagram::new(local, "10.0.0.9:7001".parse().unwrap(), packet(10));
         tunnel.handle(NOW, Port::Below(0), Item::Datagram(stranger));
-        let garbage = Datagram { local, remote, payload: Buffer::copy_from(b"no packet") };
+        let garbage = Datagram::new(local, remote, Buffer::copy_from(b"no packet"));
         tunnel.handle(NOW, Port::Below(0), Item::Datagram(garbage));
         assert_eq!(tunnel.poll(NOW), None);
-        assert_eq!(tunnel.refused, 2);
+        assert_eq!((tunnel.foreign, tunnel.malformed, tunnel.wrong_items), (1, 1, 0));
     }
 }

@@ -1,57 +1,45 @@
 //! A BATS relay in steady state allocates nothing for the datagrams that pass it. Without rank feedback it does for a
 //! new plan of recoding, when what it measures of its hop has changed.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use hopcast_coded::bats::{Config, Delivery, Node};
-use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, Seed};
+use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, Rate, Seed};
 use hopcast_counting::{Counting, allocations};
+use hopcast_link::{Config as Cable, Direction, Event, Link, Loss, PointToPoint, Queue, QueueLimit};
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
 const RELAY: usize = 1;
-/// Each link takes 0.12 ms for a full frame, as at 100 Mbit/s, ...
+/// Time that a full frame takes on a link, about.
 const FRAME: Duration = Duration::from_micros(120);
-/// ... delays by this, ...
-const DELAY: Duration = Duration::from_millis(2);
-/// ... has place for so many frames, and loses each seventh.
-const QUEUE: usize = 64;
-const LOST: u64 = 7;
 
 fn address(node: usize) -> SocketAddr {
     ([10, 0, 0, node as u8], 7000).into()
 }
 
-/// One direction of a link.
-#[derive(Default)]
-struct Link {
-    sent: u64,
-    free: Instant,
-    under_way: VecDeque<(Instant, Buffer)>,
-}
-
-impl Link {
-    fn send(&mut self, now: Instant, payload: Buffer) {
-        self.sent += 1;
-        let begin = self.free.max(now);
-        if self.sent.is_multiple_of(LOST) || begin > now + FRAME * QUEUE as u64 {
-            // As the links of the twin do, and the sockets of a node with what they have sent.
-            payload.recycle();
-            return;
-        }
-        self.free = begin + FRAME * payload.len() as u64 / 1472;
-        self.under_way.push_back((self.free + DELAY, payload));
-    }
+/// The link after a node: 100 Mbit/s, 2 ms, a queue of 64, and every seventh packet is lost: in turn, so that
+/// there is a steady state.
+fn link(after: u64) -> PointToPoint {
+    let direction = Direction {
+        rate: Some(Rate::from_mbit(100)),
+        delay: Duration::from_millis(2),
+        queue: Queue::DropTail { limit: QueueLimit::Packets(64) },
+        loss: Loss::Trace([false, false, false, false, false, false, true].into()),
+        ..Direction::default()
+    };
+    let stream = |name| Seed::new(1, after).stream(&[name], 0);
+    let cable = Cable { forward: direction.clone(), backward: direction, ..Cable::default() };
+    PointToPoint::new(cable, [stream("there"), stream("back")])
 }
 
 /// An edge, a relay and an edge.
 struct Path {
     now: Instant,
     nodes: [Node; 3],
-    /// By who sends and who receives.
-    links: [[Link; 3]; 3],
+    /// Each after the node of its number.
+    links: [PointToPoint; 2],
     delivered: u64,
     /// Calls of the relay, with a datagram that has come or for one to send, and those in which it has allocated.
     calls: u64,
@@ -70,7 +58,7 @@ impl Path {
         Self {
             now: Instant::ZERO,
             nodes: [edge(0, 0), relay, edge(2, 1)],
-            links: Default::default(),
+            links: [link(0), link(1)],
             delivered: 0,
             calls: 0,
             allocating: 0,
@@ -96,7 +84,7 @@ impl Path {
             match handed {
                 Some((Port::Below(_), Item::Datagram(Datagram { remote, payload, .. }))) => {
                     let to = (0..3).find(|&to| address(to) == remote).expect("a neighbour");
-                    self.links[node][to].send(now, payload);
+                    self.links[node.min(to)].offer(now, usize::from(node > to), payload);
                 }
                 Some((_, item)) => {
                     self.delivered += 1;
@@ -113,22 +101,23 @@ impl Path {
     fn run(&mut self, end: Instant) {
         let mut next = self.now;
         while self.now < end {
-            let links = self.links.iter().flatten();
-            let arrival = links.filter_map(|link| link.under_way.front()).map(|(at, _)| *at).min();
+            let arrival = self.links.iter().filter_map(PointToPoint::deadline).min();
             let wake = self.nodes.iter().filter_map(Node::deadline).min();
             self.now = [arrival, wake].into_iter().flatten().fold(next, Instant::min).max(self.now);
             let now = self.now;
             if now == next {
                 next += FRAME * 2;
                 let payload = Buffer::zeroed(1200);
-                let unit = Datagram { local: address(10), remote: address(12), payload };
+                let unit = Datagram::new(address(10), address(12), payload);
                 self.act(0, |edge| edge.handle(now, Port::Above(0), Item::Datagram(unit)));
             }
-            for (from, to) in [(0, 1), (1, 0), (1, 2), (2, 1)] {
-                while self.links[from][to].under_way.front().is_some_and(|(at, _)| *at <= now) {
-                    let (_, payload) = self.links[from][to].under_way.pop_front().expect("one under way");
-                    let datagram = Datagram { local: address(to), remote: address(from), payload };
-                    self.act(to, |node| node.handle(now, Port::Below(0), Item::Datagram(datagram)));
+            for link in 0..2 {
+                self.links[link].wake(now);
+                while let Some(event) = self.links[link].poll(now) {
+                    let Event::Delivered { from, to, frame: payload, .. } = event else { continue };
+                    let (local, remote) = (address(link + to), address(link + from));
+                    let datagram = Datagram::new(local, remote, payload);
+                    self.act(link + to, |node| node.handle(now, Port::Below(0), Item::Datagram(datagram)));
                 }
             }
             for node in 0..3 {

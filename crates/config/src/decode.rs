@@ -8,13 +8,14 @@ use hopcast_core::{Bytes, Duration, Fraction, QuantityError, Rate};
 use super::diagnostic::Diagnostic;
 use super::yaml::{Entry, Kind, Node, Span};
 
-/// The longest duration: long past any experiment, far before the end of [`Duration`].
-pub const LONGEST: Duration = Duration::from_secs(1000 * 3600);
-/// Maximum length of the name of a node, link, flow or variant, in bytes.
+/// Maximum duration that a file may have. Chosen: long past any experiment, and far before the end of [`Duration`].
+pub const MAX_DURATION: Duration = Duration::from_secs(1000 * 3600);
+/// Maximum length of the name of a node, link, flow or variant, in bytes. Chosen: tables and file names have room for
+/// it.
 const MAX_NAME: usize = 64;
-/// Maximum number of words of a command line: more are a slip.
+/// Maximum number of words of a command line. Chosen: more are a slip.
 const MAX_WORDS: usize = 100;
-/// Maximum number of names that a hint offers.
+/// Maximum number of names that a hint offers. Chosen: a line.
 const MAX_OFFERED: usize = 6;
 
 /// The keys of a map, all of which are known.
@@ -161,7 +162,7 @@ where
 /// A duration, zero too.
 pub fn duration(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
     let span: Duration = quantity(node, key)?;
-    if span > LONGEST {
+    if span > MAX_DURATION {
         return Err(node.error(format!("`{key}`: expected at most 1000 h, found {}", node.found())));
     }
     Ok(span)
@@ -194,37 +195,40 @@ pub fn share(node: &Node, key: &str) -> Result<Fraction, Diagnostic> {
 pub fn size(node: &Node, key: &str, range: RangeInclusive<u64>) -> Result<Bytes, Diagnostic> {
     let size: Bytes = quantity(node, key)?;
     if !range.contains(&size.get()) {
-        let (least, most) = (range.start(), range.end());
-        return Err(node.error(format!("`{key}`: expected {least} B to {most} B, found {}", node.found())));
+        let (min, max) = (range.start(), range.end());
+        return Err(node.error(format!("`{key}`: expected {min} B to {max} B, found {}", node.found())));
     }
     Ok(size)
 }
 
 /// A whole number without unit, within bounds, both allowed.
 pub fn whole(node: &Node, key: &str, range: RangeInclusive<u64>) -> Result<u64, Diagnostic> {
-    let (least, most) = (*range.start(), *range.end());
+    let (min, max) = (*range.start(), *range.end());
     let number = match &node.kind {
-        Kind::Scalar(text) => text.replace('_', "").parse().ok(),
+        Kind::Scalar(text) => ungrouped(text).and_then(|digits| digits.parse().ok()),
         Kind::List(_) | Kind::Map(_) => None,
     };
     match number {
         Some(number) if range.contains(&number) => Ok(number),
-        _ if most == u64::MAX => {
+        _ if max == u64::MAX => {
             Err(node.error(format!("`{key}`: expected a whole number, found {}", node.found())))
         }
-        _ => Err(node.error(format!(
-            "`{key}`: expected a whole number from {least} to {most}, found {}",
-            node.found()
-        ))),
+        _ => Err(node
+            .error(format!("`{key}`: expected a whole number from {min} to {max}, found {}", node.found()))),
     }
 }
 
 /// A plain decimal number, as of a coordinate.
 pub fn number(node: &Node, key: &str) -> Result<f64, Diagnostic> {
-    match text(node, key)?.parse::<f64>() {
-        Ok(number) if number.is_finite() => Ok(number),
-        Ok(_) | Err(_) => Err(node.error(format!("`{key}`: expected a number, found {}", node.found()))),
+    match ungrouped(text(node, key)?).and_then(|digits| digits.parse::<f64>().ok()) {
+        Some(number) if number.is_finite() => Ok(number),
+        Some(_) | None => Err(node.error(format!("`{key}`: expected a number, found {}", node.found()))),
     }
+}
+
+/// A number without the `_` that may group its digits; `None` if it begins with one.
+fn ungrouped(text: &str) -> Option<String> {
+    (!text.starts_with('_')).then(|| text.replace('_', ""))
 }
 
 /// Yes or no.
@@ -323,7 +327,7 @@ fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Op
     let mut best = None;
     for candidate in candidates {
         let likeness = strsim::normalized_damerau_levenshtein(&found, &plain(candidate));
-        if likeness >= 0.5 && best.is_none_or(|(most, _)| likeness > most) {
+        if likeness >= 0.5 && best.is_none_or(|(max, _)| likeness > max) {
             best = Some((likeness, candidate));
         }
     }

@@ -15,7 +15,7 @@ pub struct Diagnostic {
     pub message: String,
 }
 
-/// Longer messages are cut: a scenario may hold a name of a megabyte.
+/// Maximum length of a message, beyond which it is cut. Chosen: a scenario may hold a name of a megabyte.
 const MAX_MESSAGE: usize = 2_000;
 
 impl Diagnostic {

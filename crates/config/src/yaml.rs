@@ -11,9 +11,10 @@ use saphyr_parser::{Event, Parser};
 
 use super::diagnostic::Diagnostic;
 
-/// Maximum depth of lists and maps; a scenario needs about ten.
+/// Maximum depth of lists and maps. Chosen: a scenario needs about ten, and the stack has room for more.
 const DEEPEST: usize = 40;
-/// Maximum number of nodes of a tree: ten-thousand-node networks written out have a few hundred thousand.
+/// Maximum number of nodes of a tree. Chosen: it bounds memory; ten-thousand-node networks written out have a few
+/// hundred thousand.
 const MAX_NODES: usize = 2_000_000;
 
 /// The origin of a text.

@@ -85,6 +85,13 @@ impl Assembly {
         &*self.parts[slot.0].machine
     }
 
+    /// Wakes one machine, and delivers what it hands over; the others are left alone until they are due.
+    pub fn wake_machine(&mut self, now: Instant, slot: Slot) {
+        self.parts[slot.0].machine.wake(now);
+        self.drain(now, slot.0);
+        self.settle(now);
+    }
+
     fn set_wire(&mut self, (slot, port): (Slot, Port), wire: Wire) {
         let part = &mut self.parts[slot.0];
         let (side, index) = match port {

@@ -19,7 +19,8 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Room for Ethernet, IPv6, TCP with options, and a tunnel around them.
+    /// Bytes kept free in front of a payload. Chosen: room for Ethernet, IPv6, TCP with options, and a tunnel around
+    /// them; with less, headers copy the packet, more is memory.
     pub const HEADROOM: usize = 160;
 
     /// Bytes of memory that a buffer of `len` bytes takes, with its headroom.

@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The place of the next byte in lent memory. Numbers are written in network byte order.
+/// The place of the next byte in lent memory. Numbers are written in network byte order unless their method says `le`.
 ///
 /// # Panics
 /// Every method that writes panics if the memory is too short: the caller knows how long the fields are.
@@ -186,6 +186,16 @@ impl<'a> Writer<'a> {
     /// 64 bits.
     pub fn u64(&mut self, number: u64) {
         self.put(&number.to_be_bytes());
+    }
+
+    /// 16 bits, the lowest byte first.
+    pub fn u16_le(&mut self, number: u16) {
+        self.put(&number.to_le_bytes());
+    }
+
+    /// 32 bits, the lowest byte first.
+    pub fn u32_le(&mut self, number: u32) {
+        self.put(&number.to_le_bytes());
     }
 }
 

@@ -17,7 +17,7 @@ pub struct Backlog {
 pub struct Waiting {
     /// The packet's bytes.
     pub frame: Buffer,
-    /// When it was queued.
+    /// Time at which it was queued.
     pub since: Instant,
 }
 
@@ -63,9 +63,9 @@ pub struct CoDel {
     interval: Duration,
     /// "Maximum packet size in bytes (should use interface MTU)": no drop leaves less than this waiting.
     max_packet: u64,
-    /// When the delay will have stood above target for an interval; `None` while it is below.
+    /// Time at which the delay will have been above target for an interval; `None` while it is below.
     first_above: Option<Instant>,
-    /// When to drop next, while dropping.
+    /// Time at which to drop next, while dropping.
     drop_next: Instant,
     /// Drops since dropping began.
     count: u32,
@@ -135,7 +135,7 @@ impl CoDel {
         head
     }
 
-    /// Takes the head, and says whether the delay has stood above target for an interval. (`dodequeue` in the RFC.)
+    /// Takes the head, and says whether the delay has been above target for an interval. (`dodequeue` in the RFC.)
     fn take(&mut self, now: Instant, backlog: &mut Backlog) -> (Option<Waiting>, bool) {
         let head = backlog.pop();
         let sojourn = head.as_ref().map_or(Duration::ZERO, |head| now.since(head.since));

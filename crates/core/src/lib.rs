@@ -47,7 +47,8 @@ pub use buffer::Buffer;
 pub use bytes::{Malformed, Reader, Writer};
 pub use loss::FadingLoss;
 pub use machine::{
-    Datagram, Frame, FrameOutcome, FrameStatus, Item, Machine, Message, Port, Reception, Transit,
+    Attributes, Datagram, Egress, Frame, FrameOutcome, FrameStatus, Item, Machine, Membership, Message, Port,
+    Reception, Transit,
 };
 pub use outbox::{Outbox, Reactive};
 pub use pacer::Pacer;

@@ -2,6 +2,8 @@
 
 /// Packets and how many of them were lost, both fading as others follow.
 ///
+/// The one estimator of a share of losses, unless another has a reason beside it.
+///
 /// Where a weight of `w` packets is given, `n` new packets take `n / w` of what is known away; so the estimate rests on
 /// about the last `w` packets. Of more than `w` packets at once only the share counts, as `w` packets.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,7 @@
 //! The contract: a protocol is a [`Machine`] with ports.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use crate::buffer::Buffer;
 use crate::stream::{StreamId, StreamItem};
@@ -39,7 +40,7 @@ pub trait Machine {
     /// The next item to hand over, and its port; `None` once there is nothing more.
     fn poll(&mut self, now: Instant) -> Option<(Port, Item)>;
 
-    /// When to call `wake`; `None` if only an arrival can give the machine something to do.
+    /// Time at which to call `wake`; `None` if only an arrival can give the machine something to do.
     fn deadline(&self) -> Option<Instant>;
 
     /// The machine's own figures, by name and cumulative since it began, for results and reports.
@@ -77,6 +78,8 @@ pub enum Item {
     Transit(Transit),
     /// Datagram port: a UDP datagram to or from a host or a group.
     Datagram(Datagram),
+    /// Datagram port: a membership in a group; see [`Membership`].
+    Membership(Membership),
     /// Datagram port, up: this many datagrams more may be handed over, and none of them is refused. Grants add up. Only
     /// a machine that was set up to grants; any other takes or refuses each datagram as it comes.
     Credit(u64),
@@ -135,19 +138,49 @@ pub enum FrameOutcome {
     Unsent,
 }
 
-/// A packet that a host would forward, given to a machine that hooked itself into forwarding.
+/// A packet that a host would forward, or that is for the host and bears what a hook selects, given to a machine that
+/// hooked itself into the host.
 ///
-/// The machine answers on the same port, in the same drain:
-/// - *pass*, or *replace*: it hands the transit back, with its packet as it was or changed, and the host forwards it
-///   as if it had just arrived on `ingress`;
+/// The machine answers on the same port, in the same drain, with none, one or several of these:
+/// - *pass*, or *replace*: it hands the transit back, with its packet as it was or changed, and the host goes on with
+///   it as if it had just arrived on `ingress`: the hooks behind this one see it, and then it is delivered or
+///   forwarded;
+/// - *send*: it hands a transit over whose `egress` names a way out, and the host sends it there, past all other hooks,
+///   with one hop less if it has an `ingress`;
 /// - *consume*: it hands nothing back;
 /// - *originate*: it hands over an [`Item::Packet`], which the host routes as its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transit {
     /// The IP packet as it arrived, hop limit not yet decremented.
     pub packet: Buffer,
-    /// The number of the interface on which it arrived.
-    pub ingress: u32,
+    /// Number of the interface on which it arrived; `None` of a packet that was made on this host.
+    pub ingress: Option<u32>,
+    /// Where it is to leave; always [`Egress::Routes`] on the way up.
+    pub egress: Egress,
+}
+
+impl Transit {
+    /// A packet that arrived on an interface, or one to be treated as such.
+    pub const fn arrived(packet: Buffer, ingress: u32) -> Self {
+        Self { packet, ingress: Some(ingress), egress: Egress::Routes }
+    }
+}
+
+/// The way out of a packet that a hook hands to its host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Egress {
+    /// The routes, by its destination; a packet for the host itself is delivered.
+    #[default]
+    Routes,
+    /// One neighbour on one interface, whatever the destination is.
+    Neighbour {
+        /// The number of the interface.
+        interface: u32,
+        /// The neighbour's address.
+        address: IpAddr,
+    },
+    /// Every station of these interfaces that listens to the group that it is for: a copy on each.
+    Group(Arc<[u32]>),
 }
 
 /// A UDP datagram with its addresses, as the machine that holds it sees them.
@@ -155,10 +188,54 @@ pub struct Transit {
 pub struct Datagram {
     /// This end. On the way down, an unspecified address or port 0 leaves the choice to the host.
     pub local: SocketAddr,
-    /// The other end.
+    /// The other end, or a group on the way down.
     pub remote: SocketAddr,
     /// The UDP payload.
     pub payload: Buffer,
+    /// Interface, hop limit and traffic class, for whom they matter.
+    pub attributes: Attributes,
+}
+
+impl Datagram {
+    /// A datagram whose attributes are the host's choice.
+    #[inline]
+    pub const fn new(local: SocketAddr, remote: SocketAddr, payload: Buffer) -> Self {
+        Self { local, remote, payload, attributes: Attributes::CHOICE }
+    }
+}
+
+/// Properties of a datagram beside its addresses: on the way up as they were on the wire, on the way down as they are
+/// to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// Number of the interface on which it arrived or is to leave; `None` for the host's choice.
+    pub interface: Option<u32>,
+    /// Hops that it had left, or may take; `None` for the host's choice.
+    pub hop_limit: Option<u8>,
+    /// DSCP in the upper six bits, ECN in the lower two.
+    pub traffic_class: u8,
+}
+
+impl Attributes {
+    /// The host's choice of all.
+    pub const CHOICE: Self = Self { interface: None, hop_limit: None, traffic_class: 0 };
+}
+
+/// A membership in a group of receivers.
+///
+/// Down, what a socket option would say: the machine on this port joins the group, or leaves it, and receives the
+/// group's datagrams to its port in between. Up, what routers, bridges and meshes need to know of others: whether an
+/// interface has members of the group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Membership {
+    /// The group's address.
+    pub group: IpAddr,
+    /// The only sender that is wanted; `None` for any.
+    pub source: Option<IpAddr>,
+    /// Number of the interface; `None` for every interface of the host.
+    pub interface: Option<u32>,
+    /// Whether there is a membership from now on.
+    pub joined: bool,
 }
 
 /// A unit of the application: a file, a message, a frame of video.

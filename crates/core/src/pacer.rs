@@ -1,4 +1,4 @@
-//! When a paced sender may let its next packet go.
+//! Pacer: the time at which a paced sender may let its next packet go.
 
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
@@ -15,8 +15,8 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// A slack for programs of a kernel: how late it may wake one that shares its processors with others. A link's
-    /// queue is longer.
+    /// Slack for programs of a kernel: the delay with which it may wake one that shares its processors with others.
+    /// Chosen; with less, rate is lost there; more makes bursts that a link's queue may have no room for.
     pub const KERNEL_SLACK: Duration = Duration::from_millis(2);
 
     /// A pacer whose first packet may leave at once. `slack` is how late a sender may be without losing rate: zero
@@ -25,7 +25,7 @@ impl Pacer {
         Self { departure: Instant::ZERO, carry: 0, slack }
     }
 
-    /// When the next packet may leave; it may lie in the past.
+    /// Time at which the next packet may leave; it may lie in the past.
     pub const fn departure(&self) -> Instant {
         self.departure
     }

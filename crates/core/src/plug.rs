@@ -39,12 +39,13 @@ pub struct TcpPlug {
     /// Whether a proxy's [`Accept::LocalOutput`] may redirect the connections that it opens, as those of any program of
     /// the host; a proxy's own connections must not be redirected.
     pub redirectable: bool,
-    /// How long a connection that it opens may take to stand before it is reset; `None` leaves it to the host.
+    /// Time that a connection that it opens may take to be established before it is reset; `None` leaves it to the
+    /// host.
     pub connect_timeout: Option<Duration>,
 }
 
-/// Which connections a stream port accepts. The machine hears of a connection as from `remote` to `local`, where
-/// `local` is whom the client wanted to reach.
+/// Connections that a stream port accepts. The machine hears of a connection as from `remote` to `local`, where `local`
+/// is whom the client wanted to reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Accept {
     /// Connections to this address.
@@ -52,12 +53,12 @@ pub enum Accept {
     /// Those that programs of this host open to any of `to`: redirected to a port of the host's choice (netfilter's
     /// REDIRECT on OUTPUT).
     LocalOutput {
-        /// Which connections.
+        /// Destinations of these connections.
         to: Vec<Destination>,
     },
     /// Those that the host would forward to any of `to`: taken out of transit (netfilter's TPROXY).
     Forwarded {
-        /// Which connections.
+        /// Destinations of these connections.
         to: Vec<Destination>,
     },
 }
@@ -90,7 +91,7 @@ pub struct DevicePlug {
     pub addresses: Vec<(IpAddr, u8)>,
     /// The networks that are routed into it.
     pub routes: Vec<(IpAddr, u8)>,
-    /// The longest packet, in bytes, without Ethernet's header.
+    /// Maximum length of a packet, in bytes, without Ethernet's header.
     pub mtu: u32,
 }
 

@@ -42,7 +42,7 @@ pub struct Duration(u64);
 impl Duration {
     /// No time at all.
     pub const ZERO: Self = Self(0);
-    /// The longest span there is: 584 years.
+    /// Maximum span: 584 years.
     pub const MAX: Self = Self(u64::MAX);
 
     /// A span of `nanos` nanoseconds.

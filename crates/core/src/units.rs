@@ -40,7 +40,7 @@ impl Rate {
         Self((self.0 as f64 * factor).round() as u64)
     }
 
-    /// How long `bytes` take at this rate, rounded to the nearest nanosecond; for ever at a rate of zero.
+    /// Time that `bytes` take at this rate, rounded to the nearest nanosecond; for ever at a rate of zero.
     ///
     /// Back-to-back frames need [`Rate::time_with_carry`], which does not lose the fraction of a nanosecond.
     pub fn time_for(self, bytes: u64) -> Duration {
@@ -51,7 +51,7 @@ impl Rate {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// How long `bytes` take, rounded down, with the fraction kept in `carry` (in 1/rate nanoseconds) for the next
+    /// Time that `bytes` take, rounded down, with the fraction kept in `carry` (in 1/rate nanoseconds) for the next
     /// frame: a long row of frames takes exactly its bits over the rate. For ever at a rate of zero.
     pub fn time_with_carry(self, bytes: u64, carry: &mut u64) -> Duration {
         if self.0 == 0 {
@@ -293,11 +293,12 @@ impl Kind {
     }
 }
 
-/// Past 2^53 a float cannot name every integer: such a number is a slip, not a quantity.
-const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
+/// Maximum float that is read as a quantity: past 2^53 a float cannot name every integer: such a number is a slip, not
+/// a quantity.
+const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
 fn whole(kind: &Kind, text: &str, value: f64) -> Result<u64, QuantityError> {
-    if value > LARGEST_EXACT {
+    if value > MAX_EXACT {
         return Err(kind.error(format_args!("found `{text}`, which is past any bound")));
     }
     Ok(value.round() as u64)

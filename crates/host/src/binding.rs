@@ -4,6 +4,7 @@ use core::fmt;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use hopcast_core::Instant;
 use hopcast_wire::ethernet;
 use hopcast_wire::ip::{self, Header};
 
@@ -16,16 +17,16 @@ pub enum BindError {
     PortTaken {
         /// The UDP port.
         port: u16,
-        /// Which `Above` port has it.
+        /// The `Above` port that has it.
         by: u32,
     },
     /// Another `Above` port has the protocol, or this port of it, already.
     ProtocolTaken {
         /// The IP protocol number.
         protocol: u8,
-        /// The port of it, or all that nobody else has.
+        /// The port of it (of ICMP, the echo identifier), or all that nobody else has.
         port: Option<u16>,
-        /// Which `Above` port has it.
+        /// The `Above` port that has it.
         by: u32,
     },
     /// Port 0 stands for "any port" and cannot be bound.
@@ -46,6 +47,9 @@ impl fmt::Display for BindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PortTaken { port, by } => write!(f, "UDP port {port} is bound already, by Above({by})"),
+            Self::ProtocolTaken { protocol: ip::ICMP | ip::ICMPV6, port: Some(identifier), by } => {
+                write!(f, "the echo identifier {identifier} is bound already, by Above({by})")
+            }
             Self::ProtocolTaken { protocol, port: Some(port), by } => {
                 write!(f, "port {port} of IP protocol {protocol} is bound already, by Above({by})")
             }
@@ -63,25 +67,41 @@ impl fmt::Display for BindError {
 
 impl core::error::Error for BindError {}
 
-/// Which packets in transit a machine wants to see.
+/// Packets in transit that a machine wants to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
     /// All.
     All,
     /// Packets of an IP protocol.
     Protocol(u8),
-    /// Packets to a prefix.
+    /// Packets to a prefix; of groups, too.
     Destination {
         /// An address in the prefix.
         prefix: IpAddr,
         /// The prefix's length in bits; a length past the address's is its whole length.
         length: u8,
     },
+    /// IPv6 packets with an extension header, in transit and for the host itself.
+    ExtensionHeader {
+        /// Its number among IP's protocols: 0 hop-by-hop options, 43 routing, 60 destination options.
+        header: u8,
+        /// The type in its third byte, of a routing header; `None` for any.
+        kind: Option<u8>,
+    },
 }
 
+/// Maximum number of packets with a way out of their own that a hook may hand over for each that it was given, and at
+/// each instant without one. Chosen: more than the interfaces of the largest router of the networks here and than the
+/// receivers of an explicit multicast packet; a hook gone wrong costs no more than this.
+pub const MAX_ANSWERS: u32 = 256;
+
 impl Hook {
-    fn matches(&self, header: &Header) -> bool {
+    fn matches(&self, header: &Header, packet: &[u8]) -> bool {
         match *self {
+            Self::ExtensionHeader { header: wanted, kind } => {
+                let found = ip::extension(packet, wanted);
+                found.is_some_and(|found| kind.is_none_or(|kind| found.get(2) == Some(&kind)))
+            }
             Self::All => true,
             Self::Protocol(protocol) => header.protocol == protocol,
             Self::Destination { prefix, length } => in_prefix(header.destination, prefix, length),
@@ -113,6 +133,15 @@ pub(crate) struct FrameBinding {
 struct Hooked {
     above: u32,
     filters: Vec<Hook>,
+    /// Packets with a way out of their own that it may still hand over at this instant.
+    answers: (Instant, u32),
+}
+
+impl Hook {
+    /// Whether it selects packets for the host itself, too.
+    fn is_for_host(&self) -> bool {
+        matches!(self, Self::ExtensionHeader { .. })
+    }
 }
 
 impl Bindings {
@@ -133,7 +162,8 @@ impl Bindings {
         protocol: u8,
         port: Option<u16>,
     ) -> Result<(), BindError> {
-        if port == Some(0) {
+        // An echo identifier may be 0.
+        if port == Some(0) && !matches!(protocol, ip::ICMP | ip::ICMPV6) {
             return Err(BindError::PortZero);
         }
         let taken = self.protocols.get(&(protocol, port));
@@ -150,7 +180,10 @@ impl Bindings {
     pub(crate) fn hook(&mut self, above: u32, filter: Hook) {
         match self.hooks.iter_mut().find(|hooked| hooked.above == above) {
             Some(hooked) => hooked.filters.push(filter),
-            None => self.hooks.push(Hooked { above, filters: vec![filter] }),
+            None => {
+                let answers = (Instant::ZERO, MAX_ANSWERS);
+                self.hooks.push(Hooked { above, filters: vec![filter], answers });
+            }
         }
     }
 
@@ -200,7 +233,8 @@ impl Bindings {
         self.udp.iter().find(|&(_, &by)| by == above).map(|(&port, _)| port)
     }
 
-    /// The port above that gets a protocol's packets to a local port: bound to it, or else to the rest of the protocol.
+    /// The port above that gets a protocol's packets to a local port (of ICMP, the answers to an echo identifier):
+    /// bound to it, or else to the rest of the protocol.
     pub(crate) fn protocol(&self, protocol: u8, port: Option<u16>) -> Option<u32> {
         let exact = port.and_then(|port| self.protocols.get(&(protocol, Some(port))));
         exact.or_else(|| self.protocols.get(&(protocol, None))).copied()
@@ -211,12 +245,37 @@ impl Bindings {
         self.protocols.range((protocol, None)..=(protocol, Some(u16::MAX))).next().is_some()
     }
 
-    /// The first that wants the packet, of the hooks from place `from` in the row on.
+    /// The first that wants a packet in transit, of the hooks from place `from` in the row on.
     #[inline]
-    pub(crate) fn hooked(&self, header: &Header, from: usize) -> Option<u32> {
+    pub(crate) fn hooked(&self, header: &Header, packet: &[u8], from: usize) -> Option<u32> {
         let mut hooks = self.hooks.iter().skip(from);
-        let wants = |hooked: &&Hooked| hooked.filters.iter().any(|filter| filter.matches(header));
+        let wants = |hooked: &&Hooked| hooked.filters.iter().any(|filter| filter.matches(header, packet));
         hooks.find(wants).map(|hooked| hooked.above)
+    }
+
+    /// The first that wants a packet for the host itself.
+    #[inline]
+    pub(crate) fn hooked_here(&self, header: &Header, packet: &[u8], from: usize) -> Option<u32> {
+        let wants = |hooked: &&Hooked| {
+            hooked.filters.iter().any(|filter| filter.is_for_host() && filter.matches(header, packet))
+        };
+        self.hooks.iter().skip(from).find(wants).map(|hooked| hooked.above)
+    }
+
+    /// The hook on `Above(above)` is given a packet, to which it may give as many answers as any.
+    pub(crate) fn allow_answers(&mut self, above: u32, now: Instant) {
+        if let Some(hooked) = self.hooks.iter_mut().find(|hooked| hooked.above == above) {
+            hooked.answers = (now, MAX_ANSWERS);
+        }
+    }
+
+    /// Takes `count` of the answers of the hook at a place in the row; false if it has not got so many left.
+    pub(crate) fn take_answers(&mut self, place: usize, now: Instant, count: u32) -> bool {
+        let Some(hooked) = self.hooks.get_mut(place) else { return false };
+        let (at, left) = hooked.answers;
+        let left = if at == now { left } else { MAX_ANSWERS };
+        hooked.answers = (now, left.saturating_sub(count));
+        left >= count
     }
 
     /// The place in the row of hooks of an `Above` port.

@@ -44,6 +44,6 @@ impl Config {
 pub struct Interface {
     /// Its Ethernet address.
     pub mac: Mac,
-    /// The longest packet that its link carries, in bytes, from the IP header on.
+    /// Maximum length of a packet that its link carries, in bytes, from the IP header on.
     pub mtu: u32,
 }

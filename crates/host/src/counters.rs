@@ -21,10 +21,14 @@ counters! {
     forwarded,
     /// Packets of the host's own, sent or looped back.
     originated,
+    /// Copies of packets to groups, each on one interface.
+    group_copies,
     /// Packets handed to what is bound above.
     delivered,
     /// Packets handed to a hook.
     hooked,
+    /// Packets of hooks dropped because they were more than a hook may answer with.
+    hook_excess,
     /// Frames handed to machines that are bound to their type.
     frames_delivered,
     /// Frames sent for such machines.
@@ -55,8 +59,10 @@ counters! {
     not_forwarding,
     /// Multicast and broadcast packets that the host neither takes nor forwards.
     multicast_dropped,
+    /// Packets to a group that arrived on another interface than the one towards their sender.
+    wrong_interface,
     /// Items that the port does not carry, or no such port.
-    misplaced,
+    wrong_items,
     /// Datagrams from above that cannot be sent (a foreign address or port, mixed versions, too much payload), and
     /// packets whose hop limit is 0.
     unsendable,

@@ -2,13 +2,23 @@
 
 use std::net::IpAddr;
 
-use hopcast_core::{Buffer, Frame, Instant, Item, Port};
+use hopcast_core::{Buffer, Egress, Frame, Instant, Item, Port};
 use hopcast_wire::icmp::{Message, Unreachable};
 use hopcast_wire::ip::{Header, Version};
 use hopcast_wire::{ethernet, ip};
 
+use crate::groups::is_group;
 use crate::host::Host;
 use crate::routes::NextHop;
+
+/// The station, or stations, that a frame is for.
+#[derive(Clone, Copy)]
+pub(crate) enum Station {
+    /// One.
+    At(ethernet::Mac),
+    /// All that listen to a group.
+    Group(IpAddr),
+}
 
 impl Host {
     /// Forwards a packet in transit, one hop less, in the frame in which it came, as most packets are.
@@ -43,7 +53,7 @@ impl Host {
             Some(hop) => {
                 ip::decrement_hop_limit(&mut packet);
                 self.counters.forwarded += 1;
-                self.transmit(packet, header.version, hop);
+                self.transmit(packet, header.version, Station::At(hop.mac), hop.interface);
             }
             None => self.report_stuck(now, &packet, header),
         }
@@ -69,32 +79,47 @@ impl Host {
         }
     }
 
-    /// Sends a complete packet of the host's own.
-    pub(crate) fn originate(&mut self, now: Instant, mut packet: Buffer) {
+    /// Sends a complete packet of the host's own, from the machine on `Above(above)`.
+    pub(crate) fn originate(&mut self, now: Instant, above: u32, mut packet: Buffer) {
+        self.loopback_from = self.bindings.hook_place(above).map_or(0, |place| place + 1);
         match ip::parse(&packet) {
             // RFC 1122 section 3.2.1.7: a host must not send a hop limit of 0.
             Ok(header) if header.hop_limit == 0 => self.counters.unsendable += 1,
             Ok(header) => {
                 packet.truncate(header.total_len);
-                self.send(now, packet, header.destination);
+                self.send(now, packet, (header.source, header.destination), None);
             }
             Err(malformed) => self.count_malformed(malformed),
         }
     }
 
-    /// Sends a packet that the host made, to itself or by the route to `destination`.
-    pub(crate) fn send(&mut self, now: Instant, packet: Buffer, destination: IpAddr) {
+    /// Sends a packet that the host made: to itself, to a group, or by the route to its destination; a packet to a
+    /// group on one interface, if one is named.
+    pub(crate) fn send(
+        &mut self,
+        now: Instant,
+        packet: Buffer,
+        (source, destination): (IpAddr, IpAddr),
+        interface: Option<u32>,
+    ) {
         if self.config.owns(destination) {
             self.counters.originated += 1;
             self.loopback.push_back(packet);
-            return;
+        } else if is_group(destination) {
+            self.send_to_group(now, packet, (source, destination), interface);
+        } else {
+            self.send_by_route(now, packet, destination);
         }
+    }
+
+    /// Sends a packet that the host made by the route to `destination`.
+    pub(crate) fn send_by_route(&mut self, now: Instant, packet: Buffer, destination: IpAddr) {
         let way_out = self.way_out(destination);
         if let Some((hop, mtu)) = way_out
             && packet.len() <= mtu as usize
         {
             self.counters.originated += 1;
-            self.transmit(packet, Version::of(destination), hop);
+            self.transmit(packet, Version::of(destination), Station::At(hop.mac), hop.interface);
             return;
         }
         // The error goes to the sender, who is most likely bound on this very host.
@@ -102,6 +127,42 @@ impl Host {
         match way_out {
             Some((_, mtu)) => self.report_too_big(now, &packet, &header, mtu),
             None => self.report_no_route(now, &packet, &header),
+        }
+    }
+
+    /// Sends a packet of a hook by the way out that it names, one hop less if it was in transit.
+    pub(crate) fn send_out(
+        &mut self,
+        mut packet: Buffer,
+        header: &Header,
+        in_transit: bool,
+        egress: &Egress,
+    ) {
+        packet.truncate(header.total_len);
+        if in_transit && !ip::decrement_hop_limit(&mut packet) {
+            // Whoever sent it is not told: it may be one of many copies, of each of which there would be an error.
+            self.counters.hop_limit_exceeded += 1;
+            return packet.recycle();
+        }
+        match egress {
+            Egress::Routes => {}
+            Egress::Group(interfaces) => self.send_copies(packet, header.destination, interfaces),
+            &Egress::Neighbour { interface, address } => {
+                let mtu = self.config.interfaces.get(interface as usize).map_or(0, |own| own.mtu as usize);
+                match self.routes.station(interface, address) {
+                    Some(_) if packet.len() > mtu => self.counters.too_big += 1,
+                    Some(mac) => {
+                        let count = if in_transit {
+                            &mut self.counters.forwarded
+                        } else {
+                            &mut self.counters.originated
+                        };
+                        *count += 1;
+                        self.transmit(packet, header.version, Station::At(mac), interface);
+                    }
+                    None => self.counters.no_route += 1,
+                }
+            }
         }
     }
 
@@ -115,15 +176,19 @@ impl Host {
     }
 
     #[inline]
-    fn transmit(&mut self, mut packet: Buffer, version: Version, hop: NextHop) {
-        let Some(interface) = self.config.interfaces.get(hop.interface as usize) else { return };
+    pub(crate) fn transmit(&mut self, mut packet: Buffer, version: Version, to: Station, interface: u32) {
+        let Some(own) = self.config.interfaces.get(interface as usize) else { return };
         let ether_type = match version {
             Version::V4 => ethernet::IPV4,
             Version::V6 => ethernet::IPV6,
         };
-        let header = ethernet::Header { destination: hop.mac, source: interface.mac, ether_type };
+        let destination = match to {
+            Station::At(mac) => mac,
+            Station::Group(group) => ethernet::of_group(group),
+        };
+        let header = ethernet::Header { destination, source: own.mac, ether_type };
         ethernet::prepend(&mut packet, header);
-        self.put_out(hop.interface, packet);
+        self.put_out(interface, packet);
     }
 
     #[inline]

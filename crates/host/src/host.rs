@@ -1,15 +1,18 @@
 //! The machine: takes frames and items that arrive and sorts them.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use hopcast_core::{Buffer, Frame, FrameStatus, Instant, Item, Outbox, Port, Reactive, Transit};
+use hopcast_core::{
+    Buffer, Egress, Frame, FrameStatus, Instant, Item, Membership, Outbox, Port, Reactive, Transit,
+};
 use hopcast_wire::ip::Header;
 use hopcast_wire::{Malformed, ethernet, ip};
 
 use crate::binding::{BindError, Bindings, FrameBinding, Hook};
 use crate::config::Config;
 use crate::counters::Counters;
+use crate::groups::{Groups, is_broadcast, is_group};
 use crate::icmp::{ErrorLimit, PathMtus};
 use crate::routes::{RouteCache, Routes};
 
@@ -18,9 +21,12 @@ pub struct Host {
     pub(crate) config: Config,
     pub(crate) routes: RouteCache,
     pub(crate) bindings: Bindings,
-    groups: BTreeSet<IpAddr>,
+    pub(crate) groups: Groups,
     /// Packets from the host to itself, before they are received. Empty between calls.
     pub(crate) loopback: VecDeque<Buffer>,
+    /// Number of places in the row of hooks that do not see what the host sends to itself now: those up to the hook
+    /// that sends it.
+    pub(crate) loopback_from: usize,
     pub(crate) out: Outbox,
     pub(crate) identification: u16,
     pub(crate) error_limit: ErrorLimit,
@@ -35,8 +41,9 @@ impl Host {
             config,
             routes: RouteCache::new(routes),
             bindings: Bindings::default(),
-            groups: BTreeSet::new(),
+            groups: Groups::default(),
             loopback: VecDeque::new(),
+            loopback_from: 0,
             out: Outbox::new(),
             identification: 0,
             error_limit: ErrorLimit::default(),
@@ -60,15 +67,22 @@ impl Host {
     /// A packet that comes down, on this or any other `Above` port, is complete and is routed as the host's own. If it
     /// cannot be sent, the ICMP error that says why comes back like any other.
     ///
+    /// The port of ICMP is the echo identifier: echo replies with it go up there, and so do the errors about echo
+    /// requests with it. Other messages go to a binding of all of ICMP.
+    ///
     /// Echo requests are answered by the host, also when ICMP is bound.
     pub fn bind_protocol(&mut self, above: u32, protocol: u8, port: Option<u16>) -> Result<(), BindError> {
         self.bindings.bind_protocol(above, protocol, port)
     }
 
-    /// Hooks a machine into forwarding: packets in transit that match `filter` go up on `Above(above)` as
-    /// [`Item::Transit`]; see [`Transit`] for the answers. Several machines see a packet in the order in which they
-    /// hooked themselves in, each after the one before has handed it back. A second filter for one `above` adds to the
-    /// first. On a host that does not forward nothing is in transit, other than multicast.
+    /// Hooks a machine into the host: packets in transit that match `filter`, and those for this host that bear what it
+    /// selects ([`Hook::ExtensionHeader`]), go up on `Above(above)` as [`Item::Transit`]; see [`Transit`] for the
+    /// answers. Several machines see a packet in the order in which they hooked themselves in, each after the one
+    /// before has handed it back. A second filter for one `above` adds to the first. On a host that does not forward
+    /// nothing is in transit, other than multicast.
+    ///
+    /// A hook may hand over up to [`MAX_ANSWERS`](crate::binding::MAX_ANSWERS) packets with an [`Egress`] of their own
+    /// for each that it was given; more are dropped.
     pub fn hook(&mut self, above: u32, filter: Hook) {
         self.bindings.hook(above, filter);
     }
@@ -95,9 +109,10 @@ impl Host {
         self.bindings.bind_frames(interface, ether_type, FrameBinding { above, promiscuous, statuses: false })
     }
 
-    /// Takes packets to the multicast `group` as the host's own, beside what hooks make of them.
-    pub fn join(&mut self, group: IpAddr) {
-        self.groups.insert(group);
+    /// Lets the machine on `Above(above)` join the multicast `group` on every interface, as an
+    /// [`Item::Membership`] from it would.
+    pub fn join(&mut self, above: u32, group: IpAddr) {
+        self.groups.change(above, Membership { group, source: None, interface: None, joined: true });
     }
 
     /// The longest packet that is known to reach `destination`, in bytes: from the last ICMP message, or the MTU of the
@@ -110,7 +125,7 @@ impl Host {
 
     fn receive_frame(&mut self, now: Instant, interface: u32, frame: Frame) {
         let Some(own) = self.config.interfaces.get(interface as usize) else {
-            self.counters.misplaced += 1;
+            self.counters.wrong_items += 1;
             return;
         };
         if frame.overheard {
@@ -138,7 +153,7 @@ impl Host {
             Ok(header) => header,
             Err(malformed) => return self.count_malformed(malformed),
         };
-        if !to_group && self.is_plain_transit(&header) {
+        if !to_group && self.is_plain_transit(&header, &frame.bytes[ethernet::HEADER..]) {
             return self.forward_frame(now, frame.bytes, &header);
         }
         let mut packet = frame.bytes;
@@ -172,7 +187,7 @@ impl Host {
                 self.counters.frames_sent += 1;
                 self.out.push(Port::Below(interface), Item::Frame(frame));
             }
-            None => self.counters.misplaced += 1,
+            None => self.counters.wrong_items += 1,
         }
     }
 
@@ -180,7 +195,7 @@ impl Host {
     fn set_mtu(&mut self, interface: u32, mtu: u32) {
         match self.config.interfaces.get_mut(interface as usize) {
             Some(own) => own.mtu = mtu,
-            None => self.counters.misplaced += 1,
+            None => self.counters.wrong_items += 1,
         }
     }
 
@@ -188,7 +203,7 @@ impl Host {
     fn ask_status(&mut self, above: u32) {
         match self.bindings.ask_status(above) {
             Some(interface) => self.out.push(Port::Below(interface), Item::ReportFrameStatus),
-            None => self.counters.misplaced += 1,
+            None => self.counters.wrong_items += 1,
         }
     }
 
@@ -204,11 +219,11 @@ impl Host {
 
     /// Whether a packet that arrived is to be forwarded, and by no hook.
     #[inline]
-    fn is_plain_transit(&self, header: &Header) -> bool {
+    fn is_plain_transit(&self, header: &Header, packet: &[u8]) -> bool {
         self.config.forwarding
             && !self.config.owns(header.destination)
             && !is_group(header.destination)
-            && self.bindings.hooked(header, 0).is_none()
+            && self.bindings.hooked(header, packet, 0).is_none()
     }
 
     /// Takes a packet from an interface, from a hook, or (with no ingress) from the host itself.
@@ -226,15 +241,18 @@ impl Host {
                 // RFC 1122 section 3.3.6: sent to all stations, but not to all hosts.
                 self.counters.not_for_us += 1;
             } else {
-                self.deliver(now, packet, header);
+                match self.bindings.hooked_here(header, &packet, arrival.hooks_passed) {
+                    Some(above) => self.hand_to_hook(now, above, packet, ingress),
+                    None => self.deliver(now, packet, header, ingress),
+                }
             }
         } else if is_group(header.destination) {
             self.receive_group(now, packet, header, ingress, arrival);
         } else if arrival.to_group {
             self.counters.not_for_us += 1;
         } else if let Some(ingress) = ingress.filter(|_| self.config.forwarding) {
-            match self.bindings.hooked(header, arrival.hooks_passed) {
-                Some(above) => self.hand_to_hook(above, packet, ingress),
+            match self.bindings.hooked(header, &packet, arrival.hooks_passed) {
+                Some(above) => self.hand_to_hook(now, above, packet, Some(ingress)),
                 None => self.forward(now, packet, header),
             }
         } else {
@@ -242,7 +260,8 @@ impl Host {
         }
     }
 
-    /// Takes a multicast or broadcast packet: for the host, for a hook, for both or for nobody.
+    /// Takes a multicast or broadcast packet: for the host, for a hook, for other members, for several of these or for
+    /// nobody.
     fn receive_group(
         &mut self,
         now: Instant,
@@ -252,51 +271,82 @@ impl Host {
         arrival: Arrival,
     ) {
         let returned = arrival.hooks_passed > 0;
+        let group = header.destination;
+        if !returned && !self.came_from_sender(header, ingress) {
+            self.counters.wrong_interface += 1;
+            return packet.recycle();
+        }
         // A packet that a hook hands back was delivered when it arrived.
-        let for_us =
-            !returned && (is_broadcast(header.destination) || self.groups.contains(&header.destination));
-        let hook = ingress.zip(self.bindings.hooked(header, arrival.hooks_passed));
-        match hook {
-            Some((ingress, above)) => {
-                if for_us {
-                    self.deliver(now, packet.clone(), header);
-                }
-                self.hand_to_hook(above, packet, ingress);
+        let for_us = !returned && (is_broadcast(group) || self.groups.admits(group, header.source, ingress));
+        let hook = ingress.zip(self.bindings.hooked(header, &packet, arrival.hooks_passed));
+        if let Some((ingress, above)) = hook {
+            if for_us {
+                self.deliver(now, packet.clone(), header, Some(ingress));
             }
-            None if for_us => self.deliver(now, packet, header),
-            None if returned => self.forward(now, packet, header),
-            None => self.counters.multicast_dropped += 1,
+            return self.hand_to_hook(now, above, packet, Some(ingress));
+        }
+        match (for_us, ingress.is_some() && self.forwards_to(header)) {
+            (true, true) => {
+                self.deliver(now, packet.clone(), header, ingress);
+                self.forward_to_group(packet, header);
+            }
+            (true, false) => self.deliver(now, packet, header, ingress),
+            (false, true) => self.forward_to_group(packet, header),
+            (false, false) if returned => self.forward(now, packet, header),
+            (false, false) => {
+                self.counters.multicast_dropped += 1;
+                packet.recycle();
+            }
         }
     }
 
-    fn hand_to_hook(&mut self, above: u32, packet: Buffer, ingress: u32) {
+    fn hand_to_hook(&mut self, now: Instant, above: u32, packet: Buffer, ingress: Option<u32>) {
         self.counters.hooked += 1;
-        self.out.push(Port::Above(above), Item::Transit(Transit { packet, ingress }));
+        self.bindings.allow_answers(above, now);
+        let transit = Transit { packet, ingress, egress: Egress::Routes };
+        self.out.push(Port::Above(above), Item::Transit(transit));
     }
 
-    /// Takes a packet back from the hook on `Above(above)`; only hooks after it may still see it.
+    /// Takes a packet from the hook on `Above(above)`: back, so that only hooks after it may still see it, or with a
+    /// way out of its own.
     fn resume(&mut self, now: Instant, above: u32, transit: Transit) {
-        let place = self.bindings.hook_place(above);
-        let Some(place) = place.filter(|_| (transit.ingress as usize) < self.config.interfaces.len()) else {
-            self.counters.misplaced += 1;
+        let Transit { packet, ingress, egress } = transit;
+        let exists = |interface: u32| (interface as usize) < self.config.interfaces.len();
+        let Some(place) = self.bindings.hook_place(above).filter(|_| ingress.is_none_or(exists)) else {
+            self.counters.wrong_items += 1;
             return;
         };
-        let arrival = Arrival { to_group: false, hooks_passed: place + 1 };
-        match ip::parse(&transit.packet) {
-            Ok(header) => self.receive(now, transit.packet, &header, Some(transit.ingress), arrival),
-            Err(malformed) => self.count_malformed(malformed),
+        let header = match ip::parse(&packet) {
+            Ok(header) => header,
+            Err(malformed) => return self.count_malformed(malformed),
+        };
+        let copies = match &egress {
+            Egress::Routes => {
+                let arrival = Arrival { to_group: false, hooks_passed: place + 1 };
+                if ingress.is_some() || self.config.owns(header.destination) {
+                    return self.receive(now, packet, &header, ingress, arrival);
+                }
+                return self.originate(now, above, packet);
+            }
+            Egress::Neighbour { .. } => 1,
+            Egress::Group(interfaces) => interfaces.len() as u32,
+        };
+        if !self.bindings.take_answers(place, now, copies) {
+            self.counters.hook_excess += 1;
+            return packet.recycle();
         }
+        self.send_out(packet, &header, ingress.is_some(), &egress);
     }
 
     /// Hands a packet that is for this host up to the port that it is for.
-    fn deliver(&mut self, now: Instant, packet: Buffer, header: &Header) {
+    fn deliver(&mut self, now: Instant, packet: Buffer, header: &Header, ingress: Option<u32>) {
         if header.fragment {
             self.counters.fragments += 1;
             return;
         }
         match header.protocol {
             ip::ICMP | ip::ICMPV6 => self.receive_icmp(now, packet, header),
-            ip::UDP => self.receive_udp(now, packet, header),
+            ip::UDP => self.receive_udp(now, packet, header, ingress),
             _ => self.deliver_packet(now, packet, header),
         }
     }
@@ -316,10 +366,10 @@ impl Host {
     }
 
     /// Receives what the host has sent to itself. It comes to an end: a packet causes at most one other here, an echo
-    /// reply or an error, which cause none.
+    /// reply or an error, which cause none, and a hook does not see what it has sent itself.
     fn settle(&mut self, now: Instant) {
         while let Some(packet) = self.loopback.pop_front() {
-            let arrival = Arrival { to_group: false, hooks_passed: 0 };
+            let arrival = Arrival { to_group: false, hooks_passed: self.loopback_from };
             match ip::parse(&packet) {
                 Ok(header) => self.receive(now, packet, &header, None, arrival),
                 Err(malformed) => self.count_malformed(malformed),
@@ -336,35 +386,31 @@ impl Host {
     }
 }
 
-/// How a packet came to be received.
+/// Circumstances in which a packet was received.
 #[derive(Clone, Copy)]
 struct Arrival {
     /// In a frame to several stations.
     to_group: bool,
-    /// How many places in the row of hooks are behind it.
+    /// Number of places in the row of hooks that are behind it.
     hooks_passed: usize,
-}
-
-pub(crate) fn is_group(address: IpAddr) -> bool {
-    address.is_multicast() || is_broadcast(address)
-}
-
-fn is_broadcast(address: IpAddr) -> bool {
-    matches!(address, IpAddr::V4(address) if address.is_broadcast())
 }
 
 impl Reactive for Host {
     fn react(&mut self, now: Instant, port: Port, item: Item) {
+        self.loopback_from = 0;
         match (port, item) {
             (Port::Below(interface), Item::Frame(frame)) => self.receive_frame(now, interface, frame),
             (Port::Above(above), Item::Datagram(datagram)) => self.send_udp(now, above, datagram),
-            (Port::Above(_), Item::Packet(packet)) => self.originate(now, packet),
+            (Port::Above(above), Item::Packet(packet)) => self.originate(now, above, packet),
+            (Port::Above(above), Item::Membership(membership)) if membership.group.is_multicast() => {
+                self.groups.change(above, membership);
+            }
             (Port::Above(above), Item::Frame(frame)) => self.send_frame(above, frame),
             (Port::Above(above), Item::ReportFrameStatus) => self.ask_status(above),
             (Port::Below(interface), Item::Mtu(mtu)) => self.set_mtu(interface, mtu),
             (Port::Below(interface), Item::FrameStatus(status)) => self.hand_up_status(interface, &status),
             (Port::Above(above), Item::Transit(transit)) => self.resume(now, above, transit),
-            _ => self.counters.misplaced += 1,
+            _ => self.counters.wrong_items += 1,
         }
         self.settle(now);
     }

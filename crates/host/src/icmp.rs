@@ -1,4 +1,6 @@
 //! ICMP as the host speaks it: answers to pings, errors about packets, and errors about its own.
+//!
+//! An answer to a ping is made by [`answer_echo`], for a host and for an [`EchoResponder`](crate::EchoResponder).
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -7,7 +9,8 @@ use hopcast_core::{Buffer, Duration, Instant};
 use hopcast_wire::icmp::{self, Message, Unreachable};
 use hopcast_wire::ip::{self, Header, Version};
 
-use crate::host::{Host, is_group};
+use crate::groups::is_group;
+use crate::host::Host;
 
 impl Host {
     /// Takes an ICMP message to this host, whose checksum must fit.
@@ -23,10 +26,14 @@ impl Host {
         if let Message::EchoRequest { identifier, sequence } = message {
             return self.answer_echo(now, packet, header, Message::EchoReply { identifier, sequence });
         }
-        let owner = if message.is_error(header.version) {
-            self.owner_of_quoted(&packet[header.payload()], message)
-        } else {
-            self.bindings.protocol(header.protocol, None)
+        let owner = match message {
+            Message::EchoReply { identifier, .. } => {
+                self.bindings.protocol(header.protocol, Some(identifier))
+            }
+            error if error.is_error(header.version) => {
+                self.owner_of_quoted(&packet[header.payload()], message)
+            }
+            _ => self.bindings.protocol(header.protocol, None),
         };
         match owner {
             Some(above) => self.hand_up(above, packet),
@@ -46,17 +53,15 @@ impl Host {
             self.counters.icmp_ignored += 1;
             return;
         };
-        packet.advance(header.header_len + icmp::HEADER);
-        icmp::prepend(&mut packet, own, header.source, reply);
+        answer_echo(&mut packet, header, own, reply);
         self.prepend_ip(&mut packet, own, header.source, header.protocol);
         self.counters.echoes_answered += 1;
-        self.send(now, packet, header.source);
+        self.send(now, packet, (own, header.source), None);
     }
 
     /// The port above that sent the packet that an error is about, if it was sent from here and its port can be found.
     fn owner_of_quoted(&mut self, error: &[u8], message: Message) -> Option<u32> {
-        let quoted = error.get(icmp::HEADER..)?;
-        let header = ip::parse_quoted(quoted).ok()?;
+        let (header, port) = quoted(error)?;
         if !self.config.owns(header.source) {
             return None;
         }
@@ -64,7 +69,6 @@ impl Host {
         if let Message::PacketTooBig { mtu } = message {
             self.path_mtus.learn(header.version, header.destination, mtu);
         }
-        let port = quoted.get(header.header_len..).and_then(ip::ports).map(|(source, _)| source);
         if header.protocol == ip::UDP && port.is_some_and(|port| self.bindings.udp(port).is_some()) {
             self.counters.udp_errors_received += 1;
             return None;
@@ -104,8 +108,30 @@ impl Host {
         icmp::prepend(&mut body, own, header.source, error);
         self.prepend_ip(&mut body, own, header.source, icmp::protocol(header.version));
         self.counters.errors_sent += 1;
-        self.send(now, body, header.source);
+        self.send(now, body, (own, header.source), None);
     }
+}
+
+/// Makes of an echo request the `reply` from `own`, in its buffer: the ICMP message, without an IP header.
+pub(crate) fn answer_echo(packet: &mut Buffer, header: &Header, own: IpAddr, reply: Message) {
+    packet.advance(header.header_len + icmp::HEADER);
+    icmp::prepend(packet, own, header.source, reply);
+}
+
+/// The packet that an ICMP error quotes: its header, and the port that it was sent from. An echo request's port is its
+/// identifier; other packets of ICMP have none.
+pub(crate) fn quoted(error: &[u8]) -> Option<(Header, Option<u16>)> {
+    let quoted = error.get(icmp::HEADER..)?;
+    let header = ip::parse_quoted(quoted).ok()?;
+    let segment = quoted.get(header.header_len..).unwrap_or_default();
+    if header.protocol != icmp::protocol(header.version) {
+        return Some((header, ip::ports(segment).map(|(source, _)| source)));
+    }
+    let identifier = match icmp::parse_quoted(header.version, segment) {
+        Ok(Message::EchoRequest { identifier, .. }) => Some(identifier),
+        _ => None,
+    };
+    Some((header, identifier))
 }
 
 /// RFC 1122 section 3.2.2 and RFC 4443 section 2.4 (e): no errors about errors, about what was sent to many, about what
@@ -123,7 +149,8 @@ fn deserves_error(packet: &[u8], header: &Header) -> bool {
     message.is_ok_and(|message| !message.is_error(header.version))
 }
 
-fn is_one_host(address: IpAddr) -> bool {
+/// Whether an address can be that of one host, which can be answered.
+pub(crate) fn is_one_host(address: IpAddr) -> bool {
     !address.is_unspecified() && !address.is_loopback() && !is_group(address)
 }
 
@@ -132,7 +159,7 @@ fn is_one_host(address: IpAddr) -> bool {
 /// As Linux's `icmp_msgs_per_sec` and `icmp_msgs_burst`: 1,000 a second, 50 at once.
 #[derive(Default)]
 pub(crate) struct ErrorLimit {
-    /// When the bucket will be full. Each error moves it by one interval.
+    /// Time at which the bucket will be full. Each error moves it by one interval.
     full_at: Instant,
 }
 
@@ -150,7 +177,8 @@ impl ErrorLimit {
     }
 }
 
-/// The path MTUs that routers have announced, the latest [`PathMtus::MAX`] of them.
+/// Path MTUs that routers have announced, the latest [`PathMtus::MAX`] of them. Chosen: it bounds memory; with fewer, a
+/// host with many destinations learns them again.
 #[derive(Default)]
 pub(crate) struct PathMtus {
     known: VecDeque<(IpAddr, u32)>,

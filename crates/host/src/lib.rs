@@ -19,9 +19,11 @@
 //! | [`binding`] | the bindings of ports above, and the forward hook's filters |
 //! | `host` | the machine: sorts what arrives |
 //! | `forward` | transit, and what the host itself sends |
+//! | `groups` | memberships, and packets to groups: [`GroupRoutes`] |
 //! | `udp`, `icmp` | delivery of these two; errors, their limits, and the path MTUs in them |
 //! | [`Udp`] | UDP on its own, for stacks whose packets go into a tunnel |
-//! | [`ping`] | a machine that measures round trips through a packet port |
+//! | [`ping`] | messages as echo requests through a packet port, and their round trips |
+//! | [`EchoResponder`] | the answers to echo requests on its own, for stacks that bring packets |
 //!
 //! # Scope and departures
 //!
@@ -32,9 +34,10 @@
 //!   fragmented. Fragments are forwarded, and dropped at their destination (`fragments`).
 //! - **A transit packet's transport checksum is not looked at**, as on any router. UDP's and ICMP's are verified before
 //!   anything is delivered; another protocol's are left to the machine that is bound to it.
-//! - **Multicast and broadcast are not forwarded** but by a hook that hands them back; groups that the host
-//!   [joined](Host::join) are delivered. There is no IGMP or MLD. What the host itself sends to a group leaves by the
-//!   one next hop that [`Routes`] names, and is not looped back.
+//! - **Multicast is forwarded by [`GroupRoutes`]**, a router's table of groups, or by a hook; broadcast by a hook
+//!   alone. A packet to a group that did not arrive from where its sender is goes no further (reverse-path check). A
+//!   machine receives the groups that it [joined](hopcast_core::Membership) itself, and no others that its port hears.
+//!   What the host sends to a group it gets itself, if a machine on it has joined.
 //! - **Path MTUs that ICMP announces are remembered** ([`Host::path_mtu`]) and delivered to the machine whose packet
 //!   was too big, unless it is UDP's, which has no way to hear of it; nothing is held back on their account.
 //! - **A host has no timers**: its deadline is always `None`.
@@ -43,20 +46,28 @@
 //! - No redirects, no source routes, no options: they are forwarded unread. A packet whose IPv6 extension headers do
 //!   not read is malformed in transit too, where a router would not look.
 
+mod agenda;
 pub mod binding;
 pub mod config;
 mod counters;
+mod echo;
 mod forward;
+mod groups;
 mod host;
 mod icmp;
+pub mod membership;
+mod pace;
 pub mod ping;
+pub mod querier;
 pub mod routes;
 mod udp;
 mod udp_machine;
 
 pub use binding::{BindError, Hook};
 pub use config::{Config, Interface};
+pub use echo::EchoResponder;
+pub use groups::{GroupRoute, GroupRoutes};
 pub use host::Host;
 pub use ping::{Ping, PingConfig};
-pub use routes::{NextHop, Routes, StaticRoutes};
+pub use routes::{NextHop, RouteEntry, Routes, StaticRoutes};
 pub use udp_machine::Udp;

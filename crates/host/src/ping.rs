@@ -1,11 +1,13 @@
-//! A machine that measures round trips with echo requests.
+//! A machine that carries messages in echo requests, and measures their round trips.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use hopcast_core::{Buffer, Duration, Instant, Item, Machine, Message, Outbox, Port};
+use hopcast_core::{Buffer, Duration, Instant, Item, Message, Outbox, Port, Reactive};
 use hopcast_wire::ip::Version;
 use hopcast_wire::{icmp, ip};
+
+use crate::icmp::quoted;
 
 /// The configuration of a ping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,14 +16,6 @@ pub struct PingConfig {
     pub source: IpAddr,
     /// The address that is to answer.
     pub destination: IpAddr,
-    /// When the first request is sent. Default: the start of the run.
-    pub start: Instant,
-    /// The time between requests. Default: 1 s, as of `ping`. Short intervals load the path that they measure.
-    pub interval: Duration,
-    /// How many requests to send. Default: no end.
-    pub count: Option<u64>,
-    /// Bytes of payload. Default: 56, as of `ping`. Payload that does not fit 16-bit lengths is cut.
-    pub size: usize,
     /// The requests' hop limit. Default: 64.
     pub hop_limit: u8,
     /// The identifier of this machine's requests among others of the host. Default: 1.
@@ -29,34 +23,32 @@ pub struct PingConfig {
 }
 
 impl PingConfig {
-    /// As `ping` would, from `source` to `destination`.
+    /// From `source` to `destination`.
     pub const fn new(source: IpAddr, destination: IpAddr) -> Self {
-        Self {
-            source,
-            destination,
-            start: Instant::ZERO,
-            interval: Duration::from_secs(1),
-            count: None,
-            size: 56,
-            hop_limit: 64,
-            identifier: 1,
-        }
+        Self { source, destination, hop_limit: 64, identifier: 1 }
     }
 }
 
-/// Sends echo requests on its packet port `Below(0)`, which belongs on a host's binding of ICMP, and hands a
-/// [`Message`] with the request's number up on `Above(0)` when its answer comes. The round trips are in
-/// its counters.
+/// Sends each [`Message`] of its port `Above(0)` as an echo request on its packet port `Below(0)`. When the answer
+/// comes, a message with the same number and the answer's payload goes up. The packet port belongs on a host's binding
+/// of ICMP, or on a layer that carries packets.
 pub struct Ping {
     config: PingConfig,
-    next_at: Option<Instant>,
+    /// The latest requests, oldest first and at most [`Ping::MAX_AWAITED`]; `None` for those that have been answered.
+    awaited: VecDeque<Option<Request>>,
+    /// The number of requests, of which the sequence numbers are the lowest 16 bits.
     sent: u64,
-    /// Requests without an answer yet, oldest first; the latest [`Ping::MAX_AWAITED`].
-    awaited: VecDeque<(u64, Instant)>,
     round_trips: RoundTrips,
     errors: u64,
     ignored: u64,
     out: Outbox,
+}
+
+/// A request without an answer.
+struct Request {
+    /// The message's number.
+    id: u64,
+    sent: Instant,
 }
 
 /// The round trips measured.
@@ -82,20 +74,21 @@ impl RoundTrips {
 }
 
 impl Ping {
-    /// Maximum number of requests that wait for an answer: their numbers have 16 bits, of which this many leave no
-    /// doubt.
-    const MAX_AWAITED: usize = 1024;
+    /// Maximum number of requests back for which answers are taken: sequence numbers have 16 bits, of which this many
+    /// leave no doubt.
+    pub const MAX_AWAITED: usize = 1 << 15;
+    /// Maximum payload of a request, in bytes: what 16-bit lengths leave in IPv4.
+    pub const MAX_PAYLOAD: usize = 0xffff - ip::V4_HEADER - icmp::HEADER;
 
-    /// A machine that has yet to begin.
-    pub fn new(config: PingConfig) -> Self {
-        let matching = Version::of(config.source) == Version::of(config.destination);
-        let next_at = (matching && config.count != Some(0)).then_some(config.start);
+    /// A ping that has sent nothing yet.
+    pub const fn new(config: PingConfig) -> Self {
+        let round_trips =
+            RoundTrips { count: 0, min: Duration::ZERO, max: Duration::ZERO, total: Duration::ZERO };
         Self {
             config,
-            next_at,
-            sent: 0,
             awaited: VecDeque::new(),
-            round_trips: RoundTrips::default(),
+            sent: 0,
+            round_trips,
             errors: 0,
             ignored: 0,
             out: Outbox::new(),
@@ -107,47 +100,65 @@ impl Ping {
         self.round_trips
     }
 
-    fn send(&mut self, now: Instant) {
-        let PingConfig { source, destination, identifier, hop_limit, size, .. } = self.config;
-        let longest = 0xffff - ip::V4_HEADER - icmp::HEADER;
-        let mut packet = Buffer::zeroed(size.min(longest));
-        let request = icmp::Message::EchoRequest { identifier, sequence: self.sent as u16 };
+    fn send(&mut self, now: Instant, Message { id, payload: mut packet }: Message) -> Option<()> {
+        let PingConfig { source, destination, identifier, hop_limit } = self.config;
+        if packet.len() > Self::MAX_PAYLOAD || Version::of(source) != Version::of(destination) {
+            return None;
+        }
+        let sequence = self.sent as u16;
+        let request = icmp::Message::EchoRequest { identifier, sequence };
         icmp::prepend(&mut packet, source, destination, request);
         let protocol = icmp::protocol(Version::of(destination));
-        ip::prepend(&mut packet, source, destination, protocol, hop_limit, self.sent as u16);
+        ip::prepend(&mut packet, source, destination, protocol, hop_limit, sequence);
         self.out.down(Item::Packet(packet));
         if self.awaited.len() == Self::MAX_AWAITED {
             self.awaited.pop_front();
         }
-        self.awaited.push_back((self.sent, now));
+        self.awaited.push_back(Some(Request { id, sent: now }));
         self.sent += 1;
+        Some(())
     }
 
     fn receive(&mut self, now: Instant, mut packet: Buffer) -> Option<()> {
         let header = ip::parse(&packet).ok()?;
-        let message = icmp::parse(header.source, header.destination, &packet[header.payload()]).ok()?;
+        if header.protocol != icmp::protocol(header.version) || header.destination != self.config.source {
+            return None;
+        }
+        let body = &packet[header.payload()];
+        let message = icmp::parse(header.source, header.destination, body).ok()?;
         match message {
             icmp::Message::EchoReply { identifier, sequence } if identifier == self.config.identifier => {
-                let at = self.awaited.iter().position(|(id, _)| *id as u16 == sequence)?;
-                let (id, sent_at) = self.awaited.remove(at)?;
-                self.round_trips.add(now.since(sent_at));
+                let oldest = self.sent - self.awaited.len() as u64;
+                let place = sequence.wrapping_sub(oldest as u16);
+                let Request { id, sent } = self.awaited.get_mut(usize::from(place))?.take()?;
+                self.round_trips.add(now.since(sent));
                 packet.truncate(header.total_len);
                 packet.advance(header.header_len + icmp::HEADER);
                 self.out.up(Item::Message(Message { id, payload: packet }));
                 Some(())
             }
-            message if message.is_error(header.version) => {
+            error if error.is_error(header.version) && self.is_about_request(body) => {
                 self.errors += 1;
                 Some(())
             }
             _ => None,
         }
     }
+
+    /// Whether an error is about a request of this machine.
+    fn is_about_request(&self, error: &[u8]) -> bool {
+        let PingConfig { source, destination, identifier, .. } = self.config;
+        quoted(error).is_some_and(|(header, about)| {
+            header.protocol == icmp::protocol(header.version)
+                && (header.source, header.destination, about) == (source, destination, Some(identifier))
+        })
+    }
 }
 
-impl Machine for Ping {
-    fn handle(&mut self, now: Instant, port: Port, item: Item) {
+impl Reactive for Ping {
+    fn react(&mut self, now: Instant, port: Port, item: Item) {
         let taken = match (port, item) {
+            (Port::Above(0), Item::Message(message)) => self.send(now, message),
             (Port::Below(0), Item::Packet(packet)) => self.receive(now, packet),
             _ => None,
         };
@@ -156,30 +167,14 @@ impl Machine for Ping {
         }
     }
 
-    fn wake(&mut self, now: Instant) {
-        let Some(at) = self.next_at.filter(|&at| at <= now) else { return };
-        self.send(now);
-        // A late wake-up sends one request, not all those missed.
-        let next = (at + self.config.interval).max(now + Duration::from_nanos(1));
-        self.next_at = self.config.count.is_none_or(|count| self.sent < count).then_some(next);
-    }
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+    fn next(&mut self) -> Option<(Port, Item)> {
         self.out.pop()
     }
 
-    fn deadline(&self) -> Option<Instant> {
-        self.next_at
-    }
-
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        let RoundTrips { count, min, max, total } = self.round_trips;
         report("pings_sent", self.sent);
-        report("pings_answered", count);
+        report("pings_answered", self.round_trips.count);
         report("ping_errors", self.errors);
         report("pings_ignored", self.ignored);
-        report("round_trip_min_ns", min.as_nanos());
-        report("round_trip_mean_ns", total.as_nanos() / count.max(1));
-        report("round_trip_max_ns", max.as_nanos());
     }
 }

@@ -1,4 +1,4 @@
-//! Where packets go next: the trait [`Routes`], a table that implements it, and the cache in front of it.
+//! Next hops of packets: the trait [`Routes`], a table that implements it, and the cache in front of it.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,7 +14,20 @@ pub struct NextHop {
     pub mac: Mac,
 }
 
-/// A host's routing, asked when a packet has to be sent.
+/// A route as a machine on the host may ask for it: to choose its own way out, or to know from where a sender's packets
+/// are to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteEntry {
+    /// The number of the interface that leads there.
+    pub interface: u32,
+    /// The next hop's address; the destination's own on the last hop.
+    pub neighbour: IpAddr,
+    /// The cost of the route, smaller is better: hops, where nothing better is known.
+    pub metric: u32,
+}
+
+/// A host's routing, asked when a packet has to be sent; and the view of it that a machine on the host has, whoever
+/// makes the routes.
 pub trait Routes {
     /// The next hop towards `destination`; `None` if there is no route. The host keeps the answer until
     /// [`version`](Self::version) changes.
@@ -22,6 +35,18 @@ pub trait Routes {
 
     /// A number that changes whenever an answer may have changed. Asked for each packet, so it must be cheap.
     fn version(&self) -> u64;
+
+    /// The route towards `destination`, with its neighbour and metric; `None` if there is none, or if nothing is known
+    /// but the next station.
+    fn route(&mut self, destination: IpAddr) -> Option<RouteEntry> {
+        let _ = destination;
+        None
+    }
+
+    /// The Ethernet address of a neighbour on an interface; `None` if there is no such neighbour there.
+    fn station(&mut self, interface: u32, neighbour: IpAddr) -> Option<Mac> {
+        self.next_hop(neighbour).filter(|hop| hop.interface == interface).map(|hop| hop.mac)
+    }
 }
 
 /// A routing table: the longest prefix wins.
@@ -93,6 +118,8 @@ pub(crate) struct RouteCache {
     slots: Vec<Option<(IpAddr, Option<NextHop>)>>,
 }
 
+/// Initial and maximum number of slots. Chosen; more is memory at each node, with fewer destinations collide and are
+/// looked up again.
 const FIRST_SLOTS: usize = 16;
 const MAX_SLOTS: usize = 1024;
 
@@ -113,6 +140,11 @@ impl RouteCache {
         let answer = self.look_up(version, destination);
         self.last = Some((destination, answer));
         answer
+    }
+
+    /// See [`Routes::station`].
+    pub(crate) fn station(&mut self, interface: u32, neighbour: IpAddr) -> Option<Mac> {
+        self.routes.station(interface, neighbour)
     }
 
     fn look_up(&mut self, version: u64, destination: IpAddr) -> Option<NextHop> {

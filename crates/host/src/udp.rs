@@ -2,15 +2,23 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use hopcast_core::{Buffer, Datagram, Instant, Item, Port};
+use hopcast_core::{Attributes, Buffer, Datagram, Instant, Item, Port};
 use hopcast_wire::ip::{self, Header, Version};
 use hopcast_wire::udp;
 
+use crate::groups::is_group;
 use crate::host::Host;
 
 impl Host {
-    /// Delivers a datagram, whose checksum must fit, to the port above that is bound to its UDP port.
-    pub(crate) fn receive_udp(&mut self, now: Instant, mut packet: Buffer, header: &Header) {
+    /// Delivers a datagram, whose checksum must fit, to the port above that is bound to its UDP port and, if it is for
+    /// a group, is a member.
+    pub(crate) fn receive_udp(
+        &mut self,
+        now: Instant,
+        mut packet: Buffer,
+        header: &Header,
+        ingress: Option<u32>,
+    ) {
         let read = match udp::parse(header.source, header.destination, &packet[header.payload()]) {
             Ok(read) => read,
             Err(malformed) => return self.count_malformed(malformed),
@@ -18,20 +26,30 @@ impl Host {
         let Some(above) = self.bindings.udp(read.destination) else {
             return self.deliver_packet(now, packet, header);
         };
+        if is_group(header.destination) && !self.is_for(above, header, ingress) {
+            self.counters.multicast_dropped += 1;
+            return;
+        }
         packet.truncate(header.header_len + read.len);
         packet.advance(header.header_len + udp::HEADER);
         self.counters.delivered += 1;
+        let attributes = Attributes {
+            interface: ingress,
+            hop_limit: Some(header.hop_limit),
+            traffic_class: header.traffic_class,
+        };
         let datagram = Datagram {
             local: SocketAddr::new(header.destination, read.destination),
             remote: SocketAddr::new(header.source, read.source),
             payload: packet,
+            attributes,
         };
         self.out.push(Port::Above(above), Item::Datagram(datagram));
     }
 
     /// Sends a datagram that came down on `Above(above)`.
     pub(crate) fn send_udp(&mut self, now: Instant, above: u32, datagram: Datagram) {
-        let Datagram { local, remote, payload: mut packet } = datagram;
+        let Datagram { local, remote, payload: mut packet, attributes } = datagram;
         let Some(local) = self.local_end(above, local, remote) else {
             self.counters.unsendable += 1;
             return;
@@ -48,7 +66,13 @@ impl Host {
         }
         udp::prepend(&mut packet, local, remote);
         self.prepend_ip(&mut packet, local.ip(), remote.ip(), ip::UDP);
-        self.send(now, packet, remote.ip());
+        if attributes != Attributes::CHOICE
+            && !ip::mark(&mut packet, attributes.hop_limit, attributes.traffic_class)
+        {
+            self.counters.unsendable += 1;
+            return;
+        }
+        self.send(now, packet, (local.ip(), remote.ip()), attributes.interface);
     }
 
     /// Puts the IP header of the host's own packets in front. The addresses are of one version.

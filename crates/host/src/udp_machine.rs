@@ -17,6 +17,7 @@ pub struct Udp {
     sent: u64,
     received: u64,
     refused: u64,
+    wrong_items: u64,
 }
 
 /// The longest payload that both versions can carry: 65,535 less the headers of IPv4 and UDP.
@@ -25,7 +26,8 @@ const MAX_PAYLOAD: usize = 65_507;
 impl Udp {
     /// The port `local`.
     pub fn new(local: SocketAddr, hop_limit: u8) -> Self {
-        Self { local, hop_limit, identification: 0, out: Outbox::new(), sent: 0, received: 0, refused: 0 }
+        let out = Outbox::new();
+        Self { local, hop_limit, identification: 0, out, sent: 0, received: 0, refused: 0, wrong_items: 0 }
     }
 
     fn send(&mut self, Datagram { remote, mut payload, .. }: Datagram) {
@@ -51,11 +53,7 @@ impl Udp {
         }
         packet.truncate(header.header_len + ports.len);
         packet.advance(header.header_len + udp::HEADER);
-        Some(Datagram {
-            local: self.local,
-            remote: SocketAddr::new(header.source, ports.source),
-            payload: packet,
-        })
+        Some(Datagram::new(self.local, SocketAddr::new(header.source, ports.source), packet))
     }
 }
 
@@ -70,7 +68,7 @@ impl Reactive for Udp {
                 }
                 None => self.refused += 1,
             },
-            _ => self.refused += 1,
+            _ => self.wrong_items += 1,
         }
     }
 
@@ -82,6 +80,7 @@ impl Reactive for Udp {
         report("datagrams_sent", self.sent);
         report("datagrams_received", self.received);
         report("datagrams_refused", self.refused);
+        report("wrong_items", self.wrong_items);
     }
 }
 
@@ -97,11 +96,11 @@ mod tests {
         for (one, other) in [("10.0.0.1:7", "10.0.0.2:9"), ("[fd00::1]:7", "[fd00::2]:9")] {
             let (one, other): (SocketAddr, SocketAddr) = (one.parse().unwrap(), other.parse().unwrap());
             let (mut from, mut to) = (Udp::new(one, 64), Udp::new(other, 64));
-            let datagram = Datagram { local: one, remote: other, payload: Buffer::copy_from(b"ahoy") };
+            let datagram = Datagram::new(one, other, Buffer::copy_from(b"ahoy"));
             from.handle(NOW, Port::Above(0), Item::Datagram(datagram));
             let Some((Port::Below(0), packet)) = from.poll(NOW) else { panic!("a packet") };
             to.handle(NOW, Port::Below(0), packet);
-            let expected = Datagram { local: other, remote: one, payload: Buffer::copy_from(b"ahoy") };
+            let expected = Datagram::new(other, one, Buffer::copy_from(b"ahoy"));
             assert_eq!(to.poll(NOW), Some((Port::Above(0), Item::Datagram(expected))));
         }
     }
@@ -111,7 +110,7 @@ mod tests {
         let one: SocketAddr = "10.0.0.1:7".parse().unwrap();
         let other: SocketAddr = "10.0.0.2:9".parse().unwrap();
         let mut from = Udp::new(one, 64);
-        let datagram = Datagram { local: one, remote: other, payload: Buffer::copy_from(b"ahoy") };
+        let datagram = Datagram::new(one, other, Buffer::copy_from(b"ahoy"));
         from.handle(NOW, Port::Above(0), Item::Datagram(datagram));
         let Some((_, Item::Packet(packet))) = from.poll(NOW) else { panic!("a packet") };
         let mut damaged = packet.clone();

@@ -33,7 +33,7 @@ fn a_passed_packet_goes_on_as_if_it_had_just_arrived() {
         network.hand_packet(A, sent.clone());
         assert!(network.take(B).is_empty());
         let transit = taken(&mut network);
-        assert_eq!((&transit.packet, transit.ingress), (&sent, 0), "whole, and no hop less");
+        assert_eq!((&transit.packet, transit.ingress), (&sent, Some(0)), "whole, and no hop less");
         network.hand(ROUTER, Port::Above(8), Item::Transit(transit));
         assert!(network.take(ROUTER).is_empty(), "the hook sees it once");
         let [(1, Item::Packet(arrived))] = &network.take(B)[..] else { panic!() };
@@ -141,9 +141,9 @@ fn multicast_is_forwarded_by_a_hook_alone() {
 fn what_comes_back_from_no_hook_is_dropped() {
     let mut network = hooked(Hook::All);
     for (above, ingress) in [(7, 0), (8, 99)] {
-        let transit = Transit { packet: packet(false, 99, 64, 20), ingress };
+        let transit = Transit::arrived(packet(false, 99, 64, 20), ingress);
         network.hand(ROUTER, Port::Above(above), Item::Transit(transit));
     }
-    assert_eq!(network.counter(ROUTER, "misplaced"), 2);
+    assert_eq!(network.counter(ROUTER, "wrong_items"), 2);
     assert!(network.frames.is_empty());
 }

@@ -7,7 +7,7 @@ mod network;
 use std::net::SocketAddr;
 
 use hopcast_core::{Buffer, Datagram, Frame, Instant, Item, Machine, Port, Transit};
-use hopcast_host::{Hook, Host, StaticRoutes};
+use hopcast_host::{EchoResponder, Hook, Host, Ping, PingConfig, StaticRoutes};
 use hopcast_wire::{ethernet, icmp, ip, udp};
 use network::{A, B, ROUTER, address, hop, host, mac};
 use proptest::prelude::*;
@@ -97,11 +97,11 @@ fn item() -> impl Strategy<Value = (Port, Item)> {
             )
         }
         3 => (Port::Above(index), Item::Packet(packet)),
-        4 => (Port::Above(index), Item::Transit(Transit { packet, ingress: index })),
+        4 => (Port::Above(index), Item::Transit(Transit::arrived(packet, index))),
         _ => {
             let remote = SocketAddr::new(address(index as usize, overheard), 5000);
             let local = SocketAddr::new(address(ROUTER, overheard), 0);
-            (Port::Above(index), Item::Datagram(Datagram { local, remote, payload: packet }))
+            (Port::Above(index), Item::Datagram(Datagram::new(local, remote, packet)))
         }
     })
 }
@@ -116,6 +116,26 @@ proptest! {
             // A packet for a hook and the host, or the host's own packet and what it causes here.
             prop_assert!(given <= 2, "one item gave {}", given);
             prop_assert_eq!(host.deadline(), None);
+        }
+    }
+
+    #[test]
+    fn nothing_panics_where_echoes_are_asked_for_and_answered(items in proptest::collection::vec(item(), 1..40)) {
+        for v6 in [false, true] {
+            let own = address(ROUTER, v6);
+            let mut machines: [Box<dyn Machine>; 2] = [
+                Box::new(Ping::new(PingConfig::new(own, address(A, v6)))),
+                Box::new(EchoResponder::new(own, 64)),
+            ];
+            for (port, item) in &items {
+                for machine in &mut machines {
+                    for port in [*port, Port::Below(0)] {
+                        machine.handle(Instant::ZERO, port, item.clone());
+                        let given = std::iter::from_fn(|| machine.poll(Instant::ZERO)).count();
+                        prop_assert!(given <= 1, "one item gave {}", given);
+                    }
+                }
+            }
         }
     }
 

@@ -6,7 +6,7 @@ mod network;
 
 use std::net::SocketAddr;
 
-use hopcast_core::{Buffer, Datagram, Item, Port};
+use hopcast_core::{Attributes, Buffer, Datagram, Item, Port};
 use hopcast_host::BindError;
 use hopcast_wire::icmp::{Message, Unreachable};
 use hopcast_wire::ip;
@@ -27,11 +27,9 @@ fn a_datagram_arrives_whole_with_both_ends_in_both_versions() {
         // Below Ethernet's minimum payload, too.
         for payload in [&b""[..], b"x", &[7; 1400]] {
             network.send(A, 0, socket(B, v6, 5000), payload);
-            let expected = Datagram {
-                local: socket(B, v6, 5000),
-                remote: socket(A, v6, 4000),
-                payload: Buffer::copy_from(payload),
-            };
+            let attributes = Attributes { interface: Some(0), hop_limit: Some(63), traffic_class: 0 };
+            let (local, remote) = (socket(B, v6, 5000), socket(A, v6, 4000));
+            let expected = Datagram { local, remote, payload: Buffer::copy_from(payload), attributes };
             assert_eq!(network.take(B), [(3, Item::Datagram(expected))]);
         }
     }
@@ -42,8 +40,7 @@ fn the_answer_to_a_datagram_goes_back_the_way_it_came() {
     let mut network = bound();
     network.send(A, 0, socket(B, true, 5000), b"question");
     let [(3, Item::Datagram(question))] = &network.take(B)[..] else { panic!() };
-    let answer =
-        Datagram { local: question.local, remote: question.remote, payload: Buffer::copy_from(b"answer") };
+    let answer = Datagram::new(question.local, question.remote, Buffer::copy_from(b"answer"));
     network.hand(B, Port::Above(3), Item::Datagram(answer));
     assert!(matches!(&network.take(A)[..], [(0, Item::Datagram(d))] if &d.payload[..] == b"answer"));
 }
@@ -92,14 +89,10 @@ fn a_foreign_end_is_not_sent_from() {
         ("127.0.0.1:0".parse().unwrap(), socket(B, false, 5000)),
     ];
     for (local, remote) in refused {
-        let datagram = Datagram { local, remote, payload: Buffer::default() };
+        let datagram = Datagram::new(local, remote, Buffer::default());
         network.hand(A, Port::Above(0), Item::Datagram(datagram));
     }
-    let huge = Datagram {
-        local: socket(A, true, 4000),
-        remote: socket(A, true, 4000),
-        payload: Buffer::zeroed(65_528),
-    };
+    let huge = Datagram::new(socket(A, true, 4000), socket(A, true, 4000), Buffer::zeroed(65_528));
     network.hand(A, Port::Above(0), Item::Datagram(huge));
     network.send(A, 8, socket(B, false, 5000), b"nothing is bound on Above(8)");
     assert_eq!(network.counter(A, "unsendable"), 6);
@@ -123,7 +116,7 @@ fn a_port_is_bound_once() {
 #[test]
 fn a_group_that_was_joined_is_heard_and_others_are_not() {
     let mut network = bound();
-    network.hosts[B].join("ff15::7".parse().unwrap());
+    network.hosts[B].join(3, "ff15::7".parse().unwrap());
     for group in ["[ff15::7]:5000", "[ff15::8]:5000"] {
         let mut packet = Buffer::copy_from(b"all");
         let to: SocketAddr = group.parse().unwrap();

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use hopcast_core::Instant;
 use hopcast_link::{Attachment, Change, Link};
-use hopcast_twin::capture::Carries;
+use hopcast_twin::capture::LinkType;
 
 /// A network of nodes and links, with its scheduled changes.
 #[derive(Default)]
@@ -29,7 +29,7 @@ pub struct Captured {
     /// The interface's name there.
     pub name: String,
     /// The kind of packets that it carries.
-    pub carries: Carries,
+    pub carries: LinkType,
     /// Whether its link captures it; otherwise a packet socket does.
     pub by_link: bool,
 }

@@ -8,7 +8,7 @@ use hopcast_core::Seed;
 use hopcast_core::plug::Plug;
 use hopcast_link::Change;
 use hopcast_stack::network::{self, GlobalRoutes, Hop, NetworkPlan, addresses_of, interface_name};
-use hopcast_twin::capture::Carries;
+use hopcast_twin::capture::LinkType;
 use hopcast_twin::scenario::model::{Action, Capture, NodeId, Scenario};
 use hopcast_twin::world::NodeInstance;
 
@@ -30,7 +30,7 @@ pub fn layout(scenario: &Scenario, repeat: u64) -> NetworkLayout {
         let capture = |&(node, interface): &(NodeId, u32)| {
             is_captured(&scenario.capture, node).then(|| {
                 let name = interface_name(interface);
-                captures.push(Captured { node, name, carries: Carries::Frames, by_link: true });
+                captures.push(Captured { node, name, carries: LinkType::Frames, by_link: true });
                 captures.len() - 1
             })
         };
@@ -80,8 +80,8 @@ pub fn captured_devices(scenario: &Scenario, repeat: u64) -> Result<Vec<Captured
         for site in NodeInstance::of_flow(scenario, repeat, flow).map_err(run::Error::Flow)? {
             let node = site.node();
             let device = |plug: &Plug| match plug {
-                Plug::Tun(device) => Some((device.name.clone(), Carries::Packets)),
-                Plug::Tap(_, device) => Some((device.name.clone(), Carries::Frames)),
+                Plug::Tun(device) => Some((device.name.clone(), LinkType::Packets)),
+                Plug::Tap(_, device) => Some((device.name.clone(), LinkType::Frames)),
                 Plug::Udp(_) | Plug::Tcp(_) | Plug::Frames(_) => None,
             };
             let devices = site.plugs().iter().filter_map(device);

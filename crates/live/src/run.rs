@@ -16,7 +16,7 @@ use hopcast_twin::collect::{LiveObservations, ObservedLink};
 use hopcast_twin::results::{Live, Run};
 use hopcast_twin::scenario::model::Scenario;
 use hopcast_twin::scenario::needs_virtual_time;
-use hopcast_twin::{Identities, Monitor, end_of};
+use hopcast_twin::{Identities, Monitor, run_end};
 
 pub use self::error::{Error, NodeFailure};
 use self::supervisor::Supervisor;
@@ -28,35 +28,41 @@ use crate::layout::Captured;
 use crate::worker::NodeReport;
 use crate::{network, programs};
 
-/// Time after the end of the run in which frames under way may arrive; nothing is sent in it.
+/// Time after the end of the run in which frames under way may arrive; nothing is sent in it. Chosen; with less, what
+/// is under way over a long path counts as lost.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// Time between the moment in which all nodes have loaded and the start of the run: nodes open their sockets in it.
+/// Chosen; with less, a busy machine is late for the start.
 const START_LEAD: Duration = Duration::from_secs(1);
-/// Additional lead for each flow at each node, whose sockets and devices are opened one after the other.
+/// Additional lead for each flow at each node, whose sockets and devices are opened one after the other. Chosen for the
+/// same reason.
 const START_LEAD_PER_FLOW: Duration = Duration::from_millis(20);
 const MAX_FLOWS_LEAD: Duration = Duration::from_secs(60);
-/// Additional lead if there are programs, whose servers must listen by then.
+/// Additional lead if there are programs, whose servers must listen by then. Chosen for the same reason.
 const START_LEAD_OF_PROGRAMS: Duration = Duration::from_secs(2);
 
-/// Time between two looks at progress and programs.
+/// Time between two looks at progress and programs. Chosen; shorter takes processor time from the run, longer shows
+/// progress and ends later.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Minimum time between two looks: a due deadline of a program must not make this loop busy.
+/// Minimum time between two looks: a due deadline of a program must not make this loop busy. Chosen.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Time that programs have to end after the run.
+/// Time that programs have to end after the run. Chosen; with less, one that is busy is killed and its figures are
+/// missing.
 const PROGRAM_EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum share of frames dropped at sockets and devices. With more, the run measures the machine and not the network.
+/// Maximum share of frames dropped at sockets and devices. Chosen: with more, the run measures the machine and not the
+/// network.
 const MAX_HOST_DROP_RATIO: f64 = 0.001;
 
-/// Maximum number of repetitions of a run that the machine could not keep up with. A machine that stalls for a moment
-/// is no reason to lose a figure; one that is too slow is too slow again.
+/// Maximum number of repetitions of a run that the machine could not keep up with. Chosen: a machine that stalls for a
+/// moment is no reason to lose a figure; one that is too slow is too slow again.
 const MAX_RETRIES: u64 = 2;
 
-/// Maximum lateness of a node that is woken and of a change of routes: longer than any network holds packets back, and
-/// than a network whose routing has converged uses old routes.
+/// Maximum lateness of a node that is woken and of a change of routes. Chosen: longer than any network holds packets
+/// back, and than a network whose routing has converged uses old routes.
 const MAX_STALL: Duration = Duration::from_millis(100);
 
 /// Checks that the kernel of this machine can run `scenario` as it says, before anything is made.
@@ -156,7 +162,7 @@ impl Kernel {
         }
         let mut run =
             Running { lab: &lab, supervisor: &mut supervisor, workloads: &mut workloads, clock, monitor };
-        if !run.attend(end_of(scenario), reported)? {
+        if !run.attend(run_end(scenario), reported)? {
             return Ok(None);
         }
         // Devices disappear with the nodes.
@@ -194,7 +200,7 @@ fn options(scenario: &Scenario, writer: Option<&CaptureWriter>) -> Options {
         from: scenario.measure.from,
         to: scenario.measure.to,
         interval: Some(scenario.measure.interval),
-        end: end_of(scenario),
+        end: run_end(scenario),
     };
     Options { threads: None, readings, capture: writer.map(CaptureWriter::recorder) }
 }

@@ -23,7 +23,7 @@ pub(crate) fn request_timely_wakeups() -> bool {
 /// Keeps the processors awake while it exists.
 ///
 /// An idle processor sleeps, and needs up to 100 µs to wake. In a virtual machine it goes back to the host, which may
-/// take milliseconds to return it: links would be least exact when they have least to do.
+/// take milliseconds to return it: links would have the lowest accuracy when they have little to do.
 pub(crate) struct KeepAwake {
     /// The kernel grants the request while the file is open.
     asked: Option<File>,

@@ -25,7 +25,7 @@ use hopcast_core::Duration;
 use hopcast_core::plug::Plug;
 use hopcast_node::Clock;
 use hopcast_node::runtime::{Runtime, Stop};
-use hopcast_twin::end_of;
+use hopcast_twin::run_end;
 use hopcast_twin::scenario::model::{NodeId, Scenario};
 use hopcast_twin::world::{InstanceReport, NodeInstance};
 use rustix::time::{ClockId, clock_gettime};
@@ -118,7 +118,7 @@ pub fn run_standalone(
     let clock = Clock::starting_in(Duration::from_nanos(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)));
     let (event_sender, events) = mpsc::channel();
     let running = RunningNode::begin((scenario, node, repeat), &flows, clock, &event_sender)?;
-    while !stop.is_pulled() && clock.now() < end_of(scenario) && events.try_recv().is_err() {
+    while !stop.is_requested() && clock.now() < run_end(scenario) && events.try_recv().is_err() {
         #[allow(clippy::disallowed_methods)] // real time is what passes here
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
@@ -210,7 +210,7 @@ impl RunningNode {
     /// # Errors
     /// The error of the first thread that failed.
     fn end(mut self) -> Result<NodeReport, Error> {
-        self.stop.pull();
+        self.stop.request();
         let mut report = NodeReport::default();
         let threads = std::mem::take(&mut self.threads).into_iter();
         let ended: Vec<_> = threads.map(|thread| thread.join().unwrap_or(Err(Error::Panicked))).collect();
@@ -230,7 +230,7 @@ impl RunningNode {
 
 impl Drop for RunningNode {
     fn drop(&mut self) {
-        self.stop.pull();
+        self.stop.request();
         for thread in std::mem::take(&mut self.threads) {
             // Nobody is left to receive the result.
             let _ = thread.join();

@@ -11,7 +11,7 @@ use common::{Running, ms, networks_can_be_set_up, skipped};
 use hopcast_link::Direction;
 use hopcast_live::doctor::{Health, examine, table};
 use hopcast_live::privileges::{Capable, become_capable};
-use hopcast_node::testing::{Need, require};
+use hopcast_node::testing::{Requirement, require};
 
 #[test]
 fn the_doctor_finds_what_is_there_and_says_what_to_do_about_the_rest() {
@@ -26,7 +26,7 @@ fn the_doctor_finds_what_is_there_and_says_what_to_do_about_the_rest() {
         of("rights").health == Health::Yes && of("/dev/net/tun").health == Health::Yes
     );
     for program in ["ip", "iperf3", "tshark"] {
-        assert_eq!(of(program).health == Health::Yes, require(&[Need::Program(program)]));
+        assert_eq!(of(program).health == Health::Yes, require(&[Requirement::Program(program)]));
     }
     assert!(of("timers").detail.contains("late"), "{:?}", of("timers"));
     assert!(table(&findings).lines().count() >= findings.len());
@@ -34,7 +34,7 @@ fn the_doctor_finds_what_is_there_and_says_what_to_do_about_the_rest() {
 
 #[test]
 fn every_version_of_nft_reads_what_the_doctor_tries() {
-    if !networks_can_be_set_up() || !require(&["unshare", "nft"].map(Need::Program)) {
+    if !networks_can_be_set_up() || !require(&["unshare", "nft"].map(Requirement::Program)) {
         return;
     }
     let findings = examine();
@@ -48,7 +48,7 @@ fn every_version_of_nft_reads_what_the_doctor_tries() {
 
 /// Runs the test below as nobody, with a /dev/net/tun of `mode`, and gives what it said.
 fn as_nobody(mode: &str) -> Option<String> {
-    if !networks_can_be_set_up() || !require(&["unshare", "mknod"].map(Need::Program)) {
+    if !networks_can_be_set_up() || !require(&["unshare", "mknod"].map(Requirement::Program)) {
         return None;
     }
     // Where this program stands, nobody may not be allowed to look.

@@ -12,7 +12,7 @@ use hopcast_link::{
 use hopcast_live::emulator::{EmulatorReport, Options, Readings};
 use hopcast_live::layout::{LinkChange, NetworkLayout, Scheduled};
 
-/// A frame may be taken so much earlier than it was sent: half of what lies between two looks at an interface.
+/// Maximum time that a frame may be taken before it was sent: half of what lies between two looks at an interface.
 const LOOK: Duration = Duration::from_micros(70);
 
 fn forward(report: &EmulatorReport) -> Counters {
@@ -91,9 +91,9 @@ fn jitter_spreads_the_delay_and_keeps_the_order() {
     let arrivals = net.send(300, 200, ms(5));
     drop(net);
     let delays: Vec<Duration> = arrivals.iter().map(|arrival| arrival.received.since(arrival.sent)).collect();
-    let (least, most) = (delays.iter().min().unwrap(), delays.iter().max().unwrap());
-    assert!(*least + LOOK >= ms(10) && *least < ms(20), "{least}");
-    assert!(*most > ms(25), "{most}");
+    let (min, max) = (delays.iter().min().unwrap(), delays.iter().max().unwrap());
+    assert!(*min + LOOK >= ms(10) && *min < ms(20), "{min}");
+    assert!(*max > ms(25), "{max}");
     assert!(arrivals.is_sorted_by_key(|arrival| arrival.number));
 }
 

@@ -71,7 +71,7 @@ fn each_frame_stands_where_it_left_and_where_it_arrived_and_a_lost_one_says_why(
     assert!(lost > 50);
 }
 
-/// A disk on which there is room for so many bytes.
+/// A disk with room for this number of bytes.
 struct Disk(usize);
 
 impl Write for Disk {

@@ -14,7 +14,7 @@ use hopcast_live::programs::{
     ChildProcess, CommandLine, Ends, Error, Measurement, Outcomes, Programs, Running, Spawner, pictures,
 };
 use hopcast_node::Clock;
-use hopcast_node::testing::{Need, require};
+use hopcast_node::testing::{Requirement, require};
 use hopcast_runner::load_text;
 use hopcast_twin::results::Figures;
 use hopcast_twin::scenario::Overrides;
@@ -94,7 +94,7 @@ fn run(flows: &str, dir: &Path) -> (Outcomes, Arc<Scenario>) {
     run_until(2, flows, dir)
 }
 
-/// The same for a scenario of so many seconds.
+/// The same for a scenario of this length, in seconds.
 fn run_until(end: u32, flows: &str, dir: &Path) -> (Outcomes, Arc<Scenario>) {
     let text = format!(
         "duration: {end}500ms\nmeasure: {{ from: 500ms, to: {end}s, interval: 100ms }}\ntopology: {{ chain: {{ hops: 1, link: {{ rate: 1 Gbit/s }} }} }}\n{flows}"
@@ -120,8 +120,8 @@ fn run_until(end: u32, flows: &str, dir: &Path) -> (Outcomes, Arc<Scenario>) {
 }
 
 fn needs(programs: &[&str]) -> bool {
-    let mut needs = vec![Need::Root, Need::Program("ip")];
-    needs.extend(programs.iter().map(|program| Need::Program(program)));
+    let mut needs = vec![Requirement::Root, Requirement::Program("ip")];
+    needs.extend(programs.iter().map(|program| Requirement::Program(program)));
     require(&needs)
 }
 

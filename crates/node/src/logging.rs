@@ -40,7 +40,8 @@ pub struct Log(SyncSender<Line>);
 
 impl Drop for Log {
     fn drop(&mut self) {
-        /// Maximum time that the end of a program waits for the reader of its log.
+        /// Maximum time that the end of a program waits for the reader of its log. Chosen; shorter loses the last
+        /// lines, longer delays the end if nobody reads.
         const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
         let (done, written) = sync_channel(1);
         let say = self.0.clone();
@@ -60,7 +61,7 @@ enum Line {
 }
 
 fn writer() -> io::Result<SyncSender<Line>> {
-    /// Maximum number of lines that wait to be written; more are lost.
+    /// Maximum number of lines that wait to be written; more are lost. Chosen: it bounds memory.
     const MAX_LINES: usize = 1024;
     let (say, said) = sync_channel(MAX_LINES);
     std::thread::Builder::new().name("log".to_owned()).spawn(move || {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// A requirement that not every machine fulfils.
 #[derive(Clone, Copy, Debug)]
-pub enum Need<'a> {
+pub enum Requirement<'a> {
     /// Root, with root's rights over networks.
     Root,
     /// The TUN and TAP driver.
@@ -14,7 +14,7 @@ pub enum Need<'a> {
     Program(&'a str),
 }
 
-impl<'a> Need<'a> {
+impl<'a> Requirement<'a> {
     /// Its name in `HOPCAST_REQUIRE`.
     const fn name(self) -> &'a str {
         match self {
@@ -42,7 +42,7 @@ impl<'a> Need<'a> {
 ///
 /// # Panics
 /// If a missing one is named by the variable `HOPCAST_REQUIRE`: there the test must not be skipped.
-pub fn require(needs: &[Need<'_>]) -> bool {
+pub fn require(needs: &[Requirement<'_>]) -> bool {
     let named = std::env::var("HOPCAST_REQUIRE").unwrap_or_default();
     for need in needs.iter().filter(|need| named.split(' ').any(|name| name == need.name())) {
         assert!(need.missing().is_none(), "HOPCAST_REQUIRE names it: {}", need.missing().unwrap_or_default());

@@ -8,7 +8,7 @@ use std::net::UdpSocket;
 
 use common::{Bench, Namespace, address, figure};
 use hopcast_core::plug::Plug;
-use hopcast_node::testing::{Need, require};
+use hopcast_node::testing::{Requirement, require};
 
 /// Sends rows of equal and of mixed sizes, and back; nothing is lost, changed or out of order.
 fn datagrams_go_both_ways(host: &str) {
@@ -136,7 +136,7 @@ fn what_is_not_read_in_time_is_counted() {
 
 #[test]
 fn what_the_kernel_has_no_room_for_waits_and_the_oldest_is_dropped_and_counted() {
-    if !require(&[Need::Root, Need::Program("ip"), Need::Program("tc")]) {
+    if !require(&[Requirement::Root, Requirement::Program("ip"), Requirement::Program("tc")]) {
         return;
     }
     let [one, other] = ["full", "wide"].map(Namespace::new);

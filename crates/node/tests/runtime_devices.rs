@@ -16,9 +16,9 @@ use hopcast_core::{Assembly, Buffer, Duration, Frame, Item, Machine, Port, Seed}
 use hopcast_host::{Host, NextHop, StaticRoutes};
 use hopcast_node::Clock;
 use hopcast_node::runtime::{RunError, Runtime, Stop};
-use hopcast_node::testing::{Need, require};
+use hopcast_node::testing::{Requirement, require};
 
-const NEEDS: [Need<'_>; 3] = [Need::Root, Need::Tun, Need::Program("ip")];
+const NEEDS: [Requirement<'_>; 3] = [Requirement::Root, Requirement::Tun, Requirement::Program("ip")];
 const ETHER_TYPE: u16 = 0x88b5;
 
 fn tun(name: &str, ends: [&str; 2]) -> Plug {
@@ -41,7 +41,7 @@ fn is_gone(namespace: &Namespace, name: &str) -> bool {
 
 /// Packets that two hosts route into a TUN device pass whatever `make` puts below it, on each of the two.
 fn packets_pass(name: &str, make: fn(usize) -> (Box<dyn Machine>, Plug)) {
-    if !require(&[Need::Program("ping"), NEEDS[0], NEEDS[1], NEEDS[2]]) {
+    if !require(&[Requirement::Program("ping"), NEEDS[0], NEEDS[1], NEEDS[2]]) {
         return;
     }
     let [left, right] = ["left", "right"].map(|side| Namespace::new(&format!("{name}-{side}")));
@@ -82,7 +82,7 @@ fn packets_pass(name: &str, make: fn(usize) -> (Box<dyn Machine>, Plug)) {
     stream.write_all(&vec![1; 2_000_000]).unwrap();
     drop(stream);
     assert_eq!(serving.join().unwrap(), 2_000_000);
-    stop.pull();
+    stop.request();
     running.into_iter().for_each(|running| running.join().unwrap());
     assert!(is_gone(&left, "hop0"));
     assert!(!left.sh("ip route").contains("hop0"), "and its routes are");
@@ -174,7 +174,7 @@ fn frames_of_a_type_pass_between_interfaces_and_others_are_overheard_where_asked
 /// The host of virtual time is a neighbour of the kernel's.
 #[test]
 fn frames_pass_between_the_kernel_and_a_machine_on_a_tap() {
-    if !require(&[Need::Program("ping"), NEEDS[0], NEEDS[1], NEEDS[2]]) {
+    if !require(&[Requirement::Program("ping"), NEEDS[0], NEEDS[1], NEEDS[2]]) {
         return;
     }
     let namespace = Namespace::new("tap");
@@ -210,7 +210,7 @@ fn frames_pass_between_the_kernel_and_a_machine_on_a_tap() {
     assert!(namespace.sh("ip route").contains("10.99.0.0/16 dev tap0"));
     namespace.sh("ip neigh replace 10.7.0.2 lladdr 02:00:00:00:07:02 dev tap0");
     namespace.sh("ping -q -c 3 -i 0.05 -W 5 -s 1472 10.7.0.2");
-    stop.pull();
+    stop.request();
     let (received, sent) = running.join().unwrap();
     // The kernel tells its neighbours more than they asked.
     assert!(received >= 3 && sent >= 3, "{received} in, {sent} out");

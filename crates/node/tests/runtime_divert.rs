@@ -13,9 +13,10 @@ use hopcast_coded::proxy::Splice;
 use hopcast_core::plug::{Accept, Destination, Plug, TcpPlug};
 use hopcast_node::Clock;
 use hopcast_node::runtime::{Runtime, Stop};
-use hopcast_node::testing::{Need, require};
+use hopcast_node::testing::{Requirement, require};
 
-const NEEDS: [Need<'_>; 3] = [Need::Root, Need::Program("ip"), Need::Program("nft")];
+const NEEDS: [Requirement<'_>; 3] =
+    [Requirement::Root, Requirement::Program("ip"), Requirement::Program("nft")];
 const BYTES: usize = 3_000_000;
 
 /// A client, a gateway and a server in a row, each in a namespace of its own, over IPv4 and IPv6.
@@ -131,7 +132,7 @@ fn connections_of_this_host_are_redirected_and_our_own_are_not() {
         assert_eq!(seen.ip(), client.ip());
         assert_ne!(seen, client, "the server's connection is the runtime's");
     }
-    stop.pull();
+    stop.request();
     running.join().unwrap();
     assert_eq!(state(&row.client), before, "rules and routes are gone");
 }
@@ -152,7 +153,7 @@ fn in_transit(name: &str, spoof: bool, seen_as: [&str; 2]) {
         assert_eq!(seen.ip(), seen_as.parse::<IpAddr>().unwrap());
         assert_eq!(seen == client, spoof);
     }
-    stop.pull();
+    stop.request();
     running.join().unwrap();
     assert_eq!(state(&row.gateway), before, "rules and routes are gone");
 }

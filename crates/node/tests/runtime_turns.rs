@@ -1,4 +1,4 @@
-//! When a machine acts, when a runtime stops, and what a flood does to it.
+//! The order of a machine's turns, the end of a runtime, and a flood of datagrams.
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 
@@ -87,12 +87,12 @@ fn whoever_sleeps_for_ever_is_stopped_from_another_thread() {
     let pulling = thread::spawn(move || {
         let pause = rustix::time::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
         let _ = rustix::thread::nanosleep(&pause);
-        assert!(!stop.is_pulled());
-        stop.pull();
+        assert!(!stop.is_requested());
+        stop.request();
     });
     runtime.run(None, &bench.stop).unwrap();
     pulling.join().unwrap();
-    // And whoever is told to go on returns at once.
+    // And a runtime that is to continue returns at once.
     runtime.run(None, &bench.stop).unwrap();
 }
 

@@ -12,7 +12,7 @@ use hopcast_link::{Change, Config, Direction, Event, Jitter, Link, Loss, PointTo
 
 pub(crate) const CLIENT: usize = 0;
 pub(crate) const SERVER: usize = 1;
-/// Ethernet, IPv4 and UDP.
+/// Bytes of a frame around a datagram: Ethernet, IPv4 and UDP.
 const OVERHEAD: usize = 14 + 20 + 8;
 
 pub(crate) const fn ms(millis: u64) -> Duration {
@@ -140,7 +140,7 @@ pub(crate) struct Chain<M> {
     pub unchecked: bool,
     /// A digest of each datagram that left an end, and when.
     pub trace: u64,
-    /// Further losses on the way.
+    /// Further losses on the path.
     pub lose: Option<Lose>,
 }
 
@@ -236,7 +236,7 @@ impl<M: Machine + core::fmt::Debug> Chain<M> {
     }
 
     fn arrive(&mut self, place: usize, remote: SocketAddr, payload: &[u8]) {
-        let datagram = Datagram { local: address(place), remote, payload: Buffer::copy_from(payload) };
+        let datagram = Datagram::new(address(place), remote, Buffer::copy_from(payload));
         self.machines[place].handle(self.now, Port::Below(0), Item::Datagram(datagram));
         self.drain(place);
     }

@@ -125,7 +125,7 @@ fn over(study: &Study<'_>) -> String {
 }
 
 impl Lead<'_> {
-    /// The lead, and half the width of its interval; `None` if the two cannot be told apart.
+    /// The lead, and half the width of its interval; `None` if the two cannot be distinguished.
     fn margin(&self) -> Option<(f64, Option<f64>)> {
         let (_, second) = self.second?;
         let ahead = difference(second, self.goodput);

@@ -198,8 +198,8 @@ fn bounds(shown: usize, in_files: usize, left_out: usize, which: Section) -> Str
     if notes.is_empty() { String::new() } else { format!("<p class=\"note\">{}</p>\n", notes.join(" ")) }
 }
 
-/// The middle one of the cases that all sections have: the first case of a sweep is mostly without impairment, and
-/// shows least.
+/// The middle one of the cases that all sections have: the first case of a sweep is mostly without impairment, and has
+/// the smallest differences.
 fn middle_case(pictures: &Pictures) -> Option<String> {
     let of_section = |section| {
         let own = pictures.plots.iter().filter(move |plot: &&Plot| plot.section == section);

@@ -1,4 +1,4 @@
-//! Two runs are told apart where they differ, and only there.
+//! Two runs are distinguished where they differ, and only there.
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 

@@ -20,7 +20,7 @@ pub fn load(path: &Path, overrides: &Overrides) -> Result<Plan, Diagnostic> {
     scenario::load(&FileSystem, path, overrides)
 }
 
-/// Reads a scenario from `text` as if it stood in the file `path`, which is not opened.
+/// Reads a scenario from `text` as if it were in the file `path`, which is not opened.
 ///
 /// # Errors
 /// As [`load`].

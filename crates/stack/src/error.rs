@@ -38,7 +38,7 @@ pub enum BuildError {
         transport: &'static str,
         /// Bytes that a datagram must have room for.
         needed: u16,
-        /// Where that is specified.
+        /// Section that specifies it.
         source_section: &'static str,
         /// Bytes that the route has room for.
         room: u16,

@@ -8,13 +8,15 @@ use hopcast_core::plug::{FramesPlug, Plug};
 use hopcast_core::{Assembly, Port, Slot};
 use hopcast_host::{BindError, Hook, Host, Interface};
 
-use crate::network::NodeRoutes;
 use crate::network::{
     GlobalRoutes, HOP_LIMIT, Hop, Network, NetworkPlan, NodeId, addresses_of, interface_name,
 };
+use crate::network::{NodeGroups, NodeRoutes};
 
-/// TCP's number among IP's protocols (RFC 9293).
+/// TCP's number among IP's protocols (RFC 9293), and those of ICMP for IPv4 and IPv6 (RFC 792, RFC 4443).
 const TCP: u8 = 6;
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
 
 /// The port that a machine is attached to.
 #[derive(Clone, Copy, Debug)]
@@ -93,8 +95,10 @@ impl NodeBuilder {
             forwarding: true,
             hop_limit: HOP_LIMIT,
         };
+        let groups = NodeGroups::new(node, routes.clone());
         let routes = NodeRoutes { node, routes: routes.clone() };
-        let host = Host::new(config, Box::new(routes));
+        let mut host = Host::new(config, Box::new(routes));
+        host.set_group_routes(Box::new(groups));
         let host = VirtualHost { host, wires: Vec::new(), above: 0, interfaces };
         Self { assembly: Assembly::new(), platform: Platform::Virtual(Box::new(host)) }
     }
@@ -178,6 +182,12 @@ impl VirtualHost {
     pub(crate) fn tcp(&mut self, ports: impl IntoIterator<Item = u16>) -> Result<u32, BindError> {
         let mut ports = ports.into_iter();
         self.bind(|host, above| ports.try_for_each(|port| host.bind_protocol(above, TCP, Some(port))))
+    }
+
+    /// The answers to echo requests with an identifier, and the errors about them.
+    pub(crate) fn echo_replies(&mut self, identifier: u16, ipv6: bool) -> Result<u32, BindError> {
+        let protocol = if ipv6 { ICMPV6 } else { ICMP };
+        self.bind(|host, above| host.bind_protocol(above, protocol, Some(identifier)))
     }
 
     /// TCP's packets that the node would forward.

@@ -13,7 +13,7 @@ use crate::transports::TRANSPORTS;
 
 pub use crate::transports::{Splice, Tunnel};
 
-/// A transport that carries packets or streams between sites, with relays at nodes on the way.
+/// A transport that carries packets or streams between sites, with relays at nodes between them.
 pub trait SiteTransport {
     /// Bytes that it puts before the payload of a full datagram.
     fn overhead(&self) -> u16;
@@ -44,7 +44,7 @@ impl SiteLayer {
     ///
     /// # Panics
     /// Never for packets, datagrams and streams: a test holds that each is offered.
-    pub fn usual(port: Port) -> Self {
+    pub fn default_for(port: Port) -> Self {
         Self(between_sites(port).next().expect("some transport between sites offers it").layer())
     }
 
@@ -73,9 +73,9 @@ fn between_sites(port: Port) -> impl Iterator<Item = &'static Row> {
 
 /// One site, for [`SiteTransport::edge`].
 pub struct SiteEdge<'a> {
-    /// The longest datagram that fits every hop, in bytes.
+    /// Maximum length of a datagram that fits every hop, in bytes.
     pub datagram: u16,
-    /// How late the node may be woken.
+    /// Maximum delay of the node's wake-ups.
     pub slack: Duration,
     /// The machine's share of the node's memory.
     pub memory: MemoryShare,
@@ -83,7 +83,7 @@ pub struct SiteEdge<'a> {
     pub streams: Option<u16>,
     /// This end and the other, by the names that the node gives them.
     pub ends: (SocketAddr, SocketAddr),
-    /// The neighbours on the way; several are disjoint routes that share the load.
+    /// Next hops; several are disjoint routes that share the load.
     pub neighbours: &'a [SocketAddr],
     /// Its random stream.
     pub random: Stream,
@@ -91,9 +91,9 @@ pub struct SiteEdge<'a> {
 
 /// One node between two others, for [`SiteTransport::relay`].
 pub struct SiteRelay {
-    /// The longest datagram that fits every hop, in bytes.
+    /// Maximum length of a datagram that fits every hop, in bytes.
     pub datagram: u16,
-    /// How late the node may be woken.
+    /// Maximum delay of the node's wake-ups.
     pub slack: Duration,
     /// The machine's share of the node's memory.
     pub memory: MemoryShare,
@@ -123,6 +123,6 @@ mod tests {
         let names = |port| between_sites(port).map(|row| row.name).collect::<Vec<_>>();
         assert_eq!(names(Port::Datagram), ["btp", "brtp"]);
         assert_eq!(names(Port::Stream), ["brtp"]);
-        assert_eq!(SiteLayer::usual(Port::Datagram).to_string(), "btp");
+        assert_eq!(SiteLayer::default_for(Port::Datagram).to_string(), "btp");
     }
 }

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hopcast_stack::TRANSPORTS;
+use hopcast_stack::deliveries::DELIVERIES;
 use hopcast_stack::transport::{Form, OptionDoc, Row};
 use serde_json::{Map, Value, json};
 
@@ -32,6 +33,21 @@ fn hold(file: &str, name: &str, text: &str) {
 fn the_reference_lists_the_transports_and_their_options_as_the_table_has_them() {
     hold("docs/scenario.md", "transports", &transports());
     hold("docs/scenario.md", "options of transports", &options());
+    hold("docs/scenario.md", "deliveries", &deliveries());
+}
+
+fn deliveries() -> String {
+    let mut text = "| name | worlds | about | options |\n|---|---|---|---|\n".to_owned();
+    for row in DELIVERIES {
+        let option = |option: &OptionDoc| {
+            let about = option.about.trim_end_matches('.');
+            format!("`{}`: {about}; `{}`", option.key, option.default)
+        };
+        let options: Vec<String> = (row.options)().iter().map(option).collect();
+        let _ =
+            writeln!(text, "| `{}` | {} | {} | {} |", row.name, row.worlds, row.about, options.join(". "));
+    }
+    text
 }
 
 fn transports() -> String {
@@ -85,31 +101,47 @@ fn the_readme_names_every_transport() {
 }
 
 #[test]
-fn the_schema_has_the_transports_of_the_table() {
+fn the_schema_has_the_transports_and_deliveries_of_the_tables() {
     let path = repository("docs/scenario.schema.json");
     let text = fs::read_to_string(&path).expect("the schema");
     let mut schema: Value = serde_json::from_str(&text).expect("JSON");
     let layers: Map<String, Value> = TRANSPORTS.iter().map(|row| (row.name.to_owned(), layer(row))).collect();
-    let written = schema.pointer_mut("/$defs/layer/anyOf/1/properties").expect("a place for transports");
-    if std::env::var_os("HOPCAST_RECORD").is_some() {
-        *written = Value::Object(layers);
+    let names: Vec<&str> = DELIVERIES.iter().map(|row| row.name).collect();
+    let deliveries =
+        DELIVERIES.iter().map(|row| (row.name.to_owned(), with_options(row.about, &(row.options)())));
+    let parts = [
+        ("/$defs/layer/anyOf/1/properties", Value::Object(layers)),
+        ("/$defs/delivery/anyOf/0/enum", json!(names)),
+        ("/$defs/delivery/anyOf/1/properties", Value::Object(deliveries.collect())),
+    ];
+    let record = std::env::var_os("HOPCAST_RECORD").is_some();
+    for (pointer, part) in parts {
+        let written = schema.pointer_mut(pointer).unwrap_or_else(|| panic!("a place {pointer}"));
+        if record {
+            *written = part;
+        } else {
+            assert_eq!(*written, part, "{pointer}");
+        }
+    }
+    if record {
         let text = serde_json::to_string_pretty(&schema).expect("JSON");
         fs::write(path, text + "\n").expect("the schema");
-    } else {
-        assert_eq!(*written, Value::Object(layers));
     }
 }
 
 /// A transport with options.
 fn layer(row: &Row) -> Value {
-    let options = (row.options)();
+    with_options(row.about, &(row.options)())
+}
+
+fn with_options(about: &str, options: &[OptionDoc]) -> Value {
     if options.is_empty() {
-        return json!({ "description": row.about, "$ref": "#/$defs/empty" });
+        return json!({ "description": about, "$ref": "#/$defs/empty" });
     }
     let properties: Map<String, Value> =
         options.iter().map(|option| (option.key.to_owned(), described(option))).collect();
     json!({
-        "description": row.about,
+        "description": about,
         "anyOf": [
             { "$ref": "#/$defs/empty" },
             { "type": "object", "additionalProperties": false, "properties": properties },

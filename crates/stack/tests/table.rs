@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use hopcast_stack::TRANSPORTS;
+use hopcast_config::yaml::{Source, parse};
 use hopcast_stack::transport::{Feedback, Port, Worlds};
+use hopcast_stack::{TRANSPORTS, layer};
 
-/// Where a protocol may be named: its own folder, and its file beside the table.
+/// Files in which a protocol may be named: its own folder, and its file beside the table.
 const EXEMPT: [&str; 3] = ["stack/src/transports/", "coded/", "peers/"];
 
 /// The rows that everybody may name, as `wire` and `host` are everybody's.
@@ -20,11 +22,29 @@ fn every_row_has_a_name_of_its_own_a_line_and_documented_options() {
     for row in TRANSPORTS {
         let name = row.name;
         assert!(row.about.len() > 20 && row.about.len() < 120 && !row.about.ends_with('.'), "{name}");
-        assert!(row.layer().settings().changed_options().is_empty(), "{name}: the defaults are the defaults");
-        assert_eq!(row.layer().to_string(), name);
+        assert_eq!(row.layer().to_string(), name, "the defaults are the defaults");
         for option in (row.options)() {
             assert!(option.about.ends_with('.') && option.about.len() > 15, "{name}: {}", option.key);
         }
+    }
+}
+
+#[test]
+fn a_layer_shows_the_options_that_are_not_the_default() {
+    let source = Arc::new(Source { name: "test".to_owned(), dir: PathBuf::new(), lines: true });
+    for (written, shown) in [
+        ("{ fec: { copies: 2 } }", "fec"),
+        ("{ fec: { copies: 3 } }", "fec (copies 3)"),
+        ("{ tcp-bbr: { min-rto: 1s } }", "tcp-bbr (min-rto 1s)"),
+        ("{ split-bbr: { min-rto: 1s } }", "split-bbr (min-rto 1s)"),
+        // What follows from another option goes without saying.
+        ("{ brtp: { feedback: none, window: 64 } }", "brtp (feedback none, window 64)"),
+        ("{ bats-proxy: { feedback: none } }", "bats-proxy (feedback none)"),
+        ("{ btp: { deadline: 30 ms } }", "btp (deadline 30ms)"),
+        ("{ kcp-fec: { resend: 7 } }", "kcp-fec (resend 7)"),
+    ] {
+        let node = parse(written, &source).unwrap();
+        assert_eq!(layer(&node).unwrap().to_string(), shown);
     }
 }
 

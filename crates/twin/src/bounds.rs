@@ -8,8 +8,8 @@ use crate::meter::{Meter, SLICES};
 use crate::scenario::Capacities;
 use crate::scenario::model::{Action, FlowId, Measure, Scenario};
 
-/// Number of moments in a window at which the bound is computed, where links change within it. Each costs a min-cut of
-/// all flows; fewer let a burst count that is shorter than the time between two.
+/// Number of moments in a window at which the bound is computed, where links change within it. Chosen: each costs a
+/// min-cut of all flows; fewer let a burst count that is shorter than the time between two.
 const PARTS: usize = 16;
 
 /// The min-cut towards each receiver of each flow, in bit/s.
@@ -87,12 +87,12 @@ impl Bounds {
         let before = |(at, bound): (Instant, f64)| delivered(at) - bound * share / 8.0;
         let crossed = self.crossed(scenario, number, receiver, span);
         let whole = crossed.last().filter(|(at, _)| *at == span.1);
-        let most = whole.map_or(f64::INFINITY, |(_, bound)| bound * share / 8.0);
+        let limit = whole.map_or(f64::INFINITY, |(_, bound)| bound * share / 8.0);
         let before = if begins { 0.0 } else { crossed.into_iter().map(before).fold(0.0, f64::max) };
         let released = delivered(span.1) - before;
         let held_back = self.held_back(scenario, (number, receiver), span, share, meter);
-        let most = most.min(arrived as f64 * share);
-        released + held_back.min((most - released).max(0.0))
+        let limit = limit.min(arrived as f64 * share);
+        released + held_back.min((limit - released).max(0.0))
     }
 
     /// Payload bytes that had crossed the network towards a receiver by the end of a span, and were released later.

@@ -19,9 +19,9 @@ use pcap_file::pcapng::blocks::interface_description::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceId(u32);
 
-/// The kind of data on an interface.
+/// Link type of an interface, as pcapng calls it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carries {
+pub enum LinkType {
     /// Ethernet frames.
     Frames,
     /// IP packets without anything before them.
@@ -70,11 +70,11 @@ impl Capture {
     }
 
     /// Adds an interface; all of them come before the first frame.
-    pub fn add_interface(&mut self, name: &str, carries: Carries) -> InterfaceId {
+    pub fn add_interface(&mut self, name: &str, carries: LinkType) -> InterfaceId {
         let block = InterfaceDescriptionBlock {
             linktype: match carries {
-                Carries::Frames => DataLink::ETHERNET,
-                Carries::Packets => DataLink::RAW,
+                LinkType::Frames => DataLink::ETHERNET,
+                LinkType::Packets => DataLink::RAW,
             },
             snaplen: 0,
             options: vec![

@@ -15,7 +15,7 @@ use crate::results::{
 use crate::scenario::model::{self, Action, Case, LinkId, Measure, Scenario};
 use crate::world::InstanceReport;
 
-/// Points of a latency curve: enough for a smooth line.
+/// Number of points of a latency curve. Chosen: enough for a smooth line; more make results longer.
 const CURVE_POINTS: usize = 200;
 
 /// The observations of a run, in either world.
@@ -34,7 +34,7 @@ pub(crate) struct ObservedFlow {
     pub(crate) meters: Vec<Meter>,
     /// The counters of its machines, by name, summed over machines of one name.
     pub(crate) counters: BTreeMap<String, u64>,
-    /// The longest frame that fits its route, in bytes.
+    /// Maximum length of a frame that fits its route, in bytes.
     pub(crate) frame: u64,
 }
 
@@ -111,7 +111,8 @@ fn joined(scenario: &Scenario, number: usize, sites: &[InstanceReport]) -> Obser
     };
     let (measure, duration) = (scenario.measure, scenario.duration);
     let meter = |(place, &to): (usize, &model::NodeId)| {
-        Meter::joined(measure, duration, &half(spec.from, place), &half(to, place))
+        let member = scenario.member(spec, to);
+        Meter::joined(measure, duration, member, &half(spec.from, place), &half(to, place))
     };
     let mut counters: BTreeMap<String, u64> = BTreeMap::new();
     for (name, value) in sites.iter().flat_map(|site| &site.counters) {
@@ -173,8 +174,8 @@ fn flow(
     let share = payload_share(spec, observed.frame);
     let mut receivers = Vec::new();
     let mut all: Option<Meter> = None;
-    // What counts at each receiver, in bytes.
-    let mut counted = Vec::new();
+    // The bytes that count at each receiver, with its meter.
+    let mut counted: Vec<(f64, &Meter)> = Vec::new();
     // Mostly all windows are the same one.
     let mut cuts = BTreeMap::new();
     let mut cuts_over = |window: Option<(Instant, Instant)>| -> Vec<Option<f64>> {
@@ -191,9 +192,9 @@ fn flow(
             }
             _ => meter.payload_bytes as f64,
         };
-        counted.push(bytes);
+        counted.push((bytes, meter));
         let bound = Bound { min_cut: cuts_over(window)[place], share };
-        let figures = figures(spec, meter, &[bytes], window, bound);
+        let figures = figures(spec, meter, &[(bytes, meter)], window, bound);
         receivers.push(Receiver { node: scenario.nodes[node].name.clone(), figures });
         match &mut all {
             Some(all) => all.add(meter),
@@ -201,7 +202,8 @@ fn flow(
         }
     }
     let names: Vec<&str> = receivers.iter().map(|receiver| &*receiver.node).collect();
-    let to = names.join(", ");
+    let group = spec.group.map(|group| &scenario.groups[group].name).filter(|name| !name.is_empty());
+    let to = group.cloned().unwrap_or_else(|| names.join(", "));
     let mut counters = observed.counters.clone();
     let mut total = Figures::default();
     if let Some(all) = all {
@@ -242,19 +244,21 @@ struct Bound {
     share: f64,
 }
 
-/// The figures of one receiver, or of several together; `counted` has the bytes that count at each.
+/// The figures of one receiver, or of several together; `counted` has the bytes that count at each, and its meter.
 fn figures(
     spec: &model::Flow,
     meter: &Meter,
-    counted: &[f64],
+    counted: &[(f64, &Meter)],
     window: Option<(Instant, Instant)>,
     bound: Bound,
 ) -> Figures {
     // The mean over the receivers, each with no more than `most` bit/s.
     let rate = |most: f64| {
-        let seconds = window.map(|(from, to)| to.since(from).as_secs_f64())?;
-        let sum: f64 = counted.iter().map(|bytes| (bytes * 8.0 / seconds).min(most)).sum();
-        Some(sum / counted.len() as f64)
+        let window = window?;
+        let times = counted.iter().map(|(bytes, meter)| (bytes, meter.member_time(window).as_secs_f64()));
+        let there: Vec<_> = times.filter(|&(_, seconds)| seconds > 0.0).collect();
+        let sum: f64 = there.iter().map(|&(bytes, seconds)| (bytes * 8.0 / seconds).min(most)).sum();
+        (!there.is_empty()).then(|| sum / there.len() as f64)
     };
     let goodput = rate(f64::INFINITY);
     // Where chance takes less than the mean loss, a little more than the bound arrives.
@@ -279,8 +283,9 @@ fn figures(
 
 /// The share of the payload in a full packet that repairs nothing, after the headers of the stack.
 fn payload_share(flow: &model::Flow, frame: u64) -> f64 {
-    let overhead = flow.overhead(0);
+    let overhead = flow.full_overhead();
     let payload = match &flow.app {
+        model::App::Program { program: model::Program::Ping(ping), .. } => ping.size.get(),
         model::App::Cbr { size, .. } | model::App::Messages { size, .. } if !flow.on_stream() => size.get(),
         model::App::Cbr { .. }
         | model::App::Messages { .. }
@@ -368,7 +373,16 @@ fn series(scenario: &Scenario, observed: &Observed) -> Series {
         let bytes = |step: usize| -> u64 {
             flow.meters.iter().filter_map(|meter| meter.step_bytes.get(step).copied()).sum()
         };
-        let mean = |step| mbps(bytes(step)) / spec.to.len() as f64;
+        let step_time = |step: usize| Instant::ZERO + scenario.measure.interval * step as u64;
+        let receivers = |step: usize| match spec.group.map(|group| &scenario.groups[group]) {
+            Some(group) => {
+                let at = step_time(step);
+                let there = spec.to.iter().filter_map(|&to| group.member(to));
+                there.filter(|member| member.is_member(at)).count().max(1)
+            }
+            None => spec.to.len(),
+        };
+        let mean = |step| mbps(bytes(step)) / receivers(step) as f64;
         let values = (0..steps).map(mean).collect();
         (spec.name.clone(), values)
     });
@@ -386,9 +400,10 @@ fn series(scenario: &Scenario, observed: &Observed) -> Series {
                 continue;
             }
             let (from, to) = (spec.ends[from], spec.ends[to]);
-            let way = format!("{}>{}", scenario.nodes[from].name, scenario.nodes[to].name);
+            let direction = format!("{}>{}", scenario.nodes[from].name, scenario.nodes[to].name);
             // Where several links join two nodes, each has its name with it.
-            let name = if joining[&(from, to)] == 1 { way } else { format!("{} {way}", spec.name) };
+            let name =
+                if joining[&(from, to)] == 1 { direction } else { format!("{} {direction}", spec.name) };
             let lost = |&[_, lost, delivered]: &[u64; 3]| lost as f64 / ((lost + delivered) as f64).max(1.0);
             links.push((
                 name,

@@ -35,5 +35,5 @@ pub mod world;
 
 pub use identity::Identities;
 pub use monitor::Monitor;
-pub use run::{document, end_of};
+pub use run::{document, run_end};
 pub use world::{BuildError, World};

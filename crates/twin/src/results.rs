@@ -272,7 +272,7 @@ pub struct Link {
     pub sent_packets: u64,
     /// Frames that left its far end.
     pub delivered_packets: u64,
-    /// Frames lost on the way.
+    /// Frames lost in transit.
     pub lost_packets: u64,
     /// Frames that its queue dropped, or that found it down.
     pub queue_dropped_packets: u64,

@@ -13,11 +13,11 @@ use crate::scenario::model::{Case, Plan, Scenario};
 use crate::stats::summarise;
 
 /// Virtual time after the end of a run in which applications send no more, and what is under way may arrive. Where
-/// nothing happens it costs nothing.
+/// nothing happens it costs nothing. Chosen; with less, what timeouts repair late counts as lost.
 const DRAIN: Duration = Duration::from_secs(60);
 
 /// The end of a run of `scenario`.
-pub fn end_of(scenario: &Scenario) -> Instant {
+pub fn run_end(scenario: &Scenario) -> Instant {
     Instant::ZERO + scenario.duration
 }
 
@@ -33,7 +33,7 @@ impl World {
         bounds: &Bounds,
         monitor: &Monitor,
     ) -> io::Result<Option<Run>> {
-        let end = end_of(&case.scenario);
+        let end = run_end(&case.scenario);
         let finished = self.run_until(end, monitor) && self.drain_until(end + DRAIN, monitor);
         self.finish_capture()?;
         Ok(finished.then(|| collect(case, repeat, bounds, self.observe())))

@@ -79,7 +79,7 @@ const BESIDE: [&str; 4] = ["goodput_mbps", "reliability", "latency_ms.p50", "rou
 impl Document {
     /// Puts the means of another document, which are called `whose`, beside those of this one, where case and flow
     /// agree.
-    pub fn put_beside(&mut self, other: &Self, whose: &str) {
+    pub fn compare_with(&mut self, other: &Self, whose: &str) {
         self.beside = Some(whose.to_owned());
         for row in &mut self.summary {
             let same = |other: &&Summary| other.parameters == row.parameters && other.flow == row.flow;

@@ -2,24 +2,14 @@
 
 mod common;
 
+use common::scenarios::{self, FILE};
 use common::{document, flow, near};
 use hopcast_stack::TRANSPORTS;
 use hopcast_stack::transport::{Port, Worlds};
 
 /// Four lossy hops with a file across them.
 fn four_hops(over: &str, roles: &str) -> String {
-    format!(
-        "
-title: Four hops
-seed: 1
-duration: 20 s
-topology:
-  chain: {{ hops: 4, link: {{ rate: 50 Mbit/s, delay: 2 ms, loss: 10 % }} }}
-roles: {{ {roles} }}
-flows:
-  - {{ name: file, from: n0, to: n4, over: {over}, app: {{ file: {{ path: ../../Cargo.lock }} }} }}
-"
-    )
+    scenarios::four_hops("duration: 20 s", "rate: 50 Mbit/s, delay: 2 ms, loss: 10 %", roles, over, FILE)
 }
 
 #[test]
@@ -47,8 +37,7 @@ fn a_file_arrives_whole_over_every_reliable_stack() {
 #[test]
 fn copies_turn_a_loss_of_p_into_its_power() {
     let lost = |over: &str| {
-        let text = four_hops(over, "")
-            .replace("{ file: { path: ../../Cargo.lock } }", "{ cbr: { rate: 2 Mbit/s, size: 1400 B } }");
+        let text = four_hops(over, "").replace(FILE, "{ cbr: { rate: 2 Mbit/s, size: 1400 B } }");
         1.0 - flow(&text.replace("hops: 4", "hops: 1").replace("n4", "n1")).figures.reliability.unwrap()
     };
     // Of 3,571 datagrams; three standard deviations.
@@ -143,25 +132,8 @@ flows:
 
 /// A medium on which the direct link loses half.
 fn on_air(over: &str) -> String {
-    format!(
-        "
-title: On air
-seed: 1
-duration: 12 s
-measure: {{ from: 2 s, to: 10 s }}
-topology:
-  nodes: [{{ name: s }}, {{ name: h }}, {{ name: d }}]
-  links:
-    - name: air
-      medium: [s, h, d]
-      rate: 12 Mbit/s
-      mac: csma
-      pairs: [{{ from: s, to: d, loss: 50 % }}, {{ from: d, to: s, loss: 50 % }}]
-roles: {{ helper: [h] }}
-flows:
-  - {{ name: data, from: s, to: d, over: {over}, app: {{ bulk: {{ rate: 2 Mbit/s }} }} }}
-"
-    )
+    let measured = "duration: 12 s\nmeasure: { from: 2 s, to: 10 s }";
+    scenarios::on_air(measured, over, "{ bulk: { rate: 2 Mbit/s } }")
 }
 
 #[test]
@@ -217,8 +189,6 @@ fn to_group(over: &str, app: &str, branches: &[&str], events: &str) -> String {
     text + &format!("flows:\n  - {{ name: data, from: s, to: [{to}], over: {over}, app: {app} }}\n")
 }
 
-const FILE: &str = "{ file: { path: ../../Cargo.lock } }";
-
 #[test]
 fn a_file_to_a_group_is_paced_by_its_slowest_branch_and_arrives_whole_at_all() {
     let slow = ["rate: 10 Mbit/s, delay: 5 ms", "rate: 1 Mbit/s, delay: 5 ms"];
@@ -256,7 +226,7 @@ fn a_branch_that_vanishes_delays_a_file_to_the_others_and_does_not_end_it() {
 
 #[test]
 fn btp_hands_nothing_up_after_its_deadline() {
-    for (over, most) in [("{ btp: { deadline: 30 ms } }", 30.0), ("{ btp: { rounds: 0 } }", 200.0)] {
+    for (over, limit) in [("{ btp: { deadline: 30 ms } }", 30.0), ("{ btp: { rounds: 0 } }", 200.0)] {
         let text = format!(
             "
 title: A deadline
@@ -269,7 +239,7 @@ flows:
 "
         );
         let figures = flow(&text).figures;
-        assert!(figures.latency_ms.as_ref().unwrap().max <= most, "{over}: {:?}", figures.latency_ms);
+        assert!(figures.latency_ms.as_ref().unwrap().max <= limit, "{over}: {:?}", figures.latency_ms);
         assert!(figures.reliability.unwrap() > 0.8, "{over}: {:?}", figures.reliability);
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use common::document;
-use common::scenarios::only;
+use common::scenarios::{self, FILE, only};
 use hopcast_stack::TRANSPORTS;
 use hopcast_stack::transport::{Port, Ports, Row, Worlds};
 use hopcast_twin::World;
@@ -16,44 +16,16 @@ use hopcast_twin::World;
 /// Listed, and not seen here: those of real programs, and of a neighbour that was started again.
 const NOT_HERE: [&str; 3] = ["challenges_sent", "frames_shown_damaged", "retransmitted_segments"];
 
-const FILE: &str = "{ file: { path: ../../Cargo.lock } }";
 const MESSAGES: &str = "{ messages: { size: 500 B, every: 20 ms } }";
+const PING: &str = "{ ping: { every: 20 ms } }";
 const VIDEO: &str = "{ video: { rate: 2 Mbit/s } }";
 
-/// Four lossy hops.
 fn four_hops(over: &str, app: &str, roles: &str) -> String {
-    format!(
-        "
-seed: 1
-duration: 2 s
-topology:
-  chain: {{ hops: 4, link: {{ rate: 10 Mbit/s, delay: 1 ms, loss: 5 % }} }}
-roles: {{ {roles} }}
-flows:
-  - {{ name: flow, from: n0, to: n4, over: {over}, app: {app} }}
-"
-    )
+    scenarios::four_hops("duration: 2 s", "rate: 10 Mbit/s, delay: 1 ms, loss: 5 %", roles, over, app)
 }
 
-/// A lossy medium with a station that may help.
 fn on_air(over: &str, app: &str) -> String {
-    format!(
-        "
-seed: 1
-duration: 2 s
-topology:
-  nodes: [{{ name: s }}, {{ name: h }}, {{ name: d }}]
-  links:
-    - name: air
-      medium: [s, h, d]
-      rate: 12 Mbit/s
-      mac: csma
-      pairs: [{{ from: s, to: d, loss: 50 % }}, {{ from: d, to: s, loss: 50 % }}]
-roles: {{ helper: [h] }}
-flows:
-  - {{ name: flow, from: s, to: d, over: {over}, app: {app} }}
-"
-    )
+    scenarios::on_air("duration: 2 s", over, app)
 }
 
 /// Each transport of the table that has virtual time, with data in both directions; `udp` is above those that carry
@@ -75,6 +47,8 @@ fn stacks() -> Vec<String> {
         four_hops("[tcp-cubic, bats-proxy]", FILE, ""),
         four_hops("[tcp-cubic, bats-proxy]", FILE, "proxy: [n1, n3]"),
         four_hops("{ brtp: { feedback: none } }", FILE, ""),
+        four_hops("ip", PING, ""),
+        four_hops("tunnel", PING, ""),
     ]
 }
 

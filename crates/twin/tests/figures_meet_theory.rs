@@ -1,4 +1,4 @@
-//! What is measured against what can be calculated.
+//! Measured figures beside calculated ones.
 
 mod common;
 

@@ -55,7 +55,7 @@ const STREAMS: [&str; 10] = [
     "[tcp-cubic, tunnel, btp]",
 ];
 
-/// What was released within the window, in Mbit/s, by the time series, which nothing limits.
+/// Rate at which data was released within the window, in Mbit/s, by the time series, which nothing limits.
 fn released(run: &Run, (from, length): (f64, f64)) -> f64 {
     let steps = |seconds: f64| (seconds / run.series.step_s).round() as usize;
     let (_, goodput) = &run.series.flows[0];

@@ -53,8 +53,8 @@ fn carries(over: &str, asked: [f64; 2]) {
         assert!(goodput >= asked, "{over}: {goodput} of {asked} Mbit/s");
         assert_eq!(figures.reliability, Some(1.0), "{over}");
         links_keep_to(run, 300e6, (2.0, 2.0), over);
-        // Of all that was delivered from the start of the run on, which no bound limits. Links lose in the
-        // last three of its four seconds; chance adds less than a hundredth to so many frames.
+        // Of all that was delivered from the start of the run on, which no bound limits. Links lose in the last three
+        // of its four seconds; chance adds less than a hundredth to that number of frames.
         let (_, delivered) = &run.series.flows[0];
         let delivered = delivered.iter().sum::<f64>() / delivered.len() as f64;
         let carried = 300.0 * (1.0 + 3.0 * pass * 1.01) / 4.0;

@@ -10,7 +10,7 @@ use hopcast_core::{Bytes, Duration, Instant, Rate};
 use hopcast_runner::load_text;
 use hopcast_twin::World;
 use hopcast_twin::scenario::model::{App, Load, Plan, Program, Signal, Socket};
-use hopcast_twin::scenario::{Diagnostic, Overrides, describe, needs_live};
+use hopcast_twin::scenario::{Diagnostic, Overrides, describe, needs_live, needs_virtual_time};
 use hopcast_twin::world::NodeInstance;
 
 fn load(rest: &str) -> Result<Plan, Diagnostic> {
@@ -147,8 +147,8 @@ fn what_is_for_live_runs_is_refused_in_virtual_time_and_nowhere_else() {
             "bad.yaml:3:51: `iperf3` is a real program: it runs with --live only; `bulk` and `cbr` are its like in virtual time",
         ),
         (
-            "flows: [{ from: n0, to: n2, over: ip, app: { ping: { every: 1s } } }]",
-            "bad.yaml:3:44: `ping` is a real program: it runs with --live only; `messages` is its like in virtual time",
+            "flows: [{ from: n0, to: n2, over: ip, app: { ping: { arguments: [-D] } } }]",
+            "bad.yaml:3:65: `arguments` are for the real `ping`, which runs with --live only; without them it runs in virtual time",
         ),
         (
             "flows: [{ from: n0, to: n2, over: kcptun, app: bulk }]",
@@ -168,8 +168,31 @@ fn what_is_for_live_runs_is_refused_in_virtual_time_and_nowhere_else() {
             Some(why)
         );
     }
-    let plan = flow("udp", "bulk").unwrap();
-    assert_eq!(needs_live(&plan.cases[0].scenario), None);
+    for (over, app) in [
+        ("udp", "bulk"),
+        ("ip", "ping"),
+        ("ip", "{ ping: { every: 1s } }"),
+        ("tunnel", "{ ping: { arguments: [] } }"),
+    ] {
+        let plan = flow(over, app).unwrap();
+        assert_eq!(needs_live(&plan.cases[0].scenario), None, "{over} {app}");
+    }
+}
+
+#[test]
+fn an_option_that_the_kernel_has_not_is_said_with_its_transport() {
+    let needs = |over: &str| needs_virtual_time(&flow(over, "bulk").unwrap().cases[0].scenario);
+    for (over, option, transport) in [
+        ("{ tcp-reno: { sack: off } }", "sack", "tcp-reno"),
+        ("{ split-bbr: { initial-window: 3 } }", "initial-window", "split-bbr"),
+        ("[{ tcp-vegas: { min-rto: 1s } }, tunnel, btp]", "min-rto", "tcp-vegas"),
+    ] {
+        let line = format!(
+            "flow `f`: the option `{option}` of `{transport}` is for virtual time: in a live run the kernel's own settings hold"
+        );
+        assert_eq!(needs(over), Some(line));
+    }
+    assert_eq!(needs("tcp-bbr"), None);
 }
 
 /// (the transport, the app, what is said)

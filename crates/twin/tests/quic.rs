@@ -1,4 +1,4 @@
-//! QUIC in the twin: that it stands on what it needs, what its path must have room for, and how fast it is.
+//! QUIC in the twin: the layers below it, the MTU that its path must have, and its goodput.
 
 #![allow(clippy::unwrap_used)]
 

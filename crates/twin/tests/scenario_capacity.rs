@@ -194,7 +194,7 @@ fn a_helper_on_a_medium_is_bounded_by_the_least_airtime_for_a_frame() {
     near(with_helper("[udp, franc]", "perfect", losses, ""), 6.0);
     // A helper that is no nearer than the source is none.
     near(with_helper(HELPED, "perfect", ["10 %", "50 %", "50 %"], ""), 6.0);
-    // Half of the window as above, and half without any way but by the helper: each frame is sent twice there.
+    // Half of the window as above, and half without any path but by the helper: each frame is sent twice there.
     let event = "{ at: 6s, links: air, from: s, to: d, loss: 100 % }, { at: 6s, links: air, from: s, to: h, loss: 0 % }, \
                  { at: 6s, links: air, from: h, to: d, loss: 0 % }";
     let found = with_helper(HELPED, "perfect", losses, event);

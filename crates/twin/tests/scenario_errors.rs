@@ -6,7 +6,7 @@ use common::scenarios::*;
 use hopcast_stack::TRANSPORTS;
 use hopcast_twin::scenario::Overrides;
 
-/// (what of the good file, is replaced by what, is told what)
+/// (a part of the good file, its replacement, the error)
 const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "delay: 1ms",

@@ -10,7 +10,7 @@ use common::scenarios::*;
 use hopcast_runner::load_text;
 use hopcast_twin::scenario::Overrides;
 
-/// A chain of two hops, of which each link has its own values; then a flow, which is told what at which column.
+/// A chain of two hops, of which each link has its own values; then a flow, its error and the column of that.
 const UNFIT: &[(&str, &str, &str, &str)] = &[
     (
         "",
@@ -39,7 +39,7 @@ const UNFIT: &[(&str, &str, &str, &str)] = &[
         "over: udp, app: { messages: { size: 1000 B, rate: 1 Hz } }",
         "41: `size`: expected at most 972 B, what the MTU of 1000 of the link `n0-n1` leaves over `udp` on the way back (hosts do not fragment), found 1000 B",
     ),
-    // `bulk` fills what its way takes, whatever that is.
+    // `bulk` fills what its route takes, whatever that is.
     ("rate: 1 Mbit/s", "mtu: 1000", "over: udp, app: bulk", "no error"),
     ("", "mtu: 1000", "over: tcp-cubic, app: bulk", "no error"),
     (
@@ -113,7 +113,7 @@ fn a_path_is_at_most_as_long_as_a_hop_limit_can_be() {
     let text = GOOD.replace("hops: 2", "hops: 300").replace("to: n2", "to: n300");
     let expected = "bad.yaml:10:33: `to`: `n300` is 300 hops from `n0`, and IP's hop limit is 255";
     assert_eq!(error_of(&text, &Overrides::default()), expected);
-    // The first flow of the file is told of, whichever destination is looked at first.
+    // The first flow of the file is named, whichever destination is looked at first.
     let two = format!("{text}  - {{ from: n299, to: n0, over: tcp-cubic, app: bulk }}\n");
     assert_eq!(error_of(&two, &Overrides::default()), expected);
     assert_eq!(error_of(&text.replace("to: n300", "to: n255"), &Overrides::default()), "no error");

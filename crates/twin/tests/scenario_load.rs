@@ -198,7 +198,7 @@ fn two_links_written_as_two_directions_are_noted() {
         "{both:?}"
     );
     assert!(both[0].contains("`forward` and `backward`"), "{both:?}");
-    // Parallel links are told apart by name, and so are meant.
+    // Parallel links have different names, and so are meant.
     assert!(notes("{ between: [a, b] }, { between: [a, b], name: second }").is_empty());
 }
 

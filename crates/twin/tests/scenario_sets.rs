@@ -119,7 +119,7 @@ fn the_command_line_wins_over_quick_and_quick_over_the_file() {
     assert_eq!(load(&Overrides { seed: Some(8), repeats: Some(1), ..quick }), (1, 8, 5.0));
 }
 
-/// (the argument of `--set`, is told what)
+/// (the argument of `--set`, the error)
 const WRONG_SETS: &[(&str, &str)] = &[
     (
         "flows.blk.over=udp",

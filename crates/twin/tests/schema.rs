@@ -16,7 +16,7 @@ fn schema() -> Value {
     serde_json::from_str(SCHEMA).unwrap()
 }
 
-/// What a reader of YAML 1.2's core schema makes of a node.
+/// Value that a reader of YAML 1.2's core schema makes of a node.
 fn value(node: &Node) -> Value {
     match &node.kind {
         Kind::Scalar(text) => match text.as_str() {
@@ -82,6 +82,7 @@ topology:
   tree: {prefix: t, depth: 1, fanout: 1 @/$defs/topology/properties/tree/properties}
   full: {prefix: f, nodes: 2 @/$defs/topology/properties/full/properties}
 events: [{at: 0s, links: all, loss: 1 % @/$defs/event/properties}]
+groups: [{name: g, delivery: {ip-multicast: {one-source: on @/$defs/delivery/anyOf/1/properties/ip-multicast/anyOf/1/properties}} @/$defs/group/properties}]
 roles: {relay: [b] @/properties/roles/properties}
 flows:
   - {from: a, to: b, over: udp, app: {cbr: {rate: 1 Mbit/s, on-off: {on: 1s, off: 1s @/$defs/app/anyOf/1/properties/cbr/properties/on-off/properties} @/$defs/app/anyOf/1/properties/cbr/properties}} @/$defs/flow/properties}
@@ -191,4 +192,97 @@ fn a_quantity_without_a_unit_does_not_fit() {
     let text = "duration: 10\ntopology: { chain: { hops: 2 } }\nflows: [{ from: n0, to: n1, over: udp, app: bulk }]\n";
     let found = complaints(text);
     assert!(found.len() == 1 && found[0].starts_with("/duration"), "{found:?}");
+}
+
+/// A scenario with the places that [`ALIKE`] and [`REFUSED`] change.
+const PLAIN: &str = "\
+duration: 1s
+topology:
+  nodes: [a, b]
+  links:
+    - {name: air, medium: [a, b], rate: 1 Mbit/s, mac: perfect, queue: 10 packets}
+flows:
+  - {name: f, from: a, to: b, over: udp, ip: 4, app: {video: {rate: 1 Mbit/s, fps: 25, gop: 12}}}
+  - {name: g, from: a, to: b, over: udp, paths: 1, app: {iperf3: {rate: 1 Mbit/s, parallel: 2}}}
+events:
+  - {at: 0s, links: all, loss: 1 %}
+";
+
+/// What both accept: (a part of the text, what stands there in its place).
+const ALIKE: [(&str, &str); 17] = [
+    ("", ""),
+    ("ip: 4", "ip: 6"),
+    ("mac: perfect", "mac: {perfect: {}}"),
+    ("mac: perfect", "mac: {perfect: }"),
+    ("mac: perfect", "mac: {csma: {cw-min: 0, cw-max: 32_767, retries: 255}}"),
+    ("queue: 10 packets", "queue: {drop-tail: }"),
+    ("queue: 10 packets", "queue: {drop-tail: {}}"),
+    ("queue: 10 packets", "queue: {codel: }"),
+    ("fps: 25", "fps: 1_0"),
+    ("fps: 25", "fps: 2_5.5"),
+    ("duration: 1s", "duration: 1s\nmeasure:"),
+    ("duration: 1s", "duration: 1s\nroles:"),
+    ("duration: 1s", "duration: 1s\nroles: {relay: []}"),
+    ("duration: 1s", "duration: 1s\nnotes:\nvariants:\nquick:\nsweep:"),
+    ("links: all, loss: 1 %", "links: all, to: b, from: a, loss: 1 %"),
+    ("links: all, loss: 1 %", "stop: [f, g]"),
+    ("rate: 1 Mbit/s, parallel: 2", "rate: 1 Mbit/s, parallel: 128"),
+];
+
+/// What both refuse: (a part of the text, what stands there in its place). `@` is where the decoder sees the mistake,
+/// if that is not the event itself.
+const REFUSED: [(&str, &str); 29] = [
+    ("ip: 4", "ip: @IPv4"),
+    ("ip: 4", "ip: @ipv6"),
+    ("ip: 4", "ip: @v4"),
+    ("mac: perfect", "mac: {perfect: @{slot: 1us}}"),
+    ("mac: perfect", "mac: {csma: {cw-min: @32768}}"),
+    ("mac: perfect", "mac: {csma: {cw-max: @40000}}"),
+    ("mac: perfect", "mac: {csma: {retries: @256}}"),
+    ("mac: perfect", "mac: {csma: {retries: @_5}}"),
+    ("queue: 10 packets", "queue: {drop-tail: @[]}"),
+    ("queue: 10 packets", "queue: {drop-tail: {limit: @0.5}}"),
+    ("queue: 10 packets", "queue: 10 packets, mtu: @575"),
+    ("fps: 25", "fps: @many"),
+    ("fps: 25", "fps: @_10"),
+    ("fps: 25", "fps: @0.05"),
+    ("fps: 25", "fps: @1001"),
+    ("gop: 12", "gop: @0"),
+    ("paths: 1", "paths: @9"),
+    ("parallel: 2", "parallel: @129"),
+    ("duration: 1s", "duration: 1s\nmeasure: @[]"),
+    ("duration: 1s", "duration: 1s\nroles: {relay@: }"),
+    ("duration: 1s", "duration: 1s\nroles: {relay: @{}}"),
+    ("duration: 1s", "duration: 1s\nrepeats: @0"),
+    ("links: all, loss: 1 %", "links: all"),
+    ("links: all, loss: 1 %", "name: nothing"),
+    ("links: all, loss: 1 %", "loss: 1 %"),
+    ("links: all, loss: 1 %", "start: @[]"),
+    ("links: all, loss: 1 %", "links: @[], loss: 1 %"),
+    ("links: all, loss: 1 %", "links: all, to: @b, delay: 1ms"),
+    ("links: all, loss: 1 %", "links: all, to: @b, loss: 1 %, up: true"),
+];
+
+#[test]
+fn the_schema_and_the_decoder_accept_the_same_and_refuse_the_same() {
+    let load = |text: &str| load_text(Path::new("test.yaml"), text, &Overrides::default());
+    let text = |part: &str, other: &str| {
+        assert!(PLAIN.contains(part), "{part}");
+        PLAIN.replacen(part, other, 1)
+    };
+    for (part, other) in ALIKE {
+        let text = text(part, other);
+        load(&text).unwrap_or_else(|error| panic!("{other}: {error}"));
+        assert_eq!(complaints(&text), [""; 0], "{other}");
+    }
+    for (part, other) in REFUSED {
+        let text = text(part, other);
+        let at = text.find('@').or(text.find("{at: 0s")).unwrap();
+        let (line, column) = (text[..at].matches('\n').count() + 1, at - text[..at].rfind('\n').unwrap());
+        let place = format!("{line}:{column}");
+        let text = text.replace('@', "");
+        let error = load(&text).err().unwrap_or_else(|| panic!("the decoder accepts {other}")).to_string();
+        assert!(error.starts_with(&format!("test.yaml:{place}: ")), "{other}: {error}");
+        assert!(!complaints(&text).is_empty(), "the schema accepts {other}");
+    }
 }

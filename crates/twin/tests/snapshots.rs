@@ -11,7 +11,7 @@ use hopcast_twin::results::Run;
 use hopcast_twin::scenario::model::Case;
 use hopcast_twin::scenario::{MemoryFiles, Overrides, load};
 use hopcast_twin::world::Snapshot;
-use hopcast_twin::{Monitor, World, end_of};
+use hopcast_twin::{Monitor, World, run_end};
 
 /// All of it is over by the end: what a snapshot shows there is what the document has.
 const TEXT: &str = "\
@@ -67,7 +67,7 @@ fn snapshots_change_no_result() {
 #[test]
 fn a_snapshot_at_the_end_agrees_with_the_document() {
     let case = case();
-    let length = end_of(&case.scenario).since(Instant::ZERO);
+    let length = run_end(&case.scenario).since(Instant::ZERO);
     let (run, snapshots) = run(&case, &[length]);
     let end = &snapshots[0];
     assert_eq!(end.at_s, 5.0);

@@ -1,4 +1,4 @@
-//! What is wrong with a workload is said in one line, with what to write.
+//! An error of a workload is one line, with what to write.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,7 +7,7 @@ use std::path::Path;
 use hopcast_runner::load_text;
 use hopcast_twin::scenario::{Overrides, describe};
 
-/// What is said of an app over a transport.
+/// Error of an app over a transport.
 fn error_of(dir: &Path, over: &str, app: &str) -> String {
     let text = format!(
         "duration: 10s

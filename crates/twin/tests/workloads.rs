@@ -50,7 +50,7 @@ fn frames() -> impl Iterator<Item = (f64, i32)> {
     })
 }
 
-/// What a frame takes on the link, in bytes: headers of pieces, UDP, IPv4 and Ethernet are 66.
+/// Bytes that a frame takes on the link: headers of pieces, UDP, IPv4 and Ethernet are 66.
 fn on_the_wire((size, datagrams): (f64, i32)) -> f64 {
     size + 66.0 * f64::from(datagrams)
 }

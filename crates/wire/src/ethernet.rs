@@ -6,7 +6,7 @@
 //!  0                              6                               12      14
 //! ```
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use hopcast_core::Buffer;
 
@@ -72,9 +72,11 @@ pub const fn is_group(mac: Mac) -> bool {
     mac[0] & 1 != 0
 }
 
-/// The address that frames for an IP multicast `group` are sent to (RFC 1112 section 6.4, RFC 2464 section 7).
+/// The address that frames for an IP multicast `group` are sent to (RFC 1112 section 6.4, RFC 2464 section 7), or for
+/// IPv4's broadcast address.
 pub const fn of_group(group: IpAddr) -> Mac {
     match group {
+        IpAddr::V4(group) if group.is_broadcast() => BROADCAST,
         IpAddr::V4(group) => {
             let [_, b, c, d] = group.octets();
             [0x01, 0x00, 0x5e, b & 0x7f, c, d]
@@ -84,6 +86,13 @@ pub const fn of_group(group: IpAddr) -> Mac {
             [0x33, 0x33, a, b, c, d]
         }
     }
+}
+
+/// The link-local address of the interface with an Ethernet address (RFC 4291 appendix A, RFC 2464 section 5).
+pub const fn link_local(mac: Mac) -> Ipv6Addr {
+    let [a, b, c, d, e, f] = mac;
+    let word = u16::from_be_bytes;
+    Ipv6Addr::new(0xfe80, 0, 0, 0, word([a ^ 0x02, b]), word([c, 0xff]), word([0xfe, d]), word([e, f]))
 }
 
 #[cfg(test)]
@@ -105,9 +114,13 @@ mod tests {
     }
 
     #[test]
-    fn a_group_has_its_own_address_on_the_link() {
+    fn a_group_and_an_interface_have_addresses_of_their_own_on_the_link() {
         assert_eq!(of_group("224.129.2.3".parse().unwrap()), [0x01, 0x00, 0x5e, 0x01, 2, 3]);
         assert_eq!(of_group("ff02::1:ff00:7".parse().unwrap()), [0x33, 0x33, 0xff, 0, 0, 7]);
+        assert_eq!(
+            link_local([0x00, 0x1b, 0x21, 1, 2, 3]),
+            "fe80::21b:21ff:fe01:203".parse::<Ipv6Addr>().unwrap()
+        );
         assert!(is_group(BROADCAST) && !is_group([2, 0, 0, 0, 0, 1]));
     }
 }

@@ -23,9 +23,9 @@ pub const HEADER: usize = 8;
 pub enum Message {
     /// Please send this back.
     EchoRequest {
-        /// Whose request it is.
+        /// Number of the process that sent the request.
         identifier: u16,
-        /// Which of its requests.
+        /// Number of the request among its requests.
         sequence: u16,
     },
     /// Here it is back.
@@ -155,13 +155,18 @@ impl Message {
 /// Reads a message (an IP packet's payload) and verifies its checksum, which in IPv6 covers the addresses. The body
 /// begins at [`HEADER`].
 pub fn parse(source: IpAddr, destination: IpAddr, bytes: &[u8]) -> Result<Message, Malformed> {
-    let version = Version::of(source);
-    let Some(&[kind, code, _, _, r0, r1, r2, r3]) = bytes.first_chunk::<HEADER>() else {
-        return Err(Malformed::truncated("ICMP", "header", HEADER, bytes.len()));
-    };
+    let message = parse_quoted(Version::of(source), bytes)?;
     if checksum_of(source, destination, bytes) != 0 {
         return Err(Malformed::corrupt("ICMP", "checksum"));
     }
+    Ok(message)
+}
+
+/// Reads the header of a message that an error quotes: its end may be missing, so its checksum is not looked at.
+pub fn parse_quoted(version: Version, bytes: &[u8]) -> Result<Message, Malformed> {
+    let Some(&[kind, code, _, _, r0, r1, r2, r3]) = bytes.first_chunk::<HEADER>() else {
+        return Err(Malformed::truncated("ICMP", "header", HEADER, bytes.len()));
+    };
     Ok(Message::read(version, kind, code, [r0, r1, r2, r3]))
 }
 

@@ -17,6 +17,8 @@ use crate::{Malformed, checksum};
 
 /// Protocol number of ICMP for IPv4.
 pub const ICMP: u8 = 1;
+/// Protocol number of IGMP.
+pub const IGMP: u8 = 2;
 /// Protocol number of TCP.
 pub const TCP: u8 = 6;
 /// Protocol number of UDP.
@@ -79,9 +81,9 @@ pub struct Header {
     pub hop_limit: u8,
     /// DSCP in the upper six bits, ECN in the lower two.
     pub traffic_class: u8,
-    /// Where the payload begins: behind options or extension headers.
+    /// Offset of the payload, in bytes: behind options or extension headers.
     pub header_len: usize,
-    /// Where the packet ends. What follows in the bytes is Ethernet padding.
+    /// Length of the packet, in bytes. What follows in the bytes is Ethernet padding.
     pub total_len: usize,
     /// Whether this is only a part of a packet.
     pub fragment: bool,
@@ -90,7 +92,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Where the payload lies in the packet's bytes.
+    /// Range of the payload in the packet's bytes.
     pub fn payload(&self) -> Range<usize> {
         self.header_len..self.total_len
     }
@@ -192,6 +194,35 @@ fn v6(bytes: &[u8]) -> Result<Header, Malformed> {
     })
 }
 
+/// The first extension header of this number in an IPv6 packet that [`parse`]d, from its first byte on; `None` of a
+/// packet that has none, or is IPv4.
+pub fn extension(packet: &[u8], number: u8) -> Option<&[u8]> {
+    let header = v6(packet).ok().filter(|_| packet[0] >> 4 == 6 && !is_final(packet[6]))?;
+    let rest = packet.get(V6_HEADER..header.total_len.min(packet.len()))?;
+    let (extensions, ..) = Ipv6ExtensionsSlice::from_slice(IpNumber(header.protocol), rest).ok()?;
+    let (mut at, mut next) = (0, header.protocol);
+    let all = extensions.slice();
+    while at + 8 <= all.len() {
+        if next == number {
+            return all.get(at..);
+        }
+        // RFC 8200 section 4: the length is in units of 8 bytes beyond the first; a fragment header has 8 (section
+        // 4.5), an authentication header counts 4 bytes beyond two units (RFC 4302 section 2.2).
+        let len = match next {
+            FRAGMENT => 8,
+            AUTHENTICATION => (usize::from(all[at + 1]) + 2) * 4,
+            _ => (usize::from(all[at + 1]) + 1) * 8,
+        };
+        (next, at) = (all[at], at + len);
+    }
+    None
+}
+
+/// Number of IPv6's fragment header.
+const FRAGMENT: u8 = 44;
+/// Number of the authentication header.
+const AUTHENTICATION: u8 = 51;
+
 /// Whether no extension header can follow, for the protocols that nearly all packets carry.
 fn is_final(next_header: u8) -> bool {
     matches!(next_header, TCP | UDP | ICMPV6)
@@ -278,6 +309,28 @@ pub fn decrement_hop_limit(packet: &mut [u8]) -> bool {
     let word = u16::from_be_bytes([header[8], header[9]]);
     let sum = checksum::adjust(u16::from_be_bytes([header[10], header[11]]), word, word - 0x0100);
     header[8] -= 1;
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    true
+}
+
+/// Sets the hop limit, if one is given, and the traffic class of a packet that [`prepend`] made, in place. False, and
+/// nothing changed, for a hop limit of 0, which no host may send (RFC 1122 section 3.2.1.7).
+pub fn mark(packet: &mut [u8], hop_limit: Option<u8>, traffic_class: u8) -> bool {
+    if hop_limit == Some(0) {
+        return false;
+    }
+    if packet.first().is_some_and(|first| first >> 4 == 6) {
+        let Some(header) = packet.first_chunk_mut::<V6_HEADER>() else { return false };
+        header[0] = 0x60 | traffic_class >> 4;
+        header[1] = traffic_class << 4 | header[1] & 0x0f;
+        header[7] = hop_limit.unwrap_or(header[7]);
+        return true;
+    }
+    let Some(header) = packet.first_chunk_mut::<V4_HEADER>() else { return false };
+    header[1] = traffic_class;
+    header[8] = hop_limit.unwrap_or(header[8]);
+    header[10..12].fill(0);
+    let sum = checksum::checksum(&header[..]);
     header[10..12].copy_from_slice(&sum.to_be_bytes());
     true
 }

@@ -3,6 +3,9 @@
 use core::fmt;
 
 /// Bytes that do not parse: which format's which field, and what is wrong with it.
+///
+/// Not [`hopcast_core::Malformed`], which names a field of a protocol's own format alone: whoever reads these formats
+/// counts wrong checksums apart, and an error passes through several of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
     /// The format that was being read, for example `IPv4`.
@@ -18,19 +21,19 @@ pub struct Malformed {
 pub enum Fault {
     /// The bytes end before the field does.
     Truncated {
-        /// How many bytes there would have to be.
+        /// Number of bytes that there would have to be.
         needed: usize,
-        /// How many there are.
+        /// Number of bytes that there are.
         found: usize,
     },
     /// The field holds a value that it must not hold.
     Value(u32),
-    /// The checksum does not fit the bytes: they were changed on the way.
+    /// The checksum does not fit the bytes: they were changed in transit.
     Checksum,
 }
 
 impl Malformed {
-    /// Whether the bytes were changed on the way, rather than badly made.
+    /// Whether the bytes were changed in transit, rather than badly made.
     pub fn is_corrupt(&self) -> bool {
         self.fault == Fault::Checksum
     }

@@ -16,7 +16,7 @@ use crate::table::{Against, Level, Line, Requirement, Study, Subject};
 
 const K: usize = 1_000;
 const M: usize = 16;
-/// What each node sends of a batch: M, and what makes up for a tenth.
+/// Number of packets that each node sends of a batch: M, and those that make up for a loss of a tenth.
 const SENT: usize = 18;
 
 pub(crate) fn decode(pace: Pace) -> Study {
@@ -73,7 +73,7 @@ fn ours(block: &Block, start: Start) -> Contender<'_> {
     Contender::new(OURS, block.bytes(), move || run(false))
 }
 
-/// What arrives until it suffices: of each batch, as many random combinations as its rank.
+/// Packets that arrive until they suffice: of each batch, as many random combinations as its rank.
 fn packets(block: &Block, parameters: &Parameters) -> Vec<(u16, Vec<u8>, Vec<u8>)> {
     let ranks = six_hops();
     let mut random = Coefficients::new(1);

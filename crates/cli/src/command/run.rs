@@ -202,7 +202,7 @@ impl Execution<'_> {
         write_run_directory(inner.path(), &virtual_time, &topology(&twin), manifest).map_err(Failure::run)?;
         eprintln!("live");
         let mut live = self.run(plan, dir, true)?;
-        live.put_beside(&virtual_time, "virtual time");
+        live.compare_with(&virtual_time, "virtual time");
         Ok(live)
     }
 }

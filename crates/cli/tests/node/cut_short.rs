@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::carry::SILENCE;
 use crate::lab::{Lab, Node, possible, within};
 
-/// The far site is behind a relay, so that no hello tells of it.
+/// The far site is behind a relay, so that no hello reports it.
 const HARBOUR: &str = "name: harbour
 listen: 192.0.2.1:7400
 peers: { hill: 192.0.2.2:7400 }
@@ -37,10 +37,10 @@ carry:
 const DOWNLOADS: usize = 10;
 /// Bytes that every download brings at once; each second one then waits for more, the others go on for ever.
 const FIRST: usize = 50_000;
-/// How long a slow machine may take besides the times that are stated.
+/// Time that a slow machine may take besides the times that are stated.
 const SLOW: Duration = Duration::from_secs(20);
 
-/// How a connection ended.
+/// End that a connection had.
 type Ending = Result<usize, ErrorKind>;
 
 fn row() -> (Lab, [Node; 3]) {

@@ -8,13 +8,13 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use hopcast_node::status::{Status, ask};
-use hopcast_node::testing::{Need, require};
+use hopcast_node::testing::{Requirement, require};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// Whether the machine has what these tests need; else it says that they are skipped.
 pub(crate) fn possible() -> bool {
-    let programs = ["ip", "nft", "ping"].map(Need::Program);
-    require(&[&[Need::Root, Need::Tun][..], &programs].concat())
+    let programs = ["ip", "nft", "ping"].map(Requirement::Program);
+    require(&[&[Requirement::Root, Requirement::Tun][..], &programs].concat())
 }
 
 /// Namespaces that go with it, and a directory for files.
@@ -73,7 +73,7 @@ impl Lab {
         Command::new("ip").args(words).current_dir(&self.dir).output().unwrap()
     }
 
-    /// Loses so many per cent of what comes in on a host, whatever it is.
+    /// Loses this percentage of what a host receives, whatever it is.
     pub(crate) fn lose(&self, name: &str, percent: u32) {
         let rules = format!(
             "table inet lossy {{\nchain input {{\ntype filter hook input priority -300\n\

@@ -103,8 +103,8 @@ fn as_many_connections_as_allowed_are_carried_and_one_more_is_refused_aloud() {
     assert!(within(Duration::from_secs(10), || carried(9)(&harbour)), "{:?}", harbour.status().carriers[0]);
 }
 
-/// So many readers that ask for all there is and read none of it, and what the processes of the two sites take
-/// meanwhile.
+/// Starts `readers` readers that ask for all there is and read none of it, and returns what the processes of the two
+/// sites take meanwhile.
 fn stalled(lab: &Lab, nodes: [&Node; 2], readers: usize) -> (Vec<TcpStream>, u64) {
     const EACH: usize = 4 << 20;
     // The kernel's own part is small, so that it is the node that has to wait.
@@ -126,11 +126,11 @@ fn stalled(lab: &Lab, nodes: [&Node; 2], readers: usize) -> (Vec<TcpStream>, u64
         .join()
         .unwrap();
     let resident = || nodes.map(Node::resident).into_iter().max().unwrap();
-    let mut most = 0;
+    let mut peak = 0;
     let (mut before, mut since) = (0, Instant::now());
     // Until no more comes than what a site says that is asked each second whether it is still there.
     assert!(within(Duration::from_secs(120), || {
-        most = most.max(resident());
+        peak = peak.max(resident());
         let came = nodes[0].status().carriers[0].count("symbols_delivered");
         // About 1,400 bytes each, of 300 readers.
         if came > before + 40 {
@@ -138,7 +138,7 @@ fn stalled(lab: &Lab, nodes: [&Node; 2], readers: usize) -> (Vec<TcpStream>, u64
         }
         since.elapsed() > Duration::from_secs(4)
     }));
-    (streams, most)
+    (streams, peak)
 }
 
 #[test]
@@ -148,15 +148,15 @@ fn readers_that_stall_take_no_more_than_the_memory_there_is() {
     }
     let memory = 96_u64 << 20;
     let (lab, harbour, island) = pair("per-source: 400", "memory: 96 MiB");
-    let (streams, most) = stalled(&lab, [&harbour, &island], 300);
+    let (streams, peak) = stalled(&lab, [&harbour, &island], 300);
     let held = || harbour.status().sockets["streams_held_bytes"];
     let held_before = held();
-    eprintln!("300 readers that stall: {} MiB resident, {} MiB held", most >> 20, held_before >> 20);
+    eprintln!("300 readers that stall: {} MiB resident, {} MiB held", peak >> 20, held_before >> 20);
     // Readers have a quarter, of which one source has a quarter; each begins with a 1,024th of it however little is
     // left.
     assert!((1 << 20..=memory / 16 + 300 * (memory / 4 / 1024)).contains(&held_before), "{held_before}");
     // The program itself takes some.
-    assert!(most < memory + (48 << 20), "{most}");
+    assert!(peak < memory + (48 << 20), "{peak}");
     // And others are served while they stall.
     let server = serve(&lab, "island", "10.20.0.1:81", vec![5; 300_000]);
     let answer = ask(&lab, "harbour", "10.20.0.1:81", b"you?".to_vec()).join().unwrap();

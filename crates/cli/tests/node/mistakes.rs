@@ -5,7 +5,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use hopcast_node::testing::{Need, require};
+use hopcast_node::testing::{Requirement, require};
 
 use crate::lab::{Lab, Node, possible};
 
@@ -71,7 +71,7 @@ fn what_cannot_be_is_said_in_one_line_and_leaves_nothing() {
 
 #[test]
 fn whoever_is_not_root_is_told_so() {
-    if !possible() || !require(&[Need::Program("setpriv")]) {
+    if !possible() || !require(&[Requirement::Program("setpriv")]) {
         return;
     }
     let lab = Lab::row(&["harbour"]);
@@ -107,9 +107,9 @@ fn a_signal_at_any_moment_leaves_nothing_behind() {
     for i in 0..12 {
         let mut node = lab.start("harbour", HARBOUR);
         thread::sleep(Duration::from_millis(i * i));
-        // Not SIGINT, which a background job of a shell ignores until it asks to be told.
+        // Not SIGINT, which a background job of a shell ignores until it sets a handler.
         node.signal("TERM");
-        // Before it is asked to be told of signals, it is ended by one, with nothing made yet.
+        // Before it handles signals, it is ended by one, with nothing made yet.
         let code = node.ends();
         assert!(code.is_none_or(|code| code == 0), "{code:?} after {} ms: {}", i * i, node.log());
         assert_clean(&lab, "harbour");

@@ -101,7 +101,7 @@ fn a_path_that_passes_less_than_full_datagrams_is_found_out_and_carries_them_in_
     lab.default_route("island", "192.0.3.1");
     lab.run("router", "ip link set right mtu 1400");
     lab.run("island", "ip link set left mtu 1400");
-    // Nobody is told.
+    // Nobody is notified.
     lab.run("router", "nft add table ip mute");
     lab.run("router", "nft add chain ip mute out { type filter hook output priority 0 ; }");
     lab.run("router", "nft add rule ip mute out ip protocol icmp drop");
@@ -121,10 +121,10 @@ peers: { harbour: 192.0.2.1:7400 }
 carry: { packets: { tun: hop0, address: 10.77.0.2/30 } }",
     );
     let line = "datagrams of 1472 bytes do not get to peer `island`, those of IP packets of 1400 do: they may be cut \
-                into fragments from now on; give every node of the way `mtu: 1400`";
+                into fragments from now on; give every node of the route `mtu: 1400`";
     harbour.logs(line);
     eprintln!("said {:?} after the start", started.elapsed());
-    island.logs("give every node of the way `mtu: 1400`");
+    island.logs("give every node of the route `mtu: 1400`");
     let full = || lab.attempt("harbour", "ping -q -c 1 -W 1 -s 1400 -M do 10.77.0.2").status.success();
     assert!(within(Duration::from_secs(10), full));
     assert!(within(Duration::from_secs(5), || harbour.status().peers[0].path_mtu == Some(1400)));
@@ -251,7 +251,7 @@ fn a_peer_of_another_version_is_not_talked_to() {
     harbour.logs(line);
     assert_eq!(harbour.log().matches(line).count(), 1);
     assert!(within(Duration::from_secs(5), || harbour.status().peers[0].state == "version"));
-    // When it has been put right, all is well.
+    // When it has been corrected, all is well.
     let island = lab.node("island", ISLAND);
     harbour.is_up();
     island.is_up();

@@ -118,7 +118,7 @@ impl Options {
             loss: table::LOSS_PERCENT,
             ranks: None,
             eta: table::ETA,
-            symbols: table::MOST_SYMBOLS,
+            symbols: table::MAX_SYMBOLS,
             tables: false,
         };
         while let Some(name) = arguments.next() {

@@ -21,7 +21,7 @@ pub(crate) const LOSS_PERCENT: f64 = 10.0;
 /// The best distribution for the default network.
 pub(crate) fn default_solution(batch: usize, q: u32) -> Result<Solution, String> {
     let ranks = ranks_after(HOPS, LOSS_PERCENT, batch, q)?;
-    let demand = Demand { ranks: ranks.as_slice(), eta: ETA, symbols: MOST_SYMBOLS };
+    let demand = Demand { ranks: ranks.as_slice(), eta: ETA, symbols: MAX_SYMBOLS };
     solve(demand).map_err(|error| error.to_string())
 }
 
@@ -41,5 +41,5 @@ pub(crate) fn rounded(solution: &Solution) -> Vec<(usize, f64)> {
     degrees.filter(|(_, share)| *share > 0.0).collect()
 }
 
-/// K is below 2^16 (RFC 9426).
-pub(crate) const MOST_SYMBOLS: usize = 65_535;
+/// Maximum K: it is below 2^16 (RFC 9426).
+pub(crate) const MAX_SYMBOLS: usize = 65_535;

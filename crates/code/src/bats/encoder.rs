@@ -19,7 +19,7 @@ pub struct Encoder<B> {
     sums: Option<Sums>,
     /// Whether the sums are those of this source.
     is_precoded: bool,
-    /// Where the source's symbols are.
+    /// Places of the source's symbols.
     at: Vec<usize>,
     /// The batch at work: its symbols, and where those are that are source symbols; its coefficients; and of these,
     /// those that belong to source symbols.
@@ -62,7 +62,7 @@ impl<B: AsRef<[u8]>> Encoder<B> {
         &self.parameters
     }
 
-    /// How many symbols the source has as yet.
+    /// Number of symbols that the source has as yet.
     pub fn count(&self) -> usize {
         self.source.as_ref().len() / self.parameters.symbol_len()
     }

@@ -15,7 +15,7 @@ pub enum InnerField {
     Gf256,
 }
 
-/// How many packets a batch has, M, and the field q that relays combine them over.
+/// Number of packets of a batch, M, and the field q that relays combine them over.
 ///
 /// There are eight, numbered by three bits of the header (RFC 9426, table 1).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl BatchSize {
     }
 }
 
-/// How the symbols and coefficients of a batch are chosen, as a function of its number (the BID).
+/// Choice of the symbols and coefficients of a batch, as a function of its number (the BID).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Sampling {
     /// As RFC 9426 prints it, but for the comparison that is the wrong way round: TinyMT32, seeded with the BID, draws
@@ -130,9 +130,9 @@ pub struct Parameters {
 
 /// The maximum number of symbols of a session: the header's K has 16 bits.
 pub const MAX_SYMBOLS: usize = u16::MAX as usize;
-/// How many batches a session can have: the header's BID has 13 bits.
+/// Maximum number of batches of a session: the header's BID has 13 bits.
 pub const MAX_BATCHES: usize = 1 << 13;
-/// The longest symbol, in bytes: more than a UDP datagram holds.
+/// Maximum length of a symbol, in bytes: more than a UDP datagram holds.
 pub const MAX_SYMBOL_LEN: usize = 65_536;
 
 impl Parameters {
@@ -209,7 +209,7 @@ impl Parameters {
         self.batch
     }
 
-    /// How many batches carry the source as it is: the first ceil(K / M) with [`Start::Systematic`], else none.
+    /// Number of batches that carry the source as it is: the first ceil(K / M) with [`Start::Systematic`], else none.
     pub fn systematic_batches(&self) -> usize {
         match self.start {
             Start::Coded => 0,
@@ -217,8 +217,8 @@ impl Parameters {
         }
     }
 
-    /// How many packets of a batch are worth sending: M, but for the last systematic batch, when K is no multiple of M.
-    /// That has fewer symbols, and its further packets are combinations of those.
+    /// Number of packets of a batch that are worth sending: M, but for the last systematic batch, when K is no multiple
+    /// of M. That has fewer symbols, and its further packets are combinations of those.
     pub fn packets(&self, bid: u16) -> usize {
         let first = usize::from(bid) * self.batch.packets;
         let is_systematic = usize::from(bid) < self.systematic_batches();

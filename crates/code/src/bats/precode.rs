@@ -9,7 +9,7 @@ use crate::field::{self, Gf256, Symbols, xor};
 use crate::rlnc::{Coefficients, Density};
 use crate::store::Store;
 
-/// How many symbols are added, and how.
+/// Number of symbols that are added, and the rule by which they are.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Precode {
     source: usize,

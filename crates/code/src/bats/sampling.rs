@@ -1,4 +1,4 @@
-//! Which symbols are in a batch, and with which coefficients: a function of its BID that both ends compute.
+//! Symbols of a batch, and their coefficients: a function of its BID that both ends compute.
 
 use super::parameters::{Parameters, Sampling, Start};
 use super::tinymt::TinyMt32;
@@ -16,7 +16,7 @@ pub(super) struct Sampler {
     columns: usize,
     packets: usize,
     systematic: usize,
-    /// Where each coded batch begins, as far as that has been asked for.
+    /// Start of each coded batch, as far as that has been asked for.
     turns: Vec<Turn>,
     /// The indices that a matrix is drawn after.
     before: Vec<u32>,
@@ -194,7 +194,7 @@ impl Sampler {
         }
     }
 
-    /// Where a coded batch begins. Those before it are counted once.
+    /// Start of a coded batch. Those before it are counted once.
     fn turn(&mut self, bid: u16) -> Turn {
         let coded = usize::from(bid) - self.systematic;
         while self.turns.len() <= coded {

@@ -1,8 +1,8 @@
-//! Where coefficients come from, and how they are packed for the wire.
+//! Sources of coefficients, and their packed form on the wire.
 
 use crate::field::Field;
 
-/// How many of a vector's coefficients are not zero.
+/// Share of a vector's coefficients that are not zero.
 ///
 /// Denser costs more arithmetic; sparser makes packets less often innovative. Down to about 2 ln(k) / k of a generation
 /// of k symbols, the difference is small.
@@ -67,7 +67,7 @@ impl Coefficients {
     }
 }
 
-/// How many bytes `coefficients` coefficients take when packed.
+/// Length of `coefficients` coefficients when packed, in bytes.
 pub const fn packed_len<F: Field>(coefficients: usize) -> usize {
     (coefficients * F::BITS as usize).div_ceil(8)
 }

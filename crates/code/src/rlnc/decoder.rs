@@ -21,21 +21,21 @@ pub struct Decoder<F: Field = Gf256> {
     payloads: Heap,
     /// For each [`Column`], where the payload is of which it holds the coefficients. 0 while it holds none.
     payload_at: Vec<usize>,
-    /// Where each symbol can be read.
+    /// Place at which each symbol can be read.
     symbol_at: Vec<usize>,
     /// Rows of the elimination that are recipes, but whose symbols have not been computed.
     ready: Vec<usize>,
     /// Indices of the symbols that can be read, in the order in which they became so.
     known: Vec<usize>,
-    /// How many of those have been polled.
+    /// Number of those that have been polled.
     polled: usize,
     decoded: Vec<u64>,
-    /// How many of the known ones have been entered there.
+    /// Number of the known ones that have been entered there.
     entered: usize,
     matrix: Vec<u8>,
 }
 
-/// Where a symbol is that cannot be read yet.
+/// Place of a symbol that cannot be read yet.
 const NOWHERE: usize = usize::MAX;
 
 /// Rows that are computed together: enough that their sources stay in cache, few enough that their coefficients do.
@@ -85,7 +85,7 @@ impl<F: Field> Decoder<F> {
         self.shape
     }
 
-    /// How many innovative packets have arrived.
+    /// Number of innovative packets that have arrived.
     pub fn rank(&self) -> usize {
         self.elimination.rank()
     }
@@ -95,7 +95,7 @@ impl<F: Field> Decoder<F> {
         self.elimination.is_complete()
     }
 
-    /// Which symbols have been or can be polled: symbol i is bit `i % 64` of word `i / 64`.
+    /// Bitmap of the symbols that have been or can be polled: symbol i is bit `i % 64` of word `i / 64`.
     pub fn decoded(&mut self) -> &[u64] {
         self.elimination.settle(&mut self.ready);
         let ready = self.ready.iter().map(|&row| self.elimination.pivot(row));

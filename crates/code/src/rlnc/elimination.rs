@@ -34,7 +34,7 @@ pub(super) struct Elimination<F> {
     columns: Vec<Column>,
     /// For each row, an unknown column in which it is not 0, or `None` when there is none.
     witnesses: Vec<Option<usize>>,
-    /// How many rows are not in the panel.
+    /// Number of rows that are not in the panel.
     settled: usize,
     rank: usize,
     /// No column before this one is unknown.

@@ -37,7 +37,7 @@ impl<F: Field> Encoder<F> {
         self.count = 0;
     }
 
-    /// How many symbols it has.
+    /// Number of symbols.
     pub fn count(&self) -> usize {
         self.count
     }

@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::Density;
 
-/// How many symbols a generation has, and how long they are.
+/// Number and length of a generation's symbols.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     symbols: usize,
@@ -14,7 +14,7 @@ pub struct Shape {
 impl Shape {
     /// The maximum number of symbols of a generation. A decoder holds the square of their number in coefficients.
     pub const MAX_SYMBOLS: usize = 4_096;
-    /// The longest symbol, in bytes: more than a UDP datagram holds.
+    /// Maximum length of a symbol, in bytes: more than a UDP datagram holds.
     pub const MAX_SYMBOL_LEN: usize = 65_536;
 
     /// `symbols` symbols of `symbol_len` bytes.
@@ -64,13 +64,13 @@ impl Shape {
 pub struct Packet<'a> {
     /// The generation it belongs to.
     pub generation: u32,
-    /// How its payload was made.
+    /// Coding by which its payload was made.
     pub coding: Coding<'a>,
     /// A symbol, or a combination of symbols.
     pub payload: &'a [u8],
 }
 
-/// How a payload was made of a generation's symbols.
+/// Coding by which a payload was made of a generation's symbols.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Coding<'a> {
     /// It is the symbol of that index.
@@ -124,7 +124,7 @@ pub enum Error {
     },
     /// A symbol that the generation does not have, or that the encoder has not been given yet.
     Index {
-        /// How many there are.
+        /// Number of symbols.
         symbols: usize,
         /// The index asked for.
         index: usize,

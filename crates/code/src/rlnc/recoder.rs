@@ -54,7 +54,7 @@ impl<F: Field> Recoder<F> {
         self.count = 0;
     }
 
-    /// How many innovative packets have arrived.
+    /// Number of innovative packets that have arrived.
     pub fn rank(&self) -> usize {
         self.elimination.rank()
     }

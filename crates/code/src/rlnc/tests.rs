@@ -28,7 +28,7 @@ fn drain<F: Field>(decoder: &mut Decoder<F>, symbols: &[Vec<u8>], seen: &mut [bo
     count
 }
 
-/// How many dense packets beyond k a receiver needed.
+/// Number of dense packets beyond k that a receiver needed.
 fn dense_overhead<F: Field>(k: usize, seed: u64) -> usize {
     let (symbols, mut encoder) = source::<F>(k, seed);
     let mut decoder = Decoder::<F>::new(Shape::new(k, LEN).unwrap(), 7);

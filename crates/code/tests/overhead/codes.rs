@@ -64,7 +64,7 @@ impl Code {
         }
     }
 
-    /// Where it is known exactly.
+    /// Overhead by theory, of codes that it is known exactly of.
     pub(crate) fn theory(self) -> Option<Dense> {
         match self {
             Self::Dense { q, k } => Some(Dense::new(q, k)),

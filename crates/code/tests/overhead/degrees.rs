@@ -3,7 +3,7 @@
 //! (`tests/degree_tables.rs` asks it again). The defaults, made for decoders that inactivate a tenth of the symbols,
 //! would leave symbols out for long.
 
-/// How many of a hundred batches have rank 0, 1, .. 16 when they arrive: 13.1 on average, which is 0.82 M.
+/// Number of batches of a hundred that have rank 0, 1, .. 16 when they arrive: 13.1 on average, which is 0.82 M.
 pub(crate) const RANKS: [f64; 17] =
     [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 2.0, 5.0, 9.0, 17.0, 23.0, 23.0, 15.0, 6.0];
 

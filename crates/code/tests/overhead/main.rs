@@ -1,5 +1,5 @@
-//! How many symbols beyond those that any code needs a receiver must take in: `overhead.txt` beside this file, recorded
-//! over 10,000 trials of each code, held against theory, and held against the code by the first few trials.
+//! Number of symbols that a receiver must take in beyond those that any code needs: `overhead.txt` beside this file,
+//! recorded over 10,000 trials of each code, held against theory, and held against the code by the first few trials.
 //!
 //! All of the trials again, and held against the record, in a quarter of an hour or so:
 //! `cargo test --release --package hopcast-code --test overhead -- --ignored`. To record what comes of them instead, of
@@ -19,16 +19,20 @@ use record::{Record, Row};
 use theory::Dense;
 
 const TRIALS: u64 = 10_000;
-/// How many of them every run of the tests repeats.
-const FEW: u64 = 200;
+/// Number of trials that every run of the tests repeats.
+const REPEATED_TRIALS: u64 = 200;
 
 /// The same trials give the same overheads, on every machine.
 #[test]
 fn the_first_trials_of_every_code_are_as_recorded() {
     let record = Record::read();
-    for ((code, overheads), row) in in_parallel(codes::all(), FEW).iter().zip(&record.rows) {
+    for ((code, overheads), row) in in_parallel(codes::all(), REPEATED_TRIALS).iter().zip(&record.rows) {
         assert_eq!(code.name(), row.name, "recorded in this order");
-        assert_eq!(overheads.iter().sum::<u64>(), row.first, "the first {FEW} trials of {code:?}");
+        assert_eq!(
+            overheads.iter().sum::<u64>(),
+            row.first,
+            "the first {REPEATED_TRIALS} trials of {code:?}"
+        );
     }
 }
 
@@ -98,8 +102,8 @@ fn each(record: &Record) -> impl Iterator<Item = (Code, &Row)> {
 fn chi_squared(row: &Row, theory: &Dense) -> (f64, f64) {
     let mut bins: Vec<(f64, f64)> = Vec::new();
     let mut below = 0.0;
-    for (&(_, most), &found) in record::BINS.iter().zip(&row.bins) {
-        let upto = theory.at_most(most);
+    for (&(_, limit), &found) in record::BINS.iter().zip(&row.bins) {
+        let upto = theory.at_most(limit);
         let expected = (upto - below) * row.trials as f64;
         below = upto;
         match bins.last_mut() {

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 use std::fs;
 
 use crate::codes::{self, Code};
-use crate::{FEW, TRIALS};
+use crate::{REPEATED_TRIALS, TRIALS};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/overhead/overhead.txt");
 
@@ -48,7 +48,7 @@ impl Row {
         let mut sorted = overheads.to_vec();
         sorted.sort_unstable();
         let mut below = 0;
-        let upto = BINS.map(|(_, most)| sorted.partition_point(|&overhead| overhead <= most) as u64);
+        let upto = BINS.map(|(_, limit)| sorted.partition_point(|&overhead| overhead <= limit) as u64);
         Self {
             name: code.name(),
             trials: overheads.len() as u64,
@@ -56,7 +56,7 @@ impl Row {
             theory: code.theory().map_or("-".to_owned(), |theory| format!("{:.4}", theory.mean())),
             p99: sorted[sorted.len() * 99 / 100],
             max: sorted[sorted.len() - 1],
-            first: overheads[..FEW as usize].iter().sum(),
+            first: overheads[..REPEATED_TRIALS as usize].iter().sum(),
             bins: upto.iter().map(|&upto| upto - std::mem::replace(&mut below, upto)).collect(),
         }
     }
@@ -139,7 +139,7 @@ impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(HEAD)?;
         let headings = BINS.map(|(heading, _)| format!("{heading:>5}")).join(" ");
-        let first = format!("first {FEW}");
+        let first = format!("first {REPEATED_TRIALS}");
         writeln!(
             f,
             "# {:<42} | {:>6} {:>9} {:>7} {:>5} {:>5} {first:>9} {headings}",

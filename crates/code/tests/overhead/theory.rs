@@ -1,6 +1,6 @@
 //! Known results on random matrices.
 
-/// How many random rows beyond k a matrix over GF(q) needs until its rank is k.
+/// Number of random rows beyond k that a matrix over GF(q) needs until its rank is k.
 ///
 /// With n more it has full rank with probability (1 - q^-(n+1)) (1 - q^-(n+2)) ... (1 - q^-(n+k)): one factor for each
 /// column, which must not lie in the span of those before it.

@@ -1,4 +1,4 @@
-//! How old units are, where delivery has a deadline: what is too old is dropped and never handed up.
+//! Age of units, where delivery has a deadline: what is too old is dropped and never handed up.
 //!
 //! A unit bears a stamp: when the application handed it over, by the source's clock, in 16 us. Whoever holds a symbol
 //! in the clear can read the stamps of the units that begin in it. What the stamp is by this node's clock follows in
@@ -12,7 +12,7 @@
 //!   What stays unknown is by how much the two directions of the hops differ: ages are wrong by half of that, as with
 //!   NTP (RFC 5905, section 8). Until every hop has measured a round trip no age is known, and nothing is dropped for
 //!   its age here. A source that is overloaded for longer than 10 s without a pause has no unit that waited for
-//!   nothing: the least wait of any is then taken for the path, and ages are too small by it. Measured at 20 Mbit/s
+//!   nothing: the minimum wait of any is then taken for the path, and ages are too small by it. Measured at 20 Mbit/s
 //!   over two hops of 20 ms, offered twice as much: by up to 6 ms with rank feedback; up to 77 ms without, at a
 //!   deadline of 200 ms, and 7 ms at 60 to 120 ms.
 
@@ -23,7 +23,7 @@ use super::wire;
 
 /// Length of a stamp, in bytes.
 pub(super) const STAMP: usize = 4;
-/// Unit of a stamp: 2^14 ns. With 32 bits it wraps after 19 hours, and ages below half of that can be told.
+/// Unit of a stamp: 2^14 ns. Chosen: with 32 bits it wraps after 19 hours, and ages below half of that are unambiguous.
 const UNIT_BITS: u32 = 14;
 /// Half of the time over which the minimum age is looked for. Chosen: shorter, and a standing queue is taken for the
 /// path; longer, and it takes longer until a route that has become slower, and clocks that drift, are followed.
@@ -34,29 +34,29 @@ const HALF_SPAN: Duration = Duration::from_secs(10);
 /// when a path opens.
 const UNKNOWN_PATH_BOUND: Duration = Duration::from_secs(1);
 /// Bound of such a deadline once the path is known, as a multiple of the minimum delay of the path. A hop has repaired
-/// a loss after three times its own delay: the packet, the report that misses it, the repair. The fourth is for reports
-/// and repairs that wait for others. Fewer, and long hops are not repaired; more, and a loss that cannot be repaired
-/// delays for longer what comes after it.
+/// a loss after three times its own delay: the packet, the report that misses it, the repair. Chosen: the fourth is for
+/// reports and repairs that wait for others. Fewer, and long hops are not repaired; more, and a loss that cannot be
+/// repaired delays for longer what comes after it.
 const TRIPS: u64 = 4;
 
 /// The deadline of a session, and what a node knows of the ages of its units.
 #[derive(Clone, Debug)]
 pub(super) struct Age {
-    /// The greatest age of what is handed up.
+    /// Maximum age of what is handed up.
     after: Duration,
     /// Whether that holds over a long path too.
     fixed: bool,
     one_clock: bool,
-    /// How late this node may be woken.
+    /// Maximum delay of this node's wake-ups.
     slack: Duration,
     /// Minimum path delay from the source, as the parents heard lately have told it, if it is known.
     told: Option<Duration>,
-    /// Minimum of `told` in this half of the span and in the one before, so that it covers the same time as `least`.
+    /// Minimum of `told` in this half of the span and in the one before, so that it covers the same time as `min`.
     elapsed: [Option<Duration>; 2],
     /// Minimum delay to the furthest child, if it is known; zero at a sink.
     ahead: Option<Duration>,
     /// Minimum difference of this node's clock and a stamp, in units, in this half of the span and in the one before.
-    least: [Option<u32>; 2],
+    min: [Option<u32>; 2],
     half: Instant,
 }
 
@@ -71,7 +71,7 @@ impl Age {
             told: None,
             elapsed: [None; 2],
             ahead: None,
-            least: [None; 2],
+            min: [None; 2],
             half: Instant::ZERO,
         }
     }
@@ -114,8 +114,8 @@ impl Age {
         self.ahead = ahead;
     }
 
-    /// The greatest age of what is handed up, and of what is kept to repair the next hop. A deadline that nobody has
-    /// set must not cut off who is far away, nor end before a hop can be repaired.
+    /// Maximum age of what is handed up, and of what is kept to repair the next hop. A deadline that nobody has set
+    /// must not cut off who is far away, nor end before a hop can be repaired.
     pub(super) fn bound(&self) -> Duration {
         if self.fixed {
             return self.after;
@@ -136,9 +136,9 @@ impl Age {
         }
         self.roll(now);
         let difference = units(now).wrapping_sub(stamp);
-        let least = self.least[0].get_or_insert(difference);
-        if is_less(difference, *least) {
-            *least = difference;
+        let min = self.min[0].get_or_insert(difference);
+        if is_less(difference, *min) {
+            *min = difference;
         }
     }
 
@@ -146,13 +146,14 @@ impl Age {
     fn roll(&mut self, now: Instant) {
         if now.since(self.half) >= HALF_SPAN {
             // What comes first after a pause may be stale, so that what was known before it still counts.
-            self.least = [None, self.least[0].or(self.least[1])];
+            self.min = [None, self.min[0].or(self.min[1])];
             self.elapsed = [None, self.elapsed[0].or(self.elapsed[1])];
             self.half = now;
         }
     }
 
-    /// When a unit of this stamp was handed over, by this node's clock, or shortly before. `None` if that is not known.
+    /// Time at which a unit of this stamp was handed over, by this node's clock, or shortly before. `None` if that is
+    /// not known.
     pub(super) fn sent(&mut self, now: Instant, stamp: u32) -> Option<Instant> {
         if self.one_clock {
             let sent = wire::complete(stamp, 32, now.as_nanos() >> UNIT_BITS) << UNIT_BITS;
@@ -160,12 +161,12 @@ impl Age {
             return Some(Instant::from_nanos(sent).min(now));
         }
         self.note(now, stamp);
-        let [this, before] = self.least;
-        let least = match (this?, before) {
+        let [this, before] = self.min;
+        let min = match (this?, before) {
             (this, Some(before)) if is_less(before, this) => before,
             (this, _) => this,
         };
-        let more = units(now).wrapping_sub(stamp).wrapping_sub(least);
+        let more = units(now).wrapping_sub(stamp).wrapping_sub(min);
         let age = self.elapsed()? + Duration::from_nanos(u64::from(more) << UNIT_BITS);
         Some(Instant::from_nanos(now.as_nanos().saturating_sub(age.as_nanos())))
     }
@@ -254,7 +255,7 @@ mod tests {
         let mut age = Age::new(Duration::from_millis(200), true, &config);
         age.learn(at(1000), None);
         assert_eq!((age.elapsed(), age.told_elapsed()), (None, None));
-        for (now, said, least) in [
+        for (now, said, min) in [
             (10_000, millis(10), 10),
             (11_000, millis(90), 10),
             (20_000, millis(90), 10),
@@ -263,7 +264,7 @@ mod tests {
             (30_200, millis(20), 20),
         ] {
             age.learn(at(now), said);
-            assert_eq!((age.elapsed(), age.told_elapsed()), (millis(least), said), "at {now}");
+            assert_eq!((age.elapsed(), age.told_elapsed()), (millis(min), said), "at {now}");
         }
         // A pause does not make it forget.
         age.learn(at(90_000), None);

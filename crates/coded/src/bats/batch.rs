@@ -11,7 +11,7 @@ use super::span::{MAX_SYMBOLS, Span, Vector};
 pub(super) struct Batch {
     span: Span,
     rows: Vec<Row>,
-    /// Which symbols are among the rows as they are.
+    /// Symbols that are among the rows as they are.
     symbols: u32,
 }
 
@@ -22,7 +22,7 @@ struct Row {
     payload: Buffer,
 }
 
-/// How a packet came.
+/// Form in which a packet came.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     /// The symbol of this index.
@@ -39,7 +39,7 @@ pub(super) struct Mix {
     rows: u8,
     /// Of the batch's symbols.
     pub(super) vector: Vector,
-    /// How long the payload is: as the longest in it.
+    /// Length of the payload: that of the longest in it.
     pub(super) len: usize,
 }
 
@@ -55,7 +55,7 @@ impl Batch {
         self.span.rank()
     }
 
-    /// Which symbols it has as they are.
+    /// Symbols that it has as they are.
     pub(super) fn symbols(&self) -> u32 {
         self.symbols
     }

@@ -46,11 +46,11 @@ pub(super) struct Branch {
     pub(super) given_up: bool,
 }
 
-/// Where the foremost branch of a direction is.
+/// Progress of the foremost branch of a direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Front {
     reached: u64,
-    /// When a branch was heard last that had got as far.
+    /// Time at which a branch that had got as far was last heard.
     heard: Instant,
 }
 
@@ -80,7 +80,7 @@ impl<M: Mode> Node<M> {
         }
     }
 
-    /// Nothing before the floor that all parents tell of can be had any more.
+    /// Nothing before the floor that all parents announce can be had any more.
     pub(super) fn follow_parents(&mut self, now: Instant, into: usize) {
         let parents = self.neighbours.iter().map(|parent| (parent.into, &parent.receiver));
         let parents = parents.filter(|(direction, receiver)| *direction == into && receiver.is_introduced());

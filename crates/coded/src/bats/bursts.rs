@@ -1,17 +1,17 @@
-//! How many packets are lost in a row.
+//! Number of packets that are lost in a row.
 
 use super::child::Losses;
 
-/// Mean number of packets lost in a row from which on losses are bursts, in every part of this protocol. Single losses
-/// are runs too, sometimes of two: of a share p that is lost independently the mean run is 1 / (1 - p), which is 1.25
-/// at 20 % and 1.5 at a third.
+/// Mean number of packets lost in a row from which on losses are bursts, in every part of this protocol. Chosen: single
+/// losses are runs too, sometimes of two: of a share p that is lost independently the mean run is 1 / (1 - p), which is
+/// 1.25 at 20 % and 1.5 at a third.
 pub(super) const BURSTY: f64 = 1.5;
 /// Share of the estimate that is left after each run of losses: it is that of the last fifty runs. Chosen: fewer, and
 /// it is noise; more, and it follows a link that changes too late.
 const FADE: f64 = 0.98;
 
-/// Losses, and runs of them, fading with each run: no [`FadingLoss`](hopcast_core::FadingLoss), which fades with
-/// packets.
+/// The mean length of a run of losses, fading with each run. It is no share of packets, as
+/// [`FadingLoss`](hopcast_core::FadingLoss) estimates, which fades with packets: between runs nothing is learnt here.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bursts {
     lost: f64,

@@ -27,7 +27,7 @@ pub(super) trait Losses: Copy + Default {
     /// Adds packets that were sent, how many of them arrived, and how many runs of missing ones were between those.
     fn add(&mut self, sent: u64, arrived: u64, runs: u16);
 
-    /// How many are lost in a row, on average.
+    /// Average number of packets that are lost in a row.
     fn mean_burst(&self) -> f64;
 }
 
@@ -37,7 +37,8 @@ pub(super) struct Heard<L> {
     pub(super) child: Child<L>,
     /// The child was restarted since it was heard last.
     pub(super) restarted: bool,
-    /// Where it tells of packets: what they say of the hop, and how many were lost since the last report.
+    /// What packets say of the hop, where the report is about packets, and the number that was lost since the last
+    /// report.
     pub(super) hop: Option<HopReport>,
     pub(super) lost: u64,
 }

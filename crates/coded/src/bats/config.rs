@@ -6,9 +6,9 @@ use super::age::{Age, STAMP};
 use super::framing::{CHUNK_HEADER, SEAL};
 
 /// Deadline that nobody has set, of units that are granted and repaired for as long as it takes: the longest that INFO
-/// can tell in whole seconds. Shorter, and the queue of a slow link makes late what was accepted; longer would be of
-/// use for outages only. Where the rounds of repair are limited, what they leave open would hold back for so long what
-/// comes after it.
+/// can tell in whole seconds. Chosen: shorter, and the queue of a slow link makes late what was accepted; longer would
+/// be of use for outages only. Where the rounds of repair are limited, what they leave open would hold back for so long
+/// what comes after it.
 const GRANTED_DEADLINE: Duration = Duration::from_secs(65);
 
 /// The settings of an edge or a relay. Edges settle the shape, which relays learn; the rest is each node's own.
@@ -23,11 +23,11 @@ pub struct Config {
     /// which is 13 ms at 220 Mbit/s. It matters without rank feedback: small blocks need more on top, since what
     /// arrives of them varies more; large ones delay what is missing until their end, and take memory.
     pub block: u16,
-    /// The largest UDP payload that fits every hop, in bytes. Default: 1472, a full frame of Ethernet under IPv4.
+    /// Maximum UDP payload that fits every hop, in bytes. Default: 1472, a full frame of Ethernet under IPv4.
     ///
     /// Too large, and full datagrams are lost or fragmented; too small, and headers eat the rate.
     pub datagram: u16,
-    /// How many batches a node holds at most, in each direction. Default: 1024.
+    /// Maximum number of batches that a node holds, in each direction. Default: 1024.
     ///
     /// It bounds memory (1024 batches of 16 are 24 MB), and with it what may be under way between the edges: a path
     /// with more than that in flight is not filled. Without rank feedback, it is the systematic batches of the blocks
@@ -77,8 +77,8 @@ pub struct Config {
     /// Without it a lost message waits a hop's round trip; with it, a link that loses frames carries up to three times
     /// the bytes of the messages, as long as it is nearly idle.
     pub idle_repair: bool,
-    /// How late a node may come to send a packet without its hop losing rate. Default: zero, which is right in virtual
-    /// time; on a real host, how late that wakes its programs.
+    /// Maximum delay of a node's wake-ups at which its hop loses no rate. Default: zero, which is right in virtual
+    /// time; on a real host, the delay with which that wakes its programs.
     ///
     /// Too short, and a busy host sends less than the link carries; too long, and it sends bursts of that length.
     pub slack: Duration,
@@ -134,23 +134,23 @@ pub enum Delivery {
     Reliable,
     /// BTP: what takes too long is given up.
     Deadline {
-        /// The greatest age of a unit that is handed up, from when the application gave it to the source, or where it
-        /// was granted, when it is begun to be sent, in whole milliseconds up to 65 s. Default: 200 ms, and where units
-        /// are granted ([`Config::unit_credit`]) and `rounds` are not limited 65 s.
+        /// Maximum age of a unit that is handed up, from when the application gave it to the source, or where it was
+        /// granted, when it is begun to be sent, in whole milliseconds up to 65 s. Default: 200 ms, and where units are
+        /// granted ([`Config::unit_credit`]) and `rounds` are not limited 65 s.
         ///
         /// Too short for the round trips of the hops, and their repairs come to nothing, or for the path, and nothing
         /// arrives; too long, and one loss that cannot be repaired delays all that follows.
         after: Duration,
         /// Whether that holds over any path. Default: no, a path whose minimum delay is more than a quarter of it has
-        /// four times that delay instead, so that each hop has the time to be repaired once. A node on the way counts
+        /// four times that delay instead, so that each hop has the time to be repaired once. A node of the path counts
         /// the path to it and its next hop; a source without rank feedback, which repairs from end to end, the whole
         /// path.
         ///
         /// Fixed, nothing arrives over a path that takes longer, and nothing is repaired that takes a third of it; not
         /// fixed, an application with a deadline of its own gets what is too old for it.
         fixed: bool,
-        /// How many rounds of repair a hop may add to a batch. Default: [`Delivery::UNTIL_DEADLINE`], as many as there
-        /// is time for.
+        /// Maximum number of rounds of repair that a hop adds to a batch. Default: [`Delivery::UNTIL_DEADLINE`], as
+        /// many as there is time for.
         ///
         /// In the last of fewer rounds, a margin is sent for what may be lost of the repairs themselves, which costs
         /// rate: some 5 % where hops lose 20 %, for three rounds. Zero repairs nothing.

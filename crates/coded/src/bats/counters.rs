@@ -24,10 +24,11 @@ pub(super) struct Counters {
     pub(super) repeated: u64,
     pub(super) malformed: u64,
     pub(super) foreign: u64,
+    pub(super) wrong_items: u64,
     /// Datagrams that have come back.
     pub(super) own: u64,
     pub(super) stale: u64,
-    /// Challenges to neighbours that told of another session.
+    /// Challenges to neighbours that announced another session.
     pub(super) challenges: u64,
     /// Batches that were given up, and symbols that the sink gave up.
     pub(super) given_up: u64,
@@ -61,6 +62,7 @@ impl Default for Counters {
             repeated: 0,
             malformed: 0,
             foreign: 0,
+            wrong_items: 0,
             own: 0,
             stale: 0,
             challenges: 0,
@@ -123,8 +125,9 @@ impl Counters {
             ("received_redundant", self.redundant),
             ("received_beyond_window", self.beyond),
             ("received_repeated", self.repeated),
-            ("received_malformed", self.malformed),
-            ("received_foreign", self.foreign),
+            ("malformed", self.malformed),
+            ("foreign", self.foreign),
+            ("wrong_items", self.wrong_items),
             ("received_own", self.own),
             ("received_stale", self.stale),
             ("batches_given_up", self.given_up),
@@ -148,7 +151,8 @@ impl Counters {
     }
 }
 
-/// Number of counts of packets of a batch that are told apart; the last stands for more, too.
+/// Number of counts of packets of a batch that are distinguished; the last stands for more, too. Chosen: twice as many
+/// as the largest batch has.
 const PACKETS: usize = 65;
 
 /// Names that end with a number.

@@ -54,6 +54,7 @@ impl Edge {
             | Item::Mtu(_)
             | Item::Packet(_)
             | Item::Transit(_)
+            | Item::Membership(_)
             | Item::Message(_)
             | Item::Credit(_) => return false,
         }
@@ -82,7 +83,7 @@ impl Edge {
                         payload.advance(age::STAMP);
                     }
                     let (local, remote) = self.ends;
-                    Item::Datagram(Datagram { local, remote, payload })
+                    Item::Datagram(Datagram::new(local, remote, payload))
                 }
                 Up::Stream(id, item) => Item::Stream(id, item),
             };

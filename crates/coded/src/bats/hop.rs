@@ -63,14 +63,14 @@ pub(super) struct HopSender<L> {
     child: Option<Child<L>>,
     /// Whether INFO carries the budget of a batch.
     budgeted: bool,
-    /// When INFO was sent last, and the round trip in it; `again`: it is due now.
+    /// Time at which INFO was sent last, and the round trip in it; `again`: it is due now.
     info: Instant,
     told: Duration,
     again: bool,
     /// Packets sent without any report, and that number when INFO was sent last.
     unheard: u64,
     informed: Option<u64>,
-    /// When a probe is due.
+    /// Time at which a probe is due.
     probe: Option<Instant>,
     /// INFO has gone with the probe that is due.
     asked: bool,
@@ -78,7 +78,7 @@ pub(super) struct HopSender<L> {
     asking: bool,
     /// Probes since the last report.
     probes: u32,
-    /// Bytes sent, and packets that were lost on the way, for the statistics.
+    /// Bytes sent, and packets that were lost in transit, for the statistics.
     pub(super) bytes: u64,
     pub(super) lost: u64,
 }
@@ -127,7 +127,7 @@ impl<L: Losses> HopSender<L> {
         self.child.is_some()
     }
 
-    /// The losses that the child has told of.
+    /// Losses that the child has reported.
     pub(super) fn losses(&self) -> Option<&L> {
         self.child.as_ref().map(|child| &child.losses)
     }
@@ -167,7 +167,7 @@ impl<L: Losses> HopSender<L> {
         self.unheard += u64::from(self.child.is_none());
     }
 
-    /// When a probe is due.
+    /// Time at which a probe is due.
     pub(super) const fn probe(&self) -> Option<Instant> {
         self.probe
     }

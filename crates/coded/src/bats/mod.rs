@@ -29,7 +29,7 @@
 //!   decode, whichever they are. A packet that raises it is **innovative**.
 //! - A **block** is K symbols, the unit of the outer code (`strict`). With rank feedback no outer code is needed.
 //!
-//! # A symbol's way, with rank feedback
+//! # A symbol's path, with rank feedback
 //!
 //! 1. The source makes a symbol when the hop's pacing and window (`rate`) and the child's grant allow, and sends it.
 //! 2. A relay keeps each innovative packet (`batch`) and passes it on at once: a symbol as it came, or else a fresh
@@ -54,7 +54,7 @@
 //!
 //! Each hop has its own rate: what its receiver says arrives, no matter how much of it is lost at random. Between hops
 //! there is back-pressure: a relay grants its parent as many new symbols as pass in a round trip, and some more where
-//! losses come in bursts, less what waits here. So queues form at the source, where the application is told.
+//! losses come in bursts, less what waits here. So queues form at the source, where the application is notified.
 //!
 //! # When something breaks
 //!
@@ -66,7 +66,7 @@
 //! it, as it asks every second while it has streams and nothing comes (`streams`). If nothing comes for
 //! [`Config::stream_timeout`], it resets them too.
 //!
-//! Each symbol has a checksum, which the sink checks (`framing`): what was damaged on the way, be it in a relay, is
+//! Each symbol has a checksum, which the sink checks (`framing`): what was damaged in transit, be it in a relay, is
 //! dropped and counted, and all streams are reset at both edges. What is stale, foreign, repeated, reflected or
 //! malformed is counted and dropped, and no datagram costs more memory than the window of batches that is there anyway.
 //!

@@ -52,7 +52,7 @@ pub(super) trait Mode: Sized {
 
     fn age_mut(direction: &mut Self::Direction) -> Option<&mut Age>;
 
-    /// How long it takes at least to the child of a direction that is furthest away, if that is known.
+    /// Minimum time to the child of a direction that is furthest away, if that is known.
     fn look_ahead(direction: &mut Self::Direction, ahead: Option<Duration>) {
         if let Some(age) = Self::age_mut(direction) {
             age.look_ahead(ahead);
@@ -71,8 +71,8 @@ pub(super) trait Mode: Sized {
     /// Nothing before `floor` can be had any more.
     fn skip_to(node: &mut Node<Self>, now: Instant, into: usize, floor: u64);
 
-    /// How far everything is delivered behind the child that says this, and was at `before`. `None` if all may give up
-    /// what is late, so that nobody waits for anybody.
+    /// Number up to which everything is delivered behind the child that says this, where it was `before`. `None` if all
+    /// may give up what is late, so that nobody waits for anybody.
     fn reached(
         direction: &Self::Direction,
         report: &Report<'_>,
@@ -98,7 +98,7 @@ pub(super) trait Mode: Sized {
     /// Does what time has brought.
     fn pass(node: &mut Node<Self>, now: Instant);
 
-    /// When time brings something to a direction.
+    /// Time at which something happens to a direction by itself.
     fn next_event(direction: &Self::Direction) -> Option<Instant>;
 
     /// Makes something new for a child that could be sent it, and nothing else.
@@ -154,7 +154,7 @@ pub(super) trait Mode: Sized {
         None
     }
 
-    /// When there will be one, reports aside.
+    /// Time at which there will be one, reports aside.
     fn next_send(node: &Node<Self>, to: usize) -> Option<Instant>;
 
     /// Reports the figures that only this mode has.

@@ -26,11 +26,11 @@ pub(super) struct Node<M: Mode> {
     pub(super) directions: [Option<M::Direction>; 2],
     pub(super) neighbours: Vec<Neighbour<M::Sender>>,
     pub(super) fronts: [Front; 2],
-    /// When a parent of each direction last vouched for its session.
+    /// Time at which a parent of each direction last vouched for its session.
     pub(super) vouched: [Option<Instant>; 2],
     /// Draws what is to be guessed by nobody.
     pub(super) random: Stream,
-    /// Whose turn it is to send.
+    /// Index of the one whose turn it is to send.
     turn: usize,
     pub(super) coefficients: Coefficients,
     pub(super) counters: Counters,
@@ -65,7 +65,7 @@ pub(super) const OUT: usize = 0;
 pub(super) const INTO: usize = 1;
 
 /// Greatest first symbol of a session that is believed: those after it can still be counted, and no session is that
-/// long.
+/// long. Chosen: far from the end of 64 bits, so that sums with it do not overflow.
 const MAX_FLOOR: u64 = 1 << 62;
 
 impl<M: Mode> Node<M> {
@@ -212,7 +212,7 @@ impl<M: Mode> Node<M> {
                 reached.into_iter().for_each(|reached| self.follow_branches(now, from, reached));
                 self.look_ahead(out);
             }
-            // Of this session, and repeated or overtaken on the way: that says nothing of the session.
+            // Of this session, and repeated or overtaken in transit: that says nothing of the session.
             Err(Refused::Stale) => self.counters.repeated += 1,
             Err(Refused::NeverSent) => self.counters.malformed += 1,
         }
@@ -251,8 +251,8 @@ impl<M: Mode> Node<M> {
     fn on_info(&mut self, now: Instant, from: usize, info: &Info) {
         let into = self.neighbours[from].into;
         // Symbols that do not fit our datagrams could not be passed on.
-        let most = wire::symbol_len(usize::from(self.config.datagram), info.batch);
-        let fits = usize::from(info.symbol) <= most && info.floor <= MAX_FLOOR;
+        let limit = wire::symbol_len(usize::from(self.config.datagram), info.batch);
+        let fits = usize::from(info.symbol) <= limit && info.floor <= MAX_FLOOR;
         if info.budget.is_some() != M::BUDGETED || !fits {
             self.counters.malformed += 1;
             return;
@@ -320,9 +320,9 @@ impl<M: Mode> Machine for Node<M> {
             }
             (Port::Above(_), item) => {
                 let taken = self.edge.as_mut().is_some_and(|edge| edge.handle(now, item));
-                self.counters.foreign += u64::from(!taken);
+                self.counters.wrong_items += u64::from(!taken);
             }
-            _ => self.counters.foreign += 1,
+            _ => self.counters.wrong_items += 1,
         }
     }
 

@@ -7,11 +7,13 @@ use super::child::Losses as _;
 use super::wire::{self, Arrivals};
 
 /// Packets after which a report is due. Chosen: fewer cost a small datagram for every one or two; more, and the window
-/// of a fast hop is told of in lumps.
-const MAX_UNTOLD: u32 = 4;
-/// Minimum time that a report waits for more packets: those of a burst are told of together.
+/// of a fast hop is reported in lumps.
+const MAX_UNREPORTED: u32 = 4;
+/// Minimum time that a report waits for more packets: those of a burst are reported together. Chosen; shorter costs
+/// more reports, longer delays the sender's rate and repairs on a short hop.
 const MIN_WAIT: Duration = Duration::from_micros(200);
-/// The same before the round trip is known.
+/// The same before the round trip is known. Chosen; shorter costs reports on long hops, longer delays the first repairs
+/// of short ones.
 const FIRST_WAIT: Duration = Duration::from_millis(1);
 /// Maximum time that a report waits for data to travel with, where little arrives. Chosen: longer, and a sender that
 /// has little to send learns late of a loss; shorter, and reports of a dialogue travel alone.
@@ -19,8 +21,8 @@ const MAX_WAIT: Duration = Duration::from_millis(20);
 /// Time for which a parent's word on the delay of the path counts: it is said every 250 ms while data is sent, and some
 /// of that is lost. Chosen: eight of them.
 const PATH_DELAY_LIFETIME: Duration = Duration::from_secs(2);
-/// Packets behind the highest of which repeated ones are known: those further behind count as repeated. It is the
-/// memory that is kept, 128 bytes a parent.
+/// Packets behind the highest of which repeated ones are known: those further behind count as repeated. Chosen; with
+/// fewer, a hop that reorders by more loses packets. It is the memory that is kept, 128 bytes a parent.
 const REACH: u64 = 1024;
 
 /// Arrivals from one parent.
@@ -38,12 +40,12 @@ pub(super) struct Receiver {
     bursts: Bursts,
     seen: [u64; (REACH / 64) as usize],
     round_trip: Duration,
-    /// When the latest packets came; `turn` is the oldest of them.
-    latest: [Instant; MAX_UNTOLD as usize],
+    /// Times at which the latest packets came; `turn` is the oldest of them.
+    latest: [Instant; MAX_UNREPORTED as usize],
     turn: usize,
     /// Packets since the last report.
-    untold: u32,
-    /// When the first of them came.
+    unreported: u32,
+    /// Time at which the first of them came.
     since: Instant,
     told: Instant,
     due: Option<Instant>,
@@ -79,9 +81,9 @@ impl Receiver {
             bursts: Bursts::default(),
             seen: [0; (REACH / 64) as usize],
             round_trip: Duration::ZERO,
-            latest: [Instant::ZERO; MAX_UNTOLD as usize],
+            latest: [Instant::ZERO; MAX_UNREPORTED as usize],
             turn: 0,
-            untold: 0,
+            unreported: 0,
             since: Instant::ZERO,
             told: Instant::ZERO,
             due: None,
@@ -137,7 +139,7 @@ impl Receiver {
         self.bursts.mean_burst()
     }
 
-    /// How long it takes the parent to hear of what has changed here, besides the round trip.
+    /// Time that it takes the parent to hear of what has changed here, besides the round trip.
     pub(super) fn interval(&self) -> Duration {
         if self.round_trip.is_zero() { FIRST_WAIT } else { (self.round_trip / 4).max(MIN_WAIT) }
     }
@@ -169,7 +171,7 @@ impl Receiver {
         }
         self.packets = self.packets.wrapping_add(1);
         self.bytes = self.bytes.wrapping_add(bytes as u32);
-        self.untold += 1;
+        self.unreported += 1;
         self.schedule(now, gap);
         if data.ask {
             self.report_at(now);
@@ -201,18 +203,18 @@ impl Receiver {
     fn schedule(&mut self, now: Instant, gap: bool) {
         let interval = self.interval();
         let quiet = now.since(self.told);
-        if self.untold == 1 {
+        if self.unreported == 1 {
             self.since = now;
         }
         let oldest = core::mem::replace(&mut self.latest[self.turn], now);
         self.turn = (self.turn + 1) % self.latest.len();
         // Little arrives: the report may wait for data that goes in the same direction.
         let trickle = now.since(oldest) > interval * 4;
-        let at = if gap && (quiet >= interval || self.untold >= MAX_UNTOLD) {
+        let at = if gap && (quiet >= interval || self.unreported >= MAX_UNREPORTED) {
             now
         } else if trickle {
             now + MAX_WAIT.min(self.round_trip * 2).max(interval)
-        } else if self.untold >= MAX_UNTOLD {
+        } else if self.unreported >= MAX_UNREPORTED {
             // Not more often than is of use, unless something is missing.
             now.max(self.told + self.round_trip / 4)
         } else {
@@ -228,7 +230,7 @@ impl Receiver {
         }
     }
 
-    /// When the next report is to be sent.
+    /// Time at which the next report is to be sent.
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
     }
@@ -243,7 +245,7 @@ impl Receiver {
     pub(super) fn report(&mut self, now: Instant, session: u32) -> Option<wire::Report<'static>> {
         let epoch = self.epoch?;
         self.number = self.number.wrapping_add(1);
-        (self.untold, self.due, self.told) = (0, None, now);
+        (self.unreported, self.due, self.told) = (0, None, now);
         let hold = now.since(self.arrived).as_micros().min(u64::from(u16::MAX));
         let arrivals = self.highest.map(|highest| Arrivals {
             highest: highest as u32 & 0xFF_FFFF,

@@ -15,12 +15,12 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// The shape of the session that an edge begins, whose blocks have at most `most` batches.
-    pub(super) fn begun(config: &Config, most: u16) -> Self {
+    /// The shape of the session that an edge begins, whose blocks have at most `max_batches` batches.
+    pub(super) fn begun(config: &Config, max_batches: u16) -> Self {
         let symbols = config.batch.symbols() as u16;
         Self {
             batch: config.batch,
-            block: (config.block / symbols).clamp(1, most) * symbols,
+            block: (config.block / symbols).clamp(1, max_batches) * symbols,
             symbol: wire::symbol_len(usize::from(config.datagram), config.batch).max(MIN_SYMBOL) as u16,
         }
     }

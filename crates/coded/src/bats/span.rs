@@ -1,4 +1,4 @@
-//! Which vectors are known: the rank of a batch, and whether a packet raises it.
+//! Span of known vectors: the rank of a batch, and whether a packet raises it.
 
 use hopcast_code::field;
 
@@ -24,7 +24,7 @@ impl Span {
         self.rows.clear();
     }
 
-    /// How many linearly independent packets there were.
+    /// Number of linearly independent packets.
     pub(super) fn rank(&self) -> u8 {
         self.symbols.count_ones() as u8 + self.rows.len() as u8
     }

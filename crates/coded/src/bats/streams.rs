@@ -53,9 +53,9 @@ pub(super) enum Cause {
 #[derive(Debug)]
 pub(super) struct Streams {
     /// Streams at a time, and bytes queued for each.
-    most: usize,
+    max_streams: usize,
     room: u64,
-    /// How long to wait for an edge from which nothing comes.
+    /// Time to wait for an edge from which nothing comes.
     timeout: Duration,
     /// Bytes that may be queued of all of them, and that are or may be by what was granted.
     queue: u64,
@@ -65,20 +65,21 @@ pub(super) struct Streams {
     turns: VecDeque<u64>,
     /// Streams that have something else to send.
     control: BTreeSet<u64>,
-    /// Streams that are gone here, of which the other end has yet to be told.
+    /// Streams that are gone here, of which the other end is still to be notified.
     resets: BTreeSet<u64>,
     pub(super) meeting: Meeting,
     /// Whether there was ever a stream, here or there.
     used: bool,
-    /// When something of the other edge came last, or the first stream was opened, and when it was asked last.
+    /// Time at which something of the other edge came last, or the first stream was opened, and time at which it was
+    /// asked last.
     heard: Instant,
     asked: Instant,
 }
 
 impl Streams {
-    pub(super) fn new(most: usize, room: u64, queue: u64, timeout: Duration) -> Self {
+    pub(super) fn new(max_streams: usize, room: u64, queue: u64, timeout: Duration) -> Self {
         Self {
-            most,
+            max_streams,
             room,
             timeout,
             queue,
@@ -112,7 +113,7 @@ impl Streams {
         }
     }
 
-    /// When the other edge has been silent for too long.
+    /// Time at which the other edge has been silent for too long.
     pub(super) fn deadline(&self) -> Option<Instant> {
         if self.streams.is_empty() {
             return None;
@@ -201,7 +202,7 @@ impl Streams {
     }
 
     fn is_full(&self) -> bool {
-        self.streams.len() + self.resets.len() >= self.most
+        self.streams.len() + self.resets.len() >= self.max_streams
     }
 
     pub(super) fn has_data(&self) -> bool {
@@ -271,7 +272,7 @@ impl Streams {
         up: &mut VecDeque<Up>,
         counters: &mut Counters,
     ) {
-        if self.most == 0 {
+        if self.max_streams == 0 {
             counters.chunks_stray += 1;
             return;
         }
@@ -365,7 +366,7 @@ impl Streams {
         if id.is_multiple_of(2) || self.is_full() {
             counters.streams_refused += 1;
             // One that floods us with streams and takes no answer gets none.
-            if !id.is_multiple_of(2) && self.resets.len() < 2 * self.most.max(1) {
+            if !id.is_multiple_of(2) && self.resets.len() < 2 * self.max_streams.max(1) {
                 self.resets.insert(id);
             }
             return;
@@ -377,7 +378,7 @@ impl Streams {
 
     /// Resets all streams of which the other edge has been told, and sees to it that it does the same.
     pub(super) fn lose(&mut self, cause: Cause, up: &mut VecDeque<Up>, counters: &mut Counters) {
-        if self.most == 0 {
+        if self.max_streams == 0 {
             return;
         }
         // Those that it has yet to hear of are none of what is lost. If it is silent, they have waited long enough.

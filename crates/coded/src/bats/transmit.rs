@@ -60,7 +60,7 @@ impl<M: Mode> Node<M> {
         self.list = list;
         self.grant_more(now, out);
         let remote = self.neighbours[to].address;
-        Some(Item::Datagram(Datagram { local: self.local, remote, payload: datagram? }))
+        Some(Item::Datagram(Datagram::new(self.local, remote, datagram?)))
     }
 
     /// Makes the report for a parent.
@@ -256,13 +256,13 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// How many packets of `len` bytes a rate in bits per second is.
+/// Rate in bits per second, as a number of packets of `len` bytes per second.
 fn packets(rate: f64, len: u64) -> f64 {
     rate / (len * 8) as f64
 }
 
-/// How many packets a parent may be ahead of a child that takes `drain` of them in a second and tells of them after
-/// `horizon` seconds, with `bursts` more for bursts of losses.
+/// Number of packets that a parent may be ahead of a child that takes `drain` of them in a second and reports them
+/// after `horizon` seconds, with `bursts` more for bursts of losses.
 fn allowance(drain: f64, horizon: f64, bursts: f64) -> u64 {
     (drain * horizon + bursts.min(BURST_ALLOWANCE_SECONDS * drain)) as u64 + ALLOWANCE
 }

@@ -1,4 +1,4 @@
-//! Which session is the current one, where nobody has a clock that others know.
+//! Choice of the current session, where nobody has a clock that others know.
 //!
 //! A session is known by a mark that its source draws. The first one that a node hears of is taken at its word. Another
 //! one replaces it only when the parent *vouches* for it: it echoes a nonce that this node has sent there.
@@ -27,14 +27,15 @@ use super::node::Node;
 use super::transmit::describe;
 use super::wire::{self, Info, Writer};
 
-/// Time for which a relay vouches for what its parent has vouched for: long enough for a change to pass down a path of
-/// hops, each of which is challenged as soon as it has told the next one, and short beside the time that an edge needs
-/// to start.
+/// Time for which a relay vouches for what its parent has vouched for. Chosen: long enough for a change to pass down a
+/// path of hops, each of which is challenged as soon as it has told the next one, and short beside the time that an
+/// edge needs to start.
 const VOUCH_LIFETIME: Duration = Duration::from_secs(1);
 /// Time after which a challenge is sent again, if there is still a reason: INFO of unknown sessions costs no more than
-/// this.
+/// this. Chosen; shorter costs more answers, longer delays a session whose challenge was lost.
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(50);
-/// Minimum time between two answers to one neighbour.
+/// Minimum time between two answers to one neighbour. Chosen: it bounds what forged challenges cost; longer delays a
+/// neighbour whose answer was lost.
 const ANSWER_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The challenges between a neighbour and this node.
@@ -42,7 +43,7 @@ const ANSWER_INTERVAL: Duration = Duration::from_millis(10);
 pub(super) struct Vouch {
     /// The nonce that the neighbour is to echo; it stays the same until it does, however long the path is.
     nonce: Option<NonZeroU32>,
-    /// When it was sent last, and whether it is to be sent now.
+    /// Time at which it was sent last, and whether it is to be sent now.
     sent: Option<Instant>,
     due: bool,
     /// The nonce that the neighbour wants echoed, and when it was answered last.
@@ -123,7 +124,7 @@ impl<M: Mode> Node<M> {
             counters.info_bytes += info.len() as u64;
             datagram
         };
-        Some(Item::Datagram(Datagram { local: self.local, remote: neighbour.address, payload: datagram }))
+        Some(Item::Datagram(Datagram::new(self.local, neighbour.address, datagram)))
     }
 }
 

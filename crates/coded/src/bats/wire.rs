@@ -35,7 +35,7 @@
 //! # What is protected
 //!
 //! A symbol begins with a [checksum](super::framing) of its own, which relays combine with the rest and the sink
-//! checks. So what is damaged on the way or in a relay's memory is not delivered, whether it was the payload, the
+//! checks. So what is damaged in transit or in a relay's memory is not delivered, whether it was the payload, the
 //! vector or the header that says which symbol it is. The frames themselves have no checksum but UDP's: a REPORT or
 //! INFO that is damaged behind that may stop a hop. None of this stops a forger, who can compute it all; keys are yet
 //! to come.

@@ -1,16 +1,18 @@
-//! When the decoder acknowledges.
+//! Times of the decoder's acknowledgements.
 
 use hopcast_core::{Duration, Instant};
 
 use super::config::{Config, Plan};
 use super::decoder::Arrival;
 
-/// After the last packet of a burst, this long passes before it is acknowledged.
+/// Time from the last packet of a burst to its acknowledgement. Chosen; shorter, and pauses within a burst cost
+/// acknowledgements; longer, and the encoder keeps blocks for longer.
 const QUIET: Duration = Duration::from_millis(6);
-/// While packets come and nothing is missing, acknowledgements come this seldom.
+/// Interval of acknowledgements while packets come and nothing is missing. Chosen; shorter costs airtime, longer holds
+/// up the window of blocks.
 const SELDOM: Duration = Duration::from_millis(80);
-/// While something is missing and nothing comes, acknowledgements are repeated after twice a pause that doubles up to
-/// this.
+/// Maximum of the pause, which doubles, after twice which an acknowledgement is repeated while something is missing and
+/// nothing comes. Chosen; shorter costs airtime while the encoder is away, longer finds it later.
 const SLOWEST: Duration = Duration::from_millis(500);
 
 /// The schedule of acknowledgements.
@@ -23,11 +25,11 @@ pub(super) struct Acks {
     piggyback: Duration,
     number: u32,
     last: Option<Instant>,
-    /// When one is to be sent on its own.
+    /// Time at which one is to be sent on its own.
     due: Option<Instant>,
     /// The same, as long as it is for something missing.
     urgent: Option<Instant>,
-    /// When one is worth bytes of a frame that is to be sent anyway.
+    /// Time from which one is worth bytes of a frame that is to be sent anyway.
     wanted: Option<Instant>,
     /// Something has changed since the last one.
     changed: bool,

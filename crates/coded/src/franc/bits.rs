@@ -1,6 +1,6 @@
 //! A set of a block's symbols.
 
-/// Which of up to 256 symbols.
+/// Set of up to 256 symbols.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bits([u64; 4]);
 

@@ -1,4 +1,4 @@
-//! Which combination of a block's symbols a packet is.
+//! Combination of a block's symbols that a packet is.
 
 use hopcast_code::field::Field;
 use hopcast_code::rlnc::{self, Coefficients};

@@ -14,17 +14,17 @@ pub struct Config {
     /// combinations say nothing new. Only what a helper recodes under [`Plan::Budget`] carries its coefficients, which
     /// take a byte instead of a bit each.
     pub field: Field,
-    /// How many symbols are coded together, 1 to 255. Default: 64; the paper's: 150. More symbols make vectors and
-    /// acknowledgements longer, fewer make blocks more often wait for their last symbols.
+    /// Number of symbols that are coded together, 1 to 255. Default: 64; the paper's: 150. More symbols make vectors
+    /// and acknowledgements longer, fewer make blocks more often wait for their last symbols.
     pub block: u8,
     /// Bytes of a symbol. Default: what fills a frame of 1500 bytes. Larger ones do not fit the link.
     pub symbol: u16,
-    /// How many blocks may be unfinished at a time, 1 to 64. Default: 8; the paper's: 1. More keep the medium busy
-    /// while feedback is rare, and need memory at all three nodes.
+    /// Maximum number of unfinished blocks, 1 to 64. Default: 8; the paper's: 1. More keep the medium busy while
+    /// feedback is rare, and need memory at all three nodes.
     pub window: u8,
-    /// How the encoder and the helper decide what to send.
+    /// Rule by which the encoder and the helper decide what to send.
     pub plan: Plan,
-    /// How long the encoder waits for an acknowledgement before it sends more. Default: 20 ms (paper, section IV).
+    /// Time that the encoder waits for an acknowledgement before it sends more. Default: 20 ms (paper, section IV).
     /// Shorter than an acknowledgement takes, it sends what nobody needs; longer, losses at the end of a burst wait.
     pub timeout: Duration,
     /// Whether a helper overhears the segment.
@@ -33,18 +33,18 @@ pub struct Config {
     pub links: Links,
     /// The queue at the encoder's input.
     pub queue: Queue,
-    /// How often the decoder acknowledges while something is missing. Default: 5 ms. Each acknowledgement costs the
-    /// medium about a quarter of a frame; until it comes, nobody sends again what was lost.
+    /// Interval of the decoder's acknowledgements while something is missing. Default: 5 ms. Each acknowledgement costs
+    /// the medium about a quarter of a frame; until it comes, nobody sends again what was lost.
     pub ack_interval: Duration,
-    /// How often it does so while the encoder's input is behind, so that what is missing is not waited for most.
-    /// Default: 20 ms.
+    /// The same interval while the encoder's input is behind, so that it is not the missing packets that are mainly
+    /// waited for. Default: 20 ms.
     pub ack_interval_behind: Duration,
-    /// How often it does so where a frame of its own carries the acknowledgement along. Default: 4 ms.
+    /// The same interval where a frame of its own carries the acknowledgement along. Default: 4 ms.
     pub piggyback_interval: Duration,
-    /// How long a symbol may wait for more small packets to fill it, while there is nothing else to wait for. Default:
-    /// 3 ms. Longer saves frames, such as those of TCP's acknowledgements, and delays them.
+    /// Maximum time that a symbol waits for more small packets to fill it, while there is nothing else to wait for.
+    /// Default: 3 ms. Longer saves frames, such as those of TCP's acknowledgements, and delays them.
     pub gather: Duration,
-    /// The longest packet above, in bytes. Default: 1500. With [`Plan::Budget`] a packet must fit a symbol.
+    /// Maximum length of a packet above, in bytes. Default: 1500. With [`Plan::Budget`] a packet must fit a symbol.
     pub mtu: u16,
 }
 
@@ -57,7 +57,7 @@ pub enum Field {
     Binary8,
 }
 
-/// Who sends how much.
+/// Division of the sending between the encoder and the helper.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Plan {
     /// The paper's: PlayNCool's budgets, spent symbol by symbol, and a timeout when they do not suffice. One packet a
@@ -72,7 +72,7 @@ pub enum Plan {
     Deficit,
 }
 
-/// Where the loss probabilities come from.
+/// Source of the loss probabilities.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Links {
     /// Sequence numbers and what receivers report of them.
@@ -107,7 +107,7 @@ pub enum Queue {
         /// The time over which it must be seen standing.
         interval: Duration,
         /// No packet that has waited longer is sent.
-        most: Duration,
+        max_wait: Duration,
     },
 }
 
@@ -126,7 +126,7 @@ pub enum ConfigError {
     /// Packets that do not fit a symbol, where each packet is one.
     #[error("mtu: a packet of {mtu} bytes does not fit a symbol of {symbol}")]
     Mtu {
-        /// The longest packet, in bytes.
+        /// Maximum length of a packet, in bytes.
         mtu: u16,
         /// A symbol, in bytes.
         symbol: u16,
@@ -195,7 +195,7 @@ impl Config {
         Ok(())
     }
 
-    /// The longest frame that any of the three sends, in bytes behind the Ethernet header.
+    /// Maximum length of a frame that any of the three sends, in bytes behind the Ethernet header.
     pub fn longest_frame(&self) -> usize {
         self.overhead() + usize::from(self.symbol)
     }
@@ -252,7 +252,7 @@ impl Default for Config {
             queue: Queue::CoDel {
                 target: Duration::from_millis(5),
                 interval: Duration::from_millis(40),
-                most: Duration::from_millis(100),
+                max_wait: Duration::from_millis(100),
             },
             ack_interval: Duration::from_millis(5),
             ack_interval_behind: Duration::from_millis(20),

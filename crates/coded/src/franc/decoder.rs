@@ -10,7 +10,7 @@ use super::combination::vector_of;
 use super::config::Config;
 use super::estimate::Listener;
 use super::input::Output;
-use super::wire::{self, Ack, Enc, Known, MOST_LISTED};
+use super::wire::{self, Ack, Enc, Known, MAX_LISTED};
 
 /// The decoder of one direction.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(super) struct Decoder<F: Field> {
 #[derive(Debug)]
 struct Block<F: Field> {
     code: rlnc::Decoder<F>,
-    /// How many symbols it is known to have.
+    /// Number of symbols that it is known to have.
     added: u8,
     /// The next symbol to give out.
     next: usize,
@@ -139,7 +139,7 @@ impl<F: Field> Decoder<F> {
             heard: self.direct.heard(),
             helper: self.helper.heard(),
             base: self.base,
-            blocks: self.blocks.iter_mut().take(MOST_LISTED).map(known).collect(),
+            blocks: self.blocks.iter_mut().take(MAX_LISTED).map(known).collect(),
         }
     }
 

@@ -4,13 +4,14 @@ use hopcast_core::FadingLoss;
 
 use super::wire::Heard;
 
-/// Number of packets on which the estimate rests, about.
+/// Number of packets on which the estimate rests, about. Chosen; fewer are noisy, more follow a change late.
 const WEIGHT: f64 = 400.0;
-/// Loss that is assumed before any is measured, and the number of packets that it counts for.
+/// Loss that is assumed before any is measured, and the number of packets that it counts for. Chosen: with fewer, a
+/// first loss counts for much; with more, the assumption lasts for longer.
 const PRIOR: f64 = 0.05;
 const PRIOR_WEIGHT: f64 = 20.0;
-/// Where a link loses more than this, a little more or less is not worth knowing.
-const MOST: f64 = 0.97;
+/// Maximum loss that is distinguished. Chosen: beyond it, a little more or less is not worth knowing.
+const MAX_LOSS: f64 = 0.97;
 
 /// The loss of one link, from cumulative counts.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +44,7 @@ impl Estimate {
 
     /// The share that is lost.
     pub(super) fn loss(&self) -> f64 {
-        self.loss.share().clamp(0.0, MOST)
+        self.loss.share().clamp(0.0, MAX_LOSS)
     }
 
     /// The counts begin at zero again; what is known of the link stays.

@@ -1,16 +1,21 @@
-//! How many frames wait in the interface: as few as keep the medium busy, since what waits there has been decided upon.
+//! Limit on the frames that wait in the interface: as few as keep the medium busy, since what waits there has been
+//! decided upon.
 
 use std::collections::VecDeque;
 
 use hopcast_core::{Duration, Instant};
 
-/// One frame on the air and one behind it.
+/// Maximum number of frames in the interface: one on the air and one behind it. Chosen: with one, the medium idles
+/// between frames; what waits behind two has been decided upon too early.
 const WAITING: usize = 2;
-/// Without echoes of its own frames, a station cannot tell what still waits; it then goes by what is acknowledged.
+/// The same where a station has no echoes of its own frames, and goes by what is acknowledged. Chosen; fewer leave the
+/// medium idle between acknowledgements, more wait in the interface.
 const UNKNOWN: usize = 24;
-/// A frame of which nothing was heard for so long is gone.
+/// Time after which a frame of which no echo came counts as gone. Chosen; shorter, and a busy medium's frames pile up;
+/// longer, and a lost echo blocks the gate for longer.
 const LOST: Duration = Duration::from_millis(200);
-/// The same, without echoes.
+/// The same, without echoes. Chosen; shorter, and frames pile up in the interface; longer, and a lost acknowledgement
+/// blocks the gate for longer.
 const FORGOTTEN: Duration = Duration::from_millis(40);
 
 /// Packets that were handed to the interface and have not come back.
@@ -23,9 +28,9 @@ pub(super) struct Gate {
 impl Gate {
     /// Whether another frame may be handed over.
     pub(super) fn is_open(&mut self, now: Instant) -> bool {
-        let (most, gone) = self.limits();
+        let (limit, gone) = self.limits();
         while self.outstanding.pop_front_if(|handed| now.since(*handed) >= gone).is_some() {}
-        self.outstanding.len() < most
+        self.outstanding.len() < limit
     }
 
     /// Whether nothing waits in the interface.
@@ -33,17 +38,17 @@ impl Gate {
         self.outstanding.is_empty()
     }
 
-    /// When it opens by itself; `None` if it is open.
+    /// Time at which it opens by itself; `None` if it is open.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let (most, gone) = self.limits();
-        if self.outstanding.len() < most {
+        let (limit, gone) = self.limits();
+        if self.outstanding.len() < limit {
             None
         } else {
             self.outstanding.front().map(|&handed| handed + gone)
         }
     }
 
-    /// When nothing waits any more, if nothing is heard; `None` if nothing does.
+    /// Time at which nothing waits any more, if nothing is heard; `None` if nothing does.
     pub(super) fn idle_at(&self) -> Option<Instant> {
         self.outstanding.back().map(|&handed| handed + self.limits().1)
     }

@@ -9,7 +9,8 @@ use super::gate::Gate;
 use super::relay::Relay;
 use super::wire::{self, Common, Packet};
 
-/// Number of packets of another association in a row after which it is the one to help.
+/// Number of packets of another association in a row after which it is the one to help. Chosen; fewer, and a stray
+/// packet changes it; more, and a new association goes without help for longer.
 const PERSUASIVE: u32 = 3;
 
 /// A helper at `local` of the segment between `ends`, for both directions.
@@ -54,8 +55,10 @@ struct Counters {
     relayed: u64,
     acks: u64,
     associations: u64,
-    damaged: u64,
-    refused: u64,
+    wrong_items: u64,
+    checksum_errors: u64,
+    malformed: u64,
+    foreign: u64,
 }
 
 impl<F: Field> Helper<F> {
@@ -74,9 +77,12 @@ impl<F: Field> Helper<F> {
     }
 
     fn overhear(&mut self, frame: &Frame) {
-        let Ok(header) = ethernet::parse(&frame.bytes) else { return };
+        let Ok(header) = ethernet::parse(&frame.bytes) else {
+            self.counters.malformed += 1;
+            return;
+        };
         if header.ether_type != wire::ETHER_TYPE {
-            self.counters.refused += 1;
+            self.counters.foreign += 1;
             return;
         }
         if header.source == self.local {
@@ -86,17 +92,24 @@ impl<F: Field> Helper<F> {
             return;
         }
         let Some(from) = self.ends.iter().position(|end| *end == header.source) else {
-            self.counters.refused += 1;
+            self.counters.foreign += 1;
             return;
         };
         if header.destination != self.ends[1 - from] {
-            self.counters.refused += 1;
+            self.counters.foreign += 1;
             return;
         }
         let config = self.config.clone();
-        let Ok((common, packet)) = wire::parse(&frame.bytes[ethernet::HEADER..], &config) else {
-            self.counters.damaged += 1;
-            return;
+        let (common, packet) = match wire::parse(&frame.bytes[ethernet::HEADER..], &config) {
+            Ok(parsed) => parsed,
+            Err(wire::Refused::Damaged) => {
+                self.counters.checksum_errors += 1;
+                return;
+            }
+            Err(_) => {
+                self.counters.malformed += 1;
+                return;
+            }
         };
         if matches!(packet, Packet::Hello(_)) || !self.belongs(common) {
             return;
@@ -115,7 +128,7 @@ impl<F: Field> Helper<F> {
                 self.counters.acks += 1;
                 self.relays[1 - from].acknowledge(&ack);
             }
-            Packet::Enc(_) | Packet::Ack(_) | Packet::Hello(_) => self.counters.refused += 1,
+            Packet::Enc(_) | Packet::Ack(_) | Packet::Hello(_) => self.counters.foreign += 1,
         }
     }
 
@@ -168,7 +181,7 @@ impl<F: Field> Machine for Helper<F> {
     fn handle(&mut self, now: Instant, port: Port, item: Item) {
         match (port, item) {
             (Port::Below(_), Item::Frame(frame)) => self.overhear(&frame),
-            _ => self.counters.refused += 1,
+            _ => self.counters.wrong_items += 1,
         }
         self.send(now);
     }
@@ -186,15 +199,27 @@ impl<F: Field> Machine for Helper<F> {
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        let Counters { overheard, innovative, relayed, acks, associations, damaged, refused } = self.counters;
+        let Counters {
+            overheard,
+            innovative,
+            relayed,
+            acks,
+            associations,
+            wrong_items,
+            checksum_errors,
+            malformed,
+            foreign,
+        } = self.counters;
         for (name, value) in [
             ("overheard", overheard),
             ("innovative_overheard", innovative),
             ("relayed", relayed),
             ("acks_overheard", acks),
             ("associations", associations),
-            ("damaged", damaged),
-            ("refused", refused),
+            ("wrong_items", wrong_items),
+            ("checksum_errors", checksum_errors),
+            ("malformed", malformed),
+            ("foreign", foreign),
         ] {
             report(name, value);
         }

@@ -9,10 +9,10 @@ use hopcast_core::{Buffer, Duration, Instant};
 
 use super::config::Queue;
 
-/// The length in front of a packet, and of what is used of a symbol.
+/// Bytes of the length in front of a packet, and of that of what is used of a symbol.
 const LENGTH: usize = 2;
-/// However little each holds, no more packets wait than this.
-const MOST_PACKETS: usize = 4_000;
+/// Maximum number of packets that wait, however short. Chosen: it bounds memory where CoDel does not.
+const MAX_PACKETS: usize = 4_000;
 
 /// The packets that wait for the encoder.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Input {
     pub(super) fn push(&mut self, now: Instant, packet: Buffer) {
         let room = match self.discipline {
             Queue::Fifo { packets } => packets,
-            Queue::CoDel { .. } => MOST_PACKETS,
+            Queue::CoDel { .. } => MAX_PACKETS,
         };
         if self.backlog.len() >= room {
             self.dropped += 1;
@@ -52,7 +52,7 @@ impl Input {
         self.current.is_none() && self.backlog.is_empty()
     }
 
-    /// Whether what waits fills `len` bytes of symbols, as far as can be told without taking it.
+    /// Whether what waits fills `len` bytes of symbols, as far as is known without taking it.
     pub(super) fn fills(&self, len: usize) -> bool {
         let current = self.current.as_ref().map_or(0, |packet| packet.len());
         current + self.backlog.bytes() as usize + LENGTH * self.backlog.len() + LENGTH >= len
@@ -112,11 +112,11 @@ impl Input {
                 None => self.backlog.pop(),
                 Some(codel) => codel.pop(now, &mut self.backlog, &mut |_| *dropped += 1),
             }?;
-            let most = match self.discipline {
+            let max_wait = match self.discipline {
                 Queue::Fifo { .. } => None,
-                Queue::CoDel { most, .. } => Some(most),
+                Queue::CoDel { max_wait, .. } => Some(max_wait),
             };
-            if most.is_some_and(|most| now.since(waiting.since) > most) {
+            if max_wait.is_some_and(|max_wait| now.since(waiting.since) > max_wait) {
                 self.dropped += 1;
                 continue;
             }
@@ -173,7 +173,7 @@ mod tests {
     const QUEUE: Queue = Queue::CoDel {
         target: Duration::from_millis(5),
         interval: Duration::from_millis(100),
-        most: Duration::from_millis(50),
+        max_wait: Duration::from_millis(50),
     };
 
     proptest! {

@@ -45,7 +45,7 @@
 //! missing. Losses are repaired as fast as acknowledgements come, so these are frequent, and seldom when the encoder's
 //! input is behind: then what waits there waits longest.
 //!
-//! # Two ways on one medium
+//! # Two directions on one medium
 //!
 //! Acknowledgements travel in ENC packets that go the other way, which are shortened to make room; small packets, such
 //! as TCP's acknowledgements, share a symbol as long as the interface is busy anyway, or for [`Config::gather`].

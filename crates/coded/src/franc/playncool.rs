@@ -19,7 +19,8 @@ pub struct Budgets {
     pub source: f64,
 }
 
-/// No link is taken to be worse, so that budgets stay finite.
+/// Maximum loss that a link is taken to have. Chosen: budgets stay finite; less would plan too few packets for a link
+/// that loses as much.
 const WORST: f64 = 0.98;
 
 impl Budgets {
@@ -28,7 +29,7 @@ impl Budgets {
         let Losses { e1, e2, e3 } = losses.within_reason();
         // A helper that is cut off from one side is no help.
         if e1 >= WORST || e2 >= e3 {
-            return Self::alone(symbols, losses);
+            return Self::without_helper(symbols, losses);
         }
         let before_helper = if 1.0 - e2 < e3 * (1.0 - e1) {
             1.0 / (e3 * (1.0 - e1))
@@ -41,7 +42,7 @@ impl Budgets {
     }
 
     /// The budgets for `symbols` without one.
-    pub fn alone(symbols: f64, losses: Losses) -> Self {
+    pub fn without_helper(symbols: f64, losses: Losses) -> Self {
         let source = symbols / (1.0 - losses.within_reason().e3);
         Self { before_helper: source, threshold: f64::INFINITY, helper: 0.0, source }
     }
@@ -79,8 +80,8 @@ mod tests {
             assert!((found - expected).abs() < 0.05, "{budgets:?}");
         }
         assert!((helper + source - 110.7).abs() < 0.1);
-        let alone = Budgets::alone(64.0, Losses { e3: 0.5, ..Losses::default() });
-        assert_eq!(alone.source, 128.0);
+        let without_helper = Budgets::without_helper(64.0, Losses { e3: 0.5, ..Losses::default() });
+        assert_eq!(without_helper.source, 128.0);
     }
 
     #[test]
@@ -103,15 +104,15 @@ mod tests {
             prop_assert!(budgets.source.is_finite() && budgets.source >= 0.0);
             prop_assert!(budgets.helper.is_finite() && budgets.helper >= 0.0);
             prop_assert!(helper_credit(losses).is_finite() && source_credit(losses).is_finite());
-            let alone = Budgets::alone(symbols, losses).source;
-            prop_assert!(budgets.source + budgets.helper <= alone + 1e-9, "{budgets:?} against {alone}");
+            let without_helper = Budgets::without_helper(symbols, losses).source;
+            prop_assert!(budgets.source + budgets.helper <= without_helper + 1e-9, "{budgets:?} against {without_helper}");
         }
     }
 
     #[test]
     fn no_link_is_taken_to_lose_more_than_98_percent() {
         let cut = Losses { e1: 1.0, e2: 1.0, e3: 1.0 };
-        assert!((Budgets::alone(3.0, cut).source - 150.0).abs() < 1e-9);
+        assert!((Budgets::without_helper(3.0, cut).source - 150.0).abs() < 1e-9);
         assert!((helper_credit(cut) - 50.0).abs() < 1e-9);
         assert!((source_credit(cut) - 1.0 / (1.0 - 0.98 * 0.98)).abs() < 1e-9);
     }

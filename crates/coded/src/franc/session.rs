@@ -1,4 +1,4 @@
-//! How two ends find each other, and notice that the other one has begun anew.
+//! Session of two ends: they find each other, and notice that the other one has begun anew.
 //!
 //! Each end draws a session number. An end has *met* its peer once the peer has echoed that number: what it says is
 //! then neither old nor recorded. Both then belong to one association, whose number every packet carries. An end that
@@ -12,7 +12,8 @@ use siphasher::sip::SipHasher13;
 
 use super::wire::Hello;
 
-/// The time between two HELLOs; after [`PATIENCE`] of them that nobody has answered it doubles, up to [`SLOWEST`].
+/// Time between two HELLOs; after [`PATIENCE`] of them that nobody has answered it doubles, up to [`SLOWEST`]. Chosen;
+/// shorter costs airtime while the other end is away, longer finds it later.
 const FASTEST: Duration = Duration::from_millis(20);
 const PATIENCE: u32 = 50;
 const SLOWEST: Duration = Duration::from_millis(500);
@@ -90,7 +91,7 @@ impl Session {
         self.owed = true;
     }
 
-    /// When a HELLO is to be sent.
+    /// Time at which a HELLO is to be sent.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.owed.then_some(self.not_before)
     }
@@ -161,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    /// How long after each of a number of HELLOs the next one is sent, in milliseconds, while nobody answers.
+    /// Time from each of a number of HELLOs to the next one, in milliseconds, while nobody answers.
     fn pauses(session: &mut Session, count: usize) -> Vec<u64> {
         let mut last = None;
         let mut pauses = Vec::new();

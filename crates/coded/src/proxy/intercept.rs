@@ -12,20 +12,20 @@ const TCP: u8 = 6;
 ///
 /// `Below(0)` is a host's packet port with the forward hook, `Above(0)` the packet port of a TCP that answers for any
 /// address. A packet of TCP from or to one of the endpoints goes up; any other is handed back, and the host forwards
-/// it. What comes down goes out as the host's own.
+/// it. What comes down is sent as the host's own.
 pub struct Intercept {
     endpoints: BTreeSet<SocketAddr>,
     out: Outbox,
     taken: u64,
     passed: u64,
-    refused: u64,
+    wrong_items: u64,
 }
 
 impl Intercept {
     /// Takes what is from or to one of these endpoints.
     pub fn new(endpoints: impl IntoIterator<Item = SocketAddr>) -> Self {
         let endpoints = endpoints.into_iter().collect();
-        Self { endpoints, out: Outbox::new(), taken: 0, passed: 0, refused: 0 }
+        Self { endpoints, out: Outbox::new(), taken: 0, passed: 0, wrong_items: 0 }
     }
 
     fn takes(&self, packet: &Buffer) -> bool {
@@ -56,7 +56,7 @@ impl Reactive for Intercept {
             (Port::Above(0), Item::Packet(packet)) => {
                 self.out.down(Item::Packet(packet));
             }
-            _ => self.refused += 1,
+            _ => self.wrong_items += 1,
         }
     }
 
@@ -67,7 +67,7 @@ impl Reactive for Intercept {
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         report("packets_intercepted", self.taken);
         report("packets_passed", self.passed);
-        report("packets_refused", self.refused);
+        report("wrong_items", self.wrong_items);
     }
 }
 
@@ -87,7 +87,7 @@ mod tests {
 
     fn fate(packet: Buffer) -> (Port, Item) {
         let mut intercept = Intercept::new(["192.0.2.2:80".parse().unwrap()]);
-        intercept.handle(NOW, Port::Below(0), Item::Transit(Transit { packet, ingress: 1 }));
+        intercept.handle(NOW, Port::Below(0), Item::Transit(Transit::arrived(packet, 1)));
         let fate = intercept.poll(NOW).expect("an answer to the hook");
         assert_eq!(intercept.poll(NOW), None);
         fate
@@ -98,10 +98,10 @@ mod tests {
         let taken = packet(6, "192.0.2.2", 80);
         assert_eq!(fate(taken.clone()), (Port::Above(0), Item::Packet(taken)));
         for passed in [packet(6, "192.0.2.2", 81), packet(6, "192.0.2.3", 80), packet(17, "192.0.2.2", 80)] {
-            let transit = Transit { packet: passed.clone(), ingress: 1 };
+            let transit = Transit::arrived(passed.clone(), 1);
             assert_eq!(fate(passed), (Port::Below(0), Item::Transit(transit)));
         }
-        let garbage = Transit { packet: Buffer::copy_from(b"no packet"), ingress: 1 };
+        let garbage = Transit::arrived(Buffer::copy_from(b"no packet"), 1);
         assert_eq!(fate(garbage.packet.clone()), (Port::Below(0), Item::Transit(garbage)));
     }
 }

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use hopcast_core::{Instant, Item, Outbox, Port, Reactive, StreamId, StreamItem};
 
-/// Maximum number of pairs of streams at once; a stream beyond them is reset.
-const MOST_PAIRS: usize = 65_536;
+/// Maximum number of pairs of streams at once; a stream beyond them is reset. Chosen: it bounds memory.
+const MAX_PAIRS: usize = 65_536;
 
 /// Joins the streams of two machines below it, `Below(0)` and `Below(1)`.
 ///
@@ -24,6 +24,7 @@ pub struct Splice {
     opened: u64,
     resets: u64,
     refused: u64,
+    wrong_items: u64,
 }
 
 /// One stream of a pair.
@@ -54,7 +55,7 @@ impl Splice {
         self.pairs = Default::default();
     }
 
-    /// How many pairs of streams there are.
+    /// Number of pairs of streams.
     pub fn pairs(&self) -> usize {
         self.pairs[0].len()
     }
@@ -66,7 +67,7 @@ impl Splice {
     fn on_stream(&mut self, side: usize, id: StreamId, item: StreamItem) {
         let far = 1 - side;
         if let StreamItem::Open { local, remote } = item {
-            if self.pairs[side].contains_key(&id) || self.pairs() >= MOST_PAIRS {
+            if self.pairs[side].contains_key(&id) || self.pairs() >= MAX_PAIRS {
                 self.refused += 1;
                 return self.give(side, id, StreamItem::Reset);
             }
@@ -110,7 +111,7 @@ impl Reactive for Splice {
     fn react(&mut self, _now: Instant, port: Port, item: Item) {
         match (port, item) {
             (Port::Below(side @ (0 | 1)), Item::Stream(id, item)) => self.on_stream(side as usize, id, item),
-            _ => self.refused += 1,
+            _ => self.wrong_items += 1,
         }
     }
 
@@ -126,7 +127,8 @@ impl Reactive for Splice {
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         report("streams_spliced", self.opened);
         report("streams_reset", self.resets);
-        report("items_refused", self.refused);
+        report("streams_refused", self.refused);
+        report("wrong_items", self.wrong_items);
     }
 }
 

@@ -105,7 +105,7 @@ impl Network {
     /// Sends from the UDP port bound on `Above(above)`, whatever it is.
     pub(crate) fn send(&mut self, host: usize, above: u32, remote: SocketAddr, payload: &[u8]) {
         let local = SocketAddr::new(zero(remote.is_ipv6()), 0);
-        let datagram = Datagram { local, remote, payload: Buffer::copy_from(payload) };
+        let datagram = Datagram::new(local, remote, Buffer::copy_from(payload));
         self.hand(host, Port::Above(above), Item::Datagram(datagram));
     }
 

@@ -19,9 +19,11 @@ use crate::emulator::MAX_FRAME;
 use crate::lab::Lab;
 use crate::layout::Captured;
 
-/// Size of the kernel's buffer of captured packets for each device, in bytes.
+/// Size of the kernel's buffer of captured packets for each device, in bytes. Chosen; with less, packets are lost to
+/// the capture while its thread waits for the processor.
 const RECEIVE_BUFFER: usize = 16 << 20;
-/// Maximum number of packets read from one device before the others get their turn.
+/// Maximum number of packets read from one device before the others get their turn. Chosen; more lets the others'
+/// buffers fill, fewer costs system calls.
 const PACKETS_PER_ROUND: usize = 64;
 /// Packet type of packets that the host itself sends (`PACKET_OUTGOING` of packet(7)).
 const OUTGOING: u8 = 4;
@@ -72,7 +74,7 @@ impl Devices {
     }
 
     fn end(&mut self) -> Result<(), Error> {
-        self.stop.pull();
+        self.stop.request();
         let joined = self.thread.take().map_or(Ok(Ok(())), JoinHandle::join);
         joined.unwrap_or(Err(Error::Panicked("listens at devices")))
     }
@@ -128,7 +130,7 @@ fn receive(sockets: &[DeviceSocket], stop: &Stop, clock: Clock, recorder: &Recor
         ready.push(PollFd::new(&stopped, PollFlags::IN));
         // Whatever ended the wait, all sockets are read.
         let _ = poll(&mut ready, None);
-        end = stop.is_pulled().then(|| clock.now());
+        end = stop.is_requested().then(|| clock.now());
         for socket in sockets {
             // A socket with packets left waits for the next round; in the last round it is read up to the end.
             while let Some(latest) = socket.receive(clock, recorder, &mut memory)?
@@ -189,7 +191,8 @@ struct ClockOffset(i128);
 impl ClockOffset {
     /// The offset now, from readings of both clocks that are close to each other.
     fn of(clock: Clock) -> Self {
-        /// Two readings of one clock that are at most 20 µs apart: no other thread had the processor in between.
+        /// Maximum time between two readings of one clock, in nanoseconds. Chosen: no other thread had the processor in
+        /// between.
         const CLOSE: i128 = 20_000;
         const TRIES: usize = 8;
         let now = |clock| {

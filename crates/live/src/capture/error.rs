@@ -31,7 +31,7 @@ pub enum Error {
     Missed {
         /// The device's name.
         device: String,
-        /// How many packets.
+        /// Number of packets.
         packets: u32,
     },
     /// The file cannot be written.

@@ -18,10 +18,12 @@ pub use error::Error;
 
 use crate::layout::Captured;
 
-/// Maximum size of the frames that wait to be written, in bytes. More means that the disk is slower than the network.
+/// Maximum size of the frames that wait to be written, in bytes. Chosen: it bounds memory; more means that the disk is
+/// slower than the network.
 const MAX_BACKLOG: usize = 256 << 20;
 
-/// Time that frames are held back, since another thread may hand over older ones.
+/// Time that frames are held back, since another thread may hand over older ones. Chosen; with less, frames of a thread
+/// that was delayed are out of order in the file.
 const REORDER_WINDOW: Duration = Duration::from_millis(100);
 
 /// A capture that is being written.
@@ -166,7 +168,7 @@ fn write_all(
 mod tests {
     use std::sync::Mutex;
 
-    use hopcast_twin::capture::Carries;
+    use hopcast_twin::capture::LinkType;
     use pcap_file::pcapng::{Block, PcapNgReader};
 
     use super::*;
@@ -187,7 +189,7 @@ mod tests {
     fn what_several_threads_saw_stands_in_the_order_of_its_time() {
         let file = File::default();
         let interface = |node| {
-            ("n".to_owned(), Captured { node, name: String::new(), carries: Carries::Frames, by_link: true })
+            ("n".to_owned(), Captured { node, name: String::new(), carries: LinkType::Frames, by_link: true })
         };
         let writer = CaptureWriter::start(Box::new(file.clone()), vec![interface(0), interface(1)]).unwrap();
         let record = |micros: u64, interface: usize, what: FrameEvent| Record {

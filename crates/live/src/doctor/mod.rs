@@ -11,7 +11,7 @@ use crate::{leftovers, privileges, programs};
 pub struct Finding {
     /// Its subject.
     pub what: String,
-    /// How well the machine passed.
+    /// Result of the check.
     pub health: Health,
     /// Details, in a line.
     pub detail: String,
@@ -19,7 +19,7 @@ pub struct Finding {
     pub remedy: Option<String>,
 }
 
-/// How well the machine passed a check.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Health {
     /// Fully.

@@ -9,7 +9,7 @@ use hopcast_link::{Attachment, Counters};
 pub struct EmulatorReport {
     /// Each link's directions, for each ordered pair of its attachments.
     pub links: Vec<Vec<DirectionReport>>,
-    /// How closely the run followed the models.
+    /// Accuracy with which the run followed the models.
     pub fidelity: Fidelity,
     /// Processor time of each thread.
     pub processor: Vec<Duration>,
@@ -58,15 +58,15 @@ pub struct Fidelity {
     pub refused: u64,
 }
 
-/// Maximum lateness of a link that still is the same link: a tenth of the shortest delay that is usual in networks of
-/// several hops, and below the resolution of any transport's timers and pacing.
+/// Maximum lateness of a link that still is the same link. Chosen: a tenth of the shortest delay that is usual in
+/// networks of several hops, and below the resolution of any transport's timers and pacing.
 pub const LATE: Duration = Duration::from_millis(1);
 
 /// Maximum stall of the machine: a TCP whose acknowledgements all wait longer takes it for congestion, and its shortest
 /// timeout is 200 ms (`TCP_RTO_MIN` of Linux).
 const MAX_STALL: Duration = Duration::from_millis(50);
 
-/// Maximum share of delivered frames that programs leave unread: a hundredth of a loss of 1 %.
+/// Maximum share of delivered frames that programs leave unread. Chosen: a hundredth of a loss of 1 %.
 const MAX_UNREAD_RATIO: f64 = 1e-4;
 
 impl Fidelity {
@@ -104,7 +104,8 @@ pub(super) struct Tally {
 
 impl Tally {
     pub(super) fn new() -> Self {
-        /// An hour: a machine that slept longer needs no finer figure.
+        /// Maximum lateness that is recorded, in nanoseconds: an hour. Chosen: a machine that slept longer needs no
+        /// finer figure.
         const MAX_LATENESS: u64 = 3_600_000_000_000;
         let lateness = Histogram::new_with_max(MAX_LATENESS, 3).expect("three digits are allowed");
         Self { lateness, late: 0, refused: 0, gap: Duration::ZERO }

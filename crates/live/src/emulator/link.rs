@@ -117,9 +117,9 @@ impl EmulatedLink {
         }
     }
 
-    /// Offers the model up to `most` frames that the node at `from` has sent, at `now`; `catch_up` comes before.
-    pub(super) fn fetch(&mut self, from: Attachment, most: usize, now: Instant, buffer: &mut [u8]) {
-        for _ in 0..most {
+    /// Offers the model up to `limit` frames that the node at `from` has sent, at `now`; `catch_up` comes before.
+    pub(super) fn fetch(&mut self, from: Attachment, limit: usize, now: Instant, buffer: &mut [u8]) {
+        for _ in 0..limit {
             // No more frames, or an interface that is down.
             let Ok(length) = self.taps[from].read(buffer) else { return };
             self.model.offer(now, from, Buffer::copy_from(&buffer[..length]));

@@ -136,7 +136,7 @@ impl Emulator {
     }
 
     fn stop(&mut self) -> Result<Vec<WorkerReport>, Error> {
-        self.stop.pull();
+        self.stop.request();
         let threads = std::mem::take(&mut self.threads);
         let reports: Vec<_> = threads.into_iter().map(JoinHandle::join).collect();
         reports.into_iter().map(|report| report.unwrap_or(Err(Error::Panicked))).collect()

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use crate::layout::{NodeLayout, Route};
 
 /// Maximum number of frames that wait in an interface's device for the emulator: a tenth of a second at 100,000 frames
-/// a second. It matters only while the emulator is kept from reading, and frames beyond it are counted.
+/// a second. It matters only while the emulator is kept from reading, and frames beyond it are counted. Chosen.
 const DEVICE_QUEUE: u32 = 10_000;
 
 /// Commands that set up a node in a namespace that has its TAPs.

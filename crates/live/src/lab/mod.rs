@@ -208,7 +208,8 @@ fn several_at_once<T: Send>(
     count: usize,
     work: impl Fn(usize) -> Result<T, Error> + Sync,
 ) -> Result<Vec<T>, Error> {
-    /// `ip` waits for the kernel's lock most of the time: more threads would only wait for each other.
+    /// Number of threads that run `ip`. Chosen: `ip` mostly waits for the kernel's lock, and more threads would only
+    /// wait for each other.
     const THREADS: usize = 4;
     let next = AtomicUsize::new(0);
     let share = || {

@@ -74,7 +74,8 @@ pub(crate) fn path(name: &str) -> PathBuf {
 
 /// A name for the namespace of each node: `hopcast-<id>-<node>`, in characters that every program accepts.
 pub(super) fn names<'a>(id: &str, nodes: impl Iterator<Item = &'a str>) -> Vec<String> {
-    /// Maximum length of the node's part: enough to recognise a node, and far below the limit of file names.
+    /// Maximum length of the node's part, in bytes. Chosen: enough to recognise a node, and far below the limit of file
+    /// names.
     const MAX_LENGTH: usize = 40;
     let mut taken = BTreeSet::new();
     let name = |(number, node): (usize, &'a str)| {

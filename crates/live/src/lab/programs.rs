@@ -17,7 +17,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::namespace::Namespace;
 
-/// Time that a program has to end after SIGTERM.
+/// Time that a program has to end after SIGTERM. Chosen; with less, one that is busy is killed and prints nothing.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Starts programs.

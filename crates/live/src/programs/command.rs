@@ -113,7 +113,7 @@ impl Ends {
     /// The same as a program sees them whose connections another program on its own host carries.
     #[must_use]
     pub fn behind_program(self) -> Self {
-        let local = self.of_programs().behind().listen.ip();
+        let local = self.of_programs().on_loopback().listen.ip();
         Self { from: local, to: local, connect: local, port: self.port }
     }
 
@@ -122,7 +122,7 @@ impl Ends {
         ProgramEnds { listen: self.listen(), connect: self.target() }
     }
 
-    /// Where the server listens.
+    /// Address at which the server listens.
     pub(super) fn listen(self) -> SocketAddr {
         SocketAddr::new(self.to, self.port)
     }

@@ -221,8 +221,8 @@ struct Shown {
     sum: Option<u32>,
 }
 
-/// Maximum time stamp of a recording: larger ones are machine times in microseconds, since no recording lasts eleven
-/// days.
+/// Maximum time stamp of a recording, in microseconds: larger ones are machine times in microseconds, since no
+/// recording lasts eleven days.
 const MAX_STAMP: u64 = 1_000_000_000_000;
 
 /// `[Parsed_showinfo_0 @ 0x557eef282500] n:   1 pts:   3600 pts_time:0.04 … checksum:5480B119 …`.

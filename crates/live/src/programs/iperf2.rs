@@ -8,7 +8,8 @@ use super::command::{CommandLine, Commands, ListenPort, Outputs, Task};
 use super::error::Missing;
 use super::measurement::{Interval, Measurement, Samples, bytes_within};
 
-/// Bins of the histogram: 100 µs wide, up to ten seconds.
+/// Bins of the histogram: 100 µs wide, up to ten seconds. Chosen; wider ones make percentiles coarse, more make the
+/// output longer.
 const HISTOGRAM: &str = "--histograms=100u,100000";
 
 pub(super) fn commands(load: &Load, task: &Task<'_>) -> Commands {

@@ -12,20 +12,26 @@ use super::command::{CommandLine, first_line};
 use super::error::Error;
 use super::spawn::{Running, Spawner, is_open};
 
-/// Time by which servers start before their client.
+/// Time by which servers start before their client. Chosen; with less, a client on a busy machine finds no server; more
+/// makes runs longer.
 const HEAD_START: Duration = Duration::from_secs(1);
-/// Maximum time until a server listens.
+/// Maximum time until a server listens. Chosen; less fails on a busy machine, more delays the error of one that never
+/// listens.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum time beyond its stop of a program that ends by itself: its last bytes have to cross the network. KCP probes
 /// a closed window after 7 s (`IKCP_PROBE_INIT`), and kcptun's is closed if its server is slow to begin.
 const COMPLETION_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time for which servers go on after an application that is a machine: packets under way may arrive.
+/// Time for which servers go on after an application that is a machine: packets under way may arrive. Chosen; with
+/// less, these count as lost.
 const SERVER_LINGER_AFTER_APP: Duration = Duration::from_secs(4);
-/// Time for which a server that does not end by itself goes on after its client: packets under way may arrive.
+/// Time for which a server that does not end by itself goes on after its client: packets under way may arrive. Chosen;
+/// with less, these count as lost.
 const SERVER_LINGER: Duration = Duration::from_secs(1);
-/// Time that a program has to end after a signal, before it receives a stronger one.
+/// Time that a program has to end after a signal, before it receives a stronger one. Chosen; with less, one that is
+/// busy is killed and prints nothing.
 const SIGNAL_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time between two looks at programs that start or end; the next one is for programs that run.
+/// Time between two looks at programs that start or end; the next one is for programs that run. Chosen; shorter takes
+/// processor time from the run, longer sees the end later.
 const POLL_FAST: Duration = Duration::from_millis(10);
 const POLL_SLOW: Duration = Duration::from_millis(50);
 
@@ -313,7 +319,8 @@ impl Job {
     }
 }
 
-/// Maximum length of output that is read, in bytes: programs print one or two lines for each interval.
+/// Maximum length of output that is read, in bytes: programs print one or two lines for each interval. Chosen: it
+/// bounds memory.
 const MAX_OUTPUT: u64 = 256 << 20;
 
 /// A program's output file.

@@ -7,7 +7,7 @@ use hopcast_twin::results::{Figures, LatencyCurve, Quantiles, Video};
 
 use super::command::Task;
 
-/// Points of a latency curve: enough for a smooth line.
+/// Number of points of a latency curve, as in virtual time.
 const CURVE_POINTS: usize = 200;
 
 /// The measurement of a flow.

@@ -14,7 +14,8 @@ use super::measurement::Measurement;
 use super::spawn::Spawner;
 use super::{Error, commands, copy, ffmpeg, parse};
 
-/// Maximum duration of a client that failed because of a wrong option and not because of the network.
+/// Maximum duration of a client that failed because of a wrong option and not because of the network. Chosen; longer
+/// takes failures of the network for it, shorter misses it on a busy machine.
 const MISUSE_TIME: Duration = Duration::from_millis(500);
 
 /// All programs of a run: applications of flows, carriers of flows, and commands of `exec`.

@@ -16,11 +16,12 @@ use super::error::{Error, NodeFailure};
 use crate::lab::Lab;
 use crate::worker::NodeReport;
 
-/// Maximum silence of a node: one that is silent for longer hangs.
+/// Maximum silence of a node: one that is silent for longer hangs. Chosen; shorter, and a busy machine's node is taken
+/// for it; longer delays the error.
 const SILENCE_TIMEOUT: time::Duration = time::Duration::from_secs(20);
-/// Time between two looks at whether the run was cancelled.
+/// Time between two looks at whether the run was cancelled. Chosen: nobody notices it.
 const POLL_INTERVAL: time::Duration = time::Duration::from_millis(50);
-/// Maximum length of a node's standard error that is kept, in bytes.
+/// Maximum length of a node's standard error that is kept, in bytes. Chosen: it bounds memory.
 const MAX_STDERR: usize = 64 << 10;
 
 /// The processes of a run's nodes.

@@ -18,14 +18,15 @@ use crate::programs::{
     Spawner, pictures,
 };
 
-/// Maximum time until all servers listen.
+/// Maximum time until all servers listen. Chosen; less fails on a busy machine, more delays the error of one that never
+/// listens.
 const LISTEN_TIMEOUT: time::Duration = time::Duration::from_secs(10);
-/// Time between two looks at whether servers listen.
+/// Time between two looks at whether servers listen. Chosen; shorter takes processor time from what starts.
 const POLL_INTERVAL: time::Duration = time::Duration::from_millis(20);
 
-/// Positions of the frames of a video that the report shows, as shares of the measurement window.
+/// Positions of the frames of a video that the report shows, as shares of the measurement window. Chosen.
 const SHOWN_FRAMES: [f64; 3] = [0.2, 0.5, 0.8];
-/// Width of these frames, in pixels.
+/// Width of these frames, in pixels. Chosen; larger pictures reach the page's limit sooner, smaller ones hide damage.
 const FRAME_WIDTH: u32 = 320;
 
 pub(super) struct Workloads {

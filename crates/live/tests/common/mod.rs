@@ -15,13 +15,18 @@ use hopcast_live::emulator::{Emulator, EmulatorReport, Options, Readings};
 use hopcast_live::lab::Lab;
 use hopcast_live::layout::{Captured, LinkChange, NetworkLayout, Scheduled};
 use hopcast_node::Clock;
-use hopcast_node::testing::{Need, require};
-use hopcast_twin::capture::Carries;
+use hopcast_node::testing::{Requirement, require};
+use hopcast_twin::capture::LinkType;
 use rustix::event::{PollFd, PollFlags, poll};
 
 /// Whether networks can be set up here; says loudly if not.
 pub(crate) fn networks_can_be_set_up() -> bool {
-    require(&[Need::Root, Need::Tun, Need::Program("ip"), Need::Program("setpriv")])
+    require(&[
+        Requirement::Root,
+        Requirement::Tun,
+        Requirement::Program("ip"),
+        Requirement::Program("setpriv"),
+    ])
 }
 
 /// Says loudly what is not tested, and why.
@@ -104,7 +109,7 @@ pub(crate) fn captured(direction: &Direction, into: impl Write + Send + 'static)
     let mut layout = NetworkLayout::chain([one_way(direction)], 1500);
     layout.links[0].captured = vec![Some(0), Some(1)];
     let interface = |node: usize| {
-        let captured = Captured { node, name: "eth0".to_owned(), carries: Carries::Frames, by_link: true };
+        let captured = Captured { node, name: "eth0".to_owned(), carries: LinkType::Frames, by_link: true };
         (format!("n{node}:eth0"), captured)
     };
     let tape = CaptureWriter::start(Box::new(into), (0..2).map(interface).collect()).unwrap();

@@ -7,7 +7,7 @@ use hopcast_config::decode::text;
 use hopcast_config::yaml::Node;
 use hopcast_core::plug::Destination;
 
-use super::Place;
+use super::PeerAddress;
 
 /// An address of this host with a port.
 pub(super) fn local(node: &Node, key: &str, example: &str) -> Result<SocketAddr, Diagnostic> {
@@ -21,8 +21,8 @@ pub(super) fn local(node: &Node, key: &str, example: &str) -> Result<SocketAddr,
     }
 }
 
-/// Where a peer is.
-pub(super) fn place(node: &Node, key: &str) -> Result<Place, Diagnostic> {
+/// Reads the address of a peer.
+pub(super) fn place(node: &Node, key: &str) -> Result<PeerAddress, Diagnostic> {
     let found = text(node, key)?;
     let wrong = || {
         node.error(format!(
@@ -30,18 +30,18 @@ pub(super) fn place(node: &Node, key: &str) -> Result<Place, Diagnostic> {
         ))
     };
     if found == "anywhere" {
-        return Ok(Place::Anywhere);
+        return Ok(PeerAddress::Anywhere);
     }
     if let Ok(address) = found.parse::<SocketAddr>() {
         let usable = address.port() != 0 && !address.ip().is_unspecified() && !address.ip().is_multicast();
-        return if usable { Ok(Place::Address(address)) } else { Err(wrong()) };
+        return if usable { Ok(PeerAddress::Address(address)) } else { Err(wrong()) };
     }
     let (host, port) = found.rsplit_once(':').ok_or_else(wrong)?;
     let port = port.parse().ok().filter(|&port| port != 0).ok_or_else(wrong)?;
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     // Four numbers and dots are an address with a slip in it, and no name.
     let is_name = host.chars().all(fits) && host.chars().any(|c| c.is_ascii_alphabetic());
-    if is_name { Ok(Place::Name { host: host.to_owned(), port }) } else { Err(wrong()) }
+    if is_name { Ok(PeerAddress::Name { host: host.to_owned(), port }) } else { Err(wrong()) }
 }
 
 /// An address on an interface, with its prefix.
@@ -102,10 +102,10 @@ fn prefixed(text: &str) -> Option<(IpAddr, u8)> {
         None => (text, None),
     };
     let address: IpAddr = address.parse().ok()?;
-    let most = if address.is_ipv4() { 32 } else { 128 };
+    let max = if address.is_ipv4() { 32 } else { 128 };
     let prefix = match prefix {
-        Some(prefix) => prefix.parse().ok().filter(|&prefix| prefix <= most)?,
-        None => most,
+        Some(prefix) => prefix.parse().ok().filter(|&prefix| prefix <= max)?,
+        None => max,
     };
     Some((address, prefix))
 }

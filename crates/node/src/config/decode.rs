@@ -14,26 +14,28 @@ use hopcast_stack::site::SiteLayer;
 use hopcast_stack::transport::Port;
 use log::LevelFilter;
 
-use super::{Carrier, Config, Connections, Packets, Peer, Place, Relay, Timing, address};
+use super::{Carrier, Config, Connections, Packets, Peer, PeerAddress, Relay, Timing, address};
 
 const KEYS: [&str; 11] =
     ["name", "listen", "peers", "carry", "relay", "mtu", "hello", "memory", "status", "metrics", "log"];
 const LEVELS: [&str; 5] = ["off", "error", "warn", "info", "debug"];
-/// More neighbours are no node but a server; each costs a hello a second.
-const MOST_PEERS: usize = 64;
-/// Channels are six bits of the tag in front of each datagram.
-const MOST_CHANNEL: u64 = 63;
-/// Without `memory`, in bytes.
+/// Maximum number of peers. Chosen: each costs a hello a second; a node with more neighbours would be a server.
+const MAX_PEERS: usize = 64;
+/// Maximum channel: channels are six bits of the tag in front of each datagram.
+const MAX_CHANNEL: u64 = 63;
+/// Default of `memory`, in bytes. Chosen; less makes connections wait sooner, more may not be there.
 const DEFAULT_MEMORY: u64 = 256 << 20;
-/// Less has no room for a window of batches and a few connections.
-const LEAST_MEMORY: u64 = 16 << 20;
-/// Without `streams`; of those of one source, so many.
+/// Minimum of `memory`, in bytes. Chosen: less has no room for a window of batches and a few connections.
+const MIN_MEMORY: u64 = 16 << 20;
+/// Default of `streams`. Chosen; more hold more memory, with fewer clients wait.
 const DEFAULT_STREAMS: u16 = 1024;
+/// Default share of a carrier's streams that one source may have, as one over a number. Chosen; a larger share leaves
+/// less to others, a smaller one limits a source that is alone.
 const SOURCES: u16 = 4;
-/// Without `connect-timeout`.
+/// Default of `connect-timeout`. Chosen; [`Connections::connect_timeout`] says what goes wrong each way.
 const CONNECT_TIMEOUT: hopcast_core::Duration = hopcast_core::Duration::from_secs(10);
-/// The longest name of an interface, in bytes (IFNAMSIZ, less its zero).
-const LONGEST_INTERFACE: usize = 15;
+/// Maximum length of an interface's name, in bytes (IFNAMSIZ, less its zero).
+const MAX_INTERFACE_NAME: usize = 15;
 
 pub(super) fn config(root: &Node) -> Result<Config, Diagnostic> {
     let fields = Fields::of(root, "a node's configuration", &KEYS)?;
@@ -55,7 +57,7 @@ pub(super) fn config(root: &Node) -> Result<Config, Diagnostic> {
     let mtu = fields.read("mtu", |node, key| whole(node, key, 576..=9000))?.unwrap_or(1500) as u16;
     let status = fields.read("status", |node, key| Ok(PathBuf::from(text(node, key)?)))?;
     let config = Config {
-        status: status.unwrap_or_else(|| Config::usual_socket(&own)),
+        status: status.unwrap_or_else(|| Config::default_socket(&own)),
         name: own,
         listen,
         peers,
@@ -74,8 +76,8 @@ pub(super) fn config(root: &Node) -> Result<Config, Diagnostic> {
 
 fn peers(node: &Node, own: &str, listen: SocketAddr) -> Result<Vec<Peer>, Diagnostic> {
     let entries = entries(node, "`peers`")?;
-    if entries.is_empty() || entries.len() > MOST_PEERS {
-        return Err(node.error(format!("`peers`: expected 1 to {MOST_PEERS}, found {}", entries.len())));
+    if entries.is_empty() || entries.len() > MAX_PEERS {
+        return Err(node.error(format!("`peers`: expected 1 to {MAX_PEERS}, found {}", entries.len())));
     }
     let peer = |entry: &hopcast_config::yaml::Entry| {
         hopcast_config::decode::check_name(&entry.key, "peers", &entry.key_span)?;
@@ -93,7 +95,7 @@ fn peers(node: &Node, own: &str, listen: SocketAddr) -> Result<Vec<Peer>, Diagno
         let place = address::place(value, &entry.key)?;
         let version = |v4: bool| if v4 { "IPv4" } else { "IPv6" };
         match place {
-            Place::Address(at) if at.is_ipv4() != listen.is_ipv4() => Err(value.error(format!(
+            PeerAddress::Address(at) if at.is_ipv4() != listen.is_ipv4() => Err(value.error(format!(
                 "`{}`: expected an {} address, as `listen` is one, found `{at}`",
                 entry.key,
                 version(listen.is_ipv4())
@@ -135,7 +137,7 @@ fn carrier(node: &Node, peers: &[Peer]) -> Result<Carrier, Diagnostic> {
         }
         (None, None, _) => {
             return Err(node.error(
-                "`carry` needs `via`, the peer on the way, where the far site is none of several, for example `via: hill`",
+                "`carry` needs `via`, the next hop, where the far site is none of several, for example `via: hill`",
             ));
         }
     };
@@ -156,7 +158,7 @@ fn carrier(node: &Node, peers: &[Peer]) -> Result<Carrier, Diagnostic> {
 }
 
 fn channel(fields: &Fields<'_>) -> Result<u8, Diagnostic> {
-    let channel = fields.read("channel", |node, key| whole(node, key, 0..=MOST_CHANNEL))?;
+    let channel = fields.read("channel", |node, key| whole(node, key, 0..=MAX_CHANNEL))?;
     Ok(channel.unwrap_or(0) as u8)
 }
 
@@ -165,9 +167,9 @@ fn packets(node: &Node) -> Result<Packets, Diagnostic> {
     let tun = fields.need("tun", "tun: hop0")?;
     let device = text(tun, "tun")?;
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if device.len() > LONGEST_INTERFACE || !device.chars().all(fits) || device.starts_with('.') {
+    if device.len() > MAX_INTERFACE_NAME || !device.chars().all(fits) || device.starts_with('.') {
         return Err(tun.error(format!(
-            "`tun`: expected a name of letters, digits, `-`, `_` and `.`, at most {LONGEST_INTERFACE} bytes, found `{device}`"
+            "`tun`: expected a name of letters, digits, `-`, `_` and `.`, at most {MAX_INTERFACE_NAME} bytes, found `{device}`"
         )));
     }
     let addresses = fields.need("address", "address: 10.77.0.1/30")?;
@@ -187,7 +189,7 @@ fn packets(node: &Node) -> Result<Packets, Diagnostic> {
         addresses,
         routes,
         from,
-        over: over.unwrap_or_else(|| SiteLayer::usual(Port::Datagram)),
+        over: over.unwrap_or_else(|| SiteLayer::default_for(Port::Datagram)),
     })
 }
 
@@ -211,7 +213,7 @@ fn connections(node: &Node) -> Result<Connections, Diagnostic> {
         per_source: DEFAULT_STREAMS / SOURCES,
         connect_timeout: CONNECT_TIMEOUT,
         congestion: None,
-        over: SiteLayer::usual(Port::Stream),
+        over: SiteLayer::default_for(Port::Stream),
     };
     if !matches!(node.kind, Kind::Map(_)) {
         let take = one_or_list(node).iter().map(|node| address::destination(node, "tcp"));
@@ -241,9 +243,9 @@ fn connections(node: &Node) -> Result<Connections, Diagnostic> {
         found.streams = streams as u16;
         found.per_source = found.streams.div_ceil(SOURCES);
     }
-    let most = u64::from(found.streams);
-    let per_source = fields.read("per-source", |node, key| whole(node, key, 1..=most))?;
-    found.per_source = per_source.map_or(found.per_source, |most| most as u16);
+    let max = u64::from(found.streams);
+    let per_source = fields.read("per-source", |node, key| whole(node, key, 1..=max))?;
+    found.per_source = per_source.map_or(found.per_source, |max| max as u16);
     found.connect_timeout = fields.read("connect-timeout", some_duration)?.unwrap_or(CONNECT_TIMEOUT);
     found.congestion = fields.read("congestion", |node, key| Ok(name(node, key)?.to_owned()))?;
     if let Some(node) = fields.get("over") {
@@ -297,23 +299,23 @@ fn relay(node: &Node, peers: &[Peer]) -> Result<Relay, Diagnostic> {
     // A relay learns from the sites whether what it relays has a deadline.
     let layer = |key, port| match fields.get(key) {
         Some(node) => SiteLayer::read(node, port),
-        None => Ok(SiteLayer::usual(Port::Stream)),
+        None => Ok(SiteLayer::default_for(Port::Stream)),
     };
     let (packets, tcp) = (layer("packets", Port::Datagram)?, layer("tcp", Port::Stream)?);
     Ok(Relay { between: [one, other], channel: channel(&fields)?, packets, tcp })
 }
 
 fn memory(node: &Node, key: &str) -> Result<u64, Diagnostic> {
-    Ok(size(node, key, LEAST_MEMORY..=1 << 40)?.get())
+    Ok(size(node, key, MIN_MEMORY..=1 << 40)?.get())
 }
 
 fn timing(node: &Node) -> Result<Timing, Diagnostic> {
     let fields = Fields::of(node, "`hello`", &["every", "down-after"])?;
-    let usual = Timing::default();
-    let hello = fields.read("every", some_duration)?.unwrap_or(usual.hello);
+    let default = Timing::default();
+    let hello = fields.read("every", some_duration)?.unwrap_or(default.hello);
     let down_after = fields.read("down-after", some_duration)?.unwrap_or(hello.mul_f64(5.0));
-    let (least, most) = (hopcast_core::Duration::from_millis(20), hopcast_core::Duration::from_secs(60));
-    if !(least..=most).contains(&hello) {
+    let (min, max) = (hopcast_core::Duration::from_millis(20), hopcast_core::Duration::from_secs(60));
+    if !(min..=max).contains(&hello) {
         return Err(fields.error(format!("`every`: expected 20 ms to 60 s, found {hello}")));
     }
     if down_after < hello.mul_f64(2.0) {
@@ -346,7 +348,7 @@ fn lanes(root: &Node, config: &Config) -> Result<(), Diagnostic> {
         if let Some(before) = known.insert((peer, channel), what.clone()) {
             let peer = &config.peers[peer].name;
             return Err(root.error(format!(
-                "{before} and {what} would mix at `{peer}`: give one of them a `channel` of its own, at every node of its way"
+                "{before} and {what} would mix at `{peer}`: give one of them a `channel` of its own, at every node of its route"
             )));
         }
     }

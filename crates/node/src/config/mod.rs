@@ -37,37 +37,37 @@ pub struct Config {
     pub carriers: Vec<Carrier>,
     /// The traffic that it relays between peers.
     pub relays: Vec<Relay>,
-    /// The longest IP packet that fits every hop, in bytes. Default: 1500. All nodes of a path must agree: larger than
-    /// a hop's, and full datagrams are lost there; smaller, and headers eat the rate.
+    /// Maximum length of an IP packet that fits every hop, in bytes. Default: 1500. All nodes of a path must agree:
+    /// larger than a hop's, and full datagrams are lost there; smaller, and headers eat the rate.
     pub mtu: u16,
-    /// When peers hear from each other.
+    /// Intervals of the hellos between peers.
     pub timing: Timing,
     /// Memory for what is carried, in bytes: half for batches, a quarter for what TCP connections have to send into the
     /// coded streams, a quarter for what waits for their slow readers. Default: 256 MiB. Too small, and windows shrink
     /// below what a path holds, so that it is not filled; too large, and readers that stall make a small host swap.
     pub memory: u64,
-    /// Where `hopcast node status` asks.
+    /// Socket that `hopcast node status` asks.
     pub status: PathBuf,
-    /// Where counters are told in Prometheus' format, if anywhere.
+    /// Address at which counters are offered in Prometheus' format, if any.
     pub metrics: Option<SocketAddr>,
     /// The lowest level that is logged.
     pub log: LevelFilter,
 }
 
-/// A neighbour: the far site, or a node on the way.
+/// A neighbour: the far site, or a node on the route to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// Its name, as it gives it.
     pub name: String,
-    /// Where it is to begin with.
-    pub place: Place,
+    /// Address that it has to begin with.
+    pub place: PeerAddress,
     /// Whether it is followed to another address. Default: no, so that nobody takes its place by its name.
     pub roams: bool,
 }
 
-/// Where a peer is.
+/// Address of a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PeerAddress {
     /// At this address.
     Address(SocketAddr),
     /// At what a name stands for, which is asked anew while the peer is silent.
@@ -81,7 +81,7 @@ pub enum Place {
     Anywhere,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for PeerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(address) => address.fmt(f),
@@ -96,9 +96,9 @@ impl fmt::Display for Place {
 pub struct Carrier {
     /// The far site's name.
     pub to: String,
-    /// The peers on the way, by their places in [`Config::peers`]; several are disjoint ways that share the load.
+    /// Next hops, by their places in [`Config::peers`]; several are disjoint routes that share the load.
     pub via: Vec<usize>,
-    /// Tells what goes the same way apart.
+    /// Number that tells apart what takes the same route.
     pub channel: u8,
     /// IP packets, through a TUN device.
     pub packets: Option<Packets>,
@@ -128,8 +128,8 @@ pub struct Packets {
 pub struct Connections {
     /// Connections for these end here and go on from the far site, those of this host and those in transit.
     pub take: Vec<Destination>,
-    /// Where the far site's connections may go on to from here. Default: nowhere, so that nobody who can reach the port
-    /// gets further than the file says.
+    /// Destinations that the far site's connections may go on to from here. Default: nowhere, so that nobody who can
+    /// reach the port gets further than the file says.
     pub reach: Vec<Destination>,
     /// Whether servers see the client's address, and not this host's. Default: no; with it, the servers' answers must
     /// be routed back through this host.
@@ -137,13 +137,13 @@ pub struct Connections {
     /// The networks that the far site's clients may have addresses of, where servers see them. Default: all but what
     /// means this host or its link, which no client elsewhere has.
     pub from: Option<Vec<(IpAddr, u8)>>,
-    /// Connections at a time, each way together. Default: 1024.
+    /// Maximum number of connections, both directions together. Default: 1024.
     pub streams: u16,
     /// Connections at a time of one source address. Default: a quarter of `streams`, so that one host leaves room for
     /// others.
     pub per_source: u16,
-    /// How long a server may take to answer. Default: 10 s. Too short, and servers far away are not reached; too long,
-    /// and one that is gone holds more connections.
+    /// Maximum time that a server may take to answer. Default: 10 s. Too short, and servers far away are not reached;
+    /// too long, and one that is gone holds more connections.
     pub connect_timeout: Duration,
     /// The congestion control of the host's side of the connections; `None` leaves the host's.
     pub congestion: Option<String>,
@@ -164,10 +164,10 @@ pub struct Relay {
     pub tcp: SiteLayer,
 }
 
-/// When peers hear from each other.
+/// Intervals of the hellos between peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How often a peer hears a hello. Default: 1 s.
+    /// Interval between hellos to a peer. Default: 1 s.
     pub hello: Duration,
     /// After how long a silence a peer counts as down. Default: 5 s. Nothing but hellos is sent to it
     /// then. Shorter, and a burst of losses interrupts what is carried; longer, and a link that is gone is sent to in
@@ -205,8 +205,8 @@ impl Config {
         decode::config(&yaml::parse(text, &source)?)
     }
 
-    /// Where a node's status socket is unless its file says otherwise.
-    pub fn usual_socket(name: &str) -> PathBuf {
+    /// Path of a node's status socket, unless its file names another.
+    pub fn default_socket(name: &str) -> PathBuf {
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty());
         let directory = match runtime {
             // Root has one too while logged in, which is gone afterwards.

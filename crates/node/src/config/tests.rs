@@ -41,7 +41,7 @@ fn a_site_says_what_it_carries_where_to_and_over_what() {
 fn a_peer_that_may_move_has_a_map_and_limits_have_keys() {
     let map = "{ address: b.example.org:2, roams: yes }";
     let config = read(&SITE.replace("198.51.100.9:7400", map)).unwrap();
-    let named = Place::Name { host: "b.example.org".to_owned(), port: 2 };
+    let named = PeerAddress::Name { host: "b.example.org".to_owned(), port: 2 };
     assert_eq!((&config.peers[0].place, config.peers[0].roams), (&named, true));
     let tcp =
         "{ reach: [10.20.0.0/16], source: client, from: [10.1.0.0/16], streams: 50, connect-timeout: 3 s }";
@@ -68,15 +68,15 @@ fn a_relay_is_two_peers_or_a_list_of_pairs_with_channels() {
         "name: hill\nlisten: 0.0.0.0:7400\npeers: { a: 192.0.2.1:1, b: b.example.org:2, c: anywhere }\n";
     let config = read(&format!("{head}relay: [a, b]")).unwrap();
     assert_eq!(config.relays[0].between, [0, 1]);
-    let named = Place::Name { host: "b.example.org".to_owned(), port: 2 };
-    assert_eq!((&config.peers[1].place, &config.peers[2].place), (&named, &Place::Anywhere));
+    let named = PeerAddress::Name { host: "b.example.org".to_owned(), port: 2 };
+    assert_eq!((&config.peers[1].place, &config.peers[2].place), (&named, &PeerAddress::Anywhere));
     let pairs = "relay: [{ between: [a, b] }, { between: [a, c], channel: 1 }]";
     let config = read(&format!("{head}{pairs}")).unwrap();
     assert_eq!((config.relays[1].between, config.relays[1].channel), ([0, 2], 1));
     assert_eq!(
         complaint(&format!("{head}relay: [{{ between: [a, b] }}, {{ between: [a, c] }}]")),
         "node.yaml:1:1: what is relayed between `a` and `b` and what is relayed between `a` and `c` would mix at `a`: \
-         give one of them a `channel` of its own, at every node of its way"
+         give one of them a `channel` of its own, at every node of its route"
     );
 }
 

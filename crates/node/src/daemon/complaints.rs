@@ -5,9 +5,10 @@ use hopcast_core::{Duration, Instant};
 
 use crate::status::{CarrierStatus, Status};
 
-/// Minimum time between two lines of one kind.
+/// Minimum time between two lines of one kind. Chosen; shorter floods the log, longer hides that something goes on.
 const MIN_INTERVAL: Duration = Duration::from_secs(60);
-/// Time for which a carrier receives only stale data from a peer that is up, before that is logged.
+/// Time for which a carrier receives only stale data from a peer that is up, before that is logged. Chosen; shorter
+/// logs a restart, longer delays the word.
 const STALE_TIME: Duration = Duration::from_secs(5);
 
 /// Refusals: where they are counted, the counter, and the message.
@@ -57,13 +58,10 @@ const REFUSALS: [(Counted, &str, &str); 8] = [
 
 /// Mishaps of a carrier: the counter, and the message.
 const MISHAPS: [(&str, &str); 6] = [
-    ("symbols_damaged", "symbols were damaged on the way, and dropped"),
+    ("symbols_damaged", "symbols were damaged in transit, and dropped"),
     ("symbols_malformed", "symbols made no sense, and were dropped"),
     ("streams_damaged", "connections were reset: something of what they carry came damaged, or not at all"),
-    (
-        "streams_damaged_there",
-        "connections were reset: something of what they carry was damaged on the way there",
-    ),
+    ("streams_damaged_there", "connections were reset: something that they carry was damaged in transit"),
     ("streams_restarted", "connections were reset: the far site was started anew"),
     ("streams_timed_out", "connections were reset: nothing has come from the far site for too long"),
 ];
@@ -161,7 +159,7 @@ impl Carrier {
         let CarrierStatus { name, carries, channel, .. } = carrier;
         Some(format!(
             "carrier of {carries} on channel {channel} for `{name}` hears only stale data, {} datagrams in {:.0} s, though a peer \
-             is up: somebody on the way has lost the session, or somebody else sends in the peer's name",
+             is up: a node of the route has lost the session, or somebody else sends in the peer's name",
             stale - before,
             now.since(since).as_secs_f64()
         ))

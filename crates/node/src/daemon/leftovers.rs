@@ -28,7 +28,8 @@ pub fn sweep() -> Vec<String> {
 /// Removes them again several times over five seconds, until the predecessor is gone for sure: while the kernel takes
 /// it apart, its rules seem to have an owner.
 pub(super) fn sweep_later() -> io::Result<()> {
-    /// Pause before each attempt, in milliseconds.
+    /// Pause before each attempt, in milliseconds. Chosen: five seconds in all, in which the kernel has removed what a
+    /// killed node held.
     const LATER: [u64; 5] = [200, 300, 500, 1000, 3000];
     let work = || {
         for pause in LATER {

@@ -3,9 +3,9 @@
 //! | module | what |
 //! |---|---|
 //! | `site` | the node as one machine, which a [`Runtime`] runs |
-//! | `hub` | its one UDP port: hellos, and the datagrams of lanes |
+//! | `switchboard` | its one UDP port: hellos, and the datagrams of lanes |
 //! | `stack` | the machines on the lanes: BATS with a tunnel or a proxy on top, relays |
-//! | `doors` | access of TCP connections to the node, and their limits |
+//! | `tcp_access` | access of TCP connections to the node, and their limits |
 //! | `gate` | the packets of the far site that the host receives |
 //! | `memory` | shares of the node's memory |
 //! | `report` | its status |
@@ -19,10 +19,8 @@
 //! other threads answer requests for that, and share nothing else with it.
 
 pub(crate) mod complaints;
-mod doors;
 mod error;
 mod gate;
-mod hub;
 mod leftovers;
 mod memory;
 mod names;
@@ -30,7 +28,9 @@ pub(crate) mod notice;
 mod report;
 mod site;
 mod stack;
+mod switchboard;
 mod systemd;
+mod tcp_access;
 #[cfg(test)]
 mod tests;
 
@@ -45,7 +45,6 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 pub use self::error::Error;
-use self::hub::Hub;
 pub use self::leftovers::sweep;
 use self::leftovers::sweep_later;
 use self::names::Names;
@@ -53,20 +52,25 @@ use self::notice::Notice;
 use self::report::Report;
 use self::site::Site;
 use self::stack::{Stack, headers, longest_datagram};
+use self::switchboard::Switchboard;
 use crate::Clock;
-use crate::config::{Config, Place};
+use crate::config::{Config, PeerAddress};
 use crate::hello::peer::{Follow, Myself};
 use crate::runtime::{Runtime, Stop};
 use crate::status::answer::Predecessor;
 use crate::status::{Board, answer};
 
-/// Time between two pauses of the thread that carries data.
+/// Time between two pauses of the thread that carries data. Chosen; shorter costs processor time, longer delays logged
+/// events.
 const LOG_INTERVAL: Duration = Duration::from_millis(100);
-/// Maximum time that connections have to end after a signal.
+/// Maximum time that connections have to end after a signal. Chosen; shorter cuts them off, longer makes a restart
+/// slow.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
-/// Maximum time that the devices and sockets of a killed predecessor take to disappear on a busy host.
+/// Maximum time that the devices and sockets of a killed predecessor take to disappear on a busy host. Chosen; shorter
+/// fails there, longer delays the error where another node stays.
 const PREDECESSOR_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time in which the last resets, and then the last hellos, are sent.
+/// Time in which the last resets, and then the last hellos, are sent. Chosen; shorter loses some of them, longer delays
+/// the end.
 const FAREWELL_TIME: Duration = Duration::from_millis(20);
 
 /// Runs a node until SIGINT or SIGTERM.
@@ -101,7 +105,7 @@ pub fn run(config: &Config) -> Result<(), Error> {
     let (mut runtime, clock) = match open_within(patience, &stops.orderly, open) {
         Ok(opened) => opened,
         // systemd also stops the programs that set things up; what they had made is removed.
-        Err(error) if stops.orderly.is_pulled() => {
+        Err(error) if stops.orderly.is_requested() => {
             info!("stopped at the start: {error}");
             return Ok(());
         }
@@ -116,7 +120,7 @@ pub fn run(config: &Config) -> Result<(), Error> {
     greet(config);
     systemd::notify("READY=1");
 
-    while !stops.orderly.is_pulled() {
+    while !stops.orderly.is_requested() {
         let now = clock.now();
         runtime.run(Some(now + LOG_INTERVAL), &stops.orderly)?;
         let now = clock.now();
@@ -127,13 +131,13 @@ pub fn run(config: &Config) -> Result<(), Error> {
     systemd::notify("STOPPING=1");
     info!("stopping");
     let end = clock.now() + DRAIN_TIME;
-    while report.connections() > 0 && clock.now() < end && !stops.at_once.is_pulled() {
+    while report.connections() > 0 && clock.now() < end && !stops.at_once.is_requested() {
         runtime.run(Some((clock.now() + LOG_INTERVAL).min(end)), &stops.at_once)?;
     }
     // The far sites learn of the resets before their neighbours see this node as down.
     report.reset_connections();
     runtime.run(Some(clock.now() + FAREWELL_TIME), &stops.at_once)?;
-    site.get_mut().hub.say_bye(clock.now());
+    site.get_mut().switchboard.say_bye(clock.now());
     runtime.run(Some(clock.now() + FAREWELL_TIME), &stops.at_once)?;
     Ok(())
 }
@@ -150,7 +154,7 @@ fn open_within<T>(
         let clock = Clock::starting_now();
         match open(clock) {
             Ok(opened) => return Ok((opened, clock)),
-            Err(error) if stop.is_pulled() || begun.now() >= hopcast_core::Instant::ZERO + patience => {
+            Err(error) if stop.is_requested() || begun.now() >= hopcast_core::Instant::ZERO + patience => {
                 return Err(error);
             }
             Err(_) => stop.wait(LOG_INTERVAL),
@@ -182,19 +186,19 @@ fn build(config: &Config, random: u64) -> (Shared<Site>, Vec<Plug>, Vec<stack::P
     };
     let peers = config.peers.iter().map(|peer| {
         let address = match peer.place {
-            Place::Address(address) => Some(address),
-            Place::Name { .. } | Place::Anywhere => None,
+            PeerAddress::Address(address) => Some(address),
+            PeerAddress::Name { .. } | PeerAddress::Anywhere => None,
         };
         let follow = match peer.place {
             _ if peer.roams => Follow::Roams,
-            Place::Anywhere => Follow::UnlessUp,
-            Place::Address(_) | Place::Name { .. } => Follow::File,
+            PeerAddress::Anywhere => Follow::UnlessUp,
+            PeerAddress::Address(_) | PeerAddress::Name { .. } => Follow::File,
         };
         (peer.name.clone(), address, follow)
     });
-    let hub = Hub::new(config.listen, myself, peers.collect(), &stack.lanes);
+    let switchboard = Switchboard::new(config.listen, myself, peers.collect(), &stack.lanes);
     let (plugs, parts) = (std::mem::take(&mut stack.plugs), std::mem::take(&mut stack.parts));
-    (Shared::new(Site::new(hub, stack)), plugs, parts)
+    (Shared::new(Site::new(switchboard, stack)), plugs, parts)
 }
 
 /// Checks that the names of the TUN devices are free: interfaces of others are not touched.
@@ -229,26 +233,26 @@ fn greet(config: &Config) {
 
 /// Logs events, and resolves the names of silent peers.
 fn look_after(site: &mut Site, now: hopcast_core::Instant, names: &mut Names, runtime: &mut Runtime) {
-    let hub = &mut site.hub;
-    while let Some(notice) = hub.notices().pop() {
+    let switchboard = &mut site.switchboard;
+    while let Some(notice) = switchboard.notices().pop() {
         log!(notice.level(), "{notice}");
         if let Notice::Full { .. } = notice {
             runtime.allow_fragments();
-            hub.allow_fragments(now);
+            switchboard.allow_fragments(now);
         }
     }
-    match hub.notices().take_lost() {
+    match switchboard.notices().take_lost() {
         0 => {}
         lost => warn!("{lost} more lines than can be written were left out"),
     }
-    let patience = hub.patience();
-    for (place, peer) in hub.peers.iter().enumerate() {
+    let patience = switchboard.patience();
+    for (place, peer) in switchboard.peers.iter().enumerate() {
         if !peer.is_up() {
             names.look_up(now, place, patience);
         }
     }
     while let Some((place, address)) = names.found() {
-        hub.resolved(now, place, address);
+        switchboard.resolved(now, place, address);
     }
 }
 
@@ -267,8 +271,8 @@ impl Stops {
             for signal in signals.forever() {
                 match signal {
                     SIGHUP => error!("SIGHUP is ignored: to read the file again, restart the node"),
-                    _ if orderly.is_pulled() => at_once.pull(),
-                    _ => orderly.pull(),
+                    _ if orderly.is_requested() => at_once.request(),
+                    _ => orderly.request(),
                 }
             }
         };

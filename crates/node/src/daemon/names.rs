@@ -8,7 +8,7 @@ use std::thread;
 use hopcast_core::{Duration, Instant};
 use log::warn;
 
-use crate::config::{Peer, Place};
+use crate::config::{Peer, PeerAddress};
 
 /// Resolves names on a thread of its own, since a resolver may take any time.
 pub(super) struct Names {
@@ -36,8 +36,8 @@ impl Names {
         let hosts: Vec<Option<(String, u16)>> = peers
             .iter()
             .map(|peer| match &peer.place {
-                Place::Name { host, port } => Some((host.clone(), *port)),
-                Place::Address(_) | Place::Anywhere => None,
+                PeerAddress::Name { host, port } => Some((host.clone(), *port)),
+                PeerAddress::Address(_) | PeerAddress::Anywhere => None,
             })
             .collect();
         let names = peers.iter().map(|peer| peer.place.to_string()).collect();

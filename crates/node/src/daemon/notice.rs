@@ -103,8 +103,8 @@ impl fmt::Display for Notice {
                     true => write!(f, "not even in fragments")?,
                 }
                 match passes {
-                    Some(mtu) => write!(f, "; give every node of the way `mtu: {mtu}`"),
-                    None => write!(f, "; give every node of the way a smaller `mtu`"),
+                    Some(mtu) => write!(f, "; give every node of the route `mtu: {mtu}`"),
+                    None => write!(f, "; give every node of the route a smaller `mtu`"),
                 }
             }
         }
@@ -118,7 +118,8 @@ pub(crate) struct Notices {
     lost: u64,
 }
 
-/// Maximum number of unread notices: they are read ten times a second, so more of them are a flood.
+/// Maximum number of unread notices: they are read ten times a second, so more of them are a flood. Chosen: it bounds
+/// memory and the log.
 const MAX_PENDING: usize = 64;
 
 impl Notices {

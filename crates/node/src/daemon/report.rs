@@ -14,8 +14,10 @@ use crate::hello::wire::VERSION;
 use crate::runtime::Runtime;
 use crate::status::{Board, CarrierStatus, PeerStatus, Status};
 
+/// Time between two reports. Chosen; shorter takes time from the data, with longer `hopcast node status` shows older
+/// figures.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// Number of reports over which rates are taken.
+/// Number of reports over which rates are taken. Chosen: two seconds; fewer are noisy, more follow a change late.
 const RATE_REPORTS: usize = 4;
 /// Publishes the status.
 pub(super) struct Report {
@@ -62,8 +64,8 @@ impl Report {
         }
         self.next = now + INTERVAL;
         let bytes: Vec<_> =
-            site.hub.peers.iter().map(|peer| (peer.received.bytes, peer.sent.bytes)).collect();
-        let peers = site.hub.peers.iter().enumerate().map(|(place, peer)| {
+            site.switchboard.peers.iter().map(|peer| (peer.received.bytes, peer.sent.bytes)).collect();
+        let peers = site.switchboard.peers.iter().enumerate().map(|(place, peer)| {
             let mut status = status_of(peer, now, self.headers);
             if let Some((since, before)) = self.before.front() {
                 let rate = |now_bytes: u64, before: u64, span: Duration| {
@@ -75,7 +77,7 @@ impl Report {
             }
             status
         });
-        let dropped = site.hub.dropped;
+        let dropped = site.switchboard.dropped;
         let dropped = [
             ("of no peer", dropped.foreign),
             ("malformed", dropped.malformed),
@@ -104,7 +106,7 @@ impl Report {
         if self.before.len() > RATE_REPORTS {
             self.before.pop_front();
         }
-        let up = |part: &Part| part.peers.iter().any(|&peer| site.hub.peers[peer].is_up());
+        let up = |part: &Part| part.peers.iter().any(|&peer| site.switchboard.peers[peer].is_up());
         let up: Vec<bool> = self.parts.iter().map(up).collect();
         self.complaints.look(now, &status, &up).iter().for_each(|line| warn!("{line}"));
         self.board.publish(status);

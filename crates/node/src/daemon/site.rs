@@ -1,19 +1,19 @@
-//! The whole node as one machine: the hub at the port, and what stands on its lanes.
+//! The whole node as one machine: the switchboard at the port, and what is attached to its lanes.
 
 use hopcast_core::{Assembly, Instant, Item, Machine, Port, earliest};
 
-use super::hub::Hub;
 use super::stack::{LANES, Stack};
+use super::switchboard::Switchboard;
 
 /// A node: `Below(0)` is its UDP port, the other ports below are the devices and sockets of what it carries.
 pub(crate) struct Site {
-    pub(crate) hub: Hub,
+    pub(crate) switchboard: Switchboard,
     pub(crate) machines: Assembly,
 }
 
 impl Site {
-    pub(crate) fn new(hub: Hub, stack: Stack) -> Self {
-        Self { hub, machines: stack.machines }
+    pub(crate) fn new(switchboard: Switchboard, stack: Stack) -> Self {
+        Self { switchboard, machines: stack.machines }
     }
 }
 
@@ -21,7 +21,7 @@ impl Machine for Site {
     fn handle(&mut self, now: Instant, port: Port, item: Item) {
         match (port, item) {
             (Port::Below(0), Item::Datagram(datagram)) => {
-                if let Some((lane, datagram)) = self.hub.arrived(now, datagram) {
+                if let Some((lane, datagram)) = self.switchboard.arrived(now, datagram) {
                     self.machines.handle(now, Port::Below(LANES + lane as u32), Item::Datagram(datagram));
                 }
             }
@@ -30,8 +30,8 @@ impl Machine for Site {
     }
 
     fn wake(&mut self, now: Instant) {
-        if self.hub.deadline().is_some_and(|at| at <= now) {
-            self.hub.wake(now);
+        if self.switchboard.deadline().is_some_and(|at| at <= now) {
+            self.switchboard.wake(now);
         }
         if self.machines.deadline().is_some_and(|at| at <= now) {
             self.machines.wake(now);
@@ -39,13 +39,13 @@ impl Machine for Site {
     }
 
     fn poll(&mut self, now: Instant) -> Option<(Port, Item)> {
-        if let Some(hello) = self.hub.poll() {
+        if let Some(hello) = self.switchboard.poll() {
             return Some((Port::Below(0), Item::Datagram(hello)));
         }
         loop {
             match self.machines.poll(now)? {
                 (Port::Below(lane), Item::Datagram(datagram)) if lane >= LANES => {
-                    if let Some(datagram) = self.hub.departs((lane - LANES) as usize, datagram) {
+                    if let Some(datagram) = self.switchboard.departs((lane - LANES) as usize, datagram) {
                         return Some((Port::Below(0), Item::Datagram(datagram)));
                     }
                 }
@@ -55,6 +55,6 @@ impl Machine for Site {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        earliest(self.hub.deadline(), self.machines.deadline())
+        earliest(self.switchboard.deadline(), self.machines.deadline())
     }
 }

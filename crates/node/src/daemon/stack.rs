@@ -6,18 +6,19 @@ use hopcast_core::plug::{Accept, DevicePlug, Plug, TcpPlug};
 use hopcast_core::{Assembly, Machine, Pacer, Port, Shared, Slot, Stream};
 use hopcast_stack::site::{MemoryShare, SiteEdge, SiteLayer, SiteRelay, Splice, Tunnel};
 
-use super::doors::{Doors, Limits};
 use super::gate::Gate;
-use super::hub::Lane;
 use super::memory::share;
+use super::switchboard::Lane;
+use super::tcp_access::{Limits, TcpAccess};
 use crate::config::{Carrier, Config, Connections, Packets, Relay};
 use crate::hello::peer::identity;
 use crate::hello::wire::Tag;
 
-/// The assembly's port of the first lane; those of plugs are before it: of the most carriers that a file may name,
-/// three each.
+/// The assembly's port of the first lane; those of plugs are before it. Chosen: of the maximum number of carriers that
+/// a file may name, three each.
 pub(crate) const LANES: u32 = 1 << 14;
-/// One server that does not answer may have such a part of the connections of a carrier.
+/// Share of the connections of a carrier that a server that does not answer may have, as one over a number. Chosen; a
+/// larger part leaves less to others, a smaller one limits a carrier to one server.
 const SERVERS: u16 = 4;
 const UDP_HEADER: u16 = 8;
 const TAG: u16 = 1;
@@ -32,7 +33,7 @@ pub(crate) struct Stack {
     memory: MemoryShare,
 }
 
-/// One thing that the node carries, one way there and back.
+/// One thing that the node carries, by one route there and back.
 pub(crate) struct Part {
     /// The far site, or the two peers.
     pub(crate) name: String,
@@ -131,7 +132,7 @@ impl Stack {
         let edge = self.edge(carrier, (&tcp.over, Some(tcp.streams)), tag, datagram, random);
         let splice = Shared::new(Splice::new());
         let spliced = self.machines.add(Box::new(splice.clone()));
-        let doors = self.machines.add(Box::new(Doors::new(Limits {
+        let tcp_access = self.machines.add(Box::new(TcpAccess::new(Limits {
             reach: tcp.reach.clone(),
             own: metrics,
             from: tcp.from.clone(),
@@ -140,7 +141,7 @@ impl Stack {
             unanswered: tcp.streams.div_ceil(SERVERS),
         })));
         self.machines.wire((spliced, Port::Below(1)), (edge, Port::Above(0)));
-        self.machines.wire((spliced, Port::Below(0)), (doors, Port::Above(0)));
+        self.machines.wire((spliced, Port::Below(0)), (tcp_access, Port::Above(0)));
         let to = tcp.take.clone();
         let accept = match to.is_empty() {
             true => vec![None],
@@ -154,9 +155,9 @@ impl Stack {
                 connect_timeout: Some(tcp.connect_timeout),
                 ..TcpPlug::default()
             };
-            self.plug((doors, Port::Below(side as u32)), Plug::Tcp(plug));
+            self.plug((tcp_access, Port::Below(side as u32)), Plug::Tcp(plug));
         }
-        let slots = vec![edge, spliced, doors];
+        let slots = vec![edge, spliced, tcp_access];
         self.parts.push(Part { splice: Some(splice), ..Part::new(&carrier.to, tag, slots) });
     }
 
@@ -217,7 +218,7 @@ impl Stack {
     }
 }
 
-/// The longest datagram that lanes send, in bytes of UDP payload after the tag.
+/// Maximum length of a datagram that lanes send, in bytes of UDP payload after the tag.
 pub(crate) fn longest_datagram(config: &Config) -> u16 {
     config.mtu - headers(config) - TAG
 }

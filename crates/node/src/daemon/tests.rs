@@ -54,8 +54,7 @@ impl Net {
             match (port, item) {
                 (Port::Below(0), Item::Datagram(datagram)) => {
                     if !self.random.chance(self.loss) {
-                        let arrived =
-                            Datagram { local: datagram.remote, remote: *at, payload: datagram.payload };
+                        let arrived = Datagram::new(datagram.remote, *at, datagram.payload);
                         self.under_way.push_back((self.now + Duration::from_millis(5), arrived));
                     }
                 }
@@ -173,9 +172,9 @@ fn nothing_is_taken_from_a_stranger_nor_from_a_peer_that_is_not_up() {
     for remote in ["192.0.2.9:7400", "192.0.2.2:7400"] {
         let (local, remote) = (net.nodes[0].at, remote.parse().unwrap());
         let payload = Buffer::copy_from(&[0x80, 0xB2, 0]);
-        net.give(0, 0, Item::Datagram(Datagram { local, remote, payload }));
+        net.give(0, 0, Item::Datagram(Datagram::new(local, remote, payload)));
     }
-    let dropped = net.nodes[0].site.get().hub.dropped;
+    let dropped = net.nodes[0].site.get().switchboard.dropped;
     assert_eq!((dropped.foreign, dropped.unwanted), (1, 1));
 }
 
@@ -189,7 +188,7 @@ fn claim(tag: u8, mark: u32, deadline: bool) -> Buffer {
     bytes.extend_from_slice(&[0b101 << 5, 1, 0, 3, 0xE8]);
     bytes.extend_from_slice(&[0; 4 + 4 + 2 + 8]);
     if deadline {
-        // The least time from the source.
+        // The minimum time from the source.
         bytes.extend_from_slice(&[0; 4]);
     }
     Buffer::copy_from(&bytes)
@@ -217,7 +216,7 @@ fn a_session_that_somebody_claims_in_a_peers_name_ends_no_carrier() {
             for (tag, deadline) in [(0x80, true), (0xC0, false)] {
                 let (local, remote) = (net.nodes[node].at, net.nodes[peer].at);
                 let payload = claim(tag, mark, deadline);
-                net.give(node, 0, Item::Datagram(Datagram { local, remote, payload }));
+                net.give(node, 0, Item::Datagram(Datagram::new(local, remote, payload)));
             }
         }
     }
@@ -257,7 +256,7 @@ fn packets_in_the_name_of_somebody_here_do_not_come_out_of_the_tunnel() {
 fn notices(net: &Net) -> Vec<Vec<String>> {
     let lines = |node: &Node| {
         let mut site = node.site.get_mut();
-        std::iter::from_fn(|| site.hub.notices().pop()).map(|it| it.to_string()).collect()
+        std::iter::from_fn(|| site.switchboard.notices().pop()).map(|it| it.to_string()).collect()
     };
     net.nodes.iter().map(lines).collect()
 }
@@ -303,7 +302,7 @@ fn the_clock_of_a_node_that_had_to_wait_for_its_devices_begins_when_they_are_the
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever comes in at the port, the node goes on: afterwards its packets still arrive.
+    /// Whatever arrives at the port, the node goes on: afterwards its packets still arrive.
     #[test]
     fn no_datagram_stops_a_node(
         strange in proptest::collection::vec((0..4u8, 0..4usize, proptest::collection::vec(any::<u8>(), 0..120)), 0..60),
@@ -315,7 +314,7 @@ proptest! {
             let payload = Buffer::copy_from(&[starts[start], &bytes].concat());
             let remote = SocketAddr::from(([192, 0, 2, from], 7400));
             let local = net.nodes[0].at;
-            net.give(0, 0, Item::Datagram(Datagram { local, remote, payload }));
+            net.give(0, 0, Item::Datagram(Datagram::new(local, remote, payload)));
         }
         net.run(Duration::from_secs(1));
         net.nodes[2].came.clear();

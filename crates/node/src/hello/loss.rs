@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 
 use super::wire::Counts;
 
-/// Number of hellos over which it is taken: ten seconds, at one a second.
+/// Number of hellos over which it is taken: ten seconds, at one a second. Chosen; fewer are noisy, more follow a change
+/// late.
 const WINDOW: usize = 10;
 
-/// The losses of one direction of a hop. Over a window, where
-/// [`FadingLoss`](hopcast_core::FadingLoss) fades.
+/// The losses of one direction of a hop. No [`FadingLoss`](hopcast_core::FadingLoss), which never forgets all of the
+/// past: the status says of a hop that is well again that it loses nothing, ten seconds later.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Loss(VecDeque<Counts>);
 

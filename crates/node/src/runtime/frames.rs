@@ -22,15 +22,16 @@ use super::counters::Counters;
 use super::error::PlugError;
 use super::poller::{Poller, Token};
 
-/// Maximum number of frames read in one turn.
+/// Maximum number of frames read in one turn. Chosen; more delays the other sockets, fewer costs turns.
 const MAX_PER_TURN: usize = 64;
 /// Maximum length of a frame, in bytes: that of a loopback interface.
 const MAX_FRAME: usize = 65_536 + 14;
 /// Length of Ethernet's header, the minimum of a frame.
 const HEADER: usize = 14;
-/// Size of the kernel's buffer of received frames, in bytes.
+/// Size of the kernel's buffer of received frames, in bytes. Chosen; with less, frames are lost while another process
+/// has the processor.
 const RECEIVE_BUFFER: usize = 4 << 20;
-/// Maximum number of frames that wait for room in the kernel.
+/// Maximum number of frames that wait for room in the kernel. Chosen: it bounds memory and delay.
 const MAX_WAITING: usize = 256;
 
 /// A packet socket.

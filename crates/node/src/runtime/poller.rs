@@ -8,9 +8,9 @@ use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
-/// Maximum number of events of one wait.
+/// Maximum number of events of one wait. Chosen; more come with the next one.
 const MAX_EVENTS: usize = 256;
-/// Maximum time of one wait.
+/// Maximum time of one wait. Chosen: a wait that is longer is made again.
 const MAX_WAIT: Duration = Duration::from_secs(3600);
 /// Position of the plug's number in a token; the bits below it are the socket's own.
 const PLUG_SHIFT: u32 = 48;

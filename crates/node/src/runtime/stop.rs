@@ -13,32 +13,32 @@ pub struct Stop(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    pulled: AtomicBool,
-    /// Readable for good once it is pulled: nobody reads it.
+    requested: AtomicBool,
+    /// Readable for good once it is requested: nobody reads it.
     event: OwnedFd,
 }
 
 impl Stop {
-    /// A stop that is not pulled.
+    /// A stop that is not requested.
     pub fn new() -> io::Result<Self> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self(Arc::new(Inner { pulled: AtomicBool::new(false), event })))
+        Ok(Self(Arc::new(Inner { requested: AtomicBool::new(false), event })))
     }
 
     /// Stops all runtimes that run until this stop. It sets a flag and writes to a descriptor, which a signal handler
     /// may do.
-    pub fn pull(&self) {
-        self.0.pulled.store(true, Ordering::Release);
+    pub fn request(&self) {
+        self.0.requested.store(true, Ordering::Release);
         // Fails only after 2^64 writes, when the descriptor is readable anyway.
         let _ = rustix::io::write(&self.0.event, &1_u64.to_ne_bytes());
     }
 
-    /// Whether it was pulled.
-    pub fn is_pulled(&self) -> bool {
-        self.0.pulled.load(Ordering::Acquire)
+    /// Whether it was requested.
+    pub fn is_requested(&self) -> bool {
+        self.0.requested.load(Ordering::Acquire)
     }
 
-    /// Waits for `span`, or until it is pulled.
+    /// Waits for `span`, or until it is requested.
     pub(crate) fn wait(&self, span: hopcast_core::Duration) {
         let nanos = span.as_nanos();
         let timeout =
@@ -48,7 +48,7 @@ impl Stop {
         let _ = poll(&mut [PollFd::new(&event, PollFlags::IN)], Some(&timeout));
     }
 
-    /// A descriptor that is readable once it is pulled.
+    /// A descriptor that is readable once it is requested.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.event.as_fd()
     }

@@ -17,19 +17,23 @@ use super::counters::Counters;
 use super::drops::Drops;
 use super::poller::{Poller, Token};
 
-/// Size of the kernel's receive buffer, in bytes: 30 ms at 1 Gbit/s, for which another process may well have the
-/// processor. The kernel doubles it for its bookkeeping (socket(7)).
+/// Size of the kernel's receive buffer, in bytes. Chosen: 30 ms at 1 Gbit/s, for which another process may well have
+/// the processor. The kernel doubles it for its bookkeeping (socket(7)).
 const RECEIVE_BUFFER: usize = 4 << 20;
-/// Size of the kernel's send buffer, in bytes: some bursts. More waits here, where it is counted.
+/// Size of the kernel's send buffer, in bytes. Chosen: some bursts; more waits here, where it is counted.
 const SEND_BUFFER: usize = 1 << 20;
-/// Maximum number of bytes that wait for room in the kernel, where each row counts for [`ROW_OVERHEAD`] more.
+/// Maximum number of bytes that wait for room in the kernel, where each row counts for [`ROW_OVERHEAD`] more. Chosen:
+/// it bounds memory and delay; with less, bursts are dropped here.
 const MAX_WAITING: usize = 1 << 20;
 const ROW_OVERHEAD: usize = 256;
-/// Maximum number of empty rows that are kept for reuse.
+/// Maximum number of empty rows that are kept for reuse. Chosen; with fewer, bursts allocate, more is memory for
+/// nothing.
 const MAX_SPARE_ROWS: usize = 32;
-/// Number of waiting bytes that are sent at once, even if the turn has more to send.
+/// Number of waiting bytes that are sent at once, even if the turn has more to send. Chosen; more delays the first of
+/// them, less costs system calls.
 const BURST_BYTES: usize = 128 << 10;
-/// Number of waiting rows in which a place for a datagram is searched.
+/// Maximum number of waiting rows in which a place for a datagram is searched. Chosen; more costs time, fewer makes
+/// shorter rows where datagrams go to many peers.
 const MAX_ROWS_SEARCHED: usize = 8;
 /// Maximum number of bytes of one send: the limit of the length fields of IP and UDP.
 const MAX_SEND: usize = 65_535 - 40 - 8;
@@ -167,7 +171,7 @@ impl Udp {
 
     /// Adds a datagram to those that wait.
     fn queue(&mut self, datagram: &Datagram) {
-        let Datagram { local, remote, payload } = datagram;
+        let Datagram { local, remote, payload, .. } = datagram;
         // A socket that is bound to an address sends from that one.
         let source = Some(local.ip()).filter(|ip| !ip.is_unspecified() && self.local.ip().is_unspecified());
         // After the last datagram for the same peer, which keeps their order; the order between peers does not matter.
@@ -215,7 +219,7 @@ impl Socket for Udp {
         if let Some(to) = to.filter(|_| local.ip().is_unspecified()) {
             local.set_ip(to);
         }
-        Some(Item::Datagram(Datagram { local, remote: from, payload }))
+        Some(Item::Datagram(Datagram::new(local, from, payload)))
     }
 
     fn give(&mut self, item: Item) {

@@ -13,18 +13,20 @@ use std::time::{Duration, Instant};
 use super::{AnswerError, Board};
 use crate::metrics;
 
-/// Maximum time of a request and of its answer.
+/// Maximum time of a request and of its answer. Chosen; shorter cuts off a slow reader, longer lets idle ones use up
+/// the answers.
 const IO_TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum number of answers at a time; one more request is turned away.
+/// Maximum number of answers at a time; one more request is turned away. Chosen: it bounds threads.
 const MAX_ANSWERS: usize = 32;
 /// Maximum time for which a predecessor that accepts connections and says nothing is asked again: one that is being
-/// killed refuses them by then.
+/// killed refuses them by then. Chosen; longer delays the error where another node stays.
 const PREDECESSOR_TIMEOUT: Duration = Duration::from_secs(5);
-/// Stack size of an answering thread, in bytes: it reads some hundred bytes, and its page is on the heap.
+/// Stack size of an answering thread, in bytes: it reads some hundred bytes, and its page is on the heap. Chosen.
 const STACK_SIZE: usize = 256 << 10;
-/// Pause after a connection that could not be accepted or was not answered.
+/// Pause after a connection that could not be accepted or was not answered. Chosen; shorter is a busy loop while
+/// descriptors are used up, longer delays the next answer.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
-/// Maximum length of a request, in bytes; Prometheus' have some hundred.
+/// Maximum length of a request, in bytes; Prometheus' have some hundred. Chosen: it bounds memory.
 const MAX_REQUEST: usize = 8192;
 
 /// The status socket, which is removed when this is dropped.

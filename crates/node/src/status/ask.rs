@@ -9,9 +9,10 @@ use std::time::Duration;
 use super::{AskError, Status};
 use crate::config::Config;
 
-/// Maximum time of an answer.
+/// Maximum time of an answer. Chosen; shorter fails on a busy host, longer delays the error of a node that hangs.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum length of a status, in bytes; one with the maximum number of peers and carriers is far shorter.
+/// Maximum length of a status, in bytes; one with the maximum number of peers and carriers is far shorter. Chosen: it
+/// bounds memory.
 const MAX_STATUS: u64 = 16 << 20;
 
 /// The status of the node that answers at `socket`, as text and parsed.
@@ -42,10 +43,10 @@ pub fn status(socket: &Path) -> Result<(String, Status), AskError> {
 /// No node or several, if no name is given.
 pub fn socket_of(name: Option<&str>) -> Result<PathBuf, AskError> {
     if let Some(name) = name {
-        return Ok(Config::usual_socket(name));
+        return Ok(Config::default_socket(name));
     }
-    let usual = Config::usual_socket("x");
-    let directory = usual.parent().unwrap_or(Path::new("/run/hopcast"));
+    let default = Config::default_socket("x");
+    let directory = default.parent().unwrap_or(Path::new("/run/hopcast"));
     let files = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
     let name = |path: &PathBuf| -> Option<String> {
         Some(path.file_name()?.to_str()?.strip_prefix("node-")?.strip_suffix(".sock")?.to_owned())

@@ -65,7 +65,7 @@ pub enum AskError {
     NoStatus {
         /// The socket.
         path: PathBuf,
-        /// Where it stops to be one.
+        /// Place at which it stops to be JSON.
         source: serde_json::Error,
     },
     /// No node runs on this host.

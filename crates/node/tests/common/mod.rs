@@ -52,7 +52,7 @@ impl Reactive for Played {
 
 impl Traffic {
     pub(crate) fn send(&mut self, local: SocketAddr, remote: SocketAddr, payload: &[u8]) {
-        let datagram = Datagram { local, remote, payload: Buffer::copy_from(payload) };
+        let datagram = Datagram::new(local, remote, Buffer::copy_from(payload));
         self.out.down(Item::Datagram(datagram));
     }
 

@@ -11,6 +11,7 @@ use super::stream::StreamEnd;
 use super::wire::{CHUNK_HEADER, Chunk, PACKET_HEADER, What};
 
 /// Streams of the other end's that are over and of which something may still be under way; the oldest makes room.
+/// Chosen: as many as there may be at a time; with fewer, a late chunk may open one again.
 const MAX_REMEMBERED: usize = 4096;
 
 /// The key of a stream: whether this end opened it, and its number among those.
@@ -66,7 +67,7 @@ impl Edge {
         self.control.push_back(Chunk { opener, stream, what }.emit());
     }
 
-    /// Whether so many chunks wait that no more should arrive.
+    /// Whether the queue of chunks is so long that no more should arrive.
     pub(super) fn is_full(&self) -> bool {
         self.control.len() > 4 * MAX_STREAMS
     }

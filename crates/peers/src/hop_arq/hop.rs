@@ -75,7 +75,7 @@ impl Hop {
                 }
                 match self.incoming.take(now, &packet) {
                     Taken::New => return Ok(Event::Chunk(packet.chunk)),
-                    Taken::Duplicate => counters.duplicates += 1,
+                    Taken::Duplicate => counters.duplicates_received += 1,
                     Taken::OutOfWindow => counters.out_of_window += 1,
                     Taken::Unknown => self.unknown = Some(packet.session),
                 }
@@ -137,7 +137,7 @@ impl Hop {
         self.outgoing.pop(now, self.incoming.session(), counters)
     }
 
-    /// When something is due; with `more`, there is more to send than has been given.
+    /// Time at which something is due; with `more`, there is more to send than has been given.
     pub(super) fn deadline(&self, config: &Config, more: bool) -> Option<Instant> {
         let due = earliest(self.incoming.due(), self.outgoing.gives_up(config.silence));
         earliest(due, self.outgoing.deadline(more))

@@ -8,9 +8,11 @@ use hopcast_core::{Duration, Instant};
 use super::config::MAX_AHEAD;
 use super::wire::{Acknowledgement, MAX_RUNS, Packet};
 
-/// Packets that are acknowledged together.
+/// Number of packets that are acknowledged together. Chosen, as TCP's delayed acknowledgements (RFC 1122 section
+/// 4.2.3.2): one costs twice the acknowledgements, more make the sender's window move in lumps.
 const TOGETHER: u32 = 2;
-/// How long one that is alone waits for the next.
+/// Time that an acknowledgement of a single packet waits for the next. Chosen: longer, the sender learns later of what
+/// has arrived; shorter, more acknowledgements cross the link.
 const HOLD: Duration = Duration::from_millis(1);
 
 /// The verdict on a packet.
@@ -63,7 +65,7 @@ impl Incoming {
         self.session.unwrap_or(self.former)
     }
 
-    /// Begins the session of a packet that may; `own` is that of the way back.
+    /// Begins the session of a packet that may; `own` is that of the opposite direction.
     pub(super) fn begin(&mut self, packet: &Packet<'_>, own: u16) -> Begun {
         let Some(knows) = packet.first.filter(|_| self.session != Some(packet.session)) else {
             return Begun::Not;
@@ -125,7 +127,7 @@ impl Incoming {
         self.runs.truncate(MAX_RUNS / 2);
     }
 
-    /// When an acknowledgement is due.
+    /// Time at which an acknowledgement is due.
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
     }

@@ -11,7 +11,7 @@ use super::hop::{Event, Hop};
 use super::wire::Chunk;
 
 /// A relay keeps twice what the onward path takes at a time, and this, before it asks for a pause; half of it when it
-/// asks to go on. More would be delay, less would starve the onward path.
+/// asks to go on. Chosen: more would be delay, less would starve the onward path.
 const BACKLOG: usize = 16;
 
 /// A node of a path with an ARQ on each of its hops. [`Port::Below`]`(0)` is a datagram port; an edge has a stream
@@ -28,7 +28,7 @@ pub struct HopArq {
 }
 
 impl HopArq {
-    /// An edge at `ends.0`, as applications see it, whose way to the other, `ends.1`, begins at `neighbour`.
+    /// An edge at `ends.0`, as applications see it, whose route to the other, `ends.1`, begins at `neighbour`.
     pub fn edge(
         config: Config,
         local: SocketAddr,
@@ -56,7 +56,7 @@ impl HopArq {
     fn on_datagram(&mut self, now: Instant, datagram: &Datagram) {
         let from = self.hops.iter().position(|hop| hop.neighbour == datagram.remote);
         let Some(from) = from else {
-            self.counters.not_for_us += 1;
+            self.counters.foreign += 1;
             return;
         };
         let full = match &self.edge {
@@ -121,8 +121,8 @@ impl HopArq {
         if self.edge.is_none() {
             for (from, to) in [(0, 1), (1, 0)] {
                 let onward = &self.hops[to].outgoing;
-                let most = (2 * onward.limit() + BACKLOG).min(MAX_HELD / 2);
-                let full = onward.backlog() > if self.hops[from].is_pausing() { most / 2 } else { most };
+                let limit = (2 * onward.limit() + BACKLOG).min(MAX_HELD / 2);
+                let full = onward.backlog() > if self.hops[from].is_pausing() { limit / 2 } else { limit };
                 self.hops[from].pause(now, full, &mut self.counters);
                 if let Some(datagram) = self.hops[from].pop(now, &mut self.counters) {
                     self.send(from, &datagram);
@@ -136,7 +136,7 @@ impl HopArq {
 
     fn send(&mut self, hop: usize, datagram: &[u8]) {
         let (local, remote) = (self.local, self.hops[hop].neighbour);
-        let datagram = Datagram { local, remote, payload: Buffer::copy_from(datagram) };
+        let datagram = Datagram::new(local, remote, Buffer::copy_from(datagram));
         self.out.down(Item::Datagram(datagram));
     }
 

@@ -16,7 +16,7 @@
 //! its variance, and at least a millisecond.
 //!
 //! **How fast** (`tcp::hop_bbr`). BBR's model of the path sets window and pace of each hop. A loss without a queue is
-//! the link's own and counts as delivered (`tcp::own_loss`); other losses are hidden from BBR.
+//! the link's own and counts as delivered (`tcp::random_loss`); other losses are hidden from BBR.
 //!
 //! **Silence** (`silence`). On one hop nothing heard is no congestion. The window has room for as many packets as
 //! have lately passed between two acknowledgements; after a timeout probes go on at up to a tenth of the link, and ever

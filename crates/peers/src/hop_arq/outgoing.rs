@@ -11,7 +11,8 @@ use super::silence::Silence;
 use super::wire::{Acknowledgement, Message, Packet};
 use crate::tcp::{Acked, HopBbr, Snapshot};
 
-/// Transmissions taken for lost of which an acknowledgement may still come; the oldest makes room.
+/// Transmissions taken for lost of which an acknowledgement may still come; the oldest makes room. Chosen: it bounds
+/// memory; with fewer, late packets are not recognised as such.
 const MAX_GIVEN_UP: usize = 1024;
 
 /// A transmission that is under way.
@@ -28,7 +29,7 @@ pub(super) struct Outgoing {
     session: u16,
     random: Stream,
     full: u32,
-    /// How late it may come to send.
+    /// Maximum delay of a wake-up.
     slack: Duration,
     control: HopBbr,
     /// Chunks that wait for their first transmission.
@@ -36,7 +37,7 @@ pub(super) struct Outgoing {
     /// From index `base` on, chunks that have been sent; none once it has arrived.
     kept: VecDeque<Option<Vec<u8>>>,
     base: u64,
-    /// How many of them have not arrived.
+    /// Number of those that have not arrived.
     held: usize,
     /// Indices to send again.
     lost: BTreeSet<u64>,
@@ -46,7 +47,7 @@ pub(super) struct Outgoing {
     given_up: BTreeMap<u64, (u64, Instant)>,
     /// The newest transmission that has arrived, and the round trip that it took.
     newest: Option<(u64, Duration)>,
-    /// How much longer an older one may take.
+    /// Time that an older one may still take.
     reordering: Duration,
     /// Whether an acknowledgement has come in this session, and how many packets the newest one knew of.
     acknowledged: Option<u32>,
@@ -103,7 +104,7 @@ impl Outgoing {
         self.session
     }
 
-    /// How many chunks wait for their first transmission.
+    /// Number of chunks that wait for their first transmission.
     pub(super) fn backlog(&self) -> usize {
         self.fresh.len()
     }
@@ -123,7 +124,7 @@ impl Outgoing {
         }
     }
 
-    /// When the neighbour is given up, if it owes an acknowledgement and says nothing for `silence`.
+    /// Time at which the neighbour is given up, if it owes an acknowledgement and says nothing for `silence`.
     pub(super) fn gives_up(&self, silence: Duration) -> Option<Instant> {
         self.owed_since.filter(|_| self.silence.may_give_up()).map(|since| since + silence)
     }
@@ -142,7 +143,7 @@ impl Outgoing {
         self.departure(more).is_some_and(|at| at <= now)
     }
 
-    /// When the next packet may leave, if there is one and the window has room, or it is a probe.
+    /// Time at which the next packet may leave, if there is one and the window has room, or it is a probe.
     fn departure(&self, more: bool) -> Option<Instant> {
         let room = self.flight.len() < self.limit();
         let more = more || !self.fresh.is_empty();
@@ -151,17 +152,17 @@ impl Outgoing {
         (probe || room && (new || !self.lost.is_empty())).then(|| self.control.departure())
     }
 
-    /// How many packets may be in flight: the window, and room for a neighbour's silence.
+    /// Maximum number of packets in flight: the window, and room for a neighbour's silence.
     pub(super) fn limit(&self) -> usize {
         self.window() + if self.control.is_emptying() { 0 } else { self.silence.room() }
     }
 
-    /// When [`wake`](Self::wake) has something to do, or a packet may leave.
+    /// Time at which [`wake`](Self::wake) has something to do, or a packet may leave.
     pub(super) fn deadline(&self, more: bool) -> Option<Instant> {
         earliest(earliest(self.departure(more), self.timeout), self.overdue())
     }
 
-    /// When the oldest transmission before the newest that has arrived is lost.
+    /// Time at which the oldest transmission before the newest that has arrived is lost.
     fn overdue(&self) -> Option<Instant> {
         let (newest, rtt) = self.newest?;
         let (&number, flight) = self.flight.first_key_value()?;
@@ -196,8 +197,8 @@ impl Outgoing {
         Some(bytes)
     }
 
-    /// Which chunk is sent next: what is lost, what is new, and as a probe what has been sent already, of which more
-    /// copies than one are then under way.
+    /// Index of the chunk that is sent next: what is lost, what is new, and as a probe what has been sent already, of
+    /// which more copies than one are then under way.
     fn next_index(&mut self, counters: &mut Counters) -> Option<u64> {
         if let Some(index) = self.lost.pop_first() {
             counters.retransmits += 1;
@@ -213,7 +214,7 @@ impl Outgoing {
         Some(self.base + self.kept.len() as u64 - 1)
     }
 
-    /// How long to wait for an acknowledgement.
+    /// Time to wait for an acknowledgement.
     fn patience(&self, now: Instant) -> Duration {
         let control = &self.control;
         self.silence.timeout(now, control.timeout(), control.packet_time(), control.round_trip())

@@ -7,32 +7,42 @@
 
 use hopcast_core::{Duration, Instant};
 
-/// Room in the window, in multiples of the longest silence of late.
+/// Room in the window, in multiples of the longest silence of late. Chosen; less, and a silence that is longer empties
+/// the window; more is a queue.
 const ROOM: u32 = 2;
-/// Maximum room, in packets. Bursts of 8 packets on average, each way, seldom last for as long.
+/// Maximum room, in packets. Bursts of 8 packets on average, each way, seldom last for as long. Chosen; more would be a
+/// longer queue where a silence had another reason.
 const MAX_ROOM: u32 = 256;
-/// Packets between two acknowledgements that do not count as silence: two are acknowledged together.
+/// Packets between two acknowledgements that do not count as silence: two are acknowledged together. Chosen: one
+/// acknowledgement may be lost.
 const USUAL: u32 = 4;
-/// Share by which the longest silence fades with each acknowledgement.
+/// Share by which the longest silence fades with each acknowledgement. Chosen; faster, and it is forgotten before the
+/// next one; slower, and room is kept that nothing needs.
 const FADING: f64 = 1.0 / 4096.0;
-/// Minimum spacing of probes, in packet times: closer ones would crowd out others, rarer ones make a burst of losses,
-/// which lasts for a number of packets, long.
+/// Minimum spacing of probes, in packet times: chosen: closer ones would crowd out others, rarer ones make a burst of
+/// losses, which lasts for a number of packets, long.
 const PROBE_SPACING: u64 = 10;
-/// Maximum number of probes in a round trip, once the first has had time to be answered.
+/// Maximum number of probes in a round trip, once the first has had time to be answered. Chosen; fewer find the end of
+/// a burst later, more crowd out others.
 const PROBES_A_ROUND: u64 = 4;
-/// Minimum spacing of probes, however fast the link seems: a neighbour may be as good as at no distance.
+/// Minimum spacing of probes, however fast the link seems: a neighbour may be as good as at no distance. Chosen;
+/// shorter costs processor time for nothing, longer delays a fast link.
 const MIN_SPACING: Duration = Duration::from_micros(100);
-/// Maximum of that spacing: a slow link is found again soon enough.
+/// Maximum of that spacing: a slow link is found again soon enough. Chosen; longer finds it later, shorter fills a slow
+/// link with probes.
 const MAX_SPACING: Duration = Duration::from_millis(500);
 /// Spacing of probes before anything has been heard at all: a long path gets a handful of small packets in vain.
+/// Chosen; shorter costs more of them, longer delays the start where the first is lost.
 const FIRST_SPACING: Duration = Duration::from_millis(40);
-/// Probes without an answer from which on the link counts as down: at 50 % each way, a burst of losses is as long once
-/// in 10^64 times.
+/// Probes without an answer from which on the link counts as down. Chosen: at 50 % each way, a burst of losses is as
+/// long once in 10^64 times.
 const LINK_DOWN_PROBES: u32 = 512;
-/// A link that is down is probed often enough that its return is found within this share of its absence.
+/// A link that is down is probed often enough that its return is found within this share of its absence. Chosen; more
+/// often costs packets in vain, more seldom loses more of the time after an outage.
 const LINK_DOWN_SHARE: u64 = 64;
 /// Minimum number of probes before a neighbour is given up, however long it has been silent. Where 60 % are lost each
-/// way in bursts of 8, as many are unanswered once in some ten thousand silences.
+/// way in bursts of 8, as many are unanswered once in some ten thousand silences. Chosen; with fewer, a burst of losses
+/// ends streams.
 const MIN_PROBES: u32 = 200;
 
 /// The silence of a neighbour, as a hop sees it.
@@ -69,7 +79,7 @@ impl Silence {
         (run * ROOM).min(MAX_ROOM) as usize
     }
 
-    /// How long to wait for an acknowledgement at `now`: `first`, and after that until the next probe. A packet takes
+    /// Time to wait for an acknowledgement at `now`: `first`, and after that until the next probe. A packet takes
     /// `packet_time` on the link; there may be no round trip yet.
     pub(super) fn timeout(
         &self,

@@ -7,11 +7,14 @@ use hopcast_core::{Buffer, StreamId, StreamItem};
 use super::config::Config;
 use super::wire::What;
 
-/// Bytes of a stream's buffer for each piece out of order that it keeps: more pieces mean that they are tiny.
+/// Bytes of a stream's buffer for each piece out of order that it keeps: more pieces mean that they are tiny. Chosen:
+/// it bounds the memory of the map of pieces; larger refuses more of what small writes send.
 const BYTES_A_PIECE: u64 = 256;
-/// Length at which a piece is not joined to the next any more.
-const LARGEST_PIECE: usize = 64 << 10;
-/// Credit is given back to the application in lots of this many bytes.
+/// Maximum length of a piece that others were joined to, in bytes. Chosen; longer pieces are copied more, shorter ones
+/// are more.
+const MAX_PIECE: usize = 64 << 10;
+/// Bytes of credit that are given back to the application at once. Chosen; smaller lots cost more items, larger ones
+/// let the other end wait.
 const LOT: u64 = 32 << 10;
 
 /// The other end does not keep to what was granted.
@@ -161,8 +164,7 @@ impl StreamEnd {
             return Err(Broken);
         }
         // Small pieces that meet become one, so that only gaps count.
-        if let Some((_, piece)) =
-            before.as_mut().filter(|(_, piece)| piece.len() + bytes.len() <= LARGEST_PIECE)
+        if let Some((_, piece)) = before.as_mut().filter(|(_, piece)| piece.len() + bytes.len() <= MAX_PIECE)
             && offset == meets
         {
             piece.extend(bytes);
@@ -181,16 +183,16 @@ impl StreamEnd {
             && *piece.key() == self.next
         {
             let mut bytes = piece.remove();
-            let most = usize::try_from(self.credit).unwrap_or(usize::MAX).min(bytes.len());
-            let rest = bytes.split_off(most);
+            let taken = usize::try_from(self.credit).unwrap_or(usize::MAX).min(bytes.len());
+            let rest = bytes.split_off(taken);
             if !rest.is_empty() {
-                self.arrived.insert(self.next + most as u64, rest);
+                self.arrived.insert(self.next + taken as u64, rest);
             }
             if bytes.is_empty() {
                 return None;
             }
-            self.credit -= most as u64;
-            self.next += most as u64;
+            self.credit -= taken as u64;
+            self.next += taken as u64;
             return Some(StreamItem::Data(Buffer::copy_from(&bytes)));
         }
         let ended = self.end == Some(self.next) && !core::mem::replace(&mut self.end_given, true);

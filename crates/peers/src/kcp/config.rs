@@ -3,11 +3,12 @@
 use hopcast_code::reed_solomon::{Code, Error};
 use hopcast_core::Duration;
 
-/// Conversations at a time; more are refused with a reset.
+/// Maximum number of conversations; more are refused with a reset. Chosen: it bounds memory.
 pub const MAX_CONVERSATIONS: usize = 1024;
-/// Conversations that are over and still answered for; the oldest makes room.
+/// Maximum number of conversations that are over and still answered for; the oldest makes room. Chosen: it bounds
+/// memory; with fewer, a late segment of an older one is taken for a new one.
 pub const MAX_REMEMBERED: usize = 4096;
-/// The range of [`Config::mtu`]: less leaves hardly a payload, more is no UDP datagram.
+/// Range of [`Config::mtu`]. Chosen: less leaves hardly a payload, more is no UDP datagram.
 pub const MTU: core::ops::RangeInclusive<u16> = 200..=65_000;
 
 /// The settings of one KCP endpoint; both ends should have the same [`mtu`](Self::mtu) and [`fec`](Self::fec).
@@ -18,8 +19,8 @@ pub struct Config {
     /// The clock at which acknowledgements and timeouts are looked after, between 10 ms and 5 s. Default: 10 ms. Longer
     /// saves packets, and adds to every round trip.
     pub interval: Duration,
-    /// How many later acknowledgements make a segment lost. Default: 2; 0 leaves it to the timeout. Too few repeat what
-    /// was merely overtaken.
+    /// Number of later acknowledgements that make a segment lost. Default: 2; 0 leaves it to the timeout. Too few
+    /// repeat what was merely overtaken.
     pub resend: u32,
     /// KCP's own congestion window, in the manner of Reno. Default: off (`nc 1`), so that only the windows limit it.
     pub congestion_control: bool,
@@ -31,15 +32,15 @@ pub struct Config {
     /// Segments that wait for the application or for one before them; KCP makes it at least 128. Default: 1024, as
     /// kcptun's server has it; its client has 512.
     pub receive_window: u16,
-    /// The longest UDP payload, in bytes. Default: 1350.
+    /// Maximum length of a UDP payload, in bytes. Default: 1350.
     pub mtu: u16,
     /// Whether to send at once what an acknowledgement or a write allows, as kcptun does, instead of at the next tick,
     /// as the original does. Default: on.
     pub eager: bool,
     /// Reed-Solomon parity over datagrams. Default: none; [`FAST3_FEC`](Self::FAST3_FEC) has kcptun's.
     pub fec: Option<Fec>,
-    /// How long a peer may owe an acknowledgement and send nothing at all before its stream is reset. Default: 30 s, as
-    /// kcptun's sessions have it.
+    /// Time that a peer may owe an acknowledgement and send nothing at all before its stream is reset. Default: 30 s,
+    /// as kcptun's sessions have it.
     pub silence: Duration,
 }
 
@@ -68,7 +69,7 @@ impl Default for Config {
     }
 }
 
-/// How many parity datagrams follow how many of KCP's.
+/// Number of parity datagrams, and of KCP's that they follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fec {
     data: u8,

@@ -12,13 +12,14 @@ use super::records::{BEGIN, END, Ledger, MAX_RECORD, Piece, RecordReader};
 use super::remembered::End;
 use super::wire::{ACK, ASK, HEADER, PUSH, Packet, Segment};
 
-/// Numbers and times stay below this, so that KCP's signed differences of them cannot overflow. So a conversation ends
-/// after 2^30 segments, more than a terabyte, or 2^30 ms, twelve days.
+/// Limit of numbers and times. Chosen: below it, KCP's signed differences of them cannot overflow. So a
+/// conversation ends after 2^30 segments, more than a terabyte, or 2^30 ms, twelve days.
 const LIMIT: u32 = 1 << 30;
 /// An acknowledgement that took longer is let go: a round trip is at most what a timeout can be (`ikcp.c`,
 /// `IKCP_RTO_MAX`).
 const MAX_TRIP_MS: u32 = 60_000;
-/// Acknowledgements that KCP may owe while it waits for its next tick.
+/// Maximum number of acknowledgements that KCP may owe while it waits for its next tick. Chosen: it bounds memory; what
+/// is beyond it is acknowledged when it is repeated.
 const MAX_OWED: u32 = 4096;
 
 /// The surroundings that a conversation acts on.
@@ -71,7 +72,7 @@ pub(super) struct Conversation {
     read: u32,
     /// Whether the application knows that the stream is open.
     stands: bool,
-    /// When anything was last heard while something was unacknowledged.
+    /// Time at which anything was last heard while something was unacknowledged.
     quiet_since: Instant,
     end: Option<End>,
 }
@@ -184,8 +185,8 @@ impl Conversation {
         }
         // kcp-go flushes acknowledgements once they fill a datagram.
         let eager = ctx.config.eager;
-        let most = if eager { u32::from(ctx.config.mtu) / HEADER as u32 } else { MAX_OWED };
-        if (eager && self.kcp.wait_snd() < waited) || self.owed >= most {
+        let limit = if eager { u32::from(ctx.config.mtu) / HEADER as u32 } else { MAX_OWED };
+        if (eager && self.kcp.wait_snd() < waited) || self.owed >= limit {
             self.flush();
         }
         self.settle(ctx);
@@ -316,8 +317,8 @@ impl Conversation {
     }
 
     fn put(&mut self, bytes: &[u8]) {
-        let most = self.kcp.mss();
-        for part in bytes.chunks(most) {
+        let limit = self.kcp.mss();
+        for part in bytes.chunks(limit) {
             sure(self.kcp.send(part));
         }
     }
@@ -384,10 +385,10 @@ impl Conversation {
         }
         let segment = self.kcp.mss() as u64;
         let room = 2 * u64::from(self.kcp.snd_wnd()) * segment;
-        let most = self.ledger.before(self.sent.acknowledged) + room;
-        let more = most.saturating_sub(self.granted);
+        let limit = self.ledger.before(self.sent.acknowledged) + room;
+        let more = limit.saturating_sub(self.granted);
         if more >= segment {
-            self.granted = most;
+            self.granted = limit;
             ctx.up(self.id, StreamItem::Credit(more));
         }
     }

@@ -1,4 +1,4 @@
-//! The way down: parity, addresses, and the datagram port.
+//! The lower side: parity, addresses, and the datagram port.
 
 use std::net::SocketAddr;
 
@@ -20,7 +20,7 @@ impl Lower {
         let mut send = |bytes: &[u8], parity: bool| {
             counters.datagrams_sent += 1;
             counters.parity_sent += u64::from(parity);
-            let datagram = Datagram { local, remote, payload: Buffer::copy_from(bytes) };
+            let datagram = Datagram::new(local, remote, Buffer::copy_from(bytes));
             out.down(Item::Datagram(datagram));
         };
         match &mut self.encoder {

@@ -75,7 +75,7 @@ impl Kcp {
 
     fn on_datagram(&mut self, now: Instant, datagram: &Datagram) {
         if datagram.remote != self.lower.remote {
-            self.counters.not_for_us += 1;
+            self.counters.foreign += 1;
             return;
         }
         self.counters.datagrams_received += 1;

@@ -1,4 +1,4 @@
-//! Where KCP puts what it sends, and what is known of it from there.
+//! Output of KCP: where its segments are put, and what is known of them from there.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

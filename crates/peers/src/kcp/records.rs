@@ -1,4 +1,4 @@
-//! Where a stream begins and ends: what KCP, which carries bytes and nothing else, leaves to whoever uses it.
+//! Beginning and end of streams: what KCP, which carries bytes and nothing else, leaves to whoever uses it.
 //!
 //! Each direction's bytes are records: two bytes of length, little-endian, and that many bytes of the stream. Two
 //! lengths mean something else: [`BEGIN`] is the first record of whoever opens the conversation, so that there is
@@ -10,7 +10,8 @@ use hopcast_core::bytes::Malformed;
 
 /// The bytes before each record.
 pub(super) const LENGTH: u64 = 2;
-/// The longest record that is written. Any length but the two special ones is read.
+/// Maximum length of a record that is written, in bytes. Chosen; shorter ones cost more headers, longer ones are copied
+/// in larger pieces. Any length but the two special ones is read.
 pub(super) const MAX_RECORD: usize = 32 << 10;
 /// This direction is over.
 pub(super) const END: [u8; 2] = [0, 0];
@@ -65,8 +66,8 @@ impl RecordReader {
             match self.state {
                 Reading::Ended => return Err(Malformed { field: "record after the end" }),
                 Reading::Bytes(left) => {
-                    let most = usize::try_from(credit).unwrap_or(usize::MAX);
-                    let len = left.min(bytes.len() - read).min(most);
+                    let limit = usize::try_from(credit).unwrap_or(usize::MAX);
+                    let len = left.min(bytes.len() - read).min(limit);
                     if len == 0 || read > 0 {
                         // The piece begins at the front of what it is called with next.
                         return Ok((None, read));
@@ -101,12 +102,12 @@ impl RecordReader {
     }
 }
 
-/// Which of the application's bytes stand where in the bytes that KCP carries.
+/// Places of the application's bytes in the bytes that KCP carries.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     /// The records of which not all is acknowledged.
     records: VecDeque<Record>,
-    /// How much of either has been written.
+    /// Bytes that have been written, of either.
     carried: u64,
     application: u64,
 }
@@ -132,12 +133,12 @@ impl Ledger {
         self.application += len;
     }
 
-    /// How many of the application's bytes there are.
+    /// Number of the application's bytes.
     pub(super) fn written(&self) -> u64 {
         self.application
     }
 
-    /// How many of the application's bytes stand before `carried`.
+    /// Number of the application's bytes before `carried`.
     pub(super) fn before(&self, carried: u64) -> u64 {
         let place = self.records.partition_point(|record| record.carried < carried);
         match place.checked_sub(1).and_then(|place| self.records.get(place)) {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::config::MAX_REMEMBERED;
 use super::wire::{ACK, PUSH, Packet, Segment};
 
-/// How a conversation ended.
+/// End that a conversation had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// Both directions finished, after this many segments arrived.

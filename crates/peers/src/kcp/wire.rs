@@ -21,7 +21,7 @@
 //!
 //! Little-endian (`ikcp.c`, `ikcp_encode_seg`). A datagram holds one segment or more, all of one conversation.
 
-use hopcast_core::bytes::{Malformed, Reader};
+use hopcast_core::bytes::{Malformed, Reader, Writer};
 
 /// The header's length in bytes (`ikcp.c`, `IKCP_OVERHEAD`).
 pub(super) const HEADER: usize = 24;
@@ -53,12 +53,13 @@ impl Segment {
     /// A bare header, where the machine answers by itself.
     pub(super) fn emit(&self) -> [u8; HEADER] {
         let mut header = [0; HEADER];
-        header[..4].copy_from_slice(&self.conv.to_le_bytes());
-        header[4] = self.command;
-        header[6..8].copy_from_slice(&self.window.to_le_bytes());
-        header[8..12].copy_from_slice(&self.ts.to_le_bytes());
-        header[12..16].copy_from_slice(&self.sn.to_le_bytes());
-        header[16..20].copy_from_slice(&self.una.to_le_bytes());
+        let mut to = Writer::new(&mut header);
+        to.u32_le(self.conv);
+        to.put(&[self.command, 0]);
+        to.u16_le(self.window);
+        to.u32_le(self.ts);
+        to.u32_le(self.sn);
+        to.u32_le(self.una);
         header
     }
 

@@ -2,12 +2,12 @@
 
 use hopcast_core::{Bytes, Duration};
 
-/// Streams at a time that one end has opened; more wait until one is over.
+/// Maximum number of streams that one end has opened; more wait until one is over. Chosen: it bounds memory.
 pub const MAX_STREAMS: u32 = 1024;
-/// Connections at a time; the peer's are refused beyond, and none is made.
+/// Maximum number of connections; the peer's are refused beyond, and none is made. Chosen: it bounds memory.
 pub const MAX_CONNECTIONS: usize = 16;
 /// Minimum UDP payload of a path that QUIC can use: RFC 9000 section 14.
-pub const LEAST_DATAGRAM: u16 = 1200;
+pub const MIN_DATAGRAM: u16 = 1200;
 /// UDP payload that fills an Ethernet frame over IPv4: 1500 less the headers of IPv4 and UDP.
 pub const DEFAULT_DATAGRAM: u16 = 1472;
 
@@ -34,7 +34,7 @@ pub struct Config {
     /// Every datagram's longest UDP payload in bytes, at least 1200. Default: 1472. Whoever builds the stack knows the
     /// path, so that it is not searched for; a datagram that does not fit is lost.
     pub datagram: u16,
-    /// How long the peer may be silent before the connection is given up, and its streams are reset. Default: 300 s,
+    /// Time that the peer may be silent before the connection is given up, and its streams are reset. Default: 300 s,
     /// ten times quinn's: where half of the packets are lost, timeouts that double make a handshake take minutes. An
     /// idle connection sends nothing, and ends by this too.
     pub idle_timeout: Duration,

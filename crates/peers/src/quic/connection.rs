@@ -13,6 +13,7 @@ use super::stream::{Broken, Stream};
 use super::wire;
 
 /// Wake-ups of a connection at one instant; one that calls for more has them later, or it would never let time pass.
+/// Chosen: more than a connection has timers.
 const MAX_TIMEOUTS: usize = 64;
 /// Minimum time until a wake-up.
 const TICK: Duration = Duration::from_nanos(1);
@@ -37,7 +38,7 @@ impl Context<'_> {
 
     pub(super) fn down(&mut self, bytes: &[u8]) {
         self.counters.datagrams_sent += 1;
-        let datagram = Datagram { local: self.local, remote: self.remote, payload: Buffer::copy_from(bytes) };
+        let datagram = Datagram::new(self.local, self.remote, Buffer::copy_from(bytes));
         self.out.down(Item::Datagram(datagram));
     }
 }

@@ -14,7 +14,7 @@ use quinn_proto::{
 
 use super::bbr::Shared;
 use super::clock::{Calendar, moment, span};
-use super::config::{Config, Congestion, LEAST_DATAGRAM, MAX_CONNECTIONS, MAX_STREAMS};
+use super::config::{Config, Congestion, MAX_CONNECTIONS, MAX_STREAMS, MIN_DATAGRAM};
 use super::connection::{Connection, Context};
 use super::counters::Counters;
 use super::crypto::{Hello, ResetKey, TokenKey};
@@ -35,7 +35,7 @@ pub struct Quic {
     random: Stream,
     endpoint: Endpoint,
     connections: BTreeMap<usize, Connection>,
-    /// Which connection a stream is on.
+    /// Connection of each stream.
     by_id: BTreeMap<StreamId, usize>,
     next_id: u64,
     out: Outbox,
@@ -46,7 +46,7 @@ impl Quic {
     /// A QUIC that speaks with `remote` from `local`. `random` gives it all that QUIC draws by lot, and must not be
     /// that of the other end.
     pub fn new(mut config: Config, local: SocketAddr, remote: SocketAddr, mut random: Stream) -> Self {
-        config.datagram = config.datagram.clamp(LEAST_DATAGRAM, MAX_DATAGRAM);
+        config.datagram = config.datagram.clamp(MIN_DATAGRAM, MAX_DATAGRAM);
         let mut key = [0; 16];
         random.fill(&mut key);
         let mut endpoint = EndpointConfig::new(Arc::new(ResetKey::new(key)));
@@ -83,7 +83,7 @@ impl Quic {
         Arc::new(Hello(random))
     }
 
-    /// How one connection is to be.
+    /// Parameters of one connection.
     fn transport(&mut self, now: Instant) -> (Arc<TransportConfig>, Option<Shared>) {
         let Config { congestion, receive_window, datagram, idle_timeout } = self.config;
         let receive_window = receive_window.get();
@@ -168,7 +168,7 @@ impl Quic {
 
     fn on_datagram(&mut self, now: Instant, datagram: &Datagram) {
         if datagram.remote != self.remote {
-            self.counters.not_for_us += 1;
+            self.counters.foreign += 1;
             return;
         }
         self.counters.datagrams_received += 1;
@@ -180,10 +180,10 @@ impl Quic {
             }
             Some(DatagramEvent::NewConnection(incoming)) => self.accept(now, incoming),
             Some(DatagramEvent::Response(_)) => {
-                self.counters.unknown += 1;
+                self.counters.no_connection += 1;
                 self.context(now).1.down(&answer);
             }
-            None => self.counters.unknown += 1,
+            None => self.counters.no_connection += 1,
         }
     }
 

@@ -1,8 +1,9 @@
 //! QUIC in virtual time: streams over UDP with acknowledgements by packet number, as quinn has it.
 //!
 //! [`Quic`] is a machine: below it a datagram port, to one remote; above it a stream port. The protocol itself is the
-//! `quinn-proto` crate's: it is told the time and keeps no socket. What is here drives it in virtual time, takes all
-//! that it would draw by lot from a seed, and puts a cryptography under it that is reproducible (`crypto`).
+//! `quinn-proto` crate's: it receives the time as an argument and keeps no socket. What is here drives it in virtual
+//! time, takes all that it would draw by lot from a seed, and puts a cryptography under it that is reproducible
+//! (`crypto`).
 //!
 //! # The protocol as a story
 //!

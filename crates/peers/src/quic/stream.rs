@@ -12,9 +12,10 @@ use super::wire::StreamFrame;
 /// The byte that the opener writes first, so that the other end hears of a stream in which it is the first to speak.
 /// Applications over QUIC do the same: HTTP/3's streams begin with their type.
 const BEGIN: u8 = 0;
-/// The application may write so far ahead of what is on the wire, in bytes; it is granted in lots of an eighth.
-const AHEAD: u64 = 512 << 10;
-/// Resets have no meaning to tell.
+/// Maximum number of bytes that the application may write ahead of what is on the wire, granted in eighths. Chosen;
+/// more is held in memory, with less a window of a fast and long path is not filled.
+const MAX_AHEAD: u64 = 512 << 10;
+/// Error code of a reset, which has no meaning to tell.
 const NO_REASON: VarInt = VarInt::from_u32(0);
 
 /// The sending direction.
@@ -150,8 +151,8 @@ impl Stream {
         let mut gathered: Option<Buffer> = None;
         let result = loop {
             // The first byte is not the application's.
-            let most = if self.known { usize::try_from(self.credit).unwrap_or(usize::MAX) } else { 1 };
-            match chunks.next(most) {
+            let limit = if self.known { usize::try_from(self.credit).unwrap_or(usize::MAX) } else { 1 };
+            match chunks.next(limit) {
                 Ok(Some(chunk)) if !self.known => {
                     if chunk.bytes[..] != [BEGIN] {
                         break Err(Broken::Rules);
@@ -206,10 +207,10 @@ impl Stream {
             self.told = sent;
             ctx.up(self.id, StreamItem::Transmitted(sent));
         }
-        let most = sent + AHEAD;
-        if self.known && self.sending == Sending::Open && most - self.granted >= AHEAD / 8 {
-            ctx.up(self.id, StreamItem::Credit(most - self.granted));
-            self.granted = most;
+        let limit = sent + MAX_AHEAD;
+        if self.known && self.sending == Sending::Open && limit - self.granted >= MAX_AHEAD / 8 {
+            ctx.up(self.id, StreamItem::Credit(limit - self.granted));
+            self.granted = limit;
         }
     }
 

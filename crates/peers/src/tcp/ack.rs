@@ -1,4 +1,4 @@
-//! When to acknowledge: at once, with the second segment, after a while, or together with others.
+//! Time to acknowledge: at once, with the second segment, after a while, or together with others.
 //!
 //! After Linux `__tcp_ack_snd_check`. The first segments of a connection and of a burst after silence are acknowledged
 //! at once, so that the sender's window grows; then every second one. While something is missing each segment is
@@ -10,7 +10,8 @@ use super::receive::Arrival;
 
 /// Acknowledgements that are sent at once before they begin to be delayed: Linux `TCP_MAX_QUICKACKS`.
 const QUICK: u32 = 16;
-/// Acknowledgements for the same gap that are not compressed: the duplicate threshold.
+/// Number of acknowledgements for the same gap that are not compressed: the duplicate threshold (Linux
+/// `TCP_FASTRETRANS_THRESH`).
 const UNCOMPRESSED: u32 = 3;
 /// Maximum number of acknowledgements that become one: Linux `tcp_comp_sack_nr`,
 const COMPRESSED: u32 = 44;
@@ -21,7 +22,7 @@ const COMPRESSION_RTT_PART: u64 = 20;
 /// and this much longer, which spares a host that is idle an interrupt: Linux `tcp_comp_sack_slack_ns`.
 const COMPRESSION_SLACK: Duration = Duration::from_micros(100);
 
-/// When to acknowledge a segment that has arrived.
+/// Time to acknowledge a segment that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
     /// Nothing needs an acknowledgement.

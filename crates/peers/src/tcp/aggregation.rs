@@ -8,11 +8,12 @@ use hopcast_core::Instant;
 use super::bbr::{BANDWIDTH_UNIT, Bandwidth};
 use super::congestion::{Path, Sample};
 
-/// The length of each of the two halves of the filter, in round trips.
+/// Length of each of the two halves of the filter, in round trips (Linux `bbr_extra_acked_win_rtts`).
 const HALF_ROUNDS: u32 = 5;
 /// Packets after which a long-lived epoch begins anew (Linux `bbr_ack_epoch_acked_reset_thresh`).
 const EPOCH_PACKETS: u64 = 1 << 20;
-/// At most what the bandwidth delivers in this time is sent ahead, in microseconds.
+/// Maximum that is sent ahead: what the bandwidth delivers in this time, in microseconds (Linux
+/// `bbr_extra_acked_max_us`).
 const MAX_INTERVAL_US: u64 = 100_000;
 
 /// The excess of the last five to ten round trips.
@@ -69,8 +70,8 @@ impl Aggregation {
 
     /// Segments by which the window is to be larger.
     pub(super) fn allowance(&self, bandwidth: Bandwidth) -> u32 {
-        let most = u32::try_from(expected(bandwidth, MAX_INTERVAL_US)).unwrap_or(u32::MAX);
-        self.excess[0].max(self.excess[1]).min(most)
+        let limit = u32::try_from(expected(bandwidth, MAX_INTERVAL_US)).unwrap_or(u32::MAX);
+        self.excess[0].max(self.excess[1]).min(limit)
     }
 }
 

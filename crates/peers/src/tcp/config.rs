@@ -2,11 +2,13 @@
 
 use hopcast_core::{Bytes, Duration};
 
-/// Connections at a time; more are refused with a reset.
+/// Maximum number of connections; more are refused with a reset. Chosen: it bounds memory.
 pub const MAX_CONNECTIONS: usize = 4096;
-/// Handshakes under way that peers have begun; SYNs beyond it are dropped, and come again.
+/// Maximum number of handshakes under way that peers have begun; SYNs beyond it are dropped, and come again. Chosen: it
+/// bounds memory; with fewer, a burst of connections waits for a timeout.
 pub const SYN_BACKLOG: usize = 256;
-/// Connections in TIME-WAIT; the oldest makes room.
+/// Maximum number of connections in TIME-WAIT; the oldest makes room. Chosen: it bounds memory; with fewer, a late
+/// segment is answered with a reset sooner.
 pub const MAX_TIME_WAIT: usize = 4096;
 
 /// The settings of one TCP endpoint.
@@ -23,12 +25,12 @@ pub struct Config {
     pub receive_buffer: Bytes,
     /// The send buffer: how far the application can be ahead of the acknowledgements. Default: 4 MiB.
     pub send_buffer: Bytes,
-    /// The largest packet that the first link takes, in bytes, until an ICMP message says less. Default: 1500. Too
-    /// large loses every full segment unless routers answer; too small costs headers.
+    /// Maximum length of a packet that the first link takes, in bytes, until an ICMP message says less. Default: 1500.
+    /// Too large loses every full segment unless routers answer; too small costs headers.
     pub mtu: u32,
     /// Minimum retransmission timeout. Default: 200 ms (Linux; RFC 6298 says 1 s).
     pub min_rto: Duration,
-    /// How long an acknowledgement may be held back. Default: 40 ms (Linux); zero acknowledges every segment.
+    /// Maximum time that an acknowledgement is held back. Default: 40 ms (Linux); zero acknowledges every segment.
     pub delayed_ack: Duration,
     /// The hop limit of what is sent. Default: 64 (Linux). A longer path is not passed.
     pub hop_limit: u8,

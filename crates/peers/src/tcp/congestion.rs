@@ -12,7 +12,7 @@ use super::reno::Reno;
 use super::vegas::Vegas;
 use super::window::Window;
 
-/// Where the connection stands between loss and no loss; Linux's names.
+/// State of the connection between loss and no loss; Linux's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
     /// Nothing is amiss.
@@ -40,7 +40,7 @@ pub(super) struct Path<'a> {
     pub mss: u32,
     pub smoothed_rtt: Option<Duration>,
     pub min_rtt: Option<Duration>,
-    /// When the pacer lets the next segment go.
+    /// Time at which the pacer lets the next segment go.
     pub departure: Instant,
 }
 

@@ -47,7 +47,7 @@ impl Context<'_> {
     }
 }
 
-/// Where a connection stands. Once established, the halves know what RFC 9293's further states say.
+/// State of a connection. Once established, the halves know what RFC 9293's further states say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// A SYN has been sent.
@@ -89,7 +89,7 @@ pub(super) struct Connection {
     /// An acknowledgement is due, now or by a timer.
     pub(super) ack_due: bool,
     pub(super) ack_now: bool,
-    /// When the last segment was answered that may be forged.
+    /// Time at which the last segment was answered that may be forged.
     pub(super) challenged: Option<Instant>,
     ip_id: u16,
     port: StreamPort,
@@ -149,7 +149,7 @@ impl Connection {
         }
     }
 
-    /// When to wake it.
+    /// Time at which to wake it.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.timers.next()
     }

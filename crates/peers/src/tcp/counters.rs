@@ -6,7 +6,7 @@ pub(super) struct Counters {
     pub segments_sent: u64,
     pub segments_received: u64,
     pub retransmits: u64,
-    pub lost: u64,
+    pub segments_lost: u64,
     pub rto_timeouts: u64,
     pub tlp_probes: u64,
     pub tlp_recoveries: u64,
@@ -17,7 +17,7 @@ pub(super) struct Counters {
     pub duplicates_reported: u64,
     pub duplicates_received: u64,
     pub out_of_order_received: u64,
-    pub pruned: u64,
+    pub receive_buffer_full: u64,
     pub checksum_errors: u64,
     pub malformed: u64,
     pub paws_rejected: u64,
@@ -42,9 +42,9 @@ impl Counters {
         macro_rules! all {
             ($($name:ident)*) => { $(report(stringify!($name), self.$name);)* };
         }
-        all!(segments_sent segments_received retransmits lost rto_timeouts tlp_probes tlp_recoveries fast_recoveries
+        all!(segments_sent segments_received retransmits segments_lost rto_timeouts tlp_probes tlp_recoveries fast_recoveries
             spurious_recoveries spurious_timeouts dup_acks duplicates_reported duplicates_received
-            out_of_order_received pruned checksum_errors malformed paws_rejected out_of_window challenge_acks
+            out_of_order_received receive_buffer_full checksum_errors malformed paws_rejected out_of_window challenge_acks
             not_for_us resets_sent resets_received connections_opened connections_accepted connections_refused
             connections_timed_out syn_retransmits syns_dropped mtu_reductions credit_violations wrong_items);
     }

@@ -32,11 +32,11 @@ const BETA_UNIT: u64 = 1024;
 const RENO_STEP: u64 = 8 * (BETA_UNIT + BETA) / 3 / (BETA_UNIT - BETA);
 /// Ticks for which a step is kept while the window stays, 1/32 s: Linux `bictcp_update`, as the next three.
 const KEPT: u64 = TICKS_PER_SECOND / 32;
-/// The smallest step: at most half as large again after each round trip.
-const SMALLEST_STEP: u32 = 2;
+/// Minimum step, in acknowledgements: at most half as large again after each round trip.
+const MIN_STEP: u32 = 2;
 /// The step, for each segment of the window, where the curve is not above the window.
 const FLAT_STEP: u32 = 100;
-/// The largest step before the first loss, so that a window that slow start left too small is found out.
+/// Maximum step before the first loss, so that a window that slow start left too small is found out.
 const FIRST_STEP: u32 = 20;
 /// Minimum window after a loss, in segments: RFC 5681.
 const MIN_WINDOW: u32 = 2;
@@ -51,7 +51,7 @@ pub(super) struct Cubic {
     uncounted: u64,
     /// Segments to be acknowledged for the window to grow by one.
     step: u32,
-    /// When that was found, in ticks, and for which window.
+    /// Time at which that was found, in ticks, and the window it is for.
     found_at: u64,
     found_for: u32,
     credit: Credit,
@@ -61,7 +61,7 @@ pub(super) struct Cubic {
 /// A stage of congestion avoidance, from a reduction to the next.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Epoch {
-    /// When it began, in ticks.
+    /// Time at which it began, in ticks.
     start: u64,
     /// K, in seconds.
     k: f64,
@@ -130,7 +130,7 @@ impl Cubic {
         if epoch.reno > size {
             self.step = self.step.min(size / (epoch.reno - size));
         }
-        self.step = self.step.max(SMALLEST_STEP);
+        self.step = self.step.max(MIN_STEP);
     }
 }
 

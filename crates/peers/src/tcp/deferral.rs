@@ -12,10 +12,10 @@ use super::sender::Sender;
 
 /// A lump is what the pacing rate sends in 2^-10 s, even where nothing is paced: Linux `sk_pacing_shift`.
 const LUMP_SHIFT: u32 = 10;
-/// The smallest lump in segments: Linux `tcp_min_tso_segs`.
-const SMALLEST_LUMP: u64 = 2;
-/// The largest lump in bytes: what fits an IP packet before segmentation.
-const LARGEST_LUMP: u64 = 65_535 - 320;
+/// Minimum lump, in segments: Linux `tcp_min_tso_segs`.
+const MIN_LUMP: u64 = 2;
+/// Maximum lump, in bytes: what fits an IP packet before segmentation.
+const MAX_LUMP: u64 = 65_535 - 320;
 /// On a short path a lump is larger by this, halved for each 2^9 us of round trip: Linux `tcp_tso_rtt_log`.
 const SHORT_PATH_SHIFT: u32 = 9;
 /// The pacing rate in windows a round trip, in percent, in slow start and after it: Linux `tcp_pacing_ss_ratio`,
@@ -24,10 +24,11 @@ const SLOW_START_PERCENT: u64 = 200;
 const AVOIDANCE_PERCENT: u64 = 120;
 /// This part of the smaller window is always sent: Linux `tcp_tso_win_divisor`.
 const WINDOW_PART: u64 = 3;
-/// Nothing is held back when this long ago something was sent, or the next acknowledgement is as far away.
+/// Nothing is held back when something was sent longer ago than this, or the next acknowledgement is as far away (Linux
+/// `tcp_tso_should_defer`).
 const MAX_DEFERRAL: Duration = Duration::from_millis(1);
 
-/// Which window keeps a lump from being larger.
+/// Window that keeps a lump from being larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeldBy {
     Congestion,
@@ -35,7 +36,7 @@ pub(super) enum HeldBy {
 }
 
 impl Sender {
-    /// How many segments of new data may be sent at once now; an error to wait for the next acknowledgement.
+    /// Number of segments of new data that may be sent at once now; an error to wait for the next acknowledgement.
     pub(super) fn lump(&self, now: Instant) -> Result<u32, HeldBy> {
         let mss = u64::from(self.mss.max(1));
         let room = u64::from(self.window.size.saturating_sub(self.board.in_flight())) * mss;
@@ -76,9 +77,9 @@ impl Sender {
 /// The segments of a lump at `rate` bytes per second over a path whose minimum round trip is `min_rtt`.
 fn lump(rate: u64, mss: u32, min_rtt: Option<Duration>) -> u32 {
     let halvings = min_rtt.map_or(u64::MAX, |min_rtt| min_rtt.as_micros() >> SHORT_PATH_SHIFT);
-    let more = if halvings < 32 { LARGEST_LUMP >> halvings } else { 0 };
-    let bytes = ((rate >> LUMP_SHIFT) + more).min(LARGEST_LUMP);
-    (bytes / u64::from(mss.max(1))).max(SMALLEST_LUMP) as u32
+    let more = if halvings < 32 { MAX_LUMP >> halvings } else { 0 };
+    let bytes = ((rate >> LUMP_SHIFT) + more).min(MAX_LUMP);
+    (bytes / u64::from(mss.max(1))).max(MIN_LUMP) as u32
 }
 
 #[cfg(test)]

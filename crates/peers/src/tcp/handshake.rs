@@ -14,7 +14,7 @@ use super::wire::{self, ACK, Header, Options, RST, SYN};
 /// Retransmissions of a SYN, and of a SYN-ACK: Linux `tcp_syn_retries`, `tcp_synack_retries`.
 const SYN_RETRIES: u32 = 6;
 const SYN_ACK_RETRIES: u32 = 5;
-/// The largest window scale: RFC 7323 section 2.3.
+/// Maximum window scale: RFC 7323 section 2.3.
 const MAX_SCALE: u8 = 14;
 /// The MSS of a peer that does not say: RFC 9293 section 3.7.1.
 const DEFAULT_MSS: [u32; 2] = [536, 1220];
@@ -45,8 +45,8 @@ impl Connection {
     }
 
     pub(super) fn on_handshake_timeout(&mut self, ctx: &mut Context<'_>) -> Verdict {
-        let most = if self.state == State::SynSent { SYN_RETRIES } else { SYN_ACK_RETRIES };
-        if self.syns > most {
+        let limit = if self.state == State::SynSent { SYN_RETRIES } else { SYN_ACK_RETRIES };
+        if self.syns > limit {
             return Verdict::Gone;
         }
         self.send_syn(ctx);

@@ -1,14 +1,14 @@
 //! BBR for a sender that repairs losses by itself: one hop of a path.
 //!
 //! BBR measures what arrives. Where a link loses a share p, its probes of a quarter more show no growth from p = 20 %
-//! on, and the rate falls without end. So what the link itself loses counts as delivered ([`OwnLoss`]), and what BBR
+//! on, and the rate falls without end. So what the link itself loses counts as delivered ([`RandomLoss`]), and what BBR
 //! measures is what the link passes.
 
 use hopcast_core::{Duration, Instant, Pacer, Rate, Stream};
 
 use super::bbr::Bbr;
 use super::congestion::{CongestionControl, Path, Phase, Sample};
-use super::own_loss::OwnLoss;
+use super::random_loss::RandomLoss;
 use super::rate::{DeliveryRate, Newest, Snapshot};
 use super::rtt::Rtt;
 use super::window::Window;
@@ -16,21 +16,23 @@ use super::window::Window;
 /// The window before there is a round trip: RFC 6928.
 const INITIAL_WINDOW: u32 = 10;
 /// The timeout before there is a round trip is this share of TCP's, 20 ms: a hop is mostly short, and its first packets
-/// are small.
+/// are small. Chosen; shorter repeats the first packet over a longer hop, longer waits if it is lost.
 const FIRST_SHARE: u64 = 50;
-/// Minimum time beside the round trip in a timeout: there is no delayed acknowledgement to wait for.
+/// Minimum time beside the round trip in a timeout: there is no delayed acknowledgement to wait for. Chosen; shorter,
+/// and jitter is taken for loss; longer, and a short hop waits for nothing.
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
-/// Maximum timeout, or twice the round trip if that is longer, however the round trip varies.
+/// Maximum timeout, or twice the round trip if that is longer, however the round trip varies. Chosen; longer, and a hop
+/// is silent after a lost last packet; shorter, and a jittery hop repeats in vain.
 const MAX_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How fast a hop sends. Packets are numbered in the order of sending, each transmission anew.
+/// Rate and window of a hop. Packets are numbered in the order of sending, each transmission anew.
 #[derive(Debug)]
 pub(crate) struct HopBbr {
     bbr: Bbr,
     window: Window,
     rate: DeliveryRate,
     rtt: Rtt,
-    own_loss: OwnLoss,
+    random_loss: RandomLoss,
     pacer: Pacer,
     /// Bytes of a full packet.
     full: u32,
@@ -43,9 +45,9 @@ pub(crate) struct Acked {
     /// Packets newly known to have arrived, and to be lost.
     pub packets: u32,
     pub lost: u32,
-    /// Which of them was sent last.
+    /// The one that was sent last.
     pub newest: Newest,
-    /// How long ago that was, if it is the newest of all that have arrived.
+    /// Time since then, if it is the newest of all that have arrived.
     pub rtt: Option<Duration>,
     /// Packets in flight before, and after.
     pub before: u32,
@@ -60,19 +62,19 @@ impl HopBbr {
             window: Window::new(INITIAL_WINDOW),
             rate: DeliveryRate::default(),
             rtt: Rtt::new(MIN_TIMEOUT),
-            own_loss: OwnLoss::default(),
+            random_loss: RandomLoss::default(),
             pacer: Pacer::default(),
             full,
             sent: 0,
         }
     }
 
-    /// Where wake-ups are late by as much, no rate is lost.
+    /// Keeps the rate although wake-ups may be late by `slack`.
     pub(crate) fn with_slack(self, slack: Duration) -> Self {
         Self { pacer: Pacer::new(slack), ..self }
     }
 
-    /// How many packets may be in flight.
+    /// Maximum number of packets in flight.
     pub(crate) fn window(&self) -> u32 {
         self.window.size
     }
@@ -82,7 +84,7 @@ impl HopBbr {
         self.bbr.is_probing_rtt()
     }
 
-    /// When the next packet may leave.
+    /// Time at which the next packet may leave.
     pub(crate) fn departure(&self) -> Instant {
         self.pacer.departure()
     }
@@ -100,7 +102,7 @@ impl HopBbr {
         }
     }
 
-    /// How long a full packet takes at the pace.
+    /// Time that a full packet takes at the pace.
     pub(crate) fn packet_time(&self) -> Duration {
         self.pace().max(Rate::from_bits_per_sec(1)).time_for(self.full.into())
     }
@@ -141,10 +143,10 @@ impl HopBbr {
         if let Some(rtt) = acked.rtt {
             self.rtt.sample(rtt, self.rate.delivered + u64::from(acked.packets), self.sent);
             self.rtt.note_min(now, rtt);
-            self.own_loss.on_round_trip(now, rtt);
+            self.random_loss.on_round_trip(now, rtt);
         }
         let packet_time = self.packet_time();
-        let passed = acked.packets + self.own_loss.passed(acked.packets, acked.lost, packet_time);
+        let passed = acked.packets + self.random_loss.passed(acked.packets, acked.lost, packet_time);
         let rate = self.rate.sample(now, passed, acked.newest, self.rtt.min_rtt());
         let sample = Sample {
             delivered: passed,

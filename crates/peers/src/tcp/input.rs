@@ -120,7 +120,7 @@ impl Connection {
         match arrival {
             Arrival::OutOfOrder => ctx.counters.out_of_order_received += 1,
             Arrival::Duplicate => ctx.counters.duplicates_received += 1,
-            Arrival::Pruned => ctx.counters.pruned += 1,
+            Arrival::Pruned => ctx.counters.receive_buffer_full += 1,
             Arrival::Nothing | Arrival::InOrder { .. } => {}
         }
         let standing = Standing {
@@ -177,8 +177,8 @@ impl Connection {
         if self.state != State::Established || number < self.sender.una || number >= self.sender.nxt {
             return;
         }
-        let least = MIN_PATH_MSS[usize::from(self.local.is_ipv6())] + self.header_len();
-        let mtu = mtu.max(least);
+        let min = MIN_PATH_MSS[usize::from(self.local.is_ipv6())] + self.header_len();
+        let mtu = mtu.max(min);
         if mtu >= self.mtu {
             return;
         }

@@ -28,7 +28,7 @@ pub(super) struct LongTerm {
     start: Interval,
 }
 
-/// Where an interval began.
+/// Beginning of an interval.
 #[derive(Clone, Copy, Debug, Default)]
 struct Interval {
     at_ms: u64,
@@ -159,7 +159,7 @@ mod tests {
             self.long_term.sample(&path, &sample, true, true)
         }
 
-        /// How many rounds it takes until the long-term bandwidth is used, of at most 40.
+        /// Number of rounds that it takes until the long-term bandwidth is used, of at most 40.
         fn rounds(&mut self, per_round: u64, lost: u32) -> Option<usize> {
             (1..=40).find(|_| {
                 self.round(per_round, lost, false);

@@ -12,7 +12,7 @@ use super::timer::{Deadlines, Timer};
 /// `tcp_bound_to_half_wnd`.
 const MIN_SEGMENT: u64 = 68;
 
-/// How sending came to its end.
+/// Reason for which sending came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     /// A lost segment.

@@ -1,4 +1,4 @@
-//! When the pacing rate lets the next burst go (Linux `tcp_update_skb_after_send` with internal pacing).
+//! Pacer: the time at which the next burst may leave (Linux `tcp_update_skb_after_send` with internal pacing).
 
 use hopcast_core::{Instant, Rate};
 
@@ -13,7 +13,7 @@ pub(super) struct Pacer {
 }
 
 impl Pacer {
-    /// When the next burst may leave.
+    /// Time at which the next burst may leave.
     pub(super) const fn departure(&self) -> Instant {
         self.departure
     }

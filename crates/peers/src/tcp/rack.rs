@@ -50,7 +50,7 @@ pub(super) struct Circumstances {
     pub recovering: bool,
     /// Segments selectively acknowledged.
     pub sacked: u32,
-    /// How many segments may be delivered before one that was sent earlier: the duplicate threshold, adapted.
+    /// Number of segments that may be delivered before one that was sent earlier: the duplicate threshold, adapted.
     pub reordering: u32,
 }
 
@@ -107,7 +107,7 @@ impl Rack {
         }
     }
 
-    /// How long a segment may come after one that was sent later.
+    /// Time that a segment may come after one that was sent later.
     fn window(&self, circumstances: &Circumstances) -> Duration {
         if !self.reordering_seen
             && (circumstances.recovering || circumstances.sacked >= circumstances.reordering)
@@ -119,7 +119,7 @@ impl Rack {
         circumstances.smoothed_rtt.map_or(window, |smoothed| window.min(smoothed))
     }
 
-    /// How much longer `segment` may take before it is lost; `None` if it is.
+    /// Time that `segment` may still take before it is lost; `None` if it is.
     pub(super) fn time_left(
         &self,
         now: Instant,

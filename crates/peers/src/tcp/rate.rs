@@ -12,11 +12,11 @@ use hopcast_core::{Duration, Instant};
 pub(super) struct DeliveryRate {
     /// Packets delivered so far, each once.
     pub delivered: u64,
-    /// When that last rose.
+    /// Time at which that last rose.
     pub delivered_at: Instant,
     /// Packets marked lost so far.
     pub lost: u64,
-    /// When the most recently sent of the packets that have been delivered was sent.
+    /// Time at which the most recently sent of the delivered packets was sent.
     first_sent_at: Instant,
     /// The number of packets delivered until which samples count as limited by the application.
     app_limited_until: Option<u64>,
@@ -42,7 +42,7 @@ pub(crate) struct Newest {
 pub(super) struct RateSample {
     /// Packets delivered over the interval, and the interval; `None` if there is no valid sample.
     pub delivery: Option<(u64, Duration)>,
-    /// How many packets had been delivered when the newest packet was sent.
+    /// Number of packets that had been delivered when the newest packet was sent.
     pub prior_delivered: Option<u64>,
     /// Whether the application had nothing to send within the interval.
     pub app_limited: bool,
@@ -56,7 +56,7 @@ impl Newest {
         }
     }
 
-    /// How many packets had been delivered when that packet was sent.
+    /// Number of packets that had been delivered when that packet was sent.
     pub(super) fn prior_delivered(&self) -> Option<u64> {
         self.newest.map(|(_, _, snapshot)| snapshot.delivered)
     }

@@ -6,11 +6,13 @@ use hopcast_core::Buffer;
 
 use super::sack::SackBlocks;
 
-/// Payloads shorter than this are joined with what they follow, so that they cost little more than their bytes.
+/// Payloads shorter than this are joined with what they follow, so that they cost little more than their bytes. Chosen;
+/// a larger limit copies more, a smaller one keeps more overhead.
 const SMALL: usize = 512;
-/// Up to this length.
+/// Maximum length of what they are joined to, in bytes. Chosen; longer would be copied more often as it grows.
 const JOINED: usize = 4096;
-/// The receive buffer's bytes for each segment out of order, so that tiny ones cannot use up the memory.
+/// The receive buffer's bytes for each segment out of order, so that tiny ones cannot use up the memory. Chosen; larger
+/// drops more of what small writes send, smaller keeps more overhead.
 const BYTES_PER_SEGMENT: u64 = 512;
 
 /// The receiving half of a connection.
@@ -32,7 +34,7 @@ pub(super) struct Receiver {
     pub(super) blocks: SackBlocks,
     /// The sequence number of the FIN, once one has come.
     fin: Option<u64>,
-    /// The longest payload so far: what the peer's full segments seem to be.
+    /// Maximum length of a payload so far: what the peer's full segments seem to be.
     largest_segment: u64,
 }
 
@@ -180,8 +182,8 @@ impl Receiver {
         if payload.is_empty() {
             return Arrival::OutOfOrder;
         }
-        let most = (self.capacity / BYTES_PER_SEGMENT).max(16);
-        if self.out_of_order.len() as u64 >= most {
+        let limit = (self.capacity / BYTES_PER_SEGMENT).max(16);
+        if self.out_of_order.len() as u64 >= limit {
             return Arrival::Pruned;
         }
         let mut end = start + payload.len() as u64;
@@ -263,8 +265,8 @@ impl Receiver {
         if edge >= self.edge + step { edge } else { self.edge.max(self.next) }
     }
 
-    /// How far the free space of the buffer reaches: a place in the stream that only reading moves, and which may lie
-    /// before what has already come.
+    /// End of the free space of the buffer: a place in the stream that only reading moves, and which may lie before
+    /// what has already come.
     fn free_edge(&self) -> u64 {
         (self.next + self.capacity).saturating_sub(self.ready_bytes)
     }
@@ -276,10 +278,13 @@ impl Receiver {
         // Rounded down, unless that would take back what was advertised; but rounding up never adds up to more than one
         // unit beyond the buffer, however small the steps are in which a stalled reader's window is used up.
         let unit = 1u64 << self.scale;
-        let most = (self.free_edge() + unit).max(self.edge);
+        let limit = (self.free_edge() + unit).max(self.edge);
         let up = window.div_ceil(unit);
-        let field =
-            if permitted == self.edge && self.next + (up << self.scale) <= most { up } else { window / unit };
+        let field = if permitted == self.edge && self.next + (up << self.scale) <= limit {
+            up
+        } else {
+            window / unit
+        };
         let field = field.min(u64::from(u16::MAX));
         self.edge = self.edge.max(self.next + (field << self.scale));
         field as u16

@@ -21,16 +21,16 @@ const MAX_REORDERING: u32 = 300;
 /// The time that Linux adds to that for reordering: `TCP_TIMEOUT_MIN`.
 pub(super) const TIMEOUT_SLACK: Duration = Duration::from_millis(2);
 
-/// Where recovery stands.
+/// State of recovery.
 #[derive(Clone, Debug)]
 pub(super) struct Recovery {
     pub(super) phase: Phase,
     /// The recovery, or what came before, ends when everything before this is acknowledged.
     pub(super) end: u64,
-    /// How many segments may be delivered before one that was sent earlier.
+    /// Number of segments that may be delivered before one that was sent earlier.
     pub(super) reordering: u32,
     undo: Option<Undo>,
-    /// When the first retransmission since all was well was sent, in whole milliseconds.
+    /// Time at which the first retransmission since all was well was sent, in whole milliseconds.
     pub(super) retransmitted_at: Option<Instant>,
     /// F-RTO watches for acknowledgements of what the timeout took for lost.
     pub(super) watching: bool,
@@ -261,7 +261,7 @@ impl Sender {
         let circumstances = self.circumstances();
         let (lost, wait) = self.rack.detect(now, &mut self.board, &circumstances);
         self.rate.lost += u64::from(lost);
-        counters.lost += u64::from(lost);
+        counters.segments_lost += u64::from(lost);
         if let Some(wait) = wait {
             let wait = (wait + TIMEOUT_SLACK).min(self.rtt.timeout());
             wait_for_ack(timers, Timer::Reordering, now, wait);
@@ -272,7 +272,7 @@ impl Sender {
     pub(super) fn mark_lost(&mut self, id: Id, counters: &mut Counters) {
         let lost = u64::from(self.board.mark_lost(id));
         self.rate.lost += lost;
-        counters.lost += lost;
+        counters.segments_lost += lost;
     }
 
     /// The path's MTU has shrunk: what does not fit is lost, which says nothing about congestion (Linux

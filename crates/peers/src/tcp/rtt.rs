@@ -9,7 +9,7 @@ use super::minmax::Minmax;
 
 /// The timeout before there is a sample: RFC 6298 (2.1).
 pub(super) const INITIAL_RTO: Duration = Duration::from_secs(1);
-/// The longest timeout: Linux `TCP_RTO_MAX`.
+/// Maximum timeout: Linux `TCP_RTO_MAX`.
 pub(super) const MAX_RTO: Duration = Duration::from_secs(120);
 /// The window of the minimum round trip: Linux `tcp_min_rtt_wlen`.
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
@@ -24,7 +24,7 @@ pub(super) struct Rtt {
     variance: u64,
     /// The round trip in which `deviation_max` is being sought ends when this is acknowledged.
     round_end: u64,
-    least: Option<Minmax>,
+    min_rtt: Option<Minmax>,
     backoff: u32,
 }
 
@@ -37,7 +37,7 @@ impl Rtt {
             deviation_max: 0,
             variance: 0,
             round_end: 0,
-            least: None,
+            min_rtt: None,
             backoff: 0,
         }
     }
@@ -78,11 +78,11 @@ impl Rtt {
         }
     }
 
-    /// Takes a sample that may be the path's least.
+    /// Takes a sample that may be the path's minimum.
     pub(super) fn note_min(&mut self, now: Instant, rtt: Duration) {
         // As in Linux a round trip has at least a microsecond.
         let (at, value) = (now.as_nanos(), rtt.as_nanos().max(1_000));
-        match &mut self.least {
+        match &mut self.min_rtt {
             Some(filter) => {
                 filter.update_min(MIN_RTT_WINDOW.as_nanos(), at, value);
             }
@@ -97,7 +97,7 @@ impl Rtt {
 
     /// The minimum round trip of the last minutes.
     pub(super) fn min_rtt(&self) -> Option<Duration> {
-        self.least.map(|filter| Duration::from_nanos(filter.get()))
+        self.min_rtt.map(|filter| Duration::from_nanos(filter.get()))
     }
 
     /// The timeout, backed off.

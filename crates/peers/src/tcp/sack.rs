@@ -50,7 +50,7 @@ impl SackBlocks {
         self.blocks.retain(|&(start, _)| start > next);
     }
 
-    /// How long the option will be that reports them, `room` blocks at most.
+    /// Length of the option that reports them, `room` blocks at most.
     pub(super) fn option_len(&self, room: usize) -> u32 {
         match (self.blocks.len() + usize::from(self.duplicate.is_some())).min(room) {
             0 => 0,

@@ -27,7 +27,7 @@ pub(super) struct Segment {
     pub end: u64,
     /// Whether a FIN is its last.
     pub fin: bool,
-    /// When it was last sent.
+    /// Time at which it was last sent.
     pub sent_at: Instant,
     /// The snapshot of the delivery rate at that time.
     pub snapshot: Snapshot,
@@ -78,7 +78,7 @@ impl Default for Scoreboard {
 }
 
 impl Scoreboard {
-    /// How many segments are outstanding.
+    /// Number of segments that are outstanding.
     pub(super) fn len(&self) -> u32 {
         self.segments.len() as u32
     }
@@ -87,7 +87,7 @@ impl Scoreboard {
         self.segments.is_empty()
     }
 
-    /// How many segments are thought to be in the network: RFC 6675's pipe.
+    /// Number of segments that are thought to be in the network: RFC 6675's pipe.
     pub(super) fn in_flight(&self) -> u32 {
         // Anonymous selective acknowledgements may count what is lost as well.
         (self.len() + self.retransmitted_out).saturating_sub(self.sacked_out + self.lost_out)

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use hopcast_core::Buffer;
 
-/// Writes shorter than this are joined, so that many small ones cost no more memory than their bytes.
+/// Writes shorter than this are joined, so that many small ones cost no more memory than their bytes. Chosen; a larger
+/// limit copies more, a smaller one keeps more overhead.
 const JOINED: usize = 4096;
 
 /// Bytes by sequence number, and whether a FIN follows them.

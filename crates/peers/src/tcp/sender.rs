@@ -76,11 +76,11 @@ pub(super) struct Ack<'a> {
     pub carries_data: bool,
     /// Selectively, in the order of the option.
     pub sack: &'a [(u64, u64)],
-    /// When the segment was sent whose timestamp is echoed, in whole milliseconds.
+    /// Time at which the segment was sent whose timestamp is echoed, in whole milliseconds.
     pub echoed: Option<Instant>,
 }
 
-/// The news of an acknowledgement, gathered on the way through.
+/// News of an acknowledgement, gathered while it is processed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct News {
     pub advanced: bool,
@@ -103,7 +103,7 @@ pub(super) struct News {
     /// The lowest sequence number delivered late although it was sent once.
     pub late: Option<u64>,
     newest: Newest,
-    /// When the earliest and the latest sent of the segments were sent that were delivered and sent once.
+    /// Times at which the earliest and the latest were sent of the segments that were delivered and sent once.
     first_acked: Option<Instant>,
     last_acked: Option<Instant>,
     first_sacked: Option<Instant>,
@@ -355,7 +355,7 @@ impl Sender {
         }
         let delayed = news.maybe_delayed;
         if let Some(latest) = latest
-            && !(delayed && self.rtt.min_rtt().is_some_and(|least| latest > least))
+            && !(delayed && self.rtt.min_rtt().is_some_and(|min| latest > min))
         {
             self.rtt.note_min(now, latest);
         }
@@ -414,7 +414,7 @@ impl Sender {
         }
     }
 
-    /// How many bytes fit a segment that leaves now.
+    /// Number of bytes that fit a segment that leaves now.
     pub(super) fn payload_room(&self) -> u64 {
         u64::from(self.mss.saturating_sub(self.option_len).max(1))
     }

@@ -8,7 +8,8 @@ use hopcast_core::{Duration, Instant};
 
 use super::config::MAX_TIME_WAIT;
 
-/// How long: Linux `TCP_TIMEWAIT_LEN`.
+/// Length of TIME-WAIT: Linux `TCP_TIMEWAIT_LEN`. Shorter, a late segment may reach a new connection; longer, more is
+/// kept.
 const LENGTH: Duration = Duration::from_secs(60);
 
 /// Both ends of a connection, this end first.

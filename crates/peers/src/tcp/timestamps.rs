@@ -48,7 +48,8 @@ impl Clock {
         Timestamps { value: self.value(now), echo: self.recent }
     }
 
-    /// When the segment was sent whose timestamp is echoed, in whole milliseconds; `None` for what was never sent.
+    /// Time at which the segment was sent whose timestamp is echoed, in whole milliseconds; `None` for what was never
+    /// sent.
     pub(super) fn echoed(&self, now: Instant, timestamps: Option<Timestamps>) -> Option<Instant> {
         let echo = timestamps.filter(|_| self.agreed)?.echo;
         let age = self.value(now).wrapping_sub(echo) as i32;

@@ -22,9 +22,10 @@ const ALPHA: f64 = 2.0;
 const BETA: f64 = 4.0;
 /// and above which slow start ends (`gamma`).
 const GAMMA: f64 = 1.0;
-/// Samples without which a round trip says nothing: with fewer, all may be delayed acknowledgements.
+/// Samples without which a round trip says nothing: with fewer, all may be delayed acknowledgements (Linux
+/// `tcp_vegas.c`, `cntRTT`).
 const MIN_SAMPLES: u32 = 3;
-/// Minimum window, in segments.
+/// Minimum window, in segments (Linux `tcp_vegas.c`).
 const MIN_WINDOW: u32 = 2;
 
 /// The state of Vegas.
@@ -32,7 +33,7 @@ const MIN_WINDOW: u32 = 2;
 pub(super) struct Vegas {
     base: Option<Duration>,
     /// The minimum round trip since the last look, and the number of samples.
-    least: Option<Duration>,
+    min_rtt: Option<Duration>,
     samples: u32,
     /// The next look is when this has been acknowledged; `None` while losses are repaired.
     until: Option<u64>,
@@ -42,7 +43,8 @@ pub(super) struct Vegas {
 impl Vegas {
     /// A round trip is over.
     fn look(&mut self, path: &mut Path<'_>, acked: u32) {
-        let (Some(base), Some(rtt)) = (self.base, self.least.filter(|_| self.samples >= MIN_SAMPLES)) else {
+        let (Some(base), Some(rtt)) = (self.base, self.min_rtt.filter(|_| self.samples >= MIN_SAMPLES))
+        else {
             return self.reno.grow(path.window, acked);
         };
         let window = &mut *path.window;
@@ -69,7 +71,7 @@ impl CongestionControl for Vegas {
     fn on_ack(&mut self, path: &mut Path<'_>, sample: &Sample) {
         if let Some(rtt) = sample.rtt {
             self.base = Some(self.base.map_or(rtt, |base| base.min(rtt)));
-            self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
+            self.min_rtt = Some(self.min_rtt.map_or(rtt, |min_rtt| min_rtt.min(rtt)));
             self.samples += 1;
         }
         if path.phase > Phase::Disorder {
@@ -78,7 +80,7 @@ impl CongestionControl for Vegas {
         }
         let Some(until) = self.until else {
             // It begins anew after losses: what they did to round trips says nothing.
-            (self.until, self.least, self.samples) = (Some(path.nxt), None, 0);
+            (self.until, self.min_rtt, self.samples) = (Some(path.nxt), None, 0);
             return;
         };
         let over = path.una >= until;
@@ -93,7 +95,7 @@ impl CongestionControl for Vegas {
             }
         }
         if over {
-            (self.least, self.samples) = (None, 0);
+            (self.min_rtt, self.samples) = (None, 0);
         }
     }
 
@@ -130,7 +132,7 @@ mod tests {
         window.threshold = threshold;
         let rtt = Duration::from_millis(rtt);
         let mut vegas =
-            Vegas { base: Some(Duration::from_millis(100)), least: Some(rtt), samples, ..Vegas::default() };
+            Vegas { base: Some(Duration::from_millis(100)), min_rtt: Some(rtt), samples, ..Vegas::default() };
         vegas.look(&mut path_of(Instant::ZERO, &mut window, &mut rate, rtt), 2);
         (window.size, window.threshold)
     }

@@ -18,17 +18,17 @@ const SLOTS: u64 = 63;
 /// The ratio of the slots of a level to those of the one before, as a power of two: Linux `LVL_CLK_SHIFT`.
 const COARSER: u32 = 3;
 
-/// How many ticks have passed at `at`.
+/// Number of ticks that have passed at `at`.
 pub(super) const fn ticks(at: Instant) -> u64 {
     at.as_nanos() / TICK.as_nanos()
 }
 
-/// How many ticks `span` takes, rounded up: Linux `usecs_to_jiffies`.
+/// Number of ticks that `span` takes, rounded up: Linux `usecs_to_jiffies`.
 pub(super) const fn ticks_of(span: Duration) -> u64 {
     span.as_nanos().div_ceil(TICK.as_nanos())
 }
 
-/// When a timer goes off that is set at `now` to wait for `wait`.
+/// Time at which a timer goes off that is set at `now` to wait for `wait`.
 pub(super) fn expiry(now: Instant, wait: Duration) -> Instant {
     let wait = ticks_of(wait);
     let mut shift = 0;

@@ -22,7 +22,7 @@ use hopcast_wire::{Fault, Malformed, checksum, ip};
 pub(super) const HEADER: usize = 20;
 /// Bytes of the timestamps option in every segment, with its padding (RFC 7323 appendix A).
 pub(super) const TIMESTAMPS_LEN: u32 = 12;
-/// The longest header.
+/// Maximum length of a header.
 const MAX_HEADER: usize = 60;
 
 pub(super) const FIN: u8 = 0x01;

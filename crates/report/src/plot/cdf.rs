@@ -59,21 +59,21 @@ fn picture(study: &Study<'_>, group: usize, case: usize, (kind, title): (&str, &
         }
     }
     let all = || curves.iter().flat_map(|(_, points)| points.iter().map(|(ms, _)| *ms));
-    let least = all().filter(|ms| *ms > 0.0).fold(f64::MAX, f64::min);
-    let greatest = all().fold(0.0, f64::max);
-    if curves.is_empty() || greatest <= 0.0 {
+    let min = all().filter(|ms| *ms > 0.0).fold(f64::MAX, f64::min);
+    let max = all().fold(0.0, f64::max);
+    if curves.is_empty() || max <= 0.0 {
         return None;
     }
     let x_title = format!("{title} [ms]");
-    let x = if greatest / least > 20.0 {
-        Axis::log(x_title, least * 0.9, greatest * 1.1)
+    let x = if max / min > 20.0 {
+        Axis::log(x_title, min * 0.9, max * 1.1)
     } else {
         Axis::from_zero(x_title, all())
     };
     let y = Axis::between("share of units at or below [%]".into(), 0.0, 100.0);
 
     let keys = keys(study, case, group);
-    let scale = if greatest / least > 20.0 { ", logarithmic axis" } else { "" };
+    let scale = if max / min > 20.0 { ", logarithmic axis" } else { "" };
     let of = if keys.is_empty() { study.groups[group].clone() } else { describe(&keys) };
     let caption = format!("Distribution of {title}: {of}. All repeats with equal weight{scale}.");
     let legend = || {

@@ -200,10 +200,9 @@ fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
 }
 
 /// The smallest 1, 2 or 5 times a power of ten that is not below this.
-fn round_step(least: f64) -> f64 {
-    let power = 10f64.powf(least.log10().floor());
-    let step =
-        [1.0, 2.0, 5.0, 10.0].into_iter().find(|factor| factor * power >= least * 0.999).unwrap_or(10.0);
+fn round_step(min: f64) -> f64 {
+    let power = 10f64.powf(min.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].into_iter().find(|factor| factor * power >= min * 0.999).unwrap_or(10.0);
     step * power
 }
 
@@ -253,8 +252,8 @@ pub(crate) fn draw_events(canvas: &mut Canvas<'_>, frame: &Frame<'_>, events: &[
     }
 }
 
-/// Leaves out points that cannot be seen, and thins the rest to about `most`.
-pub(crate) fn thinned(points: &[Point], most: usize) -> Vec<Point> {
+/// Leaves out points that cannot be seen, and thins the rest to about `limit`.
+pub(crate) fn thinned(points: &[Point], limit: usize) -> Vec<Point> {
     let mut kept: Vec<Point> = Vec::new();
     for (index, point) in points.iter().enumerate() {
         let straight = kept.len() > 1
@@ -266,7 +265,7 @@ pub(crate) fn thinned(points: &[Point], most: usize) -> Vec<Point> {
             kept.push(*point);
         }
     }
-    let stride = kept.len().div_ceil(most.max(2)).max(1);
+    let stride = kept.len().div_ceil(limit.max(2)).max(1);
     let last = kept.len().saturating_sub(1);
     kept.iter()
         .enumerate()

@@ -40,8 +40,8 @@ pub(crate) fn loads<'r>(runs: impl Iterator<Item = &'r Run>) -> Vec<Load> {
             let longest = down.entry(ends).or_default();
             *longest = longest.max(link.down_s);
             if let Some(utilisation) = link.utilisation {
-                let most = busiest.entry(ends).or_default();
-                *most = most.max(utilisation);
+                let limit = busiest.entry(ends).or_default();
+                *limit = limit.max(utilisation);
             }
         }
         for (ends, utilisation) in busiest {

@@ -125,15 +125,15 @@ const MAX_SECTION_PLOTS: usize = 24;
 /// The pictures to draw, of those for these pairs of values of two selectors.
 ///
 /// All combinations of the first few values of both, so that the selectors have no choice without a picture; at least
-/// `least` values of the first selector (flows, say), if there are as many.
-fn drawn(pairs: &BTreeSet<(usize, usize)>, most: usize, least: usize) -> BTreeSet<(usize, usize)> {
+/// `min` values of the first selector (flows, say), if there are that many.
+fn drawn(pairs: &BTreeSet<(usize, usize)>, limit: usize, min: usize) -> BTreeSet<(usize, usize)> {
     let firsts: BTreeSet<usize> = pairs.iter().map(|pair| pair.0).collect();
     let seconds: BTreeSet<usize> = pairs.iter().map(|pair| pair.1).collect();
-    if firsts.len() * seconds.len() <= most {
+    if firsts.len() * seconds.len() <= limit {
         return pairs.clone();
     }
-    let wide = (most / seconds.len()).max(least).min(most).min(firsts.len());
-    let deep = (most / wide).max(1);
+    let wide = (limit / seconds.len()).max(min).min(limit).min(firsts.len());
+    let deep = (limit / wide).max(1);
     let firsts: BTreeSet<usize> = firsts.into_iter().take(wide).collect();
     let seconds: BTreeSet<usize> = seconds.into_iter().take(deep).collect();
     pairs.iter().filter(|(one, two)| firsts.contains(one) && seconds.contains(two)).copied().collect()

@@ -85,11 +85,11 @@ impl Drawing {
         let room = (width - 2.0 * margin.0, tallest - 2.0 * margin.1);
         let fit = |room: f64, span: f64| if span > 0.0 { room / span } else { f64::MAX };
         let scales = (fit(room.0, across), fit(room.1, down));
-        let least = scales.0.min(scales.1);
-        let least = if least < f64::MAX { least } else { 1.0 };
+        let min = scales.0.min(scales.1);
+        let min = if min < f64::MAX { min } else { 1.0 };
         // A map keeps its proportions; a layout by springs may be stretched.
-        let most = if layout.given { least } else { least * 2.0 };
-        let scale = (scales.0.min(most), scales.1.min(most));
+        let limit = if layout.given { min } else { min * 2.0 };
+        let scale = (scales.0.min(limit), scales.1.min(limit));
         let offset = ((width - across * scale.0) / 2.0, margin.1);
         let place = |(x, y): &Point| {
             let (x, y) = (x - left, y - top);

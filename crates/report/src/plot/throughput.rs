@@ -170,9 +170,9 @@ fn picture(
         });
     }
     let lines = grouped(marks.iter().map(|mark| (mark.line, mark)));
-    let most = lines.iter().map(|(_, marks)| marks.len()).max().unwrap_or(0);
-    if most > MAX_MARKS {
-        caption.push_str(&format!("; of a line, every {} mark is drawn", ordinal(most.div_ceil(MAX_MARKS))));
+    let limit = lines.iter().map(|(_, marks)| marks.len()).max().unwrap_or(0);
+    if limit > MAX_MARKS {
+        caption.push_str(&format!("; of a line, every {} mark is drawn", ordinal(limit.div_ceil(MAX_MARKS))));
     }
     caption.push('.');
     let tops = marks.iter().flat_map(|mark| {

@@ -3,12 +3,13 @@
 use std::net::SocketAddr;
 
 use hopcast_core::plug::{DevicePlug, Plug, TcpPlug};
-use hopcast_core::{Machine, Port, Slot};
+use hopcast_core::{Instant, Machine, Port, Slot};
 use hopcast_host::BindError;
 
 use super::end::End;
 use super::{Ends, FlowPlan};
 use crate::error::{BuildError, Cause};
+use crate::group::GroupEnd;
 use crate::network::NodeId;
 use crate::platform::{LowerPort, NodeBuilder, Platform, add};
 use crate::transport::{Layer, Ports, Socket};
@@ -30,17 +31,39 @@ pub struct FlowBuilder<'a> {
     pub flow: &'a FlowPlan<'a>,
     nodes: &'a mut [NodeBuilder],
     machines: Vec<PlacedMachine>,
+    joins: Vec<Join>,
+}
+
+/// The machines of one flow, on their nodes.
+#[derive(Debug, Default)]
+pub struct PlacedFlow {
+    /// The machines, in the order in which they were put on nodes.
+    pub machines: Vec<PlacedMachine>,
+    /// The times at which receivers join and leave: in virtual time they are woken then before anything is sent at that
+    /// instant.
+    pub joins: Vec<Join>,
+}
+
+/// A machine that joins or leaves a group at some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Join {
+    /// When.
+    pub at: Instant,
+    /// The node.
+    pub node: NodeId,
+    /// Its place in the node's assembly.
+    pub slot: Slot,
 }
 
 impl<'a> FlowBuilder<'a> {
     /// Nothing yet of a flow on these nodes.
     pub fn new(flow: &'a FlowPlan<'a>, nodes: &'a mut [NodeBuilder]) -> Self {
-        Self { flow, nodes, machines: Vec::new() }
+        Self { flow, nodes, machines: Vec::new(), joins: Vec::new() }
     }
 
-    /// The machines of the flow, in the order in which they were put on nodes.
-    pub fn finish(self) -> Vec<PlacedMachine> {
-        self.machines
+    /// The machines that were put on nodes.
+    pub fn finish(self) -> PlacedFlow {
+        PlacedFlow { machines: self.machines, joins: self.joins }
     }
 
     /// Puts the flow's stack on one of its ends, from the bottom up; says which port is above it, or `None` where the
@@ -66,6 +89,10 @@ impl<'a> FlowBuilder<'a> {
             }
             let ends = if self.is_on_kernel(node) { self.flow.ends_on_kernel(depth + 1, ends) } else { ends };
             below = layer.settings().put_on_end(&mut End { builder: self, node, depth, ends, below })?;
+            if let (Some(lower), Some(group), true) = (below, self.flow.spec.group, depth + 1 == over.len()) {
+                let delivery = group.delivery.settings();
+                below = delivery.put_on_end(GroupEnd { builder: self, node, group, lower }).map(Some)?;
+            }
             // The kernel takes packets from a device, and has them for whatever is above.
             if let (true, Some(packets)) = (self.is_on_kernel(node), below)
                 && layer.row().offers == Ports::PACKETS
@@ -130,6 +157,21 @@ impl<'a> FlowBuilder<'a> {
         LowerPort::above(slot)
     }
 
+    /// Adds a machine that joins and leaves a group at the times of `changes`, and attaches its lower port; says which
+    /// port is above it.
+    pub fn attach_member(
+        &mut self,
+        node: NodeId,
+        machine: Box<dyn Machine>,
+        changes: Vec<Instant>,
+        lower: LowerPort,
+    ) -> LowerPort {
+        let slot = self.add("", node, machine);
+        self.wire(node, (slot, Port::Below(0)), lower);
+        self.joins.extend(changes.into_iter().map(|at| Join { at, node, slot }));
+        LowerPort::above(slot)
+    }
+
     /// A node's name, by which the counters of machines between the ends go.
     pub fn node_name(&self, node: NodeId) -> &'a str {
         &self.flow.network.nodes[node].name
@@ -183,6 +225,18 @@ impl<'a> FlowBuilder<'a> {
             return Err(self.error(node, Cause::OnKernel));
         };
         Ok(LowerPort::Platform(host.tcp_in_transit()))
+    }
+
+    /// The answers to echo requests of a node, in virtual time; the identifier is the port of `local`.
+    ///
+    /// # Errors
+    /// The identifier is another machine's, or ICMP is the kernel's.
+    pub(super) fn echo_replies(&mut self, node: NodeId, local: SocketAddr) -> Result<LowerPort, BuildError> {
+        let Platform::Virtual(host) = &mut self.nodes[node].platform else {
+            return Err(self.error(node, Cause::OnKernel));
+        };
+        let bound = host.echo_replies(local.port(), local.is_ipv6());
+        self.bound(node, bound)
     }
 
     /// The kernel's TCP.

@@ -42,7 +42,7 @@ impl<'a> End<'_, 'a> {
         self.node == self.flow().spec.from
     }
 
-    /// Which connections the kernel's TCP takes here: those to `local` at a receiver, none at the sender.
+    /// Connections that the kernel's TCP takes here: those to `local` at a receiver, none at the sender.
     pub fn accepts(&self, local: SocketAddr) -> Option<Accept> {
         self.flow().spec.to.contains(&self.node).then_some(Accept::At(local))
     }

@@ -1,6 +1,7 @@
 //! A flow being built: a stack of machines at each of its ends, and what its transports have on the nodes between.
 
 mod builder;
+mod echo;
 mod end;
 mod kernel;
 mod participants;
@@ -12,10 +13,11 @@ use std::ops::Range;
 use hopcast_core::{Duration, Seed, Stream};
 
 use crate::error::BuildError;
+use crate::group::Group;
 use crate::network::{GlobalRoutes, Hop, Network, NetworkPlan, NodeId, addresses_of};
 use crate::transport::{Layer, Port};
 
-pub use builder::{FlowBuilder, PlacedMachine};
+pub use builder::{FlowBuilder, Join, PlacedFlow, PlacedMachine};
 pub use end::End;
 pub use participants::{Participant, Participants};
 
@@ -60,11 +62,13 @@ pub struct FlowSpec<'a> {
     pub from: NodeId,
     /// The receiving nodes, at least one.
     pub to: &'a [NodeId],
+    /// The group that they are, unless the flow goes to one node, or by its transport's own tree.
+    pub group: Option<&'a Group>,
     /// The stack, from the top down; none is the host's own packets.
     pub over: &'a [Layer],
     /// Whether its packets are IPv6.
     pub ipv6: bool,
-    /// How many routes without a common node it takes.
+    /// Number of routes without a common node that it takes.
     pub paths: usize,
     /// Whether a real program is what sends, with sockets of its own.
     pub is_program: bool,
@@ -78,17 +82,17 @@ pub struct FlowSpec<'a> {
 pub struct FlowPlan<'a> {
     /// The network.
     pub network: Network<'a>,
-    /// Who is attached where.
+    /// Nodes, and the links that they are attached to.
     pub plan: &'a NetworkPlan,
     /// The flow.
     pub spec: FlowSpec<'a>,
     /// The hops from one end to the other, or to the first of several receivers.
     pub route: Vec<Hop>,
-    /// The longest packet that fits its routes, in bytes.
+    /// Maximum length of a packet that fits its routes, in bytes.
     pub mtu: u32,
     /// The nodes that take part where nodes between the ends relay.
     pub participants: Participants,
-    /// How late the nodes may be woken.
+    /// Maximum delay of the nodes' wake-ups.
     pub slack: Duration,
     seed: Seed,
 }
@@ -120,10 +124,12 @@ impl<'a> FlowPlan<'a> {
         Ok(Self { network, plan, spec, route, mtu, participants, slack: Duration::ZERO, seed })
     }
 
-    /// The ends with the first receiver, as the sender sees them: what it sends to the first of several, its transport
-    /// brings to all.
+    /// The ends as the sender sees them: with the group, or with the first receiver, where the transport brings to all
+    /// what is sent to the first.
     pub fn source(&self) -> Ends {
-        self.spec.ends(self.spec.to[0])
+        let ends = self.spec.ends(self.spec.to[0]);
+        let Some(group) = self.spec.group else { return ends };
+        Ends { remote: SocketAddr::new(group.address(self.spec.ipv6), ends.remote.port()), ..ends }
     }
 
     /// The ends with this receiver, as the receiver sees them.
@@ -144,7 +150,7 @@ impl<'a> FlowPlan<'a> {
         self.spec.app_can_wait && self.spec.over.first().is_some_and(|top| top.settings().grants_datagrams())
     }
 
-    /// The longest frame that fits the flow's routes, in bytes.
+    /// Maximum length of a frame that fits the flow's routes, in bytes.
     pub fn longest_frame(&self) -> u64 {
         u64::from(self.mtu) + ETHERNET
     }
@@ -160,13 +166,13 @@ impl<'a> FlowPlan<'a> {
         overhead(self.spec.over, from, self.spec.ipv6)
     }
 
-    /// The longest packet of the layer at `depth` in the datagrams of those below it, in bytes.
+    /// Maximum length of a packet of the layer at `depth` in the datagrams of those below it, in bytes.
     pub(crate) fn tunnel_mtu(&self, depth: usize) -> u32 {
         self.longest_frame().saturating_sub(self.overhead(depth)) as u32
     }
 
-    /// The longest packet that a node's host can send, in bytes, or that the layer below `depth` carries: what a
-    /// transport on packets knows at the start. It finds a shorter one on the route by itself.
+    /// Maximum length of a packet that a node's host can send, in bytes, or that the layer below `depth` carries: what
+    /// a transport on packets knows at the start. It finds a shorter one on the route by itself.
     pub fn packet_mtu(&self, node: NodeId, depth: usize) -> Option<u32> {
         let interfaces = self.plan.interfaces(node).iter();
         let own = interfaces.map(|hop| self.network.links[hop.link].direction(hop.attachment).mtu).max();
@@ -215,7 +221,7 @@ impl FlowSpec<'_> {
     }
 
     /// A node's address in the flow.
-    pub(crate) fn address(&self, node: NodeId) -> IpAddr {
+    pub fn address(&self, node: NodeId) -> IpAddr {
         addresses_of(node)[usize::from(self.ipv6)]
     }
 }

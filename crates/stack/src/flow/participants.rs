@@ -107,7 +107,7 @@ impl Participants {
     }
 
     /// The address of the first participant after the root.
-    pub fn beside_root(&self) -> Option<SocketAddr> {
+    pub fn first_after_root(&self) -> Option<SocketAddr> {
         self.root().children.first().map(|&place| self.0[place].address)
     }
 

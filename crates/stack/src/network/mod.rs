@@ -1,17 +1,21 @@
 //! The network that flows cross: nodes, links, their addresses and routes.
 
 mod addresses;
+mod groups;
 mod plan;
 mod routes;
+mod shortest_paths;
 
 use std::collections::BTreeMap;
 
 use hopcast_link::{Attachment, Config, Direction, Mac, MediumConfig, SwitchConfig};
 
 pub use addresses::{HOP_LIMIT, MacAddress, addresses_of, interface_name};
+pub(crate) use groups::NodeGroups;
 pub use plan::{Hop, NetworkPlan, directions};
 pub(crate) use routes::NodeRoutes;
 pub use routes::{GlobalRoutes, Route};
+pub use shortest_paths::ShortestPaths;
 
 /// A node's place among the nodes of a network.
 pub type NodeId = usize;
@@ -23,7 +27,7 @@ pub type LinkId = usize;
 pub struct Node {
     /// The name, which flows and links use.
     pub name: String,
-    /// Where to draw it, if the file or the generator says: arbitrary units, y downwards.
+    /// Place at which to draw it, if the file or the generator says: arbitrary units, y downwards.
     pub position: Option<(f64, f64)>,
 }
 
@@ -97,7 +101,7 @@ impl<'a> Network<'a> {
         self.roles.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The longest packet that fits every link of `route`, in bytes; 1500 on a route without a link.
+    /// Maximum length of a packet that fits every link of `route`, in bytes; 1500 on a route without a link.
     pub fn path_mtu(&self, route: &[Hop]) -> u32 {
         let mtu = |hop: &Hop| self.links[hop.link].direction(hop.attachment).mtu;
         route.iter().map(mtu).min().unwrap_or(1500)

@@ -1,5 +1,4 @@
-//! Which interface of which node is which attachment of which link, and what follows from it: Ethernet addresses, link
-//! models, routes.
+//! Interfaces of nodes as attachments of links, and what follows from it: Ethernet addresses, link models, routes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +8,8 @@ use hopcast_link::{
 };
 
 use super::addresses::{MacAddress, mac_address};
-use super::routes::{Edge, GlobalRoutes};
+use super::routes::GlobalRoutes;
+use super::shortest_paths::ShortestPaths;
 use super::{LinkId, LinkModel, Network, NodeId};
 
 /// One link of a route, and the attachment by which it is entered.
@@ -108,26 +108,7 @@ impl NetworkPlan {
 
     /// The routes of the network as it is at the start.
     pub fn routes(&self, network: Network<'_>) -> GlobalRoutes {
-        GlobalRoutes::new(network.nodes.len(), self.edges(network))
-    }
-
-    fn edges(&self, network: Network<'_>) -> Vec<Edge> {
-        let mut edges = Vec::new();
-        for (link, ends) in self.ends.iter().enumerate() {
-            let reached = |&(from, to): &(Attachment, Attachment)| network.links[link].reaches(from, to);
-            for (from, to) in directions(ends.len()).filter(reached) {
-                edges.push(Edge {
-                    from: ends[from].0,
-                    to: ends[to].0,
-                    interface: ends[from].1,
-                    link,
-                    attachment: from,
-                    delay: network.links[link].direction(from).delay,
-                    mac: mac_address(link, to),
-                });
-            }
-        }
-        edges
+        GlobalRoutes::new(network.nodes.len(), network.links)
     }
 
     /// The hops from a node to another, by `routes` as they are now; as far as they lead.
@@ -136,11 +117,10 @@ impl NetworkPlan {
         let mut node = from;
         while node != to
             && route.len() < self.interfaces.len()
-            && let Some(edge) = routes.next_edge(node, to)
+            && let Some((hop, next)) = routes.next_hop(node, to)
         {
-            let Edge { link, attachment, to, .. } = *edge;
-            route.push(Hop { link, attachment });
-            node = to;
+            route.push(hop);
+            node = next;
         }
         route
     }
@@ -157,11 +137,14 @@ impl NetworkPlan {
         let links: BTreeSet<LinkId> = taken.clone().map(|hop| hop.link).collect();
         let mut nodes: BTreeSet<NodeId> = taken.map(|&hop| self.sender(hop)).collect();
         nodes.remove(&from);
-        let free = |edge: &Edge| {
-            !links.contains(&edge.link) && !nodes.contains(&edge.from) && !nodes.contains(&edge.to)
-        };
-        let edges = self.edges(network).into_iter().filter(free).collect();
-        let route = self.route(&mut GlobalRoutes::new(network.nodes.len(), edges), from, to);
+        let mut paths = ShortestPaths::new(network.nodes.len(), network.links);
+        links.iter().for_each(|&link| paths.set_up(link, None, false));
+        // No path leads over a node that cannot send.
+        for &Hop { link, attachment } in nodes.iter().flat_map(|&node| self.interfaces(node)) {
+            paths.set_up(link, Some(attachment), false);
+        }
+        paths.search_from(to, &[from]);
+        let route: Vec<Hop> = paths.path(from).collect();
         (!route.is_empty()).then_some(route)
     }
 

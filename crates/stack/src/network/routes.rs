@@ -5,29 +5,24 @@
 //! Protocols that route for themselves do without these routes.
 
 use std::cell::RefCell;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use hopcast_core::Duration;
-use hopcast_host::{NextHop, Routes};
+use hopcast_host::{NextHop, RouteEntry, Routes};
 use hopcast_link::{Attachment, Change};
 
-use super::addresses::{MacAddress, node_of};
-use super::{LinkId, NodeId};
+use super::addresses::{MacAddress, addresses_of, mac_address, node_of};
+use super::groups::GroupTrees;
+use super::shortest_paths::{ShortestPaths, Step};
+use super::{Hop, Link, LinkId, NodeId};
 
 /// The network as routing sees it.
 pub struct GlobalRoutes {
-    edges: Vec<Edge>,
-    /// For each node, the numbers of the edges that lead to it.
-    arriving: Vec<Vec<u32>>,
-    /// For each link, the numbers of its edges, from the first on.
-    of_link: BTreeMap<LinkId, (u32, u32)>,
-    /// For each edge, whether it can be used.
-    up: Vec<bool>,
-    /// For each destination asked for, the edge by which each node reaches it, or `NONE`.
-    tables: BTreeMap<NodeId, Vec<u32>>,
+    paths: ShortestPaths,
+    /// For each destination asked for, the step by which each node reaches it.
+    tables: BTreeMap<NodeId, Vec<Option<Step>>>,
+    pub(super) groups: GroupTrees,
     version: u64,
 }
 
@@ -44,54 +39,23 @@ pub struct Route {
     pub mac: MacAddress,
 }
 
-/// One direction of a link: from one node to a neighbour.
-#[derive(Clone, Copy)]
-pub(super) struct Edge {
-    pub(super) from: NodeId,
-    pub(super) to: NodeId,
-    pub(super) interface: u32,
-    pub(super) link: LinkId,
-    pub(super) attachment: Attachment,
-    pub(super) delay: Duration,
-    pub(super) mac: MacAddress,
-}
-
-const NONE: u32 = u32::MAX;
-
 /// Entries in all tables together: a quarter of a gigabyte.
-const MAX_ENTRIES: usize = 1 << 26;
+const MAX_ENTRIES: usize = (1 << 28) / size_of::<Option<Step>>();
 
 impl GlobalRoutes {
-    /// The network of `nodes` nodes and `edges`, in the order of the file.
-    pub(super) fn new(nodes: usize, edges: Vec<Edge>) -> Self {
-        let mut arriving = vec![Vec::new(); nodes];
-        let mut of_link = BTreeMap::new();
-        for (number, edge) in edges.iter().enumerate() {
-            let number = number as u32;
-            arriving[edge.to].push(number);
-            of_link.entry(edge.link).or_insert((number, number)).1 = number + 1;
-        }
-        let up = vec![true; edges.len()];
-        Self { edges, arriving, of_link, up, tables: BTreeMap::new(), version: 0 }
-    }
-
-    /// Takes a link out of use or back into it, for what attachment `from` sends or for all of them.
-    pub(super) fn set_up(&mut self, link: LinkId, from: Option<Attachment>, up: bool) {
-        self.change(link, from, |_, usable| *usable = up);
-    }
-
-    /// Gives a link a new delay, likewise.
-    pub(super) fn set_delay(&mut self, link: LinkId, from: Option<Attachment>, delay: Duration) {
-        self.change(link, from, |edge, _| edge.delay = delay);
+    /// The network of `nodes` nodes and `links`, in the order of the file.
+    pub(super) fn new(nodes: usize, links: &[Link]) -> Self {
+        let (paths, groups) = (ShortestPaths::new(nodes, links), GroupTrees::default());
+        Self { paths, tables: BTreeMap::new(), groups, version: 0 }
     }
 
     /// Follows a change of a link, for the direction that leaves attachment `from` or for all; true if routes may
     /// change with it.
     pub fn change_link(&mut self, link: LinkId, from: Option<Attachment>, change: &Change) -> bool {
         match change {
-            Change::Up => self.set_up(link, from, true),
-            Change::Down => self.set_up(link, from, false),
-            Change::Delay(delay) => self.set_delay(link, from, *delay),
+            Change::Up => self.paths.set_up(link, from, true),
+            Change::Down => self.paths.set_up(link, from, false),
+            Change::Delay(delay) => self.paths.set_delay(link, from, *delay),
             Change::Rate(_)
             | Change::Jitter(_)
             | Change::Loss(_)
@@ -102,70 +66,59 @@ impl GlobalRoutes {
             | Change::Corrupt(_)
             | Change::Duplicate(_) => return false,
         }
+        self.tables.clear();
+        self.groups.forget_trees();
+        self.version += 1;
         true
     }
 
-    fn change(&mut self, link: LinkId, from: Option<Attachment>, apply: impl Fn(&mut Edge, &mut bool)) {
-        let Some(&(start, end)) = self.of_link.get(&link) else { return };
-        for number in start as usize..end as usize {
-            let edge = &mut self.edges[number];
-            if from.is_none_or(|from| from == edge.attachment) {
-                apply(edge, &mut self.up[number]);
-            }
-        }
-        self.tables.clear();
-        self.version += 1;
+    /// Number of nodes.
+    pub(super) fn nodes(&self) -> usize {
+        self.paths.nodes()
+    }
+
+    /// A number that changes whenever a tree of a group may have changed.
+    pub(super) fn groups_version(&self) -> u64 {
+        self.version + self.groups.changes
+    }
+
+    /// The number of the interface by which a node reaches the next on its way to another; the next node, and the
+    /// number of its interface to the first.
+    pub(super) fn hop_between(&mut self, from: NodeId, to: NodeId) -> Option<(u32, NodeId, u32)> {
+        let step = self.step(from, to)?;
+        let (_, via, _) = self.paths.describe(step);
+        Some((self.paths.interface(step), via, self.paths.far_interface(step)))
     }
 
     /// A node's route to each other node that it can reach now, in the order of nodes.
     pub fn from(&mut self, node: NodeId) -> Vec<Route> {
-        let others = (0..self.arriving.len()).filter(|&to| to != node);
-        let route = |to| {
-            let edge = self.next_edge(node, to)?;
-            Some(Route { to, interface: edge.interface, via: edge.to, mac: edge.mac })
-        };
-        others.filter_map(route).collect()
+        (0..self.paths.nodes()).filter(|&to| to != node).filter_map(|to| self.route(node, to)).collect()
     }
 
-    /// The first edge from a node towards another, over links that are up.
-    pub(super) fn next_edge(&mut self, from: NodeId, to: NodeId) -> Option<&Edge> {
+    /// The first hop from a node towards another, over links that are up, and the node that it leads to.
+    pub(super) fn next_hop(&mut self, from: NodeId, to: NodeId) -> Option<(Hop, NodeId)> {
+        let step = self.step(from, to)?;
+        let (hop, via, _) = self.paths.describe(step);
+        Some((hop, via))
+    }
+
+    fn route(&mut self, from: NodeId, to: NodeId) -> Option<Route> {
+        let step = self.step(from, to)?;
+        let (Hop { link, .. }, via, attachment) = self.paths.describe(step);
+        Some(Route { to, interface: self.paths.interface(step), via, mac: mac_address(link, attachment) })
+    }
+
+    fn step(&mut self, from: NodeId, to: NodeId) -> Option<Step> {
         if !self.tables.contains_key(&to) {
-            if (self.tables.len() + 1) * self.arriving.len() > MAX_ENTRIES {
+            let nodes = self.paths.nodes();
+            if (self.tables.len() + 1) * nodes > MAX_ENTRIES {
                 self.tables.pop_first();
             }
-            let table = self.table_towards(to);
+            self.paths.search(to);
+            let table = (0..nodes).map(|node| self.paths.step(node)).collect();
             self.tables.insert(to, table);
         }
-        self.edges.get(self.tables[&to][from] as usize)
-    }
-
-    /// Dijkstra from the destination against the direction of travel.
-    fn table_towards(&self, to: NodeId) -> Vec<u32> {
-        let mut best = vec![(u32::MAX, Duration::MAX); self.arriving.len()];
-        let mut table = vec![NONE; self.arriving.len()];
-        let mut open = BinaryHeap::from([Reverse((0, Duration::ZERO, to))]);
-        best[to] = (0, Duration::ZERO);
-        while let Some(Reverse((hops, delay, node))) = open.pop() {
-            if best[node] < (hops, delay) {
-                continue;
-            }
-            for &number in &self.arriving[node] {
-                let edge = &self.edges[number as usize];
-                let cost = (hops + 1, delay + edge.delay);
-                if !self.up[number as usize] || cost > best[edge.from] {
-                    continue;
-                }
-                if cost < best[edge.from] {
-                    best[edge.from] = cost;
-                    table[edge.from] = number;
-                    open.push(Reverse((cost.0, cost.1, edge.from)));
-                } else {
-                    // As good: the link that stands first in the file. Edges are numbered in its order.
-                    table[edge.from] = table[edge.from].min(number);
-                }
-            }
-        }
-        table
+        self.tables[&to][from]
     }
 }
 
@@ -178,56 +131,88 @@ pub(crate) struct NodeRoutes {
 impl Routes for NodeRoutes {
     fn next_hop(&mut self, destination: IpAddr) -> Option<NextHop> {
         let mut routes = self.routes.borrow_mut();
-        let to = node_of(destination).filter(|&to| to < routes.arriving.len())?;
-        routes.next_edge(self.node, to).map(|edge| NextHop { interface: edge.interface, mac: edge.mac })
+        let to = node_of(destination).filter(|&to| to < routes.paths.nodes())?;
+        routes.route(self.node, to).map(|route| NextHop { interface: route.interface, mac: route.mac })
     }
 
     fn version(&self) -> u64 {
         self.routes.borrow().version
     }
+
+    fn route(&mut self, destination: IpAddr) -> Option<RouteEntry> {
+        let mut routes = self.routes.borrow_mut();
+        let to = node_of(destination).filter(|&to| to < routes.nodes())?;
+        let Route { interface, via, .. } = routes.route(self.node, to)?;
+        let (mut node, mut metric) = (via, 1);
+        while let Some((_, next)) = routes.next_hop(node, to).filter(|_| node != to) {
+            node = next;
+            metric += 1;
+        }
+        let neighbour = addresses_of(via)[usize::from(destination.is_ipv6())];
+        Some(RouteEntry { interface, neighbour, metric })
+    }
+
+    fn station(&mut self, interface: u32, neighbour: IpAddr) -> Option<MacAddress> {
+        let hop = self.routes.borrow().paths.neighbour(self.node, interface, node_of(neighbour)?)?;
+        Some(mac_address(hop.link, hop.attachment))
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use hopcast_core::Duration;
+    use hopcast_link::{Config, Direction};
+
     use super::*;
+    use crate::network::LinkModel;
 
     /// 0 - 1 - 3 and 0 - 2 - 3, the second with more delay.
     fn square() -> GlobalRoutes {
-        let links = [(0, 1, 10), (0, 2, 90), (1, 3, 10), (2, 3, 10)];
-        let both_ways = links.iter().enumerate().flat_map(|(link, &(a, b, micros))| {
-            let edge = move |from, to, attachment| Edge {
-                from,
-                to,
-                interface: link as u32,
-                link,
-                attachment,
-                delay: Duration::from_micros(micros),
-                mac: [0; 6],
-            };
-            [edge(a, b, 0), edge(b, a, 1)]
+        let links = [(0, 1, 10), (0, 2, 90), (1, 3, 10), (2, 3, 10)].map(|(a, b, micros)| {
+            let direction = Direction { delay: Duration::from_micros(micros), ..Direction::default() };
+            let (forward, backward) = (direction.clone(), direction);
+            let model = LinkModel::PointToPoint(Config { forward, backward, ..Config::default() });
+            Link { name: String::new(), ends: vec![a, b], model }
         });
-        GlobalRoutes::new(4, both_ways.collect())
+        GlobalRoutes::new(4, &links)
+    }
+
+    fn via(routes: &mut GlobalRoutes) -> Option<LinkId> {
+        routes.next_hop(0, 3).map(|(hop, _)| hop.link)
     }
 
     #[test]
     fn among_equal_hops_the_lesser_delay_wins_and_a_link_that_is_down_is_avoided() {
         let mut routes = square();
-        let via = |routes: &mut GlobalRoutes| routes.next_edge(0, 3).map(|edge| edge.link);
         assert_eq!(via(&mut routes), Some(0));
-        routes.set_up(2, None, false);
+        routes.change_link(2, None, &Change::Down);
         assert_eq!(via(&mut routes), Some(1));
-        routes.set_up(3, Some(0), false);
+        routes.change_link(3, Some(0), &Change::Down);
         assert_eq!(via(&mut routes), None);
-        routes.set_up(2, None, true);
+        routes.change_link(2, None, &Change::Up);
         assert_eq!(via(&mut routes), Some(0));
     }
 
     #[test]
     fn a_new_delay_moves_the_route_and_of_equals_the_first_link_wins() {
         let mut routes = square();
-        routes.set_delay(0, None, Duration::from_micros(500));
-        assert_eq!(routes.next_edge(0, 3).map(|edge| edge.link), Some(1));
-        routes.set_delay(0, None, Duration::from_micros(90));
-        assert_eq!(routes.next_edge(0, 3).map(|edge| edge.link), Some(0));
+        routes.change_link(0, None, &Change::Delay(Duration::from_micros(500)));
+        assert_eq!(via(&mut routes), Some(1));
+        routes.change_link(0, None, &Change::Delay(Duration::from_micros(90)));
+        assert_eq!(via(&mut routes), Some(0));
+    }
+
+    #[test]
+    fn a_route_names_the_interface_that_it_leaves_by_and_the_address_that_it_leads_to() {
+        let route = |interface, via, link, attachment| Route {
+            to: 2,
+            interface,
+            via,
+            mac: mac_address(link, attachment),
+        };
+        let mut routes = square();
+        assert_eq!(routes.from(0)[1], route(1, 2, 1, 1));
+        assert_eq!(routes.from(3)[2], route(1, 2, 3, 0));
+        assert_eq!(routes.from(1)[1], route(1, 3, 2, 1), "by less delay");
     }
 }

@@ -40,9 +40,11 @@ pub struct Row {
     pub offers: Ports,
     /// The port that it needs of the layer below.
     pub needs: Port,
-    /// How many receivers it serves.
+    /// Number of receivers that it serves.
     pub receivers: Count,
-    /// How many disjoint routes it takes.
+    /// Whether it serves the members of a group over a delivery: it needs to hear nothing of them, or hears them all.
+    pub groups: bool,
+    /// Number of disjoint routes that it takes.
     pub paths: Count,
     /// The feedback from its receivers.
     pub feedback: Feedback,
@@ -58,12 +60,13 @@ pub struct Row {
     pub socket: Option<Socket>,
     /// Its options, each with its documentation.
     pub options: fn() -> Vec<OptionDoc>,
-    /// Reads the options into settings; without any, the defaults.
+    /// Reads the options into a layer; without any, the defaults.
     pub read: ReadOptions,
 }
 
-/// Reads the options of a transport into its settings; without any, the defaults.
-pub type ReadOptions = fn(&'static Row, Option<&Node>) -> Result<Arc<dyn Transport>, Diagnostic>;
+/// Reads the options of a transport into a layer; without any, the defaults. Only [`Options`] make layers, and note
+/// which options are not the default.
+pub type ReadOptions = fn(&'static Row, Option<&Node>) -> Result<Layer, Diagnostic>;
 
 impl Row {
     /// The columns that most transports share: one receiver, one route, feedback from end to end, both worlds, no
@@ -74,6 +77,7 @@ impl Row {
         offers: Ports(&[]),
         needs: Port::Datagram,
         receivers: Count::One,
+        groups: false,
         paths: Count::One,
         feedback: Feedback::EndToEnd,
         worlds: Worlds::Both,
@@ -173,11 +177,6 @@ pub trait Transport: fmt::Debug + Send + Sync + Any {
         0
     }
 
-    /// The options that are not the default, each as `name value`.
-    fn changed_options(&self) -> Vec<String> {
-        Vec::new()
-    }
-
     /// Puts its machine on one end of a flow, above [`End::below`]; says which port is above it, or `None` where the
     /// application has sockets of its own.
     ///
@@ -215,7 +214,7 @@ pub trait Transport: fmt::Debug + Send + Sync + Any {
         Ok(below)
     }
 
-    /// The longest packet that it carries, in bytes, if its frames have a length of their own.
+    /// Maximum length of a packet that it carries, in bytes, if its frames have a length of their own.
     fn packet_mtu(&self) -> Option<u32> {
         None
     }
@@ -274,7 +273,7 @@ pub trait Transport: fmt::Debug + Send + Sync + Any {
         ends
     }
 
-    /// The option that has been changed and that the kernel's own transport cannot be told, if any.
+    /// The option that has been changed and that the kernel's own transport does not have, if any.
     fn virtual_time_only(&self) -> Option<&'static str> {
         None
     }
@@ -285,14 +284,11 @@ pub trait Transport: fmt::Debug + Send + Sync + Any {
 pub struct Layer {
     row: &'static Row,
     settings: Arc<dyn Transport>,
+    /// The options that are not the default, each as `name value`.
+    changed: Vec<String>,
 }
 
 impl Layer {
-    /// A transport with settings that have been read.
-    pub(crate) fn new(row: &'static Row, settings: Arc<dyn Transport>) -> Self {
-        Self { row, settings }
-    }
-
     /// Its row of the table.
     pub const fn row(&self) -> &'static Row {
         self.row
@@ -323,11 +319,10 @@ impl Layer {
 /// The name, with the options that are not the default.
 impl fmt::Display for Layer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let options = self.settings.changed_options();
-        if options.is_empty() {
+        if self.changed.is_empty() {
             f.write_str(self.row.name)
         } else {
-            write!(f, "{} ({})", self.row.name, options.join(", "))
+            write!(f, "{} ({})", self.row.name, self.changed.join(", "))
         }
     }
 }

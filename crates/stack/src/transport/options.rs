@@ -6,7 +6,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::Fields;
 use hopcast_config::yaml::Node;
 
-use super::{Row, Transport};
+use super::{Layer, Row, Transport};
 
 /// An option of a transport whose settings are of type `S`.
 pub struct Opt<S: 'static> {
@@ -58,7 +58,7 @@ pub struct OptionDoc {
     pub default: String,
 }
 
-/// The options of a transport, with what they are without any of them.
+/// The options of a transport.
 pub struct Options<S: 'static>(pub &'static [Opt<S>]);
 
 impl<S> Options<S> {
@@ -74,7 +74,7 @@ impl<S> Options<S> {
     }
 
     /// The options whose value is another than in `usual`, each as `name value`.
-    pub fn changed(&self, settings: &S, usual: &S) -> Vec<String> {
+    pub(crate) fn changed(&self, settings: &S, usual: &S) -> Vec<String> {
         let changed = |option: &Opt<S>| {
             let shown = (option.show)(settings);
             (shown != (option.show)(usual)).then(|| format!("{} {shown}", option.key))
@@ -82,18 +82,19 @@ impl<S> Options<S> {
         self.0.iter().filter_map(changed).collect()
     }
 
-    /// The settings of the transport `row` as a file has them: `defaults`, changed by the options that are there.
+    /// The settings of the transport or delivery `name` as a file has them: `defaults`, changed by the options that are
+    /// there.
     ///
     /// # Errors
     /// A key that is none of the options, or a value that is not allowed.
-    pub fn read(&self, row: &'static Row, options: Option<&Node>, defaults: S) -> Result<S, Diagnostic> {
+    pub(crate) fn read(&self, name: &str, options: Option<&Node>, defaults: S) -> Result<S, Diagnostic> {
         let mut settings = defaults;
         let Some(options) = options else { return Ok(settings) };
-        let what = format!("`{}`", row.name);
+        let what = format!("`{name}`");
         if self.0.is_empty() {
             return match hopcast_config::decode::entries(options, &what) {
                 Ok([]) => Ok(settings),
-                Ok(_) | Err(_) => Err(options.error(format!("`{0}` has no options: write `{0}`", row.name))),
+                Ok(_) | Err(_) => Err(options.error(format!("`{name}` has no options: write `{name}`"))),
             };
         }
         let keys: Vec<&str> = self.0.iter().map(|option| option.key).collect();
@@ -106,19 +107,33 @@ impl<S> Options<S> {
         Ok(settings)
     }
 
-    /// The same as a transport, for [`Row::read`].
+    /// The transport `row` as a file has it, for [`Row::read`]: `defaults`, changed by the options that are there.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
-    pub fn transport(
+    /// A key that is none of the options, or a value that is not allowed.
+    pub fn layer(&self, row: &'static Row, options: Option<&Node>, defaults: S) -> Result<Layer, Diagnostic>
+    where
+        S: Transport + Clone,
+    {
+        let usual = defaults.clone();
+        self.layer_as(row, options, defaults, |_| usual, Ok)
+    }
+
+    /// The same where another type `into` is the transport, or where the settings that go without saying depend on
+    /// others: an option is shown if its value is another than in `usual`.
+    ///
+    /// # Errors
+    /// As [`layer`](Self::layer), and those of `into`.
+    pub fn layer_as<T: Transport>(
         &self,
         row: &'static Row,
         options: Option<&Node>,
         defaults: S,
-    ) -> Result<Arc<dyn Transport>, Diagnostic>
-    where
-        S: Transport,
-    {
-        Ok(Arc::new(self.read(row, options, defaults)?))
+        usual: impl FnOnce(&S) -> S,
+        into: impl FnOnce(S) -> Result<T, Diagnostic>,
+    ) -> Result<Layer, Diagnostic> {
+        let settings = self.read(row.name, options, defaults)?;
+        let changed = self.changed(&settings, &usual(&settings));
+        Ok(Layer { row, settings: Arc::new(into(settings)?), changed })
     }
 }

@@ -5,16 +5,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// The two ends of a flow, as programs at them see them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramEnds {
-    /// Where the receiver's program listens.
+    /// Address at which the receiver's program listens.
     pub listen: SocketAddr,
-    /// Where the sender's program connects to: the receiver's address, or that of what carries it there.
+    /// Address that the sender's program connects to: the receiver's, or that of what carries it there.
     pub connect: SocketAddr,
 }
 
 impl ProgramEnds {
     /// The ends as a program sees them whose connections another program on its own host carries: the loopback's.
     #[must_use]
-    pub fn behind(self) -> Self {
+    pub fn on_loopback(self) -> Self {
         let at = on_loopback(self.listen);
         Self { listen: at, connect: at }
     }
@@ -38,7 +38,7 @@ pub struct ProgramPair {
     pub client: ProgramCommand,
 }
 
-/// How a program is called, and how it is known to be ready.
+/// Command line of a program, and the sign that it is ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramCommand {
     /// The program's name in `PATH`.

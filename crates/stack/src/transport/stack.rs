@@ -11,7 +11,7 @@ use crate::transports::{HOSTS_DATAGRAMS, TRANSPORTS, find};
 
 /// The name in `over` of the host's own packets, for `ping`: no transport at all.
 const HOST: &str = "ip";
-/// Layers of a stack; more are a slip.
+/// Maximum number of layers of a stack. Chosen: more are a slip.
 pub const MAX_LAYERS: usize = 8;
 
 /// One transport with its options, as `over` writes it.
@@ -124,7 +124,7 @@ impl Variants {
                 span.error(format!("there is no transport `{name}`{hint} (transports: {})", all.join(", ")))
             );
         };
-        Ok(vec![Layer::new(row, (row.read)(row, options)?)])
+        Ok(vec![(row.read)(row, options)?])
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) static BTP: Row = Row {
     about: "datagrams over relays that recode (BATS), each within a deadline or not at all",
     offers: Ports(&[Port::Datagram]),
     options: || BTP_OPTIONS.docs(&Bats(deadline())),
-    read: |row, options| BTP_OPTIONS.transport(row, options, Bats(deadline())),
+    read: |row, options| BTP_OPTIONS.layer_as(row, options, Bats(deadline()), Bats::usual, Ok),
     ..BASE
 };
 
@@ -29,7 +29,7 @@ pub(super) static BRTP: Row = Row {
     about: "all of a stream, or of datagrams, in order, over relays that recode (BATS)",
     offers: Ports(&[Port::Stream, Port::Datagram]),
     options: || BRTP_OPTIONS.docs(&Bats(Config::default())),
-    read: |row, options| BRTP_OPTIONS.transport(row, options, Bats(Config::default())),
+    read: |row, options| BRTP_OPTIONS.layer_as(row, options, Bats(Config::default()), Bats::usual, Ok),
     ..BASE
 };
 
@@ -45,7 +45,7 @@ const BASE: Row = Row {
 #[derive(Clone, Debug)]
 pub(super) struct Bats(pub(super) Config);
 
-/// Minimum window in a deployment, in batches: below it a hop of a few milliseconds is not filled.
+/// Minimum window in a deployment, in batches: below it a hop of a few milliseconds is not filled. Chosen.
 const MIN_WINDOW: u64 = 16;
 /// The deadlines that BTP can tell its nodes, in whole milliseconds.
 const DEADLINES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(65);
@@ -245,16 +245,16 @@ impl Bats {
         Config { window, queue: share.queue.min(over.queue), ..over.clone() }
     }
 
-    /// The options that are not the default of the same delivery and feedback.
-    pub(super) fn changed(&self) -> Vec<String> {
-        let (options, usual) = match self.0.delivery {
-            Delivery::Reliable => (&BRTP_OPTIONS, Config::default()),
-            Delivery::Deadline { .. } => (&BTP_OPTIONS, deadline()),
+    /// The defaults of the same delivery, and without rank feedback of that.
+    pub(super) fn usual(&self) -> Self {
+        let usual = match self.0.delivery {
+            Delivery::Reliable => Config::default(),
+            Delivery::Deadline { .. } => deadline(),
         };
-        let strict = self.0.feedback == Reports::None;
-        let usual = if strict { Config { delivery: usual.delivery, ..Config::strict() } } else { usual };
-        let feedback = strict.then(|| "feedback none".to_owned());
-        feedback.into_iter().chain(options.changed(self, &Self(usual))).collect()
+        let (delivery, feedback) = (usual.delivery, usual.feedback);
+        // That there is no rank feedback is shown, and not what follows from it.
+        let strict = || Config { delivery, feedback, ..Config::strict() };
+        Self(if self.0.feedback == Reports::None { strict() } else { usual })
     }
 }
 
@@ -265,10 +265,6 @@ impl Transport for Bats {
 
     fn repair_overhead(&self) -> u64 {
         self.0.batch.symbols() as u64
-    }
-
-    fn changed_options(&self) -> Vec<String> {
-        self.changed()
     }
 
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {

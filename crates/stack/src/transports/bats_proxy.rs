@@ -1,7 +1,6 @@
 //! `bats-proxy`: TCP connections ended at the edges, or at gateways, and carried between them by BATS.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use hopcast_coded::bats::{Config, Node as BatsMachine};
 use hopcast_coded::proxy::{Intercept, Splice};
@@ -25,7 +24,10 @@ pub(super) static BATS_PROXY: Row = Row {
     feedback: Feedback::HopByHop,
     coded: true,
     options: || BRTP_OPTIONS.docs(&Bats(Config::default())),
-    read: |row, options| Ok(Arc::new(BatsProxy(BRTP_OPTIONS.read(row, options, Bats(Config::default()))?))),
+    read: |row, options| {
+        let defaults = Bats(Config::default());
+        BRTP_OPTIONS.layer_as(row, options, defaults, Bats::usual, |bats| Ok(BatsProxy(bats)))
+    },
     ..Row::BASE
 };
 
@@ -40,10 +42,6 @@ impl Transport for BatsProxy {
 
     fn repair_overhead(&self) -> u64 {
         self.0.repair_overhead()
-    }
-
-    fn changed_options(&self) -> Vec<String> {
-        self.0.changed()
     }
 
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {

@@ -13,11 +13,12 @@ pub(super) static FEC: Row = Row {
     name: "fec",
     about: "datagrams with forward error correction from end to end: each is sent several times",
     offers: Ports(&[Port::Datagram]),
+    groups: true,
     feedback: Feedback::None,
     coded: true,
     holds_back: false,
     options: || OPTIONS.docs(&Fec::default()),
-    read: |row, options| OPTIONS.transport(row, options, Fec::default()),
+    read: |row, options| OPTIONS.layer(row, options, Fec::default()),
     ..Row::BASE
 };
 
@@ -54,10 +55,6 @@ static OPTIONS: Options<Fec> = Options(&[
 impl Transport for Fec {
     fn overhead(&self, _: u64) -> u64 {
         Repeat::HEADER as u64
-    }
-
-    fn changed_options(&self) -> Vec<String> {
-        OPTIONS.changed(self, &Self::default())
     }
 
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {

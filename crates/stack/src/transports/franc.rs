@@ -22,13 +22,21 @@ pub(super) static FRANC: Row = Row {
     coded: true,
     options: || OPTIONS.docs(&Franc(Config::default())),
     read: |row, options| {
-        let found = OPTIONS.read(row, options, Franc(Config::default()))?;
-        // The symbol makes room in the frame for the bitmap of the block.
-        let found = Franc(found.0.clone().over(found.0.field));
-        if let (Some(node), Err(error)) = (options, found.0.validate()) {
-            return Err(node.error(format!("`{}`: {error}", row.name)));
-        }
-        Ok(std::sync::Arc::new(found))
+        let defaults = || Franc(Config::default());
+        OPTIONS.layer_as(
+            row,
+            options,
+            defaults(),
+            |_| defaults(),
+            |found| {
+                // The symbol makes room in the frame for the bitmap of the block.
+                let found = Franc(found.0.clone().over(found.0.field));
+                if let (Some(node), Err(error)) = (options, found.0.validate()) {
+                    return Err(node.error(format!("`{}`: {error}", row.name)));
+                }
+                Ok(found)
+            },
+        )
     },
     ..Row::BASE
 };
@@ -171,10 +179,6 @@ struct Segment {
 impl Transport for Franc {
     fn overhead(&self, _: u64) -> u64 {
         FRAME - u64::from(self.0.mtu)
-    }
-
-    fn changed_options(&self) -> Vec<String> {
-        OPTIONS.changed(self, &Self(Config::default()))
     }
 
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {

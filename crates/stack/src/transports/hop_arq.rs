@@ -15,7 +15,7 @@ pub(super) static HOP_ARQ: Row = Row {
     offers: Ports(&[Port::Stream]),
     feedback: Feedback::HopByHop,
     options: || OPTIONS.docs(&HopArq(Config::default())),
-    read: |row, options| OPTIONS.transport(row, options, HopArq(Config::default())),
+    read: |row, options| OPTIONS.layer(row, options, HopArq(Config::default())),
     ..Row::BASE
 };
 
@@ -49,10 +49,6 @@ impl HopArq {
 impl Transport for HopArq {
     fn overhead(&self, _: u64) -> u64 {
         OVERHEAD
-    }
-
-    fn changed_options(&self) -> Vec<String> {
-        OPTIONS.changed(self, &Self(Config::default()))
     }
 
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {

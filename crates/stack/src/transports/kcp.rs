@@ -14,7 +14,7 @@ pub(super) static KCP: Row = Row {
     name: "kcp",
     about: "KCP with kcptun's `fast3` settings: quick repeats, no congestion control",
     options: || OPTIONS.docs(&Kcp(Config::FAST3)),
-    read: |row, options| OPTIONS.transport(row, options, Kcp(Config::FAST3)),
+    read: |row, options| OPTIONS.layer(row, options, Kcp(Config::FAST3)),
     ..BASE
 };
 
@@ -22,7 +22,7 @@ pub(super) static KCP_FEC: Row = Row {
     name: "kcp-fec",
     about: "the same with kcptun's parity, 3 packets for 10",
     options: || OPTIONS.docs(&Kcp(Config::FAST3_FEC)),
-    read: |row, options| OPTIONS.transport(row, options, Kcp(Config::FAST3_FEC)),
+    read: |row, options| OPTIONS.layer(row, options, Kcp(Config::FAST3_FEC)),
     ..BASE
 };
 
@@ -75,11 +75,6 @@ impl Transport for Kcp {
     fn overhead(&self, _: u64) -> u64 {
         // KCP's header, and that of parity.
         if self.0.fec.is_some() { 24 + 8 } else { 24 }
-    }
-
-    fn changed_options(&self) -> Vec<String> {
-        let usual = if self.0.fec.is_some() { Config::FAST3_FEC } else { Config::FAST3 };
-        OPTIONS.changed(self, &Self(usual))
     }
 
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {

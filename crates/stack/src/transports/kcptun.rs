@@ -27,19 +27,19 @@ pub(super) static KCPTUN: Row = Row {
     },
     socket: Some(Socket::Tcp { congestion: None }),
     options: || OPTIONS.docs(&Kcptun::default()),
-    read: |row, options| OPTIONS.transport(row, options, Kcptun::default()),
+    read: |row, options| OPTIONS.layer(row, options, Kcptun::default()),
     ..Row::BASE
 };
 
-/// How soon kcptun repeats, by its own names.
+/// Modes of kcptun, which say how soon it repeats, by its own names.
 const MODES: [&str; 4] = ["normal", "fast", "fast2", "fast3"];
-/// How kcptun encrypts, by its own names.
+/// Encryption of kcptun, by its own names.
 const CRYPTS: [&str; 3] = ["none", "aes", "salsa20"];
 
 /// The settings of both kcptuns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Kcptun {
-    /// How soon it repeats.
+    /// Mode, which says how soon it repeats.
     mode: &'static str,
     /// Packets that parity is made of; 0 for none.
     data_shards: u8,
@@ -51,9 +51,9 @@ struct Kcptun {
     receive_window: u16,
     /// Whether it compresses.
     compression: bool,
-    /// How it encrypts.
+    /// Encryption.
     crypt: &'static str,
-    /// The longest UDP payload, in bytes.
+    /// Maximum length of a UDP payload, in bytes.
     mtu: u16,
     /// More arguments for both, as on their command lines.
     arguments: Vec<String>,
@@ -166,10 +166,6 @@ impl Transport for Kcptun {
         20 + (if self.shards().1 > 0 { 8 } else { 0 }) + 24 + 8
     }
 
-    fn changed_options(&self) -> Vec<String> {
-        OPTIONS.changed(self, &Self::default())
-    }
-
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {
         // The programs have the sockets below; the machine above speaks with the one on its own host.
         let accept = end.accepts(on_loopback(end.ends.local));
@@ -196,7 +192,7 @@ impl Transport for Kcptun {
     /// The client takes connections at the sender's loopback, and the server hands them on to the receiver's, both at
     /// the flow's port.
     fn programs(&self, at: ProgramEnds) -> Option<ProgramPair> {
-        let inner = at.behind();
+        let inner = at.on_loopback();
         let (data, parity) = self.shards();
         let common = [
             ("--mode", self.mode.to_owned()),

@@ -76,7 +76,7 @@ impl Row {
     /// # Panics
     /// Never: without options there is nothing to be wrong, which a test holds for the whole table.
     pub fn layer(&'static self) -> Layer {
-        Layer::new(self, (self.read)(self, None).expect("the defaults are right"))
+        (self.read)(self, None).expect("the defaults are right")
     }
 }
 

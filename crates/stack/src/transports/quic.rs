@@ -1,7 +1,7 @@
 //! `quic`, `quic-bbr`: QUIC.
 
 use hopcast_config::decode::{size, some_duration};
-use hopcast_peers::quic::config::LEAST_DATAGRAM;
+use hopcast_peers::quic::config::MIN_DATAGRAM;
 use hopcast_peers::quic::{Config, Congestion, Quic as QuicMachine};
 
 use super::shown;
@@ -13,14 +13,14 @@ use crate::transport::{Form, Opt, OptionDoc, Options, Port, Ports, Row, Transpor
 pub(super) static QUIC: Row = Row {
     name: "quic",
     about: "QUIC with CUBIC and pacing, as quinn sets it (RFC 9000, 9002); needs datagrams of 1,200 B",
-    read: |row, options| OPTIONS.transport(row, options, Quic::with(Congestion::Cubic)),
+    read: |row, options| OPTIONS.layer(row, options, Quic::with(Congestion::Cubic)),
     ..BASE
 };
 
 pub(super) static QUIC_BBR: Row = Row {
     name: "quic-bbr",
     about: "the same with the BBR version 1 of `tcp-bbr`",
-    read: |row, options| OPTIONS.transport(row, options, Quic::with(Congestion::Bbr)),
+    read: |row, options| OPTIONS.layer(row, options, Quic::with(Congestion::Bbr)),
     ..BASE
 };
 
@@ -64,17 +64,13 @@ impl Transport for Quic {
         1 + 8 + 1 + 16 + 1 + 1 + 4
     }
 
-    fn changed_options(&self) -> Vec<String> {
-        OPTIONS.changed(self, &Self(Config::default()))
-    }
-
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {
         let datagram = end.room();
-        if datagram < LEAST_DATAGRAM {
+        if datagram < MIN_DATAGRAM {
             return Err(BuildError::DatagramTooShort {
                 flow: end.flow().spec.name.to_owned(),
                 transport: end.flow().spec.over[end.depth].row().name,
-                needed: LEAST_DATAGRAM,
+                needed: MIN_DATAGRAM,
                 source_section: "RFC 9000 section 14",
                 room: datagram,
             });

@@ -20,8 +20,8 @@ pub(super) static BBR: Row = Row {
     many_streams: false,
     options: docs,
     read: |row, options| {
-        let tcp = OPTIONS.read(row, options, Tcp::with(Congestion::Bbr))?;
-        Ok(std::sync::Arc::new(Split(tcp)))
+        let defaults = || Tcp::with(Congestion::Bbr);
+        OPTIONS.layer_as(row, options, defaults(), |_| defaults(), |tcp| Ok(Split(tcp)))
     },
     ..Row::BASE
 };
@@ -33,10 +33,6 @@ struct Split(Tcp);
 impl Transport for Split {
     fn overhead(&self, ip: u64) -> u64 {
         self.0.overhead(ip)
-    }
-
-    fn changed_options(&self) -> Vec<String> {
-        self.0.changed_options()
     }
 
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {
@@ -77,7 +73,7 @@ impl Transport for Split {
     }
 
     fn first_hop(&self, plan: &FlowPlan<'_>, source: Ends) -> SocketAddr {
-        plan.participants.beside_root().unwrap_or(source.remote)
+        plan.participants.first_after_root().unwrap_or(source.remote)
     }
 
     fn virtual_time_only(&self) -> Option<&'static str> {

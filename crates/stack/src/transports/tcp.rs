@@ -17,25 +17,25 @@ use crate::transport::{Form, Opt, OptionDoc, Options, Port, Ports, ReadOptions, 
 pub(super) static CUBIC: Row = Row {
     name: "tcp-cubic",
     about: "TCP with CUBIC and selective acknowledgements, as Linux sets it (RFC 9293, 9438, 2018)",
-    ..base("cubic", |row, options| OPTIONS.transport(row, options, Tcp::with(Congestion::Cubic)))
+    ..base("cubic", |row, options| OPTIONS.layer(row, options, Tcp::with(Congestion::Cubic)))
 };
 
 pub(super) static BBR: Row = Row {
     name: "tcp-bbr",
     about: "TCP with BBR version 1 and pacing, as Linux sets it",
-    ..base("bbr", |row, options| OPTIONS.transport(row, options, Tcp::with(Congestion::Bbr)))
+    ..base("bbr", |row, options| OPTIONS.layer(row, options, Tcp::with(Congestion::Bbr)))
 };
 
 pub(super) static RENO: Row = Row {
     name: "tcp-reno",
     about: "TCP with Reno's congestion control (RFC 5681) and selective acknowledgements",
-    ..base("reno", |row, options| OPTIONS.transport(row, options, Tcp::with(Congestion::Reno)))
+    ..base("reno", |row, options| OPTIONS.layer(row, options, Tcp::with(Congestion::Reno)))
 };
 
 pub(super) static VEGAS: Row = Row {
     name: "tcp-vegas",
     about: "TCP with Vegas, which reads congestion from round trips, and selective acknowledgements",
-    ..base("vegas", |row, options| OPTIONS.transport(row, options, Tcp::with(Congestion::Vegas)))
+    ..base("vegas", |row, options| OPTIONS.layer(row, options, Tcp::with(Congestion::Vegas)))
 };
 
 /// The rest of a row of TCP, whose congestion control the kernel calls `kernel`.
@@ -175,10 +175,6 @@ impl Transport for Tcp {
     fn overhead(&self, ip: u64) -> u64 {
         // The header with timestamps, which every segment has.
         ip + 32
-    }
-
-    fn changed_options(&self) -> Vec<String> {
-        OPTIONS.changed(self, &Self::with(self.0.congestion))
     }
 
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {

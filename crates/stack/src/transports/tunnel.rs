@@ -13,7 +13,7 @@ pub(super) static TUNNEL: Row = Row {
     offers: Ports::PACKETS,
     feedback: Feedback::None,
     holds_back: false,
-    read: |row, options| Options(&[]).transport(row, options, Tunnel),
+    read: |row, options| Options(&[]).layer(row, options, Tunnel),
     ..Row::BASE
 };
 

@@ -15,11 +15,12 @@ pub(super) static UDP: Row = Row {
     about: "datagrams as they are; bulk and files are paced at the first link's rate (RFC 768)",
     offers: Ports(&[Port::Datagram]),
     needs: Port::Packet,
+    groups: true,
     feedback: Feedback::None,
     holds_back: false,
     many_streams: false,
     socket: Some(Socket::Udp),
-    read: |row, options| Options(&[]).transport(row, options, Udp),
+    read: |row, options| Options(&[]).layer(row, options, Udp),
     ..Row::BASE
 };
 

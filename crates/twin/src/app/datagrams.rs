@@ -2,7 +2,7 @@
 
 use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Port, Reactive};
 
-use super::door::Door;
+use super::admission::Admission;
 use super::pace::{Clock, Pace};
 use super::seen::{Arrival, Seen};
 use super::{Ends, STAMP, Schedule, check_unit, unit, write_stamp};
@@ -19,7 +19,7 @@ pub(crate) struct DatagramSource {
     /// Number of datagrams that takes; zero if without end.
     units: u64,
     meters: Meters,
-    door: Door,
+    admission: Admission,
     number: u64,
     bytes: u64,
     /// The payload of the datagram that is due now.
@@ -46,7 +46,7 @@ impl DatagramSource {
             left: bytes,
             units,
             meters,
-            door: Door::Open,
+            admission: Admission::Ungranted,
             number: 0,
             bytes: 0,
             ready: None,
@@ -56,14 +56,14 @@ impl DatagramSource {
 
     /// It waits until the transport grants it datagrams.
     pub(crate) fn granted(self) -> Self {
-        Self { door: Door::Granted(0), ..self }
+        Self { admission: Admission::Granted(0), ..self }
     }
 
     fn tick(&mut self, now: Instant) {
         // The last one is as long as what is left, but for its stamp.
         let size = self.left.map_or(self.size, |left| self.size.min((left as usize).max(STAMP)));
-        if self.ready.is_none() && self.door.is_open() && self.clock.tick(now, size) {
-            self.door.pass();
+        if self.ready.is_none() && self.admission.is_open() && self.clock.tick(now, size) {
+            self.admission.use_one();
             self.left = self.left.map(|left| left.saturating_sub(size as u64));
             self.ready = Some(size);
             if self.left == Some(0) {
@@ -80,7 +80,7 @@ impl DatagramSource {
 
 impl Machine for DatagramSource {
     fn handle(&mut self, now: Instant, _port: Port, item: Item) {
-        if self.door.take(&item) {
+        if self.admission.grant(&item) {
             self.clock.resume(now);
             self.tick(now);
         }
@@ -105,12 +105,12 @@ impl Machine for DatagramSource {
         if self.left == Some(0) {
             self.meters.each(|meter| meter.end(now));
         }
-        let datagram = Datagram { local: self.ends.local, remote: self.ends.remote, payload };
+        let datagram = Datagram::new(self.ends.local, self.ends.remote, payload);
         Some((Port::Below(0), Item::Datagram(datagram)))
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.clock.due().filter(|_| self.door.is_open())
+        self.clock.due().filter(|_| self.admission.is_open())
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {

@@ -1,13 +1,13 @@
-//! Messages at a fixed rate, echoed by the receiver: what a game or a control loop does.
+//! Messages at a fixed rate, echoed by the receiver: what a game or a control loop does, and `ping`.
 
 use std::collections::VecDeque;
 
 use hopcast_core::{
-    Datagram, Duration, Instant, Item, Machine, Outbox, Port, Reactive, StreamId, StreamItem, StreamReader,
-    StreamWriter,
+    Datagram, Duration, Instant, Item, Machine, Message, Outbox, Port, Reactive, StreamId, StreamItem,
 };
 
 use super::accepted::Accepted;
+use super::message_stream::MessageStream;
 use super::seen::{Arrival, Seen};
 use super::{Ends, Schedule, check_unit, unit, write_stamp};
 use crate::meter::SharedMeter;
@@ -19,12 +19,13 @@ pub(crate) enum Transport {
     Datagrams,
     /// One after another in a stream: they all have the same length, so nothing need part them.
     Stream,
+    /// One echo request each, which the receiver's host answers.
+    Echoes,
 }
 
-/// Maximum number of bytes that wait while the stream takes nothing; beyond it, messages are skipped.
+/// Maximum number of bytes that wait while the stream takes nothing; beyond it, messages are skipped. Chosen: it bounds
+/// memory; with less, messages of the maximum size are skipped at once.
 const MAX_WAITING: usize = 16 << 20;
-/// How far the stream may run ahead of the application; at least two messages, of which only whole ones are used up.
-const WINDOW: u64 = 4 << 20;
 const STREAM: StreamId = StreamId(0);
 
 /// Sends a message every so often, and times the echo of each.
@@ -39,7 +40,7 @@ pub(crate) struct MessageClient {
     number: u64,
     skipped: u64,
     echoed: Seen,
-    link: StreamLink,
+    link: MessageStream,
     out: VecDeque<Item>,
 }
 
@@ -65,7 +66,7 @@ impl MessageClient {
             number: 0,
             skipped: 0,
             echoed: Seen::new(),
-            link: StreamLink::new(size),
+            link: MessageStream::new(size),
             out: VecDeque::new(),
         }
     }
@@ -77,7 +78,14 @@ impl MessageClient {
             return;
         };
         match self.echoed.note(number) {
-            Arrival::First => meter.round_trip(sent, now),
+            Arrival::First => {
+                meter.round_trip(sent, now);
+                // No application at the receiver notes its arrival.
+                if self.transport == Transport::Echoes {
+                    meter.payload(now, message.len());
+                    meter.unit_delivered(sent);
+                }
+            }
             Arrival::Again => meter.duplicate_units += 1,
             Arrival::TooOld => meter.too_old_units += 1,
         }
@@ -88,6 +96,7 @@ impl Machine for MessageClient {
     fn handle(&mut self, now: Instant, _port: Port, item: Item) {
         match item {
             Item::Datagram(datagram) => self.echo(now, &datagram.payload),
+            Item::Message(message) => self.echo(now, &message.payload),
             Item::Stream(STREAM, item) => {
                 let items = self.link.handle(item);
                 self.out.extend(items.into_iter().map(|item| Item::Stream(STREAM, item)));
@@ -103,7 +112,7 @@ impl Machine for MessageClient {
             | Item::Mtu(_)
             | Item::Packet(_)
             | Item::Transit(_)
-            | Item::Message(_)
+            | Item::Membership(_)
             | Item::Credit(_) => {}
         }
     }
@@ -121,15 +130,18 @@ impl Machine for MessageClient {
         match self.transport {
             Transport::Datagrams => {
                 let Ends { local, remote } = self.ends;
-                self.out.push_back(Item::Datagram(Datagram { local, remote, payload: message }));
+                self.out.push_back(Item::Datagram(Datagram::new(local, remote, message)));
+            }
+            Transport::Echoes => {
+                self.out.push_back(Item::Message(Message { id: self.number, payload: message }));
             }
             Transport::Stream => {
                 if self.number == 0 {
                     let Ends { local, remote } = self.ends;
                     self.out.push_back(Item::Stream(STREAM, StreamItem::Open { local, remote }));
-                    self.out.push_back(Item::Stream(STREAM, self.link.reader.first_grant()));
+                    self.out.push_back(Item::Stream(STREAM, self.link.first_grant()));
                 }
-                let waiting = self.link.waiting.len();
+                let waiting = self.link.waiting();
                 if waiting > 0 && waiting + self.size > MAX_WAITING {
                     self.skipped += 1;
                 } else {
@@ -150,8 +162,11 @@ impl Machine for MessageClient {
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        report("messages_sent", self.number - self.skipped);
-        report("messages_skipped", self.skipped);
+        // What sends the requests counts them.
+        if self.transport != Transport::Echoes {
+            report("messages_sent", self.number - self.skipped);
+            report("messages_skipped", self.skipped);
+        }
     }
 }
 
@@ -186,20 +201,20 @@ pub(crate) struct StreamEcho {
     meter: SharedMeter,
     seen: Seen,
     stream: Accepted,
-    link: StreamLink,
+    link: MessageStream,
 }
 
 impl StreamEcho {
     pub(crate) fn new(size: usize, meter: SharedMeter) -> Self {
-        Self { meter, seen: Seen::new(), stream: Accepted::default(), link: StreamLink::new(size) }
+        Self { meter, seen: Seen::new(), stream: Accepted::default(), link: MessageStream::new(size) }
     }
 }
 
 impl Reactive for StreamEcho {
     fn react(&mut self, now: Instant, _port: Port, item: Item) {
-        let Some(item) = self.stream.take(item, self.link.reader.first_grant()) else { return };
+        let Some(item) = self.stream.take(item, self.link.first_grant()) else { return };
         self.stream.say(self.link.handle(item));
-        while self.link.waiting.len() <= MAX_WAITING
+        while self.link.waiting() <= MAX_WAITING
             && let Some(message) = self.link.next_message()
         {
             delivered(&self.meter, &mut self.seen, now, &message);
@@ -210,71 +225,6 @@ impl Reactive for StreamEcho {
 
     fn next(&mut self) -> Option<(Port, Item)> {
         self.stream.poll()
-    }
-}
-
-/// Messages of one length over a stream, in both directions.
-struct StreamLink {
-    size: usize,
-    reader: StreamReader,
-    writer: StreamWriter,
-    /// Written, but not yet taken by the stream.
-    waiting: VecDeque<u8>,
-    /// Received, but not yet a whole message.
-    received: VecDeque<u8>,
-}
-
-impl StreamLink {
-    fn new(size: usize) -> Self {
-        Self {
-            size,
-            reader: StreamReader::new(WINDOW.max(2 * size as u64)),
-            writer: StreamWriter::default(),
-            waiting: VecDeque::new(),
-            received: VecDeque::new(),
-        }
-    }
-
-    fn handle(&mut self, item: StreamItem) -> Vec<StreamItem> {
-        match item {
-            StreamItem::Data(data) => {
-                // Nothing but the length of the buffer depends on it; the sink of `bulk` checks the contract.
-                let _ = self.reader.received(data.len());
-                self.received.extend(data.iter());
-                Vec::new()
-            }
-            StreamItem::Credit(granted) => {
-                self.writer.credit(granted);
-                self.flush()
-            }
-            StreamItem::Finish => vec![StreamItem::Finish],
-            StreamItem::Open { .. } | StreamItem::Opened | StreamItem::Reset | StreamItem::Transmitted(_) => {
-                Vec::new()
-            }
-        }
-    }
-
-    fn send(&mut self, message: &[u8]) -> Vec<StreamItem> {
-        self.waiting.extend(message);
-        self.flush()
-    }
-
-    fn flush(&mut self) -> Vec<StreamItem> {
-        let mut items = Vec::new();
-        while let Some((item, accepted)) = self.writer.write(self.waiting.make_contiguous()) {
-            self.waiting.drain(..accepted);
-            items.push(item);
-        }
-        items
-    }
-
-    fn next_message(&mut self) -> Option<Vec<u8>> {
-        (self.received.len() >= self.size).then(|| self.received.drain(..self.size).collect())
-    }
-
-    /// The credit for a message that has been dealt with.
-    fn used(&mut self) -> Option<StreamItem> {
-        self.reader.consumed(self.size)
     }
 }
 

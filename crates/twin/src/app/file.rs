@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Port, Reactive};
 use sha2::{Digest, Sha256};
 
-use super::door::Door;
+use super::admission::Admission;
 use super::pace::{Clock, Pace};
 use super::stream::equal_bytes;
 use super::{Ends, STAMP, Schedule, read_stamp, write_stamp};
@@ -18,7 +18,7 @@ pub(crate) struct FileSender {
     contents: Arc<[u8]>,
     piece: usize,
     meters: Meters,
-    door: Door,
+    admission: Admission,
     /// The next piece.
     number: usize,
     ready: bool,
@@ -34,18 +34,27 @@ impl FileSender {
         meters: Meters,
     ) -> Self {
         let clock = Clock::new(schedule, pace);
-        Self { ends, clock, contents, piece, meters, door: Door::Open, number: 0, ready: false }
+        Self {
+            ends,
+            clock,
+            contents,
+            piece,
+            meters,
+            admission: Admission::Ungranted,
+            number: 0,
+            ready: false,
+        }
     }
 
     /// It waits until the transport grants it datagrams.
     pub(crate) fn granted(self) -> Self {
-        Self { door: Door::Granted(0), ..self }
+        Self { admission: Admission::Granted(0), ..self }
     }
 
     fn tick(&mut self, now: Instant) {
         let due = self.clock.due().is_some_and(|due| due <= now);
-        if due && self.door.is_open() && self.clock.tick(now, STAMP + self.next_piece().len()) {
-            self.door.pass();
+        if due && self.admission.is_open() && self.clock.tick(now, STAMP + self.next_piece().len()) {
+            self.admission.use_one();
             self.ready = true;
         }
     }
@@ -59,7 +68,7 @@ impl FileSender {
 
 impl Machine for FileSender {
     fn handle(&mut self, now: Instant, _port: Port, item: Item) {
-        if self.door.take(&item) {
+        if self.admission.grant(&item) {
             self.clock.resume(now);
             self.tick(now);
         }
@@ -88,12 +97,12 @@ impl Machine for FileSender {
             self.clock.stop();
             self.meters.each(|meter| meter.end(now));
         }
-        let datagram = Datagram { local: self.ends.local, remote: self.ends.remote, payload };
+        let datagram = Datagram::new(self.ends.local, self.ends.remote, payload);
         Some((Port::Below(0), Item::Datagram(datagram)))
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.clock.due().filter(|_| self.door.is_open())
+        self.clock.due().filter(|_| self.admission.is_open())
     }
 }
 
@@ -188,7 +197,7 @@ mod tests {
             write_stamp(&mut payload, number as u64, Instant::ZERO);
             payload[STAMP..].copy_from_slice(data);
             payload[STAMP] ^= 1;
-            let datagram = Datagram { local: address, remote: address, payload };
+            let datagram = Datagram::new(address, address, payload);
             receiver.handle(Instant::from_nanos(5), Port::Below(0), Item::Datagram(datagram));
         }
         let meter = meter.borrow();

@@ -5,10 +5,11 @@
 //! against what was sent, so that a protocol that delivers something wrong is found out by every run.
 
 mod accepted;
+mod admission;
 mod datagrams;
-mod door;
 mod echo;
 mod file;
+mod message_stream;
 mod pace;
 mod piece;
 mod seen;
@@ -30,7 +31,7 @@ pub(crate) use short_flows::{PORTS, ShortFlowSink, ShortFlowSource, Sizes};
 pub(crate) use stream::{Contents, StreamSink, StreamSource};
 pub(crate) use video::{Carriage, FrameAssembler, FrameLog, FrameSource, FrameStreamSink, VideoSender};
 
-/// When an application sends: spans that do not overlap, in order.
+/// Schedule by which an application sends: spans that do not overlap, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schedule {
     spans: Vec<(Instant, Instant)>,
@@ -61,7 +62,8 @@ impl Schedule {
 /// ```
 pub(crate) const STAMP: usize = 16;
 
-/// Begins with a letter, so that Wireshark does not take a small number in front for some protocol of its own.
+/// Mark at the start of a unit. Begins with a letter, so that Wireshark does not take a small number in front for some
+/// protocol of its own.
 const TAG: [u8; 3] = *b"hc1";
 
 /// Writes a unit's stamp: its number (of which 40 bits count), and when it was sent.
@@ -80,7 +82,8 @@ pub(crate) fn read_stamp(from: &[u8]) -> Option<(u64, Instant)> {
     (*tag == TAG).then(|| (u64::from_be_bytes(number), Instant::from_nanos(u64::from_be_bytes(at))))
 }
 
-/// The length of a block: the unit of `bulk` over a stream, and of the pattern.
+/// Length of a block: the unit of `bulk` over a stream, and of the pattern. Chosen; longer ones are counted in larger
+/// steps, shorter ones cost more items.
 pub(crate) const BLOCK: usize = 64 * 1024;
 
 /// The contents where they do not matter: a block of letters that matches no shifted copy of itself, and that no

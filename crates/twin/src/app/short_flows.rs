@@ -15,13 +15,15 @@ use super::{Ends, Schedule};
 use crate::meter::SharedMeter;
 use crate::scenario::model::{SHORT_FLOW, SizeLaw};
 
-/// Streams open at a time, beyond which flows wait. The transports carry 1,024 streams or more, and may take a while to
-/// forget one that is over.
-const MOST_OPEN: usize = 512;
-/// Flows that wait at a time, beyond which they are skipped.
-const MOST_WAITING: usize = 1 << 16;
-/// Local ports that a sender takes in turn: twice as many as are in use, so that each rests in between.
-pub(crate) const PORTS: u16 = 2 * MOST_OPEN as u16;
+/// Maximum number of open streams; further flows wait. The transports carry 1,024 streams or more, and may take a while
+/// to forget one that is over. Chosen: half of that.
+const MAX_OPEN: usize = 512;
+/// Maximum number of waiting flows; further ones are skipped. Chosen: it bounds memory where a load is more than is
+/// carried.
+const MAX_WAITING: usize = 1 << 16;
+/// Number of local ports that a sender takes in turn. Chosen: twice as many as are in use, so that each rests in
+/// between.
+pub(crate) const PORTS: u16 = 2 * MAX_OPEN as u16;
 
 /// Opens a stream for each flow that arrives, writes what it carries, and closes it.
 pub(crate) struct ShortFlowSource {
@@ -84,7 +86,7 @@ impl ShortFlowSource {
         meter.start(now);
         meter.unit_sent(now);
         drop(meter);
-        if self.waiting.len() >= MOST_WAITING {
+        if self.waiting.len() >= MAX_WAITING {
             self.skipped += 1;
             return;
         }
@@ -94,7 +96,7 @@ impl ShortFlowSource {
     }
 
     fn open_waiting(&mut self) {
-        while self.open.len() < MOST_OPEN
+        while self.open.len() < MAX_OPEN
             && let Some(port) = self.ports.pop_front()
         {
             let Some(flow) = self.waiting.pop_front() else {
@@ -244,8 +246,8 @@ impl Sizes {
             SizeLaw::Fixed(size) => return size.get(),
             SizeLaw::Exponential(mean) => mean.get() as f64 * self.random.exponential(),
             SizeLaw::Pareto { mean, shape } => {
-                let least = mean.get() as f64 * (shape - 1.0) / shape;
-                least / (1.0 - self.random.uniform()).powf(1.0 / shape)
+                let min = mean.get() as f64 * (shape - 1.0) / shape;
+                min / (1.0 - self.random.uniform()).powf(1.0 / shape)
             }
         };
         (bytes.round() as u64).clamp(*SHORT_FLOW.start(), *SHORT_FLOW.end())
@@ -271,7 +273,7 @@ mod tests {
         assert_eq!(mean_and_share_above(SizeLaw::Fixed(mean), 99_999), (100_000.0, 1.0));
         let (found, above) = mean_and_share_above(SizeLaw::Exponential(mean), 200_000);
         assert!((found / 1e5 - 1.0).abs() < 0.01 && (above / (-2.0f64).exp() - 1.0).abs() < 0.02);
-        // P(X > x) = (least / x)^shape, with the least at 60,000.
+        // P(X > x) = (least / x)^shape, with the minimum at 60,000.
         let (found, above) = mean_and_share_above(SizeLaw::Pareto { mean, shape: 2.5 }, 120_000);
         assert!((found / 1e5 - 1.0).abs() < 0.02, "{found}");
         assert!((above / 0.5f64.powf(2.5) - 1.0).abs() < 0.02, "{above}");

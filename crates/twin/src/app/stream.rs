@@ -39,7 +39,7 @@ impl Contents {
         &piece[..usize::try_from(left).unwrap_or(usize::MAX).min(piece.len())]
     }
 
-    /// Copies what stands at `offset` and after it.
+    /// Copies the bytes at `offset` and after it.
     pub(super) fn copy(&self, mut offset: u64, mut into: &mut [u8]) {
         while !into.is_empty() {
             let piece = self.at(offset);
@@ -81,7 +81,8 @@ pub(super) fn equal_bytes(one: &[u8], other: &[u8]) -> usize {
     if one == other { one.len() } else { one.iter().zip(other).filter(|(one, other)| one == other).count() }
 }
 
-/// Bytes of one write where there is a rate: a segment of TCP.
+/// Bytes of one write where there is a rate. Chosen: a segment of TCP; longer writes are coarse steps at low rates,
+/// shorter ones cost items.
 const PIECE: usize = 1448;
 
 /// Connects, and writes as fast as the stream takes it, or no faster than a rate.
@@ -246,7 +247,7 @@ pub(crate) struct StreamSink {
     damaged: bool,
 }
 
-/// Bytes that the transport may run ahead of the reading application; it reads at once, so this never binds.
+/// Bytes that the transport may run ahead of the reading application. Chosen: it reads at once, so this never binds.
 pub(super) const READ_AHEAD: u64 = 64 << 20;
 
 impl StreamSink {

@@ -18,7 +18,7 @@ pub(crate) use self::jitter::Jitter;
 use self::partial::Notes;
 pub(crate) use self::partial::PartialMeter;
 use crate::app::FrameLog;
-use crate::scenario::model::{Measure, Picture};
+use crate::scenario::model::{Measure, Member, Picture};
 
 /// A meter as the sending and the receiving application of a flow hold it. A run lives on one thread.
 pub(crate) type SharedMeter = Rc<RefCell<Meter>>;
@@ -28,9 +28,15 @@ pub(crate) type SharedMeter = Rc<RefCell<Meter>>;
 pub(crate) struct Meters(Vec<SharedMeter>);
 
 impl Meters {
-    /// `count` meters for a run of `duration`.
-    pub(crate) fn new(count: usize, measure: Measure, duration: Duration) -> Self {
-        Self((0..count).map(|_| Rc::new(RefCell::new(Meter::new(measure, duration)))).collect())
+    /// A meter for each receiver, with the times at which it is a member of the flow's group, if the flow has one, for
+    /// a run of `duration`.
+    pub(crate) fn new<'m>(
+        receivers: impl IntoIterator<Item = Option<&'m Member>>,
+        measure: Measure,
+        duration: Duration,
+    ) -> Self {
+        let meter = |member| Rc::new(RefCell::new(Meter::new(measure, duration).of_member(member)));
+        Self(receivers.into_iter().map(meter).collect())
     }
 
     /// The meter of one receiver, by its place among them.
@@ -49,7 +55,7 @@ impl Meters {
 }
 
 /// Number of equal parts of the measurement window at whose ends a meter knows the bytes delivered. It goes on for as
-/// many after the window.
+/// many after the window. Chosen; fewer make the window's edge coarse, more are memory of each meter.
 pub(crate) const SLICES: usize = 256;
 
 /// The figures of one flow at one receiver.
@@ -59,6 +65,8 @@ pub(crate) const SLICES: usize = 256;
 #[derive(Clone)]
 pub(crate) struct Meter {
     measure: Measure,
+    /// When the receiver is a member of the flow's group; `None` without a group, and of one that always is.
+    member: Option<Member>,
     /// Payload bytes delivered for the first time, in the window.
     pub(crate) payload_bytes: u64,
     /// Payload bytes in each of [`SLICES`] equal parts of the window and as many after it, up to the last that has any.
@@ -103,6 +111,7 @@ impl Meter {
         let steps = (duration.as_nanos() / measure.interval.as_nanos().max(1)) as usize;
         Self {
             measure,
+            member: None,
             payload_bytes: 0,
             slice_bytes: Vec::new(),
             step_bytes: Vec::new(),
@@ -133,8 +142,26 @@ impl Meter {
         self.notes.get_or_insert_default();
     }
 
+    /// Counts only what is sent, and the payload that arrives, while the receiver is a member.
+    pub(crate) fn of_member(self, member: Option<&Member>) -> Self {
+        let always = |member: &Member| member.spans == [(Instant::ZERO, None)];
+        Self { member: member.filter(|member| !always(member)).cloned(), ..self }
+    }
+
+    fn is_member(&self, at: Instant) -> bool {
+        self.member.as_ref().is_none_or(|member| member.is_member(at))
+    }
+
+    /// The part of a span in which the receiver is a member.
+    pub(crate) fn member_time(&self, (from, to): (Instant, Instant)) -> Duration {
+        let Some(member) = &self.member else { return to.since(from) };
+        let overlap =
+            |&(joined, left): &(Instant, Option<Instant>)| left.unwrap_or(to).min(to).since(joined.max(from));
+        member.spans.iter().map(overlap).fold(Duration::ZERO, |sum, time| sum + time)
+    }
+
     fn counts(&self, at: Instant) -> bool {
-        (self.measure.from..self.measure.to).contains(&at)
+        (self.measure.from..self.measure.to).contains(&at) && self.is_member(at)
     }
 
     /// Adds what was measured at another receiver of the same flow.
@@ -298,6 +325,9 @@ impl Meter {
 
     /// Payload was delivered for the first time.
     pub(crate) fn payload(&mut self, now: Instant, bytes: usize) {
+        if !self.is_member(now) {
+            return;
+        }
         let bytes = bytes as u64;
         if self.counts(now) {
             self.payload_bytes += bytes;

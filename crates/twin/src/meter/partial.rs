@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Distribution, Jitter, Meter};
 use crate::app::BLOCK;
-use crate::scenario::model::{Measure, Picture};
+use crate::scenario::model::{Measure, Member, Picture};
 
 /// Observations of one end that only both ends together can judge. Times are in nanoseconds of the clock that both
 /// read.
@@ -132,11 +132,12 @@ impl Meter {
     pub(crate) fn joined(
         measure: Measure,
         duration: Duration,
+        member: Option<&Member>,
         sender: &PartialMeter,
         receiver: &PartialMeter,
     ) -> Self {
         let at = |one: Option<u64>, other: Option<u64>| one.or(other).map(Instant::from_nanos);
-        let mut whole = Self::new(measure, duration);
+        let mut whole = Self::new(measure, duration).of_member(member);
         for half in [sender, receiver] {
             whole.payload_bytes += half.payload_bytes;
             whole.sent_units += half.sent_units;
@@ -228,7 +229,7 @@ mod tests {
             calls(&mut meter);
             serde_json::from_str(&serde_json::to_string(&PartialMeter::from(&meter)).unwrap()).unwrap()
         };
-        [whole, Meter::joined(measure(), DURATION, &apart(&sender), &apart(&receiver))]
+        [whole, Meter::joined(measure(), DURATION, None, &apart(&sender), &apart(&receiver))]
     }
 
     fn same([whole, joined]: [Meter; 2]) {
@@ -305,7 +306,7 @@ mod tests {
             }
             ends.map(|meter| PartialMeter::from(&meter))
         };
-        let joined = Meter::joined(measure(), DURATION, &halves[0], &halves[1]);
+        let joined = Meter::joined(measure(), DURATION, None, &halves[0], &halves[1]);
         assert_eq!(joined.frames.as_ref().unwrap().figures().frames_lost, 1);
         same([whole, joined]);
     }

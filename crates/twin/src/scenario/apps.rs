@@ -4,7 +4,7 @@ use hopcast_core::{Bytes, Duration, Fraction, Instant};
 
 use super::files::Contents;
 use super::model::{
-    App, Arrivals, Frames, LARGEST_FRAME, OnOff, Pattern, Picture, SHORT_FLOW, SizeLaw, Span, Spread,
+    App, Arrivals, Frames, MAX_FRAME, OnOff, Pattern, Picture, SHORT_FLOW, SizeLaw, Span, Spread,
 };
 use super::programs::{self, PROGRAMS};
 use hopcast_config::Diagnostic;
@@ -30,14 +30,14 @@ const APPS: [&str; 12] = [
     PROGRAMS[4],
     PROGRAMS[5],
 ];
-/// The largest UDP payload over IPv4.
-const LARGEST_DATAGRAM: u64 = 65_507;
-/// The largest message over a stream: one that buffers can hold.
-const LARGEST_MESSAGE: u64 = 16 << 20;
-/// A unit carries its number and its time.
-const SMALLEST_UNIT: u64 = 16;
-/// B-frames in a row: as many as x264 takes.
-const MOST_B_FRAMES: u64 = 16;
+/// Maximum UDP payload over IPv4, in bytes (RFC 768, RFC 791).
+const MAX_DATAGRAM: u64 = 65_507;
+/// Maximum message over a stream, in bytes. Chosen: one that buffers can hold.
+const MAX_MESSAGE: u64 = 16 << 20;
+/// Minimum size of a unit, in bytes: it carries its number and its time.
+const MIN_UNIT: u64 = 16;
+/// Maximum number of B-frames in a row: as many as x264 takes.
+const MAX_B_FRAMES: u64 = 16;
 
 /// The application of a flow over `stack`.
 pub(crate) fn app(node: &Node, stack: &Stack, contents: &mut Contents) -> Result<App, Diagnostic> {
@@ -116,7 +116,7 @@ fn cbr(fields: Fields<'_>) -> Result<App, Diagnostic> {
         Node { kind: Kind::Scalar(text), .. } if text == "saturate" => None,
         node => Some(rate(node, "rate")?),
     };
-    let size = fields.read("size", |node, key| size(node, key, SMALLEST_UNIT..=LARGEST_DATAGRAM))?;
+    let size = fields.read("size", |node, key| size(node, key, MIN_UNIT..=MAX_DATAGRAM))?;
     let size = size.unwrap_or(Bytes::new(1472));
     if let (None, Some(key)) = (rate, ["arrivals", "on-off"].iter().find(|key| fields.get(key).is_some())) {
         return Err(rate_node.error(format!(
@@ -156,8 +156,8 @@ fn spread(node: &Node, key: &str, words: [&str; 2]) -> Result<Spread, Diagnostic
 }
 
 fn messages(fields: Fields<'_>, stack: &Stack) -> Result<App, Diagnostic> {
-    let largest = if stack.offers.has(Port::Stream) { LARGEST_MESSAGE } else { LARGEST_DATAGRAM };
-    let size = size(fields.need("size", "size: 200 B")?, "size", SMALLEST_UNIT..=largest)?;
+    let largest = if stack.offers.has(Port::Stream) { MAX_MESSAGE } else { MAX_DATAGRAM };
+    let size = size(fields.need("size", "size: 200 B")?, "size", MIN_UNIT..=largest)?;
     let every = match (fields.get("rate"), fields.get("every")) {
         (Some(_), Some(node)) => {
             return Err(node.error("`messages` takes `rate` or `every`, not both"));
@@ -176,7 +176,7 @@ fn pattern(fields: Fields<'_>) -> Result<Pattern, Diagnostic> {
     let rate_node = fields.need("rate", "rate: 4 Mbit/s")?;
     let rate = rate(rate_node, "rate")?;
     let gop = fields.read("gop", |node, key| whole(node, key, 1..=1000))?.unwrap_or(12);
-    let b_frames = fields.read("b-frames", |node, key| whole(node, key, 0..=MOST_B_FRAMES))?;
+    let b_frames = fields.read("b-frames", |node, key| whole(node, key, 0..=MAX_B_FRAMES))?;
     let variation = fields.read("variation", share)?.unwrap_or(Fraction::ZERO);
     let pattern = Pattern {
         rate,
@@ -185,12 +185,12 @@ fn pattern(fields: Fields<'_>) -> Result<Pattern, Diagnostic> {
         b_frames: b_frames.unwrap_or(2) as u32,
         variation,
     };
-    let least = pattern.mean_bytes(Picture::B);
-    let most = pattern.mean_bytes(Picture::I);
-    if least < 1.0 || most > f64::from(LARGEST_FRAME) {
-        let largest = Bytes::new(LARGEST_FRAME.into());
+    let min = pattern.mean_bytes(Picture::B);
+    let max = pattern.mean_bytes(Picture::I);
+    if min < 1.0 || max > f64::from(MAX_FRAME) {
+        let largest = Bytes::new(MAX_FRAME.into());
         return Err(rate_node.error(format!(
-            "`rate`: expected one that makes frames of 1 B to {largest}, found {}: {least:.1} B to {most:.0} B",
+            "`rate`: expected one that makes frames of 1 B to {largest}, found {}: {min:.1} B to {max:.0} B",
             rate_node.found()
         )));
     }

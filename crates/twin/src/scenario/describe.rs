@@ -8,15 +8,15 @@ use hopcast_link::{
     Change, Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue, QueueLimit,
     Rts, SwitchConfig,
 };
+use hopcast_stack::network::ShortestPaths;
 
 use super::capacity::{Capacities, mean_loss};
 use super::model::{
-    Action, Capture, Case, Event, Exec, Flow, FlowId, Layer, LinkModel, NodeId, Plan, Scenario,
+    Action, Capture, Case, Event, Exec, Flow, FlowId, Group, Layer, LinkModel, NodeId, Plan, Scenario,
 };
-use super::paths::Paths;
 
-/// More nodes, links, events or flows than this are summed up.
-const MOST_LISTED: usize = 40;
+/// Maximum number of nodes, links, events or flows that are listed; more are summed up. Chosen: about a screen.
+const MAX_LISTED: usize = 40;
 
 /// The resolved network of a plan: nodes, links with all their values, events, flows with their paths, and the cases.
 ///
@@ -48,6 +48,7 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     write_nodes(out, scenario)?;
     write_links(out, scenario)?;
     write_events(out, scenario)?;
+    write_groups(out, scenario)?;
     write_flows(out, scenario)?;
     write_execs(out, scenario)?;
     write_sweep(out, &plan.cases)?;
@@ -88,8 +89,8 @@ fn write_links(out: &mut String, scenario: &Scenario) -> fmt::Result {
         });
         kinds[place].1.push(&link.name);
     }
-    let more = kinds.len().saturating_sub(MOST_LISTED);
-    for (model, names) in kinds.iter().take(MOST_LISTED) {
+    let more = kinds.len().saturating_sub(MAX_LISTED);
+    for (model, names) in kinds.iter().take(MAX_LISTED) {
         writeln!(out, "  {}", shortened(names))?;
         for line in model.lines() {
             writeln!(out, "    {line}")?;
@@ -242,6 +243,12 @@ fn write_events(out: &mut String, scenario: &Scenario) -> fmt::Result {
             }
             Action::Start(flow) => (format!("flow {} starts", scenario.flows[*flow].name), None),
             Action::Stop(flow) => (format!("flow {} stops", scenario.flows[*flow].name), None),
+            Action::Join { group, node } => {
+                (format!("{} joins {}", scenario.nodes[*node].name, scenario.groups[*group].name), None)
+            }
+            Action::Leave { group, node } => {
+                (format!("{} leaves {}", scenario.nodes[*node].name, scenario.groups[*group].name), None)
+            }
         };
         let same = lines.iter_mut().rev().take_while(|line| line.0 == *at).find(|line| line.1 == what);
         match same {
@@ -250,7 +257,7 @@ fn write_events(out: &mut String, scenario: &Scenario) -> fmt::Result {
         }
     }
     writeln!(out, "\nEvents: {}", lines.len())?;
-    for (at, what, links) in lines.iter().take(MOST_LISTED) {
+    for (at, what, links) in lines.iter().take(MAX_LISTED) {
         let links = match links.len() {
             0 => String::new(),
             all if all == scenario.links.len() => " on all links".to_owned(),
@@ -259,7 +266,7 @@ fn write_events(out: &mut String, scenario: &Scenario) -> fmt::Result {
         let late = if *at > Instant::ZERO + scenario.duration { " (after the end)" } else { "" };
         writeln!(out, "  {at}: {what}{links}{late}")?;
     }
-    match lines.len().saturating_sub(MOST_LISTED) {
+    match lines.len().saturating_sub(MAX_LISTED) {
         0 => Ok(()),
         more => writeln!(out, "  and {more} more"),
     }
@@ -282,35 +289,70 @@ fn changed(change: &Change) -> String {
     }
 }
 
+/// Groups, a line each: their address, their delivery, and who is a member from the beginning.
+fn write_groups(out: &mut String, scenario: &Scenario) -> fmt::Result {
+    let groups: Vec<&Group> = scenario.groups.iter().filter(|group| !group.name.is_empty()).collect();
+    if groups.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nGroups: {}", groups.len())?;
+    for group in groups.iter().take(MAX_LISTED) {
+        let Group { name, delivery, members, linger, .. } = group;
+        let (first, later): (Vec<_>, Vec<_>) =
+            members.iter().partition(|member| member.is_member(Instant::ZERO));
+        let first: Vec<NodeId> = first.iter().map(|member| member.node).collect();
+        let [v4, v6] = [false, true].map(|ipv6| group.address(ipv6));
+        writeln!(out, "  {name}: {delivery}, {v4} or {v6}")?;
+        let later = match later.len() {
+            0 => String::new(),
+            later => format!(
+                "; {} by events, who receive for {linger} after a leave",
+                counted(later, "later member")
+            ),
+        };
+        writeln!(out, "    {}: {}{later}", counted(first.len(), "member"), names_of(scenario, &first))?;
+    }
+    match groups.len().saturating_sub(MAX_LISTED) {
+        0 => Ok(()),
+        more => writeln!(out, "  and {more} more"),
+    }
+}
+
 fn write_flows(out: &mut String, scenario: &Scenario) -> fmt::Result {
     writeln!(out, "\nFlows: {}", scenario.flows.len())?;
     let capacities = Capacities::of(scenario);
-    let mut paths = Paths::new(scenario.nodes.len(), &scenario.links);
-    for flow in scenario.flows.iter().take(MOST_LISTED) {
+    let mut paths = ShortestPaths::new(scenario.nodes.len(), &scenario.links);
+    for flow in scenario.flows.iter().take(MAX_LISTED) {
         let Flow { name, from, to, protocol, app, ipv6, .. } = flow;
-        // Of several receivers the farthest, and the one that can have the least.
+        // Of several receivers the farthest, and the one with the smallest bound.
         let cuts = to.iter().filter_map(|&to| capacities.of_flow(flow, to));
         let cut = match cuts.min_by(f64::total_cmp) {
             None => "unbounded".to_owned(),
             Some(bits) => Rate::from_bits_per_sec(bits.round() as u64).to_string(),
         };
         let hops = to.iter().map(|&to| {
-            paths.towards(to, &[*from]);
+            paths.search_from(to, &[*from]);
             paths.hops(*from)
         });
         let hops = hops.max().flatten().map_or_else(|| "no path".to_owned(), |hops| counted(hops, "hop"));
         let names: Vec<&str> = to.iter().map(|&to| &*scenario.nodes[to].name).collect();
-        let (from, to) = (&scenario.nodes[*from].name, names.join(", "));
+        let group = flow.group.map(|group| &scenario.groups[group]);
+        let to = match group {
+            Some(group) if !group.name.is_empty() => group.name.clone(),
+            Some(group) => format!("{} by {}", names.join(", "), group.delivery),
+            None => names.join(", "),
+        };
+        let from = &scenario.nodes[*from].name;
         let ip = if *ipv6 { ", IPv6" } else { "" };
-        let ways = if flow.paths > 1 { format!(", {} routes", flow.paths) } else { String::new() };
-        writeln!(out, "  {name}: {from} to {to} over {protocol}{ip}{ways}: {app}")?;
+        let routes = if flow.paths > 1 { format!(", {} routes", flow.paths) } else { String::new() };
+        writeln!(out, "  {name}: {from} to {to} over {protocol}{ip}{routes}: {app}")?;
         let stack = stack(flow);
         if stack != *protocol && !stack.is_empty() {
             writeln!(out, "    stack: {stack}")?;
         }
         writeln!(out, "    {hops}, min-cut {cut}")?;
     }
-    match scenario.flows.len().saturating_sub(MOST_LISTED) {
+    match scenario.flows.len().saturating_sub(MAX_LISTED) {
         0 => Ok(()),
         more => writeln!(out, "  and {more} more"),
     }
@@ -320,11 +362,11 @@ fn write_execs(out: &mut String, scenario: &Scenario) -> fmt::Result {
     if !scenario.execs.is_empty() {
         writeln!(out, "\nCommands: {}", scenario.execs.len())?;
     }
-    for Exec { name, at, command, start, stop, .. } in scenario.execs.iter().take(MOST_LISTED) {
+    for Exec { name, at, command, start, stop, .. } in scenario.execs.iter().take(MAX_LISTED) {
         let stop = stop.map(|stop| format!(" to {stop}")).unwrap_or_default();
         writeln!(out, "  {name}: at {} from {start}{stop}: {}", scenario.nodes[*at].name, command.join(" "))?;
     }
-    match scenario.execs.len().saturating_sub(MOST_LISTED) {
+    match scenario.execs.len().saturating_sub(MAX_LISTED) {
         0 => Ok(()),
         more => writeln!(out, "  and {more} more"),
     }
@@ -378,12 +420,12 @@ pub fn notes(plan: &Plan) -> Vec<String> {
         });
         notes[place].1 += 1;
     }
-    let more = notes.len().saturating_sub(MOST_LISTED);
+    let more = notes.len().saturating_sub(MAX_LISTED);
     let told = |(note, cases): (String, usize)| match plan.cases.len() {
         all if all == cases => note,
         all => format!("{note} (in {cases} of {all} cases)"),
     };
-    let shown = notes.into_iter().take(MOST_LISTED).map(told);
+    let shown = notes.into_iter().take(MAX_LISTED).map(told);
     shown.chain((more > 0).then(|| format!("and {more} more"))).collect()
 }
 

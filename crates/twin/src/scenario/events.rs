@@ -14,7 +14,7 @@ use hopcast_config::yaml::{Kind, Node};
 
 const CHANGES: [&str; 11] =
     ["rate", "delay", "jitter", "loss", "corrupt", "duplicate", "reorder", "queue", "mtu", "down", "up"];
-const ALLOWED: [&str; 18] = [
+pub(super) const ALLOWED: [&str; 21] = [
     "name",
     "at",
     "links",
@@ -33,20 +33,24 @@ const ALLOWED: [&str; 18] = [
     "up",
     "start",
     "stop",
+    "group",
+    "join",
+    "leave",
 ];
-/// Entries of the schedule in words: a picture has no room for more.
+/// Maximum number of entries of the schedule in words. Chosen: a picture has no room for more.
 const MAX_WORDS: usize = 100;
-/// Maximum number of changes of single links by all events.
-const MOST: usize = 10_000_000;
+/// Maximum number of changes of single links by all events. Chosen: it bounds the memory that a file can ask for.
+const MAX_CHANGES: usize = 10_000_000;
 
 /// All events in the order of time, and of the file for one time.
 pub(crate) fn events(
     node: Option<&Node>,
     topology: &Topology,
     flows: &Flows,
+    joins: Vec<Event>,
     contents: &mut Contents,
 ) -> Result<Vec<Event>, Diagnostic> {
-    let mut events = Vec::new();
+    let mut events = joins;
     let Some(node) = node else { return Ok(events) };
     let saturating = flows.saturating();
     for item in list(node, "events")? {
@@ -55,13 +59,18 @@ pub(crate) fn events(
         let at = Instant::ZERO + duration(fields.need("at", "at: 5s")?, "at")?;
         let mut push = |action: Action| {
             events.push(Event { at, action });
-            if events.len() > MOST {
-                return Err(item.error(format!("events come to at most {MOST} changes, these to more")));
+            if events.len() > MAX_CHANGES {
+                return Err(
+                    item.error(format!("events come to at most {MAX_CHANGES} changes, these to more"))
+                );
             }
             Ok(())
         };
         let changes = changes(fields, contents)?;
-        let mut acts = !changes.is_empty();
+        let mut acts = !changes.is_empty() || fields.get("group").is_some();
+        if let (Some(who), None) = (fields.get("join").or(fields.get("leave")), fields.get("group")) {
+            return Err(who.error("`join` and `leave` need the `group` that is meant"));
+        }
         if let Some(to) = fields.get("to")
             && !matches!(changes.as_slice(), [Change::Loss(_)])
         {
@@ -88,14 +97,14 @@ pub(crate) fn events(
             }
         }
         for (key, action) in [("start", Action::Start as fn(_) -> _), ("stop", Action::Stop as fn(_) -> _)] {
-            for named in fields.get(key).map(one_or_list).unwrap_or_default() {
+            for named in fields.read(key, one_or_several)?.unwrap_or_default() {
                 push(action(flows.flow(named, key)?))?;
                 acts = true;
             }
         }
         if !acts {
             return Err(item.error(format!(
-                "an event needs something to do: one of {}, `start`, `stop`",
+                "an event needs something to do: one of {}, `start`, `stop`, or a `group` with `join` or `leave`",
                 decode::listed(&CHANGES)
             )));
         }
@@ -129,6 +138,12 @@ fn in_words(item: &Node) -> Option<(Instant, String)> {
             "down" | "up" => {
                 let stays = flag(node, key).ok()?;
                 parts.push(if stays == (key == "down") { "down" } else { "up" }.to_owned());
+            }
+            "join" | "leave" => {
+                let group = fields.get("group").and_then(scalar)?;
+                let names = names(node);
+                let who = if names.len() > 3 { format!("{} nodes", names.len()) } else { names.join(", ") };
+                parts.push(format!("{who} {} {group}", if key == "join" { "into" } else { "out of" }));
             }
             "start" | "stop" => parts.push(format!("{key} {}", names(node).join(", "))),
             change if CHANGES.contains(&change) => {
@@ -171,6 +186,14 @@ fn changes(fields: Fields<'_>, contents: &mut Contents) -> Result<Vec<Change>, D
     Ok(changes)
 }
 
+/// A name, or the names of a list that has some.
+pub(super) fn one_or_several<'a>(node: &'a Node, key: &str) -> Result<&'a [Node], Diagnostic> {
+    match one_or_list(node) {
+        [] => Err(node.error(format!("`{key}`: expected a name or several, found an empty list"))),
+        names => Ok(names),
+    }
+}
+
 /// The station of a medium or switch towards which a loss changes.
 fn listener(
     node: &Node,
@@ -209,7 +232,7 @@ fn targets(
         (0..topology.links.len()).collect()
     } else {
         let ids: Result<Vec<_>, _> =
-            one_or_list(links).iter().map(|node| topology.link(node, "links")).collect();
+            one_or_several(links, "links")?.iter().map(|node| topology.link(node, "links")).collect();
         ids?
     };
     let Some(from_node) = fields.get("from") else {

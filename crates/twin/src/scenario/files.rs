@@ -13,11 +13,11 @@ use hopcast_link::Loss;
 use super::studies;
 use super::video_trace::VideoTrace;
 
-/// Maximum size of a scenario file.
+/// Maximum size of a scenario file. Chosen: it bounds memory.
 const MAX_SCENARIO: Bytes = Bytes::new(16 << 20);
-/// Maximum size of a file to send or a trace to replay.
+/// Maximum size of a file to send or a trace to replay. Chosen: it bounds memory.
 const MAX_CONTENTS: Bytes = Bytes::new(1 << 30);
-/// Maximum number of files that make up a scenario.
+/// Maximum number of files that make up a scenario. Chosen: it bounds what a file that includes others can ask for.
 const MAX_FILES: usize = 256;
 
 /// Contents already read: a sweep decodes the same file once for each case.

@@ -5,22 +5,26 @@ use std::collections::BTreeMap;
 use super::apps::app;
 use super::files::Contents;
 use super::fits::{self, Written};
-use super::model::{App, Flow, FlowId, NodeId};
+use super::groups::{self, Groups};
+use super::model::{App, Flow, FlowId, GroupId, NodeId};
 use super::programs;
 use super::topology::Topology;
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, did_you_mean, list, one_or_list, whole};
-use hopcast_config::yaml::Node;
+use hopcast_config::yaml::{Kind, Node};
 use hopcast_stack::flow::can_relay;
-use hopcast_stack::transport::{Count, Row};
-use hopcast_stack::{Stack, TRANSPORTS, Variants};
+use hopcast_stack::group;
+use hopcast_stack::transport::{Count, Layer, Row};
+use hopcast_stack::{Stack, TRANSPORTS, Variants, deliveries};
 
-/// How many flows there may be: each has two ports of its own, from 10,000 on.
-const MOST: usize = 25_000;
-/// How many flows of `short-flows` a node may send: each has 1,024 ports of its own, below those of flows.
-const MOST_SHORT_FLOWS: usize = 8;
-/// More disjoint ways than this no network here has.
-const MOST_PATHS: u64 = 8;
+/// Maximum number of flows: each has two ports of its own, from 10,000 on.
+const MAX_FLOWS: usize = 25_000;
+/// Maximum number of `short-flows` that a node sends: each has 1,024 ports of its own, below those of flows.
+const MAX_SHORT_FLOWS: usize = 8;
+/// The keys of a flow.
+const KEYS: [&str; 8] = ["name", "from", "to", "delivery", "over", "app", "ip", "paths"];
+/// Maximum number of disjoint routes. Chosen: no network of this repository has more.
+const MAX_PATHS: u64 = 8;
 
 /// All flows, by name.
 pub(crate) struct Flows {
@@ -34,6 +38,7 @@ impl Flows {
     pub(crate) fn of(
         node: &Node,
         topology: &Topology,
+        groups: &mut Groups,
         variants: &Variants,
         contents: &mut Contents,
     ) -> Result<Self, Diagnostic> {
@@ -41,10 +46,10 @@ impl Flows {
         let mut written = Vec::new();
         let parts = parts(topology);
         for (number, item) in list(node, "flows")?.iter().enumerate() {
-            if number >= MOST {
-                return Err(item.error(format!("a scenario has at most {MOST} flows, this is one more")));
+            if number >= MAX_FLOWS {
+                return Err(item.error(format!("a scenario has at most {MAX_FLOWS} flows, this is one more")));
             }
-            let fields = Fields::of(item, "a flow", &["name", "from", "to", "over", "app", "ip", "paths"])?;
+            let fields = Fields::of(item, "a flow", &KEYS)?;
             let (name, span) = match fields.get("name") {
                 Some(node) => (decode::name(node, "name")?.to_owned(), &node.span),
                 None => (format!("flow{number}"), &item.span),
@@ -54,7 +59,12 @@ impl Flows {
             }
             let from = topology.node(fields.need("from", "from: n0")?, "from")?;
             let to_node = fields.need("to", "to: n6")?;
-            let to = receivers(to_node, from, &parts, topology)?;
+            let group = named_group(to_node, groups, topology);
+            let to = match group {
+                Some(group) => groups::receivers(&groups.groups[group], from),
+                None => receivers(to_node, topology)?,
+            };
+            check_receivers(to_node, from, &to, &parts, topology)?;
             let over = fields.need("over", "over: tcp-cubic")?;
             let stack = variants.stack(over)?;
             let app_node = fields.need("app", "app: bulk")?;
@@ -62,19 +72,50 @@ impl Flows {
             programs::carries_something(&stack, over, app_node)?;
             let app = app(app_node, &stack, contents)?;
             flows.live = flows.live.or_else(|| live.into_iter().flatten().next());
-            if to.len() > 1 {
-                serves_a_group(to_node, &stack, &app)?;
+            let delivery = fields.read("delivery", |node, _| group::read(node))?;
+            let group = match (group, &delivery, to.len()) {
+                (Some(_), Some(_), _) => {
+                    let node = fields.need("delivery", "")?;
+                    return Err(node.error("`delivery`: the group of `to` has one of its own"));
+                }
+                (Some(group), None, _) => Some(group),
+                (None, None, 1) => None,
+                (None, None, _) if relaying(&stack, |row| row.receivers) == Some(0) => None,
+                (None, _, _) => {
+                    let delivery = delivery.unwrap_or_else(deliveries::usual);
+                    Some(groups.add(String::new(), &to, delivery, item)?)
+                }
+            };
+            if group.is_some() {
+                serves_members(to_node, &stack)?;
+            }
+            if group.is_some() || to.len() > 1 {
+                needs_no_answer(to_node, &app)?;
+            }
+            if let Some(group) = group.map(|group| &groups.groups[group])
+                && let Some(why) = group.delivery.settings().refuses(group, from, topology.network())
+            {
+                return Err(to_node.error(format!("`to`: {why}")));
             }
             if matches!(app, App::ShortFlows { .. }) {
                 flows.have_ports_left(from, app_node, topology)?;
             }
             let ipv6 = fields.read("ip", ip_version)?.unwrap_or(false);
             let paths = match fields.get("paths") {
-                Some(node) => paths(node, &stack, &to)?,
+                Some(node) => paths(node, &stack, &to, group)?,
                 None => 1,
             };
-            let flow =
-                Flow { name, from, to, protocol: stack.protocol, over: stack.layers, app, ipv6, paths };
+            let flow = Flow {
+                name,
+                from,
+                to,
+                group,
+                protocol: stack.protocol,
+                over: stack.layers,
+                app,
+                ipv6,
+                paths,
+            };
             flows.flows.push(flow);
             written.push(Written { to: to_node, app: app_node, ip: fields.get("ip").filter(|_| ipv6) });
         }
@@ -88,12 +129,12 @@ impl Flows {
     /// Whether one more flow of `short-flows` from a node finds ports.
     fn have_ports_left(&self, from: NodeId, app: &Node, topology: &Topology) -> Result<(), Diagnostic> {
         let uses_ports = |flow: &&Flow| flow.from == from && matches!(flow.app, App::ShortFlows { .. });
-        if self.flows.iter().filter(uses_ports).count() < MOST_SHORT_FLOWS {
+        if self.flows.iter().filter(uses_ports).count() < MAX_SHORT_FLOWS {
             return Ok(());
         }
         let name = &topology.nodes[from].name;
         Err(app.error(format!(
-            "`app`: a node sends at most {MOST_SHORT_FLOWS} flows of `short-flows`, this is one more from `{name}`"
+            "`app`: a node sends at most {MAX_SHORT_FLOWS} flows of `short-flows`, this is one more from `{name}`"
         )))
     }
 
@@ -113,60 +154,81 @@ impl Flows {
     }
 }
 
-/// The node or the nodes that a flow goes to.
-fn receivers(
+/// The group that `to` names, if it names no node.
+fn named_group(node: &Node, groups: &Groups, topology: &Topology) -> Option<GroupId> {
+    match &node.kind {
+        Kind::Scalar(name) if !topology.has_node(name) => groups.find(name),
+        Kind::Scalar(_) | Kind::List(_) | Kind::Map(_) => None,
+    }
+}
+
+/// The nodes that `to` names.
+fn receivers(node: &Node, topology: &Topology) -> Result<Vec<NodeId>, Diagnostic> {
+    match &node.kind {
+        Kind::List(_) => topology.node_list(node, "to"),
+        Kind::Scalar(_) | Kind::Map(_) => topology.node(node, "to").map(|to| vec![to]),
+    }
+}
+
+/// Whether a flow from a node has receivers, and links lead to all of them.
+fn check_receivers(
     node: &Node,
     from: NodeId,
+    to: &[NodeId],
     parts: &[usize],
     topology: &Topology,
-) -> Result<Vec<NodeId>, Diagnostic> {
-    let mut receivers = Vec::new();
-    for item in one_or_list(node) {
-        let to = topology.node(item, "to")?;
-        let name = |node: NodeId| &topology.nodes[node].name;
+) -> Result<(), Diagnostic> {
+    let name = |node: NodeId| &topology.nodes[node].name;
+    let items = one_or_list(node);
+    for (place, &to) in to.iter().enumerate() {
+        // Of a group or class, the word that stands for all of them.
+        let item = items.get(place).filter(|_| items.len() > 1).unwrap_or(node);
         if from == to {
             return Err(item.error("`to`: a flow needs another node to go to than it comes from"));
         }
         if parts[from] != parts[to] {
             return Err(item.error(format!("`to`: no links lead from `{}` to `{}`", name(from), name(to))));
         }
-        if receivers.contains(&to) {
-            return Err(item.error(format!("`to`: `{}` stands here twice", name(to))));
-        }
-        receivers.push(to);
     }
-    if receivers.is_empty() {
-        return Err(node.error("`to`: expected a node, found an empty list"));
+    match (to, items) {
+        ([], []) => Err(node.error("`to`: expected a node or a group, found an empty list")),
+        ([], _) => Err(node.error(format!("`to`: {} has no members but the sender", node.found()))),
+        _ => Ok(()),
     }
-    Ok(receivers)
 }
 
-/// Several ways need a transport that puts together what comes by them, and end at one receiver.
-fn paths(node: &Node, stack: &Stack, to: &[NodeId]) -> Result<usize, Diagnostic> {
-    let paths = whole(node, "paths", 1..=MOST_PATHS)?;
+/// Several routes need a transport that puts together what arrives by them, and end at one receiver.
+fn paths(node: &Node, stack: &Stack, to: &[NodeId], group: Option<GroupId>) -> Result<usize, Diagnostic> {
+    let paths = whole(node, "paths", 1..=MAX_PATHS)?;
     if paths > 1 && relaying(stack, |row| row.paths).is_none() {
         return Err(node.error(format!(
             "`paths`: `{}` takes one route; several are taken by {}",
             stack.protocol,
-            those_with_several(|row| row.paths)
+            those(|row| row.paths == Count::Several)
         )));
     }
-    if paths > 1 && to.len() > 1 {
+    if paths > 1 && (to.len() > 1 || group.is_some()) {
         return Err(node.error("`paths`: several routes lead to one receiver, and `to` has several"));
     }
     Ok(paths as usize)
 }
 
-/// Several receivers need a transport that serves them all, and an application that needs no answer.
-fn serves_a_group(node: &Node, stack: &Stack, app: &App) -> Result<(), Diagnostic> {
-    // Nothing above it may have one receiver only.
-    if relaying(stack, |row| row.receivers) != Some(0) {
-        return Err(node.error(format!(
-            "`to`: `{}` has one receiver; several are served by {}",
-            stack.protocol,
-            those_with_several(|row| row.receivers)
-        )));
+/// The members of a group need a transport that serves them over a delivery, in the host's datagrams.
+fn serves_members(node: &Node, stack: &Stack) -> Result<(), Diagnostic> {
+    let (serving, lowest) = (stack.layers.iter().all(|layer| layer.row().groups), stack.layers.last());
+    if serving && lowest.is_some_and(Layer::is_hosts_own) {
+        return Ok(());
     }
+    Err(node.error(format!(
+        "`to`: `{}` has one receiver; several are served by {} with a tree of their own, and by {} with any delivery",
+        stack.protocol,
+        those(|row| row.receivers == Count::Several),
+        those(|row| row.groups)
+    )))
+}
+
+/// Several receivers need an application that needs no answer.
+fn needs_no_answer(node: &Node, app: &App) -> Result<(), Diagnostic> {
     match app {
         App::Messages { .. } => Err(node
             .error("`to`: `messages` are echoed by one receiver; several may have `cbr`, `bulk`, `file` or `video`")),
@@ -186,10 +248,10 @@ fn relaying(stack: &Stack, count: impl Fn(&Row) -> Count) -> Option<usize> {
     (0..stack.layers.len()).filter(|&depth| can_relay(&stack.layers, depth)).find(has)
 }
 
-/// The transports that have several of something: `` `a`, `b` and `c` ``.
-fn those_with_several(count: impl Fn(&Row) -> Count) -> String {
-    let several = TRANSPORTS.iter().filter(|row| count(row) == Count::Several);
-    let names: Vec<String> = several.map(|row| format!("`{}`", row.name)).collect();
+/// The transports of which something is so: `` `a`, `b` and `c` ``.
+fn those(have: impl Fn(&Row) -> bool) -> String {
+    let names = TRANSPORTS.iter().filter(|row| have(row));
+    let names: Vec<String> = names.map(|row| format!("`{}`", row.name)).collect();
     match names.as_slice() {
         [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
         names => names.join(""),

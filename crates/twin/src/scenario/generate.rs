@@ -6,7 +6,7 @@ use hopcast_link::Config;
 
 use super::files::Contents;
 use super::link;
-use super::topology::{MOST, Topology};
+use super::topology::{MAX_ELEMENTS, Topology};
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{Fields, check_name, name, whole};
 use hopcast_config::yaml::{Node, Span};
@@ -31,8 +31,8 @@ pub(crate) fn generate(
     let fields = Fields::of(node, &what, &allowed)?;
     let mut numbers = [0; 2];
     for (number, key) in numbers.iter_mut().zip(sizes) {
-        let least = if *key == "nodes" { 2 } else { 1 };
-        *number = whole(fields.need(key, &format!("{key}: 6"))?, key, least..=MOST)?;
+        let min = if *key == "nodes" { 2 } else { 1 };
+        *number = whole(fields.need(key, &format!("{key}: 6"))?, key, min..=MAX_ELEMENTS)?;
     }
     let prefix = match fields.get("prefix") {
         Some(node) => name(node, "prefix")?,
@@ -43,7 +43,7 @@ pub(crate) fn generate(
             node.error("`prefix`: expected a name without `-`, which stands between the ends of a link")
         );
     }
-    check_name(&format!("{prefix}{MOST}"), "prefix", &node.span)?;
+    check_name(&format!("{prefix}{MAX_ELEMENTS}"), "prefix", &node.span)?;
     let config = link::template(fields.get("link"), contents)?;
     let mut maker = Maker { topology, prefix, config, span: &node.span };
     match (generator, numbers) {
@@ -91,8 +91,10 @@ impl Maker<'_> {
         for _ in 0..depth {
             level = level.saturating_mul(fanout);
             total = total.saturating_add(level);
-            if total > MOST {
-                return Err(fields.error(format!("a topology has at most {MOST} nodes, this tree has more")));
+            if total > MAX_ELEMENTS {
+                return Err(
+                    fields.error(format!("a topology has at most {MAX_ELEMENTS} nodes, this tree has more"))
+                );
             }
         }
         let widest = level as f64;
@@ -114,8 +116,10 @@ impl Maker<'_> {
 
     /// `r0c0` and so on, row by column, each linked to its right and lower neighbour.
     fn grid(&mut self, rows: u64, columns: u64) -> Result<(), Diagnostic> {
-        if rows.saturating_mul(columns) > MOST {
-            return Err(self.span.error(format!("a topology has at most {MOST} nodes, this grid has more")));
+        if rows.saturating_mul(columns) > MAX_ELEMENTS {
+            return Err(self
+                .span
+                .error(format!("a topology has at most {MAX_ELEMENTS} nodes, this grid has more")));
         }
         let first = self.topology.nodes.len();
         for row in 0..rows {
@@ -143,10 +147,10 @@ impl Maker<'_> {
     /// `n0`, `n1` and so on, each linked to each.
     fn full(&mut self, nodes: u64) -> Result<(), Diagnostic> {
         let links = nodes.saturating_mul(nodes.saturating_sub(1)) / 2;
-        if links > MOST {
+        if links > MAX_ELEMENTS {
             return Err(self
                 .span
-                .error(format!("a topology has at most {MOST} links, this one has {links}")));
+                .error(format!("a topology has at most {MAX_ELEMENTS} links, this one has {links}")));
         }
         let first = self.topology.nodes.len();
         for number in 0..nodes {

@@ -53,10 +53,11 @@ const CSMA: [&str; 12] = [
 ];
 /// Maximum length of an Ethernet frame, in bytes: the longest packet and its header.
 const MAX_FRAME: u64 = 65_535 + 14;
-/// Maximum pause between two frames on a medium: no radio waits longer.
+/// Maximum pause between two frames on a medium. Chosen: no radio waits longer, so that more is a slip.
 const MAX_PAUSE: Duration = Duration::from_millis(100);
 const QUEUES: [&str; 2] = ["drop-tail", "codel"];
-/// Maximum length of a queue, in frames and in bytes: past any buffer that was ever built.
+/// Maximum length of a queue, in frames and in bytes. Chosen: past any buffer that was ever built, so that more is a
+/// slip.
 const MAX_PACKETS: u64 = 10_000_000;
 const MAX_QUEUED: Bytes = Bytes::new(16 << 30);
 
@@ -175,9 +176,9 @@ fn pairs(
 fn mac(node: &Node, key: &str, rate: Option<Rate>, contents: &mut Contents) -> Result<Mac, Diagnostic> {
     let (word, span, options) = choice(node, key, &MACS)?;
     if word == "perfect" {
-        return match options {
-            Some(options) => Err(options.error("`perfect` has no options")),
-            None => Ok(Mac::Perfect),
+        return match options.map(|options| (options, decode::entries(options, "`perfect`"))) {
+            None | Some((_, Ok([]))) => Ok(Mac::Perfect),
+            Some((options, _)) => Err(options.error("`perfect` has no options")),
         };
     }
     let Some(rate) = rate else {

@@ -1,10 +1,10 @@
 //! The scenario language: a YAML file becomes a [`Plan`](model::Plan) that is known to run, or one [`Diagnostic`]
 //! that says where it is wrong and what to write instead. `docs/scenario.md` is the reference of every key.
 //!
-//! The way of a file: `yaml` makes of text a tree that knows its places; `files` merges what it includes; `set` puts in
-//! what the command line overrides; `sweep` multiplies it into cases; then each case is decoded, by `topology` with
-//! `generate`, `exchange` and `link`, by `flows` with `apps`, `fits` and `paths`, and
-//! by `events`. [`describe()`] says what came of it.
+//! The steps of reading a file: `yaml` makes of text a tree that knows its places; `files` merges what it includes;
+//! `set` puts in what the command line overrides; `sweep` multiplies it into cases; then each case is decoded, by
+//! `topology` with `generate`, `exchange` and `link`, by `groups`, by `flows` with `apps` and `fits`, and by `events`.
+//! [`describe()`] says what came of it.
 
 mod apps;
 mod capacity;
@@ -18,9 +18,9 @@ mod files;
 mod fits;
 mod flows;
 mod generate;
+mod groups;
 mod link;
 pub mod model;
-mod paths;
 mod plan;
 pub mod programs;
 mod published;

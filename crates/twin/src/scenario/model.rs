@@ -17,20 +17,23 @@ pub use super::programs::{
 pub use super::workload::{
     App, Arrivals, Frames, OnOff, Pattern, Picture, SizeLaw, Span, Spread, TraceFrame,
 };
-pub(crate) use super::workload::{LARGEST_FRAME, SHORT_FLOW};
+pub(crate) use super::workload::{MAX_FRAME, SHORT_FLOW};
 
 pub use hopcast_stack::flow::ETHERNET;
+pub use hopcast_stack::group::{Group, Member};
 pub use hopcast_stack::network::{Link, LinkId, LinkModel, Node, NodeId};
 pub use hopcast_stack::transport::{Layer, Socket};
 /// A flow's place in [`Scenario::flows`].
 pub type FlowId = usize;
+/// A group's place in [`Scenario::groups`].
+pub type GroupId = usize;
 
 /// All that a scenario file asks for: each case of its sweep, ready to run `repeats` times.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The title, from the file.
     pub title: String,
-    /// How often each case is run.
+    /// Number of runs of each case.
     pub repeats: u64,
     /// The cases, in the order of the sweep; one without parameters if there is no sweep.
     pub cases: Vec<Case>,
@@ -40,7 +43,7 @@ pub struct Plan {
     pub measured: bool,
     /// The publication whose experiment this repeats.
     pub source: Option<Source>,
-    /// Where to run it unless the command line says otherwise.
+    /// World to run it in unless the command line says otherwise.
     pub world: World,
     /// Notes on transports, by their names in tables.
     pub notes: BTreeMap<String, String>,
@@ -48,7 +51,7 @@ pub struct Plan {
     pub remarks: Vec<String>,
 }
 
-/// Where a scenario is run.
+/// World that a scenario is run in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum World {
     /// In virtual time.
@@ -87,9 +90,9 @@ pub struct Published {
 pub struct Scenario {
     /// The root of all randomness, together with the repeat.
     pub seed: u64,
-    /// When the run ends.
+    /// Time at which the run ends.
     pub duration: Duration,
-    /// When to measure.
+    /// Span in which figures are taken.
     pub measure: Measure,
     /// The nodes, in the order of the file; names are unique.
     pub nodes: Vec<Node>,
@@ -99,12 +102,13 @@ pub struct Scenario {
     pub events: Vec<Event>,
     /// The same in words, an entry for each event of the file, in the order of time: the first hundred.
     pub schedule: Vec<(Instant, String)>,
+    /// The groups of receivers, in the order of the file, and then those that flows to several nodes make.
+    pub groups: Vec<Group>,
     /// The flows, in the order of the file; names are unique.
     pub flows: Vec<Flow>,
-    /// Who does what, of `helper` and `relay`; protocols that relay read it, and without it every node on the path
-    /// relays.
+    /// Nodes by role, `helper` or `relay`; protocols that relay read it, and without it every node on the path relays.
     pub roles: BTreeMap<String, Vec<NodeId>>,
-    /// Which nodes' interfaces to capture.
+    /// Nodes whose interfaces are captured.
     pub capture: Capture,
     /// Commands at nodes, in the order of the file; names are unique.
     pub execs: Vec<Exec>,
@@ -126,7 +130,7 @@ pub struct Measure {
 /// Something that happens at a stated time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// When.
+    /// Time at which it happens.
     pub at: Instant,
     /// The action.
     pub action: Action,
@@ -137,7 +141,7 @@ pub struct Event {
 pub enum Action {
     /// Changes a link, in the direction that leaves attachment `from` or in all.
     Link {
-        /// Which link.
+        /// Link that changes.
         link: LinkId,
         /// From which of its ends; `None` for all.
         from: Option<link::Attachment>,
@@ -148,6 +152,20 @@ pub enum Action {
     Start(FlowId),
     /// Stops a flow: its application sends no more.
     Stop(FlowId),
+    /// A node becomes a member of a group.
+    Join {
+        /// Which group.
+        group: GroupId,
+        /// Which node.
+        node: NodeId,
+    },
+    /// A node is a member of a group no more.
+    Leave {
+        /// Which group.
+        group: GroupId,
+        /// Which node.
+        node: NodeId,
+    },
 }
 
 /// A flow: an application's units, over a stack, from one node to another or to several.
@@ -157,17 +175,20 @@ pub struct Flow {
     pub name: String,
     /// The sending node.
     pub from: NodeId,
-    /// The receiving nodes, none twice; several where the stack serves a group.
+    /// The receiving nodes, none twice; of a group, all that are members at some time.
     pub to: Vec<NodeId>,
+    /// The group that they are, if its delivery brings to them what is sent; `None` of one receiver, and of several
+    /// that the transport's own tree leads to.
+    pub group: Option<GroupId>,
     /// The name in tables: the transport's, variant's or stack's name.
     pub protocol: String,
-    /// The stack, from the top down; none is the host's packets, for ping.
+    /// The stack, from the top down; none is the host's packets, for `ping`.
     pub over: Vec<Layer>,
     /// The application.
     pub app: App,
     /// Whether the flow's packets are IPv6.
     pub ipv6: bool,
-    /// How many ways without a common node it takes; more than one where the stack can.
+    /// Number of routes without a common node that it takes; more than one where the stack can.
     pub paths: usize,
 }
 
@@ -176,7 +197,7 @@ impl Flow {
     pub fn on_stream(&self) -> bool {
         let offered = self.over.first().is_some_and(|top| top.row().offers.has(Port::Stream));
         // A stream has one reader.
-        offered && self.to.len() == 1 && !matches!(self.app, App::Cbr { .. })
+        offered && self.group.is_none() && self.to.len() == 1 && !matches!(self.app, App::Cbr { .. })
     }
 
     /// Whether its transports hold back what has arrived until what comes before it has, or is decoded.
@@ -205,7 +226,16 @@ impl Flow {
         flow::overhead(&self.over, from, self.ipv6)
     }
 
-    /// Bytes of that which only packets have that repair others: a bound on what a link carries does not count them.
+    /// The headers before the payload, Ethernet's and a program's own among them, in bytes a full frame.
+    pub fn full_overhead(&self) -> u64 {
+        let own = match &self.app {
+            App::Program { program, .. } => program.headers(self.ipv6),
+            _ => 0,
+        };
+        self.overhead(0) + own
+    }
+
+    /// Bytes of these that only packets have that repair others: a bound on what a link carries does not count them.
     pub fn repair_overhead(&self) -> u64 {
         self.over.iter().map(|layer| layer.settings().repair_overhead()).sum()
     }
@@ -213,6 +243,11 @@ impl Flow {
     /// Whether a real program is its application.
     pub fn is_program(&self) -> bool {
         matches!(self.app, App::Program { .. })
+    }
+
+    /// Whether its application sends echo requests, which the hosts answer.
+    pub fn is_ping(&self) -> bool {
+        matches!(self.app, App::Program { program: Program::Ping(_), .. })
     }
 
     /// The sockets that a program would use as this flow's application; `None` if the top of the stack is none of the
@@ -256,6 +291,11 @@ impl Scenario {
     /// The network, as flows are built on it.
     pub fn network(&self) -> Network<'_> {
         Network { nodes: &self.nodes, links: &self.links, roles: &self.roles }
+    }
+
+    /// The times at which a receiver of a flow is a member of its group; `None` of a flow without a group.
+    pub fn member(&self, flow: &Flow, receiver: NodeId) -> Option<&Member> {
+        flow.group.and_then(|group| self.groups[group].member(receiver))
     }
 
     /// Whether stations of media hear the frames for others, since a transport sends frames itself.

@@ -10,6 +10,7 @@ use super::comparable::Changes;
 use super::events::{events, schedule};
 use super::files::{self, Contents};
 use super::flows::Flows;
+use super::groups::Groups;
 use super::model::{Capture, Case, Measure, NodeId, Plan, Scenario, World};
 use super::programs::{LiveOnly, execs};
 use super::published;
@@ -23,13 +24,14 @@ use hopcast_config::{Diagnostic, Files};
 use hopcast_stack::Variants;
 
 /// The keys of a scenario.
-pub(crate) const TOP: [&str; 21] = [
+pub(crate) const TOP: [&str; 22] = [
     "title",
     "seed",
     "duration",
     "measure",
     "topology",
     "events",
+    "groups",
     "flows",
     "exec",
     "variants",
@@ -48,13 +50,13 @@ pub(crate) const TOP: [&str; 21] = [
 ];
 const WORLDS: [&str; 3] = ["virtual", "live", "both"];
 const ROLES: [&str; 3] = ["helper", "proxy", "relay"];
-/// Maximum number of repeats.
+/// Maximum number of repeats. Chosen: more is a slip.
 const MAX_REPEATS: u64 = 100_000;
-/// Minimum step of the time series that is chosen by default.
+/// Minimum step of the time series that is chosen by default. Chosen; a shorter one counts single packets.
 const MIN_STEP: Duration = Duration::from_millis(10);
-/// Maximum number of steps of the time series.
+/// Maximum number of steps of the time series. Chosen: it bounds memory.
 const MAX_STEPS: u64 = 1_000_000;
-/// Maximum number of nodes, links, events and flows of all cases together: a few gigabytes of memory.
+/// Maximum number of nodes, links, events and flows of all cases together. Chosen: a few gigabytes of memory.
 const MAX_ELEMENTS: usize = 20_000_000;
 
 /// Settings of the command line, which win over the file.
@@ -78,7 +80,7 @@ pub fn load(files: &dyn Files, path: &Path, overrides: &Overrides) -> Result<Pla
     plan(files, files::tree(files, path)?, path, overrides)
 }
 
-/// Reads a scenario from `text` as if it stood in the file `path`, which is not read; what it names is read from
+/// Reads a scenario from `text` as if it were in the file `path`, which is not read; what it names is read from
 /// `files`.
 ///
 /// # Errors
@@ -124,6 +126,7 @@ fn plan(files: &dyn Files, mut root: Node, path: &Path, overrides: &Overrides) -
         let (scenario, left_out) = scenario(&case, &mut contents)?;
         elements +=
             scenario.nodes.len() + scenario.links.len() + scenario.events.len() + scenario.flows.len();
+        elements += scenario.groups.iter().map(|group| group.members.len()).sum::<usize>();
         if elements > MAX_ELEMENTS {
             return Err(root.error(format!(
                 "all cases together may have {MAX_ELEMENTS} nodes, links, events and flows; the first {} have more",
@@ -223,8 +226,10 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     let topology = Topology::of(fields.need("topology", "topology: { chain: { hops: 6 } }")?, contents)?;
     let variants = Variants::of(fields.get("variants"))?;
     let flows = fields.need("flows", "flows: [{ from: n0, to: n6, over: udp, app: bulk }]")?;
-    let flows = Flows::of(flows, &topology, &variants, contents)?;
-    let events = events(fields.get("events"), &topology, &flows, contents)?;
+    let mut groups = Groups::of(fields.get("groups"), fields.get("events"), &topology)?;
+    let flows = Flows::of(flows, &topology, &mut groups, &variants, contents)?;
+    let Groups { groups, events: joins, .. } = groups;
+    let events = events(fields.get("events"), &topology, &flows, joins, contents)?;
     let schedule = schedule(fields.get("events"));
     let roles = roles(fields.get("roles"), &topology)?;
     let capture = match fields.get("capture") {
@@ -247,6 +252,7 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
         links,
         events,
         schedule,
+        groups,
         flows,
         roles,
         capture,

@@ -7,7 +7,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{did_you_mean, ends_of_link, one_or_list};
 use hopcast_config::yaml::{Entry, Kind, Node, Span};
 
-/// Maximum number of elements of a list that an error names.
+/// Maximum number of elements of a list that an error names. Chosen: a line or two.
 const MAX_NAMED: usize = 12;
 /// Keys whose value is one word, or a map of one word to its options: a second word in it would be a mistake.
 const CHOICES: [&str; 5] = ["app", "over", "loss", "jitter", "queue"];

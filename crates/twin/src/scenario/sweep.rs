@@ -7,7 +7,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{did_you_mean, entries, one_or_list};
 use hopcast_config::yaml::{Entry, Kind, Node, Span};
 
-/// Maximum number of cases of a sweep.
+/// Maximum number of cases of a sweep. Chosen: more is a slip, and would fill memory with plans.
 const MAX_CASES: usize = 100_000;
 /// Keys that cannot be swept: they are the plan's, not a case's.
 const NOT_SWEPT: [&str; 8] =

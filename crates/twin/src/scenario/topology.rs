@@ -12,11 +12,13 @@ use super::model::{Link, LinkId, LinkModel, Node as Host, NodeId};
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, did_you_mean, list, name, number, text};
 use hopcast_config::yaml::{Kind, Node, Span};
+use hopcast_stack::network::Network;
 
-/// Maximum number of nodes, and of links.
-pub(crate) const MOST: u64 = 1_000_000;
+/// Maximum number of nodes, and of links. Chosen: it bounds the memory and the time that a generator can ask for.
+pub(crate) const MAX_ELEMENTS: u64 = 1_000_000;
 
-/// Maximum number of stations of a medium or switch: each pair of them has counters of its own.
+/// Maximum number of stations of a medium or switch: each pair of them has counters of its own. Chosen: it bounds
+/// memory, which grows with the square.
 const MAX_STATIONS: usize = 256;
 
 /// The network before anything happens to it.
@@ -28,6 +30,8 @@ pub(crate) struct Topology {
     pub(crate) notes: Vec<String>,
     node_names: BTreeMap<String, NodeId>,
     link_names: BTreeMap<String, LinkId>,
+    /// The nodes of each class, a word of the file's own.
+    classes: BTreeMap<String, Vec<NodeId>>,
 }
 
 impl Topology {
@@ -65,6 +69,12 @@ impl Topology {
         Ok(topology)
     }
 
+    /// The network, as flows are built on it, without roles.
+    pub(crate) fn network(&self) -> Network<'_> {
+        static NO_ROLES: BTreeMap<String, Vec<NodeId>> = BTreeMap::new();
+        Network { nodes: &self.nodes, links: &self.links, roles: &NO_ROLES }
+    }
+
     /// The node that `node` names.
     pub(crate) fn node(&self, node: &Node, key: &str) -> Result<NodeId, Diagnostic> {
         let found = text(node, key)?;
@@ -74,18 +84,38 @@ impl Topology {
         })
     }
 
-    /// The nodes that a name or list of names stands for, each once.
+    /// Whether there is a node of this name.
+    pub(crate) fn has_node(&self, name: &str) -> bool {
+        self.node_names.contains_key(name)
+    }
+
+    /// The nodes that a name or list of names stands for, each once: of nodes, of classes of nodes, or `all`.
     pub(crate) fn node_list(&self, node: &Node, key: &str) -> Result<Vec<NodeId>, Diagnostic> {
         let mut nodes = Vec::new();
         let mut seen = std::collections::BTreeSet::new();
         for item in decode::one_or_list(node) {
-            let id = self.node(item, key)?;
-            if !seen.insert(id) {
-                return Err(item.error(format!("`{key}`: {} stands here twice", item.found())));
+            for id in self.named(item, key)? {
+                if !seen.insert(id) {
+                    let (name, found) = (&self.nodes[id].name, item.found());
+                    let whose =
+                        if found == format!("`{name}`") { String::new() } else { format!("`{name}` of ") };
+                    return Err(item.error(format!("`{key}`: {whose}{found} stands here twice")));
+                }
+                nodes.push(id);
             }
-            nodes.push(id);
         }
         Ok(nodes)
+    }
+
+    /// The nodes that one name stands for.
+    fn named(&self, item: &Node, key: &str) -> Result<Vec<NodeId>, Diagnostic> {
+        match &item.kind {
+            Kind::Scalar(name) if self.node_names.contains_key(name) => {}
+            Kind::Scalar(name) if name == "all" => return Ok((0..self.nodes.len()).collect()),
+            Kind::Scalar(name) if self.classes.contains_key(name) => return Ok(self.classes[name].clone()),
+            Kind::Scalar(_) | Kind::List(_) | Kind::Map(_) => {}
+        }
+        self.node(item, key).map(|id| vec![id])
     }
 
     /// The link that `node` names.
@@ -116,8 +146,8 @@ impl Topology {
         span: &Span,
     ) -> Result<NodeId, Diagnostic> {
         let id = self.nodes.len();
-        if id as u64 >= MOST {
-            return Err(span.error(format!("a topology has at most {MOST} nodes")));
+        if id as u64 >= MAX_ELEMENTS {
+            return Err(span.error(format!("a topology has at most {MAX_ELEMENTS} nodes")));
         }
         if self.node_names.insert(name.to_owned(), id).is_some() {
             return Err(span.error(format!("the node name `{name}` is taken already")));
@@ -135,8 +165,8 @@ impl Topology {
         span: &Span,
     ) -> Result<(), Diagnostic> {
         let id = self.links.len();
-        if id as u64 >= MOST {
-            return Err(span.error(format!("a topology has at most {MOST} links")));
+        if id as u64 >= MAX_ELEMENTS {
+            return Err(span.error(format!("a topology has at most {MAX_ELEMENTS} links")));
         }
         let name = match name {
             Some(name) => name.to_owned(),
@@ -168,10 +198,15 @@ impl Topology {
         for item in list(node, "nodes")? {
             match &item.kind {
                 Kind::Map(_) => {
-                    let fields = Fields::of(item, "a node", &["name", "position"])?;
+                    let fields = Fields::of(item, "a node", &["name", "position", "class"])?;
                     let position = fields.read("position", position)?;
                     let named = fields.need("name", "gateway")?;
-                    self.add_node(name(named, "name")?, position, &named.span)?;
+                    let id = self.add_node(name(named, "name")?, position, &named.span)?;
+                    if let Some(class) =
+                        fields.read("class", |node, key| name(node, key).map(str::to_owned))?
+                    {
+                        self.classes.entry(class).or_default().push(id);
+                    }
                 }
                 Kind::Scalar(_) | Kind::List(_) => {
                     self.add_node(name(item, "nodes")?, None, &item.span)?;

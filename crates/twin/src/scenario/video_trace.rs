@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 use hopcast_core::Duration;
 
-use super::model::{LARGEST_FRAME, Picture, TraceFrame};
+use super::model::{MAX_FRAME, Picture, TraceFrame};
 use hopcast_config::Diagnostic;
 
-/// The most frames of a trace: eleven hours of 25 frames a second.
+/// Maximum number of frames of a trace. Chosen: it bounds memory; eleven hours of 25 frames a second.
 const MAX_FRAMES: usize = 1_000_000;
-/// The longest time from one frame to the next, in milliseconds: an hour.
+/// Maximum time from one frame to the next, in milliseconds: an hour. Chosen: more is a slip.
 const MAX_GAP: f64 = 3_600_000.0;
 
 /// A trace as it was read.
@@ -106,6 +106,6 @@ fn type_of(text: &str) -> Result<Picture, String> {
 }
 
 fn size_of(text: &str) -> Result<u32, String> {
-    let size = text.parse().ok().filter(|size| (1..=LARGEST_FRAME).contains(size));
-    size.ok_or_else(|| format!("expected the bytes of a frame, 1 to {LARGEST_FRAME}, found `{text}`"))
+    let size = text.parse().ok().filter(|size| (1..=MAX_FRAME).contains(size));
+    size.ok_or_else(|| format!("expected the bytes of a frame, 1 to {MAX_FRAME}, found `{text}`"))
 }

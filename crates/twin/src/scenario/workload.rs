@@ -8,9 +8,10 @@ use hopcast_core::{Bytes, Duration, Fraction, Instant, Rate};
 
 use super::programs::Program;
 
-/// The largest frame of a video, in bytes.
-pub(crate) const LARGEST_FRAME: u32 = 16 << 20;
-/// How little and how much a short flow carries, in bytes: at least its header; and a distribution ends somewhere.
+/// Maximum frame of a video, in bytes. Chosen: one that buffers can hold.
+pub(crate) const MAX_FRAME: u32 = 16 << 20;
+/// Minimum and maximum size of a short flow, in bytes. Chosen: a flow carries at least its header, and a distribution
+/// has to end somewhere.
 pub(crate) const SHORT_FLOW: RangeInclusive<u64> = 24..=1 << 30;
 
 /// A workload.
@@ -29,7 +30,7 @@ pub enum App {
     },
     /// As much as the transport takes.
     Bulk {
-        /// No more than so much payload; `None` for no limit.
+        /// Maximum payload; `None` for no limit.
         rate: Option<Rate>,
         /// Bytes in all; `None` for no end.
         bytes: Option<Bytes>,

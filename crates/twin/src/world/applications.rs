@@ -12,13 +12,15 @@ use crate::app::{
     ShortFlowSink, ShortFlowSource, Sizes, StreamEcho, StreamSink, StreamSource, Transport, VideoSender,
 };
 use crate::meter::SharedMeter;
-use crate::scenario::model::{Action, App, Event, Flow, FlowId, Scenario, Span};
+use crate::scenario::model::{Action, App, Event, Flow, FlowId, Program, Scenario, Span};
 
-/// The first of the local ports of senders that open many connections; below those that flows have two of.
+/// First of the local ports of senders that open many connections: the first that needs no privilege; below those that
+/// flows have two of.
 const FIRST_CLIENT_PORT: u16 = 1024;
 
-/// The sending application, and for each receiver the receiving one.
-type Applications = (Box<dyn Machine>, Vec<Box<dyn Machine>>);
+/// The sending application, and for each receiver the receiving one, if it has one.
+type Applications = (Box<dyn Machine>, Receivers);
+type Receivers = Vec<Option<Box<dyn Machine>>>;
 
 impl FlowApps<'_> {
     /// The sending application, and those that receive.
@@ -62,14 +64,13 @@ impl FlowApps<'_> {
             }
             App::Messages { size, every, span } => {
                 let size = size.get() as usize;
-                let transport = if on_stream { Transport::Stream } else { Transport::Datagrams };
+                let (transport, server): (_, Box<dyn Machine>) = match on_stream {
+                    true => (Transport::Stream, Box::new(StreamEcho::new(size, meter()))),
+                    false => (Transport::Datagrams, Box::new(DatagramEcho::new(meter()))),
+                };
                 let client =
                     MessageClient::new(source, self.schedule(span), transport, size, *every, meter());
-                let server: Box<dyn Machine> = match transport {
-                    Transport::Stream => Box::new(StreamEcho::new(size, meter())),
-                    Transport::Datagrams => Box::new(DatagramEcho::new(meter())),
-                };
-                (Box::new(client), vec![server])
+                (Box::new(client), vec![Some(server)])
             }
             App::Video { frames, deadline, span } => {
                 let piece = full - PIECE_HEADER;
@@ -83,6 +84,13 @@ impl FlowApps<'_> {
                 };
                 (Box::new(sender), receivers)
             }
+            App::Program { program: Program::Ping(ping), span } => {
+                let (size, schedule) = (ping.size.get() as usize, self.schedule(span));
+                let client =
+                    MessageClient::new(source, schedule, Transport::Echoes, size, ping.every, meter());
+                // The host answers, or what is above the stack.
+                (Box::new(client), vec![None])
+            }
             App::Program { program, .. } => {
                 let (flow, program) = (self.flow.name.clone(), program.name());
                 return Err(BuildError::RealProgram { flow, program });
@@ -92,7 +100,7 @@ impl FlowApps<'_> {
                 let sizes = Sizes { law: *size, random: self.draws(1) };
                 let (schedule, ports) = (self.schedule(span), self.plan.spec.client_ports.clone());
                 let sender = ShortFlowSource::new(source, schedule, pace, sizes, ports, meter());
-                (Box::new(sender), vec![Box::new(ShortFlowSink::new(meter()))])
+                (Box::new(sender), vec![Some(Box::new(ShortFlowSink::new(meter())))])
             }
         })
     }
@@ -103,15 +111,16 @@ impl FlowApps<'_> {
     }
 
     /// One for each receiver, with its meter.
-    fn receivers<M: Machine + 'static>(&self, make: impl Fn(SharedMeter) -> M) -> Vec<Box<dyn Machine>> {
-        self.meters.iter().map(|meter| Box::new(make(meter.clone())) as Box<dyn Machine>).collect()
+    fn receivers<M: Machine + 'static>(&self, make: impl Fn(SharedMeter) -> M) -> Receivers {
+        let receiver = |meter: &SharedMeter| Some(Box::new(make(meter.clone())) as Box<dyn Machine>);
+        self.meters.iter().map(receiver).collect()
     }
 
     fn streams(&self, contents: Contents, rate: Option<Rate>, source: Ends, span: &Span) -> Applications {
         let meter = self.meters.of(0);
         let sink = StreamSink::new(contents.clone(), meter.clone());
         let source = StreamSource::new(source, self.schedule(span), contents, rate, meter);
-        (Box::new(source), vec![Box::new(sink)])
+        (Box::new(source), vec![Some(Box::new(sink))])
     }
 
     /// As fast as the first link takes it.
@@ -123,7 +132,7 @@ impl FlowApps<'_> {
         Ok(Pace::saturating(rates, self.flow.overhead(0)))
     }
 
-    /// When the application sends: its own span, with the `start` and `stop` events of its flow.
+    /// Schedule by which the application sends: its own span, with the `start` and `stop` events of its flow.
     fn schedule(&self, span: &Span) -> Schedule {
         let end = Instant::ZERO + self.scenario.duration;
         let mut spans = Vec::new();
@@ -140,7 +149,11 @@ impl FlowApps<'_> {
                         push(start, *at);
                     }
                 }
-                Action::Start(_) | Action::Stop(_) | Action::Link { .. } => {}
+                Action::Start(_)
+                | Action::Stop(_)
+                | Action::Link { .. }
+                | Action::Join { .. }
+                | Action::Leave { .. } => {}
             }
         }
         if let Some(start) = started {

@@ -11,7 +11,7 @@ use hopcast_stack::{NodeBuilder, VirtualNode};
 
 use super::flow::build_flow;
 use super::{Agenda, BuildError, LinkSamples, Script, Wired, World};
-use crate::capture::{Capture, Carries};
+use crate::capture::{Capture, LinkType};
 use crate::scenario::model::{Capture as Captured, NodeId, Scenario};
 use crate::scenario::needs_live;
 
@@ -51,7 +51,8 @@ impl World {
         if let Some(capture) = &mut capture {
             capture_interfaces(&scenario, &mut links, capture);
         }
-        let mut script = Script::new(&scenario);
+        let joins = flows.iter().flat_map(|flow| flow.joins.iter().copied());
+        let mut script = Script::new(&scenario, joins);
         let mut agenda = Agenda::new(1 + links.len() + nodes.len());
         agenda.set(0, script.deadline());
         for (index, node) in nodes.iter().enumerate() {
@@ -81,7 +82,7 @@ fn capture_interfaces(scenario: &Scenario, links: &mut [Wired], capture: &mut Ca
         for (attachment, &(node, interface)) in wired.ends.iter().enumerate() {
             if includes(&scenario.capture, node) {
                 let name = format!("{}:{}", scenario.nodes[node].name, interface_name(interface));
-                wired.captured[attachment] = Some(capture.add_interface(&name, Carries::Frames));
+                wired.captured[attachment] = Some(capture.add_interface(&name, LinkType::Frames));
             }
         }
         wired.model.report_sent(wired.captured.iter().any(Option::is_some));

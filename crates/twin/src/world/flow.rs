@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 
 use hopcast_core::{Instant, Pacer, Rate, Seed};
 use hopcast_link::Change;
-use hopcast_stack::NodeBuilder;
-use hopcast_stack::flow::{FlowBuilder, FlowPlan, FlowSpec};
+use hopcast_stack::flow::{Ends, FlowBuilder, FlowPlan, FlowSpec, PlacedFlow};
 use hopcast_stack::network::{GlobalRoutes, Hop, NetworkPlan};
+use hopcast_stack::{LowerPort, NodeBuilder};
 
 use super::applications::client_ports;
 use super::{BuildError, RunningFlow};
 use crate::meter::Meters;
-use crate::scenario::model::{Action, App, Flow, FlowId, Scenario};
+use crate::scenario::model::{Action, App, Flow, FlowId, NodeId, Scenario};
 
 /// A flow's plan with what its applications need beside it.
 pub(super) struct FlowApps<'a> {
@@ -43,7 +43,8 @@ pub(super) fn build_flow(
     }
     let plan = &plan;
     let rates = plan.route.first().and_then(|&first| rates(scenario, first));
-    let meters = Meters::new(flow.to.len(), scenario.measure, scenario.duration);
+    let members = flow.to.iter().map(|&to| scenario.member(flow, to));
+    let meters = Meters::new(members, scenario.measure, scenario.duration);
     let apps = FlowApps { scenario, flow, number, plan, seed, rates, meters };
     let source = plan.application_source();
     let (sender, receivers) = if flow.is_program() && on_kernel {
@@ -52,19 +53,39 @@ pub(super) fn build_flow(
     } else {
         let source = if on_kernel { plan.application_ends_on_kernel(source) } else { source };
         let (sender, receivers) = apps.applications(source)?;
-        (Some(sender), receivers.into_iter().map(Some).collect::<Vec<_>>())
+        (Some(sender), receivers)
     };
     let mut builder = FlowBuilder::new(plan, nodes);
     let receivers = receivers.into_iter().zip(&flow.to).map(|(app, &to)| (to, app, plan.sink(to)));
     for (node, application, ends) in [(flow.from, sender, source)].into_iter().chain(receivers) {
-        let lower = builder.put_stack(node, ends)?;
+        let mut lower = builder.put_stack(node, ends)?;
+        if flow.is_ping() && !on_kernel {
+            lower = put_echo(&mut builder, node, ends, lower)?;
+        }
         if let (Some(application), Some(lower)) = (application, lower) {
             builder.attach("", node, application, lower);
         }
     }
     builder.put_between()?;
-    let machines = builder.finish();
-    Ok(RunningFlow { meters: apps.meters, machines, frame: plan.longest_frame() })
+    let PlacedFlow { machines, joins } = builder.finish();
+    Ok(RunningFlow { meters: apps.meters, machines, joins, frame: plan.longest_frame() })
+}
+
+/// Puts an echo's machine on an end of a flow, above the packets of its stack or host. Says which port takes messages,
+/// which the sender's does.
+fn put_echo(
+    builder: &mut FlowBuilder<'_>,
+    node: NodeId,
+    ends: Ends,
+    packets: Option<LowerPort>,
+) -> Result<Option<LowerPort>, BuildError> {
+    if node == builder.flow.spec.from {
+        return Ok(Some(builder.put_ping(node, ends, packets)?));
+    }
+    if let Some(packets) = packets {
+        builder.put_echo_responder(node, ends, packets);
+    }
+    Ok(None)
 }
 
 /// The addresses between which a flow's application speaks where hosts are real, at its sender and at each receiver.
@@ -89,6 +110,7 @@ fn spec(scenario: &Scenario, number: FlowId) -> FlowSpec<'_> {
         name: &flow.name,
         from: flow.from,
         to: &flow.to,
+        group: flow.group.map(|group| &scenario.groups[group]),
         over: &flow.over,
         ipv6: flow.ipv6,
         paths: flow.paths,

@@ -41,7 +41,7 @@ impl NodeInstance {
         let mut nodes: Vec<NodeBuilder> = scenario.nodes.iter().map(|_| NodeBuilder::on_kernel()).collect();
         let seed = Seed::new(scenario.seed, repeat);
         let running = build_flow(scenario, &plan, &routes, seed, &mut nodes, flow)?;
-        let RunningFlow { meters, machines, frame } = running;
+        let RunningFlow { meters, machines, frame, .. } = running;
         meters.each(|meter| meter.split());
         let instance = |(node, builder): (NodeId, NodeBuilder)| {
             let KernelNode { assembly, plugs } = builder.into_kernel()?;

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use hopcast_core::{Duration, Frame, FrameStatus, Instant, Item, Machine, Port};
 use hopcast_link::{Attachment, Change, Counters, Event, Link};
 use hopcast_stack::VirtualNode;
-use hopcast_stack::flow::PlacedMachine;
+use hopcast_stack::flow::{Join, PlacedMachine};
 use hopcast_stack::network::{GlobalRoutes, Hop};
 
 use crate::capture::{Capture, InterfaceId};
@@ -72,7 +72,9 @@ struct RunningFlow {
     meters: Meters,
     /// Its applications and layers, by the layer's name, and its relays, by the node's.
     machines: Vec<PlacedMachine>,
-    /// The longest frame that fits its route, in bytes.
+    /// When its receivers join and leave.
+    joins: Vec<Join>,
+    /// Maximum length of a frame that fits its route, in bytes.
     frame: u64,
 }
 
@@ -266,6 +268,10 @@ impl World {
                 if let Action::Link { link, from, change } = &scenario.events[number].action {
                     self.change(*link, *from, change);
                 }
+            }
+            Step::Join(Join { node, slot, .. }) => {
+                self.nodes[node].assembly.wake_machine(self.now, slot);
+                self.drain_node(node);
             }
             Step::Open => self.opened = self.read_counters(),
             Step::Close => self.closed = self.read_counters(),

@@ -1,6 +1,7 @@
 //! The scheduled steps of a run: changes, and the times at which figures are read.
 
 use hopcast_core::Instant;
+use hopcast_stack::flow::Join;
 
 use crate::scenario::model::Scenario;
 
@@ -9,6 +10,8 @@ use crate::scenario::model::Scenario;
 pub(super) enum Step {
     /// The event of this number in the scenario.
     Event(usize),
+    /// A receiver joins a group or leaves it.
+    Join(Join),
     /// The measurement window opens.
     Open,
     /// The measurement window closes.
@@ -26,11 +29,12 @@ pub(super) struct Script {
 }
 
 impl Script {
-    pub(super) fn new(scenario: &Scenario) -> Self {
+    pub(super) fn new(scenario: &Scenario, joins: impl Iterator<Item = Join>) -> Self {
         let end = Instant::ZERO + scenario.duration;
         // What is scheduled for later does not happen: while the last frames arrive, the network stays as it is.
         let events = scenario.events.iter().enumerate().filter(|(_, event)| event.at <= end);
         let mut steps: Vec<(Instant, Step)> = events.map(|(i, event)| (event.at, Step::Event(i))).collect();
+        steps.extend(joins.filter(|join| join.at <= end).map(|join| (join.at, Step::Join(join))));
         steps.push((scenario.measure.from, Step::Open));
         steps.push((scenario.measure.to, Step::Close));
         // Stable, so that events of one instant keep the order of the file and come before the window's edges.

@@ -53,7 +53,7 @@ pub struct LinkState {
     pub delivered_bytes: u64,
     /// Frames that left the far end.
     pub delivered_packets: u64,
-    /// Frames lost on the way.
+    /// Frames lost in transit.
     pub lost_packets: u64,
     /// Frames that the queue dropped, that found the link down, or that were too big for it.
     pub queue_dropped_packets: u64,

@@ -43,8 +43,8 @@ pub(crate) fn links_keep_to(run: &Run, rate: f64, (_, length): (f64, f64), what:
     const FRAME: f64 = 1514.0;
     for link in &run.links {
         // A frame counts when the last of it is sent, and the first one may have begun before the window.
-        let most = rate * length / 8.0 + FRAME;
-        assert!(link.sent_bytes as f64 <= most, "{what}: {link:?} is more than {most} bytes");
+        let limit = rate * length / 8.0 + FRAME;
+        assert!(link.sent_bytes as f64 <= limit, "{what}: {link:?} is more than {limit} bytes");
     }
     for (name, sent, _) in &run.series.links {
         let carried = sent.iter().sum::<f64>() / sent.len() as f64;

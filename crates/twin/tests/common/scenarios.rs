@@ -50,6 +50,45 @@ flows:
   - { name: bulk, from: n0, to: n2, over: tcp-cubic, app: bulk }
 ";
 
+/// The application that sends a file.
+pub(crate) const FILE: &str = "{ file: { path: ../../Cargo.lock } }";
+
+/// A flow across four alike links; `head` has the duration.
+pub(crate) fn four_hops(head: &str, link: &str, roles: &str, over: &str, app: &str) -> String {
+    format!(
+        "
+seed: 1
+{head}
+topology:
+  chain: {{ hops: 4, link: {{ {link} }} }}
+roles: {{ {roles} }}
+flows:
+  - {{ name: file, from: n0, to: n4, over: {over}, app: {app} }}
+"
+    )
+}
+
+/// A flow over a medium whose direct link loses half, with a station that may help.
+pub(crate) fn on_air(head: &str, over: &str, app: &str) -> String {
+    format!(
+        "
+seed: 1
+{head}
+topology:
+  nodes: [{{ name: s }}, {{ name: h }}, {{ name: d }}]
+  links:
+    - name: air
+      medium: [s, h, d]
+      rate: 12 Mbit/s
+      mac: csma
+      pairs: [{{ from: s, to: d, loss: 50 % }}, {{ from: d, to: s, loss: 50 % }}]
+roles: {{ helper: [h] }}
+flows:
+  - {{ name: data, from: s, to: d, over: {over}, app: {app} }}
+"
+    )
+}
+
 /// The error of a text, or that there is none.
 pub(crate) fn error_of(text: &str, overrides: &Overrides) -> String {
     match load_text(Path::new("bad.yaml"), text, overrides) {

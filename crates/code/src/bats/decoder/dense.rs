@@ -10,7 +10,7 @@ use crate::field::{self, Symbols};
 #[derive(Debug, Default)]
 pub(super) struct Dense {
     columns: usize,
-    /// How long rows are; what is beyond the columns is zero.
+    /// Length of rows; what is beyond the columns is zero.
     width: usize,
     rows: Vec<u8>,
     /// The symbol that each row expresses.

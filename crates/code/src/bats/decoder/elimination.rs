@@ -53,7 +53,7 @@ impl BatchElimination {
         &self.matrix[row * self.width..][..self.symbols]
     }
 
-    /// How much of each row went into a row.
+    /// Share of each row that went into a row.
     pub(super) fn shares(&self, row: usize) -> &[u8] {
         &self.matrix[(row + 1) * self.width - (self.width - self.symbols)..(row + 1) * self.width]
     }

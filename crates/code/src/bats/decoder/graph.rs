@@ -1,4 +1,4 @@
-//! Which batches have which symbols, and which of them can be solved.
+//! Graph of batches and their symbols, and the batches in it that can be solved.
 
 use super::packets::{Chain, Packets};
 
@@ -40,7 +40,7 @@ pub(super) struct Group {
     end: usize,
     /// The packets kept of it.
     pub(super) chain: Chain,
-    /// How many of its symbols are unknown; not kept up to date for a narrow one.
+    /// Number of its symbols that are unknown; not kept up to date for a narrow one.
     unknown: usize,
     /// Of a narrow one, which of its symbols are known, and which its packets have.
     pub(super) known: u128,
@@ -51,12 +51,12 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Whether it has packets that may tell of unknown symbols.
+    /// Whether it has packets that may hold unknown symbols.
     pub(super) fn is_open(&self) -> bool {
         self.chain.len > 0 && self.unknown() > 0 && !self.is_exhausted
     }
 
-    /// How many unknown symbols its packets have.
+    /// Number of unknown symbols that its packets have.
     pub(super) fn unknown(&self) -> usize {
         match self.kind {
             Kind::Narrow(_) => (self.support & !self.known).count_ones() as usize,

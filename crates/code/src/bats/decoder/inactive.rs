@@ -1,4 +1,4 @@
-//! How symbols depend on inactive ones.
+//! Dependence of symbols on inactive ones.
 
 use crate::field::{self, Symbols};
 
@@ -9,7 +9,7 @@ pub(super) struct Inactive {
     /// Rows, each `stride` long; zero from `count` on.
     rows: Vec<u8>,
     stride: usize,
-    /// Where the rows at work begin.
+    /// Offsets of the rows at work.
     at: Vec<usize>,
 }
 
@@ -26,12 +26,12 @@ impl Inactive {
         self.rows.clear();
     }
 
-    /// How many there are.
+    /// Number of inactive symbols.
     pub(super) fn count(&self) -> usize {
         self.count
     }
 
-    /// How long rows are: that many or more.
+    /// Stride of rows: their length or more.
     pub(super) fn stride(&self) -> usize {
         self.stride
     }
@@ -83,7 +83,7 @@ impl Inactive {
         field::product(to, matrix, Symbols::new(&self.rows, &self.at, used));
     }
 
-    /// How much of a row can be other than zero, in whole lines.
+    /// Length of a row's part that can be other than zero, in whole lines.
     fn used(&self) -> usize {
         self.count.next_multiple_of(GROWTH).min(self.stride)
     }

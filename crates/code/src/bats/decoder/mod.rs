@@ -47,7 +47,7 @@ pub struct Decoder {
     computed: Store,
     packets: Packets,
     graph: Graph,
-    /// How many columns are known, and how many equations are kept.
+    /// Number of columns that are known, and number of equations that are kept.
     known: usize,
     kept: usize,
     /// Once some symbols had to be inactive: how others depend on them, the equations for them, and what follows once
@@ -57,7 +57,7 @@ pub struct Decoder {
     substitution: Substitution,
     is_planned: bool,
     is_complete: bool,
-    /// How many packets of each batch were innovative.
+    /// Number of innovative packets of each batch.
     ranks: Vec<u8>,
     /// Indices of the source symbols that can be read, in the order in which they became so.
     ready: Vec<usize>,
@@ -140,8 +140,8 @@ impl Decoder {
         &self.parameters
     }
 
-    /// How many packets of a batch were [innovative](Outcome::Innovative): its rank, until packets of other batches
-    /// express what it would have. 0 for a BID of more than 13 bits.
+    /// Number of packets of a batch that were [innovative](Outcome::Innovative): its rank, until packets of other
+    /// batches express what it would have. 0 for a BID of more than 13 bits.
     pub fn rank(&self, bid: u16) -> usize {
         self.ranks.get(usize::from(bid)).map_or(0, |&rank| rank.into())
     }
@@ -152,7 +152,7 @@ impl Decoder {
         self.is_complete
     }
 
-    /// Which source symbols have been or can be polled: symbol i is bit `i % 64` of word `i / 64`.
+    /// Bitmap of the source symbols that have been or can be polled: symbol i is bit `i % 64` of word `i / 64`.
     pub fn decoded(&mut self) -> &[u64] {
         self.settle();
         &self.decoded

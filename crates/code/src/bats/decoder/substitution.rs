@@ -15,7 +15,7 @@ pub(super) struct Substitution {
     /// The changes of symbols: first of the inactive ones in the order of their numbers, whose change from zero is all
     /// that they are.
     changes: Heap,
-    /// Where the first of them begins, and how far it is to the next.
+    /// Start of the first of them, and distance to the next.
     first: usize,
     stride: usize,
     steps: Vec<Step>,

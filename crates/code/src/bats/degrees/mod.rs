@@ -1,4 +1,4 @@
-//! How many symbols a batch is made of.
+//! Degree of a batch: the number of symbols that it is made of.
 //!
 //! The source draws a **degree** d for each batch and combines d symbols into M packets. Small degrees get decoding
 //! going: a batch whose rank is at least the number of its unknown symbols gives them all. Large degrees make sure that
@@ -50,7 +50,7 @@ impl Degrees {
         Some(Self::cumulated(table.degrees.iter().copied()))
     }
 
-    /// The degree that a draw of 2^32 stands for: the least d with draw < CDF\[d\]. (RFC 9426's figure 7 compares the
+    /// The degree that a draw of 2^32 stands for: the minimum d with draw < CDF\[d\]. (RFC 9426's figure 7 compares the
     /// other way round, which would always give 1.)
     ///
     /// A code of fewer symbols than that takes all it has.
@@ -65,7 +65,7 @@ impl Degrees {
         self.iter().map(|(degree, share)| degree as f64 * share).sum()
     }
 
-    /// The largest degree.
+    /// Maximum degree.
     pub fn max(&self) -> usize {
         self.steps[self.steps.len() - 1].1
     }
@@ -98,7 +98,7 @@ impl Degrees {
     }
 }
 
-/// How many draws there are.
+/// Number of values that a draw may have.
 const DRAWS: f64 = 4_294_967_296.0;
 
 /// A committed distribution.

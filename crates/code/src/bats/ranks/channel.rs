@@ -114,7 +114,7 @@ impl Channel {
         good.iter().zip(&bad).map(|(good, bad)| good + bad).collect()
     }
 
-    /// How many innovative packets the receiver gains on average from `sent` random combinations, if it lacks
+    /// Number of innovative packets that the receiver gains on average from `sent` random combinations, if it lacks
     /// `deficit` dimensions.
     pub fn expected_innovative(&self, deficit: usize, sent: usize) -> f64 {
         let received = self.received(deficit, sent, Scheme::Random);
@@ -132,7 +132,7 @@ impl Channel {
         (0..=deficits).map(next).collect()
     }
 
-    /// How much of the time the channel is in each state.
+    /// Share of the time that the channel is in each state.
     fn mix(&self) -> [f64; 2] {
         let both = self.leaves[0] + self.leaves[1];
         // One that never changes its state stays in the good one, where it began.
@@ -140,8 +140,8 @@ impl Channel {
     }
 }
 
-/// How many packets a batch of `batch` can usefully be sent as: beyond it, one more adds next to nothing. Not so beyond
-/// 87 % of loss, where it is a bound on what may be spent on a batch.
+/// Number of packets that a batch of `batch` can usefully be sent as: beyond it, one more adds next to nothing. Not so
+/// beyond 87 % of loss, where it is a bound on what may be spent on a batch.
 pub(in crate::bats) fn horizon(channel: &Channel, batch: usize) -> usize {
     // Twice what is needed on average, over GF(2) too, and some more for small batches and for bursts.
     let each = (2.0 / (1.0 - channel.loss())).min(16.0);
@@ -162,7 +162,7 @@ pub(in crate::bats) struct Outlook<'a> {
     innovative: Vec<f64>,
     /// By state in which the first packet is sent, and by deficit.
     means: [Vec<f64>; 2],
-    /// Room for what [`each_systematic`](Self::each_systematic) works out on the way.
+    /// Room for what [`each_systematic`](Self::each_systematic) computes besides.
     scratch: [Vec<f64>; 2],
 }
 
@@ -174,38 +174,38 @@ impl<'a> Outlook<'a> {
         Self { channel, mix: channel.mix(), innovative, means, scratch }
     }
 
-    /// Calls `visit` with the mean value for every deficit from 0 and number of packets from 0 up to `most`; for one
+    /// Calls `visit` with the mean value for every deficit from 0 and number of packets from 0 up to `max`; for one
     /// deficit in the order of the numbers. With [`Scheme::Systematic`] the receiver is to have nothing yet, so that
     /// the deficit is the sender's rank.
     pub(in crate::bats) fn each(
         mut self,
         scheme: Scheme,
-        most: usize,
+        max: usize,
         mut visit: impl FnMut(usize, usize, f64),
     ) {
         match scheme {
             Scheme::Random => {
-                for sent in 0..=most {
+                for sent in 0..=max {
                     for deficit in 0..self.innovative.len() {
                         visit(deficit, sent, self.mean(&self.means, deficit));
                     }
                     self.step();
                 }
             }
-            Scheme::Systematic => self.each_systematic(most, visit),
+            Scheme::Systematic => self.each_systematic(max, visit),
         }
     }
 
     /// As [`each`](Self::each): of t packets, the first min(t, deficit) are innovative if they arrive.
-    fn each_systematic(mut self, most: usize, mut visit: impl FnMut(usize, usize, f64)) {
+    fn each_systematic(mut self, max: usize, mut visit: impl FnMut(usize, usize, f64)) {
         let deficits = self.innovative.len();
-        for random in 0..=most {
+        for random in 0..=max {
             for (scratch, means) in self.scratch.iter_mut().zip(&self.means) {
                 scratch.copy_from_slice(means);
             }
             // Backwards from before the random ones, over as many systematic ones as the deficit has.
             for systematic in 0..deficits {
-                if random + systematic > most {
+                if random + systematic > max {
                     break;
                 }
                 // Without random ones, larger deficits may have been sent as few as this.

@@ -29,7 +29,7 @@ pub enum Error {
     Empty,
     /// A probability that is negative or not a number.
     Probability {
-        /// Where in the list it is.
+        /// Index in the list.
         index: usize,
         /// The value found.
         found: f64,

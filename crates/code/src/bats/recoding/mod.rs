@@ -1,4 +1,4 @@
-//! How many packets a relay sends of each batch.
+//! Number of packets that a relay sends of each batch.
 //!
 //! A link's packets are the scarce thing, and a batch of low rank deserves fewer of them: with rank r, packets beyond
 //! the r that arrive are wasted. **Adaptive recoding** gives t_r packets to a batch of rank r so that the next node's
@@ -58,8 +58,8 @@ pub use path::Path;
 pub use plan::{Plan, Policy};
 pub use repairs::Repairs;
 
-/// How many combinations systematic recoding adds to the `received` packets of a batch, of which `target` are to be
-/// sent on: max(M_r - r, 0) (RFC 9426).
+/// Number of combinations that systematic recoding adds to the `received` packets of a batch, of which `target` are to
+/// be sent on: max(M_r - r, 0) (RFC 9426).
 pub const fn systematic_repairs(target: usize, received: usize) -> usize {
     target.saturating_sub(received)
 }

@@ -2,7 +2,7 @@
 
 use crate::bats::ranks::{Channel, Outlook, Ranks, Scheme, horizon};
 
-/// How many packets each batch gets, so that the next node's mean rank is as large as the budget allows.
+/// Number of packets that each batch gets, chosen so that the next node's mean rank is as large as the budget allows.
 ///
 /// Two policies, and the share of batches that follow the second; for each batch, [`policy`](Self::policy) says which.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,7 +79,7 @@ impl Plan {
     }
 }
 
-/// How many packets a batch gets in each phase, by what the next node lacks.
+/// Number of packets that a batch gets in each phase, by what the next node lacks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
     /// First phase first; in each, by the deficit 0 ..= M.
@@ -94,7 +94,7 @@ impl Policy {
         counts.get(deficit).or(counts.last()).copied().unwrap_or(0)
     }
 
-    /// How many phases there are.
+    /// Number of phases.
     pub fn phases(&self) -> usize {
         self.phases.len()
     }
@@ -109,7 +109,7 @@ struct Offer {
     rank: f64,
 }
 
-/// Where packets are bought for rank.
+/// Market on which packets are bought for rank.
 struct Market<'a> {
     ranks: &'a Ranks,
     channel: &'a Channel,
@@ -128,7 +128,7 @@ impl Market<'_> {
     /// With n phases to come, V_n(d) = max_t E[V_n-1(what is lacking after t packets)] - price t, and V_0(d) = -d.
     fn offer(&self, price: f64) -> Offer {
         let batch = self.ranks.batch();
-        let most = horizon(self.channel, batch);
+        let max = horizon(self.channel, batch);
         let mut worth: Vec<f64> = (0..=batch).map(|deficit| -(deficit as f64)).collect();
         let mut cost = vec![0.0; batch + 1];
         let mut phases = Vec::with_capacity(self.phases);
@@ -136,14 +136,14 @@ impl Market<'_> {
             let scheme = self.scheme_of(phase);
             let mut counts = vec![0; batch + 1];
             let mut best = vec![f64::NEG_INFINITY; batch + 1];
-            Outlook::new(self.channel, &worth).each(scheme, most, |deficit, sent, mean| {
+            Outlook::new(self.channel, &worth).each(scheme, max, |deficit, sent, mean| {
                 let worth = mean - price * sent as f64;
                 if worth > best[deficit] + INDIFFERENT {
                     (best[deficit], counts[deficit]) = (worth, sent);
                 }
             });
             let mut total = vec![0.0; batch + 1];
-            Outlook::new(self.channel, &cost).each(scheme, most, |deficit, sent, later| {
+            Outlook::new(self.channel, &cost).each(scheme, max, |deficit, sent, later| {
                 if sent == counts[deficit] {
                     total[deficit] = sent as f64 + later;
                 }

@@ -16,11 +16,11 @@ impl Repairs {
     /// For deficits up to `batch` over `channel`. A certainty that no reasonable number reaches gives the largest
     /// reasonable number, about twice what is needed on average.
     pub fn new(channel: &Channel, batch: usize, certainty: f64) -> Self {
-        let most = horizon(channel, batch);
-        let mut counts = vec![most; batch + 1];
+        let max = horizon(channel, batch);
+        let mut counts = vec![max; batch + 1];
         let mut made_up = vec![0.0; batch + 1];
         made_up[0] = 1.0;
-        Outlook::new(channel, &made_up).each(Scheme::Random, most, |deficit, sent, probability| {
+        Outlook::new(channel, &made_up).each(Scheme::Random, max, |deficit, sent, probability| {
             if probability >= certainty {
                 counts[deficit] = counts[deficit].min(sent);
             }

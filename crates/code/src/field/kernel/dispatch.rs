@@ -252,7 +252,8 @@ struct Terms<const D: usize> {
     overwrite: bool,
 }
 
-/// How many sources a kernel is given at a time. The destinations are loaded and stored once for each such set.
+/// Maximum number of sources that a kernel is given at a time. The destinations are loaded and stored once for each
+/// such set.
 const SOURCES: usize = 64;
 
 impl<const D: usize> Terms<D> {

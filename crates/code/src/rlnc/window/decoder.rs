@@ -69,7 +69,7 @@ impl<F: Field> Decoder<F> {
         self.end
     }
 
-    /// How many independent packets of the window are held: its known symbols, and equations for others.
+    /// Number of independent packets of the window that are held: its known symbols, and equations for others.
     pub fn rank(&self) -> usize {
         self.places.iter().filter(|&&place| place != Place::Unknown).count()
     }

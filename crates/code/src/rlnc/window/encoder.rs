@@ -24,7 +24,7 @@ pub struct Encoder<F: Field = Gf256> {
 pub struct Span {
     /// The number of the first one.
     pub first: u64,
-    /// How many they are.
+    /// Number of these symbols.
     pub count: usize,
 }
 

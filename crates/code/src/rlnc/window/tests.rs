@@ -13,7 +13,8 @@ fn symbol(number: u64) -> [u8; LEN] {
     std::array::from_fn(|_| random.bits() as u8)
 }
 
-/// How many of `count` symbols arrive when one in `loss` packets is lost and every `every`-th is followed by a repair.
+/// Number of symbols out of `count` that arrive when one in `loss` packets is lost and every `every`-th is followed by
+/// a repair.
 fn stream<F: Field>(window: usize, count: u64, loss: u64, every: u64, seed: u64) -> u64 {
     let shape = Shape::new(window, LEN).unwrap();
     let (mut encoder, mut decoder) = (Encoder::<F>::new(shape), Decoder::<F>::new(shape));

@@ -197,12 +197,12 @@ impl<'a> Filler<'a> {
         self.used
     }
 
-    /// How many bytes of a unit fit, if any chunk does.
+    /// Number of bytes of a unit that fit, if any chunk does.
     pub(in super::super) fn room(&self) -> Option<usize> {
         (self.symbol.len() - self.used).checked_sub(HEADER).map(|room| room.min(MAX_BODY))
     }
 
-    /// How many bytes of a stream's data fit; `None` if not one does.
+    /// Number of bytes of a stream's data that fit; `None` if not one does.
     pub(in super::super) fn room_for(&self, stream: u64) -> Option<usize> {
         self.room()?.checked_sub(number_len(stream)).filter(|&room| room > 0)
     }
@@ -277,7 +277,7 @@ impl<'a> Filler<'a> {
     }
 }
 
-/// How many bytes a number takes; it is at most [`MAX_NUMBER`].
+/// Length of a number, in bytes; it is at most [`MAX_NUMBER`].
 const fn number_len(value: u64) -> usize {
     match value {
         0..0x40 => 1,

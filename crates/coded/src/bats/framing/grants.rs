@@ -1,4 +1,4 @@
-//! How many units an application may be ahead of what is sent, where it waits to be granted them.
+//! Number of units that an application may be ahead of what is sent, where it waits to be granted them.
 //!
 //! As few as keep a unit at hand whenever one may be sent. The number doubles when the queue has run empty, and falls
 //! by an eighth with each unit that has waited for longer than [`MAX_UNIT_WAIT`]: a queue that only delays is of no
@@ -9,9 +9,11 @@ use hopcast_core::Duration;
 /// Units granted at first. Chosen: too many, and a slow path's first units wait; too few, and a fast one's first
 /// symbols are few.
 const FIRST_UNITS: u64 = 8;
-/// Minimum number of units granted: one is being sent, the next one is at hand.
+/// Minimum number of units granted. Chosen: one is being sent, the next one is at hand; with one, the hop idles between
+/// units, with more they wait here.
 const MIN_UNITS: u64 = 2;
-/// Maximum number of units granted: 5 ms of full datagrams at 300 Mbit/s, and 8 MiB of the largest.
+/// Maximum number of units granted: 5 ms of full datagrams at 300 Mbit/s, and 8 MiB of the largest. Chosen; more would
+/// be delay and memory, with fewer an application that is woken late leaves a fast link idle.
 const MAX_UNITS: u64 = 128;
 /// Time that a unit may wait. Chosen: as long as a wake-up of the application that is late may take.
 const MAX_UNIT_WAIT: Duration = Duration::from_millis(20);
@@ -19,7 +21,7 @@ const MAX_UNIT_WAIT: Duration = Duration::from_millis(20);
 /// The grants of one edge.
 #[derive(Debug)]
 pub(super) struct Grants {
-    /// How many units may be queued or on their way from the application.
+    /// Maximum number of units that are queued or on their way from the application.
     ahead: u64,
     /// Granted, but not handed over yet.
     open: u64,
@@ -30,7 +32,7 @@ impl Grants {
         Self { ahead: FIRST_UNITS, open: 0 }
     }
 
-    /// How many units more to grant while this number is queued.
+    /// Number of further units to grant while `queued` are queued.
     pub(super) fn due(&self, queued: u64) -> Option<u64> {
         let due = self.ahead.saturating_sub(queued + self.open);
         (due > 0 && due >= self.ahead / 4).then_some(due)

@@ -20,7 +20,7 @@ pub(in super::super) struct Meeting {
     whole: bool,
     /// It is the first of the other's sessions.
     first: bool,
-    /// How often all streams were reset here, and at the other edge as it has said.
+    /// Number of times that all streams were reset here, and at the other edge as it has said.
     losses: u32,
     their_losses: u32,
     /// The other edge has said something about sessions.
@@ -29,7 +29,7 @@ pub(in super::super) struct Meeting {
     is_stranger: bool,
     /// The other edge has been told what we know.
     told: bool,
-    /// It is to be told, although there is nothing else to say.
+    /// It is to be notified, although there is nothing else to send.
     tells: bool,
     /// It is to answer.
     asks: bool,
@@ -50,7 +50,7 @@ pub(in super::super) struct Met {
     pub(in super::super) asks: bool,
 }
 
-/// Which streams do not exist any more at the other edge.
+/// Streams that do not exist any more at the other edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Gone {
     None,
@@ -92,8 +92,8 @@ impl Meeting {
         !self.first
     }
 
-    /// Something of the other's session was missed, and all streams were reset. `tells`: the other edge is to be told
-    /// even if there is nothing else to say.
+    /// Something of the other's session was missed, and all streams were reset. `tells`: the other edge is to be
+    /// notified even if there is nothing else to say.
     pub(in super::super) const fn lose(&mut self, tells: bool) {
         self.losses = self.losses.wrapping_add(1);
         (self.is_stranger, self.told) = (true, false);

@@ -48,8 +48,8 @@ pub(super) struct Config {
     pub unit_credit: bool,
     /// Whether units are stamped, since delivery has a deadline. Default: no.
     pub unit_stamps: bool,
-    /// Streams at a time, those included whose end the other side has yet to be told. Default: 1,024; zero where
-    /// delivery is not reliable.
+    /// Streams at a time, those included whose end is still to be announced to the other side. Default: 1,024; zero
+    /// where delivery is not reliable.
     pub streams: usize,
     /// Bytes of a stream that may be queued. Default: 256 KiB. Too few, and an application that is slow to write on
     /// leaves symbols unsent.
@@ -125,9 +125,9 @@ pub(super) fn stamps(session: u32, number: u64, symbol: &[u8], len: usize) -> Op
     seal::is_intact(session, number, symbol, len).then_some((first, last))
 }
 
-/// Maximum number of symbols that are looked at for a stamp. More, and who sends symbols with a false checksum makes
-/// each datagram cost as many checksums; fewer, and no stamp is found behind the pieces of a unit of 64 kB, so that
-/// what is held may be late.
+/// Maximum number of symbols that are looked at for a stamp. Chosen: more, and who sends symbols with a false checksum
+/// makes each datagram cost as many checksums; fewer, and no stamp is found behind the pieces of a unit of 64 kB, so
+/// that what is held may be late.
 const MAX_STAMP_LOOKUPS: usize = 128;
 
 /// Finds the stamp of the first unit among symbols that are given one after the other, of which each lacks no zeros.
@@ -185,14 +185,14 @@ impl Framing {
         taken
     }
 
-    /// How many units more the application may hand over, if that is to be told.
+    /// Number of further units that the application may hand over, if there is anything to announce.
     pub(super) fn grant(&mut self) -> Option<u64> {
         let due = self.grant_due()?;
         self.units.granted(due);
         Some(due)
     }
 
-    /// The same, before it is told.
+    /// The same, before it is sent.
     pub(super) fn grant_due(&self) -> Option<u64> {
         self.units.grant_due()
     }
@@ -212,7 +212,7 @@ impl Framing {
         self.streams.wake(now, &mut self.up, &mut self.counters);
     }
 
-    /// When something is due.
+    /// Time at which something is due.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.streams.deadline()
     }

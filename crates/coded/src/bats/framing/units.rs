@@ -10,7 +10,8 @@ use super::grants::Grants;
 
 /// Maximum length of a unit, in bytes: a UDP datagram's payload can be no longer, and it may have a stamp.
 pub(in super::super) const MAX_UNIT: usize = 65_535 + STAMP;
-/// Bytes that may always wait, whatever the delay: a handshake's packets while nothing is known of the path.
+/// Bytes that may always wait, whatever the delay: a handshake's packets while nothing is known of the path. Chosen;
+/// with less a handshake loses packets here, more is delay on a slow link.
 const MIN_QUEUE: usize = 16 << 10;
 
 /// Units that wait to be sent.
@@ -22,13 +23,13 @@ const MIN_QUEUE: usize = 16 << 10;
 pub(super) struct UnitQueue {
     limit: usize,
     delay: Duration,
-    /// Where the application is granted units.
+    /// Grants, where the application is granted units.
     grants: Option<Grants>,
     /// Whether units are stamped.
     stamps: bool,
     waiting: VecDeque<Waiting>,
     bytes: usize,
-    /// How much of the first has been sent.
+    /// Number of bytes of the first that have been sent.
     sent: usize,
 }
 
@@ -84,7 +85,7 @@ impl UnitQueue {
         self.waiting.is_empty()
     }
 
-    /// How many units more to grant.
+    /// Number of further units to grant.
     pub(super) fn grant_due(&self) -> Option<u64> {
         self.grants.as_ref()?.due(self.waiting.len() as u64)
     }

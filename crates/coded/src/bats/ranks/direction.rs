@@ -147,7 +147,7 @@ impl Direction {
         self.age.as_ref().is_some_and(|age| self.store.is_over(now, age.bound()))
     }
 
-    /// When a source or relay gives a batch up, or a sink a symbol.
+    /// Time at which a source or relay gives a batch up, or a sink a symbol.
     pub(super) fn gives_up(&self) -> Option<Instant> {
         let after = self.age.as_ref()?.bound();
         match &self.role {
@@ -199,7 +199,7 @@ impl Arrived {
     }
 }
 
-/// The number of batches held: grants are told in 16 bits of symbols.
+/// Number of batches held: grants are sent in 16 bits of symbols.
 fn window(config: &Config, shape: Shape) -> usize {
     usize::from(config.window).clamp(4, usize::from(u16::MAX) / shape.batch.symbols() - 1)
 }

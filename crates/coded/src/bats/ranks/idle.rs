@@ -19,8 +19,8 @@ const MIN_LOSS: f64 = 0.002;
 /// Probability that a packet and all its repairs are lost, at which no more are planned. Chosen: one message in a
 /// thousand then waits for a round trip; a smaller one takes more repairs of every message.
 const RESIDUAL: f64 = 1e-3;
-/// Maximum number of repairs for one packet: with them, a hop below a quarter of its rate stays below it
-/// (`NEARLY_IDLE`).
+/// Maximum number of repairs for one packet: Chosen: with them, a hop below a quarter of its rate stays below it
+/// (`NEARLY_IDLE`); with fewer, more losses wait for a round trip.
 const MAX_REPAIRS: u32 = 2;
 /// Maximum number of repairs that are planned at once. Chosen: it bounds memory, and is more than a nearly idle hop has
 /// packets in a millisecond or two.
@@ -28,7 +28,8 @@ const MAX_PLANNED: usize = 64;
 /// Time between a packet and its repair. Chosen: shorter, and the same event takes both; longer, and a loss costs as
 /// much delay.
 const SPACING: Duration = Duration::from_millis(1);
-/// Time that a report may wait for data to travel with, where little is sent: as long as the receiver's `MAX_WAIT`.
+/// Time that a report may wait for data to travel with, where little is sent: as long as the receiver's `MAX_WAIT`, for
+/// the same reasons.
 const MAX_REPORT_HOLD: Duration = Duration::from_millis(20);
 
 /// The use of one hop, and the repairs that are planned.
@@ -148,7 +149,7 @@ mod tests {
         assert!(idle.patience(None).is_zero(), "more waits to follow");
     }
 
-    /// When the repairs of a packet are sent, in milliseconds after it.
+    /// Times at which the repairs of a packet are sent, in milliseconds after it.
     fn planned(loss: f64, bursts: f64) -> Vec<f64> {
         let mut idle = Idle::default();
         idle.plan(Instant::ZERO, 3, 7, (loss, bursts));

@@ -1,4 +1,4 @@
-//! How many packets make it all but certain that a deficit is made up: for a round of repair that is the last.
+//! Number of packets that make it all but certain that a deficit is made up: for a round of repair that is the last.
 
 use hopcast_code::bats::ranks::Channel;
 use hopcast_code::bats::recoding::Repairs;

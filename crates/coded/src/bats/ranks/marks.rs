@@ -1,6 +1,6 @@
 //! A set of numbers within a window, whose smallest member is found quickly.
 
-/// Which numbers of a window are marked.
+/// Numbers of a window that are marked.
 #[derive(Debug)]
 pub(super) struct Marks {
     words: Vec<u64>,

@@ -12,7 +12,7 @@ const MAX_SENT_EXTRA: u16 = 8;
 /// A child's share of a batch, as far as it is known, and the packets to send it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Need {
-    /// Which symbols it was sent as they are.
+    /// Symbols that it was sent as they are.
     pub(super) sent: u32,
     /// Packets that no report has covered.
     pub(super) in_flight: u16,
@@ -39,7 +39,7 @@ pub(super) struct Need {
 }
 
 impl Need {
-    /// How many packets to send.
+    /// Number of packets to send.
     pub(super) const fn wanted(&self) -> u8 {
         self.wanted
     }
@@ -116,17 +116,17 @@ impl Need {
         self.wanted = match rounds {
             _ if self.done || self.unsure || self.elsewhere => 0,
             None => missing.max(first),
-            Some(most) => first + self.bounded(missing.saturating_sub(first), most, reported, margin),
+            Some(limit) => first + self.bounded(missing.saturating_sub(first), limit, reported, margin),
         };
     }
 
-    /// How many of the repairs that are missing to send, where rounds are counted.
-    fn bounded(&mut self, missing: u8, most: u8, reported: u64, margin: &Margin) -> u8 {
-        if missing > 0 && self.repairs == 0 && self.rounds < most && reported >= self.round_end {
+    /// Number of the missing repairs to send, where rounds are counted.
+    fn bounded(&mut self, missing: u8, limit: u8, reported: u64, margin: &Margin) -> u8 {
+        if missing > 0 && self.repairs == 0 && self.rounds < limit && reported >= self.round_end {
             self.rounds += 1;
-            self.repairs = if self.rounds == most { margin.packets(missing) } else { missing };
+            self.repairs = if self.rounds == limit { margin.packets(missing) } else { missing };
         }
-        if self.rounds == most { self.repairs } else { self.repairs.min(missing) }
+        if self.rounds == limit { self.repairs } else { self.repairs.min(missing) }
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) type Neighbour = node::Neighbour<Sender>;
 /// The state of such a node besides.
 #[derive(Default)]
 pub(in super::super) struct Ranks {
-    /// Where each batch takes one path: that of the last one.
+    /// Path of the last batch, where each batch takes one path.
     pub(super) owner: usize,
 }
 
@@ -32,7 +32,7 @@ pub(in super::super) struct Ranks {
 const FRAME_OVERHEAD: u64 = 75;
 
 /// Time that the news of a delivery may wait, while nobody needs it. Chosen: longer, and a parent keeps batches for
-/// longer; shorter costs reports where no data goes their way.
+/// longer; shorter costs reports where no data is sent in their direction.
 const FLOOR_WAIT: Duration = Duration::from_millis(50);
 
 impl Mode for Ranks {
@@ -266,12 +266,12 @@ impl Mode for Ranks {
     /// Load and losses of the hops, in each direction: the relay's or source's right is out, its left back.
     fn counters(node: &Node, report: &mut dyn FnMut(&'static str, u64)) {
         let names = [
-            ["hop_bytes_out", "hop_packets_out", "hop_lost_out", "hop_rate_kbit_out"],
-            ["hop_bytes_back", "hop_packets_back", "hop_lost_back", "hop_rate_kbit_back"],
+            ["hop_bytes_out", "hop_packets_out", "hop_lost_out"],
+            ["hop_bytes_back", "hop_packets_back", "hop_lost_back"],
         ];
         for Neighbour { out, sender, .. } in &node.neighbours {
             let hop = &sender.hop;
-            let figures = [hop.bytes, hop.next(), hop.lost, hop.rate.rate().bits_per_sec() / 1000];
+            let figures = [hop.bytes, hop.next(), hop.lost];
             for (name, figure) in names[*out].into_iter().zip(figures).filter(|&(_, figure)| figure > 0) {
                 report(name, figure);
             }
@@ -325,7 +325,7 @@ impl Node {
         }
     }
 
-    /// How many batches it holds packets of, in each direction.
+    /// Number of batches that it holds packets of, in each direction.
     #[cfg(test)]
     pub(in super::super) fn held(&self) -> usize {
         let held = |direction: &Direction| match &direction.role {

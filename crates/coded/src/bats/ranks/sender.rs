@@ -21,7 +21,7 @@ use super::store::Store;
 /// is found later.
 const CONFIRMATION: Duration = Duration::from_millis(200);
 /// Maximum number of packets that are followed, as many as `rate` follows: probes are sent for as long as nobody
-/// answers.
+/// answers. Chosen: it bounds memory; with fewer, a report about the oldest finds nothing.
 const MAX_FLIGHTS: usize = 1 << 16;
 
 /// The sending end of a hop, and the needs of its child.
@@ -32,24 +32,24 @@ pub(in super::super) struct Sender {
     flights: VecDeque<u64>,
     needs: Vec<Need>,
     marks: Marks,
-    /// How many packets the child needs that can be sent.
+    /// Number of packets that the child needs and that can be sent.
     backlog: u64,
     /// The first batch that the child needs something of.
     base: u64,
     floor: u64,
     grant: Grant,
-    /// How many rounds of repair a batch gets; `None` for as many as it takes.
+    /// Number of rounds of repair that a batch gets; `None` for as many as it takes.
     rounds: Option<u8>,
     margin: Margin,
     idle: Option<Idle>,
 }
 
-/// How much that is new a child may be sent.
+/// Amount of new data that a child may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Grant {
     /// The symbols before this one.
     UpTo(u64),
-    /// This number of packets that it has not yet told of. Of several paths each carries some of the batches, so that
+    /// This number of packets that it has not yet reported. Of several paths each carries some of the batches, so that
     /// numbers say nothing of how much there is.
     InFlight(u64),
 }
@@ -129,7 +129,7 @@ impl Sender {
         self.grant
     }
 
-    /// How many rounds of repair there are, for tests.
+    /// Number of rounds of repair, for tests.
     #[cfg(test)]
     pub(super) const fn rounds(&self) -> Option<u8> {
         self.rounds
@@ -139,7 +139,7 @@ impl Sender {
     pub(super) fn is_granted(&self, symbol: u64) -> bool {
         match self.grant {
             Grant::UpTo(limit) => symbol < limit,
-            Grant::InFlight(most) => (self.flights.len() as u64) < most,
+            Grant::InFlight(limit) => (self.flights.len() as u64) < limit,
         }
     }
 
@@ -310,17 +310,17 @@ impl Sender {
         self.backlog > 0 || !self.flights.is_empty()
     }
 
-    /// How long to wait for a report.
+    /// Time to wait for a report.
     fn patience(&self) -> Duration {
         self.hop.rate.probe_timeout() + self.held()
     }
 
-    /// How long a report may be held back besides.
+    /// Time that a report may be held back besides.
     fn held(&self) -> Duration {
         self.idle.as_ref().map_or(Duration::ZERO, |idle| idle.patience(self.hop.rate.srtt()))
     }
 
-    /// When there is something to do next; `something`: there is data that the child may be sent.
+    /// Time at which there is something to do next; `something`: there is data that the child may be sent.
     pub(super) fn deadline(&self, something: bool) -> Option<Instant> {
         let send = if something { self.hop.rate.next_send() } else { None };
         let idle = self.idle.as_ref().and_then(Idle::deadline);

@@ -15,7 +15,7 @@ pub(super) struct Sink {
     spare: Vec<Decoder>,
     /// The next symbol to deliver.
     next: u64,
-    /// When a symbol, or one after it, was first heard of: how long it has been missing.
+    /// Time at which a symbol, or one after it, was first heard of: how long it has been missing.
     heard: Vec<Instant>,
     /// The symbol up to which that is known.
     heard_to: u64,
@@ -121,8 +121,8 @@ impl Sink {
         }
     }
 
-    /// When the symbol that is missing is given up, if there is any: when it has been for `after`, or what is held
-    /// would be late.
+    /// Time at which the symbol that is missing is given up, if there is any: when it has been for `after`, or what is
+    /// held would be late.
     pub(super) fn gives_up(&self, after: Duration) -> Option<Instant> {
         let heard = self.heard[(self.next % self.heard.len() as u64) as usize];
         (self.next < self.heard_to)
@@ -170,7 +170,7 @@ impl Sink {
         }
     }
 
-    /// How many batches it holds packets of.
+    /// Number of batches that it holds packets of.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.decoders.iter().flatten().count()

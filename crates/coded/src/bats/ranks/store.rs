@@ -32,7 +32,7 @@ pub(super) struct Slot {
     done: bool,
     /// After the last symbol that it holds something of, counted from the session's first.
     top: u64,
-    /// When that symbol was made, or heard of here: nothing in the batch is newer.
+    /// Time at which that symbol was made, or heard of here: nothing in the batch is newer.
     newest: Instant,
 }
 
@@ -158,18 +158,18 @@ impl Store {
         if number == self.first() { self.floor } else { number * self.shape.symbols() }
     }
 
-    /// When the first batch is too old.
+    /// Time at which the first batch is too old.
     pub(super) fn expires(&self, after: Duration) -> Option<Instant> {
         let first = self.first();
         (first + 1 < self.end).then(|| self.get(first).newest + after)
     }
 
-    /// Writes the list of a report, of at most `most` bytes. Whether nothing is left out.
-    pub(super) fn list(&self, list: &mut Vec<u8>, most: usize) -> bool {
+    /// Writes the list of a report, of at most `limit` bytes. Whether nothing is left out.
+    pub(super) fn list(&self, list: &mut Vec<u8>, limit: usize) -> bool {
         for number in self.base..self.end {
             let slot = self.get(number);
             wire::list_rank(list, (!slot.done).then_some(slot.rank));
-            if list.len() == most {
+            if list.len() == limit {
                 return number + 1 == self.end;
             }
         }
@@ -188,7 +188,7 @@ impl Store {
         }
     }
 
-    /// How many batches it keeps packets of, for tests of what is held.
+    /// Number of batches that it keeps packets of, for tests of what is held.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.slots.iter().filter(|slot| slot.batch.rank() > 0).count()

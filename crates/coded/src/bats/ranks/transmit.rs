@@ -104,7 +104,7 @@ impl Node {
         let Some(direction) = &self.directions[neighbour.out] else { return };
         let has_data = matches!(direction.role, Role::Source(_))
             && self.edge.as_ref().is_some_and(|edge| edge.framing.has_data());
-        // What is gone is to be told, too.
+        // What is gone is to be announced, too.
         let undelivered =
             direction.store.floor() < direction.store.top().max(direction.gone) && !direction.is_over(now);
         let waits_for = if has_data || undelivered && neighbour.sender.is_waiting() {
@@ -149,7 +149,7 @@ mod tests {
     fn give(node: &mut Node, units: usize) {
         for _ in 0..units {
             let payload = Buffer::zeroed(1400);
-            let unit = Datagram { local: address(1), remote: address(2), payload };
+            let unit = Datagram::new(address(1), address(2), payload);
             node.handle(NOW, Port::Above(0), Item::Datagram(unit));
         }
     }

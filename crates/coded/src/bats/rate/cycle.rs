@@ -34,22 +34,30 @@ const FOUND_GROWTH: f64 = 1.15;
 const MIN_CRUISE_ROUNDS: u32 = 5;
 const CRUISE_SPREAD: u64 = 3;
 /// Maximum time between two probes besides their round trips: a round has a minimum of packets, which take their time.
+/// Chosen; longer, and a slow link that has become faster is found later; shorter, and it is overrun more often.
 const CRUISE_TIME: Duration = Duration::from_millis(50);
 /// Rounds after which a queue that stands is drained. Chosen: fewer, and a probe's own queue is; more, and it delays
 /// everybody for longer.
 const STANDING_ROUNDS: u32 = 3;
 /// Rounds of draining after which, if the rate has come down to [`YIELDED`] of what it was and [`STAYED`] of the queue
-/// is still there, it is others that fill it.
+/// is still there, it is others that fill it. Chosen: with fewer rounds or smaller shares of the queue, a sender that
+/// shares a queue with its own kind takes them for others; with more, it gives rate away to those who keep the queue
+/// full.
 const BRAKE_ROUNDS: u32 = 4;
-/// Maximum number of rounds of draining.
+/// Maximum number of rounds of draining. Chosen; with fewer, a long queue stands afterwards; with more, one that others
+/// fill costs rate for longer.
 const MAX_BRAKE_ROUNDS: u32 = 12;
-/// Rounds after those in which it is not tried again.
+/// Rounds after those in which it is not tried again. Chosen; with fewer, the rate hardly comes back in between; with
+/// more, a queue stands for longer.
 const PROBE_ROUNDS: u64 = 4;
+/// Share of the rate to which it must have come down, and of the queue that must be left: see [`BRAKE_ROUNDS`].
 const YIELDED: f64 = 0.85;
 const STAYED: f64 = 0.75;
-/// Rounds in which a queue that others fill is left alone.
+/// Rounds in which a queue that others fill is left alone. Chosen; with fewer, rate is given away in vain more often;
+/// with more, a queue that is ours again stands for longer.
 const FOREIGN_ROUNDS: u64 = 48;
-/// Minimum time of a probe of the round trip.
+/// Minimum time of a probe of the round trip. Chosen (BBR: 200 ms, for paths): a hop is short; longer costs rate, and
+/// what is shorter may not see the queue empty.
 const PROBE_RTT_TIME: Duration = Duration::from_millis(4);
 
 /// The mode of sending.
@@ -68,7 +76,7 @@ pub(super) enum Mode {
     /// Emptying a queue that stands.
     Brake { rounds: u32, queue: Duration, rate: f64 },
     /// Emptying the link to see its length.
-    ProbeRtt { until: Instant, round: u64, least: Duration },
+    ProbeRtt { until: Instant, round: u64, min_rtt: Duration },
 }
 
 /// A report, as far as it concerns the cycle.
@@ -76,11 +84,11 @@ pub(super) enum Mode {
 pub(super) struct Step {
     pub now: Instant,
     pub rtt: Duration,
-    /// How long a round lasts at least.
-    pub least_round: Duration,
+    /// Minimum length of a round.
+    pub min_round: Duration,
     /// Whether a round has ended with this report, and whether a queue stood all along it.
     pub round: Option<bool>,
-    /// How much the minimum round trip of that round was above the minimum of all.
+    /// Difference of the minimum round trip of that round from the minimum of all.
     pub queue: Duration,
     /// Whether that round brought far less than what is believed.
     pub fell: bool,
@@ -91,12 +99,12 @@ pub(super) struct Step {
     pub next: u64,
     /// The rate of the link as it is believed, in bits per second.
     pub rate: f64,
-    /// The greatest of late of what arrived, divided by what the link itself lets through.
+    /// Maximum of late of what arrived, divided by what the link itself lets through.
     pub arrived: f64,
     /// Whether a queue overflows, and whether it does so with no more than the rate.
     pub overflow: bool,
     pub crowded: bool,
-    /// Whether so much is dropped that it does not matter who fills the queue.
+    /// Whether the share that is dropped is so high that it does not matter who fills the queue.
     pub swamped: bool,
     /// The share that the link itself loses.
     pub random_loss: f64,
@@ -120,7 +128,7 @@ pub(super) enum Wish {
     /// Believe this rate.
     Believe(f64),
     /// Take this for the minimum round trip.
-    LeastRtt(Duration),
+    MinRtt(Duration),
 }
 
 /// The state machine.
@@ -182,7 +190,7 @@ impl Cycle {
         matches!(self.mode, Mode::ProbeRtt { .. })
     }
 
-    /// How packets leave, compared with the rate.
+    /// Pace at which packets leave, compared with the rate.
     pub(super) const fn pace(&self) -> Pace {
         match self.mode {
             Mode::Startup { .. } | Mode::Up { .. } => Pace::Pressed,
@@ -201,12 +209,12 @@ impl Cycle {
         }
         if step.stale && !matches!(self.mode, Mode::ProbeRtt { .. } | Mode::Startup { .. }) {
             if step.limited {
-                return Wish::LeastRtt(step.rtt);
+                return Wish::MinRtt(step.rtt);
             }
             self.mode = Mode::ProbeRtt {
                 until: step.now + PROBE_RTT_TIME,
                 round: step.rounds + 2,
-                least: Duration::MAX,
+                min_rtt: Duration::MAX,
             };
         }
         let slower = step.round == Some(true) && step.fell;
@@ -248,12 +256,12 @@ impl Cycle {
             }
             Mode::Cruise { left, until } => return self.cruise(step, left, until),
             Mode::Brake { rounds, queue, rate } => return self.brake(step, rounds, queue, rate),
-            Mode::ProbeRtt { until, round, least } => {
-                let least = least.min(step.rtt);
-                self.mode = Mode::ProbeRtt { until, round, least };
+            Mode::ProbeRtt { until, round, min_rtt } => {
+                let min_rtt = min_rtt.min(step.rtt);
+                self.mode = Mode::ProbeRtt { until, round, min_rtt };
                 if step.now >= until && step.rounds >= round {
                     self.probe(step);
-                    return Wish::LeastRtt(least);
+                    return Wish::MinRtt(min_rtt);
                 }
             }
         }
@@ -337,5 +345,5 @@ impl Cycle {
 
 /// Cruising for this number of rounds, or of round trips and some time.
 fn cruise_for(step: &Step, left: u32) -> Mode {
-    Mode::Cruise { left, until: step.now + step.rtt.max(step.least_round) * u64::from(left) + CRUISE_TIME }
+    Mode::Cruise { left, until: step.now + step.rtt.max(step.min_round) * u64::from(left) + CRUISE_TIME }
 }

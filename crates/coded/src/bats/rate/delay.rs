@@ -2,12 +2,13 @@
 
 use hopcast_core::{Duration, Instant};
 
-/// Time for which the minimum round trip is believed. BBR v1 has ten seconds for paths; a hop is short, and looking is
-/// cheap.
+/// Time for which the minimum round trip is believed. Chosen: BBR v1 has ten seconds for paths; a hop is short, and
+/// looking is cheap.
 const MIN_WINDOW: Duration = Duration::from_secs(1);
-/// The same in round trips, where that is longer.
+/// The same in round trips, where that is longer. Chosen; with fewer, a long hop is drained for a look too often; with
+/// more, a route that has become longer is found later.
 const MIN_WINDOW_ROUNDS: u64 = 50;
-/// Packet times that are no queue: pacing and reports are no finer.
+/// Packet times that are no queue. Chosen: pacing and reports are no finer; with more, a queue of that length stands.
 const PACKETS: u64 = 4;
 /// Standard deviations of the link's jitter that are no queue. Chosen: with fewer, jitter is taken for a queue; with
 /// more, a queue that is as long stands.
@@ -18,8 +19,8 @@ const JITTERS: f64 = 4.0;
 pub(super) struct Delay {
     smoothed: Option<Duration>,
     variation: Duration,
-    least: Option<Duration>,
-    least_at: Instant,
+    min_rtt: Option<Duration>,
+    min_rtt_at: Instant,
     /// The last two samples, the latest first.
     last: [Option<Duration>; 2],
     /// The longest round trip of late, which fades.
@@ -45,12 +46,12 @@ impl Delay {
         }
         self.last = [Some(rtt), self.last[0]];
         self.longest = rtt.max(self.longest.saturating_sub(self.longest.saturating_sub(rtt) / 256));
-        let near = self.least.is_none_or(|least| rtt <= least + packet_time / 4 + self.jitter());
+        let near = self.min_rtt.is_none_or(|min_rtt| rtt <= min_rtt + packet_time / 4 + self.jitter());
         if near {
-            self.least_at = now;
+            self.min_rtt_at = now;
         }
-        if self.least.is_none_or(|least| rtt < least) {
-            self.least = Some(rtt);
+        if self.min_rtt.is_none_or(|min_rtt| rtt < min_rtt) {
+            self.min_rtt = Some(rtt);
         }
     }
 
@@ -62,38 +63,39 @@ impl Delay {
         self.variation
     }
 
-    pub(super) const fn least(&self) -> Option<Duration> {
-        self.least
+    pub(super) const fn min_rtt(&self) -> Option<Duration> {
+        self.min_rtt
     }
 
     /// Whether it is long ago that the round trip was near the minimum.
     pub(super) fn is_stale(&self, now: Instant) -> bool {
-        self.least.is_some_and(|least| now > self.least_at + MIN_WINDOW.max(least * MIN_WINDOW_ROUNDS))
+        self.min_rtt
+            .is_some_and(|min_rtt| now > self.min_rtt_at + MIN_WINDOW.max(min_rtt * MIN_WINDOW_ROUNDS))
     }
 
     /// The minimum round trip is longer now, at most by a quarter at a time: others may have been queueing.
-    pub(super) fn raise_least(&mut self, now: Instant, rtt: Duration) {
-        let most = self.least.map_or(rtt, |least| least + least / 4);
-        (self.least, self.least_at) = (Some(rtt.min(most)), now);
+    pub(super) fn raise_min_rtt(&mut self, now: Instant, rtt: Duration) {
+        let limit = self.min_rtt.map_or(rtt, |min_rtt| min_rtt + min_rtt / 4);
+        (self.min_rtt, self.min_rtt_at) = (Some(rtt.min(limit)), now);
     }
 
     /// The round trip without a queue, at the worst of the jitter.
     pub(super) fn base(&self) -> Option<Duration> {
-        Some(self.least? + self.jitters())
+        Some(self.min_rtt? + self.jitters())
     }
 
     /// Whether a packet with this round trip met a queue with room, as far as one knows: it is in the lower half of
     /// what has been seen of late. Where nothing has been seen but one length of the queue, it may be a full one.
     pub(super) fn has_room(&self, rtt: Duration, packet_time: Duration) -> bool {
-        let least = self.least.unwrap_or_default();
-        let spread = self.longest.saturating_sub(least);
-        spread > packet_time * 2 && rtt < least + spread / 2
+        let min_rtt = self.min_rtt.unwrap_or_default();
+        let spread = self.longest.saturating_sub(min_rtt);
+        spread > packet_time * 2 && rtt < min_rtt + spread / 2
     }
 
     /// Whether round trips that are never less than `rtt` mean a queue that stands.
     pub(super) fn is_standing(&self, rtt: Duration, packet_time: Duration) -> bool {
         let Some(base) = self.base() else { return false };
-        rtt > base + (packet_time * PACKETS).max(self.least.unwrap_or_default() / 8)
+        rtt > base + (packet_time * PACKETS).max(self.min_rtt.unwrap_or_default() / 8)
     }
 
     /// The standard deviation of the link's jitter.

@@ -28,7 +28,7 @@ pub(super) struct Sent {
     pub pressed: u64,
 }
 
-/// How a packet leaves.
+/// Pace at which a packet leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
     /// With less than the rate.
@@ -41,6 +41,7 @@ pub(super) enum Pace {
 
 impl Flight {
     /// Maximum number of packets that are followed: 64 Ki, which are 1 Gbit/s over 800 ms, and 1.5 MiB of memory.
+    /// Chosen; with fewer, a faster or longer hop is not filled.
     pub(super) const LIMIT: usize = 1 << 16;
 
     /// Notes a packet. Numbers rise by one; where they skip, what was before is no longer followed.

@@ -1,4 +1,4 @@
-//! How fast to send over one hop: its rate is measured, and losses are not taken for congestion.
+//! Rate at which to send over one hop: the hop's rate is measured, and losses are not taken for congestion.
 
 mod cycle;
 mod delay;
@@ -23,11 +23,11 @@ use samples::{Mark, Samples};
 /// The settings of a [`LinkRate`].
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Config {
-    /// Bytes that each packet takes on the link beside those that are told. Default: 42, Ethernet, IPv4 and UDP.
+    /// Bytes that each packet takes on the link beside those that are reported. Default: 42, Ethernet, IPv4 and UDP.
     pub overhead: u64,
     /// Packets that may leave before the first report. Default: 10 (RFC 6928).
     pub initial_window: u64,
-    /// How late a paced packet may be without losing rate, and how coarse the times of arrival are. Default: zero, for
+    /// Maximum delay of a paced packet that loses no rate, and granularity of the times of arrival. Default: zero, for
     /// virtual time; where wake-ups are coarse, their coarseness.
     pub slack: Duration,
 }
@@ -43,9 +43,9 @@ impl Default for Config {
 pub(crate) struct HopReport {
     /// The highest hop sequence number that has arrived.
     pub highest: u64,
-    /// When it arrived, by the receiver's clock in nanoseconds, which may wrap.
+    /// Time at which it arrived, by the receiver's clock in nanoseconds, which may wrap.
     pub arrival_ns: u64,
-    /// How long after that the report was sent; [`MAX_HOLD`] stands for any longer time.
+    /// Time from then until the report was sent; [`MAX_HOLD`] stands for any longer time.
     pub hold: Duration,
     /// Packets that have arrived since the beginning, repeated ones not counted.
     pub received_packets: u64,
@@ -95,11 +95,13 @@ impl fmt::Display for ReportError {
     }
 }
 
-/// Packets that the window has on top for each packet of a mean burst of losses. Chosen: a burst and the reports that
-/// tell of it must not empty the window; more is a queue.
+/// Packets that the window has on top for each packet of a mean burst of losses. Chosen: a burst and the reports of it
+/// must not empty the window; more is a queue.
 const BURST_ROOM: f64 = 32.0;
-/// Maximum of that, in packets.
+/// Maximum of that, in packets. Chosen; more would be a queue, with less long bursts empty the window.
 const MAX_BURST_ROOM: f64 = 256.0;
+/// Packets that the window has on top for the link's own loss, times its share, of at most a fifth. Chosen; with fewer,
+/// losses that no report has announced yet hold up the window; more is a queue.
 const LOSS_ROOM: f64 = 60.0;
 /// Packets in a round trip that go on top of the gain when probing. Chosen: a sender that has next to nothing of a link
 /// that others fill gets its share as any other; with more, many of them overrun a short queue.
@@ -112,16 +114,19 @@ const STARTUP_TRUST: f64 = 1.25;
 /// Share of the believed rate below which what a round brings, while a queue stands, shows that the link has become
 /// slower. Chosen: below the noise of a round, and above half, the change that a modem's step makes.
 const SLOWER_LINK: f64 = 0.75;
-/// Minimum length of a sample and a round, in slacks. The best of many samples is believed, and each is off by how late
-/// the receiver was woken: shorter ones would make the link seem faster than it is, and a queue would stand at it.
+/// Minimum length of a sample and a round, in slacks. Chosen: the best of many samples is believed, and each is off by
+/// how late the receiver was woken: shorter ones would make the link seem faster than it is, and a queue would stand at
+/// it.
 const MIN_SLACKS: u64 = 8;
 /// Bandwidth-delay products in flight from which on, with [`BUSY_PACKETS`] more, a link is not idle for want of data.
+/// Chosen: what a probe sends; with less, a link that falls idle counts as busy, with more, a busy one as idle.
 const BUSY_PRODUCTS: f64 = 1.25;
-/// These packets tell it from a trickle, whose product is its own.
+/// Number of packets that tell it from a trickle, whose product is its own. Chosen; with fewer, a trickle counts as a
+/// busy link, with more, a short link never does.
 const BUSY_PACKETS: u64 = 16;
-/// Minimum rate, in bits per second: a link that carries less is no link.
+/// Minimum rate, in bits per second. Chosen: a link that carries less is no link.
 const MIN_RATE: f64 = 16_000.0;
-/// Maximum rate, in bits per second: 1 Tbit/s.
+/// Maximum rate, in bits per second: 1 Tbit/s. Chosen: above any link, so that a forged report cannot make it more.
 const MAX_RATE: f64 = 1e12;
 /// Probe timeout before there is a round trip. Chosen: a hop is mostly short, and its first packets are lost like any
 /// others; a few probes too many, if it is a long one, are less than a wait at each hop of a chain.
@@ -132,17 +137,21 @@ const MIN_TIMEOUT: Duration = Duration::from_micros(500);
 /// Maximum probe timeout besides the round trip. Chosen: longer, and a lost last packet waits as long; shorter, and a
 /// slow link is probed while it still sends.
 const MAX_TIMEOUT: Duration = Duration::from_millis(200);
-/// Share of the link that probes take, as one over a number: the probe timeout doubles until they take a tenth. Where
-/// bursts of loss last for so many packets, probing seldom would only make them long.
+/// Share of the link that probes take, as one over a number: the probe timeout doubles until they take a tenth. Chosen;
+/// a larger share takes from data, a smaller one is answered later. Where bursts of loss are that long, probing seldom
+/// would only make them long.
 const PROBE_SPACING: u64 = 10;
-/// Maximum number of packets that a probe counts for.
+/// Maximum number of packets that a probe counts for. Chosen; with fewer, a probe does not outlast a long burst of
+/// losses; with more, it is a burst itself.
 const MAX_PROBE_PACKETS: f64 = 16.0;
 /// Packets of probes without a report after which it is no burst of losses: the link is down, and others may need the
-/// air.
+/// air. Chosen; with fewer, a long burst is taken for an outage; with more, a dead link is probed at the full pace for
+/// longer.
 const LINK_DOWN_PROBES: f64 = 512.0;
-/// The same for each packet of a mean burst, where that is more.
+/// Further packets of probes for each packet of a mean burst, for the same reasons.
 const LINK_DOWN_PROBES_PER_BURST: f64 = 20.0;
 /// Share of its absence within which a link that returns is found, as one over a number: probes come ever more seldom.
+/// Chosen; more often costs packets in vain, more seldom loses more of the time after an outage.
 const LINK_DOWN_PROBE_SHARE: u64 = 64;
 
 /// The rate, the window and the timeouts of one hop's sender.
@@ -196,7 +205,7 @@ struct Round {
     begin: u64,
     end: u64,
     begun: Instant,
-    least_rtt: Duration,
+    min_rtt: Duration,
 }
 
 /// The result of a round.
@@ -222,7 +231,7 @@ impl LinkRate {
             random_loss: RandomLoss::default(),
             cycle: Cycle::new(random),
             last: None,
-            round: Round { number: 0, begin: 0, end: 0, begun: Instant::ZERO, least_rtt: Duration::MAX },
+            round: Round { number: 0, begin: 0, end: 0, begun: Instant::ZERO, min_rtt: Duration::MAX },
             limited: false,
             proven: false,
             mean_burst: 1.0,
@@ -318,14 +327,14 @@ impl LinkRate {
         (last.passed + passed, last.received + bytes)
     }
 
-    /// How long a sample and a round last at least.
-    fn least_time(&self) -> Duration {
+    /// Minimum length of a sample and of a round.
+    fn min_time(&self) -> Duration {
         self.config.slack * MIN_SLACKS
     }
 
     fn take_sample(&mut self, mark: &Mark) {
-        let least_time = (self.delay.jitter() * 8).max(self.least_time());
-        if let Some(sample) = self.samples.sample(mark, least_time) {
+        let min_time = (self.delay.jitter() * 8).max(self.min_time());
+        if let Some(sample) = self.samples.sample(mark, min_time) {
             self.limited = sample.limited;
             self.proven |= !sample.limited;
             let arrived = sample.received / (1.0 - self.random_loss.get());
@@ -340,27 +349,27 @@ impl LinkRate {
                 self.best.update(rate);
             }
         }
-        self.samples.push(*mark, self.delay.smoothed().unwrap_or_default().max(self.least_time()));
+        self.samples.push(*mark, self.delay.smoothed().unwrap_or_default().max(self.min_time()));
     }
 
     /// Whether this report ends a round, and if so, whether a queue stood all along it.
     fn take_round(&mut self, now: Instant, highest: u64, rtt: Duration) -> Option<RoundEnd> {
-        self.round.least_rtt = self.round.least_rtt.min(rtt);
+        self.round.min_rtt = self.round.min_rtt.min(rtt);
         let over = highest >= self.round.end
             && highest >= self.round.begin + samples::MIN_PACKETS
             // The link is all but empty while its length is looked at, and that must not last.
-            && (self.cycle.holds_back() || now >= self.round.begun + self.least_time());
+            && (self.cycle.holds_back() || now >= self.round.begun + self.min_time());
         if !over {
             return None;
         }
-        let standing = self.delay.is_standing(self.round.least_rtt, self.packet_time());
-        let queue = self.round.least_rtt.saturating_sub(self.delay.least().unwrap_or_default());
+        let standing = self.delay.is_standing(self.round.min_rtt, self.packet_time());
+        let queue = self.round.min_rtt.saturating_sub(self.delay.min_rtt().unwrap_or_default());
         self.round = Round {
             number: self.round.number + 1,
             begin: highest,
             end: self.flight.next(),
             begun: now,
-            least_rtt: Duration::MAX,
+            min_rtt: Duration::MAX,
         };
         let mut fell = false;
         if !self.limited {
@@ -376,7 +385,7 @@ impl LinkRate {
         let wish = self.cycle.step(&Step {
             now,
             rtt,
-            least_round: self.least_time(),
+            min_round: self.min_time(),
             round: round.map(|round| round.standing),
             fell: round.is_some_and(|round| round.fell),
             queue: round.map(|round| round.queue).unwrap_or_default(),
@@ -405,7 +414,7 @@ impl LinkRate {
                 self.arrived.shorten(3);
             }
             Wish::Believe(rate) => self.best.replace(rate.clamp(MIN_RATE, MAX_RATE)),
-            Wish::LeastRtt(rtt) => self.delay.raise_least(now, rtt),
+            Wish::MinRtt(rtt) => self.delay.raise_min_rtt(now, rtt),
         }
     }
 
@@ -419,7 +428,7 @@ impl LinkRate {
         self.next_send().is_some_and(|at| at <= now)
     }
 
-    /// When the next packet may go; `None` if the window is full, and only a report (or a probe) can help.
+    /// Time at which the next packet may go; `None` if the window is full, and only a report (or a probe) can help.
     pub(crate) fn next_send(&self) -> Option<Instant> {
         if self.unbounded {
             return (!self.flight.is_full()).then_some(Instant::ZERO);
@@ -443,7 +452,7 @@ impl LinkRate {
     }
 
     pub(crate) fn min_rtt(&self) -> Option<Duration> {
-        self.delay.least()
+        self.delay.min_rtt()
     }
 
     /// The share of packets that are lost, overflowing queues included.
@@ -456,7 +465,7 @@ impl LinkRate {
         self.mean_burst
     }
 
-    /// How long to wait for a report before a probe is sent to ask for one.
+    /// Time to wait for a report before a probe is sent to ask for one.
     pub(crate) const fn probe_timeout(&self) -> Duration {
         self.timeout
     }
@@ -532,7 +541,7 @@ impl LinkRate {
         self.best.get() / 8.0 * self.delay.base().unwrap_or_default().as_secs_f64()
     }
 
-    /// Whether so much is in flight that the link is not idle even if nothing follows.
+    /// Whether enough is in flight that the link is not idle even if nothing follows.
     fn has_plenty(&self) -> bool {
         self.in_flight() as f64 > BUSY_PRODUCTS * self.product() + (BUSY_PACKETS * PACKET) as f64
     }

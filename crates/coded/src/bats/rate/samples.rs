@@ -6,11 +6,13 @@ use hopcast_core::Duration;
 
 use super::flight::Sent;
 
-/// Minimum number of packets of a sample; fewer are too coarse.
+/// Minimum number of packets of a sample. Chosen; fewer are too coarse, more follow a change late.
 pub(super) const MIN_PACKETS: u64 = 8;
-/// Maximum number of reports that are remembered.
+/// Maximum number of reports that are remembered. Chosen: it bounds memory and search; with fewer, samples cannot be
+/// long where reports are frequent.
 const MAX_REPORTS: usize = 64;
-/// Minimum number of packets between two reports that are remembered.
+/// Minimum number of packets between two reports that are remembered. Chosen: half of the minimum of a sample; closer
+/// ones fill the memory, wider ones make samples longer.
 const SPACING: u64 = 4;
 
 /// The state of the link as a report told it.
@@ -28,7 +30,7 @@ pub(super) struct Mark {
     pub received: u64,
 }
 
-/// How much passed the link in what time.
+/// Bytes that passed the link, and the time that they took.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     /// Rates of what passed and of what arrived, in bits per second.
@@ -46,12 +48,12 @@ pub(super) struct Samples {
 
 impl Samples {
     /// The rate over the last round trip: since a report that was in before the packet at `mark` was sent; over at
-    /// least `least_time`.
-    pub(super) fn sample(&self, mark: &Mark, least_time: Duration) -> Option<Sample> {
+    /// least `min_time`.
+    pub(super) fn sample(&self, mark: &Mark, min_time: Duration) -> Option<Sample> {
         let from = self.marks.iter().rev().find(|from| {
             from.next <= mark.highest
                 && mark.highest >= from.highest.saturating_add(MIN_PACKETS)
-                && mark.arrival.wrapping_sub(from.arrival) >= least_time.as_nanos()
+                && mark.arrival.wrapping_sub(from.arrival) >= min_time.as_nanos()
         })?;
         // What arrives in a lump may seem faster than the link is, but not faster than it was sent.
         let arrived = Duration::from_nanos(mark.arrival.wrapping_sub(from.arrival));

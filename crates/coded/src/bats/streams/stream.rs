@@ -14,7 +14,7 @@ const MERGED: usize = 2048;
 /// One stream. Counts are of bytes since it began.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
-    /// The addresses, until the other end has been told of the stream.
+    /// The addresses, until the stream has been announced to the other end.
     pub(super) open: Option<(SocketAddr, SocketAddr)>,
     pub(super) opened: bool,
     pub(super) credit: u64,
@@ -111,14 +111,14 @@ impl Sending {
     }
 
     /// Grants the application what the other end allows and there is room for, once it is worth an item.
-    /// How much that is.
+    /// The result is that amount.
     pub(super) fn grant(&mut self, stream: u64, room: u64, up: &mut VecDeque<Up>) -> u64 {
-        let most = self.allowed.min(self.sent.saturating_add(room));
-        let more = most.saturating_sub(self.granted);
-        if more == 0 || (most < self.allowed && more < room / 4) {
+        let limit = self.allowed.min(self.sent.saturating_add(room));
+        let more = limit.saturating_sub(self.granted);
+        if more == 0 || (limit < self.allowed && more < room / 4) {
             return 0;
         }
-        self.granted = most;
+        self.granted = limit;
         up.push_back(Up::Stream(StreamId(stream), StreamItem::Credit(more)));
         more
     }

@@ -10,7 +10,7 @@ use super::order::Order;
 pub(super) struct Block {
     pub(super) number: u64,
     pub(super) order: Order,
-    /// How many symbols the block before has.
+    /// Number of symbols of the block before.
     pub(super) before: u16,
     /// The symbols in the order of the code; those that are not made are zeros.
     symbols: Vec<u8>,
@@ -18,16 +18,16 @@ pub(super) struct Block {
     pub(super) made: u16,
     pub(super) begun: Instant,
     pub(super) grown: Instant,
-    /// When it was closed: nothing will be added to it.
+    /// Time at which it was closed: nothing will be added to it.
     pub(super) closed: Option<Instant>,
     /// The batches that no end-to-end report has covered.
     sent: Vec<Sent>,
     /// The serial number of the batch of each BID that has been sent.
     serials: Vec<Option<u64>>,
     pub(super) next_repair: u16,
-    /// How often all that was sent of it had arrived as far as it would, and was not enough.
+    /// Number of times that all that was sent of it had arrived as far as it would, and was not enough.
     pub(super) rounds: u8,
-    /// How many packets were innovative at the sink, and whether that lacks nothing.
+    /// Number of packets that were innovative at the sink, and whether that lacks nothing.
     pub(super) rank: u16,
     pub(super) is_complete: bool,
 }
@@ -135,9 +135,9 @@ impl Block {
             self.encoder = Some(encoder);
         }
         let Some(encoder) = &mut self.encoder else { return Ok(()) };
-        let most = parameters.batch().packets();
-        if usize::from(packets) == most {
-            let mut payloads = vec![0; most * len];
+        let limit = parameters.batch().packets();
+        if usize::from(packets) == limit {
+            let mut payloads = vec![0; limit * len];
             encoder.batch(bid, &mut payloads)?;
             for (index, payload) in payloads.chunks_exact(len).enumerate() {
                 packet(index as u8, Buffer::copy_from(trimmed(payload)));

@@ -23,9 +23,10 @@ const MAX_QUIET_REPORTS: u32 = 8;
 /// Maximum number of systematic batches of a block: they leave enough of the 8,192 (RFC 9426, section 4.2) for repairs.
 const MAX_BLOCK_BATCHES: u16 = 256;
 /// Maximum number of blocks between those of which packets are under way: a packet of one further ahead is not
-/// believed.
+/// believed. Chosen: a source has fewer under way; more would be memory that a forged packet can claim.
 pub(super) const MAX_BLOCKS_AHEAD: u64 = 64;
-/// Share of the budget that a relay spends: the rest lets its queue drain.
+/// Share of the budget that a relay spends: the rest lets its queue drain. Chosen: a larger share drains it more
+/// slowly, a smaller one spends less on repair.
 const RELAY_SPENDS: f64 = 0.995;
 /// Bits of a block's number that a packet has: 24, of which three tell the depth of interleaving.
 pub(super) const BLOCK_BITS: u32 = 21;
@@ -44,8 +45,9 @@ pub(in super::super) struct Direction {
     floor: u64,
     /// The first block that can still be had, as a relay has heard.
     pub(super) gone: u64,
-    /// When something came last, and since which such time the sink has said so often that nothing does any more.
+    /// Time at which something came last.
     pub(super) touched: Instant,
+    /// That time, and the number of times that the sink has since said that nothing comes any more.
     quiet: Option<(Instant, u32)>,
 }
 
@@ -166,7 +168,7 @@ impl Direction {
         self.ring.drop_before(first);
     }
 
-    /// When a relay gives up the first of what it has, where delivery has a deadline.
+    /// Time at which a relay gives up the first of what it has, where delivery has a deadline.
     pub(super) fn expires(&self) -> Option<Instant> {
         let Role::Relay = self.role else { return None };
         self.ring.expires(self.age.as_ref()?.bound())
@@ -208,18 +210,18 @@ impl Direction {
         (self.floor..self.floor + MAX_BLOCKS_AHEAD).contains(&block)
     }
 
-    /// When what has come of batches is all that is to be expected.
+    /// Time from which nothing more is to be expected of batches than has come.
     pub(super) fn settles(&self) -> Option<Instant> {
         self.ring.is_open().then_some(self.touched + SETTLE_AFTER)
     }
 
-    /// How often the sink has said that nothing comes any more, since something came.
+    /// Number of times that the sink has said that nothing comes any more, since something came.
     fn said(&self) -> u32 {
         self.quiet.filter(|(since, _)| *since == self.touched).map_or(0, |(_, times)| times)
     }
 
-    /// When it says so: its word has many hops to go and may be lost on each, so it says it again, each time after
-    /// twice as long.
+    /// Time at which it says so: its word has many hops to go and may be lost on each, so it says it again, each time
+    /// after twice as long.
     fn falls_quiet(&self) -> Option<Instant> {
         let said = self.said();
         (said < MAX_QUIET_REPORTS).then(|| self.touched + QUIET_AFTER * (1 << said))
@@ -234,7 +236,7 @@ impl Direction {
         quiet
     }
 
-    /// When there is something to do next.
+    /// Time at which there is something to do next.
     pub(super) fn next_event(&self) -> Option<Instant> {
         let role = match &self.role {
             Role::Source(source) => source.deadline(),

@@ -1,4 +1,4 @@
-//! The frame that goes from end to end: what the sink has of each block, and what the hops on the way lose.
+//! The frame that goes from end to end: what the sink has of each block, and what the hops of the path lose.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -26,9 +26,10 @@
 
 use super::super::wire::{END_TO_END, Malformed, Reader, Writer, is_news};
 
-/// Maximum number of hops that are told of: of those beyond, nothing is known.
+/// Maximum number of hops that are reported: of those beyond, nothing is known. Chosen: it bounds the report's length.
 const MAX_HOPS: usize = 32;
-/// Maximum number of blocks that are told of, which bounds how many are under way.
+/// Maximum number of blocks that are reported, which bounds how many are under way. Chosen: it bounds the report; with
+/// fewer, a long path is not filled.
 pub(in super::super) const MAX_BLOCKS: usize = 16;
 
 /// Rank of a block that lacks nothing.
@@ -69,7 +70,7 @@ impl HopQuality {
         f64::from(self.loss) / 255.0
     }
 
-    /// How many in a row.
+    /// Average number of packets lost in a row.
     pub(super) fn burst(self) -> f64 {
         (f64::from(self.burst) / 4.0).max(1.0)
     }

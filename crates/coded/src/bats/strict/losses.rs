@@ -5,21 +5,25 @@ use super::super::child::Losses;
 /// Packets after which what was lost has faded to 1/e. Chosen: 5 % is then known to a fifteenth of it; more, and slow
 /// changes are followed late.
 const MEMORY: f64 = 4096.0;
-/// Packets that count as not lost at the beginning.
+/// Packets that count as not lost at the beginning. Chosen; fewer, and a first loss counts for many; more, and a lossy
+/// link is known late.
 const PRIOR: f64 = 32.0;
 /// Minimum number of packets between two reports of which, if more than [`OUTAGE_SHARE`] is lost, the link was down:
-/// that says nothing of what it loses when it is up.
+/// that says nothing of what it loses when it is up. Chosen; fewer or a smaller share, and a burst counts as an outage;
+/// more, and an outage counts as loss.
 const OUTAGE_PACKETS: f64 = 64.0;
 const OUTAGE_SHARE: f64 = 0.75;
 /// Packets of a stretch, whose losses are compared with what is known. Chosen: a queue that overflows once fills one
 /// stretch at most.
 const STRETCH: f64 = 256.0;
 /// Standard deviations by which a stretch, and the one after it, differ from what is known if the link has changed:
-/// what is known then begins with those two.
+/// what is known then begins with those two. Chosen: three are rare by chance; with fewer, chance is taken for a
+/// change, with more, a change is followed late.
 const CHANGE_DEVIATIONS: f64 = 3.0;
 
 /// The losses of a hop, as its child has told them. No [`FadingLoss`](hopcast_core::FadingLoss): runs fade as well,
-/// packets that are late take losses back, and two unlikely stretches replace all that is known.
+/// packets that are late take losses back, an outage does not count, and two unlikely stretches replace all that is
+/// known: recoding is planned by it, which has to follow a link that has changed, and no single burst.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct HopLosses {
     known: Count,

@@ -5,7 +5,7 @@
 //! and what is missing at the far end is made up for from the near end. That is what BATS codes were made for, and what
 //! is left where reports are late, rare or lost, or where there are many receivers.
 //!
-//! # A packet's way
+//! # A packet's path
 //!
 //! 1. The **source** puts symbols into the systematic batches of a **block** as they come, M symbols a batch, and sends
 //!    each at once; it carries an index and no vector. When a batch is whole, a few combinations of its symbols follow.
@@ -16,8 +16,8 @@
 //!    the budget allows, for the losses and bursts of this hop and the ranks that batches have here. It is blockwise
 //!    adaptive recoding with the last 256 batches for a block.
 //! 4. The **budget** is the source's ([`path`]): 0.98 M / (1 - p) packets a batch, p being the loss of the worst hop.
-//!    It is told to all in bytes, since systematic packets are shorter: each hop then is as busy as every other, and no
-//!    queue grows.
+//!    All nodes receive it in bytes, since systematic packets are shorter: each hop then is as busy as every other, and
+//!    no queue grows.
 //! 5. The **sink** solves batches as they become whole, and blocks by the outer code. Its [`EndToEndReport`] goes back
 //!    from hop to hop, each adding what it loses: how much is innovative of each block that is not over, and the mean
 //!    rank of batches.

@@ -31,11 +31,12 @@ pub(in super::super) struct Strict {
 /// an end-to-end report of six takes 6 ms longer; shorter, and each packet of a repair makes a report.
 pub(super) const NEWS_WAIT: Duration = Duration::from_millis(1);
 
-/// Unit in which a budget is told, in bytes: 16 bits tell up to 1 MiB a batch.
+/// Unit in which a budget is sent, in bytes: 16 bits express up to 1 MiB a batch. Chosen; a smaller unit expresses
+/// less, a larger one is coarse for small batches.
 pub(super) const BUDGET_UNIT: f64 = 16.0;
 
 /// Packets that a sink lets its parent be ahead. It has a place for each, so that this only bounds what is under way:
-/// as many as are at 1 Gbit/s and 100 ms.
+/// as many as are at 1 Gbit/s and 100 ms. Chosen; with fewer, such a hop is not filled.
 const SINK_ALLOWANCE: u64 = 8192;
 /// Bytes of a full packet on the link: an Ethernet frame with 1500 bytes in it.
 pub(super) const FULL_PACKET: u64 = 1514;
@@ -235,7 +236,7 @@ impl Mode for Strict {
 
     fn arm(node: &mut Node, now: Instant, to: usize) {
         let out = node.neighbours[to].out;
-        // What is gone is to be told, too.
+        // What is gone is to be announced, too.
         let tells =
             |direction: &Direction| direction.gone * u64::from(direction.shape.block) > direction.floor();
         // So is a child asked where others hold up what it could be sent: are they to blame, or are all cut off?
@@ -265,8 +266,8 @@ impl Mode for Strict {
     }
 
     fn limit(direction: &Direction, receiver: &Receiver) -> u64 {
-        let most = if Self::is_relay(direction) { u64::from(u16::MAX) } else { SINK_ALLOWANCE };
-        Self::position(direction, receiver).unwrap_or(0) + most
+        let limit = if Self::is_relay(direction) { u64::from(u16::MAX) } else { SINK_ALLOWANCE };
+        Self::position(direction, receiver).unwrap_or(0) + limit
     }
 
     fn report(
@@ -341,7 +342,7 @@ impl Node {
         }
     }
 
-    /// How many packets wait for the child that has the most before it, of those that are waited for.
+    /// Number of packets that wait for the child that has the longest queue before it, of those that are waited for.
     pub(super) fn backlog(&self, out: usize) -> u64 {
         let children = waited_for(&self.neighbours, out, self.has_deadline(out));
         children.map(|child| child.sender.backlog()).max().unwrap_or(0)

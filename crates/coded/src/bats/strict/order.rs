@@ -8,7 +8,7 @@ pub(super) struct Order {
     batch: usize,
     /// K / M.
     batches: usize,
-    /// How many batches are interleaved, as a power of two.
+    /// Number of interleaved batches, as a power of two.
     depth: u8,
 }
 
@@ -38,12 +38,12 @@ impl Order {
         first * self.batch + index * self.wide(first) + batch - first
     }
 
-    /// How many batches are interleaved with one that is the first of those. The last group may be a smaller one.
+    /// Number of batches that are interleaved with one that is the first of those. The last group may be a smaller one.
     fn wide(&self, first: usize) -> usize {
         (self.batches - first.min(self.batches)).clamp(1, 1 << self.depth)
     }
 
-    /// Which of the block's symbols that is, as the outer code numbers them.
+    /// Number of that symbol of the block, as the outer code numbers them.
     pub(super) fn symbol(&self, position: usize) -> usize {
         let (batch, index) = self.place(position);
         batch * self.batch + index

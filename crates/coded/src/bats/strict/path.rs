@@ -9,12 +9,13 @@ use super::order::MAX_HEADER_DEPTH;
 /// better than this.
 const SPENT: f64 = 0.98;
 /// Loss below which the path counts as free of losses, and nothing is spent or interleaved for it: what noise makes of
-/// none.
+/// none. Chosen; with less, noise has packets spent on it; with more, a small loss goes without repair.
 const MIN_LOSS: f64 = 0.002;
 /// Batches over which losses in bursts are spread, for each packet of a burst. Chosen: fewer, and a burst takes much of
 /// one batch; more, and each batch takes longer to be over.
 const SPREAD: f64 = 2.0;
-/// Maximum depth of interleaving, as a power of two: 16 batches, which take as many times as long to be over.
+/// Maximum depth of interleaving, as a power of two: 16 batches, which take as many times as long to be over. Chosen;
+/// more is delay, with less a long burst takes much of one batch.
 const MAX_DEPTH: u8 = 4;
 
 /// The path to the sink.
@@ -51,7 +52,7 @@ impl Path {
         self.loss > MIN_LOSS
     }
 
-    /// How many packets each hop should spend on a whole batch.
+    /// Number of packets that each hop should spend on a whole batch.
     pub(super) fn budget(&self) -> f64 {
         (SPENT * self.symbols / (1.0 - self.loss.min(0.8))).max(self.symbols)
     }
@@ -74,7 +75,7 @@ impl Path {
         if self.mean > 0.0 { (self.mean / self.symbols).max(self.arrives) } else { 1.0 }
     }
 
-    /// How many batches to interleave of a block of `batches`, as a power of two.
+    /// Number of batches to interleave of a block of `batches`, as a power of two.
     pub(super) fn depth(&self, batches: u64) -> u8 {
         if self.burst < BURSTY || !self.is_lossy() {
             return 0;

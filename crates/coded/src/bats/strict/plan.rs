@@ -1,17 +1,19 @@
-//! How many packets a node sends of a batch: adaptive recoding (BAR), for what it has measured.
+//! Number of packets that a node sends of a batch: adaptive recoding (BAR), for what it has measured.
 
 use hopcast_code::bats::ranks::{Channel, Ranks, Scheme};
 use hopcast_code::bats::recoding::{Plan, Repairs};
 
 use super::super::bursts::BURSTY;
 
-/// Batches after which a plan is made anew, as the ranks of batches here may have changed.
+/// Batches after which a plan is made anew, as the ranks of batches here may have changed. Chosen: a plan takes time to
+/// compute; with more, changed ranks are followed late.
 const BATCHES: u64 = 128;
 /// Change of the loss at which a plan is made anew, as a share of it, and in all by [`LOSS`] more. Chosen: smaller ones
 /// are noise.
 const LOSS_SHARE: f64 = 0.1;
 const LOSS: f64 = 0.005;
-/// Change of the budget at which a plan is made anew, as a share: all hops are to be equally busy.
+/// Change of the budget at which a plan is made anew, as a share: all hops are to be equally busy. Chosen; with more,
+/// hops differ by as much; with less, noise has plans made anew.
 const BUDGET_SHARE: f64 = 0.01;
 /// Probability that a batch passes a hop as it is, where capacity is to spare. Chosen: six hops then pass 94 % of small
 /// batches whole.
@@ -23,9 +25,9 @@ pub(super) struct Basis {
     /// The share of packets lost, and how many in a row.
     pub(super) loss: f64,
     pub(super) burst: f64,
-    /// How many batches are interleaved.
+    /// Number of interleaved batches.
     pub(super) depth: u32,
-    /// How many packets to spend on a batch, on average.
+    /// Number of packets to spend on a batch, on average.
     pub(super) budget: f64,
 }
 
@@ -51,15 +53,15 @@ impl Recoding {
             return;
         }
         let Some(channel) = channel(basis) else { return };
-        let most = ranks.len() - 1;
+        let limit = ranks.len() - 1;
         // Before any batch was over, all are taken for whole.
-        let ranks = Ranks::new(ranks).unwrap_or_else(|_| Ranks::full(most));
+        let ranks = Ranks::new(ranks).unwrap_or_else(|_| Ranks::full(limit));
         self.plan = Some(Plan::new(&ranks, &channel, Scheme::Random, 1, basis.budget));
-        self.repairs = Some(Repairs::new(&channel, most, CERTAINTY));
+        self.repairs = Some(Repairs::new(&channel, limit, CERTAINTY));
         (self.basis, self.since) = (*basis, serial);
     }
 
-    /// How many packets to send of a batch of a rank; `idle`: with capacity to spare.
+    /// Number of packets to send of a batch of a rank; `idle`: with capacity to spare.
     pub(super) fn packets(&self, serial: u64, rank: u8, idle: bool) -> u16 {
         let deficit = usize::from(rank);
         let packets = match (&self.plan, &self.repairs) {

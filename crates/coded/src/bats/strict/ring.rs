@@ -19,11 +19,11 @@ pub(super) struct Ring {
     /// The serial numbers of the batches by block and number, in that order: they mostly begin at the end, and are over
     /// at the front.
     places: VecDeque<((u64, u16), u64)>,
-    most: usize,
+    max_slots: usize,
     spare: Vec<Batch>,
     /// The greatest block that was heard of.
     block: u64,
-    /// How often batches were over with each rank; fades.
+    /// Number of batches that were over with each rank; fades.
     ranks: [f64; MAX_SYMBOLS + 1],
 }
 
@@ -32,10 +32,10 @@ pub(super) struct Ring {
 pub(super) struct Slot {
     pub(super) block: u64,
     pub(super) header: BatchHeader,
-    /// How many batches are interleaved, as a power of two.
+    /// Number of interleaved batches, as a power of two.
     pub(super) depth: u8,
     pub(super) batch: Batch,
-    /// When the newest of it was made, or came, if that is all that is known.
+    /// Time at which the newest of it was made, or came, if that is all that is known.
     newest: Instant,
     /// Nothing has come for a while.
     settled: bool,
@@ -43,20 +43,21 @@ pub(super) struct Slot {
 }
 
 /// Batches after which what is known of ranks has faded to 1/e: blockwise adaptive recoding has blocks of this order.
+/// Chosen; fewer are noisy, more follow a change late.
 const MEMORY: f64 = 256.0;
 /// Batches whose memory is kept to be used again: those of two blocks as they are by default, which are over at once.
-/// Fewer, and each block allocates; more is memory for nothing, of some 4 kB a batch.
+/// Chosen: fewer, and each block allocates; more is memory for nothing, of some 4 kB a batch.
 const SPARE: usize = 64;
 
 impl Ring {
-    /// A ring of at most `most` batches, in a session that is at `block`.
-    pub(super) fn new(most: usize, block: u64) -> Self {
+    /// A ring of at most `max_slots` batches, in a session that is at `block`.
+    pub(super) fn new(max_slots: usize, block: u64) -> Self {
         Self {
             slots: VecDeque::new(),
             first: 0,
             closed: 0,
             places: VecDeque::new(),
-            most: most.max(2),
+            max_slots: max_slots.max(2),
             spare: Vec::new(),
             block,
             ranks: [0.0; MAX_SYMBOLS + 1],
@@ -85,7 +86,7 @@ impl Ring {
         self.slots.get_mut(serial.checked_sub(self.first)? as usize)
     }
 
-    /// How often batches were over with each rank, from 0 on.
+    /// Number of batches that were over with each rank, from 0 on.
     pub(super) const fn ranks(&self) -> &[f64; MAX_SYMBOLS + 1] {
         &self.ranks
     }
@@ -119,7 +120,7 @@ impl Ring {
         if let Ok(at) = self.place(key) {
             return (self.places[at].1, 0..0);
         }
-        if self.slots.len() >= self.most {
+        if self.slots.len() >= self.max_slots {
             self.drop_first();
         }
         let batch = self.spare.pop().unwrap_or_default();
@@ -146,7 +147,7 @@ impl Ring {
         (serial, before..self.closed)
     }
 
-    /// Where the serial number of a batch is, or would be.
+    /// Place of a batch's serial number, or the place that it would have.
     fn place(&self, key: (u64, u16)) -> Result<usize, usize> {
         self.places.binary_search_by_key(&key, |&(key, _)| key)
     }
@@ -173,7 +174,8 @@ impl Ring {
         }
     }
 
-    /// When all there is of the first block at hand is older than `after`: no application waits for it any more.
+    /// Time at which all there is of the first block at hand is older than `after`: no application waits for it any
+    /// more.
     pub(super) fn expires(&self, after: Duration) -> Option<Instant> {
         // The last block delays nothing that could be in time, and what is sent of it finds out when a link returns.
         let block = self.slots.front().map(|slot| slot.block).filter(|&block| block < self.block)?;
@@ -230,7 +232,7 @@ impl Ring {
         self.ranks[usize::from(rank).min(MAX_SYMBOLS)] += 1.0;
     }
 
-    /// How many batches are at hand.
+    /// Number of batches at hand.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.slots.len()

@@ -37,7 +37,7 @@ pub(in super::super) struct Sender {
     head: u64,
     /// The batch that was served last.
     turn: u64,
-    /// How many packets are due.
+    /// Number of packets that are due.
     backlog: u64,
     recoding: Recoding,
     meter: Meter,
@@ -248,7 +248,7 @@ impl Sender {
         self.refresh(ring, packet.batch..packet.batch + 1);
         // Where a queue stands, the link is not idle for want of data, even if there is none.
         let standing = self.hop.rate.srtt().zip(self.hop.rate.min_rtt());
-        let full = standing.is_some_and(|(round_trip, least)| is_queued(round_trip, least));
+        let full = standing.is_some_and(|(round_trip, min_rtt)| is_queued(round_trip, min_rtt));
         self.hop.sent(now, bytes, !more && self.backlog == 0 && !full);
         self.meter.packet(now, bytes as u64 + LOWER_HEADERS);
         if packet.cause == Cause::Probe {
@@ -280,7 +280,7 @@ impl Sender {
         )
     }
 
-    /// When there is something to do next; `something`: the source could make a packet.
+    /// Time at which there is something to do next; `something`: the source could make a packet.
     pub(super) fn deadline(&self, something: bool) -> Option<Instant> {
         let open = (self.backlog > 0 || something) && self.hop.next() < self.credit;
         let send = if open { self.hop.rate.next_send() } else { None };
@@ -288,9 +288,9 @@ impl Sender {
     }
 }
 
-/// Whether a round trip that takes so long, and so long at least, has a queue on its way.
-fn is_queued(round_trip: Duration, least: Duration) -> bool {
-    round_trip > least + least / 8 + MIN_QUEUE_DELAY
+/// Whether a round trip of this length, of which this is the minimum, has a queue in it.
+fn is_queued(round_trip: Duration, min_rtt: Duration) -> bool {
+    round_trip > min_rtt + min_rtt / 8 + MIN_QUEUE_DELAY
 }
 
 #[cfg(test)]
@@ -368,14 +368,14 @@ mod tests {
     #[test]
     fn a_queue_is_what_delays_by_a_millisecond_and_an_eighth_of_the_round_trip() {
         let micros = Duration::from_micros;
-        for (round_trip, least, queued) in [
+        for (round_trip, min_rtt, queued) in [
             (8000, 8000, false),
             (10_000, 8000, false),
             (10_001, 8000, true),
             (1800, 800, false),
             (1901, 800, true),
         ] {
-            assert_eq!(is_queued(micros(round_trip), micros(least)), queued, "{round_trip} of {least}");
+            assert_eq!(is_queued(micros(round_trip), micros(min_rtt)), queued, "{round_trip} of {min_rtt}");
         }
     }
 

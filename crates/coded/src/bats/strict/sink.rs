@@ -18,7 +18,8 @@ use super::order::Order;
 /// Silence after which what was under way is lost. Chosen: longer than a relay waits for a batch to be over; longer
 /// still, and the last packets of a transfer are repaired later.
 pub(super) const QUIET_AFTER: Duration = Duration::from_millis(5);
-/// Batches after which the mean rank has faded to 1/e: those of two blocks.
+/// Batches after which the mean rank has faded to 1/e. Chosen: those of two blocks; fewer are noisy, more follow a
+/// change late.
 const MEMORY: f64 = 64.0;
 
 /// The decoders of a session.
@@ -40,7 +41,7 @@ pub(super) struct Sink {
     mean: f64,
     /// Symbols that were given up since anything was delivered.
     lost: u64,
-    /// How many symbols of the first block were delivered.
+    /// Number of symbols of the first block that were delivered.
     given: usize,
     /// Until when what is known after the next symbol can wait for it.
     pub(super) held_until: Option<Instant>,
@@ -52,16 +53,16 @@ pub(super) struct Sink {
 struct Block {
     decoder: Option<Decoder>,
     depth: u8,
-    /// How many symbols it has, once that is known.
+    /// Number of its symbols, once that is known.
     count: Option<u16>,
-    /// How many packets were innovative, in all and of each batch.
+    /// Number of packets that were innovative, in all and of each batch.
     rank: u16,
     ranks: Vec<u8>,
-    /// How many systematic batches have been counted for the mean.
+    /// Number of systematic batches that have been counted for the mean.
     counted: u16,
     /// After the last systematic batch that was heard of.
     heard: u16,
-    /// When it was last heard of something new.
+    /// Time at which something new was last heard of it.
     grown: Instant,
 }
 
@@ -112,7 +113,7 @@ impl Sink {
         self.first * self.shape.block as u64 + self.next as u64
     }
 
-    /// How many blocks must be given up to make place for one.
+    /// Number of blocks that must be given up to make place for one.
     pub(super) const fn crowded(&self, block: u64) -> u64 {
         (block + 1).saturating_sub(self.first + self.window)
     }
@@ -184,12 +185,12 @@ impl Sink {
         if count == 0 || count > self.shape.block {
             return false;
         }
-        // A systematic batch tells of the block before.
+        // A systematic batch announces the length of the block before.
         let of = if systematic { at.checked_sub(1) } else { Some(at) };
         let Some(block) = of.and_then(|of| self.blocks.get_mut(of)) else { return true };
         match block.count {
             Some(known) if known != count => {
-                // One of them was damaged on the way, and nobody knows which: the block is begun anew, and repaired.
+                // One of them was damaged in transit, and nobody knows which: the block is begun anew, and repaired.
                 let decoder = block.forget();
                 self.spare.extend(decoder);
                 return false;
@@ -276,8 +277,8 @@ impl Sink {
         (self.first, self.next, self.given) = (self.first + 1, 0, 0);
     }
 
-    /// When what the first block lacks is given up, if it lacks anything, where delivery has a deadline; what is held
-    /// behind it may not be able to wait for so long.
+    /// Time at which what the first block lacks is given up, if it lacks anything, where delivery has a deadline; what
+    /// is held behind it may not be able to wait for so long.
     pub(super) fn gives_up(&self, after: Duration) -> Option<Instant> {
         let block = self.blocks.front()?;
         let lacks = self.blocks.len() > 1 || block.count.is_some() || usize::from(block.rank) > self.next;
@@ -408,9 +409,9 @@ impl Sink {
         for block in &mut self.blocks {
             // What is counted batch by batch may be less together: as long as anything is unknown, something is
             // lacking.
-            let most = block.count.map_or(COMPLETE - 1, |count| count - 1);
+            let limit = block.count.map_or(COMPLETE - 1, |count| count - 1);
             let complete = block.decoder.as_mut().is_some_and(Decoder::is_complete);
-            _ = ranks.push(if complete { COMPLETE } else { block.rank.min(most) });
+            _ = ranks.push(if complete { COMPLETE } else { block.rank.min(limit) });
         }
         EndToEndReport {
             instance: self.instance,
@@ -428,7 +429,7 @@ impl Sink {
         self.arrived + QUIET_AFTER <= now
     }
 
-    /// How many blocks it has memory for.
+    /// Number of blocks that it has memory for.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.blocks.iter().filter(|block| block.decoder.is_some()).count() + self.spare.len()

@@ -18,19 +18,23 @@ use super::ring::Ring;
 /// blocks, each with repairs of its own; longer, and a loss in it waits as long.
 const MAX_OPEN: Duration = Duration::from_millis(50);
 /// The same when nothing has been added for so long, and something is missing: as long as the sink takes to say so.
+/// Chosen likewise.
 const MAX_IDLE: Duration = Duration::from_millis(5);
-/// Minimum time to wait for an end-to-end report.
+/// Minimum time to wait for an end-to-end report. Chosen; shorter, and what is still on its way is sent again; longer,
+/// and a loss on a short path waits as long.
 const MIN_WAIT: Duration = Duration::from_millis(20);
 /// Maximum time to wait for one (RFC 6298 has a minute; an outage ends at any time, and asking is cheap).
 const MAX_WAIT: Duration = Duration::from_secs(1);
-/// The same before one has come.
+/// The same before one has come. Chosen; shorter asks too early over a long path, longer delays the first repair.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 /// Standard deviations of what arrives that are sent on top, where nothing asks for more (BTP): all but 0.6 % of blocks
-/// then have enough, if what arrives is normally distributed.
+/// then have enough, if what arrives is normally distributed. Chosen; fewer, and more blocks lack something; more, and
+/// rate is spent on blocks that have enough.
 const MARGIN: f64 = 2.5;
-/// The same where nothing else is to send.
+/// The same where nothing else is to send, on top of what is missing. Chosen; more is sent in vain, with fewer another
+/// round is needed more often.
 const IDLE_MARGIN: f64 = 1.0;
-/// The same on top for each time that it was not enough.
+/// The same on top for each time that it was not enough. Chosen for the same reasons.
 const AGAIN_MARGIN: f64 = 1.0;
 
 /// The batches of a session at its source.
@@ -38,19 +42,19 @@ pub(super) struct Source {
     shape: Shape,
     session: u32,
     parameters: Parameters,
-    /// How many blocks may be under way.
+    /// Maximum number of blocks under way.
     window: u64,
     deadline: Option<Duration>,
     /// The blocks that are not over, and the number of the next.
     blocks: VecDeque<Block>,
     next: u64,
-    /// How many symbols the last block has.
+    /// Number of symbols of the last block.
     last: u16,
     pub(super) path: Path,
     /// The end-to-end report that came last, and the batches that are covered by one.
     end_to_end: Option<EndToEndReport>,
     covered: Option<u64>,
-    /// How long batches take to be covered, smoothed, and its variation.
+    /// Time that batches take to be covered, smoothed, and its variation.
     trip: Option<(Duration, Duration)>,
     patience: Option<Instant>,
     backoff: u32,
@@ -86,7 +90,7 @@ impl Source {
         self.blocks.front().map_or(self.next, |block| block.number)
     }
 
-    /// How long batches take until the sink has told of them, if it has.
+    /// Time that batches take until the sink has reported them, if it has.
     pub(super) fn trip(&self) -> Option<Duration> {
         self.trip.map(|(trip, _)| trip)
     }
@@ -158,8 +162,8 @@ impl Source {
         }
     }
 
-    /// How many packets the oldest block that lacks some should be sent, and which block that is. `busy`: data waits,
-    /// be there room for it or not.
+    /// Index of the oldest block that lacks packets, and the number of packets that it should be sent. `busy`: data
+    /// waits, be there room for it or not.
     pub(super) fn owes(&self, busy: bool) -> Option<(usize, u16)> {
         let owes = |(at, block): (usize, &Block)| {
             let packets = self.needs(block, busy);
@@ -168,7 +172,7 @@ impl Source {
         self.blocks.iter().enumerate().find_map(owes)
     }
 
-    /// How many packets of a batch a block should be sent.
+    /// Number of packets that a block should be sent.
     fn needs(&self, block: &Block, busy: bool) -> u16 {
         if block.closed.is_none() || block.is_complete {
             return 0;
@@ -195,12 +199,12 @@ impl Source {
         if lacking + margin * f64::sqrt(variance) < 0.5 {
             return 0;
         }
-        let most = self.shape.batch.symbols() as u16;
+        let limit = self.shape.batch.symbols() as u16;
         // The last packets are few, and a few may all be lost: each time a little more is sent.
         let margin = margin + f64::from(block.rounds) * AGAIN_MARGIN;
         lacking +=
-            margin * f64::sqrt(variance + self.path.variance(lacking.clamp(1.0, f64::from(most)) as u16));
-        (1..most).find(|&packets| self.path.expected(packets) >= lacking).unwrap_or(most)
+            margin * f64::sqrt(variance + self.path.variance(lacking.clamp(1.0, f64::from(limit)) as u16));
+        (1..limit).find(|&packets| self.path.expected(packets) >= lacking).unwrap_or(limit)
     }
 
     /// Makes a repair batch for a block, of as many packets as it is owed; its serial number.
@@ -361,7 +365,7 @@ impl Source {
         }
     }
 
-    /// When the last block is closed although it is not full.
+    /// Time at which the last block is closed although it is not full.
     fn closes(&self) -> Option<Instant> {
         let block = self.blocks.back().filter(|block| block.closed.is_none())?;
         let lacks = block.rank < block.made;
@@ -376,13 +380,13 @@ impl Source {
         earliest(idle, aged)
     }
 
-    /// When the first block is given up, where delivery has a deadline.
+    /// Time at which the first block is given up, where delivery has a deadline.
     fn gives_up(&self) -> Option<Instant> {
         let block = self.blocks.front()?;
         Some(block.closed? + self.deadline?)
     }
 
-    /// When there is something to do next.
+    /// Time at which there is something to do next.
     pub(super) fn deadline(&self) -> Option<Instant> {
         earliest(earliest(self.closes(), self.gives_up()), self.patience)
     }
@@ -404,7 +408,7 @@ impl Source {
         format!("{:?} covered {:?} trip {:?} {blocks:?}", self.path, self.covered, self.trip)
     }
 
-    /// How many blocks it has memory for.
+    /// Number of blocks that it has memory for.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.blocks.len() + self.memory.len()
@@ -472,7 +476,8 @@ mod tests {
         assert_eq!(source.closes(), None);
     }
 
-    /// How many packets a full block is sent that lacks six, when all that was sent has arrived as far as it will.
+    /// Number of packets that a full block is sent that lacks six, when all that was sent has arrived as far as it
+    /// will.
     fn sent_for_six(deadline: Option<Duration>, busy: bool, rounds: u8) -> u16 {
         let (mut source, _) = begun(256, deadline);
         assert!(source.blocks[0].closed.is_some());

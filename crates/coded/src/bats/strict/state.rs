@@ -7,7 +7,7 @@ use super::direction::Role;
 use super::node::Node;
 
 impl Node {
-    /// How many batches it holds, and how many blocks.
+    /// Number of batches that it holds, and of blocks.
     pub(in super::super) fn held(&self) -> (usize, usize) {
         let directions = || self.directions.iter().flatten();
         let blocks = directions().map(|direction| match &direction.role {

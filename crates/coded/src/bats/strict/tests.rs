@@ -1,4 +1,4 @@
-//! How blocks end, at the source and at the sink, with no network between them.
+//! End of blocks, at the source and at the sink, with no network between them.
 
 use hopcast_core::{Duration, Instant};
 

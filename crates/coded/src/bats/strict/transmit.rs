@@ -67,7 +67,7 @@ impl Node {
         reports.try_fold(first, |all, other| other.map(|other| all.merge(&other)))
     }
 
-    /// The hop to a child that loses the most.
+    /// The hop to the child with the highest loss.
     pub(super) fn worst_hop(&self, out: usize) -> HopQuality {
         let children = self.neighbours.iter().filter(|neighbour| neighbour.takes(out));
         let hops = children.map(|child| child.sender.quality());
@@ -136,7 +136,7 @@ mod tests {
         // The first takes whatever it is granted, the second what it may be sent before it has reported.
         node.neighbours[0].sender.hop.rate.unbind();
         for _ in 0..100 {
-            let unit = Datagram { local, remote: left, payload: Buffer::zeroed(1400) };
+            let unit = Datagram::new(local, left, Buffer::zeroed(1400));
             node.handle(Instant::ZERO, Port::Above(0), Item::Datagram(unit));
         }
         while node.poll(Instant::ZERO).is_some() {}
@@ -179,7 +179,7 @@ mod tests {
             writer.u8(wire::MAGIC);
             asking.write(&mut writer);
             let now = Instant::ZERO + Duration::from_millis(10 * round);
-            node.handle(now, Port::Below(0), Item::Datagram(Datagram { local, remote: left, payload }));
+            node.handle(now, Port::Below(0), Item::Datagram(Datagram::new(local, left, payload)));
             while let Some((_, Item::Datagram(report))) = node.poll(now) {
                 reports += 1;
                 // All but the byte that names the protocol.

@@ -7,8 +7,8 @@ use super::apps::Apps;
 use super::chain::address;
 use super::*;
 
-fn share(most: f64) -> impl Strategy<Value = Fraction> {
-    (0.0..most).prop_map(|share| Fraction::new(share).unwrap())
+fn share(limit: f64) -> impl Strategy<Value = Fraction> {
+    (0.0..limit).prop_map(|share| Fraction::new(share).unwrap())
 }
 
 fn some_loss() -> impl Strategy<Value = Loss> {

@@ -12,7 +12,7 @@ fn configs() -> [Config; 2] {
     [config(Config::default()), Config { batch: BatchSize::M16, block: 256, ..config(Config::strict()) }]
 }
 
-/// A source, a relay, and three ways on from there: a sink, another sink, and a relay with a sink behind.
+/// A source, a relay, and three branches from there: a sink, another sink, and a relay with a sink behind.
 fn tree(config: &Config) -> Chain {
     let places = [
         Place::Edge(vec![1]),
@@ -178,8 +178,8 @@ fn with_a_deadline_nobody_waits_for_a_branch_that_vanishes() {
                 chain.run_for(Duration::from_secs(3));
                 for &sink in sinks {
                     let arrived = numbers(&chain, sink).len() as f64 / f64::from(number);
-                    let least = if ranks { 0.999 } else { 0.92 };
-                    assert!(arrived >= least, "{after:?}, without {link}: {arrived} at {sink}");
+                    let min = if ranks { 0.999 } else { 0.92 };
+                    assert!(arrived >= min, "{after:?}, without {link}: {arrived} at {sink}");
                 }
             }
         }

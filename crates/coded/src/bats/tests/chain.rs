@@ -40,7 +40,7 @@ pub(super) struct Chain {
     pub(super) arrived: Vec<(Instant, usize, Buffer)>,
     /// The same of streams.
     pub(super) streamed: Vec<(usize, StreamId, StreamItem)>,
-    /// How many units the edges have granted that were not given yet.
+    /// Number of units that the edges have granted and not been given yet.
     pub(super) credit: Vec<u64>,
     /// Datagrams that were sent, with who sent them, until somebody takes them.
     pub(super) sent: VecDeque<(usize, Buffer)>,
@@ -131,7 +131,7 @@ impl Chain {
         }));
     }
 
-    /// Sets nodes' clocks ahead, by so much each, before anything happens.
+    /// Sets each node's clock ahead by its duration, before anything happens.
     pub(super) fn set_clocks(&mut self, ahead: &[Duration]) {
         self.ahead.copy_from_slice(ahead);
     }
@@ -154,7 +154,7 @@ impl Chain {
     /// An application gives a unit to an edge.
     pub(super) fn give(&mut self, edge: usize, unit: &[u8]) {
         let (local, remote) = (address(100), address(101));
-        let datagram = Datagram { local, remote, payload: Buffer::copy_from(unit) };
+        let datagram = Datagram::new(local, remote, Buffer::copy_from(unit));
         let now = self.clock(edge);
         self.nodes[edge].handle(now, Port::Above(0), Item::Datagram(datagram));
         self.drain(edge);
@@ -168,7 +168,7 @@ impl Chain {
     }
 
     pub(super) fn inject(&mut self, node: usize, remote: SocketAddr, payload: Buffer) {
-        let datagram = Datagram { local: address(node), remote, payload };
+        let datagram = Datagram::new(address(node), remote, payload);
         let now = self.clock(node);
         self.nodes[node].handle(now, Port::Below(0), Item::Datagram(datagram));
         self.drain(node);

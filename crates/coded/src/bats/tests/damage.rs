@@ -7,7 +7,7 @@ use super::apps::Apps;
 use super::chain::address;
 use super::*;
 
-/// How long it takes until an edge that only waits has asked, been answered, and had each hop vouch for the new
+/// Time that it takes until an edge that only waits has asked, been answered, and had each hop vouch for the new
 /// session, where what is lost is sent again after 50 ms.
 const ANSWERED: Duration = Duration::from_millis(1500);
 

@@ -1,4 +1,4 @@
-//! Where delivery has a deadline nothing is handed up that is older, whatever the path does.
+//! Nothing older than the deadline of delivery is handed up, whatever the path does.
 
 use hopcast_core::Machine as _;
 use proptest::prelude::*;
@@ -172,8 +172,8 @@ fn ages_are_known_although_clocks_differ() {
             offer(&mut chain, 1000, Duration::from_micros(200), Duration::from_secs(1));
             chain.run_for(millis(500));
             let ages = ages(&mut chain);
-            // A hop's way there takes longer than its way back by some 0.4 ms, which half of the round trip does not
-            // tell.
+            // A hop's forward direction takes longer than its backward direction by some 0.4 ms, which half of the
+            // round trip does not tell.
             assert!(greatest(&ages) <= millis(61), "{:?}", greatest(&ages));
             assert!(ages.len() * 10 > given * 8, "{} of {given}", ages.len());
         }

@@ -98,7 +98,7 @@ fn a_report_that_claims_what_was_never_made_changes_nothing() {
         let datagram = forged(&mut chain, claim);
         chain.inject(0, address(1), datagram);
     }
-    assert_eq!(chain.counter(0, "received_malformed"), 30);
+    assert_eq!(chain.counter(0, "malformed"), 30);
     chain.run_for(Duration::from_secs(1));
     assert!(numbers(&mut chain).iter().copied().eq(0..30));
 }
@@ -187,7 +187,7 @@ fn a_session_that_claims_to_be_beyond_all_numbers_is_none() {
                 chain.inject(1, address(0), payload);
             }
             chain.run_for(Duration::from_millis(10));
-            malformed += chain.counter(1, "received_malformed");
+            malformed += chain.counter(1, "malformed");
         }
         assert_eq!(malformed, 4);
     }

@@ -20,15 +20,15 @@ fn open(chain: &mut Chain) {
     chain.give_stream(0, ID, StreamItem::Credit(1 << 20));
 }
 
-/// Writes what the credit so far allows at the far edge, at most `most` bytes.
-fn write(chain: &mut Chain, edge: usize, id: StreamId, byte: u8, most: usize) {
+/// Writes what the credit so far allows at the far edge, at most `limit` bytes.
+fn write(chain: &mut Chain, edge: usize, id: StreamId, byte: u8, limit: usize) {
     let credit = |(at, of, item): &(usize, StreamId, StreamItem)| match item {
         StreamItem::Credit(bytes) if (*at, *of) == (edge, id) => *bytes as usize,
         _ => 0,
     };
     let credit = chain.streamed.iter().map(credit).sum::<usize>();
     chain.streamed.clear();
-    chain.give_stream(edge, id, StreamItem::Data(Buffer::copy_from(&vec![byte; credit.min(most)])));
+    chain.give_stream(edge, id, StreamItem::Data(Buffer::copy_from(&vec![byte; credit.min(limit)])));
 }
 
 fn received(chain: &Chain, edge: usize) -> Vec<u8> {

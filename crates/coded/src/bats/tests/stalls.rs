@@ -10,16 +10,16 @@ const DATAGRAM: u16 = 300;
 const MBIT: u64 = 68;
 
 /// The longest that delivery may pause at any loss up to 20 %, whenever links begin to lose. Blocks end one after
-/// another, so that a pause is at most one block's way: to be sent, some 50 ms, and its repair after that, as much
+/// another, so that a pause is at most one block's delay: to be sent, some 50 ms, and its repair after that, as much
 /// again until links are known to lose. The end-to-end report then says within 20 ms what that lacked. At 20 % a last
 /// batch is lost as a whole with 28 %, the next ones with 18 %, 13 % and 8 %, as each has more packets: more than four
 /// such rounds, 80 ms, come to one block in two thousand.
-const LONGEST: Duration = Duration::from_millis(200);
+const MAX_PAUSE: Duration = Duration::from_millis(200);
 
 /// The result of a chain of six hops that begins to lose packets.
 #[derive(Debug)]
 struct Run {
-    /// When the longest pause in delivery began, and how long it was.
+    /// Beginning and length of the longest pause in delivery.
     gap: (Instant, Duration),
     /// From the change of loss on, in Mbit/s.
     goodput: f64,
@@ -70,7 +70,7 @@ proptest! {
     fn delivery_never_pauses_for_long(seed: u64, percent in 1.0..20.0_f64, change in 50..300_u64) {
         let (change, span) = (Duration::from_millis(change), Duration::from_millis(1000));
         let run = run(seed, &independent(percent), change, span);
-        prop_assert!(run.gap.1 <= LONGEST, "{run:?}");
+        prop_assert!(run.gap.1 <= MAX_PAUSE, "{run:?}");
     }
 }
 

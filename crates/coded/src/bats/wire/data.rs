@@ -5,7 +5,7 @@ use super::{BatchSize, DATA, Malformed, Reader, Writer, batch_size, mq};
 /// Length of DATA in front of its payload, in bytes, if that is one whole symbol; without the vector or index.
 const HEADER_LEN: usize = 1 + 4 + 1 + 3 + 3 + 4;
 
-/// The longest symbol of which every kind of packet fits a datagram of `datagram` bytes.
+/// Maximum length of a symbol of which every kind of packet fits a datagram of `datagram` bytes.
 pub(in super::super) const fn symbol_len(datagram: usize, batch: BatchSize) -> usize {
     datagram.saturating_sub(1 + HEADER_LEN + batch.symbols())
 }
@@ -43,7 +43,7 @@ impl BatchHeader {
     }
 }
 
-/// How a payload was made.
+/// Coding by which a payload was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Coding<'a> {
     /// It is the batch's symbol of this index.
@@ -115,7 +115,7 @@ impl<'a> Data<'a> {
         Ok(Self { session, epoch, sequence, block, header, coding, ask, trimmed, payload })
     }
 
-    /// How long the frame is in front of its payload.
+    /// Length of the frame in front of its payload, in bytes.
     pub(in super::super) fn header_len(&self) -> usize {
         let coding = match self.coding {
             Coding::Symbol(_) => 1,

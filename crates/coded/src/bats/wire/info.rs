@@ -39,7 +39,7 @@ pub(in super::super) struct Info {
     pub(in super::super) fixed: bool,
     /// With a deadline: the minimum time from the source to the receiver, in microseconds; 0 if it is not known.
     pub(in super::super) elapsed: u32,
-    /// Where no ranks are wanted: the bytes to spend on a batch, in 16.
+    /// Number of bytes to spend on a batch, in units of 16, where no ranks are wanted.
     pub(in super::super) budget: Option<u16>,
     pub(in super::super) ask: bool,
     pub(in super::super) floor: u64,
@@ -92,10 +92,10 @@ impl Info {
     }
 
     /// The same INFO with what a session says of its deadline, where the hop takes this round trip at least.
-    pub(in super::super) fn timed(self, age: Option<&Age>, least_round_trip: Option<Duration>) -> Self {
+    pub(in super::super) fn timed(self, age: Option<&Age>, min_round_trip: Option<Duration>) -> Self {
         let Some(age) = age else { return self };
         let (after, fixed) = age.told();
-        let elapsed = age.told_elapsed().zip(least_round_trip).map(|(elapsed, trip)| elapsed + trip / 2);
+        let elapsed = age.told_elapsed().zip(min_round_trip).map(|(elapsed, trip)| elapsed + trip / 2);
         Self {
             deadline: Some(after.as_millis().min(u64::from(u16::MAX)) as u16),
             fixed,

@@ -17,7 +17,7 @@ pub(in super::super) struct Report<'a> {
     pub(in super::super) floor: u32,
     /// Up to which symbol new ones may be sent, from the floor.
     pub(in super::super) grant: u16,
-    /// How many batches after the floor's the list begins.
+    /// Number of batches after the floor's at which the list begins.
     pub(in super::super) base: u16,
     /// Whether nothing has arrived of the batches after the list.
     pub(in super::super) complete: bool,
@@ -29,9 +29,9 @@ pub(in super::super) struct Report<'a> {
 pub(in super::super) struct Arrivals {
     /// 24 bits.
     pub(in super::super) highest: u32,
-    /// When the highest arrived, in 16 ns by the receiver's clock, the lowest 32 bits.
+    /// Time at which the highest arrived, in 16 ns by the receiver's clock, the lowest 32 bits.
     pub(in super::super) at: u32,
-    /// How long ago that was, in microseconds.
+    /// Time since then, in microseconds.
     pub(in super::super) hold: u16,
     /// Cumulative, 24 bits.
     pub(in super::super) packets: u32,

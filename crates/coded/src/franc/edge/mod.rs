@@ -16,7 +16,8 @@ use super::gate::Gate;
 use super::input::Input;
 use super::session::Session;
 
-/// A helper that has not been heard for so long is taken to be gone.
+/// Silence after which a helper is taken to be gone. Chosen; shorter, and losses or a pause are taken for it; longer,
+/// and what was left to the helper waits.
 const HELPER_GONE: Duration = Duration::from_millis(500);
 
 /// One end of a segment, of which `local` and `peer` are the Ethernet addresses of its two ends.
@@ -49,7 +50,7 @@ pub(super) struct Edge<F: Field> {
     e3: Estimate,
     /// Whether packets have to wait for long at the input.
     behind: bool,
-    /// When the helper was last heard.
+    /// Time at which the helper was last heard.
     helper_heard: Option<Instant>,
     out: Outbox,
     counters: Counters,
@@ -65,8 +66,8 @@ struct Counters {
     restarts: u64,
     symbols_lost_in_restarts: u64,
     too_big: u64,
-    refused: u64,
-    damaged: u64,
+    wrong_items: u64,
+    checksum_errors: u64,
     malformed: u64,
     foreign: u64,
     mismatched: u64,
@@ -116,7 +117,7 @@ impl<F: Field> Machine for Edge<F> {
         match (port, item) {
             (Port::Above(_), Item::Packet(packet)) => self.receive_packet(now, packet),
             (Port::Below(_), Item::Frame(frame)) => self.receive_frame(now, &frame),
-            _ => self.counters.refused += 1,
+            _ => self.counters.wrong_items += 1,
         }
         self.send(now);
     }
@@ -156,8 +157,8 @@ impl<F: Field> Machine for Edge<F> {
             restarts,
             symbols_lost_in_restarts,
             too_big,
-            refused,
-            damaged,
+            wrong_items,
+            checksum_errors,
             malformed,
             foreign,
             mismatched,
@@ -167,7 +168,7 @@ impl<F: Field> Machine for Edge<F> {
             ("packets_sent", self.input.taken()),
             ("packets_received", packets_received),
             ("packets_dropped_at_input", self.input.dropped()),
-            ("packets_too_big", too_big),
+            ("too_big", too_big),
             ("frames_sent", frames_sent),
             ("symbols_sent", encoder.symbols),
             ("symbols_sent_again", encoder.again),
@@ -183,8 +184,8 @@ impl<F: Field> Machine for Edge<F> {
             ("out_of_window", decoder.outside),
             ("restarts", restarts),
             ("symbols_lost_in_restarts", symbols_lost_in_restarts),
-            ("refused", refused),
-            ("damaged", damaged),
+            ("wrong_items", wrong_items),
+            ("checksum_errors", checksum_errors),
             ("malformed", malformed),
             ("foreign", foreign),
             ("mismatched", mismatched),

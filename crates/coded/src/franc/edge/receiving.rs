@@ -14,7 +14,7 @@ impl<F: Field> Edge<F> {
             self.counters.too_big += 1;
             self.answer_too_big(&packet);
         } else if packet.is_empty() {
-            self.counters.refused += 1;
+            self.counters.malformed += 1;
         } else {
             self.input.push(now, packet);
         }
@@ -36,7 +36,7 @@ impl<F: Field> Edge<F> {
             return;
         };
         if header.ether_type != wire::ETHER_TYPE {
-            self.counters.refused += 1;
+            self.counters.foreign += 1;
             return;
         }
         if header.source == self.local {
@@ -55,7 +55,7 @@ impl<F: Field> Edge<F> {
         let (common, packet) = match wire::parse(&frame.bytes[ethernet::HEADER..], &config) {
             Ok(parsed) => parsed,
             Err(wire::Refused::Damaged) => {
-                self.counters.damaged += 1;
+                self.counters.checksum_errors += 1;
                 return;
             }
             Err(_) => {

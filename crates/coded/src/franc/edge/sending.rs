@@ -8,9 +8,12 @@ use crate::franc::config::Plan;
 use crate::franc::encoder::{State, Surroundings, What};
 use crate::franc::wire::{self, Ack, Coding, Common, Enc, Packet};
 
-/// An input whose head has waited for longer is behind: what is missing at the decoder is not what is waited for most.
-const BEHIND: Duration = Duration::from_millis(25);
-/// It has caught up when that is less than this.
+/// Time that the head of an input waits from which on the input is behind: then the input, not what is missing at the
+/// decoder, is the longest wait. Chosen; shorter, and a burst makes it behind; longer, and acknowledgements cost
+/// airtime that the input lacks.
+const BEHIND_AFTER: Duration = Duration::from_millis(25);
+/// Wait of the head below which it has caught up. Chosen: well below [`BEHIND_AFTER`], so that it does not change back
+/// and forth.
 const CAUGHT_UP: Duration = Duration::from_millis(8);
 
 impl<F: Field> Edge<F> {
@@ -109,7 +112,7 @@ impl<F: Field> Edge<F> {
 
 /// Whether an input is behind that was, or was not, before.
 fn is_behind(before: bool, waited: Duration) -> bool {
-    waited > if before { CAUGHT_UP } else { BEHIND }
+    waited > if before { CAUGHT_UP } else { BEHIND_AFTER }
 }
 
 #[cfg(test)]

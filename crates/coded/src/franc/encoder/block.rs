@@ -21,9 +21,9 @@ pub(super) struct Block<F: Field> {
     helper: Knowledge,
     /// Of what the decoder lacks from before this, the helper knew.
     helper_told: u64,
-    /// How many acknowledgements in a row showed no progress.
+    /// Number of acknowledgements in a row that showed no progress.
     pub(super) stale: u32,
-    /// How many packets were sent.
+    /// Number of packets that were sent.
     pub(super) sent: u32,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Block<F: Field> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Knowledge {
     known: Known,
-    /// It has told of all packets before this sequence number.
+    /// It has reported all packets before this sequence number.
     until: u64,
 }
 
@@ -51,8 +51,9 @@ pub(super) struct Outlook {
     pub(super) helped: bool,
 }
 
-/// Maximum number of combinations of one block whose fate is not known; older ones are taken for told.
-const MOST_OPEN: usize = 2_000;
+/// Maximum number of combinations of one block whose fate is not known; older ones are taken for reported. Chosen: it
+/// bounds memory; with fewer, combinations that are still on the air are forgotten.
+const MAX_UNKNOWN: usize = 2_000;
 
 impl<F: Field> Block<F> {
     pub(super) fn new(number: u32, code: Encoder<F>, shape: Shape) -> Self {
@@ -69,7 +70,7 @@ impl<F: Field> Block<F> {
         }
     }
 
-    /// How many symbols it has.
+    /// Number of its symbols.
     pub(super) fn added(&self) -> u8 {
         self.code.count() as u8
     }
@@ -85,7 +86,7 @@ impl<F: Field> Block<F> {
 
     /// A combination is sent.
     pub(super) fn sent_coded(&mut self, sequence: u64) {
-        if self.coded.len() == MOST_OPEN {
+        if self.coded.len() == MAX_UNKNOWN {
             self.coded.remove(0);
         }
         self.coded.push(sequence);
@@ -134,8 +135,8 @@ impl<F: Field> Block<F> {
         if count - made_up_for >= 0.5 { lacking.next() } else { None }
     }
 
-    /// How many packets are expected to be missing, at the decoder or with a helper at both together, once all that was
-    /// sent has arrived or not.
+    /// Number of packets that are expected to be missing, at the decoder or with a helper at both together, once all
+    /// that was sent has arrived or not.
     pub(super) fn missing(&self, outlook: &Outlook) -> f64 {
         let Losses { e1, e3, .. } = outlook.losses;
         let lost = |symbol: u8| {
@@ -170,7 +171,7 @@ impl<F: Field> Block<F> {
         f64::from(self.decoder.known.rank) - f64::from(self.decoder.known.symbols.count())
     }
 
-    /// How many of the combinations sent are still expected to arrive.
+    /// Number of the combinations sent that are still expected to arrive.
     fn under_way(&self, outlook: &Outlook) -> f64 {
         self.coded.len() as f64 * (1.0 - outlook.losses.e3)
     }

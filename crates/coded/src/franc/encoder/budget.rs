@@ -55,7 +55,8 @@ impl Budget {
     }
 
     fn for_symbol(&self, losses: Losses, config: &Config) -> f64 {
-        let each = if config.helper { source_credit(losses) } else { Budgets::alone(1.0, losses).source };
+        let each =
+            if config.helper { source_credit(losses) } else { Budgets::without_helper(1.0, losses).source };
         self.overshoot * each
     }
 }

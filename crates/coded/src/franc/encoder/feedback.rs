@@ -6,7 +6,7 @@ use hopcast_core::Instant;
 use super::Encoder;
 use super::block::Block;
 use crate::franc::estimate::extend;
-use crate::franc::wire::{Ack, Known, MOST_LISTED, Report};
+use crate::franc::wire::{Ack, Known, MAX_LISTED, Report};
 
 impl<F: Field> Encoder<F> {
     /// Takes the decoder's acknowledgement.
@@ -36,7 +36,7 @@ impl<F: Field> Encoder<F> {
             let place = (block.number - ack.base) as usize;
             let known = match ack.blocks.get(place) {
                 Some(known) => *known,
-                None if ack.blocks.len() < MOST_LISTED => Known::default(),
+                None if ack.blocks.len() < MAX_LISTED => Known::default(),
                 None => break,
             };
             progress |= block.decoder_knows(known, until);

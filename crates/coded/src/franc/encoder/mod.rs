@@ -28,16 +28,20 @@ pub(super) enum State {
     Wait,
 }
 
-/// Number of timeouts in a row after which they come ever more seldom, ...
+/// Number of timeouts in a row after which they come ever more seldom. Chosen; fewer slow down where losses are high,
+/// more send in vain to who is gone.
 const PATIENCE: u32 = 25;
-/// ... but at least this often.
+/// Maximum time between two of those timeouts. Chosen; shorter sends more in vain, longer finds a decoder that is back
+/// later.
 const SLOWEST: Duration = Duration::from_millis(320);
 /// While there is nothing better to do, a combination is sent for what is expected to be missing when it comes to this
-/// many packets: if nothing waits, ...
+/// many packets, if nothing waits. Chosen; less sends in vain, more waits for a timeout.
 const WORTH_SENDING_IDLE: f64 = 0.2;
-/// ... and if what waits has no room.
+/// The same if what waits has no room: one whole packet. Chosen; less sends in vain, more leaves the window full until
+/// a timeout.
 const WORTH_SENDING_FULL: f64 = 1.0;
-/// Number of acknowledgements without progress of the oldest block after which it is not left to the helper.
+/// Number of acknowledgements without progress of the oldest block after which it is not left to the helper. Chosen;
+/// fewer, and both send the same; more, and a helper that cannot help holds up the window.
 const STALLED: u32 = 4;
 
 /// The encoder of one direction.
@@ -51,10 +55,10 @@ pub(super) struct Encoder<F: Field> {
     next_block: u32,
     sequence: u64,
     budget: Option<Budget>,
-    /// When to send more unasked.
+    /// Time at which to send more unasked.
     wait: Option<Instant>,
     pause: Duration,
-    /// How many timeouts there were in a row, and what was sent in the one at hand.
+    /// Number of timeouts in a row, and what was sent in the one at hand.
     unanswered: u32,
     probes: f64,
     vector: Vec<u8>,
@@ -100,7 +104,7 @@ pub(super) struct Surroundings {
     pub(super) helped: bool,
     /// Whether a symbol that is not full may be sent.
     pub(super) partial: bool,
-    /// How many bytes a new symbol may have.
+    /// Maximum length of a new symbol, in bytes.
     pub(super) room: usize,
 }
 
@@ -155,7 +159,7 @@ impl<F: Field> Encoder<F> {
         }
     }
 
-    /// When to be asked again, if nothing happens before.
+    /// Time at which to be woken, if nothing happens before.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.wait
     }
@@ -212,12 +216,12 @@ impl<F: Field> Encoder<F> {
         if ready && let Some(made) = self.add_symbol(now, input, around, false) {
             return Some(made);
         }
-        let least = match (input.is_empty(), self.has_room()) {
+        let min = match (input.is_empty(), self.has_room()) {
             (true, _) => Some(WORTH_SENDING_IDLE),
             (false, false) => Some(WORTH_SENDING_FULL),
             (false, true) => None,
         };
-        if let Some(place) = least.and_then(|least| self.expected_to_miss(around, least)) {
+        if let Some(place) = min.and_then(|min| self.expected_to_miss(around, min)) {
             return self.combine(place, around);
         }
         if self.wait.is_none_or(|at| at > now) {
@@ -250,10 +254,10 @@ impl<F: Field> Encoder<F> {
         Some(self.made(number, added, What::Symbol(index)))
     }
 
-    /// The oldest block of which `least` packets or more are expected to be missing.
-    fn expected_to_miss(&self, around: &Surroundings, least: f64) -> Option<usize> {
+    /// The oldest block of which `min` packets or more are expected to be missing.
+    fn expected_to_miss(&self, around: &Surroundings, min: f64) -> Option<usize> {
         let missing = |(place, block): &(usize, &Block<F>)| {
-            !block.is_acknowledged() && block.missing(&self.outlook(*place, around)) >= least
+            !block.is_acknowledged() && block.missing(&self.outlook(*place, around)) >= min
         };
         self.blocks.iter().enumerate().find(missing).map(|(place, _)| place)
     }

@@ -49,7 +49,7 @@ impl<F: Field> Knowing<F> {
     }
 
     /// The first symbol that is here and that the decoder has told it lacks, if what it lacks is not made up for by
-    /// what is under way; `told` is what the decoder has told of, of the encoder's packets and of ours.
+    /// what is under way; `told` is what the decoder has reported, of the encoder's packets and of ours.
     pub(super) fn next(
         &mut self,
         added: u8,

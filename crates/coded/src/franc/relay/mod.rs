@@ -12,7 +12,7 @@ use super::bits::Bits;
 use super::combination::vector_of;
 use super::config::{Config, Links, Losses, Plan};
 use super::estimate::{Estimate, Listener, extend};
-use super::wire::{self, Ack, Enc, Known, MOST_LISTED, Report};
+use super::wire::{self, Ack, Enc, Known, MAX_LISTED, Report};
 use knowing::Knowing;
 use recoding::Recoding;
 
@@ -30,7 +30,7 @@ pub(super) struct Relay<F: Field> {
     e2: Estimate,
     e3: Estimate,
     e1: Estimate,
-    /// How many encoder's packets there were, as far as heard.
+    /// Number of the encoder's packets, as far as heard.
     heard: u64,
     vector: Vec<u8>,
     packed: Vec<u8>,
@@ -43,9 +43,9 @@ struct Block<F: Field> {
     /// Whether the encoder's input is behind.
     behind: bool,
     decoder: Known,
-    /// The decoder has told of all of the encoder's packets, and of all of ours, before these.
+    /// The decoder has reported all of the encoder's packets, and all of ours, before these.
     told: (u64, u64),
-    /// How far the encoder has been told what is here, or would have if it had heard.
+    /// Value of `heard` at the last report to the encoder, as if that had arrived.
     reported: u64,
     stock: Stock<F>,
 }
@@ -160,7 +160,7 @@ impl<F: Field> Relay<F> {
         for (&number, block) in &mut self.blocks {
             let known = match ack.blocks.get((number.saturating_sub(ack.base)) as usize) {
                 Some(known) => *known,
-                None if ack.blocks.len() < MOST_LISTED => Known::default(),
+                None if ack.blocks.len() < MAX_LISTED => Known::default(),
                 None => break,
             };
             block.decoder.symbols = block.decoder.symbols.union(known.symbols);

@@ -7,7 +7,8 @@ use crate::franc::config::{Config, Losses, Plan};
 use crate::franc::playncool::{Budgets, helper_credit};
 use crate::franc::wire::Known;
 
-/// How often to draw, at most, for a combination that the decoder has use for.
+/// Maximum number of draws for a combination that the decoder has use for. Chosen: with fewer draws a combination is
+/// sent more often that is of no use; with more, time is spent where none is of use.
 const DRAWS: usize = 8;
 
 /// A block of which combinations are sent.
@@ -37,8 +38,8 @@ impl<F: Field> Recoding<F> {
         let Plan::Budget { overshoot } = config.plan else { return };
         let budgets = Budgets::with_helper(f64::from(config.block), losses);
         if self.code.rank() as f64 >= budgets.threshold {
-            let most = overshoot * budgets.helper;
-            let left = most - self.spent - self.credit;
+            let limit = overshoot * budgets.helper;
+            let left = limit - self.spent - self.credit;
             self.credit += (overshoot * helper_credit(losses)).min(left).max(0.0);
         }
     }

@@ -13,9 +13,9 @@ const WARM_UP: u64 = 2;
 /// A full packet.
 const FULL: usize = 1_500;
 
-/// How a segment is crossed.
+/// Path over which a segment is crossed.
 #[derive(Clone, Debug)]
-enum Way {
+enum Crossing {
     /// Frames as they are.
     Plain,
     Franc(Config),
@@ -47,7 +47,7 @@ impl fmt::Display for Figures {
     }
 }
 
-impl Way {
+impl Crossing {
     fn mtu(&self) -> usize {
         match self {
             Self::Plain => FULL,
@@ -111,29 +111,29 @@ impl Way {
 }
 
 /// Datagrams at 10 Mbit/s, more than the medium takes.
-fn udp(way: &Way, e: [f64; 3], seconds: u64, seed: u64) -> Figures {
-    let (mut net, meter) = (way.net(e, seed), Meter::shared());
+fn udp(crossing: &Crossing, e: [f64; 3], seconds: u64, seed: u64) -> Figures {
+    let (mut net, meter) = (crossing.net(e, seed), Meter::shared());
     let stop = millis(1_000 * (WARM_UP + seconds));
-    net.add(0, vec![way.end(0, seed), Source::boxed(10_000_000, way.mtu(), stop, &meter)]);
-    net.add(1, vec![way.end(1, seed), Sink::boxed(&meter)]);
-    let mut figures = way.run(net, &meter, seconds);
+    net.add(0, vec![crossing.end(0, seed), Source::boxed(10_000_000, crossing.mtu(), stop, &meter)]);
+    net.add(1, vec![crossing.end(1, seed), Sink::boxed(&meter)]);
+    let mut figures = crossing.run(net, &meter, seconds);
     // Without the headers of IP and UDP.
-    figures.mbps *= (way.mtu() - 28) as f64 / way.mtu() as f64;
+    figures.mbps *= (crossing.mtu() - 28) as f64 / crossing.mtu() as f64;
     figures
 }
 
 /// One TCP connection.
-fn tcp(way: &Way, e: [f64; 3], congestion: Congestion, seconds: u64, seed: u64) -> Figures {
-    let (mut net, meter) = (way.net(e, seed), Meter::shared());
+fn tcp(crossing: &Crossing, e: [f64; 3], congestion: Congestion, seconds: u64, seed: u64) -> Figures {
+    let (mut net, meter) = (crossing.net(e, seed), Meter::shared());
     let applications = [BulkSource::boxed(0, 1, &meter), BulkSink::boxed(&meter)];
     for (station, application) in applications.into_iter().enumerate() {
-        let tcp = tcp_end(station, station == 1, way.mtu() as u32, congestion);
-        net.add(station, vec![way.end(station, seed), tcp, application]);
+        let tcp = tcp_end(station, station == 1, crossing.mtu() as u32, congestion);
+        net.add(station, vec![crossing.end(station, seed), tcp, application]);
     }
-    way.run(net, &meter, seconds)
+    crossing.run(net, &meter, seconds)
 }
 
-/// The losses of the paper's first test: e3 in steps of 10 %, and half of it on the way by the helper.
+/// The losses of the paper's first test: e3 in steps of 10 %, and half of it on the path by the helper.
 fn step(tenths: u32) -> [f64; 3] {
     let e3 = f64::from(tenths) / 10.0;
     [e3 / 2.0, e3 / 2.0, e3]
@@ -151,7 +151,7 @@ fn bound([e1, e2, e3]: [f64; 3], helped: bool) -> f64 {
 
 #[test]
 fn the_overhead_of_the_medium_is_the_papers() {
-    let figures = tcp(&Way::Plain, [0.0; 3], Congestion::Cubic, 10, 1);
+    let figures = tcp(&Crossing::Plain, [0.0; 3], Congestion::Cubic, 10, 1);
     assert!((figures.mbps - 7.0).abs() < 0.1, "{figures}");
 }
 
@@ -165,16 +165,16 @@ fn the_bound_with_a_helper_is_at_most_a_seventh_above_the_unreliable_link() {
 #[test]
 fn datagrams_get_nearly_what_the_losses_leave() {
     // Of the ten steps of the whole sweep, three; `tables` prints all.
-    for (way, least) in [(Config::default(), 0.93), (Config::default().with_helper(), 1.02)] {
+    for (crossing, min) in [(Config::default(), 0.93), (Config::default().with_helper(), 1.02)] {
         let (mut plain, mut ours) = (0.0, 0.0);
         for e in [1, 4, 7].map(step) {
-            plain += udp(&Way::Plain, e, 4, 1).mbps;
-            let figures = udp(&Way::Franc(way.clone()), e, 4, 1);
+            plain += udp(&Crossing::Plain, e, 4, 1).mbps;
+            let figures = udp(&Crossing::Franc(crossing.clone()), e, 4, 1);
             let redundant = figures.blocks.as_ref().map_or(1.0, |blocks| blocks.redundant);
             assert!(redundant < 0.01, "{e:?}: {figures}");
             ours += figures.mbps;
         }
-        assert!(ours / plain > least, "{ours} of {plain} Mbit/s");
+        assert!(ours / plain > min, "{ours} of {plain} Mbit/s");
     }
 }
 
@@ -182,8 +182,8 @@ fn datagrams_get_nearly_what_the_losses_leave() {
 fn a_helper_saves_transmissions_wherever_it_stands() {
     // One that is as far from the destination as the source is takes the load off the source, and no more.
     for (e, gain) in [([0.1, 0.5, 0.5], 0.9), ([0.3, 0.3, 0.5], 1.0), ([0.5, 0.1, 0.5], 1.04)] {
-        let alone = udp(&Way::Franc(Config::default()), e, 4, 1);
-        let helped = udp(&Way::Franc(Config::default().with_helper()), e, 4, 1);
+        let alone = udp(&Crossing::Franc(Config::default()), e, 4, 1);
+        let helped = udp(&Crossing::Franc(Config::default().with_helper()), e, 4, 1);
         assert!(helped.mbps > gain * alone.mbps, "{e:?}: {helped} instead of {alone}");
         let [alone, helped] = [alone, helped].map(|figures| figures.blocks.unwrap().transmissions);
         assert!(helped < 0.8 * alone, "{e:?}: {helped} packets instead of {alone}");
@@ -194,15 +194,15 @@ fn a_helper_saves_transmissions_wherever_it_stands() {
 fn tcp_keeps_its_rate_and_does_not_wait() {
     // Published: 2.5 and 2.0 Mbit/s, with seconds of delay.
     for (tenths, mbps, delay) in [(1, 5.5, 30.0), (2, 4.6, 36.0)] {
-        let figures = tcp(&Way::Franc(Config::default()), step(tenths), Congestion::Cubic, 10, 1);
+        let figures = tcp(&Crossing::Franc(Config::default()), step(tenths), Congestion::Cubic, 10, 1);
         assert!(figures.mbps > mbps && figures.delay_ms < delay, "{tenths}: {figures}");
     }
 }
 
 #[test]
 fn the_papers_own_parameters_do_what_they_did() {
-    let way = Way::Franc(Config::paper().with_helper());
-    let figures = udp(&way, step(3), 4, 1);
+    let crossing = Crossing::Franc(Config::paper().with_helper());
+    let figures = udp(&crossing, step(3), 4, 1);
     let blocks = figures.blocks.as_ref().unwrap();
     assert!(figures.mbps > 3.0 && blocks.timeouts > 0.0, "{figures}");
     // Nothing bounds the queue at the encoder but its length.
@@ -212,20 +212,20 @@ fn the_papers_own_parameters_do_what_they_did() {
 #[test]
 #[ignore = "prints the tables of figures 9 to 15; takes a minute"]
 fn tables() {
-    let ways = [
-        ("unreliable", Way::Plain),
-        ("paper", Way::Franc(Config::paper())),
-        ("paper, helper", Way::Franc(Config::paper().with_helper())),
-        ("ours", Way::Franc(Config::default())),
-        ("ours, helper", Way::Franc(Config::default().with_helper())),
-        ("ours, GF(2)", Way::Franc(Config::default().over(Field::Binary))),
-        ("ours, GF(2), helper", Way::Franc(Config::default().over(Field::Binary).with_helper())),
+    let crossings = [
+        ("unreliable", Crossing::Plain),
+        ("paper", Crossing::Franc(Config::paper())),
+        ("paper, helper", Crossing::Franc(Config::paper().with_helper())),
+        ("ours", Crossing::Franc(Config::default())),
+        ("ours, helper", Crossing::Franc(Config::default().with_helper())),
+        ("ours, GF(2)", Crossing::Franc(Config::default().over(Field::Binary))),
+        ("ours, GF(2), helper", Crossing::Franc(Config::default().over(Field::Binary).with_helper())),
     ];
     let mut plain = 0.0;
-    for (name, way) in &ways {
+    for (name, crossing) in &crossings {
         let mut sum = 0.0;
         for e in (0..10).map(step) {
-            let figures = udp(way, e, 20, 1);
+            let figures = udp(crossing, e, 20, 1);
             sum += figures.mbps;
             println!("UDP, {name}, e3 {:.1}: {figures}", e[2]);
         }
@@ -234,16 +234,16 @@ fn tables() {
     }
     for (e1, e2) in [(0.1, 0.5), (0.3, 0.3), (0.5, 0.1)] {
         for name in ["paper, helper", "ours, helper"] {
-            let way = &ways.iter().find(|way| way.0 == name).unwrap().1;
+            let crossing = &crossings.iter().find(|crossing| crossing.0 == name).unwrap().1;
             for tenths in 1..10 {
                 let e = [e1, e2, f64::from(tenths) / 10.0];
-                println!("UDP, {name}, e1 {e1}, e2 {e2}, e3 {:.1}: {}", e[2], udp(way, e, 20, 1));
+                println!("UDP, {name}, e1 {e1}, e2 {e2}, e3 {:.1}: {}", e[2], udp(crossing, e, 20, 1));
             }
         }
     }
-    for (name, way) in &ways {
+    for (name, crossing) in &crossings {
         for e3 in [0.0, 0.05, 0.1, 0.15, 0.2] {
-            let figures = tcp(way, [e3 / 2.0, e3 / 2.0, e3], Congestion::Cubic, 20, 1);
+            let figures = tcp(crossing, [e3 / 2.0, e3 / 2.0, e3], Congestion::Cubic, 20, 1);
             println!("TCP, {name}, e3 {e3:.2}: {figures}");
         }
     }

@@ -14,7 +14,7 @@ use crate::franc::{self, Config};
 /// Time that a frame costs the medium beyond its bits, so that TCP without loss gets 7.0 Mbit/s at 12 Mbit/s.
 const OVERHEAD: Duration = Duration::from_micros(150);
 
-/// How many packets an interface queues: as much as a driver does, lest what is measured is the queue.
+/// Maximum number of packets that an interface queues: as much as a driver does, lest what is measured is the queue.
 const INTERFACE: u32 = 100;
 
 pub(super) fn mac(station: usize) -> Mac {

@@ -1,26 +1,25 @@
 //! The feedback of decoders and helpers, as bytes.
 
-use hopcast_core::Buffer;
-use hopcast_core::bytes::{Malformed, Reader};
+use hopcast_core::bytes::{Malformed, Reader, Writer};
 
-use super::{ACK_FIXED, Ack, Heard, Known, MOST_LISTED, Refused, Report, bitmap_len};
+use super::{ACK_FIXED, Ack, Heard, Known, MAX_LISTED, Refused, Report, bitmap_len};
 use crate::franc::bits::Bits;
 use crate::franc::config::{Config, Plan};
 
 impl Ack {
-    /// How long it is on the wire.
+    /// Length on the wire, in bytes.
     pub(in crate::franc) fn len(&self, block: u8) -> usize {
         ACK_FIXED + self.blocks.len() * (1 + bitmap_len(block))
     }
 
-    pub(super) fn emit(&self, block: u8, out: &mut Buffer) {
-        out.append(&self.number.to_be_bytes());
-        self.heard.emit(out);
-        self.helper.emit(out);
-        out.append(&self.base.to_be_bytes());
-        out.append(&[self.blocks.len() as u8]);
+    pub(super) fn emit(&self, block: u8, to: &mut Writer<'_>) {
+        to.u32(self.number);
+        self.heard.emit(to);
+        self.helper.emit(to);
+        to.u32(self.base);
+        to.u8(self.blocks.len() as u8);
         for known in &self.blocks {
-            known.emit(block, out);
+            known.emit(block, to);
         }
     }
 
@@ -28,7 +27,7 @@ impl Ack {
         let number = bytes.u32("number")?;
         let (heard, helper) = (Heard::parse(bytes)?, Heard::parse(bytes)?);
         let (base, count) = (bytes.u32("base")?, bytes.u8("count")?);
-        if usize::from(count) > MOST_LISTED {
+        if usize::from(count) > MAX_LISTED {
             return Err(Refused::Invalid { field: "count" });
         }
         let blocks = (0..count).map(|_| Known::parse(bytes, block)).collect::<Result<_, _>>()?;
@@ -37,9 +36,9 @@ impl Ack {
 }
 
 impl Heard {
-    pub(super) fn emit(self, out: &mut Buffer) {
-        out.append(&self.next.to_be_bytes());
-        out.append(&self.received.to_be_bytes());
+    pub(super) fn emit(self, to: &mut Writer<'_>) {
+        to.u16(self.next);
+        to.u16(self.received);
     }
 
     pub(super) fn parse(bytes: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -48,9 +47,9 @@ impl Heard {
 }
 
 impl Known {
-    pub(super) fn emit(self, block: u8, out: &mut Buffer) {
-        out.append(&[self.rank]);
-        out.append(&self.symbols.bytes()[..bitmap_len(block)]);
+    pub(super) fn emit(self, block: u8, to: &mut Writer<'_>) {
+        to.u8(self.rank);
+        to.put(&self.symbols.bytes()[..bitmap_len(block)]);
     }
 
     pub(super) fn parse(bytes: &mut Reader<'_>, block: u8) -> Result<Self, Refused> {
@@ -64,12 +63,12 @@ impl Known {
 }
 
 impl Report {
-    pub(super) fn emit(self, config: &Config, out: &mut Buffer) {
-        self.heard.emit(out);
+    pub(super) fn emit(self, config: &Config, to: &mut Writer<'_>) {
+        self.heard.emit(to);
         if config.plan == Plan::Deficit {
-            out.append(&self.told.to_be_bytes());
-            out.append(&[self.block as u8]);
-            self.known.emit(config.block, out);
+            to.u16(self.told);
+            to.u8(self.block as u8);
+            self.known.emit(config.block, to);
         }
     }
 

@@ -17,7 +17,7 @@
 //! |  Acknowledgement, if A  |  Report, if R  |  Symbol ...
 //! ```
 //!
-//! - **Check**: a hash over the packet with this field zero. What was damaged on the way is dropped.
+//! - **Check**: a hash over the packet with this field zero. What was damaged in transit is dropped.
 //! - **Association**: a number of the two sessions; zero in HELLO. What belongs to another is dropped.
 //! - **U**(p): the data go from the end with the lower Ethernet address to that with the higher one. So nothing that
 //!   comes back is taken for the other direction's.
@@ -54,7 +54,7 @@ use core::hash::Hasher;
 use hopcast_code::field::Gf2;
 use hopcast_code::rlnc::packed_len;
 use hopcast_core::Buffer;
-use hopcast_core::bytes::{Malformed, Reader};
+use hopcast_core::bytes::{Malformed, Reader, Writer};
 use hopcast_wire::ethernet::{self, Mac};
 use siphasher::sip::SipHasher13;
 
@@ -69,10 +69,13 @@ const VERSION: u8 = 1;
 pub(super) const COMMON: usize = 10;
 /// An ENC packet's header, without vector or index.
 pub(super) const ENC: usize = COMMON + 7;
+/// A hello behind the header.
+const HELLO: usize = 12;
 /// An acknowledgement without its blocks.
 const ACK_FIXED: usize = 17;
-/// Maximum number of blocks of which one acknowledgement tells.
-pub(super) const MOST_LISTED: usize = 8;
+/// Maximum number of blocks of one acknowledgement. Chosen: the default window; more makes it longer, with fewer the
+/// further blocks wait for another.
+pub(super) const MAX_LISTED: usize = 8;
 
 const CODED: u8 = 1;
 const ACKNOWLEDGES: u8 = 2;
@@ -117,7 +120,35 @@ pub(super) struct Enc<'a> {
     pub(super) symbol: &'a [u8],
 }
 
-/// How a symbol was made.
+impl Packet<'_> {
+    /// Its length on the wire, in bytes, without the Ethernet header.
+    fn len(&self, config: &Config) -> usize {
+        match self {
+            Self::Enc(enc) => {
+                let coding = match enc.coding {
+                    Coding::Symbol(_) => 1,
+                    Coding::Sum(_) => bitmap_len(config.block),
+                    Coding::Vector(vector) => vector.len(),
+                };
+                let ack = enc.ack.as_ref().map_or(0, |ack| ack.len(config.block));
+                let report = enc.report.map_or(0, |_| report_len(config));
+                ENC + coding + ack + report + enc.symbol_sent().len()
+            }
+            Self::Ack(ack) => COMMON + ack.len(config.block),
+            Self::Hello(_) => COMMON + HELLO,
+        }
+    }
+}
+
+impl Enc<'_> {
+    /// The symbol without the zeros at its end.
+    fn symbol_sent(&self) -> &[u8] {
+        let end = self.symbol.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        &self.symbol[..end]
+    }
+}
+
+/// Coding by which a symbol was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coding<'a> {
     /// One symbol, as it is.
@@ -157,14 +188,14 @@ pub(super) struct Known {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) heard: Heard,
-    /// As far as the helper knows, the decoder has told of all packets before this one.
+    /// As far as the helper knows, the decoder has reported all packets before this one.
     pub(super) told: u16,
     pub(super) block: u32,
     /// Packets that the helper or, as far as it knows, the decoder has.
     pub(super) known: Known,
 }
 
-/// How two ends find each other.
+/// Message by which two ends find each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
     pub(super) own: u32,
@@ -179,7 +210,7 @@ pub(super) enum Refused {
     Truncated { field: &'static str },
     /// `field` has no such value.
     Invalid { field: &'static str },
-    /// The check does not fit: it was changed on the way.
+    /// The check does not fit: it was changed in transit.
     Damaged,
 }
 
@@ -189,12 +220,12 @@ impl From<Malformed> for Refused {
     }
 }
 
-/// How many bytes a bitmap of a block takes.
+/// Length of a block's bitmap, in bytes.
 pub(super) fn bitmap_len(block: u8) -> usize {
     packed_len::<Gf2>(usize::from(block))
 }
 
-/// How long a helper's report is.
+/// Length of a helper's report, in bytes.
 pub(super) fn report_len(config: &Config) -> usize {
     match config.plan {
         Plan::Budget { .. } => 4,
@@ -204,7 +235,6 @@ pub(super) fn report_len(config: &Config) -> usize {
 
 /// Puts a packet into a frame.
 pub(super) fn emit(addresses: (Mac, Mac), common: Common, packet: &Packet<'_>, config: &Config) -> Buffer {
-    let mut out = Buffer::copy_from(&[]);
     let (kind, mut flags) = match packet {
         Packet::Enc(enc) => {
             let coded = match enc.coding {
@@ -221,32 +251,32 @@ pub(super) fn emit(addresses: (Mac, Mac), common: Common, packet: &Packet<'_>, c
         Packet::Hello(_) => (Type::Hello, 0),
     };
     flags |= if common.up { UP } else { 0 };
-    out.append(&[VERSION << 4 | kind as u8, flags, 0, 0, 0, 0]);
-    out.append(&common.association.to_be_bytes());
+    let mut out = Buffer::zeroed(packet.len(config));
+    let mut to = Writer::new(&mut out);
+    // The check comes last.
+    to.put(&[VERSION << 4 | kind as u8, flags, 0, 0, 0, 0]);
+    to.u32(common.association);
     match packet {
         Packet::Enc(enc) => {
-            out.append(&enc.block.to_be_bytes());
-            out.append(&enc.sequence.to_be_bytes());
-            out.append(&[enc.added]);
+            to.u32(enc.block);
+            to.u16(enc.sequence);
+            to.u8(enc.added);
             match enc.coding {
-                Coding::Symbol(index) => out.append(&[index]),
-                Coding::Sum(among) => out.append(&among.bytes()[..bitmap_len(config.block)]),
-                Coding::Vector(vector) => out.append(vector),
+                Coding::Symbol(index) => to.u8(index),
+                Coding::Sum(among) => to.put(&among.bytes()[..bitmap_len(config.block)]),
+                Coding::Vector(vector) => to.put(vector),
             }
             if let Some(ack) = &enc.ack {
-                ack.emit(config.block, &mut out);
+                ack.emit(config.block, &mut to);
             }
             if let Some(report) = enc.report {
-                report.emit(config, &mut out);
+                report.emit(config, &mut to);
             }
-            let end = enc.symbol.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-            out.append(&enc.symbol[..end]);
+            to.put(enc.symbol_sent());
         }
-        Packet::Ack(ack) => ack.emit(config.block, &mut out),
+        Packet::Ack(ack) => ack.emit(config.block, &mut to),
         Packet::Hello(Hello { own, peer, profile }) => {
-            for word in [own, peer, profile] {
-                out.append(&word.to_be_bytes());
-            }
+            [own, peer, profile].into_iter().for_each(|word| to.u32(*word));
         }
     }
     let check = check_of(&out);

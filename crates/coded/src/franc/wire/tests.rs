@@ -157,7 +157,7 @@ fn heard() -> impl Strategy<Value = Heard> {
 }
 
 fn ack() -> impl Strategy<Value = Ack> {
-    let blocks = proptest::collection::vec(known(), 0..=MOST_LISTED);
+    let blocks = proptest::collection::vec(known(), 0..=MAX_LISTED);
     (any::<u32>(), heard(), heard(), any::<u32>(), blocks)
         .prop_map(|(number, heard, helper, base, blocks)| Ack { number, heard, helper, base, blocks })
 }

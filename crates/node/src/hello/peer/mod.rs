@@ -14,13 +14,17 @@ use super::wire::{Counts, Longest, Stamp, Tag};
 use crate::config::Timing;
 use crate::daemon::notice::{Notice, Notices};
 
-/// Factor of the rate of hellos to a silent peer.
+/// Factor of the rate of hellos to a silent peer. Chosen; a smaller one finds it later, a larger one costs more
+/// datagrams in vain.
 const SILENT_HELLO_FACTOR: f64 = 10.0;
-/// Minimum time between two answers.
+/// Minimum time between two answers. Chosen: it bounds what forged hellos can ask for; longer delays a peer that is
+/// back.
 const MIN_ANSWER_INTERVAL: Duration = Duration::from_millis(10);
 /// Number of slots for senders of hellos from elsewhere, by their address: one of them blocks few of the others.
+/// Chosen; more is memory, with fewer they block each other.
 const ELSEWHERE_SLOTS: usize = 16;
-/// Maximum round-trip time that is plausible.
+/// Maximum round-trip time that is plausible. Chosen: above any path, and far below the 71 minutes after which 32 bits
+/// of microseconds wrap.
 const MAX_ROUND_TRIP: Duration = Duration::from_secs(60);
 
 /// The address by which the machines above know a neighbour on a lane, wherever it is: of the discard prefix (RFC

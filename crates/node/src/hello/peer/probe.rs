@@ -9,17 +9,20 @@ use hopcast_core::{Duration, Instant};
 
 use crate::hello::wire::Longest;
 
-/// Time between the beginnings of two rounds.
+/// Time between the beginnings of two rounds. Chosen; shorter costs more full datagrams, longer finds a smaller MTU
+/// later.
 const ROUND_INTERVAL: Duration = Duration::from_secs(5);
-/// The same where full probes are lost: with an MTU of 1500 bytes the search costs some 25 kB at little random loss,
-/// and up to 160 kB at [`MAX_RANDOM_LOSS`], where each length is tried six times.
+/// The same where full probes are lost. Chosen: with an MTU of 1500 bytes the search costs some 25 kB at little random
+/// loss, and up to 160 kB at [`MAX_RANDOM_LOSS`], where each length is tried six times.
 const BLOCKED_ROUND_INTERVAL: Duration = Duration::from_secs(60);
-/// Maximum probability that random loss, as of short datagrams, takes all full probes of a round.
+/// Maximum probability that random loss, as of short datagrams, takes all full probes of a round. Chosen; a larger one
+/// takes loss for a smaller MTU, a smaller one needs more probes.
 const MAX_CHANCE: f64 = 1e-4;
-/// Minimum number of full probes in a round before the search.
+/// Minimum number of full probes in a round before the search. Chosen; fewer search at chance, more find a smaller MTU
+/// later.
 const MIN_FULL_PROBES: f64 = 6.0;
-/// Maximum loss that is taken for random: where data is as long as full probes, all of it is lost, which says nothing
-/// about the random loss.
+/// Maximum loss that is taken for random. Chosen: where data is as long as full probes, all of it is lost, which says
+/// nothing about the random loss.
 const MAX_RANDOM_LOSS: f64 = 0.6;
 /// Lengths of IP packets to try: of Ethernet with and without jumbo frames, of PPPoE, and of tunnels through them.
 const LENGTHS: [u16; 28] = [

@@ -7,7 +7,8 @@ use super::{ELSEWHERE_SLOTS, MIN_ANSWER_INTERVAL, Myself, Path, Peer};
 use crate::daemon::notice::Notice;
 use crate::hello::wire::{Hello, Stamp};
 
-/// Maximum time between hellos that the spacing of probes assumes.
+/// Maximum time between hellos that the spacing of probes assumes. Chosen: the default of `hello`; with more, a round
+/// of probes takes longer where hellos are rare.
 const MAX_PROBE_PACE: Duration = Duration::from_secs(1);
 
 impl Peer {
@@ -60,14 +61,14 @@ impl Peer {
             return;
         }
         let full = myself.datagram + 1;
-        let way = probe::PathFigures {
+        let figures = probe::PathFigures {
             full,
             headers: myself.headers,
             pace: myself.timing.hello.min(MAX_PROBE_PACE),
             round_trip: self.round_trip.unwrap_or_default(),
             loss: self.loss_out.share().unwrap_or_default(),
         };
-        match self.probe.step(now, &way) {
+        match self.probe.step(now, &figures) {
             Step::Send { bytes, copies, round } => {
                 for _ in 0..copies {
                     let hello = self.hello(now, path, self.stamp, myself);

@@ -23,7 +23,7 @@ struct End {
     at: SocketAddr,
 }
 
-/// Two nodes and the way between them, which takes 20 ms.
+/// Two nodes and the path between them, which takes 20 ms.
 struct Pair {
     now: Instant,
     ends: [End; 2],

@@ -20,7 +20,7 @@ fn a_way_that_swallows_full_datagrams_is_said_and_a_lossy_one_is_not_taken_for_i
     assert_eq!(pair.notices(0).into_iter().filter(is_full).collect::<Vec<_>>(), [full(1492, false)]);
     assert!(pair.ends.iter().all(|end| end.peer.is_up()));
 
-    // A way that passes 1,400 bytes is found out within seconds of the start.
+    // A path that passes 1,400 bytes is found out within seconds of the start.
     let mut pair = Pair::new();
     pair.longest = 1400 - 28;
     pair.run(Duration::from_secs(6));
@@ -46,7 +46,7 @@ fn a_round_in_which_fragments_are_allowed_says_nothing_of_them() {
         let mut pair = Pair::new();
         pair.longest = 1400 - 28;
         pair.run(Duration::from_millis(100 * tenths));
-        // Some other peer's way has made it so; fragments get through here.
+        // Some other peer's path has made it so; fragments get through here.
         pair.longest = usize::MAX;
         let (now, End { myself, peer, .. }) = (pair.now, &mut pair.ends[0]);
         myself.fragments = true;

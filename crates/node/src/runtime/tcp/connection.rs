@@ -16,9 +16,11 @@ use super::super::counters::Counters;
 use super::super::device::close_before_devices;
 use super::window::{Budget, Window};
 
-/// Waiting pieces are merged up to this length, in bytes, so that their memory is mostly payload.
+/// Waiting pieces are merged up to this length, in bytes, so that their memory is mostly payload. Chosen; longer copies
+/// more.
 const MERGE_LIMIT: usize = 4096;
-/// Number of pieces that one call writes.
+/// Maximum number of pieces that one call writes. Chosen; fewer costs system calls, more hardly fits the kernel's
+/// buffer.
 const SLICES_PER_WRITE: usize = 32;
 
 /// The state of a connection after an event.
@@ -174,12 +176,12 @@ impl Connection {
         if self.credit == 0 {
             return self.look_for_end(up);
         }
-        let most = usize::try_from(self.credit).unwrap_or(usize::MAX).min(scratch.len());
-        match (&self.socket).read(&mut scratch[..most]) {
+        let max = usize::try_from(self.credit).unwrap_or(usize::MAX).min(scratch.len());
+        match (&self.socket).read(&mut scratch[..max]) {
             Ok(0) => return self.end(up),
             Ok(len) => {
                 // A short read has emptied the kernel's buffer, unless the end is still to be read.
-                self.readable = len == most || self.hung_up;
+                self.readable = len == max || self.hung_up;
                 self.held = false;
                 self.credit -= len as u64;
                 counters.received += 1;

@@ -20,7 +20,7 @@ pub(super) struct Listener {
     pub(super) starved: bool,
 }
 
-/// How connections reach a listener.
+/// Form in which connections reach a listener.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Arrival {
     /// By its address, which is their destination.

@@ -38,12 +38,13 @@ use crate::Clock;
 
 pub(super) use self::window::Budget;
 
-/// Maximum number of streams at once; one beyond them is reset.
+/// Maximum number of streams at once; one beyond them is reset. Chosen: it bounds memory.
 const MAX_STREAMS: usize = 65_536;
-/// Number of reads in one turn; below, number of accepted connections.
+/// Maximum number of reads in one turn; below, of accepted connections. Chosen; more delays the other sockets, fewer
+/// costs turns.
 const READS_PER_TURN: usize = 32;
 const ACCEPTS_PER_TURN: usize = 64;
-/// Maximum number of bytes of one read.
+/// Maximum number of bytes of one read. Chosen; less costs system calls, more is memory.
 const MAX_READ: usize = 64 << 10;
 /// The first token of a stream; those below are of listeners.
 const FIRST_STREAM_TOKEN: u64 = 16;
@@ -263,7 +264,7 @@ impl Tcp {
         }
     }
 
-    /// Resets a stream; the machine is told unless it did so itself.
+    /// Resets a stream, and reports it to the machine unless the machine did so itself.
     fn fail(&mut self, token: u64, tell: bool) {
         let Some(connection) = self.connections.get(&token) else { return };
         connection.reset();

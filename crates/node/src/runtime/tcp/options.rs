@@ -12,9 +12,10 @@ use super::super::divert::OWN_MARK;
 use super::super::error::PlugError;
 
 /// Maximum number of bytes that the kernel takes beyond those in flight (`TCP_NOTSENT_LOWAT`): one burst of
-/// segmentation offload. Less costs processor time at high rates; more is a queue, of 5 ms at 100 Mbit/s.
+/// segmentation offload. Chosen: less costs processor time at high rates; more is a queue, of 5 ms at 100 Mbit/s.
 pub(super) const MAX_UNSENT: u32 = 64 << 10;
-/// Maximum number of connections that wait to be accepted; the host's `somaxconn` bounds it too.
+/// Maximum number of connections that wait to be accepted; the host's `somaxconn` bounds it too. Chosen; with fewer, a
+/// burst of connections waits for TCP's timeouts.
 const BACKLOG: i32 = 4096;
 
 /// The options of all sockets of a plug.

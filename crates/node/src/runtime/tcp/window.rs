@@ -8,19 +8,23 @@ use std::rc::Rc;
 use hopcast_core::StreamItem;
 
 /// Maximum window of a connection, in bytes. A proxy's edge passes it on to the far edge as the stream's window, so it
-/// bounds a stream's bytes in a round trip of the whole path: 160 Mbit/s at 100 ms.
+/// bounds a stream's bytes in a round trip of the whole path. Chosen: 160 Mbit/s at 100 ms; more lets few connections
+/// hold all memory.
 const MAX_WINDOW: u64 = 2 << 20;
-/// Minimum window of a connection, in bytes, so that each goes on: 1.3 Mbit/s at 100 ms.
+/// Minimum window of a connection, in bytes, so that each goes on. Chosen: 1.3 Mbit/s at 100 ms; more leaves room for
+/// fewer connections.
 const MIN_WINDOW: u64 = 16 << 10;
 /// Share of the whole budget that is the first window of a connection, at most [`MAX_FIRST_GRANT`]. It counts only once
-/// bytes arrive: idle connections cost the others nothing.
+/// bytes arrive: idle connections cost the others nothing. Chosen; a smaller share starts slowly, a larger one is used
+/// up by fewer connections.
 const FIRST_GRANT_SHARE: u64 = 1024;
 const MAX_FIRST_GRANT: u64 = 64 << 10;
-/// Growth of the window for each byte read: it has four times its size after a round trip, and its maximum after three.
-/// Less, such as the factor of two of TCP's slow start, takes longer; with more, connections that have read little hold
-/// much.
+/// Growth of the window for each byte read. Chosen: it has four times its size after a round trip, and its maximum
+/// after three. Less, such as the factor of two of TCP's slow start, takes longer; with more, connections that have
+/// read little hold much.
 const GROWTH: u64 = 3;
 /// Share of the whole budget that one source may hold, so that its stalled connections leave the rest to others.
+/// Chosen; a larger share leaves less, a smaller one limits who is alone.
 const SOURCE_SHARE: u64 = 4;
 /// Share of the rest, of the source and of all, that one connection may take. Stalled connections so share the budget,
 /// and leave some of it (the dynamic threshold of Choudhury and Hahne, IEEE/ACM ToN 6(2), 1998).

@@ -396,7 +396,7 @@ fn a_relay_asks_for_a_pause_when_twice_the_window_and_16_chunks_wait() {
         let (session, first, index) = (7, Some(0), number);
         let packet = Packet { session, first, urgent: false, number, index, chunk: &chunk };
         let payload = Buffer::copy_from(&Message::Packet(packet).emit());
-        let datagram = Datagram { local: address(1), remote: address(0), payload };
+        let datagram = Datagram::new(address(1), address(0), payload);
         // So far apart that the pace lets them all go.
         let now = path.now + Duration::from_micros(100) * u64::from(number);
         relay.handle(now, Port::Below(0), Item::Datagram(datagram));

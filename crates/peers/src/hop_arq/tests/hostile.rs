@@ -68,7 +68,7 @@ proptest! {
 fn a_datagram_from_elsewhere_is_none_of_ours() {
     let mut path = path(1, &Config::default(), 2, &Hop::default());
     path.inject_from(CLIENT, address(9), b"whatever");
-    assert_eq!(path.counter(CLIENT, "not_for_us"), 1);
+    assert_eq!(path.counter(CLIENT, "foreign"), 1);
 }
 
 #[test]

@@ -15,7 +15,7 @@ const GROUPS: usize = 4;
 pub(in crate::kcp) struct Decoder {
     fec: Fec,
     code: Code,
-    /// The longest shard that is kept.
+    /// Maximum length of a shard that is kept.
     longest: usize,
     /// In the order in which they were first heard of; the oldest makes room.
     groups: VecDeque<Group>,

@@ -23,6 +23,8 @@ mod encoder;
 pub(super) use decoder::Decoder;
 pub(super) use encoder::Encoder;
 
+use hopcast_core::bytes::Writer;
+
 use super::config::Fec;
 
 /// Bytes before parity (`fec.go`, `fecHeaderSize`).
@@ -40,9 +42,10 @@ fn wrap(fec: Fec) -> u32 {
 }
 
 fn seal(seqid: u32, flag: u16, shard: &[u8]) -> Vec<u8> {
-    let mut datagram = Vec::with_capacity(HEADER + shard.len());
-    datagram.extend_from_slice(&seqid.to_le_bytes());
-    datagram.extend_from_slice(&flag.to_le_bytes());
-    datagram.extend_from_slice(shard);
+    let mut datagram = vec![0; HEADER + shard.len()];
+    let mut to = Writer::new(&mut datagram);
+    to.u32_le(seqid);
+    to.u16_le(flag);
+    to.put(shard);
     datagram
 }

@@ -1,4 +1,4 @@
-//! How streams end, and how they do not begin again.
+//! Streams end, and do not begin again.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -173,5 +173,5 @@ fn a_datagram_from_elsewhere_is_none_of_ours() {
     pair.open(1000, false);
     pair.run(ms(100));
     pair.inject_from(SERVER, "10.9.9.9:1".parse().unwrap(), &Segment::reset(0).emit());
-    assert_eq!(pair.counter(SERVER, "not_for_us"), 1);
+    assert_eq!(pair.counter(SERVER, "foreign"), 1);
 }

@@ -49,8 +49,8 @@ fn a_lost_segment_comes_again_before_its_timeout() {
         hit
     }));
     pair.open(100_000, true);
-    // It leaves after 30 ms: a way, a tick and a way back. Both the ways and the tick again make 70; its timeout, with
-    // the deviation of the first round trip, would make 130.
+    // It leaves after 30 ms: one direction, a tick and the other direction. Both the directions and the tick again make
+    // 70; its timeout, with the deviation of the first round trip, would make 130.
     pair.run_until(ms(75), |pair| pair.apps[SERVER].values().any(|app| app.peer_finished));
     assert_eq!(pair.counter(CLIENT, "retransmits"), 1);
 }

@@ -41,7 +41,8 @@ const CLIENT_HELLO_LEN: usize = 300;
 const SERVER_HELLO_LEN: usize = 90;
 const CERTIFICATE_LEN: usize = 1800;
 const FINISHED_LEN: usize = 36;
-/// No message is longer.
+/// Maximum length of a message, in bytes. Chosen: above [`CERTIFICATE_LEN`], the longest; it bounds what is kept of a
+/// forged one.
 const MAX_MESSAGE: usize = 4096;
 const HEADER: usize = 4;
 const RANDOM: usize = 32;
@@ -94,7 +95,7 @@ impl ServerConfig for Hello {
     }
 }
 
-/// How far a session is; who has nothing to write waits for the message that is named.
+/// Progress of a session; who has nothing to write waits for the message that is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// The client writes its hello.
@@ -122,7 +123,7 @@ struct Handshake {
     received: Vec<u8>,
     step: Step,
     secret: Secret,
-    /// Which keys of the application's data are next.
+    /// Number of the next keys of the application's data.
     generation: u64,
 }
 

@@ -1,4 +1,4 @@
-//! How fast it is, by itself and beside this crate's TCP.
+//! Goodput by itself and beside this crate's TCP.
 
 use hopcast_core::Rate;
 

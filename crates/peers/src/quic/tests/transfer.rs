@@ -239,7 +239,7 @@ fn who_has_long_only_acknowledged_may_speak_at_once() {
 
 #[test]
 fn a_window_full_of_gaps_is_no_reason_to_give_up() {
-    // Slow start runs far into a short queue over a long way, and half of two windows is lost, packet by packet.
+    // Slow start runs far into a short queue over a long path, and half of two windows is lost, packet by packet.
     for congestion in [CUBIC, BBR] {
         let hop = Hop { delay: ms(110), loss: 0.3, queue: 50, ..Hop::default() };
         for hop in [Hop { loss: 0.0, ..hop.clone() }, hop] {

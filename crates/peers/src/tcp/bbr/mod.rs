@@ -331,7 +331,7 @@ impl Bbr {
         window + if self.mode == Mode::ProbeBandwidth(0) { 2 } else { 0 }
     }
 
-    /// How many segments will be in the network when the pacer lets the next one go.
+    /// Number of segments that will be in the network when the pacer lets the next one go.
     fn in_network_at_departure(&self, path: &Path<'_>, in_flight: u32) -> u32 {
         let wait = path.departure.since(path.now).as_micros();
         let delivered = u128::from(self.bandwidth()) * u128::from(wait) / u128::from(BANDWIDTH_UNIT);

@@ -56,8 +56,8 @@ impl Pacing {
             return 1;
         }
         let bytes = (self.rate >> BURST_SHIFT).min(MAX_BURST);
-        let least = if self.rate < SINGLE_RATE / 8 { 1 } else { 2 };
-        ((bytes / u64::from(mss.max(1))) as u32).clamp(least, 127)
+        let min = if self.rate < SINGLE_RATE / 8 { 1 } else { 2 };
+        ((bytes / u64::from(mss.max(1))) as u32).clamp(min, 127)
     }
 
     /// The rate, and the segments that the pacer lets go at once on a path of this length.

@@ -135,14 +135,14 @@ fn bbr_finds_the_bandwidth_and_the_round_trip_and_keeps_the_queue_short() {
 #[test]
 fn bbr_looks_for_the_round_trip_every_ten_seconds() {
     let mut pair = start(Congestion::Bbr, Direction::default());
-    let mut least = u32::MAX;
+    let mut min = u32::MAX;
     while pair.now < Instant::ZERO + Duration::from_secs(25) {
         pair.run_for(ms(10));
         if pair.now > Instant::ZERO + Duration::from_secs(2) {
-            least = least.min(pair.tcp[CLIENT].connection(StreamId(0)).unwrap().sender.window.size);
+            min = min.min(pair.tcp[CLIENT].connection(StreamId(0)).unwrap().sender.window.size);
         }
     }
-    assert_eq!(least, 4);
+    assert_eq!(min, 4);
 }
 
 #[test]

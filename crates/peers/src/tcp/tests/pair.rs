@@ -153,7 +153,7 @@ pub(super) struct Pair {
     pub read_window: u64,
     /// Each packet that either end sent: when, from whom, the bytes.
     pub sent: Option<Vec<(Instant, usize, Buffer)>>,
-    /// Further losses on the way.
+    /// Further losses on the path.
     pub lose: Option<Lose>,
 }
 
@@ -201,7 +201,7 @@ impl Pair {
         }
     }
 
-    /// The largest number of packets that waited since the last reset.
+    /// Maximum number of packets that waited since the last reset.
     pub(super) fn longest_queue(&self, from: usize) -> u64 {
         self.longest_queue[from]
     }
@@ -466,7 +466,7 @@ pub(super) fn forge(source: SocketAddr, destination: SocketAddr, header: &Header
     packet
 }
 
-/// The answer of a router on the way to a packet that does not fit.
+/// The answer of a router of the path to a packet that does not fit.
 fn too_big(packet: &[u8], mtu: u32) -> Buffer {
     use hopcast_wire::icmp;
     let header = hopcast_wire::ip::parse(packet).unwrap();

@@ -8,9 +8,10 @@ use crate::app::accepted::Accepted;
 use crate::app::piece::{PIECE_HEADER, Piece, UnitReader};
 use crate::app::stream::{Contents, READ_AHEAD};
 use crate::meter::SharedMeter;
-use crate::scenario::model::LARGEST_FRAME;
+use crate::scenario::model::MAX_FRAME;
 
-/// Maximum age of a frame that can still become complete, in frames: 40 s of 25 frames a second.
+/// Maximum age of a frame that can still become complete, in frames. Chosen: 40 s of 25 frames a second; more is
+/// memory, with less a frame that a slow stream delivers late counts as lost.
 const WINDOW: u64 = 1000;
 
 /// Puts frames together from datagrams.
@@ -38,7 +39,7 @@ impl FrameAssembler {
     /// Whether a piece can be one of a frame, and its bytes are those that were sent.
     fn fits(&self, piece: &Piece, bytes: &[u8]) -> bool {
         let Piece { number, length, offset, .. } = *piece;
-        length <= LARGEST_FRAME
+        length <= MAX_FRAME
             && offset < length
             && offset.is_multiple_of(self.piece)
             && bytes.len() as u32 == self.piece.min(length - offset)

@@ -12,8 +12,8 @@ use crate::app::stream::Contents;
 use crate::app::{Ends, Schedule};
 use crate::meter::Meters;
 
-/// Maximum number of frames that wait for a stream that is slower than the video: 40 s of 25 frames a second. Beyond
-/// that frames are skipped.
+/// Maximum number of frames that wait for a stream that is slower than the video; beyond it frames are skipped. Chosen:
+/// 40 s of 25 frames a second; more is memory.
 const MAX_WAITING: usize = 1000;
 const STREAM: StreamId = StreamId(0);
 
@@ -85,7 +85,7 @@ impl VideoSender {
                 for offset in (0..bytes).step_by(*piece) {
                     let len = (bytes - offset).min(*piece as u32) as usize;
                     let payload = datagram(Piece { offset, ..frame }, len);
-                    self.out.push_back(Item::Datagram(Datagram { local, remote, payload }));
+                    self.out.push_back(Item::Datagram(Datagram::new(local, remote, payload)));
                 }
             }
             Carriage::Stream { waiting, .. } => {

@@ -2,7 +2,7 @@
 
 use hopcast_core::{Duration, Stream};
 
-use crate::scenario::model::{Frames, LARGEST_FRAME, Pattern, Picture};
+use crate::scenario::model::{Frames, MAX_FRAME, Pattern, Picture};
 
 /// The frames of a video, for ever.
 pub(crate) struct FrameSource {
@@ -32,7 +32,7 @@ impl FrameSource {
                 self.place %= pattern.gop as usize;
                 let picture = pattern.picture(place as u32);
                 let bytes = pattern.mean_bytes(picture) * factor(pattern, &mut self.random);
-                let bytes = (bytes.round() as u32).clamp(1, LARGEST_FRAME);
+                let bytes = (bytes.round() as u32).clamp(1, MAX_FRAME);
                 Next { picture, bytes, gap: pattern.interval }
             }
             Frames::Trace { frames, interval } => {

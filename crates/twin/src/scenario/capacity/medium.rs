@@ -181,10 +181,10 @@ mod tests {
         Phase { share, direct: 1.0 - e3, either: 1.0 - e1 * e3, helped: 1.0 - e2 }
     }
 
-    /// The most that any sharing of the airtime of two phases gives, tried out.
+    /// Maximum that any sharing of the airtime of two phases gives, tried out.
     fn tried(phases: &[Phase; 2]) -> f64 {
         const STEPS: usize = 400;
-        let mut most = 0.0f64;
+        let mut max = 0.0f64;
         for first in 0..=STEPS {
             for second in 0..=STEPS {
                 let (mut source, mut both) = (0.0, 0.0);
@@ -193,10 +193,10 @@ mod tests {
                     source += phase.share * x * phase.either;
                     both += phase.share * (x * phase.direct + (1.0 - x) * phase.helped);
                 }
-                most = most.max(source.min(both));
+                max = max.max(source.min(both));
             }
         }
-        most
+        max
     }
 
     #[test]
@@ -213,7 +213,7 @@ mod tests {
         for (e1, e2) in [(0.0, 0.4), (0.0, 0.9), (1.0, 0.0)] {
             assert!((with_helper(&[phase(1.0, e1, e2, 0.4)]) - 0.6).abs() < 1e-12, "{e1} {e2}");
         }
-        // Without a direct way each frame is sent twice.
+        // Without a direct link each frame is sent twice.
         assert!((with_helper(&[phase(1.0, 0.0, 0.0, 1.0)]) - 0.5).abs() < 1e-12);
         assert_eq!(with_helper(&[phase(1.0, 1.0, 0.0, 1.0)]), 0.0);
     }

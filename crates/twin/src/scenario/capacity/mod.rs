@@ -39,7 +39,8 @@ pub struct Capacities<'s> {
     wired: DiGraph<(), u128>,
 }
 
-/// More than all links of any network with rates, and far from the end of `u128`.
+/// Capacity of a link without a rate. Chosen: more than all links of any network with rates, and far from the end of
+/// `u128`.
 const UNBOUNDED: u128 = 1 << 100;
 
 impl<'s> Capacities<'s> {

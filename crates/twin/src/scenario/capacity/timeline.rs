@@ -6,7 +6,7 @@ use hopcast_link::{Attachment, Change, Mac, PairLoss};
 use super::mean_loss;
 use crate::scenario::model::{Action, Link, LinkId, LinkModel, Scenario};
 
-/// A rate of a link that has none, in bit/s: finite, so that it can be multiplied by zero.
+/// Rate of a link that has none, in bit/s. Chosen: finite, so that it can be multiplied by zero.
 const UNLIMITED: f64 = 1e33;
 
 /// A window with the changes of each link up to its end.

@@ -19,7 +19,8 @@ use crate::scenario::model::{LinkModel, Scenario};
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::{Entry, Kind, Node, Source, Span, parse};
 
-/// Maximum number of nodes of any kind in an XML document: a million links with a few data each.
+/// Maximum number of nodes of any kind in an XML document. Chosen: it bounds memory; a million links with a few data
+/// each.
 const MAX_XML: u32 = 20_000_000;
 
 /// The nodes and links of a GraphML file.

@@ -75,7 +75,7 @@ fn list(items: Vec<Node>, span: &Span) -> Node {
     Node { span: span.clone(), kind: Kind::List(items) }
 }
 
-/// The longest name there may be, in bytes.
+/// Maximum length of a name, in bytes, as in a scenario.
 const MAX_NAME: usize = 64;
 
 /// Makes of what other programs call a thing a name that is allowed here and not taken yet.
@@ -111,8 +111,8 @@ impl Names {
     }
 }
 
-fn shorten(name: &mut String, most: usize) {
-    while name.len() > most {
+fn shorten(name: &mut String, max_len: usize) {
+    while name.len() > max_len {
         name.pop();
     }
 }

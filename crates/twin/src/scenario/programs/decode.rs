@@ -15,12 +15,12 @@ use hopcast_stack::transport::Port;
 /// The programs that an `app` may be.
 pub(crate) const PROGRAMS: [&str; 6] = ["iperf3", "iperf2", "nuttcp", "ping", "ffmpeg", "copy"];
 
-/// The largest payload that all of them put into a datagram: IPv4's largest.
-const LARGEST_DATAGRAM: u64 = 65_507;
-/// The least payload that all of them can stamp.
-const SMALLEST_DATAGRAM: u64 = 64;
-/// More connections than this iperf3 does not open.
-const MOST_PARALLEL: u64 = 128;
+/// Maximum payload that all of them put into a datagram, in bytes: IPv4's maximum.
+const MAX_DATAGRAM: u64 = 65_507;
+/// Minimum payload that all of them can stamp, in bytes.
+const MIN_DATAGRAM: u64 = 64;
+/// Maximum number of connections that iperf3 opens.
+const MAX_PARALLEL: u64 = 128;
 /// A packet of an MPEG transport stream (ISO 13818-1).
 const TS_PACKET: u64 = 188;
 
@@ -88,11 +88,11 @@ fn carries(node: &Node, name: &str, stack: &Stack) -> Result<Socket, Diagnostic>
 }
 
 fn load(fields: Fields<'_>, node: &Node, name: &str, on: Socket) -> Result<Load, Diagnostic> {
-    let sizes = if on == Socket::Udp { SMALLEST_DATAGRAM..=LARGEST_DATAGRAM } else { 1..=1 << 20 };
+    let sizes = if on == Socket::Udp { MIN_DATAGRAM..=MAX_DATAGRAM } else { 1..=1 << 20 };
     let load = Load {
         rate: fields.read("rate", rate)?,
         size: fields.read("size", |node, key| size(node, key, sizes))?,
-        parallel: fields.read("parallel", |node, key| whole(node, key, 1..=MOST_PARALLEL))?.unwrap_or(1)
+        parallel: fields.read("parallel", |node, key| whole(node, key, 1..=MAX_PARALLEL))?.unwrap_or(1)
             as u32,
         reverse: fields.read("reverse", flag)?.unwrap_or(false),
         arguments: fields.read("arguments", words)?.unwrap_or_default(),
@@ -107,7 +107,7 @@ fn load(fields: Fields<'_>, node: &Node, name: &str, on: Socket) -> Result<Load,
 
 fn ping(fields: Fields<'_>) -> Result<Ping, Diagnostic> {
     // Less than a time stamp, and ping measures nothing.
-    let size = fields.read("size", |node, key| size(node, key, 16..=LARGEST_DATAGRAM))?;
+    let size = fields.read("size", |node, key| size(node, key, 16..=MAX_DATAGRAM))?;
     let every = match (fields.get("rate"), fields.get("every")) {
         (Some(_), Some(node)) => return Err(node.error("`ping` takes `rate` or `every`, not both")),
         (Some(node), None) => frequency(node, "rate")?,
@@ -129,12 +129,11 @@ fn ping(fields: Fields<'_>) -> Result<Ping, Diagnostic> {
 
 fn picture(fields: Fields<'_>) -> Result<Picture, Diagnostic> {
     let (width, height) = fields.read("picture", pixels)?.unwrap_or((640, 360));
-    let size = fields.read("size", |node, key| match size(node, key, TS_PACKET..=LARGEST_DATAGRAM)? {
+    let size = fields.read("size", |node, key| match size(node, key, TS_PACKET..=MAX_DATAGRAM)? {
         size if size.get() % TS_PACKET == 0 => Ok(size),
         size => Err(node.error(format!("`{key}`: expected a multiple of {TS_PACKET} B, found {size}"))),
     })?;
-    let number =
-        |key, most| fields.read(key, |node, key| whole(node, key, 1..=most).map(|found| found as u32));
+    let number = |key, max| fields.read(key, |node, key| whole(node, key, 1..=max).map(|found| found as u32));
     Ok(Picture {
         rate: fields.read("rate", rate)?.unwrap_or(Rate::from_bits_per_sec(2_000_000)),
         width,

@@ -12,7 +12,8 @@ use hopcast_config::decode::{self, Fields, choice, duration, list, whole};
 use hopcast_config::yaml::{Kind, Node};
 
 const KEYS: [&str; 7] = ["name", "at", "command", "start", "stop", "stop-with", "expect"];
-const MOST: usize = 1000;
+/// Maximum number of commands in `exec`. Chosen: each is a process of a live run.
+const MAX_COMMANDS: usize = 1000;
 
 /// All commands in the order of the file, and why the first of them needs a live run.
 pub(crate) fn execs(
@@ -21,10 +22,11 @@ pub(crate) fn execs(
 ) -> Result<(Vec<Exec>, Option<Diagnostic>), Diagnostic> {
     let Some(node) = node else { return Ok((Vec::new(), None)) };
     let items = list(node, "exec")?;
-    if items.len() > MOST {
-        return Err(
-            node.error(format!("a scenario has at most {MOST} commands in `exec`, this one {}", items.len()))
-        );
+    if items.len() > MAX_COMMANDS {
+        return Err(node.error(format!(
+            "a scenario has at most {MAX_COMMANDS} commands in `exec`, this one {}",
+            items.len()
+        )));
     }
     let mut names = BTreeSet::new();
     let mut execs = Vec::new();

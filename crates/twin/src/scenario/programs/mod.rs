@@ -1,7 +1,8 @@
-//! Real programs as workloads: what only a live run has.
+//! Real programs as workloads.
 //!
 //! A flow whose `app` is a program says what the program shall do; `hopcast-live` knows how it is told. In virtual time
-//! there are no programs, and such a scenario is refused by the line of [`needs_live`].
+//! there are no programs, and such a scenario is refused by the line of [`needs_live`]. `ping` is an exception: hosts
+//! in virtual time know ICMP, so it is refused for its `arguments` alone.
 
 mod decode;
 mod exec;
@@ -14,7 +15,7 @@ use hopcast_link::Change;
 use hopcast_stack::Stack;
 use hopcast_stack::transport::{Layer, Ports, Socket, Worlds};
 
-use super::fits::LEAST_IPV6_MTU;
+use super::fits::MIN_IPV6_MTU;
 use super::model::{Action, Event, NodeId, Scenario};
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::{Kind, Node};
@@ -51,7 +52,7 @@ pub struct Load {
     pub rate: Option<Rate>,
     /// Of each datagram's payload, or of each write to a stream; `None` for the program's own choice there.
     pub size: Option<Bytes>,
-    /// How many connections at once.
+    /// Number of connections at once.
     pub parallel: u32,
     /// Whether the payload goes from `to` to `from`.
     pub reverse: bool,
@@ -83,7 +84,7 @@ pub struct Picture {
     pub fps: u32,
     /// Frames from one I-frame to the next.
     pub gop: u32,
-    /// How long after it was sent a frame must be there.
+    /// Maximum delay of a frame after it was sent; a later one is too late.
     pub deadline: Duration,
     /// Payload of each datagram, where it goes over datagrams.
     pub size: Bytes,
@@ -155,13 +156,13 @@ impl Load {
 pub struct Exec {
     /// The name that messages and the files of its output have.
     pub name: String,
-    /// Where.
+    /// Node that it runs on.
     pub at: NodeId,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// When it is started.
+    /// Time at which it is started.
     pub start: Instant,
-    /// When it is stopped, if it has not ended by itself; `None` at the end of the run.
+    /// Time at which it is stopped, if it has not ended by itself; `None` at the end of the run.
     pub stop: Option<Instant>,
     /// By which signal.
     pub stop_with: Signal,
@@ -206,13 +207,27 @@ impl fmt::Debug for LiveOnly {
 pub(crate) fn live_app(node: &Node) -> Option<Diagnostic> {
     let like = match word(node)? {
         name @ ("iperf3" | "iperf2" | "nuttcp") => (name, "`bulk` and `cbr` are its like"),
-        "ping" => ("ping", "`messages` is its like"),
+        "ping" => {
+            let arguments = arguments(node)?;
+            return Some(arguments.error(
+                "`arguments` are for the real `ping`, which runs with --live only; without them it runs in virtual time",
+            ));
+        }
         "ffmpeg" => ("ffmpeg", "`video` is its like"),
         "copy" => ("copy", "`file` is its like"),
         _ => return None,
     };
     let (name, like) = like;
     Some(node.error(format!("`{name}` is a real program: it runs with --live only; {like} in virtual time")))
+}
+
+/// The `arguments` of a program as `app`, if it has any.
+fn arguments(app: &Node) -> Option<&Node> {
+    let Kind::Map(app) = &app.kind else { return None };
+    let Kind::Map(options) = &app.first()?.value.kind else { return None };
+    let arguments = options.iter().find(|option| option.key == "arguments")?;
+    let is_empty = matches!(&arguments.value.kind, Kind::List(words) if words.is_empty());
+    (!is_empty).then_some(&arguments.value)
 }
 
 /// Why a stack needs a live run, if it does.
@@ -240,17 +255,20 @@ pub(crate) fn carries_something(stack: &Stack, over: &Node, app: &Node) -> Resul
     )))
 }
 
-/// Which option of a transport a flow sets that the kernel's own cannot be told, for the first of a scenario's flows
-/// that sets one: in virtual time it has a transport of its own, but a kernel's is as the kernel is set up. One line;
-/// `None` if there is none.
+/// The first option of a flow's transport that cannot be set in a live run, since there the transport is the kernel's
+/// and as the kernel is set up. One line; `None` if there is none.
 pub fn needs_virtual_time(scenario: &Scenario) -> Option<String> {
     let of_flow = scenario.flows.iter().find_map(|flow| {
-        let set = flow.over.iter().find_map(|layer| layer.settings().virtual_time_only())?;
-        Some(format!("flow `{}`: `{set}` cannot be set on the kernel's TCP, only in virtual time", flow.name))
+        let of = |layer: &Layer| Some((layer.settings().virtual_time_only()?, layer.row().name));
+        let (option, transport) = flow.over.iter().find_map(of)?;
+        Some(format!(
+            "flow `{}`: the option `{option}` of `{transport}` is for virtual time: in a live run the kernel's own settings hold",
+            flow.name
+        ))
     });
     let of_event = |event: &Event| match event.action {
-        Action::Link { link, change: Change::Mtu(mtu), .. } if mtu < LEAST_IPV6_MTU => Some(format!(
-            "the event at {}: an MTU of {mtu} on `{}` is below IPv6's {LEAST_IPV6_MTU} and would take IPv6 with its \
+        Action::Link { link, change: Change::Mtu(mtu), .. } if mtu < MIN_IPV6_MTU => Some(format!(
+            "the event at {}: an MTU of {mtu} on `{}` is below IPv6's {MIN_IPV6_MTU} and would take IPv6 with its \
              routes off the kernel's interfaces; it can be set in virtual time only",
             event.at, scenario.links[link].name
         )),

@@ -328,7 +328,7 @@ fn the_other_edge_begins_anew_and_all_streams_are_reset() {
     let up: Vec<_> = core::iter::from_fn(|| a.poll()).collect();
     assert_eq!(up, [0, 2].map(|id| stream(id, StreamItem::Reset)));
     assert_eq!(a.counters().streams_restarted, 2);
-    // Those that it may have received from the beginning it is told of.
+    // It is notified of those that it may have received from the beginning.
     let mut anew = Framing::new(&Config::default());
     anew.begin(3);
     anew.meet(1, true);

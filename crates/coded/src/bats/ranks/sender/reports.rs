@@ -39,7 +39,7 @@ impl Sender {
         self.floor = self.floor.max(floor);
         match &mut self.grant {
             Grant::UpTo(limit) => *limit = (*limit).max(floor + u64::from(report.grant)),
-            Grant::InFlight(most) => *most = u64::from(report.grant),
+            Grant::InFlight(limit) => *limit = u64::from(report.grant),
         }
         let highest = heard.hop.map(|hop| hop.highest);
         self.take_ranks(report, base, highest, store);

@@ -1,10 +1,10 @@
 //! The receiver's view of sequence numbers: which packets have arrived, and how many are missing in a row.
 
-/// The forgetting of the estimate: it rests on about so many packets.
+/// The forgetting of the estimate: it rests on about this number of packets.
 const WEIGHT: f64 = 1024.0;
 /// Packets that count as lost at the beginning, one by one.
 const PRIOR: f64 = 0.16;
-/// How far back a late packet is recognised as one that was taken for lost.
+/// Number of packets back to which a late packet is recognised as one that was taken for lost.
 const WINDOW: u64 = 128;
 
 /// The packets that have arrived.
@@ -57,7 +57,7 @@ impl Arrivals {
         self.next - 1
     }
 
-    /// How many packets have arrived, none of them counted twice.
+    /// Number of packets that have arrived, none of them counted twice.
     pub(super) const fn received(&self) -> u64 {
         self.received
     }

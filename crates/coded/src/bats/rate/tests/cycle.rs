@@ -1,4 +1,4 @@
-//! When the rate is probed, drained and held, as reports say that rounds end.
+//! Probing, draining and holding of the rate, as reports say that rounds end.
 
 use hopcast_core::{Duration, Instant, Seed};
 
@@ -10,7 +10,7 @@ fn within() -> Step {
     Step {
         now: Instant::ZERO,
         rtt: ms(10),
-        least_round: Duration::ZERO,
+        min_round: Duration::ZERO,
         round: None,
         queue: Duration::ZERO,
         fell: false,
@@ -94,7 +94,7 @@ fn braking() -> Cycle {
     cycle
 }
 
-/// How many steps it takes until it cruises no more.
+/// Number of steps until it cruises no more.
 fn rounds_of_cruise(mut cycle: Cycle, step: &Step) -> usize {
     (1..100)
         .find(|_| {
@@ -332,6 +332,6 @@ fn the_link_is_empty_for_4_ms_and_two_rounds_to_see_its_length() {
         assert!(cycle.holds_back());
     }
     cycle.step(&at(2000, 1001, ms(8)));
-    assert_eq!(cycle.step(&at(4000, 1002, ms(9))), Wish::LeastRtt(ms(8)));
+    assert_eq!(cycle.step(&at(4000, 1002, ms(9))), Wish::MinRtt(ms(8)));
     assert!(is_probing(&cycle));
 }

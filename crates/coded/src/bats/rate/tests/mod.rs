@@ -168,9 +168,9 @@ fn two_and_ten_senders_get_the_same() {
             net.run_for(ms(5000));
             let shares = net.goodputs(ms(10_000));
             // Ten fill a queue of 64 packets by what each must have in flight: there it is luck whose are dropped.
-            let least = if count == 10 && direction.delay < ms(1) { 0.5 } else { 0.95 };
+            let min = if count == 10 && direction.delay < ms(1) { 0.5 } else { 0.95 };
             let what = format!("{count} over {:?}, {:?}", direction.delay, direction.loss);
-            assert!(jain(&shares) > least, "{what}: {:.3} {shares:.1?}", jain(&shares));
+            assert!(jain(&shares) > min, "{what}: {:.3} {shares:.1?}", jain(&shares));
         }
     }
 }

@@ -130,7 +130,7 @@ impl Net {
         }
     }
 
-    /// All are woken so seldom, and make up for so much of it.
+    /// Interval at which all are woken, and the slack that makes up for it.
     pub(super) fn woken_every(mut self, coarse: Duration, slack: Duration) -> Self {
         self.coarse = coarse;
         for flow in &mut self.flows {
@@ -139,7 +139,7 @@ impl Net {
         self
     }
 
-    /// When who wants to be woken at `at` is woken.
+    /// Time at which a node that is to be woken at `at` is woken.
     fn tick(&self, at: Instant) -> Instant {
         let coarse = self.coarse.as_nanos().max(1);
         Instant::from_nanos(at.as_nanos().next_multiple_of(coarse))

@@ -1,4 +1,4 @@
-//! Losses of the link itself, and those of a queue that overflows, are told apart.
+//! Losses of the link itself, and those of a queue that overflows, are distinguished.
 
 use super::super::random_loss::{Interval, RandomLoss};
 
@@ -65,8 +65,8 @@ fn a_link_is_not_believed_to_lose_more_than_nine_tenths() {
 
 #[test]
 fn a_queue_overflows_when_eight_packets_more_are_lost_than_is_explained_and_four_for_each_of_a_burst() {
-    for (burst, most) in [(1.0, 12), (3.0, 20), (8.0, 40)] {
-        for (lost, overflows) in [(most, false), (most + 1, true)] {
+    for (burst, limit) in [(1.0, 12), (3.0, 20), (8.0, 40)] {
+        for (lost, overflows) in [(limit, false), (limit + 1, true)] {
             let mut loss = known(0);
             loss.on_packets(&pressed(100, lost), burst);
             let what = format!("{lost} lost, bursts of {burst}");

@@ -25,7 +25,7 @@ fn known(rate: Rate, rtt: Duration) -> LinkRate {
     link
 }
 
-/// How many full frames may be in flight.
+/// Maximum number of full frames in flight.
 fn room(mut link: LinkRate) -> u64 {
     link.reckon();
     (0..10_000)

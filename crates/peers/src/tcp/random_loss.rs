@@ -11,23 +11,26 @@ use super::minmax::Minmax;
 
 /// The window of the minimum round trip, as long as BBR's.
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
-/// A round trip above the minimum by no more packet times than this met no queue: less is how packets and
-/// acknowledgements fall together, more lets a short queue overflow unseen.
+/// Packet times by which a round trip may be above the minimum without having met a queue. Chosen: less is how packets
+/// and acknowledgements fall together, more lets a short queue overflow unseen.
 const QUEUE_PACKETS: u64 = 2;
-/// The same in standard deviations of the path's jitter.
+/// The same in standard deviations of the path's jitter. Chosen: two cover 95 % of it; fewer take jitter for a queue,
+/// more let a queue overflow unseen.
 const JITTERS: f64 = 2.0;
-/// Packets over which the share of losses fades. Shorter is noisy at small losses, longer follows a change late.
+/// Packets over which the share of losses fades. Chosen: shorter is noisy at small losses, longer follows a change
+/// late.
 const WEIGHT: f64 = 128.0;
-/// At the beginning as many packets count as arrived, so that the first few losses are not taken for all.
+/// At the beginning as many packets count as arrived, so that the first few losses are not taken for all. Chosen; more,
+/// and a lossy path is known late.
 const PRIOR: f64 = 16.0;
-/// The greatest share that is taken for the link's own. Where a queue is too short to show, it bounds the overload: at
-/// most ten times what arrives is sent.
+/// Maximum share that is taken for the link's own. Chosen: where a queue is too short to show, it bounds the overload:
+/// at most ten times what arrives is sent.
 const MAX_SHARE: f64 = 0.9;
 
 /// The estimator of one path.
 #[derive(Clone, Debug)]
-pub(super) struct OwnLoss {
-    least: Option<Minmax>,
+pub(super) struct RandomLoss {
+    min_rtt: Option<Minmax>,
     /// The last two round trips, the latest first.
     last: [Option<Duration>; 2],
     /// The standard deviation of what differs from one round trip to the next, in nanoseconds.
@@ -40,10 +43,10 @@ pub(super) struct OwnLoss {
     part: f64,
 }
 
-impl Default for OwnLoss {
+impl Default for RandomLoss {
     fn default() -> Self {
         Self {
-            least: None,
+            min_rtt: None,
             last: [None; 2],
             jitter: 0.0,
             queue: Duration::ZERO,
@@ -53,13 +56,13 @@ impl Default for OwnLoss {
     }
 }
 
-impl OwnLoss {
+impl RandomLoss {
     /// Takes a round trip.
     pub(super) fn on_round_trip(&mut self, now: Instant, rtt: Duration) {
         let (at, value) = (now.as_nanos(), rtt.as_nanos());
-        let filter = self.least.get_or_insert(Minmax::new(at, value));
-        let least = filter.update_min(MIN_RTT_WINDOW.as_nanos(), at, value);
-        self.queue = rtt.saturating_sub(Duration::from_nanos(least));
+        let filter = self.min_rtt.get_or_insert(Minmax::new(at, value));
+        let min_rtt = filter.update_min(MIN_RTT_WINDOW.as_nanos(), at, value);
+        self.queue = rtt.saturating_sub(Duration::from_nanos(min_rtt));
         if let [Some(one), Some(two)] = self.last {
             // The second difference shows jitter, with six times its variance, and no queue that grows or drains
             // steadily. The mean of a normal deviation is 0.8 of its standard deviation.
@@ -69,10 +72,10 @@ impl OwnLoss {
         self.last = [Some(rtt), self.last[0]];
     }
 
-    /// How many of `lost` packets have passed the link although they are lost, where `arrived` beside them did arrive
-    /// and a packet takes `packet_time` on the link.
+    /// Number of the `lost` packets that have passed the link although they are lost, where `arrived` beside them did
+    /// arrive and a packet takes `packet_time` on the link.
     pub(super) fn passed(&mut self, arrived: u32, lost: u32, packet_time: Duration) -> u32 {
-        let most = f64::from(arrived) * MAX_SHARE / (1.0 - MAX_SHARE);
+        let max = f64::from(arrived) * MAX_SHARE / (1.0 - MAX_SHARE);
         let lost = f64::from(lost);
         let patience = packet_time * QUEUE_PACKETS + Duration::from_nanos((JITTERS * self.jitter) as u64);
         let own = if self.queue <= patience {
@@ -82,7 +85,7 @@ impl OwnLoss {
             let share = self.share();
             lost.min(f64::from(arrived) * share / (1.0 - share))
         };
-        self.part += own.min(most);
+        self.part += own.min(max);
         let whole = self.part.floor();
         self.part -= whole;
         whole as u32
@@ -107,8 +110,8 @@ mod tests {
     }
 
     /// One who has seen a round trip of 10 ms, and half of the packets lost at it.
-    fn lossy() -> OwnLoss {
-        let mut own = OwnLoss::default();
+    fn lossy() -> RandomLoss {
+        let mut own = RandomLoss::default();
         for number in 0..1000 {
             own.on_round_trip(at(number), Duration::from_millis(10));
             assert_eq!(own.passed(1, 1, PACKET), 1);
@@ -133,7 +136,7 @@ mod tests {
         let passed: u32 = (0..100).map(|_| own.passed(1, 9, PACKET)).sum();
         assert!((98..=102).contains(&passed), "{passed}: as many as arrive, at a share of a half");
         assert!((own.share() - 0.5).abs() < 0.01, "nor does it tell of the link: {}", own.share());
-        let mut clean = OwnLoss::default();
+        let mut clean = RandomLoss::default();
         clean.on_round_trip(at(0), Duration::from_millis(10));
         clean.on_round_trip(at(1), Duration::from_millis(13));
         assert_eq!(clean.passed(1, 9, PACKET), 0);
@@ -141,7 +144,7 @@ mod tests {
 
     #[test]
     fn jitter_is_no_queue() {
-        let mut own = OwnLoss::default();
+        let mut own = RandomLoss::default();
         let mut random = Seed::new(1, 0).stream(&["jitter"], 0);
         let mut passed = 0;
         for number in 0..1000 {
@@ -162,7 +165,7 @@ mod tests {
     }
 
     /// Whether losses beside a round trip that is `above` the minimum are the link's.
-    fn is_own(own: &OwnLoss, above: Duration) -> bool {
+    fn is_own(own: &RandomLoss, above: Duration) -> bool {
         let mut own = own.clone();
         own.on_round_trip(at(2000), Duration::from_millis(10) + above);
         // Beside a queue only the link's share counts: none of a clean link.
@@ -171,7 +174,7 @@ mod tests {
 
     #[test]
     fn two_packets_or_two_deviations_above_the_least_are_no_queue() {
-        let mut own = OwnLoss::default();
+        let mut own = RandomLoss::default();
         own.on_round_trip(at(0), Duration::from_millis(10));
         assert!(is_own(&own, PACKET * 2));
         assert!(!is_own(&own, PACKET * 2 + Duration::from_nanos(1)));
@@ -182,7 +185,7 @@ mod tests {
 
     #[test]
     fn the_least_round_trip_is_that_of_ten_seconds() {
-        let mut own = OwnLoss::default();
+        let mut own = RandomLoss::default();
         own.on_round_trip(at(0), Duration::from_millis(10));
         own.on_round_trip(at(10_000), Duration::from_millis(30));
         assert_eq!(own.queue, Duration::from_millis(20));
@@ -192,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_share_begins_as_if_16_had_arrived_and_fades_over_128() {
-        let mut own = OwnLoss::default();
+        let mut own = RandomLoss::default();
         own.on_round_trip(at(0), Duration::from_millis(10));
         own.passed(0, 4, PACKET);
         // Of 16 (1 - 4/128) and 4.

@@ -4,27 +4,28 @@ use hopcast_core::Item;
 
 /// The admission of datagrams by the transport below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Door {
+pub(crate) enum Admission {
     /// It takes or refuses each datagram as it comes.
-    Open,
+    Ungranted,
     /// It has granted this number of datagrams, and refuses none of them.
     Granted(u64),
 }
 
-impl Door {
+impl Admission {
+    /// Whether a datagram may be handed over now.
     pub(crate) const fn is_open(self) -> bool {
         !matches!(self, Self::Granted(0))
     }
 
     /// A datagram is handed over.
-    pub(crate) const fn pass(&mut self) {
+    pub(crate) const fn use_one(&mut self) {
         if let Self::Granted(left) = self {
             *left = left.saturating_sub(1);
         }
     }
 
-    /// Takes a grant. Whether the door had been closed and is open now.
-    pub(crate) fn take(&mut self, item: &Item) -> bool {
+    /// Takes a grant. Whether there was none left before, and there is now.
+    pub(crate) fn grant(&mut self, item: &Item) -> bool {
         let (Self::Granted(left), Item::Credit(more)) = (&mut *self, item) else { return false };
         let opened = *left == 0 && *more > 0;
         *left = left.saturating_add(*more);

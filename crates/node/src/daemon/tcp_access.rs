@@ -1,4 +1,4 @@
-//! Where TCP connections come in and go out.
+//! TCP connections of a site: those that it accepts, and those that it opens for the far site.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -8,15 +8,15 @@ use hopcast_core::{Instant, Item, Outbox, Port, Reactive, StreamId, StreamItem};
 
 use crate::config::{contains, special};
 
-/// Who may open connections to where, and how many.
+/// Limits on connections: their destinations, their clients' addresses and their number.
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
-    /// Where connections of the far site may go on to. A network that is wider than one of [`special`] has nothing of
-    /// that.
+    /// Destinations that connections of the far site may go on to. A network that is wider than one of [`special`] has
+    /// nothing of that.
     pub(crate) reach: Vec<Destination>,
     /// A port of this node itself, which is reached only where it is named.
     pub(crate) own: Option<SocketAddr>,
-    /// Whose addresses clients of the far site may have, where servers see them.
+    /// Networks that clients of the far site may have addresses of, where servers see these.
     pub(crate) from: Option<Vec<(IpAddr, u8)>>,
     pub(crate) as_client: bool,
     /// Connections at a time of one source.
@@ -26,12 +26,12 @@ pub(crate) struct Limits {
 }
 
 /// Several stream ports as one: connections that come in by any of `Below(0)` and `Below(1)` go up; what is opened from
-/// above goes out by `Below(0)`, if it is for somebody that may be reached.
+/// above is sent by `Below(0)`, if it is for somebody that may be reached.
 ///
 /// A stream of a lower port has an odd number `2n + 1`, and above the number `2(2n + port) + 1`. What is kept of each
 /// is who opened it, and until it is answered to whom: so neither one client nor one server that is gone takes all the
 /// streams that there may be.
-pub(crate) struct Doors {
+pub(crate) struct TcpAccess {
     limits: Limits,
     /// By their numbers above.
     streams: BTreeMap<u64, Stream>,
@@ -57,7 +57,7 @@ struct Stream {
     finished: [bool; 2],
 }
 
-impl Doors {
+impl TcpAccess {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -208,7 +208,7 @@ fn is_of_this_host(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }
 
-impl Reactive for Doors {
+impl Reactive for TcpAccess {
     fn react(&mut self, _now: Instant, port: Port, item: Item) {
         match (port, item) {
             (Port::Below(side @ (0 | 1)), Item::Stream(id, item)) => self.up(side, id, item),
@@ -238,12 +238,12 @@ mod tests {
 
     const NOW: Instant = Instant::ZERO;
 
-    fn doors() -> Doors {
+    fn tcp_access() -> TcpAccess {
         reaching("10.20.0.0", 16, Some(443))
     }
 
-    fn reaching(network: &str, prefix: u8, port: Option<u16>) -> Doors {
-        Doors::new(Limits {
+    fn reaching(network: &str, prefix: u8, port: Option<u16>) -> TcpAccess {
+        TcpAccess::new(Limits {
             reach: vec![Destination { network: network.parse().unwrap(), prefix, port }],
             own: Some("192.0.2.1:9400".parse().unwrap()),
             per_source: 8,
@@ -256,9 +256,9 @@ mod tests {
         StreamItem::Open { local: "10.1.0.1:4000".parse().unwrap(), remote: remote.parse().unwrap() }
     }
 
-    fn pass(doors: &mut Doors, port: Port, id: u64, item: StreamItem) -> (Port, u64, StreamItem) {
-        doors.handle(NOW, port, Item::Stream(StreamId(id), item));
-        match doors.poll(NOW) {
+    fn pass(tcp_access: &mut TcpAccess, port: Port, id: u64, item: StreamItem) -> (Port, u64, StreamItem) {
+        tcp_access.handle(NOW, port, Item::Stream(StreamId(id), item));
+        match tcp_access.poll(NOW) {
             Some((port, Item::Stream(StreamId(id), item))) => (port, id, item),
             other => panic!("{other:?}"),
         }
@@ -266,38 +266,38 @@ mod tests {
 
     #[test]
     fn streams_of_both_ports_have_numbers_of_their_own_above_and_find_back() {
-        let mut doors = doors();
+        let mut tcp_access = tcp_access();
         let mut seen = std::collections::BTreeSet::new();
         for (side, id) in [(0, 1), (1, 1), (0, 3), (1, 3), (0, 5), (1, 77)] {
-            let (port, above, _) = pass(&mut doors, Port::Below(side), id, open("10.20.0.1:443"));
+            let (port, above, _) = pass(&mut tcp_access, Port::Below(side), id, open("10.20.0.1:443"));
             assert_eq!(port, Port::Above(0));
             assert!(above % 2 == 1 && seen.insert(above));
-            let back = pass(&mut doors, Port::Above(0), above, StreamItem::Finish);
+            let back = pass(&mut tcp_access, Port::Above(0), above, StreamItem::Finish);
             assert_eq!(back, (Port::Below(side), id, StreamItem::Finish));
         }
-        let out = pass(&mut doors, Port::Above(0), 4, open("10.20.0.1:443"));
+        let out = pass(&mut tcp_access, Port::Above(0), 4, open("10.20.0.1:443"));
         assert_eq!((out.0, out.1), (Port::Below(0), 4));
-        assert_eq!(pass(&mut doors, Port::Below(0), 4, StreamItem::Opened).1, 4);
+        assert_eq!(pass(&mut tcp_access, Port::Below(0), 4, StreamItem::Opened).1, 4);
     }
 
     #[test]
     fn whoever_may_not_be_reached_is_not() {
-        let mut doors = doors();
+        let mut tcp_access = tcp_access();
         for remote in ["10.21.0.1:443", "10.20.0.1:80", "127.0.0.1:443", "[::1]:443"] {
             assert_eq!(
-                pass(&mut doors, Port::Above(0), 2, open(remote)),
+                pass(&mut tcp_access, Port::Above(0), 2, open(remote)),
                 (Port::Above(0), 2, StreamItem::Reset)
             );
         }
         let mapped: SocketAddr = "[::ffff:10.20.0.1]:443".parse().unwrap();
-        assert_eq!(pass(&mut doors, Port::Above(0), 2, open(&mapped.to_string())).0, Port::Below(0));
+        assert_eq!(pass(&mut tcp_access, Port::Above(0), 2, open(&mapped.to_string())).0, Port::Below(0));
     }
 
     /// Whether what the far site opens goes on.
-    fn reaches(doors: &mut Doors, remote: &str) -> bool {
-        let (port, ..) = pass(doors, Port::Above(0), 2, open(remote));
-        doors.handle(NOW, Port::Above(0), Item::Stream(StreamId(2), StreamItem::Reset));
-        while doors.poll(NOW).is_some() {}
+    fn reaches(tcp_access: &mut TcpAccess, remote: &str) -> bool {
+        let (port, ..) = pass(tcp_access, Port::Above(0), 2, open(remote));
+        tcp_access.handle(NOW, Port::Above(0), Item::Stream(StreamId(2), StreamItem::Reset));
+        while tcp_access.poll(NOW).is_some() {}
         port == Port::Below(0)
     }
 
@@ -332,74 +332,80 @@ mod tests {
 
     #[test]
     fn one_source_leaves_room_for_others_and_gets_its_own_back() {
-        let mut doors = doors();
-        doors.limits.per_source = 4;
+        let mut tcp_access = tcp_access();
+        tcp_access.limits.per_source = 4;
         let from = |client: &str| StreamItem::Open {
             local: "10.20.0.1:443".parse().unwrap(),
             remote: client.parse().unwrap(),
         };
         for id in [1, 3, 5, 7] {
-            assert_eq!(pass(&mut doors, Port::Below(0), id, from("10.1.0.1:4000")).0, Port::Above(0));
+            assert_eq!(pass(&mut tcp_access, Port::Below(0), id, from("10.1.0.1:4000")).0, Port::Above(0));
         }
         let refused = (Port::Below(1), 1, StreamItem::Reset);
-        assert_eq!(pass(&mut doors, Port::Below(1), 1, from("10.1.0.1:4001")), refused);
-        assert_eq!(pass(&mut doors, Port::Below(1), 3, from("10.1.0.2:4000")).0, Port::Above(0));
+        assert_eq!(pass(&mut tcp_access, Port::Below(1), 1, from("10.1.0.1:4001")), refused);
+        assert_eq!(pass(&mut tcp_access, Port::Below(1), 3, from("10.1.0.2:4000")).0, Port::Above(0));
         // One ends with a reset, another by both its ends.
-        pass(&mut doors, Port::Below(0), 3, StreamItem::Reset);
-        pass(&mut doors, Port::Below(0), 5, StreamItem::Finish);
-        assert_eq!(pass(&mut doors, Port::Below(0), 9, from("10.1.0.1:4002")).0, Port::Above(0));
-        assert_eq!(pass(&mut doors, Port::Below(0), 11, from("10.1.0.1:4003")).0, Port::Below(0));
-        let (_, above, _) = pass(&mut doors, Port::Below(0), 5, StreamItem::Credit(1));
-        pass(&mut doors, Port::Above(0), above, StreamItem::Finish);
-        assert_eq!(pass(&mut doors, Port::Below(0), 13, from("10.1.0.1:4004")).0, Port::Above(0));
-        assert_eq!(doors.too_many, 2);
+        pass(&mut tcp_access, Port::Below(0), 3, StreamItem::Reset);
+        pass(&mut tcp_access, Port::Below(0), 5, StreamItem::Finish);
+        assert_eq!(pass(&mut tcp_access, Port::Below(0), 9, from("10.1.0.1:4002")).0, Port::Above(0));
+        assert_eq!(pass(&mut tcp_access, Port::Below(0), 11, from("10.1.0.1:4003")).0, Port::Below(0));
+        let (_, above, _) = pass(&mut tcp_access, Port::Below(0), 5, StreamItem::Credit(1));
+        pass(&mut tcp_access, Port::Above(0), above, StreamItem::Finish);
+        assert_eq!(pass(&mut tcp_access, Port::Below(0), 13, from("10.1.0.1:4004")).0, Port::Above(0));
+        assert_eq!(tcp_access.too_many, 2);
     }
 
     #[test]
     fn a_server_that_does_not_answer_takes_no_more_than_its_share() {
-        let mut doors = doors();
+        let mut tcp_access = tcp_access();
         let to = |server: &str, client: &str| StreamItem::Open {
             local: client.parse().unwrap(),
             remote: server.parse().unwrap(),
         };
         for id in [2, 4] {
             assert_eq!(
-                pass(&mut doors, Port::Above(0), id, to("10.20.0.1:443", "10.1.0.1:1")).0,
+                pass(&mut tcp_access, Port::Above(0), id, to("10.20.0.1:443", "10.1.0.1:1")).0,
                 Port::Below(0)
             );
         }
         assert_eq!(
-            pass(&mut doors, Port::Above(0), 6, to("10.20.0.1:443", "10.1.0.2:1")).2,
+            pass(&mut tcp_access, Port::Above(0), 6, to("10.20.0.1:443", "10.1.0.2:1")).2,
             StreamItem::Reset
         );
-        assert_eq!(pass(&mut doors, Port::Above(0), 8, to("10.20.0.2:443", "10.1.0.2:1")).0, Port::Below(0));
-        assert_eq!(doors.too_many_unanswered, 1);
+        assert_eq!(
+            pass(&mut tcp_access, Port::Above(0), 8, to("10.20.0.2:443", "10.1.0.2:1")).0,
+            Port::Below(0)
+        );
+        assert_eq!(tcp_access.too_many_unanswered, 1);
         // One is answered, and does not count any more.
-        pass(&mut doors, Port::Below(0), 2, StreamItem::Opened);
-        assert_eq!(pass(&mut doors, Port::Above(0), 10, to("10.20.0.1:443", "10.1.0.2:1")).0, Port::Below(0));
+        pass(&mut tcp_access, Port::Below(0), 2, StreamItem::Opened);
+        assert_eq!(
+            pass(&mut tcp_access, Port::Above(0), 10, to("10.20.0.1:443", "10.1.0.2:1")).0,
+            Port::Below(0)
+        );
     }
 
     #[test]
     fn a_client_elsewhere_has_no_address_of_this_host() {
-        let mut doors = reaching("10.20.0.0", 16, None);
-        doors.limits.as_client = true;
+        let mut tcp_access = reaching("10.20.0.0", 16, None);
+        tcp_access.limits.as_client = true;
         let mut comes = |from: &str| {
             let local = from.parse().unwrap();
             let open = StreamItem::Open { local, remote: "10.20.0.1:443".parse().unwrap() };
-            let (port, ..) = pass(&mut doors, Port::Above(0), 2, open);
-            doors.handle(NOW, Port::Above(0), Item::Stream(StreamId(2), StreamItem::Reset));
-            while doors.poll(NOW).is_some() {}
+            let (port, ..) = pass(&mut tcp_access, Port::Above(0), 2, open);
+            tcp_access.handle(NOW, Port::Above(0), Item::Stream(StreamId(2), StreamItem::Reset));
+            while tcp_access.poll(NOW).is_some() {}
             port == Port::Below(0)
         };
         assert!(comes("203.0.113.7:4000"));
         assert!(!comes("127.0.0.1:4000") && !comes("224.0.0.1:4000"));
-        doors.limits.from = Some(vec![("10.1.0.0".parse().unwrap(), 16)]);
+        tcp_access.limits.from = Some(vec![("10.1.0.0".parse().unwrap(), 16)]);
         let open = |local: &str| StreamItem::Open {
             local: local.parse().unwrap(),
             remote: "10.20.0.1:443".parse().unwrap(),
         };
-        assert_eq!(pass(&mut doors, Port::Above(0), 4, open("10.1.2.3:1")).0, Port::Below(0));
-        assert_eq!(pass(&mut doors, Port::Above(0), 6, open("203.0.113.7:1")).0, Port::Above(0));
-        assert_eq!(doors.spoofed, 3);
+        assert_eq!(pass(&mut tcp_access, Port::Above(0), 4, open("10.1.2.3:1")).0, Port::Below(0));
+        assert_eq!(pass(&mut tcp_access, Port::Above(0), 6, open("203.0.113.7:1")).0, Port::Above(0));
+        assert_eq!(tcp_access.spoofed, 3);
     }
 }

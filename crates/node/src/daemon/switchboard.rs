@@ -13,7 +13,7 @@ use crate::hello::wire::{self, Heard, Tag};
 const NONE: u16 = u16::MAX;
 
 /// The peers, and the lanes to them.
-pub(crate) struct Hub {
+pub(crate) struct Switchboard {
     /// The address that the port is bound to.
     listen: SocketAddr,
     myself: Myself,
@@ -49,7 +49,7 @@ pub(crate) struct Lane {
     pub(crate) relay: bool,
 }
 
-impl Hub {
+impl Switchboard {
     /// Peers come by name, with their address as far as it is known, and where else they may be.
     pub(crate) fn new(
         listen: SocketAddr,
@@ -85,7 +85,7 @@ impl Hub {
         }
     }
 
-    /// Whose address it is: where two have been at it, one after the other, whoever is there now.
+    /// Index of the peer at this address: where two have been at it, one after the other, whoever is there now.
     fn place_of(&self, from: SocketAddr) -> Option<usize> {
         let mut there = (0..self.peers.len()).filter(|&place| self.peers[place].address() == Some(from));
         there.clone().find(|&place| self.peers[place].is_up()).or_else(|| there.next())
@@ -116,7 +116,7 @@ impl Hub {
         }
         peer.on_data(now);
         payload.advance(1);
-        let datagram = Datagram { local: identity(None, tag), remote: identity(Some(place), tag), payload };
+        let datagram = Datagram::new(identity(None, tag), identity(Some(place), tag), payload);
         Some((usize::from(lane), datagram))
     }
 
@@ -145,7 +145,7 @@ impl Hub {
         self.put_hellos();
     }
 
-    /// What a relay tells one of two that it carries is what the other carries, once that is known.
+    /// Tells each of two peers that this relay carries between what the other one carries, once that is known.
     fn offer(&mut self) {
         for (tag, between) in &self.relayed {
             for &place in between {
@@ -167,7 +167,7 @@ impl Hub {
     pub(crate) fn departs(&mut self, lane: usize, datagram: Datagram) -> Option<Datagram> {
         let peer = neighbour_of(&datagram.remote).and_then(|place| self.peers.get_mut(place))?;
         // A peer that is not up would drop it, or is not there: a transport that asks whether it is back need not load
-        // the way.
+        // the route.
         let Some(remote) = peer.address().filter(|_| peer.is_up()) else {
             self.dropped.nowhere += 1;
             return None;
@@ -225,7 +225,7 @@ impl Hub {
         }
     }
 
-    /// How long a peer must be silent before its name is looked up again.
+    /// Silence after which a peer's name is looked up again.
     pub(crate) const fn patience(&self) -> Duration {
         self.myself.timing.down_after
     }
@@ -238,7 +238,7 @@ impl Hub {
     }
 
     fn outwards(&self, remote: SocketAddr, payload: Buffer) -> Datagram {
-        Datagram { local: self.listen, remote, payload }
+        Datagram::new(self.listen, remote, payload)
     }
 }
 

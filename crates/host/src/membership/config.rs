@@ -1,0 +1,84 @@
+//! Settings of a host's membership.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use hopcast_core::Duration;
+use hopcast_wire::membership::Version;
+
+/// The sources from which a host wants a group's packets on an interface: of all of its sockets together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Filter {
+    /// None: the host is no member.
+    #[default]
+    None,
+    /// These sources alone, INCLUDE mode. Without any, it is [`Filter::None`].
+    Include(BTreeSet<IpAddr>),
+    /// All sources, EXCLUDE mode without an exception.
+    Any,
+}
+
+/// What memberships come to together: each names its source, or `None` for any.
+impl FromIterator<Option<IpAddr>> for Filter {
+    fn from_iter<I: IntoIterator<Item = Option<IpAddr>>>(memberships: I) -> Self {
+        let sources: Option<BTreeSet<IpAddr>> = memberships.into_iter().collect();
+        match sources {
+            None => Self::Any,
+            Some(none) if none.is_empty() => Self::None,
+            Some(sources) => Self::Include(sources),
+        }
+    }
+}
+
+/// An interface, as far as reports depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// The longest packet that its link carries, in bytes, from the IP header on.
+    pub mtu: u32,
+    /// The source of IGMP; `None` for 0.0.0.0, which RFC 3376 section 4.2.13 permits.
+    pub v4: Option<Ipv4Addr>,
+    /// The source of MLD, a [link-local](hopcast_wire::ethernet::link_local) address; `None` for `::`, whose reports
+    /// are for switches alone (RFC 3590 section 4).
+    pub v6: Option<Ipv6Addr>,
+}
+
+/// Settings of a host's membership, the same on all of its interfaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The newest version that the host speaks. Default: version 3. An older one knows no sources.
+    pub version: Version,
+    /// The oldest version that a querier may make the host speak. Default: version 1, as the RFCs have it. With an
+    /// older querier than this the host's groups are not known to it; with one that is forged, nobody on the link can
+    /// keep the host from reporting its sources (RFC 3376 section 9.1).
+    pub oldest: Version,
+    /// Number of times that a change is reported, until a querier says another (*Robustness Variable*, RFC 3376 section
+    /// 8.1), 1 to 7. Default: 2, which one lost packet does not harm. Fewer: a lost report costs a query interval.
+    /// More: each join costs as many packets.
+    pub robustness: u8,
+    /// Maximum time between two reports of a change (*Unsolicited Report Interval*, section 8.11). Default: 1 s.
+    /// Shorter: one burst of losses takes all of them; longer: a lost report is made up for later.
+    pub unsolicited_interval: Duration,
+    /// Interval of queries, until a querier of version 3 says another (*Query Interval*, section 8.2). Default: 125 s.
+    /// It is part of the time after which an older querier counts as gone.
+    pub query_interval: Duration,
+    /// Maximum number of groups on an interface, for each IP version. Default: 1024. With more the host's memory and
+    /// the length of its answers grow; a group beyond is not reported, and counted (`membership_groups_refused`).
+    pub max_groups: usize,
+    /// Maximum number of sources of a group. Default: 256. A source beyond is not reported, and counted
+    /// (`membership_sources_refused`).
+    pub max_sources: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            version: Version::V3,
+            oldest: Version::V1,
+            robustness: 2,
+            unsolicited_interval: Duration::from_secs(1),
+            query_interval: Duration::from_secs(125),
+            max_groups: 1024,
+            max_sources: 256,
+        }
+    }
+}

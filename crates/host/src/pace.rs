@@ -1,0 +1,56 @@
+//! The limit on packets that others cause.
+
+use hopcast_core::{Duration, Instant};
+
+/// A token bucket: packets may be sent while it is not empty, and those of one kind that belong together may then take
+/// more than there is, which the next wait for.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    interval: Duration,
+    burst: u64,
+    /// When the bucket will be full. Each packet moves it by one interval.
+    full_at: Instant,
+}
+
+impl Pace {
+    /// `rate` packets a second, at least 1, and `burst` at once.
+    pub(crate) fn new(rate: u64, burst: u64) -> Self {
+        Self { interval: Duration::from_secs(1) / rate.max(1), burst, full_at: Instant::ZERO }
+    }
+
+    /// When the next packet may be sent; it may lie in the past.
+    pub(crate) fn ready_at(&self) -> Instant {
+        self.full_at - self.interval * self.burst.saturating_sub(1)
+    }
+
+    /// Whether a packet may be sent.
+    pub(crate) fn is_ready(&self, now: Instant) -> bool {
+        self.ready_at() <= now
+    }
+
+    /// Notes that packets are sent.
+    pub(crate) fn sent(&mut self, now: Instant, packets: u64) {
+        self.full_at = self.full_at.max(now) + self.interval * packets;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_burst_packets_leave_an_interval_apart() {
+        let mut pace = Pace::new(100, 3);
+        let mut now = Instant::ZERO + Duration::from_secs(9);
+        for _ in 0..3 {
+            assert!(pace.is_ready(now));
+            pace.sent(now, 1);
+        }
+        assert!(!pace.is_ready(now));
+        assert_eq!(pace.ready_at(), now + Duration::from_millis(10));
+        now += Duration::from_millis(10);
+        assert!(pace.is_ready(now));
+        pace.sent(now, 5);
+        assert_eq!(pace.ready_at(), now + Duration::from_millis(50), "what is more is waited for");
+    }
+}

@@ -1,0 +1,108 @@
+//! The queries for a group and its sources that are still to be sent.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use hopcast_core::Instant;
+
+use super::config::Timing;
+use super::group::Group;
+
+/// Queries that a leave has caused (RFC 3376 section 6.6.3, RFC 3810 section 7.6.3).
+#[derive(Debug, Default)]
+pub(super) struct Asking {
+    /// Number of queries for the group that are left.
+    group: u8,
+    /// Number of queries that are left for each source.
+    sources: BTreeMap<IpAddr, u8>,
+    /// When the next is due.
+    at: Option<Instant>,
+}
+
+/// A query that is due.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Question {
+    /// Whether other routers leave their timers as they are.
+    pub(super) suppress: bool,
+    /// The sources asked about; none for the whole group.
+    pub(super) sources: Vec<IpAddr>,
+}
+
+impl Asking {
+    /// Number of queries that [`ask_group`](Self::ask_group) adds to those already due.
+    pub(super) fn cost_of_group(&self, timing: &Timing) -> u8 {
+        timing.last_member_query_count - self.group.min(timing.last_member_query_count)
+    }
+
+    /// Number of queries that [`ask_sources`](Self::ask_sources) adds to those already due.
+    pub(super) fn cost_of_sources(&self, timing: &Timing) -> u8 {
+        let left = self.sources.values().copied().max().unwrap_or(0);
+        timing.last_member_query_count - left.min(timing.last_member_query_count)
+    }
+
+    /// Asks who still wants the group, whose timer is lowered.
+    pub(super) fn ask_group(&mut self, now: Instant, group: &mut Group, timing: &Timing) {
+        group.lower(now + timing.last_member_query_time());
+        self.group = timing.last_member_query_count;
+        self.at.get_or_insert(now);
+    }
+
+    /// Asks who still wants these sources, whose timers are lowered.
+    pub(super) fn ask_sources(
+        &mut self,
+        now: Instant,
+        sources: impl IntoIterator<Item = IpAddr>,
+        group: &mut Group,
+        timing: &Timing,
+    ) {
+        // Reports may replace a group's sources many times before the next query.
+        self.sources.retain(|&source, _| group.source(source).is_some());
+        let until = now + timing.last_member_query_time();
+        for source in sources {
+            group.lower_source(source, until);
+            self.sources.insert(source, timing.last_member_query_count);
+            self.at.get_or_insert(now);
+        }
+    }
+
+    /// When the next query is due.
+    pub(super) const fn deadline(&self) -> Option<Instant> {
+        self.at
+    }
+
+    /// The queries that are due.
+    pub(super) fn due(&mut self, now: Instant, group: &Group, timing: &Timing) -> Vec<Question> {
+        if self.at.is_none_or(|at| at > now) {
+            return Vec::new();
+        }
+        let late = now + timing.last_member_query_time();
+        let mut questions = Vec::new();
+        if !group.is_exclude() {
+            // Nobody is left who might want all sources.
+            self.group = 0;
+        }
+        let whole = self.group > 0;
+        if whole {
+            self.group -= 1;
+            questions.push(Question { suppress: group.outlasts(late), sources: Vec::new() });
+        }
+        self.sources.retain(|&source, _| group.source(source).is_some());
+        let is_long = |source: &IpAddr| group.source(*source).is_some_and(|until| until > late);
+        let (long, short): (Vec<IpAddr>, Vec<IpAddr>) =
+            self.sources.keys().partition(|source| is_long(source));
+        // A query for the whole group says all that one with the S flag would.
+        let long = if whole { Vec::new() } else { long };
+        for (suppress, sources) in [(true, long), (false, short)] {
+            if !sources.is_empty() {
+                questions.push(Question { suppress, sources });
+            }
+        }
+        self.sources.retain(|_, left| {
+            *left -= 1;
+            *left > 0
+        });
+        let more = self.group > 0 || !self.sources.is_empty();
+        self.at = more.then(|| now + timing.last_member_query_interval);
+        questions
+    }
+}

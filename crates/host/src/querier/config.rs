@@ -1,0 +1,142 @@
+//! Settings of a querier.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use hopcast_core::Duration;
+use hopcast_wire::membership::{Query, Version};
+
+/// An interface of the router, as far as queries depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// The longest packet that its link carries, in bytes, from the IP header on.
+    pub mtu: u32,
+    /// The source of IGMP; `None` to speak none here. The lowest on a link is the querier.
+    pub v4: Option<Ipv4Addr>,
+    /// The source of MLD, a [link-local](hopcast_wire::ethernet::link_local) address; `None` to speak none here.
+    pub v6: Option<Ipv6Addr>,
+}
+
+/// Settings of a querier: the variables of RFC 3376 section 8 (RFC 3810 section 9), and bounds. They hold for IGMP and
+/// MLD, on every interface. All routers of a link should have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The version of queries. Default: version 3. An older one is for links with routers that know no better (RFC 3376
+    /// section 7.3.1): hosts then speak that version and name no sources. Of MLD there is no version 1 here; it is sent
+    /// as MLDv1, which is `V2`.
+    pub version: Version,
+    /// *Robustness Variable* (8.1), 1 to 7: number of packets of a kind of which all but one may be lost. Default: 2.
+    /// With 1, one lost packet takes a member its packets for up to a query interval; each more makes members that fall
+    /// silent be forgotten a query interval later.
+    pub robustness: u8,
+    /// *Query Interval* (8.2). Default: 125 s. Shorter: more packets, each host answers each query. Longer: members
+    /// that vanish without a word are served for longer.
+    pub query_interval: Duration,
+    /// *Query Response Interval* (8.3), shorter than the query interval. Default: 10 s. Shorter: answers come in a
+    /// burst.
+    pub query_response_interval: Duration,
+    /// *Startup Query Interval* (8.6). Default: a quarter of the query interval. Longer: a router learns later of the
+    /// members that it found when it started.
+    pub startup_query_interval: Option<Duration>,
+    /// *Startup Query Count* (8.7). Default: the robustness.
+    pub startup_query_count: Option<u8>,
+    /// *Last Member Query Interval* (8.8). Default: 1 s. It is the greater part of the time for which a group that
+    /// nobody wants any more is still sent. Too short, and members do not answer in time: they lose their packets until
+    /// the next report.
+    pub last_member_query_interval: Duration,
+    /// *Last Member Query Count* (8.9). Default: the robustness. With 1, a lost query or answer takes the members that
+    /// remain their packets until the next report.
+    pub last_member_query_count: Option<u8>,
+    /// Maximum number of queries for a group and its sources a second, on an interface in an IP version; as many may be
+    /// sent at once. Default: 100, 50 kbit/s. Each leave takes as many as the last member query count. One that comes
+    /// beyond is passed over and counted (`querier_leaves_ignored`): its group is sent until its timer ends. More: who
+    /// forges leaves makes a router and all members send more.
+    pub queries_per_second: u64,
+    /// Maximum number of groups on an interface in an IP version. Default: 1024, as many as a host may be in; with all
+    /// sources 10 MB. A new group beyond is refused and counted (`querier_groups_refused`), those that are there stay.
+    /// Fewer: members without packets. More: who forges reports fills more memory.
+    pub max_groups: usize,
+    /// Maximum number of sources of a group. Default: 64, which one query holds. A source beyond is refused and counted
+    /// (`querier_sources_refused`): it is not sent to who asked for it alone, or is sent though nobody wants it.
+    pub max_sources: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            version: Version::V3,
+            robustness: 2,
+            query_interval: Duration::from_secs(125),
+            query_response_interval: Duration::from_secs(10),
+            startup_query_interval: None,
+            startup_query_count: None,
+            last_member_query_interval: Duration::from_secs(1),
+            last_member_query_count: None,
+            queries_per_second: 100,
+            max_groups: 1024,
+            max_sources: 64,
+        }
+    }
+}
+
+impl Config {
+    pub(super) fn startup_query_interval(&self) -> Duration {
+        self.startup_query_interval.unwrap_or(self.query_interval / 4)
+    }
+
+    pub(super) fn startup_query_count(&self) -> u8 {
+        self.startup_query_count.unwrap_or(self.robustness).max(1)
+    }
+
+    /// The settings that routers of a link have in common, as long as no other says them.
+    pub(super) fn timing(&self) -> Timing {
+        Timing {
+            robustness: self.robustness.clamp(1, 7),
+            query_interval: self.query_interval.max(MIN_INTERVAL),
+            query_response_interval: self.query_response_interval,
+            last_member_query_interval: self.last_member_query_interval.max(MIN_INTERVAL),
+            last_member_query_count: self.last_member_query_count.unwrap_or(self.robustness).clamp(1, 7),
+        }
+    }
+}
+
+/// Minimum time between queries, the unit of IGMP's maximum response time: with less a router would only ask.
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The variables from which timers are set: the router's own, or those of the querier on the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Timing {
+    pub(super) robustness: u8,
+    pub(super) query_interval: Duration,
+    pub(super) query_response_interval: Duration,
+    pub(super) last_member_query_interval: Duration,
+    pub(super) last_member_query_count: u8,
+}
+
+impl Timing {
+    /// Those of the querier that has sent `query`, as far as it says them (RFC 3376 sections 4.1.6 and 4.1.7).
+    pub(super) fn adopt(self, query: &Query) -> Self {
+        let robustness = if query.robustness > 0 { query.robustness } else { self.robustness };
+        let query_interval = if query.interval.is_zero() { self.query_interval } else { query.interval };
+        Self { robustness, query_interval, ..self }
+    }
+
+    /// *Group Membership Interval* (8.4): how long a member is believed to be there.
+    pub(super) fn group_membership_interval(&self) -> Duration {
+        self.query_interval * u64::from(self.robustness) + self.query_response_interval
+    }
+
+    /// *Other Querier Present Interval* (8.5).
+    pub(super) fn other_querier_present_interval(&self) -> Duration {
+        self.query_interval * u64::from(self.robustness) + self.query_response_interval / 2
+    }
+
+    /// *Last Member Query Time* (8.10).
+    pub(super) fn last_member_query_time(&self) -> Duration {
+        self.last_member_query_interval * u64::from(self.last_member_query_count)
+    }
+
+    /// *Older Host Present Interval* (8.13).
+    pub(super) fn older_host_present_interval(&self) -> Duration {
+        self.group_membership_interval()
+    }
+}

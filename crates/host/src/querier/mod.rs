@@ -1,0 +1,179 @@
+//! A router's side of group membership: the querier of IGMP (RFC 2236, 3376) and MLD (RFC 2710, 3810).
+//!
+//! A router asks what groups the hosts of each link want: all of them from time to time, and those of a group at once
+//! when one says that it leaves. What nobody has asked for in time is forgotten. Of the routers on a link the one with
+//! the lowest address asks, and all of them listen. [`Querier`] tells those above, who make trees and forward, of each
+//! membership that begins or ends.
+//!
+//! It is one machine for all interfaces of a router and both IP versions: the packets of all come by one hook, with the
+//! interface that each came by, and those above want one place that knows all members. The state of an interface and
+//! version (`segment`) is its own, and so are its bounds.
+//!
+//! - `Below(0)` carries [`Item::Transit`]. Up: packets that the host's hooks have caught, with their `ingress`. Down:
+//!   queries, with [`Egress::Group`](hopcast_core::Egress::Group) of one interface, and what is neither IGMP nor MLD,
+//!   back as it came.
+//! - `Above(0)` carries [`Item::Membership`], up: a group, or one source of it, has members on an interface from now
+//!   on, or has none any more.
+//!
+//! On a [`Host`](crate::Host) these hooks catch them: `Hook::Protocol(ip::IGMP)`, and for MLD
+//! `Hook::Protocol(ip::ICMPV6)`. A router must get them whatever group they are sent to: members of versions 1 and 2
+//! report to the group itself.
+//!
+//! | file | state |
+//! |---|---|
+//! | `segment` | an interface in an IP version: its groups, and what to do when |
+//! | `group` | one group: filter mode, timers of the group, its sources and older hosts |
+//! | `asking` | the queries for a group and its sources that are still to be sent |
+//! | `election` | who is the querier of the link, and when the next general query is due |
+//!
+//! # Bounds
+//!
+//! Memory is bounded by [`Config::max_groups`] and [`Config::max_sources`], and queries for groups by
+//! [`Config::queries_per_second`], whatever arrives. Nobody is authenticated, so on a link whose stations are not
+//! trusted: a forged leave causes a query, which the members that there are answer; a forged report has a group's
+//! packets sent to the link until its timer ends, and many may fill the table, so that new groups find no place; a
+//! forged query from a lower address silences the router for as long as queries of it come (RFC 3376 section 9).
+//!
+//! # Scope and departures
+//!
+//! - In mode EXCLUDE a membership of any source is told, whatever sources are excluded or named: those above forward
+//!   more than is wanted, never less. [`Querier::forwards`] knows it exactly.
+//! - Older versions of queries are sent as configured, never by themselves (RFC 3376 section 7.3.1).
+//! - Reports are taken from whatever address, but for the unspecified one in IPv6 (RFC 3810 section 5.2.13).
+
+mod asking;
+mod config;
+mod counters;
+mod election;
+mod group;
+mod packet;
+mod segment;
+#[cfg(test)]
+mod tests;
+
+use std::net::IpAddr;
+
+use hopcast_core::{Instant, Item, Machine, Membership, Outbox, Port, Transit};
+use hopcast_wire::ip::{self, Version};
+use hopcast_wire::membership;
+
+pub use config::{Config, Interface};
+use counters::Counters;
+use segment::{Segment, Shared};
+
+/// The querier of a router; see the [module's documentation](self).
+pub struct Querier {
+    config: Config,
+    /// Those of IPv4 and IPv6, interface by interface.
+    segments: Vec<[Option<Segment>; 2]>,
+    out: Outbox,
+    /// The earliest deadline of the segments.
+    deadline: Option<Instant>,
+    counters: Counters,
+}
+
+impl Querier {
+    /// A querier on these interfaces, whose numbers are their places. It begins with a general query on each.
+    pub fn new(config: Config, interfaces: &[Interface]) -> Self {
+        let segments = (0..)
+            .zip(interfaces)
+            .map(|(number, &Interface { mtu, v4, v6 })| {
+                [v4.map(IpAddr::V4), v6.map(IpAddr::V6)]
+                    .map(|own| own.map(|own| Segment::new(&config, number, own, mtu)))
+            })
+            .collect();
+        let (out, counters) = (Outbox::new(), Counters::default());
+        let mut querier = Self { config, segments, out, deadline: None, counters };
+        querier.update_deadline();
+        querier
+    }
+
+    /// Whether packets from `source` to `group` are wanted on an interface.
+    pub fn forwards(&self, interface: u32, group: IpAddr, source: IpAddr) -> bool {
+        let segment = self.segment(interface, Version::of(group));
+        segment.and_then(|segment| segment.group(group)).is_some_and(|group| group.forwards(source))
+    }
+
+    /// Whether this router is the one that asks on an interface.
+    pub fn is_querier(&self, interface: u32, version: Version) -> bool {
+        self.segment(interface, version).is_some_and(Segment::is_querier)
+    }
+
+    /// The memberships that there are, those that were told and have not ended.
+    pub fn memberships(&self) -> impl Iterator<Item = Membership> {
+        self.segments.iter().flatten().flatten().flat_map(Segment::memberships)
+    }
+
+    fn segment(&self, interface: u32, version: Version) -> Option<&Segment> {
+        self.segments.get(interface as usize)?[place(version)].as_ref()
+    }
+
+    fn receive(&mut self, now: Instant, transit: Transit) {
+        let Ok(header) = ip::parse(&transit.packet) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        let message = match membership::parse(&transit.packet, &header) {
+            Ok(Some(message)) => message,
+            Ok(None) if header.protocol == ip::IGMP => return,
+            Ok(None) => return self.out.down(Item::Transit(transit)),
+            Err(_) => {
+                self.counters.malformed += 1;
+                return;
+            }
+        };
+        let pair = transit.ingress.and_then(|ingress| self.segments.get_mut(ingress as usize));
+        match pair.and_then(|pair| pair[place(header.version)].as_mut()) {
+            Some(segment) => {
+                let Self { config, counters, out, .. } = self;
+                segment.receive(now, header.source, message, &mut Shared { config, counters, out });
+                self.update_deadline();
+            }
+            None => self.counters.misplaced += 1,
+        }
+    }
+
+    fn update_deadline(&mut self) {
+        self.deadline = self.segments.iter().flatten().flatten().map(Segment::deadline).min();
+    }
+}
+
+const fn place(version: Version) -> usize {
+    match version {
+        Version::V4 => 0,
+        Version::V6 => 1,
+    }
+}
+
+impl Machine for Querier {
+    fn handle(&mut self, now: Instant, port: Port, item: Item) {
+        self.wake(now);
+        match (port, item) {
+            (Port::Below(_), Item::Transit(transit)) => self.receive(now, transit),
+            _ => self.counters.misplaced += 1,
+        }
+    }
+
+    fn wake(&mut self, now: Instant) {
+        if self.deadline.is_none_or(|at| at > now) {
+            return;
+        }
+        let Self { config, counters, out, .. } = self;
+        for segment in self.segments.iter_mut().flatten().flatten().filter(|one| one.deadline() <= now) {
+            segment.wake(now, &mut Shared { config, counters, out });
+        }
+        self.update_deadline();
+    }
+
+    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+        self.out.pop()
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        self.counters.report(report);
+    }
+}

@@ -1,0 +1,58 @@
+//! `broadcast`: one datagram to all hosts of one segment.
+
+use crate::error::BuildError;
+use crate::group::{Delivery, DeliveryRow, Group, GroupEnd, OnSegment};
+use crate::network::{LinkId, Network, NodeId};
+use crate::platform::LowerPort;
+use crate::transport::{Options, Worlds};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+pub(super) static BROADCAST: DeliveryRow = DeliveryRow {
+    name: "broadcast",
+    about: "each datagram is sent once, to all hosts of the one link that joins the sender and the members",
+    worlds: Worlds::Both,
+    options: Vec::new,
+    read: |row, options| Options(&[]).delivery(row, options, Broadcast),
+};
+
+/// No settings.
+#[derive(Clone, Debug)]
+struct Broadcast;
+
+impl Delivery for Broadcast {
+    fn refuses(&self, group: &Group, from: NodeId, network: Network<'_>) -> Option<String> {
+        if segment(group, from, network).is_some() {
+            return None;
+        }
+        let from = &network.nodes[from].name;
+        let whom = match group.name.as_str() {
+            "" => "all receivers".to_owned(),
+            name => format!("all members of `{name}`"),
+        };
+        Some(format!("`broadcast` reaches one segment, and no link joins `{from}` with {whom}"))
+    }
+
+    fn put_on_end(&self, end: GroupEnd<'_, '_>) -> Result<LowerPort, BuildError> {
+        let flow = end.flow();
+        let link = segment(end.group, end.node, flow.network).filter(|_| end.is_sender());
+        let Some(link) = link else { return Ok(end.lower) };
+        let interfaces = flow.plan.interfaces(end.node).iter();
+        let interface = interfaces.take_while(|hop| hop.link != link).count() as u32;
+        // RFC 4291 section 2.7.1: all nodes of the link; RFC 919 section 7: IPv4's limited broadcast.
+        let everybody = match flow.spec.ipv6 {
+            true => IpAddr::V6(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1)),
+            false => IpAddr::V4(Ipv4Addr::BROADCAST),
+        };
+        let machine = OnSegment::new(end.group.address(flow.spec.ipv6), everybody, interface);
+        let name = flow.counter_name("broadcast");
+        Ok(end.builder.attach(name, end.node, Box::new(machine), end.lower))
+    }
+}
+
+/// The first link that joins a node with all members.
+fn segment(group: &Group, from: NodeId, network: Network<'_>) -> Option<LinkId> {
+    let joins_all = |ends: &[NodeId]| {
+        ends.contains(&from) && group.members.iter().all(|member| ends.contains(&member.node))
+    };
+    network.links.iter().position(|link| joins_all(&link.ends))
+}

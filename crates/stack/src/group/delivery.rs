@@ -1,0 +1,182 @@
+//! Deliveries: what each is, in one row of a table, and what it puts on the nodes of a flow.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::did_you_mean_one_of;
+use hopcast_config::yaml::{Kind, Node};
+
+use super::Group;
+use crate::deliveries::DELIVERIES;
+use crate::error::BuildError;
+use crate::flow::{FlowBuilder, FlowPlan};
+use crate::network::{Network, NodeId};
+use crate::platform::LowerPort;
+use crate::transport::{OptionDoc, Options, Worlds};
+
+/// A row of the table of deliveries.
+#[derive(Debug)]
+pub struct DeliveryRow {
+    /// Its name in `delivery`.
+    pub name: &'static str,
+    /// One line about it.
+    pub about: &'static str,
+    /// The worlds that it runs in.
+    pub worlds: Worlds,
+    /// Its options, each with its documentation.
+    pub options: fn() -> Vec<OptionDoc>,
+    /// Reads the options into settings; without any, the defaults.
+    pub read: fn(&'static Self, Option<&Node>) -> Result<DeliveryLayer, Diagnostic>,
+}
+
+/// The settings of a delivery, and what it puts on the ends of a flow.
+pub trait Delivery: fmt::Debug + Send + Sync {
+    /// Whether each flow's sender is the only one that its members listen to: the group's addresses are of that kind,
+    /// and whoever answers does so by unicast.
+    fn is_of_one_source(&self) -> bool {
+        false
+    }
+
+    /// Whether it brings datagrams from `from` to the members in this network; why it cannot, if not.
+    fn refuses(&self, group: &Group, from: NodeId, network: Network<'_>) -> Option<String> {
+        let _ = (group, from, network);
+        None
+    }
+
+    /// Puts its machine, if it has one there, on one end of a flow, above the host's datagrams; says which port is
+    /// above both.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    fn put_on_end(&self, end: GroupEnd<'_, '_>) -> Result<LowerPort, BuildError>;
+}
+
+/// One end of a flow to a group, with the host's datagrams on it already.
+pub struct GroupEnd<'b, 'a> {
+    /// Puts machines on nodes.
+    pub builder: &'b mut FlowBuilder<'a>,
+    /// The node.
+    pub node: NodeId,
+    /// The group.
+    pub group: &'a Group,
+    /// The host's datagrams.
+    pub lower: LowerPort,
+}
+
+impl<'a> GroupEnd<'_, 'a> {
+    /// The flow.
+    pub fn flow(&self) -> &'a FlowPlan<'a> {
+        self.builder.flow
+    }
+
+    /// Whether the flow comes from here.
+    pub fn is_sender(&self) -> bool {
+        self.node == self.flow().spec.from
+    }
+
+    /// The sender's end of the flow.
+    pub fn source(&self) -> SocketAddr {
+        self.flow().source().local
+    }
+}
+
+/// A delivery with its settings.
+#[derive(Clone)]
+pub struct DeliveryLayer {
+    row: &'static DeliveryRow,
+    settings: Arc<dyn Delivery>,
+    /// The options that are not the default, each as `name value`.
+    changed: Vec<String>,
+}
+
+impl DeliveryLayer {
+    /// The delivery of a row, with its defaults.
+    ///
+    /// # Panics
+    /// Never: without options there is nothing to be wrong, which a test holds for the whole table.
+    pub fn of(row: &'static DeliveryRow) -> Self {
+        (row.read)(row, None).expect("the defaults are right")
+    }
+
+    /// Its row of the table.
+    pub const fn row(&self) -> &'static DeliveryRow {
+        self.row
+    }
+
+    /// Its settings.
+    pub fn settings(&self) -> &dyn Delivery {
+        &*self.settings
+    }
+}
+
+impl<S: Delivery + Clone + 'static> Options<S> {
+    /// The delivery `row` as a file has it, for [`DeliveryRow::read`]: `defaults`, changed by the options that are
+    /// there.
+    ///
+    /// # Errors
+    /// A key that is none of the options, or a value that is not allowed.
+    pub fn delivery(
+        &self,
+        row: &'static DeliveryRow,
+        options: Option<&Node>,
+        defaults: S,
+    ) -> Result<DeliveryLayer, Diagnostic> {
+        let settings = self.read(row.name, options, defaults.clone())?;
+        let changed = self.changed(&settings, &defaults);
+        Ok(DeliveryLayer { row, settings: Arc::new(settings), changed })
+    }
+}
+
+/// The delivery that `node` names: `ip-multicast`, or `ip-multicast: { … }` with options.
+///
+/// # Errors
+/// A delivery that is not in the table, or options that it does not have.
+pub fn read(node: &Node) -> Result<DeliveryLayer, Diagnostic> {
+    let (name, span, options) = match &node.kind {
+        Kind::Scalar(name) => (name, &node.span, None),
+        Kind::Map(entries) if entries.len() == 1 => {
+            (&entries[0].key, &entries[0].key_span, Some(&entries[0].value))
+        }
+        Kind::Map(_) | Kind::List(_) => {
+            return Err(node.error(format!(
+                "`delivery`: expected a delivery, such as `ip-multicast`, found {}",
+                node.found()
+            )));
+        }
+    };
+    let names: Vec<&str> = DELIVERIES.iter().map(|row| row.name).collect();
+    let Some(row) = DELIVERIES.iter().copied().find(|row| row.name == name) else {
+        let hint = did_you_mean_one_of(name, &names);
+        return Err(
+            span.error(format!("there is no delivery `{name}`{hint} (deliveries: {})", names.join(", ")))
+        );
+    };
+    (row.read)(row, options)
+}
+
+/// The name, with the options that are not the default.
+impl fmt::Display for DeliveryLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.changed.is_empty() {
+            f.write_str(self.row.name)
+        } else {
+            write!(f, "{} ({})", self.row.name, self.changed.join(", "))
+        }
+    }
+}
+
+/// The name and all settings: a run is recognised by them.
+impl fmt::Debug for DeliveryLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.row.name, self.settings)
+    }
+}
+
+/// Deliveries are equal if their names and all of their settings are.
+impl PartialEq for DeliveryLayer {
+    fn eq(&self, other: &Self) -> bool {
+        format!("{self:?}") == format!("{other:?}")
+    }
+}

@@ -1,0 +1,90 @@
+//! Groups of receivers: who is a member and when, the group's addresses, and the delivery that brings datagrams to the
+//! members.
+//!
+//! A flow to a group sends datagrams to the group's address; its [`Delivery`], a row of the
+//! [table](crate::deliveries), brings them to the members. So transports and deliveries multiply: each transport that
+//! serves groups is over each delivery.
+
+mod delivery;
+mod fan_out;
+mod member;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use hopcast_core::{Duration, Instant};
+
+use crate::network::NodeId;
+
+pub use delivery::{Delivery, DeliveryLayer, DeliveryRow, GroupEnd, read};
+pub(crate) use fan_out::{FanOut, OnSegment};
+pub(crate) use member::Member as MemberMachine;
+
+/// Time for which a member's host goes on to receive after a leave, unless the file says otherwise: what is under way
+/// to it at that moment still arrives and counts. Chosen: longer than the delay of a path over satellites; the tree to
+/// the member stands that much longer.
+pub const LINGER: Duration = Duration::from_secs(1);
+
+/// A group of receivers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// Its name; empty of the receivers that a flow names one by one.
+    pub name: String,
+    /// Its place among the scenario's groups: its addresses are numbered by it.
+    pub number: usize,
+    /// Every node that is a member at some time, in the order in which the file names them.
+    pub members: Vec<Member>,
+    /// How datagrams come to the members.
+    pub delivery: DeliveryLayer,
+    /// Time for which a member's host goes on to receive after a leave.
+    pub linger: Duration,
+}
+
+/// A node with the times at which it is a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The node.
+    pub node: NodeId,
+    /// When it joins and when it leaves, in the order of time; `None` for never.
+    pub spans: Vec<(Instant, Option<Instant>)>,
+}
+
+impl Member {
+    /// Whether it is a member at `at`: from the instant of its join to just before that of its leave.
+    pub fn is_member(&self, at: Instant) -> bool {
+        self.spans.iter().any(|&(from, to)| from <= at && to.is_none_or(|to| at < to))
+    }
+}
+
+impl Group {
+    /// The address of the group. A group of any source: of the organisation's own, 239.192.0.1 and ff18::1 for the
+    /// first (RFC 2365 section 6.2, RFC 7346 section 2); of one source: 232.0.1.1 and ff38::8000:1 (RFC 4607 section
+    /// 1).
+    pub fn address(&self, ipv6: bool) -> IpAddr {
+        let number = self.number as u32 + 1;
+        match (ipv6, self.delivery.settings().is_of_one_source()) {
+            (false, false) => Ipv4Addr::from_bits(0xefc0_0000 | number).into(),
+            (false, true) => Ipv4Addr::from_bits(0xe800_0100 + number).into(),
+            (true, false) => Ipv6Addr::from_bits((0xff18 << 112) | u128::from(number)).into(),
+            (true, true) => Ipv6Addr::from_bits((0xff38 << 112) | 0x8000_0000 | u128::from(number)).into(),
+        }
+    }
+
+    /// The member that a node is at some time.
+    pub fn member(&self, node: NodeId) -> Option<&Member> {
+        self.members.iter().find(|member| member.node == node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_is_one_from_its_join_to_its_leave() {
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let member = Member { node: 0, spans: vec![(at(1), Some(at(2))), (at(5), None)] };
+        for (time, is) in [(0, false), (1, true), (2, false), (4, false), (5, true), (99, true)] {
+            assert_eq!(member.is_member(at(time)), is, "{time} s");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Idealised trees of groups, converged at once: whoever joins is known everywhere at the same instant, and packets
+//! come to each member by the reverse of its shortest path to their sender.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use hopcast_host::{GroupRoute, GroupRoutes};
+
+use super::NodeId;
+use super::addresses::node_of;
+use super::routes::{GlobalRoutes, NodeRoutes};
+
+/// The members of all groups, and the trees to them.
+#[derive(Default)]
+pub(super) struct GroupTrees {
+    members: BTreeMap<IpAddr, BTreeMap<NodeId, Wanted>>,
+    /// For each sender and group that was asked for, the tree.
+    trees: BTreeMap<(NodeId, IpAddr), Tree>,
+    /// Number of changes of members so far.
+    pub(super) changes: u64,
+}
+
+/// The packets of a group that a node wants.
+#[derive(Default)]
+struct Wanted {
+    of_any: bool,
+    of: BTreeSet<IpAddr>,
+}
+
+/// For each node of a tree, the numbers of the interfaces on which it sends packets on.
+type Tree = BTreeMap<NodeId, BTreeSet<u32>>;
+
+impl GroupTrees {
+    /// Forgets the trees, since routes have changed.
+    pub(super) fn forget_trees(&mut self) {
+        self.trees.clear();
+    }
+
+    fn change(&mut self, node: NodeId, group: IpAddr, source: Option<IpAddr>, joined: bool) {
+        let members = self.members.entry(group).or_default();
+        let wanted = members.entry(node).or_default();
+        match (source, joined) {
+            (None, _) => wanted.of_any = joined,
+            (Some(source), true) => _ = wanted.of.insert(source),
+            (Some(source), false) => _ = wanted.of.remove(&source),
+        }
+        if !wanted.of_any && wanted.of.is_empty() {
+            members.remove(&node);
+        }
+        if members.is_empty() {
+            self.members.remove(&group);
+        }
+        self.trees.retain(|(_, of), _| *of != group);
+        self.changes += 1;
+    }
+
+    /// The members that want what a sender sends to a group, in the order of nodes.
+    fn members(&self, source: IpAddr, group: IpAddr) -> Vec<NodeId> {
+        let wants = |wanted: &Wanted| wanted.of_any || wanted.of.contains(&source);
+        let members = self.members.get(&group).into_iter().flatten();
+        members.filter(|(_, wanted)| wants(wanted)).map(|(&node, _)| node).collect()
+    }
+}
+
+impl GlobalRoutes {
+    /// The way of packets from `source` to `group` through a node. `None` for a source that is no node's address, and
+    /// at a node from which the source cannot be reached.
+    fn group_route(&mut self, node: NodeId, source: IpAddr, group: IpAddr) -> Option<GroupRoute> {
+        let root = node_of(source).filter(|&root| root < self.nodes())?;
+        let ingress = match node == root {
+            true => None,
+            false => Some(self.hop_between(node, root)?.0),
+        };
+        if !self.groups.trees.contains_key(&(root, group)) {
+            let tree = self.tree(root, self.groups.members(source, group));
+            self.groups.trees.insert((root, group), tree);
+        }
+        let egress = self.groups.trees[&(root, group)].get(&node).into_iter().flatten().copied();
+        Some(GroupRoute { ingress, egress: egress.collect() })
+    }
+
+    /// The tree from a sender to members: each member's shortest path to the sender, backwards.
+    fn tree(&mut self, root: NodeId, members: Vec<NodeId>) -> Tree {
+        let mut tree = Tree::new();
+        let mut joined = BTreeSet::from([root]);
+        for member in members {
+            let mut node = member;
+            // What has joined has brought all nodes before it into the tree.
+            while joined.insert(node) {
+                let Some((_, before, interface)) = self.hop_between(node, root) else { break };
+                tree.entry(before).or_default().insert(interface);
+                node = before;
+            }
+        }
+        tree
+    }
+}
+
+/// One node's view of the trees, for its host.
+pub(crate) struct NodeGroups(NodeRoutes);
+
+impl NodeGroups {
+    pub(crate) fn new(node: NodeId, routes: Rc<RefCell<GlobalRoutes>>) -> Self {
+        Self(NodeRoutes { node, routes })
+    }
+}
+
+impl GroupRoutes for NodeGroups {
+    fn route(&mut self, source: IpAddr, group: IpAddr) -> Option<GroupRoute> {
+        self.0.routes.borrow_mut().group_route(self.0.node, source, group)
+    }
+
+    fn version(&self) -> u64 {
+        self.0.routes.borrow().groups_version()
+    }
+
+    fn member(&mut self, group: IpAddr, source: Option<IpAddr>, joined: bool) {
+        self.0.routes.borrow_mut().groups.change(self.0.node, group, source, joined);
+    }
+}

@@ -1,0 +1,172 @@
+//! Groups of receivers: their members, by the file and by events, and how datagrams come to them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hopcast_core::Instant;
+use hopcast_stack::deliveries;
+use hopcast_stack::group::{self, Group, LINGER, Member};
+
+use super::events;
+use super::model::{Action, Event, GroupId, NodeId};
+use super::topology::Topology;
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{self, Fields, did_you_mean, duration, list};
+use hopcast_config::yaml::Node;
+
+/// Maximum number of groups: each has an address of its own, of which IPv4 has 2^16 of one source here.
+const MAX_GROUPS: usize = 60_000;
+
+/// All groups, by name.
+#[derive(Default)]
+pub(crate) struct Groups {
+    pub(crate) groups: Vec<Group>,
+    /// The joins and leaves of the file, in the order of time.
+    pub(crate) events: Vec<Event>,
+    names: BTreeMap<String, GroupId>,
+}
+
+/// A join or leave that the file has as an event.
+struct Change<'n> {
+    at: Instant,
+    group: GroupId,
+    nodes: Vec<NodeId>,
+    joins: bool,
+    node: &'n Node,
+}
+
+impl Groups {
+    /// The groups of `groups`, with the joins and leaves of `events`.
+    pub(crate) fn of(
+        node: Option<&Node>,
+        events: Option<&Node>,
+        topology: &Topology,
+    ) -> Result<Self, Diagnostic> {
+        let mut groups = Self::default();
+        for item in node.map(|node| list(node, "groups")).transpose()?.unwrap_or_default() {
+            groups.read(item, topology)?;
+        }
+        let mut changes = Vec::new();
+        for item in events.map(|node| list(node, "events")).transpose()?.unwrap_or_default() {
+            groups.changes(item, topology, &mut changes)?;
+        }
+        changes.sort_by_key(|change| change.at);
+        for change in changes {
+            groups.apply(change, topology)?;
+        }
+        Ok(groups)
+    }
+
+    fn read(&mut self, item: &Node, topology: &Topology) -> Result<(), Diagnostic> {
+        let fields = Fields::of(item, "a group", &["name", "members", "delivery", "linger"])?;
+        let named = fields.need("name", "name: film")?;
+        let name = decode::name(named, "name")?;
+        if topology.has_node(name) {
+            return Err(named.error(format!("a group needs a name of its own: `{name}` is a node")));
+        }
+        let members = match fields.get("members") {
+            Some(node) => topology.node_list(node, "members")?,
+            None => Vec::new(),
+        };
+        let delivery = match fields.get("delivery") {
+            Some(node) => group::read(node)?,
+            None => deliveries::usual(),
+        };
+        let linger = fields.read("linger", duration)?.unwrap_or(LINGER);
+        let number = self.add(name.to_owned(), &members, delivery, item)?;
+        self.groups[number].linger = linger;
+        if self.names.insert(name.to_owned(), number).is_some() {
+            return Err(named.error(format!("the group name `{name}` is taken already")));
+        }
+        Ok(())
+    }
+
+    /// Adds a group whose members are members from the beginning.
+    pub(crate) fn add(
+        &mut self,
+        name: String,
+        members: &[NodeId],
+        delivery: group::DeliveryLayer,
+        place: &Node,
+    ) -> Result<GroupId, Diagnostic> {
+        let number = self.groups.len();
+        if number >= MAX_GROUPS {
+            return Err(place.error(format!("a scenario has at most {MAX_GROUPS} groups, this is one more")));
+        }
+        let member = |&node: &NodeId| Member { node, spans: vec![(Instant::ZERO, None)] };
+        let members = members.iter().map(member).collect();
+        self.groups.push(Group { name, number, members, delivery, linger: LINGER });
+        Ok(number)
+    }
+
+    /// The group of a name.
+    pub(crate) fn find(&self, name: &str) -> Option<GroupId> {
+        self.names.get(name).copied()
+    }
+
+    /// The names of all groups.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.keys().map(String::as_str)
+    }
+
+    /// Notes the joins and leaves of an event, if it has any.
+    fn changes<'n>(
+        &self,
+        item: &'n Node,
+        topology: &Topology,
+        changes: &mut Vec<Change<'n>>,
+    ) -> Result<(), Diagnostic> {
+        let Some(named) = item.get("group") else { return Ok(()) };
+        let fields = Fields::of(item, "an event", &events::ALLOWED)?;
+        let at = Instant::ZERO + duration(fields.need("at", "at: 5s")?, "at")?;
+        let name = decode::text(named, "group")?;
+        let Some(group) = self.find(name) else {
+            let hint = did_you_mean(name, self.names());
+            return Err(named.error(format!("`group`: there is no group `{name}`{hint}")));
+        };
+        let mut acts = false;
+        for (key, joins) in [("leave", false), ("join", true)] {
+            let Some(node) = fields.get(key) else { continue };
+            events::one_or_several(node, key)?;
+            changes.push(Change { at, group, nodes: topology.node_list(node, key)?, joins, node });
+            acts = true;
+        }
+        if acts {
+            Ok(())
+        } else {
+            Err(item.error("an event of a group needs somebody to `join` or `leave` it"))
+        }
+    }
+
+    fn apply(&mut self, change: Change<'_>, topology: &Topology) -> Result<(), Diagnostic> {
+        let Change { at, group, nodes, joins, node: place } = change;
+        let members = &mut self.groups[group].members;
+        for node in nodes {
+            let known = members.iter_mut().find(|member| member.node == node);
+            let is_member = known.as_ref().is_some_and(|member| member.is_member(at));
+            if is_member == joins {
+                let name = &topology.nodes[node].name;
+                let is = if joins { "a member already" } else { "no member" };
+                return Err(place.error(format!("`{name}` is {is} of `{}` at {at}", self.groups[group].name)));
+            }
+            match known {
+                Some(member) if joins => member.spans.push((at, None)),
+                Some(member) => {
+                    if let Some((_, until)) = member.spans.last_mut() {
+                        *until = Some(at);
+                    }
+                }
+                None => members.push(Member { node, spans: vec![(at, None)] }),
+            }
+            let action = if joins { Action::Join { group, node } } else { Action::Leave { group, node } };
+            self.events.push(Event { at, action });
+        }
+        Ok(())
+    }
+}
+
+/// Whether a flow from a node has somebody to go to in a group: another node that is a member at some time.
+pub(crate) fn receivers(group: &Group, from: NodeId) -> Vec<NodeId> {
+    let mut seen = BTreeSet::new();
+    let others = group.members.iter().map(|member| member.node).filter(|&node| node != from);
+    others.filter(|&node| seen.insert(node)).collect()
+}
