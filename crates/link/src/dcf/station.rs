@@ -171,11 +171,12 @@ impl Station {
         self.busy += 1;
         self.sending = true;
         self.erroneous = false;
+        self.committed = None;
     }
 
     /// Its back-off is over, and its attempt begins.
     pub(super) fn attempt(&mut self) -> Option<&mut Head> {
-        (self.committed, self.slots) = (None, 0);
+        self.slots = 0;
         self.head.as_mut()
     }
 

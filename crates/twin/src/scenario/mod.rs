@@ -26,6 +26,7 @@ pub mod programs;
 mod published;
 mod schema;
 mod set;
+mod shared;
 mod studies;
 mod sweep;
 mod topology;
