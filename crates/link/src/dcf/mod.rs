@@ -116,7 +116,7 @@ impl Dcf {
     }
 
     /// A station sends a frame SIFS after another, unless it has just begun to send or is down.
-    fn answer(&mut self, now: Instant, from: Attachment, reply: Reply, air: &mut Air) {
+    fn answer(&mut self, now: Instant, from: Attachment, reply: Reply, air: &Air) {
         let Reply { kind, to, reserved, .. } = reply;
         if self.stations[from].sending || air.senders[from].backlog().down {
             return;
