@@ -90,6 +90,11 @@ impl CoDel {
         }
     }
 
+    /// Packets have at most `max_packet` bytes from now on.
+    pub fn set_max_packet(&mut self, max_packet: u64) {
+        self.max_packet = max_packet;
+    }
+
     /// A frame found the queue empty and the serialiser idle, so its delay was zero.
     pub fn passed(&mut self) {
         self.first_above = None;

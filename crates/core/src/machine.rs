@@ -70,6 +70,8 @@ pub enum Item {
     ReportFrameStatus,
     /// Frame port, up: what has become of a frame that was handed down; only where it was asked for.
     FrameStatus(FrameStatus),
+    /// Frame port, up: from now on, the longest packet that the link takes, in bytes without the Ethernet header.
+    Mtu(u32),
     /// Packet port: an IP packet.
     Packet(Buffer),
     /// Packet port with the forward hook: a packet in transit; see [`Transit`].

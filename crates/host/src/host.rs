@@ -214,6 +214,14 @@ impl Host {
         }
     }
 
+    /// The link of an interface takes packets up to another length from now on.
+    fn set_mtu(&mut self, interface: u32, mtu: u32) {
+        match self.config.interfaces.get_mut(interface as usize) {
+            Some(own) => own.mtu = mtu,
+            None => self.counters.wrong_items += 1,
+        }
+    }
+
     /// Asks an interface for the status of frames, in the name of a machine that is bound to frames.
     fn ask_status(&mut self, above: u32) {
         match self.bindings.ask_status(above) {
@@ -432,6 +440,7 @@ impl Machine for Host {
             }
             (Port::Above(above), Item::Frame(frame)) => self.send_frame(above, frame),
             (Port::Above(above), Item::ReportFrameStatus) => self.ask_status(above),
+            (Port::Below(interface), Item::Mtu(mtu)) => self.set_mtu(interface, mtu),
             (Port::Below(interface), Item::FrameStatus(status)) => self.hand_up_status(interface, &status),
             (Port::Above(above), Item::Transit(transit)) => self.resume(now, above, transit),
             _ => self.counters.wrong_items += 1,

@@ -1,5 +1,7 @@
 //! The state that the stations of a medium or a switch share: the stations, who hears whom, and the frames under way.
 
+use std::collections::BTreeSet;
+
 use hopcast_core::{Buffer, Duration, Instant, Reception, Stream};
 
 use crate::config::{Direction, DropReason, Loss, Mac, MediumConfig, PairLoss, Station, SwitchConfig};
@@ -24,6 +26,8 @@ pub(crate) struct Air {
     retries: u32,
     /// Whether frames come by radio, so that their reception is known.
     radio: bool,
+    /// For each sender and listener, whether it hears it; empty if all hear all.
+    hears: Vec<bool>,
 }
 
 impl Air {
@@ -32,14 +36,17 @@ impl Air {
         config: &MediumConfig,
         stream: &mut impl FnMut(Attachment, Attachment) -> Stream,
     ) -> Self {
-        let MediumConfig { direction, stations, mac, pairs } = config;
+        let MediumConfig { direction, stations, mac, pairs, hears } = config;
         let csma = match mac {
             Mac::Perfect => None,
             Mac::Csma(csma) => Some(csma),
         };
         let (channel, retries) = (csma.map(|csma| &csma.channel), csma.map_or(0, |csma| csma.retries));
         let air = Self::new(stations.clone(), |_| direction, pairs, channel, stream);
-        Self { retries, radio: true, ..air }
+        let n = air.len();
+        let known =
+            |heard: &BTreeSet<_>| (0..n * n).map(|pair| heard.contains(&(pair / n, pair % n))).collect();
+        Self { retries, radio: true, hears: hears.as_ref().map(known).unwrap_or_default(), ..air }
     }
 
     /// The stations of a switch; `stream` decides about the frames between two of them.
@@ -82,6 +89,7 @@ impl Air {
             min_delay: Duration::ZERO,
             retries: 0,
             radio: false,
+            hears: Vec::new(),
         };
         air.measure_min_delay();
         air
@@ -99,6 +107,11 @@ impl Air {
         (addressed || station.promiscuous, addressed)
     }
 
+    /// Whether one station hears what another sends.
+    pub(crate) fn hears(&self, from: Attachment, to: Attachment) -> bool {
+        from != to && self.hears.get(from * self.len() + to).is_none_or(|&hears| hears)
+    }
+
     /// The one station that acknowledges a frame from `from`; nobody acknowledges one to a group.
     pub(crate) fn addressee(&self, from: Attachment, frame: &Buffer) -> Option<Attachment> {
         let one = |&to: &Attachment| to != from && is_for(frame, self.stations[to].address);
@@ -110,6 +123,13 @@ impl Air {
         for to in 0..self.len() {
             let Some(path) = self.path(from, to) else { continue };
             let (wanted, addressed) = self.wants(to, frame);
+            if !self.hears(from, to) {
+                if addressed && !is_group(frame) {
+                    self.paths[path].sent(frame);
+                    self.miss(end, from, to, frame, DropReason::Unheard);
+                }
+                continue;
+            }
             if !wanted {
                 self.paths[path].pass();
                 continue;
@@ -218,11 +238,11 @@ impl Air {
         self.measure_min_delay();
     }
 
-    /// The quality of one ordered pair; `None` if there is no such pair, or the sender is down.
+    /// The quality of one ordered pair; `None` if the one does not hear the other, or the sender is down.
     pub(crate) fn quality(&self, from: Attachment, to: Attachment) -> Option<Quality> {
         let (above, below) = self.paths[self.path(from, to)?].loss_shares();
         let sender = &self.senders[from];
-        let up = !sender.backlog().down;
+        let up = !sender.backlog().down && self.hears(from, to);
         up.then(|| Quality::new(above, below, self.retries, sender.rate()))
     }
 

@@ -1,11 +1,16 @@
 //! The configuration of links: plain data, as a scenario describes it.
 
+mod contention;
+
 use core::fmt;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hopcast_core::{Bytes, Duration, Fraction, Rate};
 
 use crate::Attachment;
+
+pub use contention::{Csma, Mac, Rts};
 
 /// A point-to-point link: two directions.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,6 +34,8 @@ pub struct MediumConfig {
     pub mac: Mac,
     /// Where the loss from one station to another differs from `direction`'s; the last one for a pair counts.
     pub pairs: Vec<PairLoss>,
+    /// Who hears whom: pairs of a sender and a listener. Default: all hear all.
+    pub hears: Option<BTreeSet<(Attachment, Attachment)>>,
 }
 
 /// A switched segment: each station has a line of its own to the switch, and sends on it whenever it likes.
@@ -53,78 +60,6 @@ pub struct PairLoss {
     pub to: Attachment,
     /// Which frames are lost between them.
     pub loss: Loss,
-}
-
-/// The medium access: who may send when on a shared medium.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum Mac {
-    /// One at a time, in the order in which frames were offered; no time is lost between two.
-    #[default]
-    Perfect,
-    /// Carrier sense with random back-off.
-    Csma(Csma),
-}
-
-/// Contention as in 802.11's distributed coordination function (IEEE 802.11-2020, section 10.3).
-///
-/// The loss of the medium's direction and of its pairs lies *above* the acknowledgements: the link has delivered such a
-/// frame, it is lost behind it, and it is never retried. The loss of `channel` lies below, and is retried.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Csma {
-    /// The step of back-offs. Shorter than it takes to sense a transmission, it would let most of them collide.
-    pub slot: Duration,
-    /// The pause before an acknowledgement.
-    pub sifs: Duration,
-    /// How long the medium must have been idle before slots are counted.
-    pub difs: Duration,
-    /// The first back-off is drawn from 0 to this many slots. Too small and many collide, too large and the medium
-    /// idles.
-    pub cw_min: u32,
-    /// The window doubles (2 w + 1) with each retry, up to this.
-    pub cw_max: u32,
-    /// How often a frame to one station is sent again until it is acknowledged; then it is dropped. A frame to a group
-    /// is sent once.
-    pub retries: u32,
-    /// How long each frame is on the air beyond the bits of its Ethernet frame at the medium's rate: preamble, PHY
-    /// header, and what the MAC header has more than Ethernet's.
-    pub overhead: Duration,
-    /// The time of an acknowledgement on the air, all in all.
-    pub ack: Duration,
-    /// Which transmissions each listener misses below the acknowledgements. An acknowledgement is never lost. Default:
-    /// none.
-    pub channel: Loss,
-}
-
-impl Csma {
-    /// 802.11g at `rate` in an ad-hoc network (IEEE 802.11-2020, table 18-5: slots are 20 µs long where there is no
-    /// access point to say otherwise), without the padding of the last OFDM symbol.
-    pub fn ofdm(rate: Rate) -> Self {
-        // Section 17.3.2: 16 µs of training and a signal field of 4 µs; section 18.3.2.4: 6 µs of signal extension.
-        let preamble = Duration::from_micros(26);
-        // Service and tail bits; 24 bytes of MAC header, 8 of LLC and SNAP and 4 of FCS instead of Ethernet's 14; the
-        // 14 bytes of an acknowledgement, at the highest mandatory rate up to the data's.
-        let (extra, header, ack) = (22, 22 * 8, 14 * 8);
-        let bits = |bits: u64, rate: Rate| rate.time_for(bits) / 8;
-        let basic = [24, 12, 6].map(Rate::from_mbit).into_iter().find(|&basic| basic <= rate).unwrap_or(rate);
-        Self {
-            slot: Duration::from_micros(20),
-            sifs: Duration::from_micros(10),
-            difs: Duration::from_micros(50),
-            cw_min: 15,
-            cw_max: 1023,
-            retries: 7,
-            overhead: preamble + bits(extra + header, rate),
-            ack: preamble + bits(extra + ack, basic),
-            channel: Loss::None,
-        }
-    }
-}
-
-impl Default for Csma {
-    /// [`Csma::ofdm`] at 12 Mbit/s.
-    fn default() -> Self {
-        Self::ofdm(Rate::from_mbit(12))
-    }
 }
 
 /// A station of a shared medium.
@@ -299,6 +234,8 @@ pub enum DropReason {
     Collision,
     /// It was sent as often as allowed, and never acknowledged.
     RetryLimit,
+    /// The station that it was for does not hear its sender.
+    Unheard,
     /// Larger than the link's MTU.
     TooBig,
 }
@@ -314,6 +251,7 @@ impl fmt::Display for DropReason {
             Self::HalfDuplex => "receiver was sending",
             Self::Collision => "collided",
             Self::RetryLimit => "never acknowledged",
+            Self::Unheard => "not heard by its receiver",
             Self::TooBig => "larger than the MTU",
         })
     }

@@ -90,6 +90,9 @@ impl Direction {
     pub(crate) fn change(&mut self, now: Instant, change: &Change, reports: &mut Reports) {
         self.sender.change(now, change, reports);
         self.path.change(change);
+        if *change == Change::Reorder(true) {
+            self.flight.allow_reordering();
+        }
     }
 
     /// The quality of the direction; `None` if it is down.

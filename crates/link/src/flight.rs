@@ -45,6 +45,15 @@ impl<R: Copy> Flight<R> {
         }
     }
 
+    /// Lets frames overtake others from now on.
+    pub(crate) fn allow_reordering(&mut self) {
+        if let Self::InOrder(line) = self {
+            let mut reordered = Self::new(true);
+            line.drain(..).for_each(|frame| reordered.push(frame));
+            *self = reordered;
+        }
+    }
+
     /// Sends `frame` on its way.
     pub(crate) fn launch(
         &mut self,
@@ -125,6 +134,9 @@ impl<R> Arriving<R> {
         Event::Delivered { from, to, frame: self.frame, overheard: self.overheard, reception }
     }
 }
+
+// A frame under way on a wire is one cache line.
+const _: () = assert!(size_of::<Arriving<Wired>>() <= 64);
 
 /// Frames on a wire, of whose reception nothing is known.
 #[derive(Clone, Copy, Debug)]

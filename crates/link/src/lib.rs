@@ -35,13 +35,16 @@
 //!   has the checksums of its protocols.
 //! - In the seed's description of Gilbert-Elliott (`004`, section 5) the second balance equation should end in π_B;
 //!   its solution is right. Of the four-state model, the balance π3 p32 = π2 p23 and the solution are right.
-//! - On a [`Medium`] with [`Mac::Csma`] all stations hear one another: there is no hidden station, no capture (of
-//!   frames that collide none is read) and no RTS. An immediate access begins at the next slot's edge, and an
-//!   acknowledgement is never lost. Radio propagation is a model to come behind the same [`Link`] trait.
+//! - On a [`Medium`] with [`Mac::Csma`] there is no capture: of frames that overlap at a station it reads none. An
+//!   immediate access begins at the next slot's edge, and the channel loses no acknowledgement, RTS or CTS. Where some
+//!   stations do not hear others ([`MediumConfig::hears`]), what one does not hear does not disturb it either; a frame
+//!   has one limit of retries, and not one for RTS and one for data. Radio propagation is a model to come behind the
+//!   same [`Link`] trait.
 
 mod air;
 pub mod config;
 mod csma;
+mod dcf;
 mod direction;
 mod flight;
 mod loss;
@@ -57,7 +60,7 @@ mod trace;
 
 pub use config::{
     Config, Csma, Direction, DropReason, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue,
-    QueueLimit, Station, SwitchConfig,
+    QueueLimit, Rts, Station, SwitchConfig,
 };
 pub use loss::LossError;
 pub use medium::Medium;
@@ -201,6 +204,12 @@ pub enum Change {
     Corrupt(Fraction),
     /// A new share of duplicated frames.
     Duplicate(Fraction),
+    /// A new queue discipline and limit for what is offered from now on; what waits stays, also beyond a lower limit.
+    Queue(Queue),
+    /// A new MTU, in bytes, for what is offered from now on. A host on the link has to learn it by other means.
+    Mtu(u32),
+    /// Whether jitter may let frames overtake others, for those that leave from now on.
+    Reorder(bool),
     /// The link is down: what is queued, in serialisation or offered is dropped; what has left already arrives.
     /// For one attachment, that is what it sends; it still receives.
     Down,

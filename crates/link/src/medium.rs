@@ -5,6 +5,7 @@ use hopcast_core::{Buffer, Instant, Stream, earliest};
 use crate::air::Air;
 use crate::config::{Mac, MediumConfig};
 use crate::csma::Contention;
+use crate::dcf::Dcf;
 use crate::sender::longest_waiting;
 use crate::{Attachment, Backlog, Change, Counters, Event, Link, Quality};
 
@@ -17,6 +18,9 @@ use crate::{Attachment, Backlog, Change, Counters, Event, Link, Quality};
 ///   number. There is no contention, no collision and no retry: this is what a perfect schedule would give.
 /// - [`Mac::Csma`]: stations listen before they talk, back off at random and collide, as in 802.11's distributed
 ///   coordination function; frames to one station are acknowledged and retried.
+///
+/// Which stations hear one another, [`MediumConfig::hears`] says: what a station does not hear, it neither receives nor
+/// senses, so that two that do not hear each other may collide at a third. The perfect schedule spares them that.
 #[derive(Debug)]
 pub struct Medium {
     air: Air,
@@ -27,7 +31,10 @@ pub struct Medium {
 #[derive(Debug)]
 enum Access {
     Perfect(Schedule),
+    /// All stations hear all.
     Csma(Contention),
+    /// Each hears some, or asks before it sends.
+    Dcf(Dcf),
 }
 
 /// The perfect schedule: who is sending.
@@ -45,7 +52,11 @@ impl Medium {
             Mac::Perfect => Access::Perfect(Schedule::default()),
             Mac::Csma(csma) => {
                 let streams = (0..config.stations.len()).map(|station| stream(station, station));
-                Access::Csma(Contention::new(csma, streams))
+                if config.hears.is_some() || csma.rts.is_some() {
+                    Access::Dcf(Dcf::new(csma, streams))
+                } else {
+                    Access::Csma(Contention::new(csma, streams))
+                }
             }
         };
         Self { air, access }
@@ -55,6 +66,7 @@ impl Medium {
         match &mut self.access {
             Access::Perfect(schedule) => schedule.advance(now, &mut self.air),
             Access::Csma(contention) => contention.advance(now, &mut self.air),
+            Access::Dcf(dcf) => dcf.advance(now, &mut self.air),
         }
     }
 }
@@ -69,6 +81,7 @@ impl Link for Medium {
         match &mut self.access {
             Access::Perfect(schedule) => schedule.offer(now, from, frame, &mut self.air),
             Access::Csma(contention) => contention.offer(now, from, frame, &mut self.air),
+            Access::Dcf(dcf) => dcf.offer(now, from, frame, &mut self.air),
         }
     }
 
@@ -85,6 +98,7 @@ impl Link for Medium {
         let next = match &self.access {
             Access::Perfect(schedule) => schedule.deadline(&self.air),
             Access::Csma(contention) => contention.deadline(&self.air),
+            Access::Dcf(dcf) => dcf.deadline(&self.air),
         };
         let next = earliest(self.air.reports.next(), next);
         earliest(self.air.flight.next(), next)
@@ -96,6 +110,7 @@ impl Link for Medium {
         match &mut self.access {
             Access::Perfect(schedule) => schedule.resume(now, &mut self.air),
             Access::Csma(contention) => contention.change(now, from, change, &mut self.air),
+            Access::Dcf(dcf) => dcf.change(now, from, change, &mut self.air),
         }
         self.advance(now);
     }
@@ -105,7 +120,7 @@ impl Link for Medium {
     }
 
     fn report_status(&mut self, from: Attachment) {
-        if matches!(self.access, Access::Csma(_)) && from < self.air.len() {
+        if !matches!(self.access, Access::Perfect(_)) && from < self.air.len() {
             self.air.reports.ask(from);
         }
     }

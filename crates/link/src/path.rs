@@ -163,7 +163,13 @@ impl Path {
             Change::Loss(loss) => self.loss = LossModel::new(loss.clone(), &mut self.streams.loss),
             Change::Corrupt(share) => self.corrupt = *share,
             Change::Duplicate(share) => self.duplicate = *share,
-            Change::Rate(_) | Change::LossTo(..) | Change::Down | Change::Up => {}
+            Change::Reorder(reorder) => self.reorder = *reorder,
+            Change::Rate(_)
+            | Change::LossTo(..)
+            | Change::Queue(_)
+            | Change::Mtu(_)
+            | Change::Down
+            | Change::Up => {}
         }
     }
 

@@ -16,13 +16,26 @@ pub(crate) struct Queue {
 impl Queue {
     /// A queue for frames of at most `max_frame` bytes.
     pub(crate) fn new(discipline: Discipline, max_frame: u64) -> Self {
-        let (limit, codel) = match discipline {
+        let mut queue = Self { backlog: Backlog::default(), limit: QueueLimit::default(), codel: None };
+        queue.replace(discipline, max_frame);
+        queue
+    }
+
+    /// Goes on with another discipline, which begins anew; what waits stays.
+    pub(crate) fn replace(&mut self, discipline: Discipline, max_frame: u64) {
+        (self.limit, self.codel) = match discipline {
             Discipline::DropTail { limit } => (limit, None),
             Discipline::CoDel { limit, target, interval } => {
                 (limit, Some(CoDel::new(target, interval, max_frame)))
             }
         };
-        Self { backlog: Backlog::default(), limit, codel }
+    }
+
+    /// Frames have at most `max_frame` bytes from now on.
+    pub(crate) fn resize_frames(&mut self, max_frame: u64) {
+        if let Some(codel) = &mut self.codel {
+            codel.set_max_packet(max_frame);
+        }
     }
 
     /// Queues `frame`, or gives it back if there is no room.

@@ -162,6 +162,11 @@ impl Sender {
     pub(crate) fn change(&mut self, now: Instant, change: &Change, reports: &mut Reports) {
         match change {
             Change::Rate(rate) => self.rate = *rate,
+            Change::Queue(discipline) => self.queue.replace(*discipline, self.max_frame),
+            Change::Mtu(mtu) => {
+                self.max_frame = u64::from(*mtu) + HEADER;
+                self.queue.resize_frames(self.max_frame);
+            }
             Change::Up => self.down = false,
             Change::Down => {
                 self.down = true;
@@ -177,6 +182,7 @@ impl Sender {
             | Change::Jitter(_)
             | Change::Loss(_)
             | Change::LossTo(..)
+            | Change::Reorder(_)
             | Change::Corrupt(_)
             | Change::Duplicate(_) => {}
         }

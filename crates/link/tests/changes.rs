@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use hopcast_core::{Duration, Rate};
-use hopcast_link::{Change, Direction, DropReason, Duplex, Event, Jitter, Link, Loss};
+use hopcast_link::{Change, Direction, DropReason, Duplex, Event, Jitter, Link, Loss, Queue, QueueLimit};
 
 /// 1,250 bytes take a millisecond, and then ten more to the far end.
 fn slow() -> Direction {
@@ -77,6 +77,72 @@ fn an_outage_drops_what_waits_and_what_is_offered_but_what_has_left_arrives() {
     assert_eq!((counters.sent_packets, counters.queue_dropped_packets), (2, 4));
     // One whole frame, half of one, and one whole frame.
     assert_eq!(counters.busy, Duration::from_micros(2_500));
+}
+
+#[test]
+fn a_new_queue_keeps_what_waits_and_judges_what_comes_from_then_on() {
+    let drop_tail = |limit| Change::Queue(Queue::DropTail { limit: QueueLimit::Packets(limit) });
+    let mut link = both_ways(&slow(), 1);
+    // Of six frames at once one is sent and five wait, four of them beyond the new limit.
+    let mut actions = row(6, 1_250, Duration::ZERO);
+    actions.push((micros(100), Action::Change(Some(0), drop_tail(1))));
+    actions.push((micros(200), Action::Offer(0, frame(6, 1_250))));
+    // At 5.5 ms the last one of the five is being sent.
+    actions.push((micros(5_500), Action::Offer(0, frame(7, 1_250))));
+    actions.push((micros(5_600), Action::Offer(0, frame(8, 1_250))));
+    actions.push((micros(5_700), Action::Change(Some(0), drop_tail(2))));
+    actions.push((micros(5_800), Action::Offer(0, frame(9, 1_250))));
+    let ids: Vec<u64> = deliveries(&run(&mut link, &actions, END), 1).iter().map(|(_, id)| *id).collect();
+    assert_eq!(ids, [0, 1, 2, 3, 4, 5, 7, 9]);
+    // A discipline begins with what waits: CoDel drops of a queue that drop-tail would have let stand.
+    let codel = Queue::CoDel {
+        limit: QueueLimit::default(),
+        target: Duration::from_millis(5),
+        interval: Duration::from_millis(20),
+    };
+    let lost = |change: Option<Change>| {
+        let mut link = both_ways(&slow(), 1);
+        let mut actions = row(200, 1_250, Duration::ZERO);
+        actions.extend(change.map(|change| (millis(1), Action::Change(None, change))));
+        run(&mut link, &actions, END);
+        link.counters(END, 0, 1).queue_dropped_packets
+    };
+    assert_eq!(lost(None), 0);
+    assert!(lost(Some(Change::Queue(codel))) > 5);
+}
+
+#[test]
+fn a_new_mtu_holds_for_what_is_offered_from_then_on() {
+    let mut link = both_ways(&slow(), 1);
+    let mut actions = row(2, 1_250, Duration::ZERO);
+    actions.push((micros(100), Action::Change(None, Change::Mtu(1_235))));
+    actions.push((micros(200), Action::Offer(0, frame(2, 1_250))));
+    actions.push((micros(300), Action::Offer(0, frame(3, 1_249))));
+    actions.push((micros(400), Action::Change(None, Change::Mtu(2_000))));
+    actions.push((micros(500), Action::Offer(0, frame(4, 2_014))));
+    let ids: Vec<u64> = deliveries(&run(&mut link, &actions, END), 1).iter().map(|(_, id)| *id).collect();
+    assert_eq!(ids, [0, 1, 3, 4]);
+    assert_eq!(link.counters(END, 0, 1).queue_dropped_packets, 1);
+}
+
+#[test]
+fn whether_frames_overtake_others_can_change() {
+    let jitter = Jitter::Uniform(Duration::from_millis(9));
+    let jittered = Direction { jitter, ..slow() };
+    let order = |start: bool, change: Option<bool>| {
+        let mut link = both_ways(&Direction { reorder: start, ..jittered.clone() }, 1);
+        let mut actions = row(60, 1_250, Duration::ZERO);
+        actions.extend(change.map(|change| (micros(30_500), Action::Change(None, Change::Reorder(change)))));
+        let ids = deliveries(&run(&mut link, &actions, END), 1).into_iter().map(|(_, id)| id);
+        ids.collect::<Vec<u64>>()
+    };
+    let in_order =
+        |ids: &[u64], of: std::ops::Range<u64>| ids.iter().filter(|id| of.contains(id)).is_sorted();
+    let (kept, free) = (order(false, None), order(true, None));
+    assert!(in_order(&kept, 0..60) && !in_order(&free, 0..30) && !in_order(&free, 30..60));
+    let (freed, tamed) = (order(false, Some(true)), order(true, Some(false)));
+    assert!(in_order(&freed, 0..30) && !in_order(&freed, 30..60), "{freed:?}");
+    assert!(!in_order(&tamed, 0..30) && in_order(&tamed, 30..60), "{tamed:?}");
 }
 
 #[test]

@@ -84,7 +84,9 @@ proptest! {
                         Event::Sent { from: sender, frame } if *sender == from => {
                             let station = &config.stations[to];
                             let group = frame[0] & 1 == 1;
-                            wanted += u64::from(station.promiscuous || group || frame[..6] == station.address);
+                            let heard = config.hears.as_ref().is_none_or(|hears| hears.contains(&(from, to)));
+                            let addressed = frame[..6] == station.address;
+                            wanted += u64::from(addressed || heard && (group || station.promiscuous));
                         }
                         Event::Delivered { from: sender, to: receiver, .. } if (*sender, *receiver) == (from, to) => {
                             heard += 1;

@@ -22,6 +22,7 @@ fn config(n: usize, csma: Csma) -> MediumConfig {
         stations: (0..n).map(|i| Station { address: address(i), ..Station::default() }).collect(),
         mac: Mac::Csma(csma),
         pairs: Vec::new(),
+        hears: None,
     }
 }
 

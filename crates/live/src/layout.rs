@@ -127,15 +127,24 @@ pub struct LinkChange {
     pub change: Change,
 }
 
-/// New routes for a node.
+/// New routes and MTUs for a node.
 #[derive(Clone, Debug)]
 pub struct Reroute {
     /// The number of the node.
     pub node: usize,
-    /// All of its routes from now on.
+    /// Its routes from now on; `None` where they stay.
+    pub tables: Option<Tables>,
+    /// The interfaces whose MTU changes, by number, each with the new one in bytes.
+    pub mtus: Vec<(u32, u32)>,
+}
+
+/// All routes of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tables {
+    /// Those to other nodes.
     pub routes: Vec<Route>,
-    /// All of its routes of groups from now on.
-    pub group_routes: Vec<GroupRoute>,
+    /// Those of groups.
+    pub groups: Vec<GroupRoute>,
 }
 
 impl NetworkLayout {

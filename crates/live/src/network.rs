@@ -3,17 +3,20 @@
 
 mod groups;
 
+use std::collections::BTreeMap;
+
 use hopcast_core::Seed;
 use hopcast_core::plug::Plug;
 use hopcast_core::{Instant, earliest};
+use hopcast_link::Change;
 use hopcast_stack::network::{self, GlobalRoutes, Hop, NetworkPlan, addresses_of, interface_name};
 use hopcast_twin::capture::LinkType;
 use hopcast_twin::scenario::model::{Action, Capture, Neighbours, NodeId, Scenario};
 use hopcast_twin::world::NodeInstance;
 
 use crate::layout::{
-    Captured, GroupRoute, InterfaceLayout, LinkChange, LinkLayout, NetworkLayout, NodeLayout, Reroute, Route,
-    Scheduled,
+    Captured, InterfaceLayout, LinkChange, LinkLayout, NetworkLayout, NodeLayout, Reroute, Route, Scheduled,
+    Tables,
 };
 use crate::run;
 
@@ -45,12 +48,23 @@ pub fn layout(scenario: &Scenario, repeat: u64) -> NetworkLayout {
     });
     let links: Vec<LinkLayout> = links.collect();
     let (mut changes, mut reroutes) = (Vec::new(), Vec::new());
-    let mut known: Vec<Tables> =
-        nodes.iter().map(|node| (node.routes.clone(), node.group_routes.clone())).collect();
+    let mut known: Vec<Tables> = nodes
+        .iter()
+        .map(|node| Tables { routes: node.routes.clone(), groups: node.group_routes.clone() })
+        .collect();
     for event in &scenario.events {
         if let Action::Link { link, from, change } = &event.action {
             let what = LinkChange { link: *link, from: *from, change: change.clone() };
             changes.push(Scheduled { at: event.at, what });
+            if let Change::Mtu(mtu) = change {
+                let ends = plan.ends(*link).iter().enumerate();
+                let ends = ends.filter(|(attachment, _)| from.is_none_or(|from| from == *attachment));
+                let reroute = |(_, &(node, interface)): (usize, &(NodeId, u32))| Scheduled {
+                    at: event.at,
+                    what: Reroute { node, tables: None, mtus: vec![(interface, *mtu)] },
+                };
+                reroutes.extend(ends.map(reroute));
+            }
         }
     }
     let convergence = scenario.routing.convergence;
@@ -67,13 +81,12 @@ pub fn layout(scenario: &Scenario, repeat: u64) -> NetworkLayout {
             reroutes.extend(new_routes(scenario, &mut global, (&groups, moved), &mut known, at));
         }
     }
+    // One change of a node at one instant, since those of an instant are made at once.
+    let reroutes = joined(reroutes);
     let mut layout = NetworkLayout { nodes, links, changes, reroutes, captured: captures };
     groups::settle(&mut layout);
     layout
 }
-
-/// A node's routes to others, and those of groups.
-type Tables = (Vec<Route>, Vec<GroupRoute>);
 
 /// The captured devices of machines at nodes.
 ///
@@ -97,6 +110,17 @@ pub fn captured_devices(scenario: &Scenario, repeat: u64) -> Result<Vec<Captured
     Ok(captured)
 }
 
+/// The changes of each node at each instant as one, in the order of time.
+fn joined(reroutes: Vec<Scheduled<Reroute>>) -> Vec<Scheduled<Reroute>> {
+    let mut joined: BTreeMap<(Instant, NodeId), Reroute> = BTreeMap::new();
+    for Scheduled { at, what: Reroute { node, tables, mtus } } in reroutes {
+        let known = joined.entry((at, node)).or_insert(Reroute { node, tables: None, mtus: Vec::new() });
+        known.tables = tables.or(known.tables.take());
+        known.mtus.extend(mtus);
+    }
+    joined.into_iter().map(|((at, _), what)| Scheduled { at, what }).collect()
+}
+
 /// The routing tables that have changed: those of groups, and if links have `moved` the others too.
 fn new_routes(
     scenario: &Scenario,
@@ -107,12 +131,11 @@ fn new_routes(
 ) -> Vec<Scheduled<Reroute>> {
     let mut changed = Vec::new();
     for (node, known) in known.iter_mut().enumerate() {
-        let routes = if moved { routes(scenario, global, node) } else { known.0.clone() };
-        let tables = (routes, groups.routes(global, node));
+        let routes = if moved { routes(scenario, global, node) } else { known.routes.clone() };
+        let tables = Tables { routes, groups: groups.routes(global, node) };
         if tables != *known {
             known.clone_from(&tables);
-            let (routes, group_routes) = tables;
-            changed.push(Scheduled { at, what: Reroute { node, routes, group_routes } });
+            changed.push(Scheduled { at, what: Reroute { node, tables: Some(tables), mtus: Vec::new() } });
         }
     }
     changed
@@ -170,6 +193,26 @@ mod tests {
     use hopcast_twin::scenario::Overrides;
 
     #[test]
+    fn a_new_mtu_of_a_link_is_set_on_the_interfaces_that_send_on_it() {
+        let text = "title: t\nduration: 9s\ntopology: { nodes: [a, b, c], links: [{ between: [a, b], rate: 1 Mbit/s }, { between: [b, c], rate: 1 Mbit/s }, { between: [a, c], rate: 1 Mbit/s }] }\nevents: [{ at: 3s, links: [a-b, a-c], mtu: 1300 }, { at: 3s, links: a-c, down: true }, { at: 5s, links: b-c, from: c, mtu: 9000 }]\nflows: [{ name: f, from: a, to: c, over: udp, app: bulk }]\n";
+        let plan = load_text(std::path::Path::new("t.yaml"), text, &Overrides::default()).unwrap();
+        let layout = layout(&plan.cases[0].scenario, 0);
+        let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
+        let mtus =
+            layout.reroutes.iter().map(|reroute| (reroute.at, reroute.what.node, reroute.what.mtus.clone()));
+        let expected = [
+            (at(3), 0, vec![(0, 1300), (1, 1300)]),
+            // Its route to a went over a-c, as that of a to c.
+            (at(3), 2, vec![(1, 1300)]),
+            (at(3), 1, vec![(0, 1300)]),
+            (at(5), 2, vec![(0, 9000)]),
+        ];
+        assert_eq!(mtus.collect::<Vec<_>>(), expected);
+        // Routes stay as they are where only an MTU changes.
+        assert_eq!(layout.reroutes[2].what.routes, layout.nodes[1].routes);
+    }
+
+    #[test]
     fn a_link_that_goes_down_changes_the_tables_of_those_whose_way_it_was() {
         let text = "title: t\nduration: 9s\ntopology: { nodes: [a, b, c], links: [{ between: [a, b], rate: 1 Mbit/s }, { between: [b, c], rate: 1 Mbit/s }, { between: [a, c], rate: 1 Mbit/s }] }\nevents: [{ at: 3s, links: a-c, down: true }, { at: 5s, links: a-c, up: true }]\nflows: [{ name: f, from: a, to: c, over: udp, app: bulk }]\n";
         let plan = load_text(std::path::Path::new("t.yaml"), text, &Overrides::default()).unwrap();
@@ -182,8 +225,14 @@ mod tests {
         let of_a = |reroute: &&Scheduled<Reroute>| reroute.what.node == 0;
         let tables: Vec<_> = layout.reroutes.iter().filter(of_a).collect();
         assert_eq!(tables.len(), 2);
-        assert_eq!((tables[0].at, to_c(&tables[0].what.routes)), (at(3), Some(addresses_of(1)[0])));
-        assert_eq!((tables[1].at, &tables[1].what.routes), (at(5), &layout.nodes[0].routes));
+        assert_eq!(
+            (tables[0].at, to_c(&tables[0].what.tables.as_ref().unwrap().routes)),
+            (at(3), Some(addresses_of(1)[0]))
+        );
+        assert_eq!(
+            (tables[1].at, &tables[1].what.tables.as_ref().unwrap().routes),
+            (at(5), &layout.nodes[0].routes)
+        );
         assert!(layout.reroutes.iter().all(|reroute| reroute.what.node != 1), "b's routes stay");
     }
 

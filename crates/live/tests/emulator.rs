@@ -254,6 +254,7 @@ fn a_station_of_a_medium_overhears_what_is_for_others() {
         stations: (0..3).map(station).collect(),
         mac: Mac::Perfect,
         pairs: Vec::new(),
+        hears: None,
     };
     let medium = Medium::new(config, |from, to| Seed::new(1, 0).stream(&["medium"], (3 * from + to) as u64));
     let link = &mut layout.links[0];

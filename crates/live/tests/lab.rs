@@ -14,7 +14,7 @@ use common::{Running, Shared, captured, ms, networks_can_be_set_up, one_way, pau
 use hopcast_core::Duration;
 use hopcast_link::Direction;
 use hopcast_live::lab::Lab;
-use hopcast_live::layout::{InterfaceLayout, LinkLayout, NetworkLayout, Reroute, Route, Scheduled};
+use hopcast_live::layout::{InterfaceLayout, LinkLayout, NetworkLayout, Reroute, Route, Scheduled, Tables, Tables};
 use hopcast_live::leftovers;
 use pcap_file::pcapng::{Block, PcapNgReader};
 
@@ -130,7 +130,8 @@ fn new_routes_take_effect_at_once() {
         .collect();
     let net = Running::start(layout, Vec::new(), whole_run());
     assert_eq!(net.send(3, 100, ms(1)).len(), 3);
-    let reroute = Reroute { node: 0, routes: over_the_second, group_routes: Vec::new() };
+    let tables = Tables { routes: over_the_second, groups: Vec::new() };
+    let reroute = Reroute { node: 0, tables: Some(tables), mtus: vec![(1, 1400)] };
     let soon = net.clock.now() + ms(100);
     let rerouter = net.lab.reroute_on_time(vec![Scheduled { at: soon, what: reroute }], net.clock).unwrap();
     let routes = || Command::new("ip").args(["route", "get", "10.0.0.2"]).output().unwrap();
@@ -143,6 +144,8 @@ fn new_routes_take_effect_at_once() {
     let late = rerouter.finish().unwrap();
     assert!(late > Duration::ZERO && late < net.clock.now().since(soon), "{late}");
     assert_eq!(net.send(5, 100, ms(1)).len(), 5);
+    let mtu = || std::fs::read_to_string("/sys/class/net/eth1/mtu");
+    assert_eq!(net.lab.enter(0, mtu).unwrap().unwrap().trim(), "1400");
     net.lab.reroute(0, &[]).unwrap();
     let nowhere =
         net.lab.enter(0, || UdpSocket::bind("0.0.0.0:0").unwrap().send_to(b"", "10.0.0.2:9000")).unwrap();

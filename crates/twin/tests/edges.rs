@@ -208,6 +208,88 @@ flows:
 }
 
 #[test]
+fn a_host_learns_the_new_mtu_of_its_link() {
+    let document = document(
+        "
+title: A narrower link
+seed: 1
+duration: 4 s
+topology: { nodes: [a, b], links: [{ between: [a, b], rate: 10 Mbit/s, jitter: 9ms }] }
+events:
+  - { at: 1s, links: all, mtu: 1000, reorder: on, queue: { codel: { target: 1ms } } }
+  - { at: 2s, links: a-b, from: b, mtu: 9000 }
+  - { at: 3s, links: a-b, from: a, mtu: 1428 }
+flows:
+  - { name: flow, from: a, to: b, over: udp, app: { cbr: { rate: 1120 kbit/s, size: 1400 B } } }
+",
+    );
+    // A hundred datagrams a second, and none from the first second to the third: the sending host keeps them.
+    let run = &document.runs[0];
+    assert_eq!((run.links[0].sent_packets, run.links[0].queue_dropped_packets), (200, 0));
+    assert_eq!(run.hosts.get("unfragmented").or(run.hosts.get("too_big")), Some(&200));
+    assert_eq!(
+        run.events.iter().map(|event| event.what.as_str()).next(),
+        Some("mtu 1000, reorder on, queue")
+    );
+}
+
+#[test]
+fn a_switch_replicates_nothing_that_is_for_one_and_reports_each_way() {
+    let document = document(
+        "
+title: A switch
+seed: 1
+duration: 1 s
+topology:
+  nodes: [a, b, c]
+  links:
+    - { switch: [a, b, c], rate: 10 Mbit/s, stations: { c: { rate: 1 Mbit/s } }, pairs: [{ from: c, to: a, loss: 50 % }] }
+flows:
+  - { name: one, from: a, to: b, over: udp, app: { cbr: { rate: 1 Mbit/s, size: 1000 B } } }
+  - { name: back, from: b, to: a, over: udp, app: { cbr: { rate: saturate, size: 1000 B } } }
+  - { name: slow, from: c, to: a, over: udp, app: { cbr: { rate: 800 kbit/s, size: 1000 B } } }
+",
+    );
+    let of = |from: &str, to: &str| {
+        document.runs[0].links.iter().find(|link| link.from == from && link.to == to).unwrap().clone()
+    };
+    assert_eq!(
+        (of("a", "b").sent_packets, of("a", "c").sent_packets, of("c", "b").sent_packets),
+        (125, 0, 0)
+    );
+    // Full duplex: whoever sends to a takes nothing from what it sends, or from each other.
+    assert!((of("b", "a").utilisation.unwrap() - 1.0).abs() < 0.01);
+    assert_eq!(of("c", "a").sent_packets, 100);
+    let lost = of("c", "a").lost_packets;
+    assert!((25..75).contains(&lost) && of("b", "a").lost_packets == 0, "{lost}");
+}
+
+#[test]
+fn packets_go_on_by_the_station_that_both_ends_hear() {
+    let document = document(
+        "
+title: Out of hearing
+seed: 1
+duration: 2 s
+topology:
+  nodes: [a, r, c]
+  links:
+    - { medium: [a, r, c], rate: 12 Mbit/s, mac: { csma: { rts: 500 B } }, hears: [[a, r], [r, c]] }
+flows:
+  - { name: there, from: a, to: c, over: tcp-cubic, app: { bulk: { bytes: 200 kB } } }
+  - { name: also, from: c, to: r, over: udp, app: { cbr: { rate: 1 Mbit/s, size: 1000 B } } }
+",
+    );
+    let run = &document.runs[0];
+    let of = |from: &str, to: &str| {
+        run.links.iter().find(|link| link.from == from && link.to == to).unwrap().clone()
+    };
+    assert!(run.flows.iter().all(|flow| flow.figures.reliability == Some(1.0)));
+    assert_eq!((of("a", "c").sent_packets, of("c", "a").sent_packets), (0, 0));
+    assert!(of("a", "r").delivered_packets > 130 && of("r", "c").delivered_packets > 130);
+}
+
+#[test]
 fn a_plan_is_read_as_if_from_a_file() {
     // The other tests read from text; this one holds the two ways of reading against each other.
     let dir = tempfile::tempdir().unwrap();

@@ -128,6 +128,30 @@ fn a_switch_is_described_by_what_most_stations_send_and_by_those_that_differ() {
     assert!(described.contains(expected), "{described}");
 }
 
+#[test]
+fn a_medium_whose_stations_hear_only_some_is_crossed_from_station_to_station() {
+    let medium = |hears: &str| {
+        format!(
+            "nodes: [a, b, d], links: [{{ name: air, medium: [a, b, d], rate: 10 Mbit/s, loss: 10 %, mac: csma, \
+             hears: {hears} }}]"
+        )
+    };
+    near(min_cut(&medium("[[a, b], [b, d]]"), "").unwrap(), 9.0);
+    near(min_cut(&medium("[[a, b], [b, d], [a, d]]"), "").unwrap(), 10.0);
+    let described = describe(&plan(&format!(
+        "duration: 1s\ntopology: {{ {} }}\nflows: [{{ from: a, to: d, over: udp, app: bulk }}]",
+        medium("[[a, b], [b, d], { from: d, to: a }]").replace("csma,", "{ csma: { rts: 500 B } },")
+    )));
+    for line in [
+        "RTS of 56.333us and CTS of 48.333us before frames of at least 500 B",
+        "    a is heard by b\n    b is heard by a, d\n    d is heard by a, b\n",
+        // d does not hear a, and could not acknowledge what comes from there.
+        "    2 hops, min-cut 9 Mbit/s",
+    ] {
+        assert!(described.contains(line), "{line}: {described}");
+    }
+}
+
 /// The min-cut in Mbit/s of a flow over a medium of 12 Mbit/s with a station between its ends, which lose `e1` on the
 /// way to it, `e2` from it, and `e3` directly.
 fn with_helper(over: &str, mac: &str, [e1, e2, e3]: [&str; 3], events: &str) -> f64 {

@@ -16,7 +16,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "duration",
         "durration",
-        "bad.yaml:1:1: unknown key `durration` in a scenario: did you mean `duration`? (allowed here: title, seed, duration, measure, topology, neighbours, routing, routes, events, services, groups, flows, exec, variants, roles, capture, sweep, repeats, published, measured, source, quick, include, description, world, notes)",
+        "bad.yaml:1:1: unknown key `durration` in a scenario: did you mean `duration`? (allowed here: title, seed, duration, measure, topology, neighbours, membership, routing, routes, events, services, groups, flows, exec, variants, roles, capture, sweep, repeats, published, measured, source, quick, include, description, world, notes)",
     ),
     (
         "name: bulk,",
@@ -354,7 +354,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         ", loss: 5 %",
         "",
-        "bad.yaml:8:5: an event needs something to do: one of `rate`, `delay`, `jitter`, `loss`, `corrupt`, `duplicate`, `down`, `up`, `start`, `stop`",
+        "bad.yaml:8:5: an event needs something to do: one of `rate`, `delay`, `jitter`, `loss`, `corrupt`, `duplicate`, `reorder`, `queue`, `mtu`, `down`, `up`, `start`, `stop`",
     ),
     (", loss: 5 %", ", start: blk", "bad.yaml:8:46: `start`: there is no flow `blk`: did you mean `bulk`?"),
     (
@@ -380,7 +380,37 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "  chain:\n",
         "  links: [{ medium: [n0, n1], duplex: half }]\n  chain:\n",
-        "bad.yaml:4:31: unknown key `duplex` in a medium (allowed here: name, medium, rate, delay, loss, jitter, reorder, duplicate, corrupt, queue, mtu, mac, pairs)",
+        "bad.yaml:4:31: unknown key `duplex` in a medium (allowed here: name, medium, rate, delay, loss, jitter, reorder, duplicate, corrupt, queue, mtu, mac, pairs, hears)",
+    ),
+    (
+        "  chain:\n",
+        "  links: [{ name: w, switch: [n0, n1], mac: csma }]\n  chain:\n",
+        "bad.yaml:4:40: unknown key `mac` in a switch (allowed here: name, switch, rate, delay, loss, jitter, reorder, duplicate, corrupt, queue, mtu, stations, pairs)",
+    ),
+    (
+        "  chain:\n",
+        "  links: [{ name: w, switch: [n0, n1], stations: { n2: { rate: 1 Mbit/s } } }]\n  chain:\n",
+        "bad.yaml:4:52: `stations`: `n2` is no station of this switch",
+    ),
+    (
+        "  chain:\n",
+        "  links: [{ name: w, medium: [n0, n1], hears: [[n0]] }]\n  chain:\n",
+        "bad.yaml:4:48: `hears`: expected two stations such as `[a, b]`, or one way `{ from: a, to: b }`, found a list",
+    ),
+    (
+        "  chain:\n",
+        "  links: [{ name: w, medium: [n0, n1], hears: [[n0, n1], { from: n1, to: n0 }] }]\n  chain:\n",
+        "bad.yaml:4:58: `hears`: this pair stands here twice",
+    ),
+    (
+        "  chain:\n",
+        "  links: [{ name: w, medium: [n0, n1], hears: [[n0, n0]] }]\n  chain:\n",
+        "bad.yaml:4:48: `hears`: `n0` hears itself anyway",
+    ),
+    (
+        "  chain:\n",
+        "  links: [{ name: w, medium: [n0, n1], rate: 1 Mbit/s, mac: { csma: { cts-time: 1ms } } }]\n  chain:\n",
+        "bad.yaml:4:69: `rts-time` and `cts-time` need `rts`, such as `rts: 500 B`",
     ),
     ("  chain:\n", "  nodes: [n1]\n  chain:\n", "bad.yaml:6:5: the node name `n1` is taken already"),
     (
@@ -478,7 +508,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "duration: 10s",
         "duration: 10s\n<<: {}",
-        "bad.yaml:2:1: unknown key `<<` in a scenario: YAML's merge key is not part of YAML 1.2; use an alias or `include` (allowed here: title, seed, duration, measure, topology, neighbours, routing, routes, events, services, groups, flows, exec, variants, roles, capture, sweep, repeats, published, measured, source, quick, include, description, world, notes)",
+        "bad.yaml:2:1: unknown key `<<` in a scenario: YAML's merge key is not part of YAML 1.2; use an alias or `include` (allowed here: title, seed, duration, measure, topology, neighbours, membership, routing, routes, events, services, groups, flows, exec, variants, roles, capture, sweep, repeats, published, measured, source, quick, include, description, world, notes)",
     ),
     ("duration: 10s", "--- 1\n--- 2", "bad.yaml:2:1: expected one document, found a second one"),
     (

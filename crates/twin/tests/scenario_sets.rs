@@ -127,7 +127,7 @@ const WRONG_SETS: &[(&str, &str)] = &[
     ),
     (
         "flows.bulk.ovr=udp",
-        "--set flows.bulk.ovr=udp: unknown key `ovr` in a flow: did you mean `over`? (allowed here: name, from, to, over, app, ip, paths)",
+        "--set flows.bulk.ovr=udp: unknown key `ovr` in a flow: did you mean `over`? (allowed here: name, from, to, delivery, over, app, ip, paths)",
     ),
     (
         "topology.chian.hops=3",

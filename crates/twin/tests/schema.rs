@@ -70,7 +70,8 @@ topology:
     - {between: [a, b], rate: 1 Mbit/s, backward: {delay: 1ms @/$defs/direction/properties} @/$defs/written-link/anyOf/0/properties}
     - {between: [b, c], loss: {gilbert-elliott: {p: 1 %, r: 1 % @/$defs/loss/anyOf/2/properties/gilbert-elliott/properties}}}
     - {name: l, between: [b, c], loss: {four-state: {p13: 1 % @/$defs/loss/anyOf/3/properties/four-state/properties}}}
-    - {name: m, medium: [a, b], rate: 1 Mbit/s, mac: {csma: {retries: 1 @/$defs/mac/anyOf/2/properties/csma/anyOf/1/properties}},
+    - {name: m, medium: [a, b, c], rate: 1 Mbit/s, mac: {csma: {retries: 1 @/$defs/mac/anyOf/2/properties/csma/anyOf/1/properties}},
+       hears: [[a, b], {from: c, to: b @/$defs/written-link/anyOf/1/properties/hears/items/anyOf/1/properties}],
        pairs: [{from: a, to: b, loss: 1 % @/$defs/written-link/anyOf/1/properties/pairs/items/properties}] @/$defs/written-link/anyOf/1/properties}
     - {name: w, switch: [a, b], rate: 1 Mbit/s, stations: {a: {rate: 2 Mbit/s}} @/$defs/written-link/anyOf/2/properties}
     - {name: o, between: [a, b], rate: 1 Mbit/s, queue: {drop-tail: {limit: 1 packet @/$defs/queue/anyOf/2/properties/drop-tail/anyOf/1/properties}}}

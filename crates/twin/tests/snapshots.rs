@@ -18,14 +18,18 @@ const TEXT: &str = "\
 seed: 4
 duration: 5 s
 topology:
-  nodes: [a, b, c, d]
+  nodes: [a, b, c, d, e, f, g]
   links:
     - { between: [a, b], rate: 10 Mbit/s, delay: 5 ms, jitter: 2 ms, loss: 2 %, duplex: half, queue: { drop-tail: { limit: 20 packets } } }
     - { medium: [b, c, d], rate: 8 Mbit/s, delay: 1 ms, loss: 1 %, mac: csma }
+    - { name: yard, switch: [d, e, f], rate: 2 Mbit/s, loss: 5 %, stations: { d: { rate: 1 Mbit/s } } }
+    - { name: partly, medium: [f, g, e], rate: 6 Mbit/s, mac: { csma: { rts: 500 B } }, hears: [[f, g], [f, e]] }
 events: [{ at: 200 ms, links: [a-b], down: true }, { at: 300 ms, links: [a-b], up: true }, { at: 2 s, stop: calls }]
 flows:
   - { name: file, from: a, to: c, over: tcp-cubic, app: { file: { path: file.bin } } }
   - { name: calls, from: a, to: d, over: udp, app: { cbr: { rate: 9 Mbit/s, size: 1000 B } } }
+  - { name: yard, from: e, to: f, over: udp, app: { cbr: { rate: 2200 kbit/s, size: 1000 B, stop: 4 s } } }
+  - { name: partly, from: g, to: e, over: udp, app: { cbr: { rate: 1 Mbit/s, size: 1000 B, stop: 4 s } } }
 ";
 
 fn case() -> Case {

@@ -51,6 +51,7 @@ impl Edge {
             Item::Frame(_)
             | Item::ReportFrameStatus
             | Item::FrameStatus(_)
+            | Item::Mtu(_)
             | Item::Packet(_)
             | Item::Transit(_)
             | Item::Membership(_)

@@ -142,7 +142,7 @@ pub mod any {
 
     use super::*;
     use hopcast_core::Bytes;
-    use hopcast_link::{Csma, Duplex, Mac, PairLoss, Queue, QueueLimit, Station};
+    use hopcast_link::{Csma, Duplex, Mac, PairLoss, Queue, QueueLimit, Rts, Station};
     use proptest::prelude::*;
 
     pub fn fraction() -> impl Strategy<Value = Fraction> {
@@ -235,7 +235,8 @@ pub mod any {
 
     pub fn medium_config() -> impl Strategy<Value = MediumConfig> {
         let stations = proptest::collection::vec(any::<(bool, bool)>(), 0..5);
-        (direction(), stations, mac()).prop_map(|(direction, stations, mac)| {
+        let hears = proptest::option::of(proptest::collection::btree_set((0usize..5, 0usize..5), 0..16));
+        (direction(), stations, mac(), hears).prop_map(|(direction, stations, mac, hears)| {
             let station = |(i, (promiscuous, echo))| Station {
                 address: [2, 0, 0, 0, 0, i as u8],
                 promiscuous,
@@ -243,7 +244,7 @@ pub mod any {
                 echo: echo && mac != Mac::Perfect,
             };
             let stations = stations.into_iter().enumerate().map(station).collect();
-            MediumConfig { direction, stations, mac: mac.clone(), pairs: Vec::new() }
+            MediumConfig { direction, stations, mac: mac.clone(), pairs: Vec::new(), hears }
         })
     }
 
@@ -258,17 +259,24 @@ pub mod any {
 
     /// Small windows and few retries, so that frames collide and are given up.
     fn mac() -> impl Strategy<Value = Mac> {
-        let csma =
-            (0u64..30_000, 0u32..4, 0u32..4, fraction()).prop_map(|(slot, cw_min, retries, channel)| {
+        let rts = proptest::option::of((0u64..700, 0u64..40_000).prop_map(|(threshold, rts)| Rts {
+            threshold: Bytes::new(threshold),
+            rts: Duration::from_nanos(rts),
+            cts: Duration::from_nanos(rts),
+        }));
+        let csma = (0u64..30_000, 0u32..4, 0u32..4, fraction(), rts).prop_map(
+            |(slot, cw_min, retries, channel, rts)| {
                 Mac::Csma(Csma {
                     slot: Duration::from_nanos(slot),
                     cw_min,
                     cw_max: 2 * cw_min + 1,
                     retries,
                     channel: Loss::Independent(channel),
+                    rts,
                     ..Csma::default()
                 })
-            });
+            },
+        );
         prop_oneof![Just(Mac::Perfect), csma]
     }
 
@@ -280,6 +288,9 @@ pub mod any {
             loss().prop_map(Change::Loss),
             fraction().prop_map(Change::Corrupt),
             fraction().prop_map(Change::Duplicate),
+            queue().prop_map(Change::Queue),
+            (600u32..700).prop_map(Change::Mtu),
+            any::<bool>().prop_map(Change::Reorder),
             Just(Change::Down),
             Just(Change::Up),
         ]

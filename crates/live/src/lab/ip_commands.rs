@@ -75,6 +75,11 @@ fn groups(node: &NodeLayout) -> String {
     commands
 }
 
+/// Commands that give interfaces, by number, other MTUs.
+pub(super) fn mtus(mtus: &[(u32, u32)]) -> String {
+    mtus.iter().map(|(interface, mtu)| format!("link set eth{interface} mtu {mtu}\n")).collect()
+}
+
 /// Commands that replace one table of routes by another; at each moment every address that is in both has a route.
 pub(super) fn reroute(addresses: &[IpAddr], before: &[Route], after: &[Route]) -> String {
     let mut commands = String::new();

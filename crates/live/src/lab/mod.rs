@@ -126,7 +126,7 @@ impl Lab {
     /// # Errors
     /// The first route that cannot be set.
     pub fn reroute(&self, node: usize, routes: &[Route]) -> Result<(), Error> {
-        self.nodes[node].reroute(routes)
+        self.nodes[node].reroute(Some(routes), &[])
     }
 
     /// Takes the TAPs, of each attachment of each link; empty after the first call.
@@ -149,13 +149,18 @@ impl Node {
         self.groups.as_ref().map_or(Ok(()), |groups| groups.change(routes))
     }
 
-    fn reroute(&self, routes: &[Route]) -> Result<(), Error> {
+    fn reroute(&self, routes: Option<&[Route]>, mtus: &[(u32, u32)]) -> Result<(), Error> {
         let mut table = self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let commands = ip_commands::reroute(&self.addresses, &table, routes);
+        let mut commands = ip_commands::mtus(mtus);
+        if let Some(routes) = routes {
+            commands.push_str(&ip_commands::reroute(&self.addresses, &table, routes));
+        }
         if !commands.is_empty() {
             self.namespace.run(|| ip::batch(&commands))?.map_err(|(error, _)| error)?;
         }
-        *table = routes.to_vec();
+        if let Some(routes) = routes {
+            *table = routes.to_vec();
+        }
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Scheduled changes of routes.
+//! Scheduled changes of routes and MTUs.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -10,7 +10,7 @@ use hopcast_node::Clock;
 use super::{Error, Lab, several_at_once};
 use crate::layout::{Reroute, Scheduled};
 
-/// Changes the routes of nodes, each at its time, until it is finished.
+/// Changes the routes and MTUs of nodes, each at its time, until it is finished.
 pub struct Rerouter {
     stop: Sender<()>,
     thread: JoinHandle<Result<Duration, Error>>,
@@ -40,12 +40,16 @@ impl Lab {
                 }
                 let failed = |error| Error::Reroute { at, source: Box::new(error) };
                 // A call for each that changes, where other routes need a program.
-                for Scheduled { what: Reroute { node, group_routes, .. }, .. } in moment {
-                    nodes[*node].reroute_groups(group_routes).map_err(failed)?;
+                for Scheduled { what: Reroute { node, tables, .. }, .. } in moment {
+                    let groups = tables.iter().map(|tables| &*tables.groups);
+                    groups
+                        .into_iter()
+                        .try_for_each(|groups| nodes[*node].reroute_groups(groups))
+                        .map_err(failed)?;
                 }
                 let reroute = |number: usize| {
-                    let Reroute { node, routes, .. } = &moment[number].what;
-                    nodes[*node].reroute(routes)
+                    let Reroute { node, tables, mtus } = &moment[number].what;
+                    nodes[*node].reroute(tables.as_ref().map(|tables| &*tables.routes), mtus)
                 };
                 several_at_once(moment.len(), reroute).map_err(failed)?;
                 latest = latest.max(clock.now().since(at));

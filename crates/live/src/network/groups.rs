@@ -82,10 +82,14 @@ pub(super) fn settle(layout: &mut NetworkLayout) {
     for (number, node) in layout.nodes.iter_mut().enumerate() {
         let mut later: Vec<_> =
             layout.reroutes.iter_mut().filter(|reroute| reroute.what.node == number).collect();
-        let all = || later.iter().flat_map(|reroute| &reroute.what.group_routes).chain(&node.group_routes);
+        let all = || {
+            let later = later.iter().filter_map(|reroute| reroute.what.tables.as_ref());
+            later.flat_map(|tables| &tables.groups).chain(&node.group_routes)
+        };
         if all().all(|route| route.egress.is_empty() && !route.own) {
             node.group_routes.clear();
-            later.iter_mut().for_each(|reroute| reroute.what.group_routes.clear());
+            let later = later.iter_mut().filter_map(|reroute| reroute.what.tables.as_mut());
+            later.for_each(|tables| tables.groups.clear());
             continue;
         }
         let interfaces: BTreeSet<_> =

@@ -10,8 +10,9 @@ mod static_routes;
 
 use std::collections::BTreeMap;
 
+use hopcast_link::{Attachment, Config, Direction, Mac, MediumConfig, SwitchConfig};
+
 use crate::service::ServiceSpec;
-use hopcast_link::{Attachment, Config, Direction, MediumConfig, SwitchConfig};
 
 pub use addresses::{HOP_LIMIT, MacAddress, addresses_of, interface_name};
 pub(crate) use groups::NodeGroups;
@@ -69,6 +70,24 @@ impl Link {
             LinkModel::Medium(config) => &config.direction,
             LinkModel::Switch(config) => &config.directions[from],
         }
+    }
+}
+
+impl Link {
+    /// The medium, of whose stations each hears only some of the others.
+    pub fn partly_heard(&self) -> Option<&MediumConfig> {
+        match &self.model {
+            LinkModel::Medium(config) if config.hears.is_some() => Some(config),
+            LinkModel::Medium(_) | LinkModel::PointToPoint(_) | LinkModel::Switch(_) => None,
+        }
+    }
+
+    /// Whether packets for `to` can be sent from `from`. With acknowledgements the two must hear each other.
+    pub fn reaches(&self, from: Attachment, to: Attachment) -> bool {
+        let Some(MediumConfig { hears: Some(hears), mac, .. }) = self.partly_heard() else {
+            return from != to;
+        };
+        hears.contains(&(from, to)) && (*mac == Mac::Perfect || hears.contains(&(to, from)))
     }
 }
 

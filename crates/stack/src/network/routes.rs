@@ -78,6 +78,9 @@ impl GlobalRoutes {
             | Change::Jitter(_)
             | Change::Loss(_)
             | Change::LossTo(..)
+            | Change::Queue(_)
+            | Change::Mtu(_)
+            | Change::Reorder(_)
             | Change::Corrupt(_)
             | Change::Duplicate(_) => return false,
         }

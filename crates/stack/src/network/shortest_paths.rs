@@ -1,16 +1,16 @@
 //! The shortest paths of a network towards one node at a time.
 //!
 //! A path goes over the fewest hops, among those over the minimum total delay, and among those over the link that
-//! stands first in the file. A medium is one hop from each of its stations to each other.
+//! stands first in the file. A medium is one hop from each of its stations to each other that hears it.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use hopcast_core::Duration;
 use hopcast_link::Attachment;
 
 use super::layers::{Layers, Segment, SegmentEnd};
-use super::{Hop, Link, LinkId, NodeId};
+use super::{Hop, Link, LinkId, NodeId, directions};
 
 /// The links of a network, and the paths that the last search found.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub struct ShortestPaths {
     ends: Vec<End>,
     /// For each segment, the number of its first end; and the number of ends.
     of_segment: Vec<u32>,
+    /// For each medium of which stations hear only some of the others, the pairs of a sender and one whom it reaches.
+    heard: BTreeMap<LinkId, BTreeSet<(u32, u32)>>,
     /// For each link, the number of the first end of its segments; and the number of ends.
     of_link: Vec<u32>,
     /// For each node, where its part of `at_node` begins; and where the last ends.
@@ -77,6 +79,11 @@ impl ShortestPaths {
 
     /// The network of `nodes` nodes whose hosts are on these segments of `links`, all of which are up.
     pub(super) fn over(nodes: usize, links: &[Link], segments: &[Segment]) -> Self {
+        let mut heard = BTreeMap::new();
+        for (number, link) in links.iter().enumerate().filter(|(_, link)| link.partly_heard().is_some()) {
+            let reached = directions(link.ends.len()).filter(|&(from, to)| link.reaches(from, to));
+            heard.insert(number, reached.map(|(from, to)| (from as u32, to as u32)).collect());
+        }
         let mut ends: Vec<End> = Vec::new();
         let (mut of_segment, mut of_link) = (vec![0], Vec::new());
         for (number, segment) in segments.iter().enumerate() {
@@ -108,7 +115,7 @@ impl ShortestPaths {
             free[end.node] += 1;
         }
         let (steps, crossed) = (vec![Reached::default(); nodes], vec![Crossed::default(); segments.len()]);
-        Self { ends, of_segment, of_link, of_node, at_node, steps, crossed, round: 0 }
+        Self { ends, of_segment, heard, of_link, of_node, at_node, steps, crossed, round: 0 }
     }
 
     /// Number of nodes.
@@ -179,16 +186,18 @@ impl ShortestPaths {
     /// Reaches the nodes that are one hop before the end number `to`, whose node is at `cost`.
     fn cross(&mut self, to: u32, cost: Cost, open: &mut BinaryHeap<Reverse<(Cost, NodeId)>>) {
         let round = self.round;
-        let segment = self.ends[to as usize].segment as usize;
+        let End { segment, link, attachment: receiver, .. } = self.ends[to as usize];
+        let (segment, heard) = (segment as usize, self.heard.get(&link));
         let crossed = &mut self.crossed[segment];
-        if crossed.round == round && crossed.cost < cost {
+        if crossed.round == round && crossed.cost < cost && heard.is_none() {
             // Each station was reached from another one at less.
             return;
         }
         *crossed = Crossed { round, cost };
         for from in self.of_segment[segment]..self.of_segment[segment + 1] {
-            let End { node, delay, up, .. } = self.ends[from as usize];
-            if !up || from == to {
+            let End { node, delay, up, attachment, .. } = self.ends[from as usize];
+            let pair = (attachment, receiver);
+            if !up || from == to || heard.is_some_and(|heard| !heard.contains(&pair)) {
                 continue;
             }
             let (cost, step) = ((cost.0 + 1, cost.1 + delay), Step { from, to });
@@ -242,9 +251,12 @@ impl ShortestPaths {
     /// The hop of a neighbour on one of a node's interfaces: the link, and the neighbour's attachment to it.
     pub(super) fn neighbour(&self, node: NodeId, interface: u32, neighbour: NodeId) -> Option<Hop> {
         let mut own = self.at_node(node).iter().map(|&end| &self.ends[end as usize]);
-        let segment = own.find(|end| end.interface == interface)?.segment as usize;
+        let own = own.find(|end| end.interface == interface)?;
+        let segment = own.segment as usize;
         let mut others = self.of_segment[segment]..self.of_segment[segment + 1];
-        others.find(|&other| self.ends[other as usize].node == neighbour).map(|other| self.hop(other))
+        let other = others.find(|&other| self.ends[other as usize].node == neighbour)?;
+        let pair = (own.attachment, self.ends[other as usize].attachment);
+        self.heard.get(&own.link).is_none_or(|heard| heard.contains(&pair)).then(|| self.hop(other))
     }
 
     /// The number of a node's first interface that a neighbour is reached by.
@@ -320,6 +332,27 @@ mod tests {
         // The second search knows nothing of the first.
         paths.search_from(7, &[0]);
         assert_eq!(paths.hops(0), None);
+    }
+
+    #[test]
+    fn a_medium_is_crossed_from_station_to_station_where_not_all_hear_all() {
+        let mut links = network(&[(&[0, 1, 2, 3], 1)]);
+        let LinkModel::Medium(config) = &mut links[0].model else { panic!("a medium") };
+        let pairs = [(0, 1), (1, 2), (2, 3)].into_iter().flat_map(|(a, b)| [(a, b), (b, a)]);
+        config.hears = Some(pairs.chain([(0, 3)]).collect());
+        let mut paths = ShortestPaths::new(8, &links);
+        paths.search_from(3, &[0]);
+        // With acknowledgements what is heard one way only is of no use.
+        assert_eq!(paths.hops(0), Some(1));
+        assert_eq!(paths.neighbour(1, 0, 3), None);
+        assert_eq!(paths.neighbour(1, 0, 2), Some(Hop { link: 0, attachment: 2 }));
+        let LinkModel::Medium(config) = &mut links[0].model else { panic!("a medium") };
+        config.mac = hopcast_link::Mac::Csma(hopcast_link::Csma::default());
+        let mut paths = ShortestPaths::new(8, &links);
+        for (to, from, attachments) in [(3, 0, vec![0, 1, 2]), (0, 3, vec![3, 2, 1])] {
+            paths.search_from(to, &[from]);
+            assert_eq!(paths.path(from).map(|hop| hop.attachment).collect::<Vec<_>>(), attachments);
+        }
     }
 
     #[test]

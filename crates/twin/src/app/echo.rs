@@ -109,6 +109,7 @@ impl Machine for MessageClient {
             | Item::Frame(_)
             | Item::ReportFrameStatus
             | Item::FrameStatus(_)
+            | Item::Mtu(_)
             | Item::Packet(_)
             | Item::Transit(_)
             | Item::Membership(_)

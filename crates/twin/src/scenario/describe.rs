@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Write};
 use hopcast_core::{Duration, Instant, Rate};
 use hopcast_link::{
     Change, Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue, QueueLimit,
-    SwitchConfig,
+    Rts, SwitchConfig,
 };
 use hopcast_stack::network::ShortestPaths;
 
@@ -135,15 +135,27 @@ fn medium(config: &MediumConfig, ends: &[NodeId], scenario: &Scenario) -> String
     let _ = match &config.mac {
         Mac::Perfect => Ok(()),
         Mac::Csma(csma) => {
-            let Csma { slot, sifs, difs, cw_min, cw_max, retries, overhead, ack, channel } = csma;
+            let Csma { slot, sifs, difs, cw_min, cw_max, retries, overhead, ack, channel, rts } = csma;
             let channel = loss(channel);
             write!(
                 text,
                 "\nCSMA/CA: slot {slot}, SIFS {sifs}, DIFS {difs}, window {cw_min} to {cw_max}, overhead {overhead}, \
                  acknowledgement {ack}, {retries} retries, channel loss {channel}"
             )
+            .and_then(|()| match rts {
+                None => Ok(()),
+                Some(Rts { threshold, rts, cts }) => {
+                    write!(text, "\nRTS of {rts} and CTS of {cts} before frames of at least {threshold}")
+                }
+            })
         }
     };
+    for (from, station) in ends.iter().enumerate().filter(|_| config.hears.is_some()) {
+        let heard = config.hears.iter().flatten().filter(|(sender, _)| *sender == from);
+        let heard: Vec<&str> = heard.map(|(_, to)| scenario.nodes[ends[*to]].name.as_str()).collect();
+        let by = if heard.is_empty() { "nobody".to_owned() } else { shortened(&heard) };
+        let _ = write!(text, "\n{} is heard by {by}", scenario.nodes[*station].name);
+    }
     text + &pairs(&config.pairs, ends, scenario)
 }
 
@@ -303,6 +315,10 @@ fn changed(change: &Change) -> String {
         Change::Jitter(new) => format!("jitter {}", jitter(*new)),
         Change::Loss(new) | Change::LossTo(_, new) => format!("loss {}", loss(new)),
         Change::Corrupt(share) => format!("{share} corrupted"),
+        Change::Queue(new) => format!("queue {}", queue(*new)),
+        Change::Mtu(mtu) => format!("MTU {mtu}"),
+        Change::Reorder(true) => "reordering".to_owned(),
+        Change::Reorder(false) => "in order".to_owned(),
         Change::Duplicate(share) => format!("{share} duplicated"),
         Change::Down => "down".to_owned(),
         Change::Up => "up".to_owned(),

@@ -12,8 +12,9 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, duration, flag, list, one_or_list, share};
 use hopcast_config::yaml::{Kind, Node};
 
-const CHANGES: [&str; 8] = ["rate", "delay", "jitter", "loss", "corrupt", "duplicate", "down", "up"];
-pub(super) const ALLOWED: [&str; 21] = [
+const CHANGES: [&str; 11] =
+    ["rate", "delay", "jitter", "loss", "corrupt", "duplicate", "reorder", "queue", "mtu", "down", "up"];
+pub(super) const ALLOWED: [&str; 24] = [
     "name",
     "at",
     "links",
@@ -25,6 +26,9 @@ pub(super) const ALLOWED: [&str; 21] = [
     "loss",
     "corrupt",
     "duplicate",
+    "reorder",
+    "queue",
+    "mtu",
     "down",
     "up",
     "start",
@@ -187,6 +191,9 @@ fn changes(fields: Fields<'_>, contents: &mut Contents) -> Result<Vec<Change>, D
             "loss" => changes.push(Change::Loss(link::loss(node, key, contents)?)),
             "corrupt" => changes.push(Change::Corrupt(share(node, key)?)),
             "duplicate" => changes.push(Change::Duplicate(share(node, key)?)),
+            "reorder" => changes.push(Change::Reorder(flag(node, key)?)),
+            "queue" => changes.push(Change::Queue(link::queue(node, key)?)),
+            "mtu" => changes.push(Change::Mtu(link::mtu(node, key)?)),
             "down" => changes.push(if flag(node, key)? { Change::Down } else { Change::Up }),
             "up" => changes.push(if flag(node, key)? { Change::Up } else { Change::Down }),
             _ => {}

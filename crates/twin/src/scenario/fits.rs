@@ -13,7 +13,7 @@ use hopcast_config::yaml::Node;
 /// Maximum hop limit that a packet can have (RFC 791, RFC 8200), and what hosts send with.
 const HOP_LIMIT: usize = 255;
 /// Minimum MTU of a link that carries IPv6 (RFC 8200 section 5).
-const MIN_IPV6_MTU: u32 = 1280;
+pub(crate) const MIN_IPV6_MTU: u32 = 1280;
 /// Place in the file at which a flow's parts are written.
 pub(crate) struct Written<'a> {
     pub(crate) to: &'a Node,

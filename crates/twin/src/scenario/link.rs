@@ -1,10 +1,7 @@
 //! Links: rate, delay, loss and the rest, of each direction.
 
 use hopcast_core::{Bytes, Duration, Fraction, Rate};
-use hopcast_link::{
-    Attachment, Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue,
-    QueueLimit, SwitchConfig,
-};
+use hopcast_link::{Config, Direction, Duplex, Jitter, Loss, Queue, QueueLimit};
 
 use super::files::Contents;
 use hopcast_config::Diagnostic;
@@ -14,10 +11,6 @@ use hopcast_config::yaml::{Kind, Node};
 /// The keys of one direction.
 pub(crate) const DIRECTION: [&str; 9] =
     ["rate", "delay", "loss", "jitter", "reorder", "duplicate", "corrupt", "queue", "mtu"];
-/// The keys that a medium has beside those of its direction.
-pub(crate) const MEDIUM: [&str; 2] = ["mac", "pairs"];
-/// The keys that a switch has beside those of a direction.
-pub(crate) const SWITCH: [&str; 2] = ["stations", "pairs"];
 /// The keys of a generator's `link`.
 const TEMPLATE: [&str; 12] = [
     "rate",
@@ -34,11 +27,6 @@ const TEMPLATE: [&str; 12] = [
     "backward",
 ];
 const LOSSES: [&str; 4] = ["none", "gilbert-elliott", "four-state", "trace"];
-const MACS: [&str; 2] = ["perfect", "csma"];
-const CSMA: [&str; 9] =
-    ["retries", "overhead", "ack", "slot", "sifs", "difs", "cw-min", "cw-max", "channel-loss"];
-/// Maximum pause between two frames on a medium. Chosen: no radio waits longer, so that more is a slip.
-const MAX_PAUSE: Duration = Duration::from_millis(100);
 const QUEUES: [&str; 2] = ["drop-tail", "codel"];
 /// Maximum length of a queue, in frames and in bytes. Chosen: past any buffer that was ever built, so that more is a
 /// slip.
@@ -68,107 +56,6 @@ pub(crate) fn point_to_point(fields: Fields<'_>, contents: &mut Contents) -> Res
     Ok(Config { forward, backward, duplex })
 }
 
-/// A medium, whose stations the engine fills in; `station` finds the one that a node's name stands for.
-pub(crate) fn medium(
-    fields: Fields<'_>,
-    station: impl Fn(&Node, &str) -> Result<Attachment, Diagnostic>,
-    contents: &mut Contents,
-) -> Result<MediumConfig, Diagnostic> {
-    let direction = direction(fields, Direction::default(), contents)?;
-    let mac = fields.read("mac", |node, key| mac(node, key, direction.rate, contents))?.unwrap_or_default();
-    let pairs = pairs(fields, station, contents)?;
-    Ok(MediumConfig { direction, stations: Vec::new(), mac, pairs })
-}
-
-/// A switch of `stations` stations, whose addresses the engine fills in; `station` finds the one that a node's name
-/// stands for.
-pub(crate) fn switch(
-    fields: Fields<'_>,
-    stations: usize,
-    station: impl Fn(&Node, &str) -> Result<Attachment, Diagnostic>,
-    contents: &mut Contents,
-) -> Result<SwitchConfig, Diagnostic> {
-    let base = direction(fields, Direction::default(), contents)?;
-    let mut directions = vec![base.clone(); stations];
-    let own = fields.get("stations").map(|node| decode::entries(node, "`stations`")).transpose()?;
-    for entry in own.unwrap_or_default() {
-        let named = Node { span: entry.key_span.clone(), kind: Kind::Scalar(entry.key.clone()) };
-        let from = station(&named, "stations")?;
-        let keys = Fields::of(&entry.value, "a station", &DIRECTION)?;
-        directions[from] = direction(keys, base.clone(), contents)?;
-    }
-    Ok(SwitchConfig { directions, addresses: Vec::new(), pairs: pairs(fields, station, contents)? })
-}
-
-/// Where the loss from one station to another differs.
-fn pairs(
-    fields: Fields<'_>,
-    station: impl Fn(&Node, &str) -> Result<Attachment, Diagnostic>,
-    contents: &mut Contents,
-) -> Result<Vec<PairLoss>, Diagnostic> {
-    let mut pairs: Vec<PairLoss> = Vec::new();
-    for item in fields.get("pairs").map(|node| decode::list(node, "pairs")).transpose()?.unwrap_or_default() {
-        let pair = Fields::of(item, "a pair", &["from", "to", "loss"])?;
-        let from = station(pair.need("from", "from: a")?, "from")?;
-        let heard = pair.need("to", "to: b")?;
-        let to = station(heard, "to")?;
-        if from == to {
-            return Err(heard.error(format!("`to`: {} does not hear itself", heard.found())));
-        }
-        if pairs.iter().any(|pair| (pair.from, pair.to) == (from, to)) {
-            return Err(item.error("`pairs`: this pair stands here twice"));
-        }
-        pairs.push(PairLoss { from, to, loss: loss(pair.need("loss", "10 %")?, "loss", contents)? });
-    }
-    Ok(pairs)
-}
-
-/// `perfect`, or `csma` with what differs from 802.11g at the medium's rate.
-fn mac(node: &Node, key: &str, rate: Option<Rate>, contents: &mut Contents) -> Result<Mac, Diagnostic> {
-    let (word, span, options) = choice(node, key, &MACS)?;
-    if word == "perfect" {
-        return match options.map(|options| (options, decode::entries(options, "`perfect`"))) {
-            None | Some((_, Ok([]))) => Ok(Mac::Perfect),
-            Some((options, _)) => Err(options.error("`perfect` has no options")),
-        };
-    }
-    let Some(rate) = rate else {
-        return Err(span.error("`csma`: the medium needs a `rate`, such as `rate: 12 Mbit/s`"));
-    };
-    let base = Csma::ofdm(rate);
-    let fields = match options {
-        Some(options) => Fields::of(options, "`csma`", &CSMA)?,
-        None => return Ok(Mac::Csma(base)),
-    };
-    let window = |node: &Node, key: &str| whole(node, key, 0..=32_767).map(|slots| slots as u32);
-    let cw_min = fields.read("cw-min", window)?.unwrap_or(base.cw_min);
-    let cw_max = fields.read("cw-max", window)?.unwrap_or(base.cw_max.max(cw_min));
-    if cw_max < cw_min {
-        return Err(fields.error(format!("`csma`: `cw-max` ({cw_max}) is less than `cw-min` ({cw_min})")));
-    }
-    Ok(Mac::Csma(Csma {
-        slot: fields.read("slot", some_duration)?.unwrap_or(base.slot),
-        sifs: fields.read("sifs", pause)?.unwrap_or(base.sifs),
-        difs: fields.read("difs", pause)?.unwrap_or(base.difs),
-        cw_min,
-        cw_max,
-        retries: fields
-            .read("retries", |node, key| whole(node, key, 0..=255))?
-            .map_or(base.retries, |n| n as u32),
-        overhead: fields.read("overhead", pause)?.unwrap_or(base.overhead),
-        ack: fields.read("ack", pause)?.unwrap_or(base.ack),
-        channel: fields.read("channel-loss", |node, key| loss(node, key, contents))?.unwrap_or(base.channel),
-    }))
-}
-
-fn pause(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
-    let pause = duration(node, key)?;
-    if pause > MAX_PAUSE {
-        return Err(node.error(format!("`{key}`: expected at most {MAX_PAUSE}, found {}", node.found())));
-    }
-    Ok(pause)
-}
-
 /// `base` with what `fields` say.
 pub(crate) fn direction(
     fields: Fields<'_>,
@@ -189,7 +76,7 @@ pub(crate) fn direction(
 }
 
 /// IPv4's minimum (RFC 791) to the largest that its length field can say.
-fn mtu(node: &Node, key: &str) -> Result<u32, Diagnostic> {
+pub(crate) fn mtu(node: &Node, key: &str) -> Result<u32, Diagnostic> {
     // An MTU is a number of bytes, and a bare one says nothing else.
     let bytes = match &node.kind {
         Kind::Scalar(text) if text.bytes().all(|b| b.is_ascii_digit()) => whole(node, key, 576..=65_535)?,
@@ -277,7 +164,7 @@ pub(crate) fn jitter(node: &Node, key: &str) -> Result<Jitter, Diagnostic> {
 }
 
 /// `1000 packets`, `64 KiB`, or a discipline.
-fn queue(node: &Node, key: &str) -> Result<Queue, Diagnostic> {
+pub(crate) fn queue(node: &Node, key: &str) -> Result<Queue, Diagnostic> {
     let (discipline, options) = match &node.kind {
         Kind::Scalar(text) if text.starts_with(|c: char| c.is_ascii_digit()) => {
             return Ok(Queue::DropTail { limit: queue_limit(node, key)? });

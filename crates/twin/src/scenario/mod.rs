@@ -28,6 +28,7 @@ mod routing;
 mod schema;
 mod services;
 mod set;
+mod shared;
 mod studies;
 mod sweep;
 mod topology;

@@ -9,6 +9,7 @@ use super::files::Contents;
 use super::generate;
 use super::link;
 use super::model::{Link, LinkId, LinkModel, Node as Host, NodeId};
+use super::shared;
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, did_you_mean, list, name, number, one_or_list, text};
 use hopcast_config::yaml::{Kind, Node, Span};
@@ -247,8 +248,8 @@ impl Topology {
         let station = |node: &Node, key: &str| station_of(self, &ends, node, key, what);
         let model = match kind {
             Written::Pair => LinkModel::PointToPoint(link::point_to_point(fields, contents)?),
-            Written::Medium => LinkModel::Medium(link::medium(fields, station, contents)?),
-            Written::Switch => LinkModel::Switch(link::switch(fields, ends.len(), station, contents)?),
+            Written::Medium => LinkModel::Medium(shared::medium(fields, station, contents)?),
+            Written::Switch => LinkModel::Switch(shared::switch(fields, ends.len(), station, contents)?),
         };
         let (named, span) = match fields.get("name") {
             Some(node) => (Some(name(node, "name")?), &node.span),
@@ -291,8 +292,8 @@ impl Written {
     fn own_keys(self) -> &'static [&'static str] {
         match self {
             Self::Pair => &["duplex", "forward", "backward"],
-            Self::Medium => &link::MEDIUM,
-            Self::Switch => &link::SWITCH,
+            Self::Medium => &shared::MEDIUM,
+            Self::Switch => &shared::SWITCH,
         }
     }
 }

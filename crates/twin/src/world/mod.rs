@@ -85,6 +85,8 @@ enum Work {
     Link(LinkId),
     /// Hand a frame to a node.
     Deliver(NodeId, u32, Frame),
+    /// Tell a node that the link of an interface has another MTU.
+    Mtu(NodeId, u32, u32),
     /// Tell a node what became of a frame that it sent.
     Status(NodeId, u32, FrameStatus),
 }
@@ -209,17 +211,19 @@ impl World {
         while let Some(work) = self.work.pop_front() {
             match work {
                 Work::Link(link) => self.drain_link(link),
-                Work::Deliver(node, interface, frame) => {
-                    self.nodes[node].assembly.handle(self.now, Port::Below(interface), Item::Frame(frame));
-                    self.drain_node(node);
-                }
+                Work::Deliver(node, interface, frame) => self.hand(node, interface, Item::Frame(frame)),
+                Work::Mtu(node, interface, mtu) => self.hand(node, interface, Item::Mtu(mtu)),
                 Work::Status(node, interface, status) => {
-                    let item = Item::FrameStatus(status);
-                    self.nodes[node].assembly.handle(self.now, Port::Below(interface), item);
-                    self.drain_node(node);
+                    self.hand(node, interface, Item::FrameStatus(status));
                 }
             }
         }
+    }
+
+    /// Hands an item to a node, at one of its interfaces.
+    fn hand(&mut self, node: NodeId, interface: u32, item: Item) {
+        self.nodes[node].assembly.handle(self.now, Port::Below(interface), item);
+        self.drain_node(node);
     }
 
     fn drain_node(&mut self, node: NodeId) {
@@ -298,6 +302,11 @@ impl World {
             self.routes.borrow_mut().change_link(link, from, change);
         }
         self.work.push_back(Work::Link(link));
+        if let Change::Mtu(mtu) = change {
+            let ends = self.links[link].ends.iter().enumerate();
+            let ends = ends.filter(|(attachment, _)| from.is_none_or(|from| from == *attachment));
+            self.work.extend(ends.map(|(_, &(node, interface))| Work::Mtu(node, interface, *mtu)));
+        }
     }
 
     fn read_counters(&mut self) -> Vec<Vec<Counters>> {

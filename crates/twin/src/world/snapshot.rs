@@ -41,7 +41,8 @@ pub struct LinkState {
     pub to: String,
     /// Whether the sending end is down: it drops what it is offered.
     pub down: bool,
-    /// Frames in the queue, without the one that is being sent. A medium has one queue for all directions of a station.
+    /// Frames in the queue, without the one that is being sent. A medium or switch has one queue for all directions
+    /// of a station.
     pub queued_frames: u64,
     /// Bytes of the frames in the queue.
     pub queued_bytes: u64,

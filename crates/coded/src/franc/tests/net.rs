@@ -55,6 +55,7 @@ impl Net {
                 stations: (0..stations).map(station).collect(),
                 mac: Access::Csma(csma),
                 pairs,
+                hears: None,
             },
             seed,
         )

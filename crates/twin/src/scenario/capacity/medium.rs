@@ -28,7 +28,8 @@ impl<'s> Air<'s> {
         from: NodeIndex,
         to: NodeIndex,
     ) -> Vec<Self> {
-        let is_medium = |link: &Link| matches!(link.model, LinkModel::Medium(_));
+        let is_medium =
+            |link: &Link| matches!(link.model, LinkModel::Medium(_)) && link.partly_heard().is_none();
         let media: Vec<(LinkId, &Link)> =
             scenario.links.iter().enumerate().filter(|(_, link)| is_medium(link)).collect();
         let air = |&(number, link): &(LinkId, &'s Link)| {

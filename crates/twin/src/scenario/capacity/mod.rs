@@ -30,13 +30,14 @@ pub fn capacity(scenario: &Scenario, from: NodeId, to: NodeId) -> Option<f64> {
 /// A direction without a rate is unbounded if it is up at any time of the window. On a medium one station at a time
 /// sends, directly to another: between two stations it carries rate x (1 - the mean loss of that pair), or with a
 /// helper the inverse of the minimum airtime for a frame that the destination can use. A station that is no helper does
-/// not repeat on a medium what it has heard there; no route leads that way.
+/// not repeat on a medium what it has heard there; no route leads that way. On a medium whose stations do not all hear
+/// one another, several can send at once, and a station repeats what others do not hear: it bounds each sender alone.
 #[derive(Debug)]
 pub struct Capacities<'s> {
     scenario: &'s Scenario,
     timeline: Timeline<'s>,
-    /// The point-to-point links and the switches. Weights are thousandths of a bit per second, so that the flow is
-    /// found exactly.
+    /// The point-to-point links, the switches, and the media that are only partly heard. Weights are thousandths of a
+    /// bit per second, so that the flow is found exactly.
     wired: DiGraph<(), u128>,
     /// The branches that are trees, if there is no medium, which flows share in ways of their own.
     branches: Option<Branches>,
@@ -77,18 +78,18 @@ impl<'s> Capacities<'s> {
                         wired.add_edge(node(from), node(to), mean(from, to));
                     }
                 }
-                LinkModel::Switch(_) => {
+                // Of a flow's own, since who sends and who receives on it decides what it carries.
+                LinkModel::Medium(_) if link.partly_heard().is_none() => {}
+                LinkModel::Switch(_) | LinkModel::Medium(_) => {
                     for from in 0..link.ends.len() {
                         let line = wired.add_node(());
-                        let others = (0..link.ends.len()).filter(|&to| to != from);
+                        let others = (0..link.ends.len()).filter(|&to| link.reaches(from, to));
                         let any = others.clone().next().map(|to| Sender::new(link, from, to));
                         let rate = any.map_or(0.0, |sender| timeline.mean_rate(number, sender));
                         wired.add_edge(node(from), line, weight(rate));
                         others.for_each(|to| _ = wired.add_edge(line, node(to), mean(from, to)));
                     }
                 }
-                // Of a flow's own, since who sends and who receives on it decides what it carries.
-                LinkModel::Medium(_) => {}
             }
         }
         let has_media = scenario.links.iter().any(|link| matches!(link.model, LinkModel::Medium(_)));

@@ -141,6 +141,9 @@ impl Sender {
             Change::LossTo(..)
             | Change::Delay(_)
             | Change::Jitter(_)
+            | Change::Queue(_)
+            | Change::Mtu(_)
+            | Change::Reorder(_)
             | Change::Corrupt(_)
             | Change::Duplicate(_) => {}
         }

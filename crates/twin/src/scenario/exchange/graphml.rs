@@ -16,6 +16,7 @@ use super::{LinkNames, Names, Network, entry, list, scalar, to_itself, values};
 use crate::scenario::files::TextFile;
 use crate::scenario::link;
 use crate::scenario::model::{LinkModel, Scenario};
+use crate::scenario::shared;
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::{Entry, Kind, Node, Source, Span, parse};
 
@@ -182,8 +183,8 @@ impl<'a> Reader<'a> {
             let switch = medium && data.get("kind").is_some_and(|(kind, _)| kind == "switch");
             let (kind, own_keys): (&str, &[&str]) = match (medium, switch) {
                 (false, _) => ("between", &["duplex", "forward", "backward"]),
-                (true, false) => ("medium", &link::MEDIUM),
-                (true, true) => ("switch", &link::SWITCH),
+                (true, false) => ("medium", &shared::MEDIUM),
+                (true, true) => ("switch", &shared::SWITCH),
             };
             let mut written = vec![entry(kind, list(ends, &span))];
             written.extend(name.map(|name| entry("name", scalar(name, &span))));
@@ -270,7 +271,7 @@ pub fn write(scenario: &Scenario) -> String {
     let mut out = String::from(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n",
     );
-    let others = ["duplex", "backward", "mac", "pairs", "kind", "stations"];
+    let others = ["duplex", "backward", "mac", "pairs", "hears", "kind", "stations"];
     let of_links = link::DIRECTION.iter().chain(&others).map(|&key| (key, "all", "string"));
     for (key, of, kind) in KEYS.into_iter().chain(of_links) {
         line(

@@ -1,7 +1,7 @@
 //! The values of links as a scenario has them: what is written here is read back as the same.
 
 use hopcast_link::{
-    Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue, QueueLimit,
+    Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue, QueueLimit, Rts,
     SwitchConfig,
 };
 
@@ -57,17 +57,27 @@ fn loss_text(loss: &Loss) -> String {
 pub(super) fn medium(config: &MediumConfig, stations: &[&str]) -> Vec<(&'static str, String)> {
     let mut keys = direction(&config.direction, &Direction::default());
     if let Mac::Csma(csma) = &config.mac {
-        let Csma { slot, sifs, difs, cw_min, cw_max, retries, overhead, ack, channel } = csma;
+        let Csma { slot, sifs, difs, cw_min, cw_max, retries, overhead, ack, channel, rts } = csma;
         let channel = loss_text(channel);
+        let rts = rts.map(|Rts { threshold, rts, cts }| {
+            format!(", rts: {threshold}, rts-time: {rts}, cts-time: {cts}")
+        });
+        let rts = rts.unwrap_or_default();
         keys.push((
             "mac",
             format!(
                 "{{ csma: {{ slot: {slot}, sifs: {sifs}, difs: {difs}, cw-min: {cw_min}, cw-max: {cw_max}, \
-                 retries: {retries}, overhead: {overhead}, ack: {ack}, channel-loss: {channel} }} }}"
+                 retries: {retries}, overhead: {overhead}, ack: {ack}, channel-loss: {channel}{rts} }} }}"
             ),
         ));
     }
     keys.extend(pairs(&config.pairs, stations));
+    if let Some(hears) = &config.hears {
+        let pair =
+            |&(from, to): &(usize, usize)| format!("{{ from: {}, to: {} }}", stations[from], stations[to]);
+        let pairs: Vec<String> = hears.iter().map(pair).collect();
+        keys.push(("hears", format!("[{}]", pairs.join(", "))));
+    }
     keys
 }
 

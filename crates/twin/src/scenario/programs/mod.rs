@@ -11,10 +11,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use hopcast_core::{Bytes, Duration, Instant, Rate};
+use hopcast_link::Change;
 use hopcast_stack::Stack;
 use hopcast_stack::transport::{Layer, Ports, Socket, Worlds};
 
-use super::model::{NodeId, Scenario, ServiceSpec};
+use super::fits::MIN_IPV6_MTU;
+use super::model::{Action, Event, NodeId, Scenario, ServiceSpec};
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::{Kind, Node};
 
@@ -261,14 +263,23 @@ pub fn needs_virtual_time(scenario: &Scenario) -> Option<String> {
         let (name, run) = (&service.name, service.layer.row().name);
         return Some(format!("service `{name}`: `{run}` is for virtual time"));
     }
-    scenario.flows.iter().find_map(|flow| {
+    let of_flow = scenario.flows.iter().find_map(|flow| {
         let of = |layer: &Layer| Some((layer.settings().virtual_time_only()?, layer.row().name));
         let (option, transport) = flow.over.iter().find_map(of)?;
         Some(format!(
             "flow `{}`: the option `{option}` of `{transport}` is for virtual time: in a live run the kernel's own settings hold",
             flow.name
         ))
-    })
+    });
+    let of_event = |event: &Event| match event.action {
+        Action::Link { link, change: Change::Mtu(mtu), .. } if mtu < MIN_IPV6_MTU => Some(format!(
+            "the event at {}: an MTU of {mtu} on `{}` is below IPv6's {MIN_IPV6_MTU} and would take IPv6 with its \
+             routes off the kernel's interfaces; it can be set in virtual time only",
+            event.at, scenario.links[link].name
+        )),
+        _ => None,
+    };
+    of_flow.or_else(|| scenario.events.iter().find_map(of_event))
 }
 
 /// Whether an `app` sends packets, as no other application does.

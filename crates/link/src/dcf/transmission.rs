@@ -1,0 +1,68 @@
+//! A transmission on the air, and how each station receives it.
+
+use hopcast_core::Instant;
+
+use crate::Attachment;
+
+/// A frame on the air.
+#[derive(Debug)]
+pub(super) struct Transmission {
+    pub(super) from: Attachment,
+    /// The one station that it is for.
+    pub(super) to: Option<Attachment>,
+    pub(super) kind: Kind,
+    pub(super) start: Instant,
+    pub(super) end: Instant,
+    /// Until when it reserves the medium for its exchange.
+    pub(super) reserved: Instant,
+    /// For each station.
+    pub(super) receptions: Vec<Reception>,
+}
+
+/// A kind of frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Request to send.
+    Rts,
+    /// Clear to send.
+    Cts,
+    /// What stations contend for.
+    Data,
+    /// Acknowledgement.
+    Ack,
+}
+
+/// Reception of a transmission at a station.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reception {
+    /// The station does not hear the sender, or is the sender.
+    Unheard,
+    /// Nothing else was heard so far.
+    Clean,
+    /// Another transmission overlapped it.
+    Collided,
+    /// The station was itself sending meanwhile.
+    Deaf,
+}
+
+impl Transmission {
+    /// Another transmission begins that `station` hears, or that is its own.
+    pub(super) fn disturb(&mut self, station: Attachment, by_itself: bool) {
+        let reception = &mut self.receptions[station];
+        *reception = match *reception {
+            Reception::Unheard => Reception::Unheard,
+            _ if by_itself => Reception::Deaf,
+            Reception::Deaf => Reception::Deaf,
+            Reception::Clean | Reception::Collided => Reception::Collided,
+        };
+    }
+
+    /// Whether it was disturbed at the station that it is for, or, without one, at any.
+    pub(super) fn collided(&self) -> bool {
+        let disturbed = |reception: &Reception| matches!(reception, Reception::Collided | Reception::Deaf);
+        match self.to {
+            Some(to) => disturbed(&self.receptions[to]),
+            None => self.receptions.iter().any(disturbed),
+        }
+    }
+}
