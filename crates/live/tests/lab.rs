@@ -14,7 +14,7 @@ use common::{Running, Shared, captured, ms, networks_can_be_set_up, one_way, pau
 use hopcast_core::Duration;
 use hopcast_link::Direction;
 use hopcast_live::lab::Lab;
-use hopcast_live::layout::{InterfaceLayout, LinkLayout, NetworkLayout, Reroute, Route, Scheduled, Tables, Tables};
+use hopcast_live::layout::{InterfaceLayout, LinkLayout, NetworkLayout, Reroute, Route, Scheduled, Tables};
 use hopcast_live::leftovers;
 use pcap_file::pcapng::{Block, PcapNgReader};
 

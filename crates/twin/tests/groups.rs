@@ -418,7 +418,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "join: [n3]",
         "joins: [n3]",
-        "bad.yaml:4:33: unknown key `joins` in an event: did you mean `join`? (allowed here: name, at, links, from, to, rate, delay, jitter, loss, corrupt, duplicate, down, up, start, stop, group, join, leave)",
+        "bad.yaml:4:33: unknown key `joins` in an event: did you mean `join`? (allowed here: name, at, links, from, to, rate, delay, jitter, loss, corrupt, duplicate, reorder, queue, mtu, down, up, start, stop, group, join, leave, service, on, set)",
     ),
     (", join: [n3]", "", "bad.yaml:4:10: an event of a group needs somebody to `join` or `leave` it"),
     (

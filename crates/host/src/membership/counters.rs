@@ -12,7 +12,7 @@ pub(super) struct Counters {
     /// Packets of IGMP or MLD that do not read, or are not from the link.
     pub(super) malformed: u64,
     /// Packets and wishes for an interface that there is not.
-    pub(super) misplaced: u64,
+    pub(super) wrong_items: u64,
     /// Wishes for a group for which there was no room: it is not reported.
     pub(super) groups_refused: u64,
     /// Sources not reported: no room for them, none of the group's IP version, or any source of a source-specific
@@ -22,13 +22,13 @@ pub(super) struct Counters {
 
 impl Counters {
     pub(super) fn report(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        let Self { reports, queries, suppressed, malformed, misplaced, groups_refused, sources_refused } =
+        let Self { reports, queries, suppressed, malformed, wrong_items, groups_refused, sources_refused } =
             *self;
         report("membership_reports", reports);
         report("membership_queries", queries);
         report("membership_suppressed", suppressed);
         report("membership_malformed", malformed);
-        report("membership_misplaced", misplaced);
+        report("membership_wrong_items", wrong_items);
         report("membership_groups_refused", groups_refused);
         report("membership_sources_refused", sources_refused);
     }

@@ -202,7 +202,7 @@ impl Membership {
         let number = interface as usize;
         let (Some(pair), Some(interface)) = (self.reporters.get_mut(number), self.interfaces.get(number))
         else {
-            self.counters.misplaced += 1;
+            self.counters.wrong_items += 1;
             return;
         };
         let [v4, v6] = pair;

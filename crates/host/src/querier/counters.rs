@@ -21,7 +21,7 @@ pub(super) struct Counters {
     /// Packets that do not read, or are not from the link.
     pub(super) malformed: u64,
     /// Items that the port does not carry, and packets by an interface that speaks no such version.
-    pub(super) misplaced: u64,
+    pub(super) wrong_items: u64,
 }
 
 impl Counters {
@@ -35,7 +35,7 @@ impl Counters {
             groups_refused,
             sources_refused,
             malformed,
-            misplaced,
+            wrong_items,
         } = *self;
         report("querier_queries", queries);
         report("querier_queries_heard", queries_heard);
@@ -45,6 +45,6 @@ impl Counters {
         report("querier_groups_refused", groups_refused);
         report("querier_sources_refused", sources_refused);
         report("querier_malformed", malformed);
-        report("querier_misplaced", misplaced);
+        report("querier_wrong_items", wrong_items);
     }
 }

@@ -129,7 +129,7 @@ impl Querier {
                 segment.receive(now, header.source, message, &mut Shared { config, counters, out });
                 self.update_deadline();
             }
-            None => self.counters.misplaced += 1,
+            None => self.counters.wrong_items += 1,
         }
     }
 
@@ -150,7 +150,7 @@ impl Machine for Querier {
         self.wake(now);
         match (port, item) {
             (Port::Below(_), Item::Transit(transit)) => self.receive(now, transit),
-            _ => self.counters.misplaced += 1,
+            _ => self.counters.wrong_items += 1,
         }
     }
 
