@@ -3,11 +3,11 @@
 //! The first byte says whether lengths and checksums are mended; the rest is a frame.
 #![no_main]
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use hopcast_core::Buffer;
 use hopcast_fuzz::internet::mend;
-use hopcast_wire::{ethernet, icmp, ip, udp};
+use hopcast_wire::{ethernet, icmp, igmp, ip, membership, mld, router_alert, udp};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -55,6 +55,7 @@ fn read_packet(packet: &[u8]) {
     let _ = ip::ports(segment);
     read_udp(&header, segment);
     read_icmp(&header, segment);
+    read_membership(&header, packet);
 }
 
 fn read_udp(header: &ip::Header, segment: &[u8]) {
@@ -78,4 +79,55 @@ fn read_icmp(header: &ip::Header, segment: &[u8]) {
     if message.is_error(header.version) {
         let _ = ip::parse_quoted(&segment[icmp::HEADER..]);
     }
+}
+
+fn read_membership(header: &ip::Header, packet: &[u8]) {
+    use membership::Message;
+    let Ok(Some(message)) = membership::parse(packet, header) else { return };
+    let mut again = Buffer::default();
+    let segment = &packet[header.payload()];
+    match (message, header.source, header.destination) {
+        (Message::Query(query, sources), IpAddr::V4(_), _) => {
+            let sources: Vec<_> = sources.filter_map(v4).collect();
+            igmp::prepend_query(&mut again, &query, &sources);
+        }
+        (Message::Query(query, sources), IpAddr::V6(from), IpAddr::V6(to)) => {
+            let sources: Vec<_> = sources.filter_map(v6).collect();
+            mld::prepend_query(&mut again, from, to, &query, &sources);
+        }
+        (Message::Report(records), ..) => {
+            let bytes: usize = records.map(|record| 8 + 4 * record.sources.count()).sum();
+            assert!(bytes <= segment.len());
+            return;
+        }
+        (Message::OlderReport(version, IpAddr::V4(group)), ..) => {
+            igmp::prepend_older_report(&mut again, version, group);
+        }
+        (Message::Leave(IpAddr::V4(group)), ..) => igmp::prepend_leave(&mut again, group),
+        (Message::OlderReport(_, IpAddr::V6(group)), IpAddr::V6(from), IpAddr::V6(to)) => {
+            mld::prepend_older_report(&mut again, from, to, group);
+        }
+        (Message::Leave(IpAddr::V6(group)), IpAddr::V6(from), IpAddr::V6(to)) => {
+            mld::prepend_done(&mut again, from, to, group);
+        }
+        other => panic!("addresses of two versions: {other:?}"),
+    }
+    // Bytes behind the last field and reserved bits mean nothing, and are not written again.
+    assert!(again.len() <= segment.len());
+    match (header.source, header.destination) {
+        (IpAddr::V6(from), IpAddr::V6(to)) => router_alert::prepend_v6(&mut again, from, to),
+        (IpAddr::V4(from), IpAddr::V4(to)) => router_alert::prepend_v4(&mut again, from, to),
+        _ => panic!("a packet of two versions"),
+    }
+    let header = ip::parse(&again).expect("a packet");
+    let read = membership::parse(&again, &header).expect("a message").expect("a message");
+    assert_eq!(format!("{read:?}"), format!("{message:?}"));
+}
+
+fn v4(address: IpAddr) -> Option<Ipv4Addr> {
+    if let IpAddr::V4(address) = address { Some(address) } else { None }
+}
+
+fn v6(address: IpAddr) -> Option<Ipv6Addr> {
+    if let IpAddr::V6(address) = address { Some(address) } else { None }
 }

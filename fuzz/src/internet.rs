@@ -23,7 +23,7 @@ pub fn mend(packet: &mut [u8]) {
     let Ok(header) = ip::parse(packet) else { return };
     let segment = &mut packet[header.payload()];
     let (at, covers_addresses) = match header.protocol {
-        ip::ICMP => (2, false),
+        ip::ICMP | ip::IGMP => (2, false),
         ip::ICMPV6 => (2, true),
         ip::TCP => (16, true),
         ip::UDP => (6, true),

@@ -84,6 +84,55 @@ fn tshark_reads_every_frame_and_finds_none_malformed() {
     assert!(times.is_sorted() && times.len() > 1000);
 }
 
+const RESOLVED: &str = "\
+title: Neighbours
+duration: 50 s
+neighbours: resolve
+topology:
+  nodes: [a, b, c]
+  links: [{ between: [a, b], rate: 10 Mbit/s }, { switch: [b, c], rate: 10 Mbit/s }]
+flows:
+  - { name: four, from: a, to: c, over: udp, app: { cbr: { rate: 8 kbit/s, size: 500 B } } }
+  - { name: six, from: a, to: c, over: udp, ip: 6, app: { cbr: { rate: 8 kbit/s, size: 500 B } } }
+";
+
+#[test]
+fn tshark_reads_the_questions_for_neighbours_and_their_answers() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("r.yaml"), RESOLVED).unwrap();
+    let command = ["run", "r.yaml", "--out", "out", "--capture", "a", "--format", "json"];
+    let output = hopcast(dir.path(), &command);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let file = dir.path().join("out/captures/case-000-repeat-000.pcapng");
+    let select = |filter: &str, fields: &[&str]| {
+        let mut arguments = vec!["-Y", filter, "-T", "fields", "-E", "separator= "];
+        fields.iter().for_each(|field| arguments.extend(["-e", field]));
+        tshark(&file, &arguments)
+    };
+    let Some(broken) = select("_ws.malformed or icmpv6.checksum.status == 0", &["frame.number"]) else {
+        return;
+    };
+    assert_eq!(broken, "");
+    let fields = ["arp.opcode", "arp.src.proto_ipv4", "arp.dst.proto_ipv4", "eth.dst"];
+    let arp = select("arp", &fields).unwrap();
+    let lines: Vec<&str> = arp.lines().collect();
+    assert_eq!(
+        lines[..2],
+        ["1 10.0.0.1 10.0.0.2 ff:ff:ff:ff:ff:ff", "2 10.0.0.2 10.0.0.1 02:00:00:00:00:00",]
+    );
+    // Later on the answer has grown old, and the one station is asked.
+    assert_eq!(lines[2], "1 10.0.0.1 10.0.0.2 02:01:00:00:00:00");
+    let fields = ["icmpv6.type", "ipv6.src", "ipv6.dst", "eth.dst"];
+    let questions = select("icmpv6.type == 135", &fields).unwrap();
+    assert_eq!(questions.lines().next(), Some("135 fd00::1 ff02::1:ff00:2 33:33:ff:00:00:02"));
+    let fields = ["icmpv6.nd.na.target_address", "icmpv6.nd.na.flag.s", "icmpv6.opt.linkaddr"];
+    let answers = select("icmpv6.type == 136", &fields).unwrap();
+    let answer = answers.lines().next().unwrap_or_default();
+    assert!(answer.starts_with("fd00::2 ") && answer.ends_with(" 02:01:00:00:00:00"), "{answer}");
+    let unanswered = select("arp and arp.duplicate-address-detected", &["frame.number"]).unwrap();
+    assert_eq!(unanswered, "");
+}
+
 const TUNNELLED: &str = "\
 title: Tunnelled
 duration: 2 s

@@ -16,6 +16,8 @@ macro_rules! counters {
     };
 }
 
+pub(crate) use counters;
+
 counters! {
     /// Packets in transit sent on.
     forwarded,

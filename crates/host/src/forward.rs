@@ -18,6 +18,15 @@ pub(crate) enum Station {
     At(ethernet::Mac),
     /// All that listen to a group.
     Group(IpAddr),
+    /// The neighbour with this address, whose Ethernet address may have to be asked for.
+    Neighbour(IpAddr),
+}
+
+/// The next hop of a packet.
+#[derive(Clone, Copy)]
+pub(crate) struct Hop {
+    pub(crate) interface: u32,
+    pub(crate) to: Station,
 }
 
 impl Host {
@@ -35,8 +44,12 @@ impl Host {
             Some(hop) => {
                 ip::decrement_hop_limit(&mut frame[ethernet::HEADER..]);
                 self.counters.forwarded += 1;
+                let Station::At(mac) = hop.to else {
+                    frame.advance(ethernet::HEADER);
+                    return self.send_to(now, frame, header.version, hop);
+                };
                 if let Some(interface) = self.config.interfaces.get(hop.interface as usize) {
-                    ethernet::readdress(&mut frame, hop.mac, interface.mac);
+                    ethernet::readdress(&mut frame, mac, interface.mac);
                 }
                 self.put_out(hop.interface, frame);
             }
@@ -53,7 +66,7 @@ impl Host {
             Some(hop) => {
                 ip::decrement_hop_limit(&mut packet);
                 self.counters.forwarded += 1;
-                self.transmit(packet, header.version, Station::At(hop.mac), hop.interface);
+                self.send_to(now, packet, header.version, hop);
             }
             None => self.report_stuck(now, &packet, header),
         }
@@ -61,7 +74,7 @@ impl Host {
 
     /// The next hop of a packet in transit that can go on.
     #[inline]
-    fn transit_way_out(&mut self, header: &Header) -> Option<NextHop> {
+    fn transit_way_out(&mut self, header: &Header) -> Option<Hop> {
         let (hop, mtu) = self.way_out(header.destination)?;
         (header.hop_limit > 1 && header.total_len <= mtu as usize).then_some(hop)
     }
@@ -119,7 +132,7 @@ impl Host {
             && packet.len() <= mtu as usize
         {
             self.counters.originated += 1;
-            self.transmit(packet, Version::of(destination), Station::At(hop.mac), hop.interface);
+            self.send_to(now, packet, Version::of(destination), hop);
             return;
         }
         // The error goes to the sender, who is most likely bound on this very host.
@@ -133,6 +146,7 @@ impl Host {
     /// Sends a packet of a hook by the way out that it names, one hop less if it was in transit.
     pub(crate) fn send_out(
         &mut self,
+        now: Instant,
         mut packet: Buffer,
         header: &Header,
         in_transit: bool,
@@ -149,16 +163,20 @@ impl Host {
             Egress::Group(interfaces) => self.send_copies(packet, header.destination, interfaces),
             &Egress::Neighbour { interface, address } => {
                 let mtu = self.config.interfaces.get(interface as usize).map_or(0, |own| own.mtu as usize);
-                match self.routes.station(interface, address) {
+                let to = match self.neighbours {
+                    Some(_) => Some(Station::Neighbour(address)),
+                    None => self.routes.station(interface, address).map(Station::At),
+                };
+                match to {
                     Some(_) if packet.len() > mtu => self.counters.too_big += 1,
-                    Some(mac) => {
+                    Some(to) => {
                         let count = if in_transit {
                             &mut self.counters.forwarded
                         } else {
                             &mut self.counters.originated
                         };
                         *count += 1;
-                        self.transmit(packet, header.version, Station::At(mac), interface);
+                        self.send_to(now, packet, header.version, Hop { interface, to });
                     }
                     None => self.counters.no_route += 1,
                 }
@@ -168,13 +186,38 @@ impl Host {
 
     /// The next hop towards `destination`, and the MTU of the link to it.
     #[inline]
-    pub(crate) fn way_out(&mut self, destination: IpAddr) -> Option<(NextHop, u32)> {
-        let hop = self.routes.next_hop(destination)?;
+    pub(crate) fn way_out(&mut self, destination: IpAddr) -> Option<(Hop, u32)> {
+        let hop = if self.neighbours.is_some() {
+            self.hop_to_resolve(destination)?
+        } else {
+            let NextHop { interface, mac } = self.routes.next_hop(destination)?;
+            Hop { interface, to: Station::At(mac) }
+        };
         // An interface that the host has not got leads nowhere.
         let interface = self.config.interfaces.get(hop.interface as usize)?;
         Some((hop, interface.mtu))
     }
 
+    /// The next hop of a host that asks for the Ethernet addresses of its neighbours itself.
+    fn hop_to_resolve(&mut self, destination: IpAddr) -> Option<Hop> {
+        let (interface, neighbour) = self.routes.neighbour(destination)?;
+        let to = match is_group(neighbour) {
+            true => Station::Group(neighbour),
+            false => Station::Neighbour(neighbour),
+        };
+        Some(Hop { interface, to })
+    }
+
+    /// Sends a packet to its next hop, whose Ethernet address it may have to wait for.
+    #[inline]
+    fn send_to(&mut self, now: Instant, packet: Buffer, version: Version, hop: Hop) {
+        match hop.to {
+            Station::Neighbour(address) => self.send_to_neighbour(now, packet, (hop.interface, address)),
+            to => self.transmit(packet, version, to, hop.interface),
+        }
+    }
+
+    /// Sends a packet to stations whose Ethernet address is known.
     #[inline]
     pub(crate) fn transmit(&mut self, mut packet: Buffer, version: Version, to: Station, interface: u32) {
         let Some(own) = self.config.interfaces.get(interface as usize) else { return };
@@ -185,6 +228,7 @@ impl Host {
         let destination = match to {
             Station::At(mac) => mac,
             Station::Group(group) => ethernet::of_group(group),
+            Station::Neighbour(_) => return packet.recycle(),
         };
         let header = ethernet::Header { destination, source: own.mac, ether_type };
         ethernet::prepend(&mut packet, header);
@@ -192,7 +236,7 @@ impl Host {
     }
 
     #[inline]
-    fn put_out(&mut self, interface: u32, bytes: Buffer) {
+    pub(crate) fn put_out(&mut self, interface: u32, bytes: Buffer) {
         let frame = Frame::new(bytes);
         self.out.push(Port::Below(interface), Item::Frame(frame));
     }

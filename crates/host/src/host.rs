@@ -4,16 +4,17 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use hopcast_core::{
-    Buffer, Egress, Frame, FrameStatus, Instant, Item, Membership, Outbox, Port, Reactive, Transit,
+    Buffer, Egress, Frame, FrameStatus, Instant, Item, Machine, Membership, Outbox, Port, Transit,
 };
 use hopcast_wire::ip::Header;
-use hopcast_wire::{Malformed, ethernet, ip};
+use hopcast_wire::{Malformed, arp, ethernet, ip};
 
 use crate::binding::{BindError, Bindings, FrameBinding, Hook};
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::groups::{Groups, is_broadcast, is_group};
 use crate::icmp::{ErrorLimit, PathMtus};
+use crate::neighbours::Neighbours;
 use crate::routes::{RouteCache, Routes};
 
 /// A host or router; see the [crate's documentation](crate).
@@ -22,6 +23,8 @@ pub struct Host {
     pub(crate) routes: RouteCache,
     pub(crate) bindings: Bindings,
     pub(crate) groups: Groups,
+    /// `None` where the routes give the Ethernet addresses of neighbours.
+    pub(crate) neighbours: Option<Box<Neighbours>>,
     /// Packets from the host to itself, before they are received. Empty between calls.
     pub(crate) loopback: VecDeque<Buffer>,
     /// Number of places in the row of hooks that do not see what the host sends to itself now: those up to the hook
@@ -42,6 +45,7 @@ impl Host {
             routes: RouteCache::new(routes),
             bindings: Bindings::default(),
             groups: Groups::default(),
+            neighbours: None,
             loopback: VecDeque::new(),
             loopback_from: 0,
             out: Outbox::new(),
@@ -118,8 +122,7 @@ impl Host {
     /// The longest packet that is known to reach `destination`, in bytes: from the last ICMP message, or the MTU of the
     /// interface. `None` without a route.
     pub fn path_mtu(&mut self, destination: IpAddr) -> Option<u32> {
-        let hop = self.routes.next_hop(destination)?;
-        let first = self.config.interfaces.get(hop.interface as usize)?.mtu;
+        let (_, first) = self.way_out(destination)?;
         Some(self.path_mtus.get(destination).unwrap_or(first).min(first))
     }
 
@@ -144,15 +147,23 @@ impl Host {
             return;
         }
         if !matches!(header.ether_type, ethernet::IPV4 | ethernet::IPV6) {
-            if !self.hand_up_frame(interface, header.ether_type, &frame) {
+            let is_arp = header.ether_type == arp::ETHER_TYPE && self.neighbours.is_some();
+            if is_arp {
+                self.receive_arp(now, interface, header.destination, &frame.bytes[ethernet::HEADER..]);
+            }
+            if !self.hand_up_frame(interface, header.ether_type, &frame) && !is_arp {
                 self.counters.not_ip += 1;
             }
             return;
         }
+        let station = header.source;
         let header = match ip::parse(&frame.bytes[ethernet::HEADER..]) {
             Ok(header) => header,
             Err(malformed) => return self.count_malformed(malformed),
         };
+        if self.takes_nd(&header, &frame.bytes[ethernet::HEADER..]) {
+            return self.receive_nd(now, interface, station, &header, &frame.bytes[ethernet::HEADER..]);
+        }
         if !to_group && self.is_plain_transit(&header, &frame.bytes[ethernet::HEADER..]) {
             return self.forward_frame(now, frame.bytes, &header);
         }
@@ -335,7 +346,7 @@ impl Host {
             self.counters.hook_excess += 1;
             return packet.recycle();
         }
-        self.send_out(packet, &header, ingress.is_some(), &egress);
+        self.send_out(now, packet, &header, ingress.is_some(), &egress);
     }
 
     /// Hands a packet that is for this host up to the port that it is for.
@@ -395,8 +406,9 @@ struct Arrival {
     hooks_passed: usize,
 }
 
-impl Reactive for Host {
-    fn react(&mut self, now: Instant, port: Port, item: Item) {
+impl Machine for Host {
+    #[inline]
+    fn handle(&mut self, now: Instant, port: Port, item: Item) {
         self.loopback_from = 0;
         match (port, item) {
             (Port::Below(interface), Item::Frame(frame)) => self.receive_frame(now, interface, frame),
@@ -415,11 +427,26 @@ impl Reactive for Host {
         self.settle(now);
     }
 
-    fn next(&mut self) -> Option<(Port, Item)> {
+    fn wake(&mut self, now: Instant) {
+        self.loopback_from = 0;
+        self.wake_neighbours(now);
+        self.settle(now);
+    }
+
+    #[inline]
+    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
         self.out.pop()
+    }
+
+    #[inline]
+    fn deadline(&self) -> Option<Instant> {
+        self.neighbours.as_ref().and_then(|neighbours| neighbours.deadline())
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         self.counters.report(report);
+        if let Some(neighbours) = &self.neighbours {
+            neighbours.counters.report(report);
+        }
     }
 }

@@ -21,14 +21,16 @@
 //! | `forward` | transit, and what the host itself sends |
 //! | `groups` | memberships, and packets to groups: [`GroupRoutes`] |
 //! | `udp`, `icmp` | delivery of these two; errors, their limits, and the path MTUs in them |
+//! | [`neighbours`] | Ethernet addresses of neighbours, asked for: ARP and neighbour discovery |
 //! | [`Udp`] | UDP on its own, for stacks whose packets go into a tunnel |
 //! | [`ping`] | messages as echo requests through a packet port, and their round trips |
 //! | [`EchoResponder`] | the answers to echo requests on its own, for stacks that bring packets |
 //!
 //! # Scope and departures
 //!
-//! - **No ARP, no neighbour discovery** (RFC 826, 4861): [`Routes`] gives the next station's address at once: an
-//!   idealised resolution that has converged.
+//! - **Neighbours are known** unless [`Host::resolve_neighbours`] is called: [`Routes`] gives the next station's Ethernet
+//!   address at once, an idealised resolution that has converged. With it the host asks, by ARP and neighbour discovery
+//!   (RFC 826, 4861); see [`neighbours`].
 //! - **No fragmentation and no reassembly.** What the host sends has *don't fragment* set. A packet from elsewhere that
 //!   has not, and is too big for the next link, is dropped and counted (`unfragmented`), where RFC 1812 would have it
 //!   fragmented. Fragments are forwarded, and dropped at their destination (`fragments`).
@@ -40,7 +42,7 @@
 //!   What the host sends to a group it gets itself, if a machine on it has joined.
 //! - **Path MTUs that ICMP announces are remembered** ([`Host::path_mtu`]) and delivered to the machine whose packet
 //!   was too big, unless it is UDP's, which has no way to hear of it; nothing is held back on their account.
-//! - **A host has no timers**: its deadline is always `None`.
+//! - **A host has no timers** but those of its neighbours: without them its deadline is always `None`.
 //! - The source of the host's own packets is its first address of the version, not the interface's: hosts here are
 //!   known by one address, as if it were a loopback address.
 //! - No redirects, no source routes, no options: they are forwarded unread. A packet whose IPv6 extension headers do
@@ -56,6 +58,7 @@ mod groups;
 mod host;
 mod icmp;
 pub mod membership;
+pub mod neighbours;
 mod pace;
 pub mod ping;
 pub mod querier;
@@ -68,6 +71,7 @@ pub use config::{Config, Interface};
 pub use echo::EchoResponder;
 pub use groups::{GroupRoute, GroupRoutes};
 pub use host::Host;
+pub use neighbours::config::NeighbourConfig;
 pub use ping::{Ping, PingConfig};
 pub use routes::{NextHop, RouteEntry, Routes, StaticRoutes};
 pub use udp_machine::Udp;

@@ -43,6 +43,12 @@ pub trait Routes {
         None
     }
 
+    /// The next hop towards `destination` by its IP address, for a host that asks for Ethernet addresses itself: the number
+    /// of the interface, and the neighbour. Kept as [`next_hop`](Self::next_hop).
+    fn neighbour(&mut self, destination: IpAddr) -> Option<(u32, IpAddr)> {
+        self.route(destination).map(|route| (route.interface, route.neighbour))
+    }
+
     /// The Ethernet address of a neighbour on an interface; `None` if there is no such neighbour there.
     fn station(&mut self, interface: u32, neighbour: IpAddr) -> Option<Mac> {
         self.next_hop(neighbour).filter(|hop| hop.interface == interface).map(|hop| hop.mac)
@@ -54,6 +60,8 @@ pub trait Routes {
 pub struct StaticRoutes {
     /// By the prefix's length and its masked bits, separately by version.
     table: BTreeMap<(u8, bool, u128), NextHop>,
+    /// The same, with the gateway's IP address; `None` on the link itself.
+    gateways: BTreeMap<(u8, bool, u128), (u32, Option<IpAddr>)>,
     version: u64,
 }
 
@@ -72,12 +80,32 @@ impl StaticRoutes {
         self.version += 1;
         self
     }
+
+    /// As [`with`](Self::with), for a host that asks for Ethernet addresses itself: by a gateway on the link of an
+    /// interface; without one, the destinations are on that link.
+    #[must_use]
+    pub fn via(mut self, (address, length): (IpAddr, u8), interface: u32, gateway: Option<IpAddr>) -> Self {
+        let length = length.min(address_bits(address));
+        self.gateways.insert(key(address, length), (interface, gateway));
+        self.version += 1;
+        self
+    }
+}
+
+/// The entry of the longest prefix of an address.
+fn longest<T: Copy>(table: &BTreeMap<(u8, bool, u128), T>, address: IpAddr) -> Option<T> {
+    let lengths = (0..=address_bits(address)).rev();
+    lengths.map(|length| key(address, length)).find_map(|key| table.get(&key)).copied()
 }
 
 impl Routes for StaticRoutes {
     fn next_hop(&mut self, destination: IpAddr) -> Option<NextHop> {
-        let lengths = (0..=address_bits(destination)).rev();
-        lengths.map(|length| key(destination, length)).find_map(|key| self.table.get(&key)).copied()
+        longest(&self.table, destination)
+    }
+
+    fn neighbour(&mut self, destination: IpAddr) -> Option<(u32, IpAddr)> {
+        let (interface, gateway) = longest(&self.gateways, destination)?;
+        Some((interface, gateway.unwrap_or(destination)))
     }
 
     fn version(&self) -> u64 {
@@ -116,6 +144,8 @@ pub(crate) struct RouteCache {
     /// Forwarding mostly goes to where it went before.
     last: Option<(IpAddr, Option<NextHop>)>,
     slots: Vec<Option<(IpAddr, Option<NextHop>)>>,
+    /// Next hops by their IP addresses, at most [`MAX_SLOTS`].
+    neighbours: BTreeMap<IpAddr, Option<(u32, IpAddr)>>,
 }
 
 /// Initial and maximum number of slots. Chosen; more is memory at each node, with fewer destinations collide and are
@@ -125,7 +155,8 @@ const MAX_SLOTS: usize = 1024;
 
 impl RouteCache {
     pub(crate) fn new(routes: Box<dyn Routes>) -> Self {
-        Self { version: routes.version(), routes, last: None, slots: Vec::new() }
+        let neighbours = BTreeMap::new();
+        Self { version: routes.version(), routes, last: None, slots: Vec::new(), neighbours }
     }
 
     #[inline]
@@ -147,11 +178,33 @@ impl RouteCache {
         self.routes.station(interface, neighbour)
     }
 
-    fn look_up(&mut self, version: u64, destination: IpAddr) -> Option<NextHop> {
+    /// See [`Routes::neighbour`].
+    pub(crate) fn neighbour(&mut self, destination: IpAddr) -> Option<(u32, IpAddr)> {
+        let version = self.routes.version();
+        self.keep_version(version);
+        if let Some(&known) = self.neighbours.get(&destination) {
+            return known;
+        }
+        if self.neighbours.len() >= MAX_SLOTS {
+            self.neighbours.clear();
+        }
+        let answer = self.routes.neighbour(destination);
+        self.neighbours.insert(destination, answer);
+        answer
+    }
+
+    /// Forgets the answers of another version.
+    fn keep_version(&mut self, version: u64) {
         if version != self.version {
             self.version = version;
             self.slots.clear();
+            self.neighbours.clear();
+            self.last = None;
         }
+    }
+
+    fn look_up(&mut self, version: u64, destination: IpAddr) -> Option<NextHop> {
+        self.keep_version(version);
         if self.slots.is_empty() {
             self.slots.resize(FIRST_SLOTS, None);
         }

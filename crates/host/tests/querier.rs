@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use hopcast_core::{Buffer, Duration, Instant, Item, Machine, Port, Seed, Transit};
 use hopcast_host::membership::{self, Filter};
 use hopcast_host::querier;
-use hopcast_wire::membership::{RecordType, Version};
+use hopcast_wire::membership::{Query, RecordType, Version};
 use hopcast_wire::{icmp, igmp, ip, mld, router_alert};
 use proptest::prelude::*;
 use shared_link::{INTERFACE, SharedLink, Station, addresses, at, include, secs};
@@ -326,6 +326,266 @@ fn other_icmp_is_handed_back_as_it_came() {
     let transit = Transit::arrived(packet, INTERFACE);
     link.routers[0].handle(link.now, Port::Below(0), Item::Transit(transit.clone()));
     assert_eq!(link.routers[0].poll(link.now), Some((Port::Below(0), Item::Transit(transit))));
+}
+
+#[test]
+fn a_query_after_an_answer_has_other_routers_leave_their_timers() {
+    let mut link = SharedLink::new(&[Default::default(); 2], &[Default::default(); 2]);
+    for (group, filter) in [(GROUPS[0], Filter::Any), ("232.1.2.3", include(&["10.9.0.1"]))] {
+        link.set(0, group, filter.clone());
+        link.set(1, group, filter);
+        link.run(secs(60));
+        let then = link.millis();
+        link.set(0, group, Filter::None);
+        link.run(secs(10));
+        let asked: Vec<_> =
+            link.queries(then).into_iter().map(|(_, from, query)| (from, query.suppress)).collect();
+        // The other host answers within the second between the two; the repeated leave may add a third.
+        assert!(asked.len() > 1 && asked[0] == (Station::Router(0), false), "{asked:?}");
+        assert!(asked[1..].iter().all(|query| *query == (Station::Router(0), true)), "{asked:?}");
+    }
+    link.run(secs(400));
+    assert!(link.told.iter().all(|(.., one)| one.joined), "no router has forgotten the other member");
+    assert_eq!(link.known[0], link.known[1]);
+}
+
+#[test]
+fn a_router_that_is_not_the_querier_waits_for_its_query() {
+    let mut link = SharedLink::new(&[Default::default()], &[Default::default(); 2]);
+    link.run(secs(60));
+    link.set(0, GROUPS[0], Filter::Any);
+    link.run(secs(10));
+    let then = link.millis();
+    // The leave and its repetition do not get to the querier.
+    link.off.insert(Station::Router(0));
+    link.set(0, GROUPS[0], Filter::None);
+    link.run(secs(5));
+    link.off.clear();
+    assert!(link.queries(then).is_empty());
+    assert_eq!(link.known[1], any(&[GROUPS[0]]));
+}
+
+#[test]
+fn queries_for_many_sources_fit_the_mtu() {
+    let config = querier::Config { max_sources: 200, ..Default::default() };
+    let mut router = querier::Querier::new(
+        config,
+        &[querier::Interface { mtu: 100, v4: Some([10, 0, 0, 1].into()), v6: None }],
+    );
+    let mut now = Instant::ZERO;
+    router.wake(now);
+    let sources: Vec<_> = (0..200).map(|n| IpAddr::from([10, 9, 0, n])).collect();
+    for kind in [RecordType::Allow, RecordType::Block] {
+        let mut report = Buffer::default();
+        igmp::prepend_report(&mut report, &[(kind, at("232.1.2.3"), &sources)]);
+        router_alert::prepend_v4(&mut report, [10, 0, 0, 66].into(), [224, 0, 0, 22].into());
+        while router.poll(now).is_some() {}
+        router.handle(now, Port::Below(0), Item::Transit(Transit::arrived(report, 0)));
+        now += secs(1);
+    }
+    let mut asked = 0;
+    while let Some((_, item)) = router.poll(now) {
+        let Item::Transit(Transit { packet, .. }) = item else { continue };
+        assert!(packet.len() <= 100);
+        asked += (packet.len() - 24 - 12) / 4;
+    }
+    assert_eq!(asked, 200);
+}
+
+#[test]
+fn a_query_from_no_address_makes_nobody_the_querier() {
+    let mut link = SharedLink::new(&[], &[Default::default()]);
+    link.run(secs(60));
+    let (_, _, query) = link.queries(0)[0];
+    let mut packet = Buffer::default();
+    igmp::prepend_query(&mut packet, &query, &[]);
+    router_alert::prepend_v4(&mut packet, [0, 0, 0, 0].into(), [224, 0, 0, 1].into());
+    link.deliver(Station::Host(9), &packet);
+    assert!(link.routers[0].is_querier(INTERFACE, ip::Version::V4));
+}
+
+#[test]
+fn a_router_that_takes_over_asks_at_its_own_interval() {
+    let slow = querier::Config { query_interval: secs(500), ..Default::default() };
+    let own = querier::Config { robustness: 3, ..Default::default() };
+    let mut link = SharedLink::new(&[], &[slow, own]);
+    link.run(secs(60));
+    link.off.insert(Station::Router(0));
+    link.run(secs(2000));
+    let own = link.queries(100_000).into_iter().filter(|(_, from, _)| *from == Station::Router(1));
+    let times: Vec<_> = own.map(|(when, ..)| when).collect();
+    assert!(times.len() > 8 && times.windows(4).all(|few| few[2] - few[0] == 125_000), "{times:?}");
+}
+
+#[test]
+fn with_version_1_members_are_forgotten_in_time_and_not_by_leaves() {
+    let config = querier::Config { version: Version::V1, ..Default::default() };
+    let mut link = SharedLink::new(&[Default::default()], &[config]);
+    link.run(secs(60));
+    link.set(0, GROUPS[0], Filter::Any);
+    link.run(secs(600));
+    assert_eq!(link.known[0], any(&[GROUPS[0]]));
+    let then = link.millis();
+    link.set(0, GROUPS[0], Filter::None);
+    let mut leave = Buffer::default();
+    igmp::prepend_leave(&mut leave, GROUPS[0].parse().unwrap());
+    router_alert::prepend_v4(&mut leave, [10, 0, 0, 66].into(), [224, 0, 0, 2].into());
+    link.deliver(Station::Host(9), &leave);
+    link.run(secs(100));
+    assert!(link.known[0].len() == 1 && link.queries(then).iter().all(|(.., query)| query.group.is_none()));
+    link.run(secs(160));
+    assert!(link.known[0].is_empty());
+}
+
+#[test]
+fn a_leave_of_version_2_means_nothing_to_a_group_of_one_source() {
+    let mut link = SharedLink::pair();
+    link.set(0, "232.1.2.3", include(&["10.9.0.1"]));
+    link.run(secs(10));
+    let then = link.millis();
+    let mut leave = Buffer::default();
+    igmp::prepend_leave(&mut leave, [232, 1, 2, 3].into());
+    router_alert::prepend_v4(&mut leave, [10, 0, 0, 66].into(), [224, 0, 0, 2].into());
+    link.deliver(Station::Host(9), &leave);
+    link.run(secs(10));
+    assert!(link.queries(then).is_empty());
+}
+
+#[test]
+fn forged_sources_do_not_add_up_between_two_queries() {
+    let config = querier::Config { max_sources: 4, queries_per_second: 100_000, ..Default::default() };
+    let mut link = SharedLink::new(&[], &[config]);
+    link.run(secs(60));
+    for round in 0..200_u32 {
+        let sources: Vec<_> =
+            (0..4).map(|n| IpAddr::from((0x0a09_0000 + 4 * round + n).to_be_bytes())).collect();
+        let mut report = Buffer::default();
+        igmp::prepend_report(&mut report, &[(RecordType::ToExclude, at(GROUPS[0]), &sources)]);
+        router_alert::prepend_v4(&mut report, [10, 0, 0, 66].into(), [224, 0, 0, 22].into());
+        link.deliver(Station::Host(9), &report);
+    }
+    link.run(Duration::from_millis(1500));
+    let longest = link.packets.iter().map(|(.., packet)| packet.len()).max().unwrap();
+    // IPv6's general query is the longest but for those with four sources.
+    assert!(longest <= 76, "{longest}");
+}
+
+#[test]
+fn a_query_with_the_s_flag_lowers_no_timers() {
+    let mut link = SharedLink::new(&[Default::default(); 2], &[Default::default(); 2]);
+    link.set(0, GROUPS[0], Filter::Any);
+    link.set(1, GROUPS[0], Filter::Any);
+    link.run(secs(60));
+    link.set(0, GROUPS[0], Filter::None);
+    link.run(Duration::from_millis(999));
+    // The other host has answered the first query; it cannot answer the second.
+    link.off.extend([Station::Host(0), Station::Host(1)]);
+    link.run(secs(100));
+    assert!(link.told.iter().all(|(.., one)| one.joined));
+}
+
+#[test]
+fn forged_blocks_of_sources_cause_a_bounded_number_of_queries() {
+    let mut link = SharedLink::pair();
+    let group = |n: usize| IpAddr::from([232, 0, 0, n as u8]);
+    (0..100).for_each(|n| link.set(0, &group(n).to_string(), include(&["10.9.0.1"])));
+    link.run(secs(10));
+    let then = link.millis();
+    for round in 0..1000 {
+        let mut report = Buffer::default();
+        igmp::prepend_report(&mut report, &[(RecordType::Block, group(round % 100), &[at("10.9.0.1")])]);
+        router_alert::prepend_v4(&mut report, [10, 0, 0, 66].into(), [224, 0, 0, 22].into());
+        link.deliver(Station::Host(9), &report);
+        link.run(Duration::from_millis(10));
+    }
+    link.run(secs(10));
+    let asked = link.queries(then).len();
+    assert!((500..=1110).contains(&asked), "{asked}");
+    assert!(link.counters(0)["querier_leaves_ignored"] > 0);
+    assert_eq!((link.known[0].len(), link.told.len()), (100, 100));
+}
+
+#[test]
+fn a_router_of_version_2_asks_for_no_sources() {
+    let mut link = SharedLink::new(&[], &[old_router()]);
+    link.run(secs(60));
+    let then = link.millis();
+    for kind in [RecordType::Allow, RecordType::Block] {
+        let mut report = Buffer::default();
+        igmp::prepend_report(&mut report, &[(kind, at(GROUPS[0]), &[at("10.9.0.1")])]);
+        router_alert::prepend_v4(&mut report, [10, 0, 0, 66].into(), [224, 0, 0, 22].into());
+        link.deliver(Station::Host(9), &report);
+        link.run(secs(10));
+    }
+    assert!(link.queries(then).is_empty());
+    assert_eq!(link.known[0].len(), 1);
+    link.run(secs(260));
+    assert!(link.known[0].is_empty());
+}
+
+#[test]
+fn a_router_of_version_1_passes_over_leaves() {
+    let config = querier::Config { version: Version::V1, ..Default::default() };
+    let mut link = SharedLink::new(&[], &[config]);
+    link.run(secs(60));
+    let (group, then) = (GROUPS[0].parse().unwrap(), link.millis());
+    let mut report = Buffer::default();
+    igmp::prepend_older_report(&mut report, Version::V2, group);
+    let mut leave = Buffer::default();
+    igmp::prepend_leave(&mut leave, group);
+    for mut packet in [report, leave] {
+        router_alert::prepend_v4(&mut packet, [10, 0, 0, 66].into(), group);
+        link.deliver(Station::Host(9), &packet);
+        link.run(secs(10));
+    }
+    assert!(link.queries(then).is_empty() && link.known[0].len() == 1);
+}
+
+#[test]
+fn what_the_router_itself_has_sent_is_no_report_to_it() {
+    let mut link = SharedLink::new(&[], &[Default::default()]);
+    link.run(secs(60));
+    let group = GROUPS[0].parse().unwrap();
+    let mut report = Buffer::default();
+    igmp::prepend_older_report(&mut report, Version::V2, group);
+    router_alert::prepend_v4(&mut report, addresses(Station::Router(0)).0, group);
+    link.deliver(Station::Host(9), &report);
+    link.settle();
+    assert!(link.known[0].is_empty());
+}
+
+#[test]
+fn what_a_querier_does_not_say_stays_as_it_was() {
+    let mut link = SharedLink::new(&[], &[Default::default(), Default::default()]);
+    link.off.insert(Station::Router(0));
+    link.run(secs(60));
+    let query = Query { version: Version::V2, ..link.queries(0)[0].2 };
+    let mut packet = Buffer::default();
+    igmp::prepend_query(&mut packet, &query, &[]);
+    router_alert::prepend_v4(&mut packet, addresses(Station::Router(0)).0, [224, 0, 0, 1].into());
+    let then = link.millis();
+    link.deliver(Station::Router(0), &packet);
+    assert!(!link.routers[1].is_querier(INTERFACE, ip::Version::V4));
+    // Twice 125 s and half of 10 s, of its own.
+    link.run(secs(254));
+    assert!(!link.routers[1].is_querier(INTERFACE, ip::Version::V4));
+    link.run(secs(1));
+    assert!(link.routers[1].is_querier(INTERFACE, ip::Version::V4), "since {then}");
+}
+
+#[test]
+fn a_packet_that_arrives_when_a_timer_ends_comes_after_it() {
+    let mut link = SharedLink::pair();
+    link.set(0, GROUPS[0], Filter::Any);
+    link.off.insert(Station::Host(0));
+    let end = link.now + secs(260);
+    link.run(secs(259));
+    link.now = end;
+    link.hosts[0].set(end, 0, at(GROUPS[1]), Filter::Any);
+    link.off.clear();
+    link.settle();
+    assert!(link.routers[0].deadline().unwrap() > end);
+    assert_eq!(link.known[0], any(&[GROUPS[1]]));
 }
 
 /// One host's wish for a group changes, some time after the change before.

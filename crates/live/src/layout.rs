@@ -45,6 +45,13 @@ pub struct NodeLayout {
     pub interfaces: Vec<InterfaceLayout>,
     /// Its routes to other nodes.
     pub routes: Vec<Route>,
+    /// Whether the kernel asks for the Ethernet addresses of its neighbours.
+    pub resolves: bool,
+    /// Its routes of groups at the start: the same pairs of source and group throughout the run; none of a node that
+    /// never brings packets to others.
+    pub group_routes: Vec<GroupRoute>,
+    /// The numbers of the interfaces that these name at some time of the run.
+    pub group_interfaces: Vec<u32>,
 }
 
 /// An interface of a node.
@@ -69,8 +76,23 @@ pub struct Route {
     pub interface: u32,
     /// The address of the next hop.
     pub via: IpAddr,
-    /// The Ethernet address of the next hop, so that no neighbour discovery is needed.
-    pub via_mac: [u8; 6],
+    /// The Ethernet address of the next hop, so that no neighbour discovery is needed; `None` where the kernel asks for it.
+    pub via_mac: Option<[u8; 6]>,
+}
+
+/// The way of packets from one source to one group through a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupRoute {
+    /// The source.
+    pub source: IpAddr,
+    /// The group.
+    pub group: IpAddr,
+    /// The number of the interface by which they arrive; `None` where the source is this node, or cannot be reached.
+    pub ingress: Option<u32>,
+    /// Whether the source is this node.
+    pub own: bool,
+    /// The numbers of the interfaces by which they leave.
+    pub egress: Vec<u32>,
 }
 
 /// A link.
@@ -114,9 +136,16 @@ pub struct Reroute {
     pub routes: Vec<Route>,
     /// The interfaces whose MTU changes, by number, each with the new one in bytes.
     pub mtus: Vec<(u32, u32)>,
+    /// All of its routes of groups from now on.
+    pub group_routes: Vec<GroupRoute>,
 }
 
 impl NetworkLayout {
+    /// Whether nodes bring packets to groups.
+    pub fn routes_groups(&self) -> bool {
+        self.nodes.iter().any(|node| !node.group_routes.is_empty())
+    }
+
     /// Nodes `n0`, `n1` and so on in a row, joined by a link for each of `models`, with routes between all of them and
     /// interfaces of `mtu` bytes: for benchmarks and tests.
     pub fn chain(models: impl IntoIterator<Item = Box<dyn Link + Send>>, mtu: u32) -> Self {
@@ -157,12 +186,13 @@ fn chained(number: usize, last: usize, mtu: u32) -> NodeLayout {
             (u32::from(number > 0), number + 1, mac(number, 1))
         };
         let families = addresses(to).into_iter().zip(addresses(via));
-        routes.extend(families.map(|(to, via)| Route { to, interface, via, via_mac }));
+        routes.extend(families.map(|(to, via)| Route { to, interface, via, via_mac: Some(via_mac) }));
     }
     NodeLayout {
         name: format!("n{number}"),
         addresses: addresses(number).to_vec(),
         interfaces: interfaces.collect(),
         routes,
+        ..NodeLayout::default()
     }
 }

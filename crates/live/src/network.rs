@@ -1,29 +1,37 @@
 //! From a scenario to the network that a lab sets up: the same addresses, interfaces, link models and routes as in
 //! virtual time.
 
+mod groups;
+
 use std::collections::BTreeMap;
 
-use hopcast_core::Instant;
 use hopcast_core::Seed;
 use hopcast_core::plug::Plug;
+use hopcast_core::{Instant, earliest};
 use hopcast_link::Change;
 use hopcast_stack::network::{self, GlobalRoutes, Hop, NetworkPlan, addresses_of, interface_name};
 use hopcast_twin::capture::LinkType;
-use hopcast_twin::scenario::model::{Action, Capture, NodeId, Scenario};
+use hopcast_twin::scenario::model::{Action, Capture, Neighbours, NodeId, Scenario};
 use hopcast_twin::world::NodeInstance;
 
 use crate::layout::{
-    Captured, InterfaceLayout, LinkChange, LinkLayout, NetworkLayout, NodeLayout, Reroute, Route, Scheduled,
+    Captured, GroupRoute, InterfaceLayout, LinkChange, LinkLayout, NetworkLayout, NodeLayout, Reroute, Route,
+    Scheduled,
 };
 use crate::run;
+
+use self::groups::Groups;
 
 /// The network of `scenario`, with the random streams of repeat number `repeat`.
 pub fn layout(scenario: &Scenario, repeat: u64) -> NetworkLayout {
     let plan = NetworkPlan::of(scenario.network());
     let mut global = plan.routes(scenario.network());
     let seed = Seed::new(scenario.seed, repeat);
-    let nodes: Vec<NodeLayout> =
-        (0..scenario.nodes.len()).map(|node| node_layout(scenario, &plan, &mut global, node)).collect();
+    let mut groups = Groups::of(scenario);
+    groups.change(Instant::ZERO, &mut global);
+    let nodes: Vec<NodeLayout> = (0..scenario.nodes.len())
+        .map(|node| node_layout(scenario, (&plan, &groups), &mut global, node))
+        .collect();
     let mut captures = Vec::new();
     let links = (0..scenario.links.len()).map(|number| {
         let ends = plan.ends(number).to_vec();
@@ -40,32 +48,39 @@ pub fn layout(scenario: &Scenario, repeat: u64) -> NetworkLayout {
     });
     let links: Vec<LinkLayout> = links.collect();
     let (mut changes, mut reroutes) = (Vec::new(), Vec::new());
-    let mut routes: Vec<Vec<Route>> = nodes.iter().map(|node| node.routes.clone()).collect();
+    let mut known: Vec<Tables> =
+        nodes.iter().map(|node| (node.routes.clone(), node.group_routes.clone())).collect();
     let mut events = scenario.events.iter().peekable();
-    let mut moved = false;
-    let mut mtus = Mtus::new();
-    while let Some(event) = events.next() {
-        if let Action::Link { link, from, change } = &event.action {
-            let what = LinkChange { link: *link, from: *from, change: change.clone() };
-            changes.push(Scheduled { at: event.at, what });
-            moved |= global.change_link(*link, *from, change);
-            if let Change::Mtu(mtu) = change {
-                let ends = plan.ends(*link).iter().enumerate();
-                let ends = ends.filter(|(attachment, _)| from.is_none_or(|from| from == *attachment));
-                mtus.extend(ends.map(|(_, &end)| (end, *mtu)));
+    // All changes at one instant are one change of routes.
+    while let Some(at) = earliest(events.peek().map(|event| event.at), groups.next_at()) {
+        let mut moved = false;
+        let mut mtus = Mtus::new();
+        while let Some(event) = events.next_if(|event| event.at <= at) {
+            if let Action::Link { link, from, change } = &event.action {
+                let what = LinkChange { link: *link, from: *from, change: change.clone() };
+                changes.push(Scheduled { at, what });
+                moved |= global.change_link(*link, *from, change);
+                if let Change::Mtu(mtu) = change {
+                    let ends = plan.ends(*link).iter().enumerate();
+                    let ends = ends.filter(|(attachment, _)| from.is_none_or(|from| from == *attachment));
+                    mtus.extend(ends.map(|(_, &end)| (end, *mtu)));
+                }
             }
         }
-        // All changes at one instant are one change of routes.
-        if events.peek().is_none_or(|next| next.at > event.at) {
-            let mut changed = std::mem::take(&mut mtus);
-            if std::mem::take(&mut moved) {
-                reroutes.extend(new_routes(&mut global, &mut routes, &mut changed, event.at));
-            }
-            reroutes.extend(new_mtus(&routes, changed, event.at));
+        if groups.change(at, &mut global) || moved {
+            reroutes.extend(new_routes(scenario, &mut global, (&groups, moved), &mut known, &mut mtus, at));
+        }
+        if !mtus.is_empty() {
+            reroutes.extend(new_mtus(&known, mtus, at));
         }
     }
-    NetworkLayout { nodes, links, changes, reroutes, captured: captures }
+    let mut layout = NetworkLayout { nodes, links, changes, reroutes, captured: captures };
+    groups::settle(&mut layout);
+    layout
 }
+
+/// A node's routes to others, and those of groups.
+type Tables = (Vec<Route>, Vec<GroupRoute>);
 
 /// The captured devices of machines at nodes.
 ///
@@ -76,18 +91,15 @@ pub fn captured_devices(scenario: &Scenario, repeat: u64) -> Result<Vec<Captured
     if scenario.capture == Capture::Nothing {
         return Ok(captured);
     }
-    for flow in 0..scenario.flows.len() {
-        for site in NodeInstance::of_flow(scenario, repeat, flow).map_err(run::Error::Flow)? {
-            let node = site.node();
-            let device = |plug: &Plug| match plug {
-                Plug::Tun(device) => Some((device.name.clone(), LinkType::Packets)),
-                Plug::Tap(_, device) => Some((device.name.clone(), LinkType::Frames)),
-                Plug::Udp(_) | Plug::Tcp(_) | Plug::Frames(_) => None,
-            };
-            let devices = site.plugs().iter().filter_map(device);
-            let devices = devices.filter(|_| is_captured(&scenario.capture, node));
-            captured.extend(devices.map(|(name, carries)| Captured { node, name, carries, by_link: false }));
-        }
+    for node in (0..scenario.nodes.len()).filter(|&node| is_captured(&scenario.capture, node)) {
+        let instance = NodeInstance::at(scenario, repeat, node).map_err(run::Error::Flow)?;
+        let device = |plug: &Plug| match plug {
+            Plug::Tun(device) => Some((device.name.clone(), LinkType::Packets)),
+            Plug::Tap(_, device) => Some((device.name.clone(), LinkType::Frames)),
+            Plug::Udp(_) | Plug::Tcp(_) | Plug::Frames(_) => None,
+        };
+        let devices = instance.iter().flat_map(|instance| instance.plugs()).filter_map(device);
+        captured.extend(devices.map(|(name, carries)| Captured { node, name, carries, by_link: false }));
     }
     Ok(captured)
 }
@@ -96,33 +108,38 @@ pub fn captured_devices(scenario: &Scenario, repeat: u64) -> Result<Vec<Captured
 type Mtus = BTreeMap<(NodeId, u32), u32>;
 
 /// The new MTUs of nodes whose routes stay.
-fn new_mtus(routes: &[Vec<Route>], changed: Mtus, at: Instant) -> Vec<Scheduled<Reroute>> {
+fn new_mtus(known: &[Tables], changed: Mtus, at: Instant) -> Vec<Scheduled<Reroute>> {
     let mut of_nodes: BTreeMap<NodeId, Vec<(u32, u32)>> = BTreeMap::new();
     for ((node, interface), mtu) in changed {
         of_nodes.entry(node).or_default().push((interface, mtu));
     }
-    let change = |(node, mtus): (NodeId, Vec<(u32, u32)>)| Scheduled {
-        at,
-        what: Reroute { node, routes: routes[node].clone(), mtus },
+    let change = |(node, mtus): (NodeId, Vec<(u32, u32)>)| {
+        let (routes, group_routes) = known[node].clone();
+        Scheduled { at, what: Reroute { node, routes, group_routes, mtus } }
     };
     of_nodes.into_iter().map(change).collect()
 }
 
-/// The routing tables that have changed, with the new MTUs of their nodes, which are taken out of `mtus`.
+/// The routing tables that have changed: those of groups, and if links have `moved` the others too. With them come the
+/// new MTUs of their nodes, which are taken out of `mtus`.
 fn new_routes(
+    scenario: &Scenario,
     global: &mut GlobalRoutes,
-    known: &mut [Vec<Route>],
+    (groups, moved): (&Groups, bool),
+    known: &mut [Tables],
     mtus: &mut Mtus,
     at: Instant,
 ) -> Vec<Scheduled<Reroute>> {
     let mut changed = Vec::new();
     for (node, known) in known.iter_mut().enumerate() {
-        let routes = routes(global, node);
-        if routes != *known {
-            known.clone_from(&routes);
+        let routes = if moved { routes(scenario, global, node) } else { known.0.clone() };
+        let tables = (routes, groups.routes(global, node));
+        if tables != *known {
+            known.clone_from(&tables);
+            let (routes, group_routes) = tables;
             let own = mtus.extract_if((node, 0)..=(node, u32::MAX), |_, _| true);
             let mtus = own.map(|((_, interface), mtu)| (interface, mtu)).collect();
-            changed.push(Scheduled { at, what: Reroute { node, routes, mtus } });
+            changed.push(Scheduled { at, what: Reroute { node, routes, group_routes, mtus } });
         }
     }
     changed
@@ -130,7 +147,7 @@ fn new_routes(
 
 fn node_layout(
     scenario: &Scenario,
-    plan: &NetworkPlan,
+    (plan, groups): (&NetworkPlan, &Groups),
     global: &mut GlobalRoutes,
     node: NodeId,
 ) -> NodeLayout {
@@ -144,15 +161,19 @@ fn node_layout(
         name: scenario.nodes[node].name.clone(),
         addresses: addresses_of(node).to_vec(),
         interfaces: plan.interfaces(node).iter().map(interface).collect(),
-        routes: routes(global, node),
+        routes: routes(scenario, global, node),
+        resolves: scenario.neighbours == Neighbours::Resolve,
+        group_routes: groups.routes(global, node),
+        group_interfaces: Vec::new(),
     }
 }
 
 /// A node's routes to both addresses of each node that it can reach.
-fn routes(global: &mut GlobalRoutes, node: NodeId) -> Vec<Route> {
+fn routes(scenario: &Scenario, global: &mut GlobalRoutes, node: NodeId) -> Vec<Route> {
+    let planned = scenario.neighbours == Neighbours::Plan;
     let each = |network::Route { to, interface, via, mac }: network::Route| {
         let pairs = addresses_of(to).into_iter().zip(addresses_of(via));
-        pairs.map(move |(to, via)| Route { to, interface, via, via_mac: mac })
+        pairs.map(move |(to, via)| Route { to, interface, via, via_mac: planned.then_some(mac) })
     };
     global.from(node).into_iter().flat_map(each).collect()
 }

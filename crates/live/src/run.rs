@@ -148,7 +148,8 @@ impl Kernel {
         let links = std::mem::take(&mut layout.links);
         let changes = std::mem::take(&mut layout.changes);
         let writer = job.capture.as_ref().map(|path| writer(scenario, &layout.captured, path)).transpose()?;
-        let options = options(scenario, writer.as_ref());
+        let options =
+            Options { without_reports: layout.routes_groups(), ..options(scenario, writer.as_ref()) };
         let emulator = Emulator::start(&mut lab, links, changes, clock, options)?;
         let rerouter = lab.reroute_on_time(layout.reroutes, clock)?;
         supervisor.set_zero(clock)?;
@@ -202,7 +203,7 @@ fn options(scenario: &Scenario, writer: Option<&CaptureWriter>) -> Options {
         interval: Some(scenario.measure.interval),
         end: run_end(scenario),
     };
-    Options { threads: None, readings, capture: writer.map(CaptureWriter::recorder) }
+    Options { readings, capture: writer.map(CaptureWriter::recorder), ..Options::default() }
 }
 
 /// A run in progress.

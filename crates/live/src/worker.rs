@@ -22,7 +22,6 @@ use std::thread::JoinHandle;
 use std::time::SystemTime;
 
 use hopcast_core::Duration;
-use hopcast_core::plug::Plug;
 use hopcast_node::Clock;
 use hopcast_node::runtime::{Runtime, Stop};
 use hopcast_twin::run_end;
@@ -81,14 +80,13 @@ fn converse(
         let _ = line_sender.send(Event::End);
     };
     std::thread::Builder::new().spawn(listen).map_err(Error::Thread)?;
-    let flows = flows_at(scenario, node, repeat)?;
+    let loaded = LoadedNode::build(scenario, node, repeat)?;
     say(output, &format!("loaded {identity}"))?;
     // Otherwise the run was cancelled before it began.
     let Ok(Event::Line(zero)) = events.recv() else { return Ok(()) };
     let zero = zero.strip_prefix("zero ").and_then(|zero| zero.parse().ok());
     let zero = zero.ok_or(Error::NoZero)?;
-    let running =
-        RunningNode::begin((scenario, node, repeat), &flows, Clock::with_zero(zero), &event_sender)?;
+    let running = loaded.begin(Clock::with_zero(zero), &event_sender)?;
     say(output, "ready")?;
     // Until the input ends or a thread fails.
     while let Ok(Event::Line(_)) = events.recv() {}
@@ -110,14 +108,14 @@ pub fn run_standalone(
     begin: impl FnOnce() -> SystemTime,
     stop: &Stop,
 ) -> Result<String, Error> {
-    let flows = flows_at(scenario, node, repeat)?;
+    let loaded = LoadedNode::build(scenario, node, repeat)?;
     // Asked only now, since building the flows may take long.
     let begin = begin();
     #[allow(clippy::disallowed_methods)] // hosts have nothing else in common
     let left = begin.duration_since(SystemTime::now()).map_err(|_| Error::TooLate)?;
     let clock = Clock::starting_in(Duration::from_nanos(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)));
     let (event_sender, events) = mpsc::channel();
-    let running = RunningNode::begin((scenario, node, repeat), &flows, clock, &event_sender)?;
+    let running = loaded.begin(clock, &event_sender)?;
     while !stop.is_requested() && clock.now() < run_end(scenario) && events.try_recv().is_err() {
         #[allow(clippy::disallowed_methods)] // real time is what passes here
         std::thread::sleep(std::time::Duration::from_millis(50));
@@ -130,18 +128,6 @@ pub fn run_standalone(
     Ok(text)
 }
 
-/// The flows that have machines at the node.
-fn flows_at(scenario: &Scenario, node: NodeId, repeat: u64) -> Result<Vec<usize>, Error> {
-    let mut flows = Vec::new();
-    for flow in 0..scenario.flows.len() {
-        let sites = NodeInstance::of_flow(scenario, repeat, flow).map_err(Error::Flow)?;
-        if sites.iter().any(|site| site.node() == node) {
-            flows.push(flow);
-        }
-    }
-    Ok(flows)
-}
-
 fn say(output: &mut impl Write, line: &str) -> Result<(), Error> {
     writeln!(output, "{line}").and_then(|()| output.flush()).map_err(Error::Write)
 }
@@ -152,76 +138,102 @@ enum Event {
     Line(String),
     /// End of the supervisor's input.
     End,
-    /// Failure of one of the node's threads.
+    /// Failure of the node's machines.
     Failed,
 }
 
-/// The machines of a node, running: a thread for each flow.
-struct RunningNode {
-    stop: Stop,
-    threads: Vec<JoinHandle<Result<FlowReport, Error>>>,
+/// The machines of a node, built on a thread of their own, which they do not leave.
+struct LoadedNode {
+    running: RunningNode,
+    begin: mpsc::Sender<(Clock, mpsc::Sender<Event>)>,
+    opened: mpsc::Receiver<()>,
 }
 
-type FlowReport = (InstanceReport, Vec<(&'static str, u64)>);
+/// The machines of a node, running.
+struct RunningNode {
+    stop: Stop,
+    /// `None` once it was joined.
+    thread: Option<JoinHandle<Result<NodeReport, Error>>>,
+}
 
-impl RunningNode {
-    /// Opens the sockets and devices of the machines of `flows` at `node`, and starts the machines.
+impl LoadedNode {
+    /// Builds the machines of all flows at `node`.
+    ///
+    /// # Errors
+    /// A flow that cannot be built.
+    fn build(scenario: &Scenario, node: NodeId, repeat: u64) -> Result<Self, Error> {
+        let stop = Stop::new().map_err(Error::Thread)?;
+        let (built, is_built) = mpsc::channel();
+        let (begin, to_begin) = mpsc::channel::<(Clock, mpsc::Sender<Event>)>();
+        let (ready, opened) = mpsc::channel();
+        let (scenario, own_stop) = (scenario.clone(), stop.clone());
+        let work = move || {
+            let instance = NodeInstance::at(&scenario, repeat, node).map_err(Error::Flow)?;
+            let _ = built.send(());
+            // Nobody sends a clock where the run was cancelled before it began.
+            let (Some(instance), Ok((clock, events))) = (instance, to_begin.recv()) else {
+                let _ = ready.send(());
+                return Ok(NodeReport::default());
+            };
+            run(&scenario, &instance, clock, (&ready, &own_stop)).inspect_err(|_| {
+                // The run is of no use without this node.
+                let _ = events.send(Event::Failed);
+            })
+        };
+        let thread = std::thread::Builder::new().name("machines".to_owned());
+        let running = RunningNode { stop, thread: Some(thread.spawn(work).map_err(Error::Thread)?) };
+        // A thread that fails sends nothing here, and ends with its error.
+        if is_built.recv().is_err() {
+            running.end()?;
+            return Err(Error::Panicked);
+        }
+        Ok(Self { running, begin, opened })
+    }
+
+    /// Opens the sockets and devices of the machines, and starts the machines.
     ///
     /// # Errors
     /// The first socket or device that could not be opened.
-    fn begin(
-        (scenario, node, repeat): (&Scenario, NodeId, u64),
-        flows: &[usize],
-        clock: Clock,
-        event_sender: &mpsc::Sender<Event>,
-    ) -> Result<Self, Error> {
-        let stop = Stop::new().map_err(Error::Thread)?;
-        let mut running = Self { stop, threads: Vec::new() };
-        for &flow in flows {
-            let (scenario, stop, event_sender) =
-                (scenario.clone(), running.stop.clone(), event_sender.clone());
-            let (ready, opened) = mpsc::channel();
-            let thread = std::thread::Builder::new().name(scenario.flows[flow].name.clone());
-            // Machines stay on the thread on which they are built.
-            let thread = thread.spawn(move || {
-                let (site, mut runtime) = open(&scenario, node, repeat, flow, clock)?;
-                let _ = ready.send(());
-                if let Err(error) = runtime.run(None, &stop) {
-                    // The run is of no use without this flow.
-                    let _ = event_sender.send(Event::Failed);
-                    return Err(error.into());
-                }
-                let mut sockets = Vec::new();
-                runtime.counters(&mut |name, value| sockets.push((name, value)));
-                Ok((site.report(), sockets))
-            });
-            running.threads.push(thread.map_err(Error::Thread)?);
-            // A thread that fails sends nothing here, and ends with its error.
-            if opened.recv().is_err() {
-                running.end()?;
-                return Err(Error::Panicked);
-            }
+    fn begin(self, clock: Clock, events: &mpsc::Sender<Event>) -> Result<RunningNode, Error> {
+        let Self { running, begin, opened } = self;
+        // A thread without machines has ended already.
+        let _ = begin.send((clock, events.clone()));
+        if opened.recv().is_err() {
+            running.end()?;
+            return Err(Error::Panicked);
         }
         Ok(running)
     }
+}
 
+/// Runs the machines until they are stopped; says when they are `ready`.
+fn run(
+    scenario: &Scenario,
+    instance: &NodeInstance,
+    clock: Clock,
+    (ready, stop): (&mpsc::Sender<()>, &Stop),
+) -> Result<NodeReport, Error> {
+    let opened = Runtime::open(instance.machine(), instance.plugs(), clock);
+    let mut runtime = opened.map_err(|source| {
+        let flow = source.plug().and_then(|plug| instance.flow_of_plug(plug));
+        Error::Open { flow: flow.map_or_else(String::new, |flow| scenario.flows[flow].name.clone()), source }
+    })?;
+    let _ = ready.send(());
+    runtime.run(None, stop)?;
+    let mut report = NodeReport { sites: instance.reports(), ..NodeReport::default() };
+    runtime.counters(&mut |name, value| _ = report.sockets.insert(name.to_owned(), value));
+    Ok(report)
+}
+
+impl RunningNode {
     /// Stops the machines, and returns their report.
     ///
     /// # Errors
-    /// The error of the first thread that failed.
+    /// The thread's error.
     fn end(mut self) -> Result<NodeReport, Error> {
         self.stop.request();
-        let mut report = NodeReport::default();
-        let threads = std::mem::take(&mut self.threads).into_iter();
-        let ended: Vec<_> = threads.map(|thread| thread.join().unwrap_or(Err(Error::Panicked))).collect();
-        for found in ended {
-            let (site, sockets) = found?;
-            report.sites.push(site);
-            for (name, value) in sockets {
-                let sum = report.sockets.entry(name.to_owned()).or_default();
-                *sum = if name.starts_with("latest") { value.max(*sum) } else { *sum + value };
-            }
-        }
+        let thread = self.thread.take().ok_or(Error::Panicked)?;
+        let mut report = thread.join().unwrap_or(Err(Error::Panicked))?;
         let time = clock_gettime(ClockId::ProcessCPUTime);
         report.cpu_s = time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;
         Ok(report)
@@ -231,25 +243,9 @@ impl RunningNode {
 impl Drop for RunningNode {
     fn drop(&mut self) {
         self.stop.request();
-        for thread in std::mem::take(&mut self.threads) {
+        if let Some(thread) = self.thread.take() {
             // Nobody is left to receive the result.
             let _ = thread.join();
         }
     }
-}
-
-fn open(
-    scenario: &Scenario,
-    node: NodeId,
-    repeat: u64,
-    flow: usize,
-    clock: Clock,
-) -> Result<(NodeInstance, Runtime), Error> {
-    let sites = NodeInstance::of_flow(scenario, repeat, flow).map_err(Error::Flow)?;
-    let site = sites.into_iter().find(|site| site.node() == node);
-    let site = site.ok_or(Error::NothingHere)?;
-    let plugs: &[Plug] = site.plugs();
-    let failed = |source| Error::Open { flow: scenario.flows[flow].name.clone(), source };
-    let runtime = Runtime::open(site.machine(), plugs, clock).map_err(failed)?;
-    Ok((site, runtime))
 }

@@ -241,7 +241,7 @@ fn a_station_of_a_medium_overhears_what_is_for_others() {
     let mac = |attachment: u8| [2, attachment, 0, 0, 0, 0];
     for node in &mut layout.nodes {
         node.interfaces.truncate(1);
-        node.routes.retain(|route| route.interface == 0 && route.via_mac[5] == 0);
+        node.routes.retain(|route| route.interface == 0 && route.via_mac.is_some_and(|mac| mac[5] == 0));
     }
     layout.nodes[2].routes.clear();
     layout.nodes[2].interfaces[0].link = 0;

@@ -126,11 +126,12 @@ fn new_routes_take_effect_at_once() {
         .routes
         .iter()
         .filter(|route| route.to.is_ipv4())
-        .map(|route| Route { interface: 1, via_mac: macs[1], ..*route })
+        .map(|route| Route { interface: 1, via_mac: Some(macs[1]), ..*route })
         .collect();
     let net = Running::start(layout, Vec::new(), whole_run());
     assert_eq!(net.send(3, 100, ms(1)).len(), 3);
-    let reroute = Reroute { node: 0, routes: over_the_second, mtus: vec![(1, 1400)] };
+    let reroute =
+        Reroute { node: 0, routes: over_the_second, group_routes: Vec::new(), mtus: vec![(1, 1400)] };
     let soon = net.clock.now() + ms(100);
     let rerouter = net.lab.reroute_on_time(vec![Scheduled { at: soon, what: reroute }], net.clock).unwrap();
     let routes = || Command::new("ip").args(["route", "get", "10.0.0.2"]).output().unwrap();

@@ -12,6 +12,8 @@
 //! | [`transports`] | the table: one file for each transport |
 //! | [`group`] | groups of receivers, and the row of a delivery |
 //! | [`deliveries`] | the table: one file for each delivery |
+//! | [`service`] | the row of a service of a node |
+//! | [`services`] | the table: one file for each service |
 //! | [`platform`] | a node being built, and the platform below its machines |
 //! | [`flow`] | a flow being built |
 //! | [`site`] | what a deployed node asks of a transport |
@@ -22,6 +24,8 @@ pub mod flow;
 pub mod group;
 pub mod network;
 pub mod platform;
+pub mod service;
+pub mod services;
 pub mod site;
 pub mod transport;
 pub mod transports;

@@ -5,13 +5,15 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use hopcast_core::plug::{FramesPlug, Plug};
-use hopcast_core::{Assembly, Port, Slot};
-use hopcast_host::{BindError, Hook, Host, Interface};
+use hopcast_core::{Assembly, Port, Slot, Stream};
+use hopcast_host::{BindError, Hook, Host, Interface, NeighbourConfig};
 
+use crate::flow::PlacedMachine;
+use crate::network::{Below, NodeGroups, NodeLayers, NodeRoutes, PlacedService};
 use crate::network::{
     GlobalRoutes, HOP_LIMIT, Hop, Network, NetworkPlan, NodeId, addresses_of, interface_name,
 };
-use crate::network::{NodeGroups, NodeRoutes};
+use crate::service::Restartable;
 
 /// TCP's number among IP's protocols (RFC 9293), and those of ICMP for IPv4 and IPv6 (RFC 792, RFC 4443).
 const TCP: u8 = 6;
@@ -55,17 +57,22 @@ pub(crate) struct VirtualHost {
     wires: Vec<(u32, (Slot, Port))>,
     /// The host's next `Above` port.
     above: u32,
-    interfaces: Vec<Hop>,
+    attachments: Vec<Hop>,
+    /// The port below each interface of the host; `None` where it is the attachment itself, of this number.
+    below: Vec<Result<(Slot, Port), u32>>,
+    services: Vec<PlacedMachine>,
 }
 
-/// A node of the virtual world, built: `Below(i)` of its assembly is interface i.
+/// A node of the virtual world, built: `Below(i)` of its assembly is its attachment i.
 pub struct VirtualNode {
     /// The host and all that is attached to it.
     pub assembly: Assembly,
     /// The host.
     pub host: Slot,
-    /// For each interface, the link and the attachment.
-    pub interfaces: Vec<Hop>,
+    /// For each attachment, the link and its number there.
+    pub attachments: Vec<Hop>,
+    /// The machines of services.
+    pub services: Vec<PlacedMachine>,
 }
 
 /// A node whose machines are attached to the kernel, built: `Below(i)` of its assembly is plug i.
@@ -84,14 +91,18 @@ impl NodeBuilder {
         node: NodeId,
         routes: &Rc<RefCell<GlobalRoutes>>,
     ) -> Self {
-        let interfaces = plan.interfaces(node).to_vec();
-        let interface = |&Hop { link, attachment }: &Hop| Interface {
-            mac: NetworkPlan::mac(link, attachment),
-            mtu: network.links[link].direction(attachment).mtu,
+        let attachments = plan.interfaces(node).to_vec();
+        let layers = plan.layers().node(node);
+        let interface = |&place: &usize| {
+            let Hop { link, attachment } = layers.interfaces[place].hop;
+            Interface {
+                mac: NetworkPlan::mac(link, attachment),
+                mtu: network.links[link].direction(attachment).mtu,
+            }
         };
         let config = hopcast_host::Config {
             addresses: addresses_of(node).to_vec(),
-            interfaces: interfaces.iter().map(interface).collect(),
+            interfaces: layers.host.iter().map(interface).collect(),
             forwarding: true,
             hop_limit: HOP_LIMIT,
         };
@@ -99,8 +110,17 @@ impl NodeBuilder {
         let routes = NodeRoutes { node, routes: routes.clone() };
         let mut host = Host::new(config, Box::new(routes));
         host.set_group_routes(Box::new(groups));
-        let host = VirtualHost { host, wires: Vec::new(), above: 0, interfaces };
-        Self { assembly: Assembly::new(), platform: Platform::Virtual(Box::new(host)) }
+        let mut assembly = Assembly::new();
+        let (services, below) = put_services(&mut assembly, network, layers, node);
+        let host = VirtualHost { host, wires: Vec::new(), above: 0, attachments, below, services };
+        Self { assembly, platform: Platform::Virtual(Box::new(host)) }
+    }
+
+    /// Lets a node of the virtual world ask for its neighbours' Ethernet addresses; one on the kernel does as the kernel.
+    pub fn resolve_neighbours(&mut self, random: Stream) {
+        if let Platform::Virtual(node) = &mut self.platform {
+            node.host.resolve_neighbours(NeighbourConfig::default(), random);
+        }
     }
 
     /// A node whose machines are attached to the kernel.
@@ -111,6 +131,14 @@ impl NodeBuilder {
     /// Whether machines are attached to the kernel here.
     pub fn is_on_kernel(&self) -> bool {
         matches!(self.platform, Platform::Kernel(_))
+    }
+
+    /// The plugs of machines that are attached to the kernel, so far.
+    pub fn plugs(&self) -> &[Plug] {
+        match &self.platform {
+            Platform::Kernel(plugs) => plugs,
+            Platform::Virtual(_) => &[],
+        }
     }
 
     /// Wires a port of a machine to what is below it.
@@ -127,15 +155,18 @@ impl NodeBuilder {
     /// The node of the virtual world; `None` of one on the kernel.
     pub fn into_virtual(self) -> Option<VirtualNode> {
         let Self { mut assembly, platform: Platform::Virtual(host) } = self else { return None };
-        let VirtualHost { host, wires, interfaces, above: _ } = *host;
+        let VirtualHost { host, wires, attachments, below, services, above: _ } = *host;
         let host = assembly.add(Box::new(host));
         for (above, end) in wires {
             assembly.wire((host, Port::Above(above)), end);
         }
-        for interface in 0..interfaces.len() as u32 {
-            assembly.expose((host, Port::Below(interface)), Port::Below(interface));
+        for (interface, below) in (0..).zip(below) {
+            match below {
+                Ok(port) => assembly.wire(port, (host, Port::Below(interface))),
+                Err(attachment) => assembly.expose((host, Port::Below(interface)), Port::Below(attachment)),
+            }
         }
-        Some(VirtualNode { assembly, host, interfaces })
+        Some(VirtualNode { assembly, host, attachments, services })
     }
 
     /// The node on the kernel; `None` of one of the virtual world.
@@ -145,6 +176,34 @@ impl NodeBuilder {
             Platform::Virtual(_) => None,
         }
     }
+}
+
+/// Puts a node's services on its attachments; says which machines they are, and what is below each interface of the host:
+/// a port of a service, or an attachment.
+fn put_services(
+    assembly: &mut Assembly,
+    network: Network<'_>,
+    layers: &NodeLayers,
+    node: NodeId,
+) -> (Vec<PlacedMachine>, Vec<Result<(Slot, Port), u32>>) {
+    let mut placed: Vec<PlacedMachine> = Vec::new();
+    let lower = |placed: &[PlacedMachine], place: usize| match layers.interfaces[place].below {
+        Below::Attachment(number) => Err(number),
+        Below::Service(service, port) => Ok((placed[service].slot, Port::Above(port))),
+    };
+    for PlacedService { service, takes } in &layers.services {
+        let service = &network.services[*service];
+        let slot = assembly.add(Box::new(Restartable::new(service, node)));
+        for (port, &taken) in (0..).zip(takes) {
+            match lower(&placed, taken) {
+                Ok(below) => assembly.wire(below, (slot, Port::Below(port))),
+                Err(attachment) => assembly.expose((slot, Port::Below(port)), Port::Below(attachment)),
+            }
+        }
+        placed.push(PlacedMachine { name: service.name.clone(), node, slot });
+    }
+    let below = layers.host.iter().map(|&place| lower(&placed, place)).collect();
+    (placed, below)
 }
 
 impl Platform {

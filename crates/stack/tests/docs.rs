@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use hopcast_stack::TRANSPORTS;
 use hopcast_stack::deliveries::DELIVERIES;
+use hopcast_stack::service::ServiceRow;
+use hopcast_stack::services::SERVICES;
 use hopcast_stack::transport::{Form, OptionDoc, Row};
 use serde_json::{Map, Value, json};
 
@@ -34,6 +36,21 @@ fn the_reference_lists_the_transports_and_their_options_as_the_table_has_them() 
     hold("docs/scenario.md", "transports", &transports());
     hold("docs/scenario.md", "options of transports", &options());
     hold("docs/scenario.md", "deliveries", &deliveries());
+    hold("docs/scenario.md", "services", &services());
+}
+
+fn services() -> String {
+    let mut text = "| `run` | worlds | about |\n|---|---|---|\n".to_owned();
+    for row in SERVICES {
+        let _ = writeln!(text, "| `{}` | {} | {} |", row.name, row.worlds, row.about);
+    }
+    for row in SERVICES {
+        let _ = writeln!(text, "\n| option of `{}` | what | default |\n|---|---|---|", row.name);
+        for OptionDoc { key, about, default, .. } in (row.options)() {
+            let _ = writeln!(text, "| `{key}` | {about} | `{default}` |");
+        }
+    }
+    text
 }
 
 fn deliveries() -> String {
@@ -101,7 +118,7 @@ fn the_readme_names_every_transport() {
 }
 
 #[test]
-fn the_schema_has_the_transports_and_deliveries_of_the_tables() {
+fn the_schema_has_what_the_tables_have() {
     let path = repository("docs/scenario.schema.json");
     let text = fs::read_to_string(&path).expect("the schema");
     let mut schema: Value = serde_json::from_str(&text).expect("JSON");
@@ -113,6 +130,7 @@ fn the_schema_has_the_transports_and_deliveries_of_the_tables() {
         ("/$defs/layer/anyOf/1/properties", Value::Object(layers)),
         ("/$defs/delivery/anyOf/0/enum", json!(names)),
         ("/$defs/delivery/anyOf/1/properties", Value::Object(deliveries.collect())),
+        ("/$defs/service/anyOf", SERVICES.iter().map(|row| service(row)).collect()),
     ];
     let record = std::env::var_os("HOPCAST_RECORD").is_some();
     for (pointer, part) in parts {
@@ -127,6 +145,36 @@ fn the_schema_has_the_transports_and_deliveries_of_the_tables() {
         let text = serde_json::to_string_pretty(&schema).expect("JSON");
         fs::write(path, text + "\n").expect("the schema");
     }
+}
+
+/// A service, with the keys that all have and its options.
+fn service(row: &ServiceRow) -> Value {
+    let name = json!({ "$ref": "#/$defs/name" });
+    let mut properties = Map::new();
+    let mut add = |key: &str, about: &str, mut value: Value| {
+        value["description"] = about.into();
+        properties.insert(key.to_owned(), value);
+    };
+    add("name", "The name that events and results use. Default: its `run` and its place.", name);
+    add("run", "The kind of service. Needed.", json!({ "const": row.name }));
+    let names = json!({ "$ref": "#/$defs/some-names" });
+    add("on", "The nodes that it runs on: names, classes, or `all`. Needed.", names);
+    let words = json!({ "anyOf": [{ "type": "string" }, { "$ref": "#/$defs/words" }] });
+    add(
+        "interfaces",
+        "The interfaces that it stands on at each node, or the links that they lead to. Needed.",
+        words,
+    );
+    for option in (row.options)() {
+        properties.insert(option.key.to_owned(), described(&option));
+    }
+    json!({
+        "description": row.about,
+        "type": "object",
+        "additionalProperties": false,
+        "properties": properties,
+        "required": ["run", "on", "interfaces"],
+    })
 }
 
 /// A transport with options.
@@ -156,6 +204,10 @@ fn described(option: &OptionDoc) -> Value {
         Form::Size => json!({ "$ref": "#/$defs/size" }),
         Form::Share => json!({ "$ref": "#/$defs/share" }),
         Form::Count => json!({ "$ref": "#/$defs/count" }),
+        Form::Numbers(min, max) => {
+            let number = json!({ "type": "integer", "minimum": min, "maximum": max });
+            json!({ "anyOf": [number, { "type": "array", "items": number, "minItems": 1 }] })
+        }
         Form::Flag => json!({ "$ref": "#/$defs/flag" }),
         Form::Words => json!({ "$ref": "#/$defs/words" }),
         Form::OneOf(words) => json!({ "enum": words }),

@@ -77,7 +77,8 @@ fn a_live_ping_over_a_tunnel_goes_between_its_devices() {
         let (from, to) = NodeInstance::ends_of_flow(scenario, 0).unwrap();
         assert_eq!([from, to[0]].map(|end| end.ip().to_string()), ["172.16.0.1", "172.16.0.2"], "{over}");
         let mut devices = Vec::new();
-        for instance in NodeInstance::of_flow(scenario, 0, 0).unwrap() {
+        let nodes = 0..scenario.nodes.len();
+        for instance in nodes.filter_map(|node| NodeInstance::at(scenario, 0, node).unwrap()) {
             devices.extend(instance.plugs().iter().filter_map(|plug| match plug {
                 Plug::Tun(device) => Some(device.addresses[0].0),
                 _ => None,
@@ -92,8 +93,9 @@ fn a_proxy_over_a_tunnel_takes_over_the_connections_to_its_device() {
     let plan = flow("[tcp-cubic, bats-proxy, udp, tunnel]", "bulk").unwrap();
     let scenario = &plan.cases[0].scenario;
     let (_, to) = NodeInstance::ends_of_flow(scenario, 0).unwrap();
-    let instances = NodeInstance::of_flow(scenario, 0, 0).unwrap();
-    let taken: Vec<_> = instances[0]
+    let taken: Vec<_> = NodeInstance::at(scenario, 0, scenario.flows[0].from)
+        .unwrap()
+        .unwrap()
         .plugs()
         .iter()
         .filter_map(|plug| match plug {
@@ -332,6 +334,6 @@ fn a_program_has_one_receiver() {
     );
     assert_eq!(
         error.unwrap_err().to_string(),
-        "bad.yaml:3:25: `to`: `udp/tunnel/btp` has one receiver; several are served by `btp` and `brtp`"
+        "bad.yaml:3:25: `to`: `udp/tunnel/btp` has one receiver; several are served by `btp` and `brtp` with a tree of their own, and by `udp` and `fec` with any delivery"
     );
 }

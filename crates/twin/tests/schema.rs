@@ -82,6 +82,7 @@ topology:
   tree: {prefix: t, depth: 1, fanout: 1 @/$defs/topology/properties/tree/properties}
   full: {prefix: f, nodes: 2 @/$defs/topology/properties/full/properties}
 events: [{at: 0s, links: all, loss: 1 % @/$defs/event/properties}]
+services: [{run: vlan, on: [a, b], interfaces: q @/$defs/service/anyOf/0/properties}]
 groups: [{name: g, delivery: {ip-multicast: {one-source: on @/$defs/delivery/anyOf/1/properties/ip-multicast/anyOf/1/properties}} @/$defs/group/properties}]
 roles: {relay: [b] @/properties/roles/properties}
 flows:

@@ -48,12 +48,7 @@ pub fn parse(
     destination: Ipv6Addr,
     bytes: &[u8],
 ) -> Result<Option<Message<'_>>, Malformed> {
-    let Some(&kind) = bytes.first() else {
-        return Err(Malformed::truncated("MLD", "type", 1, 0));
-    };
-    if !is_mld(kind) {
-        return Ok(None);
-    }
+    let Some(&kind) = bytes.first().filter(|kind| is_mld(**kind)) else { return Ok(None) };
     if checksum::transport(source.into(), destination.into(), ip::ICMPV6, bytes) != 0 {
         return Err(Malformed::corrupt("MLD", "checksum"));
     }

@@ -106,3 +106,52 @@ impl Asking {
         questions
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use hopcast_core::Duration;
+    use hopcast_wire::membership::RecordType;
+
+    use super::super::Config;
+    use super::*;
+
+    fn source(number: u16) -> IpAddr {
+        let [high, low] = number.to_be_bytes();
+        [10, 9, high, low].into()
+    }
+
+    #[test]
+    fn a_query_for_the_whole_group_does_for_the_sources_that_others_still_want() {
+        let timing = Config::default().timing();
+        let (mut group, mut asking, now) = (Group::default(), Asking::default(), Instant::ZERO);
+        group.report(now, RecordType::IsExclude, BTreeSet::new(), &timing);
+        group.report(now, RecordType::Allow, BTreeSet::from([source(1), source(2)]), &timing);
+        asking.ask_sources(now, [source(1), source(2)], &mut group, &timing);
+        asking.ask_group(now, &mut group, &timing);
+        let question = |suppress, sources: &[u16]| Question {
+            suppress,
+            sources: sources.iter().map(|&number| source(number)).collect(),
+        };
+        assert_eq!(asking.due(now, &group, &timing), [question(false, &[]), question(false, &[1, 2])]);
+        // Somebody wants the first.
+        let later = now + Duration::from_secs(1);
+        group.report(later, RecordType::IsInclude, BTreeSet::from([source(1)]), &timing);
+        assert_eq!(asking.due(later, &group, &timing), [question(false, &[]), question(false, &[2])]);
+        assert_eq!(asking.deadline(), None);
+    }
+
+    #[test]
+    fn sources_that_are_replaced_are_not_asked_for_any_more() {
+        let timing = Config::default().timing();
+        let (mut group, mut asking, now) = (Group::default(), Asking::default(), Instant::ZERO);
+        group.report(now, RecordType::IsExclude, BTreeSet::new(), &timing);
+        for number in 0..1000 {
+            let questions =
+                group.report(now, RecordType::ToExclude, BTreeSet::from([source(number)]), &timing);
+            asking.ask_sources(now, questions.sources, &mut group, &timing);
+            assert!(asking.sources.len() <= 1);
+        }
+    }
+}

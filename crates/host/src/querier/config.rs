@@ -52,8 +52,8 @@ pub struct Config {
     /// forges leaves makes a router and all members send more.
     pub queries_per_second: u64,
     /// Maximum number of groups on an interface in an IP version. Default: 1024, as many as a host may be in; with all
-    /// sources 10 MB. A new group beyond is refused and counted (`querier_groups_refused`), those that are there stay.
-    /// Fewer: members without packets. More: who forges reports fills more memory.
+    /// sources less than 10 MB. A new group beyond is refused and counted (`querier_groups_refused`), those that are
+    /// there stay. Fewer: members without packets. More: who forges reports fills more memory.
     pub max_groups: usize,
     /// Maximum number of sources of a group. Default: 64, which one query holds. A source beyond is refused and counted
     /// (`querier_sources_refused`): it is not sent to who asked for it alone, or is sent though nobody wants it.

@@ -15,9 +15,9 @@
 //! - `Above(0)` carries [`Item::Membership`], up: a group, or one source of it, has members on an interface from now
 //!   on, or has none any more.
 //!
-//! On a [`Host`](crate::Host) these hooks catch them: `Hook::Protocol(ip::IGMP)`, and for MLD
-//! `Hook::Protocol(ip::ICMPV6)`. A router must get them whatever group they are sent to: members of versions 1 and 2
-//! report to the group itself.
+//! On a [`Host`](crate::Host) these hooks catch them: `Hook::Protocol(ip::IGMP)`, and for MLD, which is all that hosts
+//! send with hop-by-hop options, `Hook::ExtensionHeader { header: 0, kind: None }`. A router must get them whatever
+//! group they are sent to: members of versions 1 and 2 report to the group itself.
 //!
 //! | file | state |
 //! |---|---|

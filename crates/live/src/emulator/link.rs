@@ -41,15 +41,19 @@ pub(super) struct EmulatedLink {
     deadline: Option<Instant>,
     directions: Vec<DirectionReport>,
     sampled: LinkSamples,
+    without_reports: bool,
 }
+
+/// Destinations of the frames in which kernels report memberships: 224.0.0.22 of IGMPv3 (RFC 3376 section 4.2.14) and
+/// ff02::16 of MLDv2 (RFC 3810 section 5.2.14). No other version is in use where nobody asks for members.
+const REPORTS: [&[u8]; 2] = [&[0x01, 0x00, 0x5e, 0, 0, 22], &[0x33, 0x33, 0, 0, 0, 0x16]];
 
 /// Changes of a link: the direction that leaves this attachment (all of them if `None`), and the change.
 pub(super) type Changes = Vec<Scheduled<(Option<Attachment>, Change)>>;
 
 impl EmulatedLink {
     pub(super) fn new(
-        number: usize,
-        link: LinkLayout,
+        (number, link): (usize, LinkLayout),
         taps: Vec<Tap>,
         changes: Changes,
         readings: Readings,
@@ -77,9 +81,15 @@ impl EmulatedLink {
             deadline: None,
             directions,
             sampled,
+            without_reports: false,
         };
         link.look_ahead();
         link
+    }
+
+    /// Leaves out the kernels' reports of memberships, if so.
+    pub(super) fn without_reports(self, without_reports: bool) -> Self {
+        Self { without_reports, ..self }
     }
 
     pub(super) fn taps(&self) -> &[Tap] {
@@ -122,6 +132,9 @@ impl EmulatedLink {
         for _ in 0..limit {
             // No more frames, or an interface that is down.
             let Ok(length) = self.taps[from].read(buffer) else { return };
+            if self.without_reports && REPORTS.iter().any(|group| buffer[..length].starts_with(group)) {
+                continue;
+            }
             self.model.offer(now, from, Buffer::copy_from(&buffer[..length]));
         }
     }

@@ -41,6 +41,9 @@ pub struct Options {
     pub readings: Readings,
     /// Receiver of the frames at captured interfaces.
     pub capture: Option<Recorder>,
+    /// Whether the kernels' reports of memberships are left out: routers know the members already, and links carry what
+    /// they carry in virtual time.
+    pub without_reports: bool,
 }
 
 /// Running links.
@@ -78,7 +81,9 @@ impl Emulator {
         }
         let mut emulated = links.into_iter().zip(taps).zip(of_link).enumerate();
         let mut emulated = emulated.by_ref().map(|(number, ((link, taps), changes))| {
-            EmulatedLink::new(number, link, taps, changes, options.readings, options.capture.clone())
+            let recorder = options.capture.clone();
+            EmulatedLink::new((number, link), taps, changes, options.readings, recorder)
+                .without_reports(options.without_reports)
         });
         let processors = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let (count, threads) = (emulated.len(), options.threads.unwrap_or(processors).get());

@@ -84,6 +84,17 @@ pub enum Error {
         /// The reason.
         source: io::Error,
     },
+    /// A node's kernel cannot route groups over so many interfaces.
+    #[error("groups go over {found} interfaces, and the kernel routes them over at most {most}")]
+    GroupInterfaces {
+        /// The number of interfaces.
+        found: usize,
+        /// The maximum.
+        most: usize,
+    },
+    /// The kernel cannot route groups.
+    #[error("cannot route groups (multicast routing of the kernel): {0}")]
+    GroupRouting(#[source] io::Error),
     /// An end of a link is no interface of any node.
     #[error("link `{0}` has an end that is no node's interface")]
     LooseEnd(String),

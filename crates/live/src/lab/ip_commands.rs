@@ -10,6 +10,9 @@ use crate::layout::{NodeLayout, Route};
 /// a second. It matters only while the emulator is kept from reading, and frames beyond it are counted. Chosen.
 const DEVICE_QUEUE: u32 = 10_000;
 
+/// The device by which a node's own packets to groups leave.
+pub(super) const OWN_GROUPS: &str = "groups";
+
 /// Commands that set up a node in a namespace that has its TAPs.
 pub(super) fn node(node: &NodeLayout) -> String {
     let mut commands = String::from("link set lo up\n");
@@ -18,17 +21,25 @@ pub(super) fn node(node: &NodeLayout) -> String {
         line(&mut commands, format_args!("addr add {address}/{prefix} dev lo{nodad}"));
     }
     for (number, interface) in node.interfaces.iter().enumerate() {
+        if node.resolves {
+            // IPv6 asks from a link-local address, and answers for the addresses of the interface that is asked.
+            line(&mut commands, format_args!("link set eth{number} addrgenmode eui64"));
+        }
         let mac = mac(interface.mac);
         let mtu = interface.mtu;
         line(
             &mut commands,
             format_args!("link set eth{number} address {mac} mtu {mtu} txqueuelen {DEVICE_QUEUE} up"),
         );
+        if let (true, Some(own)) = (node.resolves, of_family(&node.addresses, false)) {
+            line(&mut commands, format_args!("addr add {own}/128 dev eth{number} nodad"));
+        }
     }
     if let (Some(source), false) = (of_family(&node.addresses, true), node.interfaces.is_empty()) {
         // Multicast of programs that name no interface leaves by the first one.
         line(&mut commands, format_args!("route add 224.0.0.0/4 dev eth0 src {source}"));
     }
+    commands.push_str(&groups(node));
     commands + &reroute(&node.addresses, &[], &node.routes)
 }
 
@@ -37,11 +48,39 @@ pub(super) fn mtus(mtus: &[(u32, u32)]) -> String {
     mtus.iter().map(|(interface, mtu)| format!("link set eth{interface} mtu {mtu}\n")).collect()
 }
 
+/// Commands by which what a node sends to groups goes by its routes of groups, whatever the interfaces of these are: it
+/// leaves by a device that nobody reads, and its copy that the kernel loops back is routed.
+fn groups(node: &NodeLayout) -> String {
+    let mut commands = String::new();
+    if node.group_routes.is_empty() {
+        return commands;
+    }
+    // As long as the longest packet of an interface: longer ones are refused where they are sent.
+    let mtu = node.interfaces.iter().map(|interface| interface.mtu).max().unwrap_or(1500);
+    line(&mut commands, format_args!("tuntap add dev {OWN_GROUPS} mode tap"));
+    line(&mut commands, format_args!("link set {OWN_GROUPS} mtu {mtu} up"));
+    let own = node.group_routes.iter().filter(|route| route.own);
+    let own: BTreeMap<_, _> = own.map(|route| (route.group, route.source)).collect();
+    for (group, source) in own {
+        match group {
+            IpAddr::V4(_) => {
+                line(&mut commands, format_args!("route add {group} dev {OWN_GROUPS} src {source}"));
+            }
+            // The table that has a route for all groups already, and is asked first.
+            IpAddr::V6(_) => line(
+                &mut commands,
+                format_args!("route add multicast {group} dev {OWN_GROUPS} src {source} table local"),
+            ),
+        }
+    }
+    commands
+}
+
 /// Commands that replace one table of routes by another; at each moment every address that is in both has a route.
 pub(super) fn reroute(addresses: &[IpAddr], before: &[Route], after: &[Route]) -> String {
     let mut commands = String::new();
-    let known: BTreeSet<_> = before.iter().map(neighbour).collect();
-    let neighbours: BTreeSet<_> = after.iter().map(neighbour).collect();
+    let known: BTreeSet<_> = before.iter().filter_map(neighbour).collect();
+    let neighbours: BTreeSet<_> = after.iter().filter_map(neighbour).collect();
     for (interface, via, address) in neighbours.difference(&known) {
         let mac = mac(*address);
         line(
@@ -65,8 +104,9 @@ pub(super) fn reroute(addresses: &[IpAddr], before: &[Route], after: &[Route]) -
     commands
 }
 
-fn neighbour(route: &Route) -> (u32, IpAddr, [u8; 6]) {
-    (route.interface, route.via, route.via_mac)
+/// The neighbour that a route makes known, if the kernel does not ask for it.
+fn neighbour(route: &Route) -> Option<(u32, IpAddr, [u8; 6])> {
+    route.via_mac.map(|mac| (route.interface, route.via, mac))
 }
 
 fn of_family(addresses: &[IpAddr], v4: bool) -> Option<&IpAddr> {
@@ -91,7 +131,7 @@ mod tests {
             to: to.parse().unwrap(),
             interface,
             via: format!("10.0.0.{}", 8 + interface).parse().unwrap(),
-            via_mac: [2, 0, 0, 0, 0, interface as u8],
+            via_mac: Some([2, 0, 0, 0, 0, interface as u8]),
         }
     }
 

@@ -4,6 +4,7 @@
 //! that each lab writes of itself. The machine's own network is not touched.
 
 mod error;
+mod group_routing;
 mod ip;
 mod ip_commands;
 mod namespace;
@@ -28,8 +29,9 @@ pub use reroute::Rerouter;
 pub use statistics::KernelDrops;
 pub use tap::Tap;
 
-use crate::layout::{LinkLayout, NetworkLayout, NodeLayout, Route};
+use crate::layout::{GroupRoute, LinkLayout, NetworkLayout, NodeLayout, Route};
 use crate::leftovers::{self, Leftover};
+use group_routing::GroupRouting;
 use programs::Starter;
 use registry::{CreatedNamespace, Process, Record, Registration};
 
@@ -48,6 +50,8 @@ pub(crate) struct Node {
     addresses: Vec<IpAddr>,
     /// Its current routes.
     table: Mutex<Vec<Route>>,
+    /// Its routes of groups; `None` if it has none.
+    groups: Option<GroupRouting>,
 }
 
 impl Lab {
@@ -141,6 +145,10 @@ impl Lab {
 }
 
 impl Node {
+    fn reroute_groups(&self, routes: &[GroupRoute]) -> Result<(), Error> {
+        self.groups.as_ref().map_or(Ok(()), |groups| groups.change(routes))
+    }
+
     fn reroute(&self, routes: &[Route], mtus: &[(u32, u32)]) -> Result<(), Error> {
         let mut table = self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let commands = ip_commands::mtus(mtus) + &ip_commands::reroute(&self.addresses, &table, routes);
@@ -240,7 +248,7 @@ fn set_up_nodes(layout: &NetworkLayout, namespaces: &[Namespace]) -> Result<Node
     let mut taps: Vec<Vec<Option<Tap>>> =
         layout.links.iter().map(|link| link.ends.iter().map(|_| None).collect()).collect();
     let mut nodes = Vec::with_capacity(done.len());
-    for ((node, namespace), devices) in layout.nodes.iter().zip(namespaces).zip(done) {
+    for ((node, namespace), (devices, groups)) in layout.nodes.iter().zip(namespaces).zip(done) {
         for (interface, tap) in node.interfaces.iter().zip(devices) {
             taps[interface.link][interface.attachment] = Some(tap);
         }
@@ -249,6 +257,7 @@ fn set_up_nodes(layout: &NetworkLayout, namespaces: &[Namespace]) -> Result<Node
             interfaces: node.interfaces.len(),
             addresses: node.addresses.clone(),
             table: Mutex::new(node.routes.clone()),
+            groups,
         });
     }
     let each = |(taps, link): (Vec<Option<Tap>>, &LinkLayout)| {
@@ -259,14 +268,16 @@ fn set_up_nodes(layout: &NetworkLayout, namespaces: &[Namespace]) -> Result<Node
     Ok((nodes, taps))
 }
 
-fn set_up_node(node: &NodeLayout, namespace: &Namespace) -> Result<Vec<Tap>, Error> {
+fn set_up_node(node: &NodeLayout, namespace: &Namespace) -> Result<(Vec<Tap>, Option<GroupRouting>), Error> {
     let commands = ip_commands::node(node);
     let done = namespace.run(|| {
         settings::apply()?;
         let taps: Result<Vec<Tap>, Error> = (0..node.interfaces.len()).map(Tap::create).collect();
         let taps = taps?;
         ip::batch(&commands).map_err(|(error, _)| error)?;
-        Ok(taps)
+        let routes_groups = !node.group_routes.is_empty();
+        let groups = routes_groups.then(|| GroupRouting::start(node)).transpose()?;
+        Ok((taps, groups))
     })?;
     done.map_err(|error: Error| Error::Node { name: node.name.clone(), source: Box::new(error) })
 }

@@ -38,12 +38,16 @@ impl Lab {
                 if stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
                     break;
                 }
+                let failed = |error| Error::Reroute { at, source: Box::new(error) };
+                // A call for each that changes, where other routes need a program.
+                for Scheduled { what: Reroute { node, group_routes, .. }, .. } in moment {
+                    nodes[*node].reroute_groups(group_routes).map_err(failed)?;
+                }
                 let reroute = |number: usize| {
-                    let Reroute { node, routes, mtus } = &moment[number].what;
+                    let Reroute { node, routes, mtus, .. } = &moment[number].what;
                     nodes[*node].reroute(routes, mtus)
                 };
-                several_at_once(moment.len(), reroute)
-                    .map_err(|error| Error::Reroute { at, source: Box::new(error) })?;
+                several_at_once(moment.len(), reroute).map_err(failed)?;
                 latest = latest.max(clock.now().since(at));
             }
             Ok(latest)

@@ -60,7 +60,7 @@ const KNOWN: &[(&str, &str)] = &[
 pub fn known() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
     let of_transports = TRANSPORTS.iter().flat_map(|row| match row.worlds {
         Worlds::Live { programs, .. } => programs,
-        Worlds::Both => &[],
+        Worlds::Both | Worlds::Virtual => &[],
     });
     KNOWN.iter().chain(of_transports)
 }

@@ -11,9 +11,6 @@ pub enum Error {
     /// A flow cannot be built.
     #[error(transparent)]
     Flow(#[from] hopcast_twin::world::BuildError),
-    /// A flow has no machine at this node.
-    #[error("a flow that has nothing here")]
-    NothingHere,
     /// The sockets or devices of a flow cannot be opened.
     #[error("flow `{flow}`: {source}")]
     Open {

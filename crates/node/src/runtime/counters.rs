@@ -19,6 +19,8 @@ pub(super) struct Counters {
     /// Packets and frames that the kernel dropped since a device was not read in time; no other counter includes them.
     pub(super) device_dropped: u64,
     pub(super) receive_errors: u64,
+    /// Memberships that the kernel refused.
+    pub(super) groups_refused: u64,
     /// Items of the machine that the port cannot carry.
     pub(super) wrong_items: u64,
     pub(super) streams_opened: u64,
@@ -46,6 +48,7 @@ impl Counters {
         self.receive_dropped += other.receive_dropped;
         self.device_dropped += other.device_dropped;
         self.receive_errors += other.receive_errors;
+        self.groups_refused += other.groups_refused;
         self.wrong_items += other.wrong_items;
         self.streams_opened += other.streams_opened;
         self.streams_accepted += other.streams_accepted;
@@ -68,6 +71,7 @@ impl Counters {
             ("socket_receive_dropped", self.receive_dropped),
             ("socket_device_dropped", self.device_dropped),
             ("socket_receive_errors", self.receive_errors),
+            ("socket_groups_refused", self.groups_refused),
             ("socket_wrong_items", self.wrong_items),
             ("socket_streams_opened", self.streams_opened),
             ("socket_streams_accepted", self.streams_accepted),

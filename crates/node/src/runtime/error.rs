@@ -17,11 +17,23 @@ pub enum OpenError {
     /// One of the machine's plugs could not be opened.
     #[error("cannot open {plug}: {source}")]
     Plug {
+        /// Its number.
+        place: usize,
         /// The plug, as a person recognises it: ``UDP 10.0.0.1:7400``, ``TUN `hop0` ``.
         plug: String,
         /// The reason.
         source: PlugError,
     },
+}
+
+impl OpenError {
+    /// The number of the plug that could not be opened.
+    pub const fn plug(&self) -> Option<usize> {
+        match self {
+            Self::Plug { place, .. } => Some(*place),
+            Self::Poller(_) => None,
+        }
+    }
 }
 
 /// A socket or device could not be opened.

@@ -174,13 +174,15 @@ impl Runtime {
 
     /// Runs until `stop` is requested or `until` is reached. It can be called again, and continues.
     ///
-    /// If the clock has not come to its zero, it waits for that first.
+    /// If the clock has not come to its zero, it waits for that first; what the machine has to hand over already, such as
+    /// memberships in groups, comes before.
     ///
     /// # Errors
     /// A device that is gone, or the kernel's refusal to wait.
     pub fn run(&mut self, until: Option<Instant>, stop: &Stop) -> Result<(), RunError> {
         // With the default slack, wakes come up to 50 µs late.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        self.drain(self.clock.now());
         self.wait_for_zero(stop);
         self.poller.add_stop(stop.as_fd()).map_err(RunError::Stop)?;
         let ran = self.turns(until, stop);
@@ -307,29 +309,34 @@ fn open(
     clock: Clock,
     budget: &Rc<Budget>,
 ) -> Result<Box<dyn Socket>, OpenError> {
-    /// The socket or device, or the error with the plug's name.
+    /// The socket or device, or the error with the plug's number and name.
     fn named<S: Socket + 'static>(
+        place: usize,
         opened: Result<S, PlugError>,
         plug: impl FnOnce() -> String,
     ) -> Result<Box<dyn Socket>, OpenError> {
         match opened {
             Ok(socket) => Ok(Box::new(socket)),
-            Err(source) => Err(OpenError::Plug { plug: plug(), source }),
+            Err(source) => Err(OpenError::Plug { place, plug: plug(), source }),
         }
     }
     match plug {
         Plug::Udp(address) => {
             let socket = udp::Udp::open(poller, place, *address).map_err(PlugError::System);
-            named(socket, || format!("UDP {address}"))
+            named(place, socket, || format!("UDP {address}"))
         }
-        Plug::Tcp(config) => named(tcp::Tcp::open(poller, place, config, clock, budget), || "TCP".to_owned()),
+        Plug::Tcp(config) => {
+            named(place, tcp::Tcp::open(poller, place, config, clock, budget), || "TCP".to_owned())
+        }
         Plug::Tun(config) => {
-            named(Device::open(poller, place, Kind::Tun, config), || format!("TUN `{}`", config.name))
+            named(place, Device::open(poller, place, Kind::Tun, config), || format!("TUN `{}`", config.name))
         }
-        Plug::Tap(address, config) => named(Device::open(poller, place, Kind::Tap(*address), config), || {
-            format!("TAP `{}`", config.name)
-        }),
-        Plug::Frames(config) => named(frames::Frames::open(poller, place, config), || {
+        Plug::Tap(address, config) => {
+            named(place, Device::open(poller, place, Kind::Tap(*address), config), || {
+                format!("TAP `{}`", config.name)
+            })
+        }
+        Plug::Frames(config) => named(place, frames::Frames::open(poller, place, config), || {
             format!("frames {:#06x} of `{}`", config.ether_type, config.interface)
         }),
     }

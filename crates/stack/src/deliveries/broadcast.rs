@@ -1,11 +1,14 @@
 //! `broadcast`: one datagram to all hosts of one segment.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use hopcast_core::{Duration, Instant};
+
 use crate::error::BuildError;
-use crate::group::{Delivery, DeliveryRow, Group, GroupEnd, OnSegment};
+use crate::group::{Delivery, DeliveryRow, Group, GroupEnd, Member, MemberMachine, OnSegment};
 use crate::network::{LinkId, Network, NodeId};
 use crate::platform::LowerPort;
 use crate::transport::{Options, Worlds};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 pub(super) static BROADCAST: DeliveryRow = DeliveryRow {
     name: "broadcast",
@@ -34,19 +37,31 @@ impl Delivery for Broadcast {
 
     fn put_on_end(&self, end: GroupEnd<'_, '_>) -> Result<LowerPort, BuildError> {
         let flow = end.flow();
-        let link = segment(end.group, end.node, flow.network).filter(|_| end.is_sender());
-        let Some(link) = link else { return Ok(end.lower) };
-        let interfaces = flow.plan.interfaces(end.node).iter();
-        let interface = interfaces.take_while(|hop| hop.link != link).count() as u32;
         // RFC 4291 section 2.7.1: all nodes of the link; RFC 919 section 7: IPv4's limited broadcast.
         let everybody = match flow.spec.ipv6 {
             true => IpAddr::V6(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1)),
             false => IpAddr::V4(Ipv4Addr::BROADCAST),
         };
+        if !end.is_sender() {
+            return Ok(listen(end, everybody));
+        }
+        let Some(link) = segment(end.group, end.node, flow.network) else { return Ok(end.lower) };
+        let Some(interface) = flow.plan.host_interface(end.node, link) else { return Ok(end.lower) };
         let machine = OnSegment::new(end.group.address(flow.spec.ipv6), everybody, interface);
         let name = flow.counter_name("broadcast");
         Ok(end.builder.attach(name, end.node, Box::new(machine), end.lower))
     }
+}
+
+/// Lets a receiver hear what is for everybody. A simulated host does so in any case; a socket of the kernel that is bound
+/// to one address does not.
+fn listen(end: GroupEnd<'_, '_>, everybody: IpAddr) -> LowerPort {
+    if !end.builder.is_on_kernel(end.node) {
+        return end.lower;
+    }
+    let always = Member { node: end.node, spans: vec![(Instant::ZERO, None)] };
+    let machine = MemberMachine::new(everybody, None, &always, Duration::ZERO);
+    end.builder.attach_member(end.node, Box::new(machine), vec![Instant::ZERO], end.lower)
 }
 
 /// The first link that joins a node with all members.

@@ -34,6 +34,10 @@ impl Delivery for IpMulticast {
         self.one_source
     }
 
+    fn is_routed(&self) -> bool {
+        true
+    }
+
     fn put_on_end(&self, end: GroupEnd<'_, '_>) -> Result<LowerPort, BuildError> {
         let (flow, group) = (end.flow(), end.group);
         let Some(times) = group.member(end.node).filter(|_| !end.is_sender()) else { return Ok(end.lower) };

@@ -39,6 +39,11 @@ pub trait Delivery: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether routers bring what is sent to the group's address to the members, by idealised trees.
+    fn is_routed(&self) -> bool {
+        false
+    }
+
     /// Whether it brings datagrams from `from` to the members in this network; why it cannot, if not.
     fn refuses(&self, group: &Group, from: NodeId, network: Network<'_>) -> Option<String> {
         let _ = (group, from, network);

@@ -20,15 +20,7 @@ impl Member {
     /// A member of `group`, of one `source` if there is one, at `times`, that goes on to receive for `linger` after
     /// each leave.
     pub(crate) fn new(group: IpAddr, source: Option<IpAddr>, times: &Times, linger: Duration) -> Self {
-        let mut changes = VecDeque::new();
-        for &(from, to) in &times.spans {
-            // Back before it has stopped to receive: it never does.
-            match changes.back() {
-                Some(&(left, false)) if from <= left => _ = changes.pop_back(),
-                _ => changes.push_back((from, true)),
-            }
-            changes.extend(to.map(|to| (to + linger, false)));
-        }
+        let changes = times.changes(linger).into();
         Self { group, source, changes, out: Outbox::new() }
     }
 

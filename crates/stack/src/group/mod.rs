@@ -53,6 +53,21 @@ impl Member {
     pub fn is_member(&self, at: Instant) -> bool {
         self.spans.iter().any(|&(from, to)| from <= at && to.is_none_or(|to| at < to))
     }
+
+    /// The times at which its host begins to receive and ceases to, in the order of time; it goes on for `linger` after
+    /// each leave.
+    pub fn changes(&self, linger: Duration) -> Vec<(Instant, bool)> {
+        let mut changes = Vec::new();
+        for &(from, to) in &self.spans {
+            // Back before it has stopped to receive: it never does.
+            match changes.last() {
+                Some(&(left, false)) if from <= left => _ = changes.pop(),
+                _ => changes.push((from, true)),
+            }
+            changes.extend(to.map(|to| (to + linger, false)));
+        }
+        changes
+    }
 }
 
 impl Group {

@@ -65,9 +65,14 @@ impl GroupTrees {
 }
 
 impl GlobalRoutes {
-    /// The way of packets from `source` to `group` through a node. `None` for a source that is no node's address, and
-    /// at a node from which the source cannot be reached.
-    fn group_route(&mut self, node: NodeId, source: IpAddr, group: IpAddr) -> Option<GroupRoute> {
+    /// Notes that a node wants the packets of a group from now on, or no longer does: those of one source, or of any.
+    pub fn change_member(&mut self, node: NodeId, group: IpAddr, source: Option<IpAddr>, joined: bool) {
+        self.groups.change(node, group, source, joined);
+    }
+
+    /// The way of packets from `source` to `group` through a node. `None` for a source that is no node's address, and at
+    /// a node from which the source cannot be reached.
+    pub fn group_route(&mut self, node: NodeId, source: IpAddr, group: IpAddr) -> Option<GroupRoute> {
         let root = node_of(source).filter(|&root| root < self.nodes())?;
         let ingress = match node == root {
             true => None,

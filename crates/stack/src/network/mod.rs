@@ -2,16 +2,20 @@
 
 mod addresses;
 mod groups;
+mod layers;
 mod plan;
 mod routes;
 mod shortest_paths;
 
 use std::collections::BTreeMap;
 
+use crate::service::ServiceSpec;
 use hopcast_link::{Attachment, Config, Direction, Mac, MediumConfig, SwitchConfig};
 
 pub use addresses::{HOP_LIMIT, MacAddress, addresses_of, interface_name};
 pub(crate) use groups::NodeGroups;
+pub(crate) use layers::{Below, NodeLayers, PlacedService};
+pub use layers::{LayerInterface, Layers};
 pub use plan::{Hop, NetworkPlan, directions};
 pub(crate) use routes::NodeRoutes;
 pub use routes::{GlobalRoutes, Route};
@@ -93,6 +97,8 @@ pub struct Network<'a> {
     pub links: &'a [Link],
     /// The nodes of each role (`helper`, `proxy`, `relay`); without `relay`, every node of a route relays.
     pub roles: &'a BTreeMap<String, Vec<NodeId>>,
+    /// The services of nodes, in the order of the file: a later one may stand on an interface that an earlier one makes.
+    pub services: &'a [ServiceSpec],
 }
 
 impl<'a> Network<'a> {

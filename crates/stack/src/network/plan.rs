@@ -8,6 +8,7 @@ use hopcast_link::{
 };
 
 use super::addresses::{MacAddress, mac_address};
+use super::layers::Layers;
 use super::routes::GlobalRoutes;
 use super::shortest_paths::ShortestPaths;
 use super::{LinkId, LinkModel, Network, NodeId};
@@ -29,10 +30,14 @@ pub struct NetworkPlan {
     interfaces: Vec<Vec<Hop>>,
     /// For each link, how many before it join the same two nodes: parallel links have random streams of their own.
     ordinals: Vec<u64>,
+    layers: Layers,
 }
 
 impl NetworkPlan {
     /// The plan of a network: a node's interfaces are numbered in the order of the links.
+    ///
+    /// # Panics
+    /// If a service cannot be placed, which [`Layers::of`] says of a network before.
     pub fn of(network: Network<'_>) -> Self {
         let mut interfaces: Vec<Vec<Hop>> = vec![Vec::new(); network.nodes.len()];
         let mut ends = Vec::with_capacity(network.links.len());
@@ -51,7 +56,8 @@ impl NetworkPlan {
             ordinals.push(*before);
             *before += 1;
         }
-        Self { ends, interfaces, ordinals }
+        let layers = Layers::of(network).expect("services that have been placed before");
+        Self { ends, interfaces, ordinals, layers }
     }
 
     /// For each attachment of a link, the node and its interface.
@@ -62,6 +68,18 @@ impl NetworkPlan {
     /// For each interface of a node, the link and the attachment.
     pub fn interfaces(&self, node: NodeId) -> &[Hop] {
         &self.interfaces[node]
+    }
+
+    /// The number of a host's first interface on a link; `None` where services have taken its attachments.
+    pub fn host_interface(&self, node: NodeId, link: LinkId) -> Option<u32> {
+        let layers = self.layers.node(node);
+        let on_link = |&place: &usize| layers.interfaces[place].hop.link == link;
+        layers.host.iter().position(on_link).map(|place| place as u32)
+    }
+
+    /// The layers of nodes between their links and their hosts.
+    pub(crate) const fn layers(&self) -> &Layers {
+        &self.layers
     }
 
     /// The Ethernet address of a link's attachment.
@@ -108,7 +126,11 @@ impl NetworkPlan {
 
     /// The routes of the network as it is at the start.
     pub fn routes(&self, network: Network<'_>) -> GlobalRoutes {
-        GlobalRoutes::new(network.nodes.len(), network.links)
+        GlobalRoutes::new(self.paths(network))
+    }
+
+    fn paths(&self, network: Network<'_>) -> ShortestPaths {
+        ShortestPaths::over(network.nodes.len(), network.links, self.layers.segments())
     }
 
     /// The hops from a node to another, by `routes` as they are now; as far as they lead.
@@ -137,7 +159,7 @@ impl NetworkPlan {
         let links: BTreeSet<LinkId> = taken.clone().map(|hop| hop.link).collect();
         let mut nodes: BTreeSet<NodeId> = taken.map(|&hop| self.sender(hop)).collect();
         nodes.remove(&from);
-        let mut paths = ShortestPaths::new(network.nodes.len(), network.links);
+        let mut paths = self.paths(network);
         links.iter().for_each(|&link| paths.set_up(link, None, false));
         // No path leads over a node that cannot send.
         for &Hop { link, attachment } in nodes.iter().flat_map(|&node| self.interfaces(node)) {

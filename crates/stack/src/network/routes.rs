@@ -15,7 +15,7 @@ use hopcast_link::{Attachment, Change};
 use super::addresses::{MacAddress, addresses_of, mac_address, node_of};
 use super::groups::GroupTrees;
 use super::shortest_paths::{ShortestPaths, Step};
-use super::{Hop, Link, LinkId, NodeId};
+use super::{Hop, LinkId, NodeId};
 
 /// The network as routing sees it.
 pub struct GlobalRoutes {
@@ -43,9 +43,9 @@ pub struct Route {
 const MAX_ENTRIES: usize = (1 << 28) / size_of::<Option<Step>>();
 
 impl GlobalRoutes {
-    /// The network of `nodes` nodes and `links`, in the order of the file.
-    pub(super) fn new(nodes: usize, links: &[Link]) -> Self {
-        let (paths, groups) = (ShortestPaths::new(nodes, links), GroupTrees::default());
+    /// The routes of these paths.
+    pub(super) fn new(paths: ShortestPaths) -> Self {
+        let groups = GroupTrees::default();
         Self { paths, tables: BTreeMap::new(), groups, version: 0 }
     }
 
@@ -152,6 +152,13 @@ impl Routes for NodeRoutes {
         Some(RouteEntry { interface, neighbour, metric })
     }
 
+    fn neighbour(&mut self, destination: IpAddr) -> Option<(u32, IpAddr)> {
+        let mut routes = self.routes.borrow_mut();
+        let to = node_of(destination).filter(|&to| to < routes.nodes())?;
+        let Route { interface, via, .. } = routes.route(self.node, to)?;
+        Some((interface, addresses_of(via)[usize::from(destination.is_ipv6())]))
+    }
+
     fn station(&mut self, interface: u32, neighbour: IpAddr) -> Option<MacAddress> {
         let hop = self.routes.borrow().paths.neighbour(self.node, interface, node_of(neighbour)?)?;
         Some(mac_address(hop.link, hop.attachment))
@@ -164,7 +171,7 @@ mod tests {
     use hopcast_link::{Config, Direction};
 
     use super::*;
-    use crate::network::LinkModel;
+    use crate::network::{Link, LinkModel};
 
     /// 0 - 1 - 3 and 0 - 2 - 3, the second with more delay.
     fn square() -> GlobalRoutes {
@@ -174,7 +181,7 @@ mod tests {
             let model = LinkModel::PointToPoint(Config { forward, backward, ..Config::default() });
             Link { name: String::new(), ends: vec![a, b], model }
         });
-        GlobalRoutes::new(4, &links)
+        GlobalRoutes::new(ShortestPaths::new(4, &links))
     }
 
     fn via(routes: &mut GlobalRoutes) -> Option<LinkId> {

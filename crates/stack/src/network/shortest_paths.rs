@@ -9,16 +9,19 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use hopcast_core::Duration;
 use hopcast_link::Attachment;
 
+use super::layers::{Layers, Segment, SegmentEnd};
 use super::{Hop, Link, LinkId, NodeId, directions};
 
 /// The links of a network, and the paths that the last search found.
 #[derive(Debug)]
 pub struct ShortestPaths {
-    /// The ends of all links, in the order of the file.
+    /// The ends of all segments, in the order of the links.
     ends: Vec<End>,
     /// For each medium of which stations hear only some of the others, the pairs of a sender and one whom it reaches.
     heard: BTreeMap<LinkId, BTreeSet<(Attachment, Attachment)>>,
-    /// For each link, the number of its first end; and the number of ends.
+    /// For each segment, the number of its first end; and the number of ends.
+    of_segment: Vec<u32>,
+    /// For each link, the number of the first end of its segments; and the number of ends.
     of_link: Vec<u32>,
     /// For each node, where its part of `at_node` begins; and where the last ends.
     of_node: Vec<u32>,
@@ -26,17 +29,21 @@ pub struct ShortestPaths {
     at_node: Vec<u32>,
     /// For each node, its first step, if a search has reached it in this round.
     steps: Vec<Reached>,
-    /// For each link, the lowest cost at which it was crossed, if it was in this round.
+    /// For each segment, the lowest cost at which it was crossed, if it was in this round.
     crossed: Vec<Crossed>,
     /// One search is one round, so that nothing needs to be cleared.
     round: u32,
 }
 
-/// An attachment of a link, as it sends.
+/// A host's interface, as it sends.
 #[derive(Clone, Copy, Debug)]
 struct End {
     node: NodeId,
+    /// Its number at its host.
+    interface: u32,
+    segment: u32,
     link: LinkId,
+    attachment: u32,
     delay: Duration,
     up: bool,
 }
@@ -65,23 +72,35 @@ struct Crossed {
 }
 
 impl ShortestPaths {
-    /// The network of `nodes` nodes and `links`, all of which are up.
+    /// The network of `nodes` nodes and `links`, all of which are up, without services.
     pub fn new(nodes: usize, links: &[Link]) -> Self {
-        let mut ends = Vec::new();
-        let mut of_link = vec![0];
+        Self::over(nodes, links, &Layers::plain(nodes, links))
+    }
+
+    /// The network of `nodes` nodes whose hosts are on these segments of `links`, all of which are up.
+    pub(super) fn over(nodes: usize, links: &[Link], segments: &[Segment]) -> Self {
+        let mut ends: Vec<End> = Vec::new();
+        let (mut of_segment, mut of_link) = (vec![0], Vec::new());
         let mut heard = BTreeMap::new();
-        for (number, link) in links.iter().enumerate() {
-            if link.partly_heard().is_some() {
-                let reached = directions(link.ends.len()).filter(|&(from, to)| link.reaches(from, to));
-                heard.insert(number, reached.collect());
-            }
-            let end = |(attachment, &node)| {
-                let delay = link.direction(attachment).delay;
-                End { node, link: number, delay, up: true }
-            };
-            ends.extend(link.ends.iter().enumerate().map(end));
-            of_link.push(ends.len() as u32);
+        for (number, link) in links.iter().enumerate().filter(|(_, link)| link.partly_heard().is_some()) {
+            let reached = directions(link.ends.len()).filter(|&(from, to)| link.reaches(from, to));
+            heard.insert(number, reached.collect());
         }
+        for (number, segment) in segments.iter().enumerate() {
+            of_link.resize(of_link.len().max(segment.link + 1), ends.len() as u32);
+            let link = &links[segment.link];
+            ends.extend(segment.ends.iter().map(|&SegmentEnd { node, interface, attachment }| End {
+                node,
+                interface,
+                segment: number as u32,
+                link: segment.link,
+                attachment: attachment as u32,
+                delay: link.direction(attachment).delay,
+                up: true,
+            }));
+            of_segment.push(ends.len() as u32);
+        }
+        of_link.resize(links.len() + 1, ends.len() as u32);
         let mut of_node = vec![0; nodes + 1];
         for end in &ends {
             of_node[end.node + 1] += 1;
@@ -95,8 +114,8 @@ impl ShortestPaths {
             at_node[free[end.node] as usize] = number as u32;
             free[end.node] += 1;
         }
-        let (steps, crossed) = (vec![Reached::default(); nodes], vec![Crossed::default(); links.len()]);
-        Self { ends, heard, of_link, of_node, at_node, steps, crossed, round: 0 }
+        let (steps, crossed) = (vec![Reached::default(); nodes], vec![Crossed::default(); segments.len()]);
+        Self { ends, heard, of_segment, of_link, of_node, at_node, steps, crossed, round: 0 }
     }
 
     /// Number of nodes.
@@ -117,8 +136,9 @@ impl ShortestPaths {
     fn change(&mut self, link: LinkId, from: Option<Attachment>, apply: impl Fn(&mut End)) {
         if link + 1 < self.of_link.len() {
             let range = self.of_link[link] as usize..self.of_link[link + 1] as usize;
-            let ends = self.ends[range].iter_mut().enumerate();
-            ends.filter(|(end, _)| from.is_none_or(|from| from == *end)).for_each(|(_, end)| apply(end));
+            let ends = self.ends[range].iter_mut();
+            let meant = ends.filter(|end| from.is_none_or(|from| from == end.attachment as usize));
+            meant.for_each(apply);
         }
     }
 
@@ -166,18 +186,17 @@ impl ShortestPaths {
     /// Reaches the nodes that are one hop before the end number `to`, whose node is at `cost`.
     fn cross(&mut self, to: u32, cost: Cost, open: &mut BinaryHeap<Reverse<(Cost, NodeId)>>) {
         let round = self.round;
-        let link = self.ends[to as usize].link;
-        let heard = self.heard.get(&link);
-        let crossed = &mut self.crossed[link];
+        let segment = self.ends[to as usize].segment as usize;
+        let heard = self.heard.get(&self.ends[to as usize].link);
+        let crossed = &mut self.crossed[segment];
         if crossed.round == round && crossed.cost < cost && heard.is_none() {
             // Each station was reached from another one at less.
             return;
         }
         *crossed = Crossed { round, cost };
-        for from in self.of_link[link]..self.of_link[link + 1] {
-            let End { node, delay, up, .. } = self.ends[from as usize];
-            let first = self.of_link[link];
-            let pair = ((from - first) as Attachment, (to - first) as Attachment);
+        for from in self.of_segment[segment]..self.of_segment[segment + 1] {
+            let End { node, attachment, delay, up, .. } = self.ends[from as usize];
+            let pair = (attachment as Attachment, self.ends[to as usize].attachment as Attachment);
             if !up || from == to || heard.is_some_and(|heard| !heard.contains(&pair)) {
                 continue;
             }
@@ -219,29 +238,26 @@ impl ShortestPaths {
         (self.hop(step.from), self.ends[step.to as usize].node, self.hop(step.to).attachment)
     }
 
-    /// The number of the interface by which a step leaves its node: interfaces are in the order of the file.
+    /// The number of the interface by which a step leaves its node.
     pub(super) fn interface(&self, step: Step) -> u32 {
-        self.interface_of(step.from)
+        self.ends[step.from as usize].interface
     }
 
     /// The number of the interface by which a step reaches the node that it leads to.
     pub(super) fn far_interface(&self, step: Step) -> u32 {
-        self.interface_of(step.to)
-    }
-
-    fn interface_of(&self, end: u32) -> u32 {
-        self.at_node(self.ends[end as usize].node).partition_point(|&other| other < end) as u32
+        self.ends[step.to as usize].interface
     }
 
     /// The hop of a neighbour on one of a node's interfaces: the link, and the neighbour's attachment to it.
     pub(super) fn neighbour(&self, node: NodeId, interface: u32, neighbour: NodeId) -> Option<Hop> {
-        let &end = self.at_node(node).get(interface as usize)?;
-        let link = self.ends[end as usize].link;
-        let mut others = self.of_link[link]..self.of_link[link + 1];
+        let mut own = self.at_node(node).iter().map(|&end| &self.ends[end as usize]);
+        let own = own.find(|end| end.interface == interface)?;
+        let segment = own.segment as usize;
+        let mut others = self.of_segment[segment]..self.of_segment[segment + 1];
         let hop =
             others.find(|&other| self.ends[other as usize].node == neighbour).map(|other| self.hop(other))?;
-        let pair = (self.hop(end).attachment, hop.attachment);
-        self.heard.get(&link).is_none_or(|heard| heard.contains(&pair)).then_some(hop)
+        let pair = (own.attachment as Attachment, hop.attachment);
+        self.heard.get(&hop.link).is_none_or(|heard| heard.contains(&pair)).then_some(hop)
     }
 
     fn reached(&self, node: NodeId) -> Option<&Reached> {
@@ -253,8 +269,8 @@ impl ShortestPaths {
     }
 
     fn hop(&self, end: u32) -> Hop {
-        let link = self.ends[end as usize].link;
-        Hop { link, attachment: (end - self.of_link[link]) as usize }
+        let End { link, attachment, .. } = self.ends[end as usize];
+        Hop { link, attachment: attachment as usize }
     }
 }
 

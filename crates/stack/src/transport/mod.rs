@@ -115,6 +115,8 @@ pub enum Feedback {
 pub enum Worlds {
     /// Virtual time and the kernel.
     Both,
+    /// Virtual time only.
+    Virtual,
     /// The kernel only: a real program. The names of its models in virtual time, in a person's words.
     Live {
         /// `kcp` and `kcp-fec` are its models, say.
@@ -147,6 +149,7 @@ impl fmt::Display for Worlds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Both => "both",
+            Self::Virtual => "virtual time",
             Self::Live { .. } => "live",
         })
     }

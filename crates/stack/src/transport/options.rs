@@ -33,6 +33,8 @@ pub enum Form {
     Share,
     /// A whole number.
     Count,
+    /// Whole numbers in this range, one or a list.
+    Numbers(u64, u64),
     /// `on` or `off`.
     Flag,
     /// A list of words.

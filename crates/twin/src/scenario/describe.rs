@@ -12,7 +12,8 @@ use hopcast_stack::network::ShortestPaths;
 
 use super::capacity::{Capacities, mean_loss};
 use super::model::{
-    Action, Capture, Case, Event, Exec, Flow, FlowId, Group, Layer, LinkModel, NodeId, Plan, Scenario,
+    Action, Capture, Case, Event, Exec, Flow, FlowId, Group, Layer, LinkModel, Neighbours, NodeId, Plan,
+    Scenario, ServiceSpec,
 };
 
 /// Maximum number of nodes, links, events or flows that are listed; more are summed up. Chosen: about a screen.
@@ -48,6 +49,7 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     write_nodes(out, scenario)?;
     write_links(out, scenario)?;
     write_events(out, scenario)?;
+    write_services(out, scenario)?;
     write_groups(out, scenario)?;
     write_flows(out, scenario)?;
     write_execs(out, scenario)?;
@@ -65,6 +67,9 @@ fn write_nodes(out: &mut String, scenario: &Scenario) -> fmt::Result {
     writeln!(out, "  {}", shortened(&names))?;
     for (role, nodes) in &scenario.roles {
         writeln!(out, "  {role}: {}", names_of(scenario, nodes))?;
+    }
+    if scenario.neighbours == Neighbours::Resolve {
+        writeln!(out, "  neighbours are asked for, by ARP and neighbour discovery")?;
     }
     if let Capture::Nodes(nodes) = &scenario.capture {
         writeln!(out, "  captured: {}", names_of(scenario, nodes))?;
@@ -243,6 +248,12 @@ fn write_events(out: &mut String, scenario: &Scenario) -> fmt::Result {
             }
             Action::Start(flow) => (format!("flow {} starts", scenario.flows[*flow].name), None),
             Action::Stop(flow) => (format!("flow {} stops", scenario.flows[*flow].name), None),
+            Action::Service { service, on, what } => {
+                let service = &scenario.services[*service];
+                let at =
+                    if *on == service.on { String::new() } else { format!(" on {}", names_of(scenario, on)) };
+                (format!("{} {what}{at}", service.name), None)
+            }
             Action::Join { group, node } => {
                 (format!("{} joins {}", scenario.nodes[*node].name, scenario.groups[*group].name), None)
             }
@@ -286,6 +297,21 @@ fn changed(change: &Change) -> String {
         Change::Duplicate(share) => format!("{share} duplicated"),
         Change::Down => "down".to_owned(),
         Change::Up => "up".to_owned(),
+    }
+}
+
+/// Services, a line each: what runs, where, and on which interfaces.
+fn write_services(out: &mut String, scenario: &Scenario) -> fmt::Result {
+    if scenario.services.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nServices: {}", scenario.services.len())?;
+    for ServiceSpec { name, layer, on, interfaces, .. } in scenario.services.iter().take(MAX_LISTED) {
+        writeln!(out, "  {name}: {layer} on {} of {}", interfaces.join(", "), names_of(scenario, on))?;
+    }
+    match scenario.services.len().saturating_sub(MAX_LISTED) {
+        0 => Ok(()),
+        more => writeln!(out, "  and {more} more"),
     }
 }
 

@@ -14,7 +14,7 @@ use hopcast_config::yaml::{Kind, Node};
 
 const CHANGES: [&str; 11] =
     ["rate", "delay", "jitter", "loss", "corrupt", "duplicate", "reorder", "queue", "mtu", "down", "up"];
-pub(super) const ALLOWED: [&str; 21] = [
+pub(super) const ALLOWED: [&str; 24] = [
     "name",
     "at",
     "links",
@@ -36,6 +36,9 @@ pub(super) const ALLOWED: [&str; 21] = [
     "group",
     "join",
     "leave",
+    "service",
+    "on",
+    "set",
 ];
 /// Maximum number of entries of the schedule in words. Chosen: a picture has no room for more.
 const MAX_WORDS: usize = 100;
@@ -67,7 +70,11 @@ pub(crate) fn events(
             Ok(())
         };
         let changes = changes(fields, contents)?;
-        let mut acts = !changes.is_empty() || fields.get("group").is_some();
+        let of_service = fields.get("service").is_some();
+        let mut acts = !changes.is_empty() || of_service || fields.get("group").is_some();
+        if let (Some(stray), None) = (fields.get("on").or(fields.get("set")), fields.get("service")) {
+            return Err(stray.error("`on` and `set` need the `service` that is meant"));
+        }
         if let (Some(who), None) = (fields.get("join").or(fields.get("leave")), fields.get("group")) {
             return Err(who.error("`join` and `leave` need the `group` that is meant"));
         }
@@ -76,7 +83,7 @@ pub(crate) fn events(
         {
             return Err(to.error("`to`: only `loss` can change towards one station of a medium or switch"));
         }
-        for (link, from) in targets(fields, topology, acts)? {
+        for (link, from) in targets(fields, topology, !changes.is_empty())? {
             if let (Some(rate), true) = (fields.get("rate"), changes.contains(&Change::Rate(None))) {
                 let ends = &topology.links[link].ends;
                 let paced = ends.iter().enumerate().filter(|(end, _)| from.is_none_or(|from| from == *end));
@@ -97,6 +104,9 @@ pub(crate) fn events(
             }
         }
         for (key, action) in [("start", Action::Start as fn(_) -> _), ("stop", Action::Stop as fn(_) -> _)] {
+            if of_service {
+                break;
+            }
             for named in fields.read(key, one_or_several)?.unwrap_or_default() {
                 push(action(flows.flow(named, key)?))?;
                 acts = true;
@@ -104,7 +114,7 @@ pub(crate) fn events(
         }
         if !acts {
             return Err(item.error(format!(
-                "an event needs something to do: one of {}, `start`, `stop`, or a `group` with `join` or `leave`",
+                "an event needs something to do: one of {}, `start`, `stop`, a `group` with `join` or `leave`, or a `service`",
                 decode::listed(&CHANGES)
             )));
         }
@@ -144,6 +154,12 @@ fn in_words(item: &Node) -> Option<(Instant, String)> {
                 let names = names(node);
                 let who = if names.len() > 3 { format!("{} nodes", names.len()) } else { names.join(", ") };
                 parts.push(format!("{who} {} {group}", if key == "join" { "into" } else { "out of" }));
+            }
+            "start" | "stop" | "set" if fields.get("service").is_some() => {
+                let service = fields.get("service").and_then(scalar)?;
+                let at =
+                    fields.get("on").map(|on| format!(" on {}", names(on).join(", "))).unwrap_or_default();
+                parts.push(format!("{key} {service}{at}"));
             }
             "start" | "stop" => parts.push(format!("{key} {}", names(node).join(", "))),
             change if CHANGES.contains(&change) => {

@@ -22,6 +22,7 @@ pub(crate) use super::workload::{MAX_FRAME, SHORT_FLOW};
 pub use hopcast_stack::flow::ETHERNET;
 pub use hopcast_stack::group::{Group, Member};
 pub use hopcast_stack::network::{Link, LinkId, LinkModel, Node, NodeId};
+pub use hopcast_stack::service::ServiceSpec;
 pub use hopcast_stack::transport::{Layer, Socket};
 /// A flow's place in [`Scenario::flows`].
 pub type FlowId = usize;
@@ -98,10 +99,14 @@ pub struct Scenario {
     pub nodes: Vec<Node>,
     /// The links, in the order of the file; names are unique.
     pub links: Vec<Link>,
+    /// How hosts know the Ethernet addresses of their neighbours.
+    pub neighbours: Neighbours,
     /// The events, in the order of time and then of the file.
     pub events: Vec<Event>,
     /// The same in words, an entry for each event of the file, in the order of time: the first hundred.
     pub schedule: Vec<(Instant, String)>,
+    /// The services of nodes, in the order of the file; names are unique.
+    pub services: Vec<ServiceSpec>,
     /// The groups of receivers, in the order of the file, and then those that flows to several nodes make.
     pub groups: Vec<Group>,
     /// The flows, in the order of the file; names are unique.
@@ -114,6 +119,16 @@ pub struct Scenario {
     pub execs: Vec<Exec>,
     /// The part of it that is for live runs only: [`needs_live`](super::needs_live).
     pub live_only: LiveOnly,
+}
+
+/// How hosts know the Ethernet addresses of their neighbours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Neighbours {
+    /// From the plan of the network: at once, and without a frame.
+    #[default]
+    Plan,
+    /// By asking: ARP and neighbour discovery.
+    Resolve,
 }
 
 /// The measurement window, for flow and link figures alike, and the step of the time series.
@@ -152,6 +167,15 @@ pub enum Action {
     Start(FlowId),
     /// Stops a flow: its application sends no more.
     Stop(FlowId),
+    /// A service stops, starts or is set at nodes.
+    Service {
+        /// Its place among the services.
+        service: usize,
+        /// The nodes.
+        on: Vec<NodeId>,
+        /// The verb: `stops`, `starts`, `is set`.
+        what: &'static str,
+    },
     /// A node becomes a member of a group.
     Join {
         /// Which group.
@@ -266,7 +290,7 @@ impl Flow {
         let top = self.over.first().map(|top| top.row().worlds);
         let needed = match top {
             Some(Worlds::Live { programs, .. }) => programs,
-            Some(Worlds::Both) | None => &[],
+            Some(Worlds::Both | Worlds::Virtual) | None => &[],
         };
         needed.iter().map(|(program, _)| *program)
     }
@@ -290,7 +314,7 @@ pub(crate) fn socket(layers: &[Layer]) -> Option<Socket> {
 impl Scenario {
     /// The network, as flows are built on it.
     pub fn network(&self) -> Network<'_> {
-        Network { nodes: &self.nodes, links: &self.links, roles: &self.roles }
+        Network { nodes: &self.nodes, links: &self.links, roles: &self.roles, services: &self.services }
     }
 
     /// The times at which a receiver of a flow is a member of its group; `None` of a flow without a group.

@@ -14,6 +14,8 @@ use super::groups::Groups;
 use super::model::{Capture, Case, Measure, NodeId, Plan, Scenario, World};
 use super::programs::{LiveOnly, execs};
 use super::published;
+use super::routing;
+use super::services::Services;
 use super::set;
 use super::sweep::Sweep;
 use super::topology::Topology;
@@ -24,13 +26,15 @@ use hopcast_config::{Diagnostic, Files};
 use hopcast_stack::Variants;
 
 /// The keys of a scenario.
-pub(crate) const TOP: [&str; 22] = [
+pub(crate) const TOP: [&str; 24] = [
     "title",
     "seed",
     "duration",
     "measure",
     "topology",
+    "neighbours",
     "events",
+    "services",
     "groups",
     "flows",
     "exec",
@@ -224,12 +228,16 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     let duration = some_duration(fields.need("duration", "duration: 60s")?, "duration")?;
     let measure = measure(fields.get("measure"), duration)?;
     let topology = Topology::of(fields.need("topology", "topology: { chain: { hops: 6 } }")?, contents)?;
+    let neighbours = fields.read("neighbours", routing::neighbours)?.unwrap_or_default();
     let variants = Variants::of(fields.get("variants"))?;
     let flows = fields.need("flows", "flows: [{ from: n0, to: n6, over: udp, app: bulk }]")?;
+    let services = Services::of(fields.get("services"), fields.get("events"), &topology)?;
     let mut groups = Groups::of(fields.get("groups"), fields.get("events"), &topology)?;
     let flows = Flows::of(flows, &topology, &mut groups, &variants, contents)?;
-    let Groups { groups, events: joins, .. } = groups;
-    let events = events(fields.get("events"), &topology, &flows, joins, contents)?;
+    let Groups { groups, events: mut acts, .. } = groups;
+    acts.extend(services.events);
+    let services = services.services;
+    let events = events(fields.get("events"), &topology, &flows, acts, contents)?;
     let schedule = schedule(fields.get("events"));
     let roles = roles(fields.get("roles"), &topology)?;
     let capture = match fields.get("capture") {
@@ -250,8 +258,10 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
         measure,
         nodes,
         links,
+        neighbours,
         events,
         schedule,
+        services,
         groups,
         flows,
         roles,

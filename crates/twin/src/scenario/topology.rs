@@ -73,7 +73,7 @@ impl Topology {
     /// The network, as flows are built on it, without roles.
     pub(crate) fn network(&self) -> Network<'_> {
         static NO_ROLES: BTreeMap<String, Vec<NodeId>> = BTreeMap::new();
-        Network { nodes: &self.nodes, links: &self.links, roles: &NO_ROLES }
+        Network { nodes: &self.nodes, links: &self.links, roles: &NO_ROLES, services: &[] }
     }
 
     /// The node that `node` names.

@@ -12,7 +12,7 @@ use crate::app::{
     ShortFlowSink, ShortFlowSource, Sizes, StreamEcho, StreamSink, StreamSource, Transport, VideoSender,
 };
 use crate::meter::SharedMeter;
-use crate::scenario::model::{Action, App, Event, Flow, FlowId, Program, Scenario, Span};
+use crate::scenario::model::{Action, App, Event, Flow, FlowId, NodeId, Program, Scenario, Span};
 
 /// First of the local ports of senders that open many connections: the first that needs no privilege; below those that
 /// flows have two of.
@@ -110,10 +110,12 @@ impl FlowApps<'_> {
         self.seed.stream(&["app", &self.flow.name], purpose)
     }
 
-    /// One for each receiver, with its meter.
+    /// One for each receiver whose node is built, with its meter.
     fn receivers<M: Machine + 'static>(&self, make: impl Fn(SharedMeter) -> M) -> Receivers {
-        let receiver = |meter: &SharedMeter| Some(Box::new(make(meter.clone())) as Box<dyn Machine>);
-        self.meters.iter().map(receiver).collect()
+        let receiver = |(meter, &node): (&SharedMeter, &NodeId)| {
+            self.builds(node).then(|| Box::new(make(meter.clone())) as Box<dyn Machine>)
+        };
+        self.meters.iter().zip(&self.flow.to).map(receiver).collect()
     }
 
     fn streams(&self, contents: Contents, rate: Option<Rate>, source: Ends, span: &Span) -> Applications {
@@ -152,6 +154,7 @@ impl FlowApps<'_> {
                 Action::Start(_)
                 | Action::Stop(_)
                 | Action::Link { .. }
+                | Action::Service { .. }
                 | Action::Join { .. }
                 | Action::Leave { .. } => {}
             }

@@ -12,7 +12,7 @@ use hopcast_stack::{NodeBuilder, VirtualNode};
 use super::flow::build_flow;
 use super::{Agenda, BuildError, LinkSamples, Script, Wired, World};
 use crate::capture::{Capture, LinkType};
-use crate::scenario::model::{Capture as Captured, NodeId, Scenario};
+use crate::scenario::model::{Capture as Captured, Neighbours, NodeId, Scenario};
 use crate::scenario::needs_live;
 
 impl World {
@@ -43,8 +43,13 @@ impl World {
         let mut nodes: Vec<NodeBuilder> = (0..scenario.nodes.len())
             .map(|node| NodeBuilder::simulated(network, &plan, node, &routes))
             .collect();
+        if scenario.neighbours == Neighbours::Resolve {
+            for (node, spec) in nodes.iter_mut().zip(&scenario.nodes) {
+                node.resolve_neighbours(seed.stream(&["neighbours", &spec.name], 0));
+            }
+        }
         let flows = (0..scenario.flows.len())
-            .map(|number| build_flow(&scenario, &plan, &routes, seed, &mut nodes, number))
+            .map(|number| build_flow(&scenario, &plan, &routes, seed, (&mut nodes, None), number))
             .collect::<Result<Vec<_>, _>>()?;
         let nodes: Vec<VirtualNode> = nodes.into_iter().filter_map(NodeBuilder::into_virtual).collect();
 

@@ -24,15 +24,25 @@ pub(super) struct FlowApps<'a> {
     /// The rates of the first link over time, if it has any.
     pub(super) rates: Option<Vec<(Instant, Rate)>>,
     pub(super) meters: Meters,
+    /// The only node that is built; `None` for all.
+    pub(super) only: Option<NodeId>,
 }
 
-/// Builds both ends of a flow into their nodes, and the machines between them.
+impl FlowApps<'_> {
+    /// Whether a node is built.
+    pub(super) fn builds(&self, node: NodeId) -> bool {
+        self.only.is_none_or(|only| only == node)
+    }
+}
+
+/// Builds both ends of a flow into their nodes, and the machines between them; of the ends, those at the node `only`, if
+/// there is one.
 pub(super) fn build_flow(
     scenario: &Scenario,
     network_plan: &NetworkPlan,
     routes: &RefCell<GlobalRoutes>,
     seed: Seed,
-    nodes: &mut [NodeBuilder],
+    (nodes, only): (&mut [NodeBuilder], Option<NodeId>),
     number: FlowId,
 ) -> Result<RunningFlow, BuildError> {
     let flow = &scenario.flows[number];
@@ -45,7 +55,7 @@ pub(super) fn build_flow(
     let rates = plan.route.first().and_then(|&first| rates(scenario, first));
     let members = flow.to.iter().map(|&to| scenario.member(flow, to));
     let meters = Meters::new(members, scenario.measure, scenario.duration);
-    let apps = FlowApps { scenario, flow, number, plan, seed, rates, meters };
+    let apps = FlowApps { scenario, flow, number, plan, seed, rates, meters, only };
     let source = plan.application_source();
     let (sender, receivers) = if flow.is_program() && on_kernel {
         // A program has sockets of its own.
@@ -57,7 +67,8 @@ pub(super) fn build_flow(
     };
     let mut builder = FlowBuilder::new(plan, nodes);
     let receivers = receivers.into_iter().zip(&flow.to).map(|(app, &to)| (to, app, plan.sink(to)));
-    for (node, application, ends) in [(flow.from, sender, source)].into_iter().chain(receivers) {
+    let ends = [(flow.from, sender, source)].into_iter().chain(receivers);
+    for (node, application, ends) in ends.filter(|&(node, ..)| apps.builds(node)) {
         let mut lower = builder.put_stack(node, ends)?;
         if flow.is_ping() && !on_kernel {
             lower = put_echo(&mut builder, node, ends, lower)?;

@@ -1,11 +1,12 @@
-//! The machines of one flow on one node where nodes are real: they are attached to the kernel.
+//! The machines of all flows on one node where nodes are real: they are attached to the kernel.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::ops::Range;
 
 use hopcast_core::plug::Plug;
-use hopcast_core::{Assembly, Machine, Seed, Shared, Slot};
+use hopcast_core::{Assembly, Instant, Machine, Seed, Shared, Slot};
 use serde::{Deserialize, Serialize};
 
 use hopcast_stack::network::NetworkPlan;
@@ -16,41 +17,61 @@ use super::{BuildError, RunningFlow, sum_counters};
 use crate::meter::{Meters, PartialMeter};
 use crate::scenario::model::{FlowId, NodeId, Scenario};
 
-/// The machines of one flow on one node, with what they are plugged into.
+/// The machines of all flows on one node, with what they are plugged into.
 ///
 /// Whoever runs it opens [`plugs`](Self::plugs), of which number i is the port `Below(i)` of
-/// [`machine`](Self::machine), and asks for the [`report`](Self::report) in the end. An instance stays on its thread.
+/// [`machine`](Self::machine), and asks for the [`reports`](Self::reports) in the end. An instance stays on its thread.
 pub struct NodeInstance {
-    flow: FlowId,
     node: NodeId,
     plugs: Vec<Plug>,
     assembly: Shared<Assembly>,
+    flows: Vec<FlowPart>,
+}
+
+/// The part of a flow that is on the node.
+struct FlowPart {
+    flow: FlowId,
+    /// Its plugs among those of the node.
+    plugs: Range<usize>,
     names: Vec<(String, Slot)>,
     meters: Meters,
     frame: u64,
 }
 
 impl NodeInstance {
-    /// The machines of flow number `flow` on each node; nodes on which it has none are left out.
+    /// The machines of all flows on a node; `None` if no flow has any there. Who is a member of a group from the start
+    /// has joined it already.
     ///
     /// # Errors
     /// See [`BuildError`].
-    pub fn of_flow(scenario: &Scenario, repeat: u64, flow: FlowId) -> Result<Vec<Self>, BuildError> {
+    pub fn at(scenario: &Scenario, repeat: u64, node: NodeId) -> Result<Option<Self>, BuildError> {
         let plan = NetworkPlan::of(scenario.network());
         let routes = RefCell::new(plan.routes(scenario.network()));
         let mut nodes: Vec<NodeBuilder> = scenario.nodes.iter().map(|_| NodeBuilder::on_kernel()).collect();
         let seed = Seed::new(scenario.seed, repeat);
-        let running = build_flow(scenario, &plan, &routes, seed, &mut nodes, flow)?;
-        let RunningFlow { meters, machines, frame, .. } = running;
-        meters.each(|meter| meter.split());
-        let instance = |(node, builder): (NodeId, NodeBuilder)| {
-            let KernelNode { assembly, plugs } = builder.into_kernel()?;
-            let own = machines.iter().filter(|machine| machine.node == node);
-            let names: Vec<_> = own.map(|machine| (machine.name.clone(), machine.slot)).collect();
-            let (assembly, meters) = (Shared::new(assembly), meters.clone());
-            (!names.is_empty()).then_some(Self { flow, node, plugs, assembly, names, meters, frame })
+        let (mut flows, mut joins, mut known_plugs) = (Vec::new(), Vec::new(), 0);
+        for flow in 0..scenario.flows.len() {
+            let running = build_flow(scenario, &plan, &routes, seed, (&mut nodes, Some(node)), flow)?;
+            let RunningFlow { meters, machines, joins: of_flow, frame } = running;
+            let own = machines.into_iter().filter(|machine| machine.node == node);
+            let names: Vec<_> = own.map(|machine| (machine.name, machine.slot)).collect();
+            let plugs = known_plugs..nodes[node].plugs().len();
+            known_plugs = plugs.end;
+            if names.is_empty() {
+                continue;
+            }
+            meters.each(|meter| meter.split());
+            joins.extend(of_flow.into_iter().filter(|join| join.node == node && join.at == Instant::ZERO));
+            flows.push(FlowPart { flow, plugs, names, meters, frame });
+        }
+        let Some(KernelNode { mut assembly, plugs }) = nodes.swap_remove(node).into_kernel() else {
+            return Ok(None);
         };
-        Ok(nodes.into_iter().enumerate().filter_map(instance).collect())
+        for join in joins {
+            assembly.wake_machine(Instant::ZERO, join.slot);
+        }
+        let instance = Self { node, plugs, assembly: Shared::new(assembly), flows };
+        Ok(Some(instance).filter(|instance| !instance.flows.is_empty()))
     }
 
     /// The addresses between which a flow's application speaks, at its sender and at each receiver: those of TUN
@@ -67,14 +88,14 @@ impl NodeInstance {
         application_ends(scenario, &plan, &routes, flow)
     }
 
-    /// The node that it is for.
-    pub fn node(&self) -> NodeId {
-        self.node
-    }
-
     /// The plugs of its ports.
     pub fn plugs(&self) -> &[Plug] {
         &self.plugs
+    }
+
+    /// The flow that a plug is of.
+    pub fn flow_of_plug(&self, plug: usize) -> Option<FlowId> {
+        self.flows.iter().find(|part| part.plugs.contains(&plug)).map(|part| part.flow)
     }
 
     /// The machine that is to be run; the instance keeps its figures.
@@ -82,16 +103,20 @@ impl NodeInstance {
         Box::new(self.assembly.clone())
     }
 
-    /// The figures that were measured and counted here.
-    pub fn report(&self) -> InstanceReport {
+    /// The figures that were measured and counted here, of each flow.
+    pub fn reports(&self) -> Vec<InstanceReport> {
         let assembly = self.assembly.get();
-        let counters = sum_counters(self.names.iter().map(|(name, slot)| (&**name, assembly.machine(*slot))));
-        let meters = self.meters.iter().map(|meter| PartialMeter::from(&*meter.borrow())).collect();
-        InstanceReport { flow: self.flow, node: self.node, counters, meters, frame: self.frame }
+        let report = |part: &FlowPart| {
+            let machines = part.names.iter().map(|(name, slot)| (&**name, assembly.machine(*slot)));
+            let meters = part.meters.iter().map(|meter| PartialMeter::from(&*meter.borrow())).collect();
+            let (flow, frame, counters) = (part.flow, part.frame, sum_counters(machines));
+            InstanceReport { flow, node: self.node, counters, meters, frame }
+        };
+        self.flows.iter().map(report).collect()
     }
 }
 
-/// The figures of an instance, on their way to whoever joins them with the others'.
+/// The figures of a flow at an instance, on their way to whoever joins them with the others'.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct InstanceReport {
     pub(crate) flow: FlowId,

@@ -218,7 +218,7 @@ impl World {
         let station = &mut self.nodes[node];
         while let Some((port, item)) = station.assembly.poll(self.now) {
             let Port::Below(interface) = port else { continue };
-            let Some(&Hop { link, attachment: from }) = station.interfaces.get(interface as usize) else {
+            let Some(&Hop { link, attachment: from }) = station.attachments.get(interface as usize) else {
                 continue;
             };
             let model = &mut self.links[link].model;
@@ -324,6 +324,14 @@ impl World {
             for (counter, value) in self.host_counters(node).into_iter().filter(|&(_, value)| value > 0) {
                 *hosts.entry(counter.to_owned()).or_default() += value;
             }
+        }
+        for placed in self.nodes.iter().flat_map(|node| &node.services) {
+            let machine = self.nodes[placed.node].assembly.machine(placed.slot);
+            machine.counters(&mut |counter, value| {
+                if value > 0 {
+                    *hosts.entry(format!("{}.{counter}", placed.name)).or_default() += value;
+                }
+            });
         }
         Observed {
             flows: self.flows.iter().map(flow).collect(),

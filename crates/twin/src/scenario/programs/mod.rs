@@ -16,7 +16,7 @@ use hopcast_stack::Stack;
 use hopcast_stack::transport::{Layer, Ports, Socket, Worlds};
 
 use super::fits::MIN_IPV6_MTU;
-use super::model::{Action, Event, NodeId, Scenario};
+use super::model::{Action, Event, NodeId, Scenario, ServiceSpec};
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::{Kind, Node};
 
@@ -258,6 +258,11 @@ pub(crate) fn carries_something(stack: &Stack, over: &Node, app: &Node) -> Resul
 /// The first option of a flow's transport that cannot be set in a live run, since there the transport is the kernel's
 /// and as the kernel is set up. One line; `None` if there is none.
 pub fn needs_virtual_time(scenario: &Scenario) -> Option<String> {
+    let in_virtual_time = |service: &&ServiceSpec| service.layer.row().worlds == Worlds::Virtual;
+    if let Some(service) = scenario.services.iter().find(in_virtual_time) {
+        let (name, run) = (&service.name, service.layer.row().name);
+        return Some(format!("service `{name}`: `{run}` is for virtual time"));
+    }
     let of_flow = scenario.flows.iter().find_map(|flow| {
         let of = |layer: &Layer| Some((layer.settings().virtual_time_only()?, layer.row().name));
         let (option, transport) = flow.over.iter().find_map(of)?;

@@ -1,17 +1,36 @@
-//! A datagram port on a UDP socket, in batches.
+//! A datagram port on UDP sockets, in batches.
+//!
+//! One socket is bound to the address of the plug. A machine that joins groups needs another unless that is all of the
+//! host's addresses: what is sent to a group is not for a socket of one address ([`groups`]).
+//!
+//! | module | what |
+//! |---|---|
+//! | `batch` | datagrams that were read, with their attributes |
+//! | `row` | datagrams that one call sends |
+//! | `groups` | memberships |
+//! | `interfaces` | the numbers of interfaces, in the network's plan and in the kernel |
+
+mod batch;
+mod groups;
+mod interfaces;
+mod row;
 
 use std::collections::VecDeque;
-use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 
-use hopcast_core::{Buffer, Datagram, Item};
-use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
+use hopcast_core::{Datagram, Item};
+use quinn_udp::UdpSocketState;
 use rustix::event::epoll::EventFlags;
 use rustix::net::sockopt;
 use rustix::net::sockopt::{Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 use socket2::{Domain, Protocol, Socket as Kernel, Type};
 
+use self::batch::{Batch, Received};
+use self::groups::Groups;
+use self::interfaces::Interfaces;
+use self::row::Row;
 use super::Socket;
 use super::counters::Counters;
 use super::drops::Drops;
@@ -37,8 +56,11 @@ const BURST_BYTES: usize = 128 << 10;
 const MAX_ROWS_SEARCHED: usize = 8;
 /// Maximum number of bytes of one send: the limit of the length fields of IP and UDP.
 const MAX_SEND: usize = 65_535 - 40 - 8;
-/// Maximum number of bytes that the kernel delivers at once: one datagram, or a row of them (GRO).
-const MAX_RECEIVE: usize = 65_536;
+/// Hop limit of what is sent to groups: the maximum, as of hosts in virtual time. A kernel's own choice is 1.
+const GROUP_HOP_LIMIT: u32 = 255;
+/// Key of the plug's own socket among its descriptors, and of the one that receives what is sent to groups.
+const OWN: u64 = 0;
+const OF_GROUPS: u64 = 1;
 
 /// A UDP socket.
 pub(super) struct Udp {
@@ -47,8 +69,10 @@ pub(super) struct Udp {
     poller: Rc<Poller>,
     token: Token,
     local: SocketAddr,
+    interfaces: Interfaces,
     batch: Batch,
     readable: bool,
+    groups: Groups,
     /// Datagrams to be sent, in rows that one call sends.
     waiting: VecDeque<Row>,
     waiting_bytes: usize,
@@ -60,46 +84,20 @@ pub(super) struct Udp {
     counters: Counters,
 }
 
-/// Datagrams that were read and not yet delivered.
-struct Batch {
-    memory: Vec<u8>,
-    metas: [RecvMeta; BATCH_SIZE],
-    count: usize,
-    /// The number of the next row, and the offset in it.
-    next: usize,
-    offset: usize,
-}
-
-/// Datagrams of one length to one destination; the last one may be shorter.
-struct Row {
-    remote: SocketAddr,
-    source: Option<IpAddr>,
-    contents: Vec<u8>,
-    segment: usize,
-    count: usize,
-    /// Whether no datagram may be added.
-    full: bool,
-}
-
 impl Udp {
     pub(super) fn open(poller: &Rc<Poller>, plug: usize, address: SocketAddr) -> io::Result<Self> {
-        let socket = Kernel::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
-        if address.is_ipv6() {
-            // All addresses are of the version that the plug names.
-            socket.set_only_v6(true)?;
-        }
-        // Beyond the host's limits if allowed.
-        if sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER).is_err() {
-            socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
-        }
+        let socket = unbound(address)?;
         if sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER).is_err() {
             socket.set_send_buffer_size(SEND_BUFFER)?;
         }
         socket.bind(&address.into())?;
+        // After it has found the address free of others: only sockets of groups share it.
+        socket.set_reuse_address(true)?;
+        for_groups(&socket, address.is_ipv6())?;
         let state = UdpSocketState::new((&socket).into())?;
         let local = socket.local_addr()?.as_socket().unwrap_or(address);
         let inode = rustix::fs::fstat(&socket)?.st_ino;
-        let token = Token { plug, key: 0 };
+        let token = Token { plug, key: OWN };
         poller.add(&socket, token, EventFlags::IN)?;
         Ok(Self {
             drops: Drops::of_udp(address.is_ipv6(), inode),
@@ -108,8 +106,10 @@ impl Udp {
             poller: Rc::clone(poller),
             token,
             local,
+            interfaces: Interfaces::of_namespace(),
             batch: Batch::new(),
             readable: false,
+            groups: Groups::default(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             blocked: false,
@@ -121,18 +121,32 @@ impl Udp {
     fn read(&mut self) {
         self.readable = false;
         self.counters.syscalls += 1;
-        match self.batch.read(&self.socket, &self.state) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(_) => self.counters.receive_errors += 1,
+        let read = match self.groups.are_joined_by_own_socket() {
+            true => self.batch.read_in_detail(&self.socket, &self.interfaces, &mut self.counters),
+            false => self.batch.read(&self.socket, &self.state, &self.interfaces),
+        };
+        self.count(read);
+    }
+
+    fn count(&mut self, read: io::Result<()>) {
+        if read.is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock) {
+            self.counters.receive_errors += 1;
         }
+    }
+
+    /// The next datagram to a group, of those that have a socket of their own.
+    fn next_of_groups(&mut self) -> Option<Received> {
+        let read = self.groups.read(&self.interfaces, &mut self.counters);
+        self.count(read);
+        self.groups.next()
     }
 
     /// Sends rows while the kernel has room.
     fn send(&mut self) {
         while let Some(row) = self.waiting.front() {
             let segments = self.state.max_gso_segments();
-            let Some(refused) = row.send(&self.socket, &self.state, &mut self.counters) else {
+            let sent = row.send(&self.socket, &self.state, &self.interfaces, &mut self.counters);
+            let Some(refused) = sent else {
                 self.counters.send_full += 1;
                 self.set_blocked(true);
                 return;
@@ -171,12 +185,13 @@ impl Udp {
 
     /// Adds a datagram to those that wait.
     fn queue(&mut self, datagram: &Datagram) {
-        let Datagram { local, remote, payload, .. } = datagram;
+        let Datagram { local, remote, payload, attributes } = datagram;
         // A socket that is bound to an address sends from that one.
         let source = Some(local.ip()).filter(|ip| !ip.is_unspecified() && self.local.ip().is_unspecified());
         // After the last datagram for the same peer, which keeps their order; the order between peers does not matter.
         let mut last = self.waiting.iter_mut().rev().take(MAX_ROWS_SEARCHED);
-        let last = last.find(|row| row.remote == *remote && row.source == source);
+        let last =
+            last.find(|row| row.remote == *remote && row.source == source && row.attributes == *attributes);
         let row = match last.filter(|row| !row.full && (1..=row.segment).contains(&payload.len())) {
             Some(row) => row,
             None => {
@@ -184,10 +199,12 @@ impl Udp {
                 self.waiting.push_back(Row {
                     remote: *remote,
                     source,
+                    attributes: *attributes,
                     contents: self.spare.pop().unwrap_or_default(),
                     segment: payload.len(),
                     count: 0,
-                    full: payload.is_empty(),
+                    // A kernel that routes groups forwards no row: it is longer than a link's packets.
+                    full: payload.is_empty() || remote.ip().is_multicast(),
                 });
                 self.waiting.back_mut().expect("was just added")
             }
@@ -201,8 +218,12 @@ impl Udp {
 }
 
 impl Socket for Udp {
-    fn ready(&mut self, _key: u64, flags: EventFlags) {
-        self.readable |= flags.intersects(EventFlags::IN | EventFlags::ERR);
+    fn ready(&mut self, key: u64, flags: EventFlags) {
+        let readable = flags.intersects(EventFlags::IN | EventFlags::ERR);
+        if key == OF_GROUPS {
+            return self.groups.ready(readable);
+        }
+        self.readable |= readable;
         if self.blocked && flags.intersects(EventFlags::OUT | EventFlags::ERR) {
             self.set_blocked(false);
         }
@@ -212,20 +233,35 @@ impl Socket for Udp {
         if self.readable && self.batch.is_empty() {
             self.read();
         }
-        let (from, to, payload) = self.batch.next()?;
+        let own = self.batch.next().map(|received| (received, self.local.ip().is_unspecified()));
+        let (received, any) = match own {
+            Some(own) => own,
+            None => (self.next_of_groups()?, true),
+        };
+        let Received { from, to, attributes, payload } = received;
         self.counters.received += 1;
         self.counters.received_bytes += payload.len() as u64;
         let mut local = self.local;
-        if let Some(to) = to.filter(|_| local.ip().is_unspecified()) {
+        if let Some(to) = to.filter(|_| any) {
             local.set_ip(to);
         }
-        Some(Item::Datagram(Datagram::new(local, from, payload)))
+        Some(Item::Datagram(Datagram { local, remote: from, payload, attributes }))
     }
 
     fn give(&mut self, item: Item) {
-        let Item::Datagram(datagram) = item else {
-            self.counters.wrong_items += 1;
-            return;
+        let datagram = match item {
+            Item::Datagram(datagram) => datagram,
+            Item::Membership(membership) => {
+                let place = (&self.poller, Token { key: OF_GROUPS, ..self.token });
+                let changed =
+                    self.groups.change(&membership, self.local, (&self.socket, &self.interfaces), place);
+                self.counters.groups_refused += u64::from(changed.is_err());
+                return;
+            }
+            _ => {
+                self.counters.wrong_items += 1;
+                return;
+            }
         };
         if datagram.remote.is_ipv4() != self.local.is_ipv4() || datagram.payload.len() > MAX_SEND {
             self.counters.send_refused += 1;
@@ -261,74 +297,33 @@ impl Socket for Udp {
     }
 
     fn counters(&self) -> Counters {
-        Counters { receive_dropped: self.drops.count(), ..self.counters }
+        let receive_dropped = self.drops.count() + self.groups.dropped();
+        Counters { receive_dropped, ..self.counters }
     }
 }
 
-impl Batch {
-    fn new() -> Self {
-        Self {
-            memory: vec![0; MAX_RECEIVE * BATCH_SIZE],
-            metas: [RecvMeta::default(); BATCH_SIZE],
-            count: 0,
-            next: 0,
-            offset: 0,
-        }
+/// A UDP socket of the version of `address`, with a large receive buffer.
+fn unbound(address: SocketAddr) -> io::Result<Kernel> {
+    let socket = Kernel::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    if address.is_ipv6() {
+        // All addresses are of the version that the plug names.
+        socket.set_only_v6(true)?;
     }
-
-    const fn is_empty(&self) -> bool {
-        self.next >= self.count
+    // Beyond the host's limits if allowed.
+    if sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER).is_err() {
+        socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
     }
-
-    fn read(&mut self, socket: &Kernel, state: &UdpSocketState) -> io::Result<()> {
-        (self.count, self.next, self.offset) = (0, 0, 0);
-        let mut chunks = self.memory.chunks_exact_mut(MAX_RECEIVE);
-        let mut buffers: [IoSliceMut<'_>; BATCH_SIZE] =
-            std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
-        self.count = state.recv(socket.into(), &mut buffers, &mut self.metas)?;
-        Ok(())
-    }
-
-    /// The next datagram: its source, its destination address and its payload.
-    fn next(&mut self) -> Option<(SocketAddr, Option<IpAddr>, Buffer)> {
-        let meta = self.metas[..self.count].get(self.next)?;
-        let row = &self.memory[self.next * MAX_RECEIVE..][..meta.len];
-        let end = if meta.stride == 0 { meta.len } else { meta.len.min(self.offset + meta.stride) };
-        let payload = Buffer::copy_from(&row[self.offset..end]);
-        self.offset = end;
-        if end >= meta.len {
-            (self.next, self.offset) = (self.next + 1, 0);
-        }
-        Some((meta.addr, meta.dst_ip, payload))
-    }
+    Ok(socket)
 }
 
-impl Row {
-    /// Sends a row; `None` if the kernel has no room, or else the number of datagrams that it refused, which are
-    /// counted and dropped.
-    fn send(&self, socket: &Kernel, state: &UdpSocketState, counters: &mut Counters) -> Option<u64> {
-        let transmit = |contents: &[u8], segment| {
-            let Self { remote, source, .. } = *self;
-            let transmit =
-                Transmit { destination: remote, ecn: None, contents, segment_size: segment, src_ip: source };
-            state.try_send(socket.into(), &transmit)
-        };
-        let segment = Some(self.segment).filter(|_| self.count > 1);
-        counters.syscalls += 1;
-        let refused = match transmit(&self.contents, segment) {
-            Ok(()) => 0,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
-            Err(_) if self.count == 1 => 1,
-            // Refused as a row, or refused at all: each datagram is tried by itself.
-            Err(_) => {
-                let each = self.contents.chunks(self.segment);
-                counters.syscalls += self.count as u64;
-                each.filter(|datagram| transmit(datagram, None).is_err()).count() as u64
-            }
-        };
-        counters.send_refused += refused;
-        counters.sent += self.count as u64 - refused;
-        counters.sent_bytes += self.contents.len() as u64 * u64::from(refused < self.count as u64);
-        Some(refused)
+/// Lets a socket send to groups as hosts in virtual time do, and receive of groups what it has joined itself and nothing
+/// that others have.
+fn for_groups(socket: &Kernel, ipv6: bool) -> io::Result<()> {
+    if ipv6 {
+        socket.set_multicast_hops_v6(GROUP_HOP_LIMIT)?;
+        return socket.set_multicast_all_v6(false);
     }
+    socket.set_broadcast(true)?;
+    socket.set_multicast_ttl_v4(GROUP_HOP_LIMIT)?;
+    socket.set_multicast_all_v4(false)
 }

@@ -1,0 +1,95 @@
+//! Groups whose packets routers bring to the members: the same idealised trees as in virtual time, over the time of the run.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use hopcast_core::Instant;
+use hopcast_stack::network::{GlobalRoutes, addresses_of};
+use hopcast_twin::scenario::model::{NodeId, Scenario};
+
+use crate::layout::{GroupRoute, NetworkLayout};
+
+/// The senders to such groups, and the changes of the members that are to come.
+pub(super) struct Groups {
+    /// Each sender with its address, and the group.
+    senders: BTreeSet<(NodeId, IpAddr, IpAddr)>,
+    /// In reverse order of time.
+    changes: Vec<Change>,
+}
+
+/// A node wants the packets of a group from this time on, or no longer does.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Change {
+    at: Instant,
+    node: NodeId,
+    group: IpAddr,
+    source: Option<IpAddr>,
+    joined: bool,
+}
+
+impl Groups {
+    pub(super) fn of(scenario: &Scenario) -> Self {
+        let (mut senders, mut changes) = (BTreeSet::new(), BTreeSet::new());
+        for flow in &scenario.flows {
+            let Some(group) = flow.group.map(|group| &scenario.groups[group]) else { continue };
+            let delivery = group.delivery.settings();
+            if !delivery.is_routed() {
+                continue;
+            }
+            let (address, sender) =
+                (group.address(flow.ipv6), addresses_of(flow.from)[usize::from(flow.ipv6)]);
+            senders.insert((flow.from, sender, address));
+            let source = delivery.is_of_one_source().then_some(sender);
+            for member in group.members.iter().filter(|member| member.node != flow.from) {
+                let change = |(at, joined)| Change { at, node: member.node, group: address, source, joined };
+                changes.extend(member.changes(group.linger).into_iter().map(change));
+            }
+        }
+        Self { senders, changes: changes.into_iter().rev().collect() }
+    }
+
+    /// The time of the next change.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        self.changes.last().map(|change| change.at)
+    }
+
+    /// Makes the changes that are due at `at`; whether there were any.
+    pub(super) fn change(&mut self, at: Instant, routes: &mut GlobalRoutes) -> bool {
+        let mut changed = false;
+        while let Some(Change { node, group, source, joined, .. }) =
+            self.changes.pop_if(|change| change.at <= at)
+        {
+            routes.change_member(node, group, source, joined);
+            changed = true;
+        }
+        changed
+    }
+
+    /// The routes of groups at a node now.
+    pub(super) fn routes(&self, routes: &mut GlobalRoutes, node: NodeId) -> Vec<GroupRoute> {
+        let route = |&(sender, source, group): &(NodeId, IpAddr, IpAddr)| {
+            let found = routes.group_route(node, source, group);
+            let (ingress, egress) =
+                found.map_or((None, Vec::new()), |found| (found.ingress, found.egress.to_vec()));
+            GroupRoute { source, group, ingress, own: sender == node, egress }
+        };
+        self.senders.iter().map(route).collect()
+    }
+}
+
+/// Takes the routes from nodes that never bring packets to others; says of the rest by which interfaces they do.
+pub(super) fn settle(layout: &mut NetworkLayout) {
+    for (number, node) in layout.nodes.iter_mut().enumerate() {
+        let mut later: Vec<_> =
+            layout.reroutes.iter_mut().filter(|reroute| reroute.what.node == number).collect();
+        let all = || later.iter().flat_map(|reroute| &reroute.what.group_routes).chain(&node.group_routes);
+        if all().all(|route| route.egress.is_empty() && !route.own) {
+            node.group_routes.clear();
+            later.iter_mut().for_each(|reroute| reroute.what.group_routes.clear());
+            continue;
+        }
+        let interfaces: BTreeSet<_> =
+            all().flat_map(|route| route.ingress.iter().chain(&route.egress)).copied().collect();
+        node.group_interfaces = interfaces.into_iter().collect();
+    }
+}

@@ -1,0 +1,52 @@
+//! The numbers of interfaces, as a network's plan has them and as the kernel has them.
+
+use std::collections::BTreeMap;
+
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::{InterfaceFlags, if_nametoindex};
+
+/// The numbered interfaces of a network namespace: `eth0` is number 0 of its node.
+#[derive(Default)]
+pub(super) struct Interfaces {
+    /// Each number, with the kernel's index.
+    numbered: Vec<(u32, u32)>,
+}
+
+impl Interfaces {
+    /// Those of the calling thread's network namespace; none if they cannot be read.
+    pub(super) fn of_namespace() -> Self {
+        let number = |name: &String| name.strip_prefix("eth")?.parse().ok();
+        let numbered = all().into_iter().filter_map(|(name, (index, _))| Some((number(&name)?, index)));
+        Self { numbered: numbered.collect() }
+    }
+
+    /// The kernel's index of an interface.
+    pub(super) fn index(&self, number: u32) -> Option<u32> {
+        self.numbered.iter().find(|&&(known, _)| known == number).map(|&(_, index)| index)
+    }
+
+    /// The number of an interface; `None` of one that is not numbered.
+    pub(super) fn number(&self, index: u32) -> Option<u32> {
+        self.numbered.iter().find(|&&(_, known)| known == index).map(|&(number, _)| number)
+    }
+}
+
+/// The kernel's indices of the interfaces on which a group can have members: all that take multicast, but the host's own
+/// and those to one peer, such as TUN devices, whose packets are a machine's.
+pub(super) fn of_groups() -> Vec<u32> {
+    let takes_groups = |flags: InterfaceFlags| {
+        flags.contains(InterfaceFlags::IFF_MULTICAST)
+            && !flags.intersects(InterfaceFlags::IFF_LOOPBACK | InterfaceFlags::IFF_POINTOPOINT)
+    };
+    let interfaces = all().into_values();
+    interfaces.filter(|&(_, flags)| takes_groups(flags)).map(|(index, _)| index).collect()
+}
+
+/// All interfaces, by name, with their indices and flags.
+fn all() -> BTreeMap<String, (u32, InterfaceFlags)> {
+    let each = getifaddrs().into_iter().flatten().filter_map(|interface| {
+        let index = if_nametoindex(interface.interface_name.as_str()).ok()?;
+        Some((interface.interface_name, (index, interface.flags)))
+    });
+    each.collect()
+}

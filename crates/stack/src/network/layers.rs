@@ -1,0 +1,219 @@
+//! The layers of each node between its links and its host: interfaces, and the services that stand among them.
+//!
+//! A node begins with an interface for each of its links. A service takes some, and makes others on top of them; the host
+//! has those that are left. Interfaces between which frames pass belong to one segment: a link, or a VLAN on it.
+
+use std::collections::BTreeMap;
+
+use hopcast_link::Attachment;
+use hopcast_wire::vlan::Tag;
+
+use super::addresses::interface_name;
+use super::{Hop, Link, LinkId, Network, NodeId};
+use crate::service::{Made, ServiceError};
+
+/// The layers of all nodes, and the segments that their hosts are on.
+#[derive(Debug)]
+pub struct Layers {
+    nodes: Vec<NodeLayers>,
+    segments: Vec<Segment>,
+}
+
+/// The layers of one node.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NodeLayers {
+    /// Every interface that there is at some layer; those of links come first, in the order of the links.
+    pub(crate) interfaces: Vec<LayerInterface>,
+    /// The services here, from the bottom up.
+    pub(crate) services: Vec<PlacedService>,
+    /// The places in `interfaces` of those that the host has, in its order.
+    pub(crate) host: Vec<usize>,
+}
+
+/// An interface at some layer of a node.
+#[derive(Clone, Debug)]
+pub struct LayerInterface {
+    /// Its name: `eth0`, `eth0.7`.
+    pub name: String,
+    /// The attachment through which its frames leave.
+    pub hop: Hop,
+    /// The tags that its frames bear there, from the outermost.
+    pub(crate) tags: Vec<Tag>,
+    /// The machine whose upper port it is.
+    pub(crate) below: Below,
+    /// Whether a service stands on it.
+    pub(crate) is_taken: bool,
+}
+
+/// The machine whose upper port an interface is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Below {
+    /// The attachment of this number of the node.
+    Attachment(u32),
+    /// The service at this place among the node's, and the number of its upper port.
+    Service(usize, u32),
+}
+
+/// A service at a node.
+#[derive(Clone, Debug)]
+pub(crate) struct PlacedService {
+    /// Its place among the network's services.
+    pub(crate) service: usize,
+    /// The places in the node's interfaces of those that it stands on.
+    pub(crate) takes: Vec<usize>,
+}
+
+/// Hosts' interfaces between which frames pass: a link, or a VLAN on it.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub(crate) link: LinkId,
+    pub(crate) ends: Vec<SegmentEnd>,
+}
+
+/// A host's interface on a segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SegmentEnd {
+    pub(crate) node: NodeId,
+    /// The number of the interface at its host.
+    pub(crate) interface: u32,
+    pub(crate) attachment: Attachment,
+}
+
+impl Layers {
+    /// The layers of a network.
+    ///
+    /// # Errors
+    /// A service that finds no such interface, or finds it taken, at one of its nodes.
+    pub fn of(network: Network<'_>) -> Result<Self, ServiceError> {
+        let mut nodes = vec![NodeLayers::default(); network.nodes.len()];
+        for (number, link) in network.links.iter().enumerate() {
+            for (attachment, &node) in link.ends.iter().enumerate() {
+                nodes[node].attach(Hop { link: number, attachment });
+            }
+        }
+        for (number, service) in network.services.iter().enumerate() {
+            for &node in &service.on {
+                let found = nodes[node].place(number, network);
+                found.map_err(|why| ServiceError { service: number, node, why })?;
+            }
+        }
+        for node in &mut nodes {
+            node.host =
+                (0..node.interfaces.len()).filter(|&place| !node.interfaces[place].is_taken).collect();
+        }
+        let segments = segments(&nodes, network.links.len());
+        Ok(Self { nodes, segments })
+    }
+
+    /// The segments of a network without services: its links.
+    pub(crate) fn plain(nodes: usize, links: &[Link]) -> Vec<Segment> {
+        let mut interfaces = vec![0; nodes];
+        let segment = |(number, link): (LinkId, &Link)| {
+            let end = |(attachment, &node): (Attachment, &NodeId)| {
+                interfaces[node] += 1;
+                SegmentEnd { node, interface: interfaces[node] - 1, attachment }
+            };
+            Segment { link: number, ends: link.ends.iter().enumerate().map(end).collect() }
+        };
+        links.iter().enumerate().map(segment).collect()
+    }
+
+    /// The layers of one node.
+    pub(crate) fn node(&self, node: NodeId) -> &NodeLayers {
+        &self.nodes[node]
+    }
+
+    /// The segments, in the order of the links.
+    pub(crate) fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+}
+
+impl NodeLayers {
+    fn attach(&mut self, hop: Hop) {
+        let number = self.interfaces.len() as u32;
+        let (name, below) = (interface_name(number), Below::Attachment(number));
+        self.interfaces.push(LayerInterface { name, hop, tags: Vec::new(), below, is_taken: false });
+    }
+
+    /// Places a service of the network.
+    fn place(&mut self, number: usize, network: Network<'_>) -> Result<(), String> {
+        let service = &network.services[number];
+        let mut takes = Vec::new();
+        for wanted in &service.interfaces {
+            let place = self.find(wanted, network.links)?;
+            if takes.contains(&place) {
+                return Err(format!("`{wanted}` stands here twice"));
+            }
+            if self.interfaces[place].is_taken {
+                return Err(format!(
+                    "the interface `{}` has another service on it already",
+                    self.interfaces[place].name
+                ));
+            }
+            takes.push(place);
+        }
+        let lower: Vec<&LayerInterface> = takes.iter().map(|&place| &self.interfaces[place]).collect();
+        let names = |made: &[Made]| made.iter().map(|made| made.name.clone()).collect::<Vec<_>>();
+        let makes = service.layer.settings().makes(&service.name, &lower)?;
+        for layer in service.changes.iter().filter_map(|change| change.to.as_ref()) {
+            let later = layer.settings().makes(&service.name, &lower)?;
+            if names(&later) != names(&makes) {
+                return Err("an event cannot change the interfaces that a service makes".to_owned());
+            }
+        }
+        let place = self.services.len();
+        for (port, Made { name, over, tags }) in makes.into_iter().enumerate() {
+            if self.interfaces.iter().any(|interface| interface.name == name) {
+                return Err(format!("there is an interface `{name}` already"));
+            }
+            let below = Below::Service(place, port as u32);
+            let hop = self.interfaces[takes[over]].hop;
+            self.interfaces.push(LayerInterface { name, hop, tags, below, is_taken: false });
+        }
+        takes.iter().for_each(|&taken| self.interfaces[taken].is_taken = true);
+        self.services.push(PlacedService { service: number, takes });
+        Ok(())
+    }
+
+    /// The interface that a name stands for: its own, or that of the link that it leads to.
+    fn find(&self, wanted: &str, links: &[Link]) -> Result<usize, String> {
+        let own = self.interfaces.iter().position(|interface| interface.name == wanted);
+        let of_link = || {
+            let leads = |interface: &LayerInterface| {
+                matches!(interface.below, Below::Attachment(_)) && links[interface.hop.link].name == wanted
+            };
+            self.interfaces.iter().position(leads)
+        };
+        own.or_else(of_link).ok_or_else(|| {
+            let names: Vec<String> = self
+                .interfaces
+                .iter()
+                .map(|interface| format!("`{}` on {}", interface.name, links[interface.hop.link].name))
+                .collect();
+            let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            format!("there is no interface or link `{wanted}` (interfaces: {there})")
+        })
+    }
+}
+
+/// The segments of hosts' interfaces: those on one link with the same tags.
+fn segments(nodes: &[NodeLayers], links: usize) -> Vec<Segment> {
+    let mut of_link: Vec<BTreeMap<&[Tag], Vec<SegmentEnd>>> = vec![BTreeMap::new(); links];
+    for (node, layers) in nodes.iter().enumerate() {
+        for (interface, &place) in layers.host.iter().enumerate() {
+            let LayerInterface { hop, tags, .. } = &layers.interfaces[place];
+            let end = SegmentEnd { node, interface: interface as u32, attachment: hop.attachment };
+            of_link[hop.link].entry(tags).or_default().push(end);
+        }
+    }
+    let mut segments = Vec::new();
+    for (link, by_tags) in of_link.into_iter().enumerate() {
+        for mut ends in by_tags.into_values() {
+            // In the order of the file, whichever node has the lower number.
+            ends.sort_by_key(|end| end.attachment);
+            segments.push(Segment { link, ends });
+        }
+    }
+    segments
+}

@@ -1,0 +1,177 @@
+//! Services: what runs on a node whatever flows there are, between its links and its host.
+//!
+//! A service is its protocol's folder and one file in [`services`](crate::services): its [`ServiceRow`], which scenarios,
+//! checks and documentation read, and its settings, which implement [`Service`].
+
+mod restart;
+
+use std::fmt;
+use std::sync::Arc;
+
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::did_you_mean_one_of;
+use hopcast_config::yaml::Node;
+use hopcast_core::{Instant, Machine};
+use hopcast_wire::vlan::Tag;
+
+use crate::network::{LayerInterface, NodeId};
+use crate::services::SERVICES;
+use crate::transport::{OptionDoc, Options, Worlds};
+
+pub(crate) use restart::Restartable;
+
+/// A row of the table of services.
+#[derive(Debug)]
+pub struct ServiceRow {
+    /// Its name in `run`.
+    pub name: &'static str,
+    /// One line about it.
+    pub about: &'static str,
+    /// The worlds that it runs in.
+    pub worlds: Worlds,
+    /// Its options, each with its documentation.
+    pub options: fn() -> Vec<OptionDoc>,
+    /// Reads those of a map's keys that are its options into settings.
+    pub read: fn(&'static Self, &Node) -> Result<ServiceLayer, Diagnostic>,
+}
+
+/// The settings of a service, and how it is put on a node.
+pub trait Service: fmt::Debug + Send + Sync {
+    /// The interfaces that a service called `name` makes of those that it stands on, in the order of its upper ports.
+    ///
+    /// # Errors
+    /// Why it cannot stand on these, as a part of a sentence.
+    fn makes(&self, name: &str, lower: &[&LayerInterface]) -> Result<Vec<Made>, String>;
+
+    /// Its machine at one node: `Below(i)` is interface i of those that it stands on, `Above(i)` of those that it makes.
+    fn machine(&self) -> Box<dyn Machine>;
+}
+
+/// An interface that a service makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// Its name.
+    pub name: String,
+    /// The place of the interface below through which its frames leave.
+    pub over: usize,
+    /// The tags that its frames bear on the link, from the outermost.
+    pub tags: Vec<Tag>,
+}
+
+/// A service of a scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceSpec {
+    /// Its name.
+    pub name: String,
+    /// What it is, with its settings.
+    pub layer: ServiceLayer,
+    /// The nodes that it runs on.
+    pub on: Vec<NodeId>,
+    /// The interfaces that it stands on at each of them: their own names, or those of the links that they lead to.
+    pub interfaces: Vec<String>,
+    /// What events change at its nodes, in the order of time.
+    pub changes: Vec<ServiceChange>,
+}
+
+/// A change of a service by an event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceChange {
+    /// When.
+    pub at: Instant,
+    /// The nodes at which it changes.
+    pub on: Vec<NodeId>,
+    /// What it is from now on; `None` where it is stopped.
+    pub to: Option<ServiceLayer>,
+}
+
+/// A service cannot be placed on a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceError {
+    /// Its place among the network's services.
+    pub service: usize,
+    /// The node.
+    pub node: NodeId,
+    /// Why.
+    pub why: String,
+}
+
+/// A service with its settings.
+#[derive(Clone)]
+pub struct ServiceLayer {
+    row: &'static ServiceRow,
+    settings: Arc<dyn Service>,
+    /// The options that are not the default, each as `name value`.
+    changed: Vec<String>,
+}
+
+impl ServiceLayer {
+    /// Its row of the table.
+    pub const fn row(&self) -> &'static ServiceRow {
+        self.row
+    }
+
+    /// Its settings.
+    pub fn settings(&self) -> &dyn Service {
+        &*self.settings
+    }
+}
+
+impl<S: Service + Clone + 'static> Options<S> {
+    /// The service `row` as a file has it, for [`ServiceRow::read`]: `defaults`, changed by those keys of a map that are
+    /// options; its other keys are everybody's.
+    ///
+    /// # Errors
+    /// A value that is not allowed.
+    pub fn service(
+        &self,
+        row: &'static ServiceRow,
+        node: &Node,
+        defaults: S,
+    ) -> Result<ServiceLayer, Diagnostic> {
+        let mut settings = defaults.clone();
+        for option in self.0 {
+            if let Some(value) = node.get(option.key) {
+                (option.set)(&mut settings, value, option.key)?;
+            }
+        }
+        let changed = self.changed(&settings, &defaults);
+        Ok(ServiceLayer { row, settings: Arc::new(settings), changed })
+    }
+}
+
+/// The row of the service that `run` names.
+///
+/// # Errors
+/// A service that is not in the table.
+pub fn find(run: &Node, name: &str) -> Result<&'static ServiceRow, Diagnostic> {
+    SERVICES.iter().copied().find(|row| row.name == name).ok_or_else(|| {
+        let names: Vec<&str> = SERVICES.iter().map(|row| row.name).collect();
+        let hint = did_you_mean_one_of(name, &names);
+        run.error(format!("there is no service `{name}`{hint} (services: {})", names.join(", ")))
+    })
+}
+
+/// The name, with the options that are not the default.
+impl fmt::Display for ServiceLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.changed.is_empty() {
+            f.write_str(self.row.name)
+        } else {
+            write!(f, "{} ({})", self.row.name, self.changed.join(", "))
+        }
+    }
+}
+
+/// The name and all settings: a run is recognised by them.
+impl fmt::Debug for ServiceLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.row.name, self.settings)
+    }
+}
+
+/// Services are equal if their names and all of their settings are.
+impl PartialEq for ServiceLayer {
+    fn eq(&self, other: &Self) -> bool {
+        format!("{self:?}") == format!("{other:?}")
+    }
+}

@@ -1,0 +1,94 @@
+//! `vlan`: interfaces of VLANs on another interface.
+
+use hopcast_bridge::Vlan;
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{choice, one_or_list, whole};
+use hopcast_config::yaml::Node;
+use hopcast_core::Machine;
+use hopcast_wire::vlan::{CUSTOMER, MAX_ID, PROVIDER, Tag};
+
+use crate::network::LayerInterface;
+use crate::service::{Made, Service, ServiceRow};
+use crate::transport::{Form, Opt, Options, Worlds};
+
+pub(super) static VLAN: ServiceRow = ServiceRow {
+    name: "vlan",
+    about: "interfaces of VLANs on one interface, whose frames are tagged (IEEE 802.1Q, 802.1ad)",
+    worlds: Worlds::Virtual,
+    options: || OPTIONS.docs(&Settings::default()),
+    read: |row, node| OPTIONS.service(row, node, Settings::default()),
+};
+
+/// The settings.
+#[derive(Clone, Debug)]
+struct Settings {
+    kind: u16,
+    ids: Vec<u16>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { kind: CUSTOMER, ids: vec![1] }
+    }
+}
+
+/// The names of the kinds of tags.
+const KINDS: [(&str, u16); 2] = [("802.1q", CUSTOMER), ("802.1ad", PROVIDER)];
+
+static OPTIONS: Options<Settings> = Options(&[
+    Opt {
+        key: "ids",
+        about: "The VLANs, each 1 to 4094, one or a list: each has an interface of its own, as `eth0.7`.",
+        form: Form::Numbers(1, MAX_ID as u64),
+        set: |settings, node, key| ids(node, key).map(|found| settings.ids = found),
+        show: |settings| settings.ids.iter().map(u16::to_string).collect::<Vec<_>>().join(" "),
+    },
+    Opt {
+        key: "protocol",
+        about: "The kind of tags: `802.1q` of customers, or `802.1ad` of a provider, in whose VLANs others may stand.",
+        form: Form::OneOf(&["802.1q", "802.1ad"]),
+        set: |settings, node, key| {
+            let (found, ..) = choice(node, key, &KINDS.map(|(name, _)| name))?;
+            let kind = KINDS.iter().find(|(name, _)| *name == found);
+            settings.kind = kind.map_or(CUSTOMER, |&(_, kind)| kind);
+            Ok(())
+        },
+        show: |settings| {
+            KINDS.iter().find(|(_, kind)| *kind == settings.kind).map_or("", |(name, _)| name).to_owned()
+        },
+    },
+]);
+
+fn ids(node: &Node, key: &str) -> Result<Vec<u16>, Diagnostic> {
+    let mut ids = Vec::new();
+    for item in one_or_list(node) {
+        let id = whole(item, key, 1..=u64::from(MAX_ID))? as u16;
+        if ids.contains(&id) {
+            return Err(item.error(format!("`{key}`: {id} stands here twice")));
+        }
+        ids.push(id);
+    }
+    if ids.is_empty() {
+        Err(node.error(format!("`{key}`: expected a VLAN, found an empty list")))
+    } else {
+        Ok(ids)
+    }
+}
+
+impl Service for Settings {
+    fn makes(&self, _: &str, lower: &[&LayerInterface]) -> Result<Vec<Made>, String> {
+        let [lower] = lower else {
+            return Err(format!("`vlan` stands on one interface, and not on {}", lower.len()));
+        };
+        let made = |&id: &u16| {
+            let tags = [Tag { kind: self.kind, id }].into_iter().chain(lower.tags.iter().copied());
+            Made { name: format!("{}.{id}", lower.name), over: 0, tags: tags.collect() }
+        };
+        Ok(self.ids.iter().map(made).collect())
+    }
+
+    fn machine(&self) -> Box<dyn Machine> {
+        let tag = |&id: &u16| Tag { kind: self.kind, id };
+        Box::new(Vlan::new(self.ids.iter().map(tag).collect()))
+    }
+}
