@@ -26,7 +26,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "duration: 10s",
         "neighbours: resolved\nduration: 10s",
-        "bad.yaml:1:13: `neighbours`: expected one of `plan` and `resolve`, found `resolved`: did you mean `resolve`?",
+        "bad.yaml:1:13: `neighbours`: expected one of `plan`, `resolve`, found `resolved`: did you mean `resolve`?",
     ),
     (
         "duration: 10s",
