@@ -133,6 +133,40 @@ fn tshark_reads_the_questions_for_neighbours_and_their_answers() {
     assert_eq!(unanswered, "");
 }
 
+#[test]
+fn the_kernel_asks_for_its_neighbours_and_takes_static_routes_too() {
+    if !require(&[
+        Requirement::Root,
+        Requirement::Tun,
+        Requirement::Program("ip"),
+        Requirement::Program("setpriv"),
+    ]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    // IPv4 goes the long way, over c.
+    let network = "topology:
+  nodes: [a, b, c, d]
+  links: [{ between: [a, b] }, { between: [a, c] }, { switch: [b, c, d], rate: 10 Mbit/s }]
+routes: [{ node: a, to: 10.0.0.4, via: c }]
+";
+    let (head, flows) = RESOLVED.split_once("topology:").unwrap();
+    let (_, flows) = flows.split_once("flows:").unwrap();
+    let scenario = format!("{head}{network}flows:{flows}").replace("to: c", "to: d").replace("50 s", "3 s");
+    fs::write(dir.path().join("r.yaml"), scenario).unwrap();
+    let command = ["run", "r.yaml", "--live", "--out", "out", "--capture", "a", "--format", "json"];
+    let output = hopcast(dir.path(), &command);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let file = dir.path().join("out/captures/case-000-repeat-000.pcapng");
+    let select = |filter: &str, field: &str| tshark(&file, &["-Y", filter, "-T", "fields", "-e", field]);
+    let Some(asked) = select("arp.opcode == 1 and eth.dst == ff:ff:ff:ff:ff:ff", "arp.dst.proto_ipv4") else {
+        return;
+    };
+    assert_eq!(asked.lines().next(), Some("10.0.0.3"));
+    let answered = select("icmpv6.type == 136", "icmpv6.nd.na.target_address").unwrap();
+    assert_eq!(answered.lines().next(), Some("fd00::2"));
+}
+
 const TUNNELLED: &str = "\
 title: Tunnelled
 duration: 2 s

@@ -216,10 +216,10 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "to: n2",
         "to: [n2, n1]",
-        "bad.yaml:10:33: `to`: `tcp-cubic` has one receiver; several are served by `btp` and `brtp`",
+        "bad.yaml:10:33: `to`: `tcp-cubic` has one receiver; several are served by `btp` and `brtp` with a tree of their own, and by `udp` and `fec` with any delivery",
     ),
     ("to: n2", "to: [n2, n2]", "bad.yaml:10:38: `to`: `n2` stands here twice"),
-    ("to: n2", "to: []", "bad.yaml:10:33: `to`: expected a node, found an empty list"),
+    ("to: n2", "to: []", "bad.yaml:10:33: `to`: expected a node or a group, found an empty list"),
     (
         "over: tcp-cubic",
         "paths: 2, over: tcp-cubic",
@@ -354,7 +354,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         ", loss: 5 %",
         "",
-        "bad.yaml:8:5: an event needs something to do: one of `rate`, `delay`, `jitter`, `loss`, `corrupt`, `duplicate`, `reorder`, `queue`, `mtu`, `down`, `up`, `start`, `stop`",
+        "bad.yaml:8:5: an event needs something to do: one of `rate`, `delay`, `jitter`, `loss`, `corrupt`, `duplicate`, `reorder`, `queue`, `mtu`, `down`, `up`, `start`, `stop`, a `group` with `join` or `leave`, or a `service`",
     ),
     (", loss: 5 %", ", start: blk", "bad.yaml:8:46: `start`: there is no flow `blk`: did you mean `bulk`?"),
     (

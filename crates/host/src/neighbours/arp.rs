@@ -34,7 +34,8 @@ impl Host {
         }
         // A probe (RFC 5227 section 2.1.1) is answered, and its sender has no address yet.
         let is_probe = operation == Operation::Request && sender.address.is_unspecified();
-        if !Self::can_be_neighbour(sender.mac, key.1) && !(is_probe && !ethernet::is_group(sender.mac)) {
+        let is_answerable = is_probe && !ethernet::is_group(sender.mac);
+        if !is_answerable && !Self::can_be_neighbour(sender.mac, key.1) {
             return self.count_neighbours(|counters| counters.neighbours_invalid += 1);
         }
         let for_us = self.config.owns(target.address.into());
