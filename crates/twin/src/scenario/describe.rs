@@ -383,10 +383,9 @@ fn write_flows(out: &mut String, scenario: &Scenario) -> fmt::Result {
             None => "unbounded".to_owned(),
             Some(bits) => Rate::from_bits_per_sec(bits.round() as u64).to_string(),
         };
-        let hops = to.iter().map(|&to| {
-            paths.search_from(to, &[*from]);
-            paths.hops(*from)
-        });
+        // As the network is written, the way back has as many hops, and one search finds those from all receivers.
+        paths.search_from(*from, to);
+        let hops = to.iter().map(|&to| paths.hops(to));
         let hops = hops.max().flatten().map_or_else(|| "no path".to_owned(), |hops| counted(hops, "hop"));
         let names: Vec<&str> = to.iter().map(|&to| &*scenario.nodes[to].name).collect();
         let group = flow.group.map(|group| &scenario.groups[group]);
