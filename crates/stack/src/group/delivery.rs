@@ -28,7 +28,7 @@ pub struct DeliveryRow {
     /// Its options, each with its documentation.
     pub options: fn() -> Vec<OptionDoc>,
     /// Reads the options into settings; without any, the defaults.
-    pub read: fn(&'static DeliveryRow, Option<&Node>) -> Result<DeliveryLayer, Diagnostic>,
+    pub read: fn(&'static Self, Option<&Node>) -> Result<DeliveryLayer, Diagnostic>,
 }
 
 /// The settings of a delivery, and what it puts on the ends of a flow.

@@ -17,15 +17,15 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// A member of `group`, of one `source` if there is one, at `times`, that goes on to receive for `linger` after each
-    /// leave.
+    /// A member of `group`, of one `source` if there is one, at `times`, that goes on to receive for `linger` after
+    /// each leave.
     pub(crate) fn new(group: IpAddr, source: Option<IpAddr>, times: &Times, linger: Duration) -> Self {
         let changes = times.changes(linger).into();
         Self { group, source, changes, out: Outbox::new() }
     }
 
-    /// The same, which says at the start that it is no member if it is none: a socket of the kernel is opened then, and not
-    /// when it is in a hurry.
+    /// The same, which says at the start that it is no member if it is none: a socket of the kernel is opened then, and
+    /// not when it is in a hurry.
     pub(crate) fn announced(mut self) -> Self {
         if self.changes.front().is_some_and(|&(at, _)| at > Instant::ZERO) {
             self.changes.push_front((Instant::ZERO, false));

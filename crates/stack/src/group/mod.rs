@@ -19,9 +19,9 @@ pub use delivery::{Delivery, DeliveryLayer, DeliveryRow, GroupEnd, read};
 pub(crate) use fan_out::{FanOut, OnSegment};
 pub(crate) use member::Member as MemberMachine;
 
-/// Time for which a member's host goes on to receive after a leave, unless the file says otherwise: what is under way to
-/// it at that moment still arrives and counts. Chosen: longer than the delay of a path over satellites; the tree to the
-/// member stands that much longer.
+/// Time for which a member's host goes on to receive after a leave, unless the file says otherwise: what is under way
+/// to it at that moment still arrives and counts. Chosen: longer than the delay of a path over satellites; the tree to
+/// the member stands that much longer.
 pub const LINGER: Duration = Duration::from_secs(1);
 
 /// A group of receivers.
@@ -71,8 +71,9 @@ impl Member {
 }
 
 impl Group {
-    /// The address of the group. A group of any source: of the organisation's own, 239.192.0.1 and ff18::1 for the first
-    /// (RFC 2365 section 6.2, RFC 7346 section 2); of one source: 232.0.1.1 and ff38::8000:1 (RFC 4607 section 1).
+    /// The address of the group. A group of any source: of the organisation's own, 239.192.0.1 and ff18::1 for the
+    /// first (RFC 2365 section 6.2, RFC 7346 section 2); of one source: 232.0.1.1 and ff38::8000:1 (RFC 4607 section
+    /// 1).
     pub fn address(&self, ipv6: bool) -> IpAddr {
         let number = self.number as u32 + 1;
         match (ipv6, self.delivery.settings().is_of_one_source()) {
