@@ -144,8 +144,9 @@ enum Event {
 
 /// The machines of a node, built on a thread of their own, which they do not leave.
 struct LoadedNode {
-    running: RunningNode,
+    /// Dropped before `running`, which waits for the thread, as the thread waits for this.
     begin: mpsc::Sender<(Clock, mpsc::Sender<Event>)>,
+    running: RunningNode,
     opened: mpsc::Receiver<()>,
 }
 

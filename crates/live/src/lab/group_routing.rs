@@ -1,10 +1,10 @@
 //! Multicast routing of a node's kernel: where it brings packets from a source to a group.
 //!
-//! As a routing daemon does, a socket for each IP version tells the kernel the interfaces, and for each source and group the
-//! interface on which packets must arrive and those on which copies leave (netinet/ip_mroute of BSD, `linux/mroute.h`,
-//! `linux/mroute6.h`). What the node itself sends is routed alike: it leaves by a device of its own, and the kernel loops
-//! it back to the routing. So one datagram of a program, or of a machine, leaves by each interface of its tree, and none
-//! of them needs to know the tree; the first link sees one hop less than the sender chose.
+//! As a routing daemon does, a socket for each IP version tells the kernel the interfaces, and for each source and
+//! group the interface on which packets must arrive and those on which copies leave (netinet/ip_mroute of BSD,
+//! `linux/mroute.h`, `linux/mroute6.h`). What the node itself sends is routed alike: it leaves by a device of its own,
+//! and the kernel loops it back to the routing. So one datagram of a program, or of a machine, leaves by each interface
+//! of its tree, and none of them needs to know the tree; the first link sees one hop less than the sender chose.
 
 use std::io;
 use std::net::IpAddr;
@@ -80,7 +80,8 @@ impl GroupRouting {
             let place = self.interfaces.iter().position(|known| known == number);
             place.map(|place| place + 1)
         };
-        // Nothing arrives on the last place, which no interface has: a node has one for its own packets, and fewer others.
+        // Nothing arrives on the last place, which no interface has: a node has one for its own packets, and fewer
+        // others.
         let nowhere = MAX_INTERFACES - 1;
         let ingress = if *own { Some(usize::from(OWN)) } else { ingress.as_ref().and_then(place) };
         let ingress = ingress.unwrap_or(nowhere) as u16;

@@ -1,4 +1,5 @@
-//! Groups whose packets routers bring to the members: the same idealised trees as in virtual time, over the time of the run.
+//! Groups whose packets routers bring to the members: the same idealised trees as in virtual time, over the time of the
+//! run.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

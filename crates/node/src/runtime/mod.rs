@@ -174,8 +174,8 @@ impl Runtime {
 
     /// Runs until `stop` is requested or `until` is reached. It can be called again, and continues.
     ///
-    /// If the clock has not come to its zero, it waits for that first; what the machine has to hand over already, such as
-    /// memberships in groups, comes before.
+    /// If the clock has not come to its zero, it waits for that first; what the machine has to hand over already, such
+    /// as memberships in groups, comes before.
     ///
     /// # Errors
     /// A device that is gone, or the kernel's refusal to wait.

@@ -24,8 +24,8 @@ impl Member {
         Self { group, source, changes, out: Outbox::new() }
     }
 
-    /// The same, which says at the start that it is no member if it is none: a socket of the kernel is opened then, and not
-    /// when it is in a hurry.
+    /// The same, which says at the start that it is no member if it is none: a socket of the kernel is opened then, and
+    /// not when it is in a hurry.
     pub(crate) fn announced(mut self) -> Self {
         if self.changes.front().is_some_and(|&(at, _)| at > Instant::ZERO) {
             self.changes.push_front((Instant::ZERO, false));

@@ -35,8 +35,8 @@ impl FlowApps<'_> {
     }
 }
 
-/// Builds both ends of a flow into their nodes, and the machines between them; of the ends, those at the node `only`, if
-/// there is one.
+/// Builds both ends of a flow into their nodes, and the machines between them; of the ends, those at the node `only`,
+/// if there is one.
 pub(super) fn build_flow(
     scenario: &Scenario,
     network_plan: &NetworkPlan,

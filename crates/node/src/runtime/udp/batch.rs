@@ -147,7 +147,7 @@ fn row_of(message: &RecvMsg<'_, '_, SockaddrStorage>, interfaces: &Interfaces) -
             }
             ControlMessageOwned::Ipv6PacketInfo(info) => {
                 row.to = Some(IpAddr::from(info.ipi6_addr.s6_addr));
-                attributes.interface = interfaces.number(info.ipi6_ifindex as u32);
+                attributes.interface = interfaces.number(info.ipi6_ifindex);
             }
             ControlMessageOwned::Ipv4Ttl(hops) | ControlMessageOwned::Ipv6HopLimit(hops) => {
                 attributes.hop_limit = u8::try_from(hops).ok();

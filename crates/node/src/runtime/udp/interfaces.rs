@@ -31,8 +31,8 @@ impl Interfaces {
     }
 }
 
-/// The kernel's indices of the interfaces on which a group can have members: all that take multicast, but the host's own
-/// and those to one peer, such as TUN devices, whose packets are a machine's.
+/// The kernel's indices of the interfaces on which a group can have members: all that take multicast, but the host's
+/// own and those to one peer, such as TUN devices, whose packets are a machine's.
 pub(super) fn of_groups() -> Vec<u32> {
     let takes_groups = |flags: InterfaceFlags| {
         flags.contains(InterfaceFlags::IFF_MULTICAST)

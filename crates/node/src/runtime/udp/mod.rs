@@ -316,8 +316,8 @@ fn unbound(address: SocketAddr) -> io::Result<Kernel> {
     Ok(socket)
 }
 
-/// Lets a socket send to groups as hosts in virtual time do, and receive of groups what it has joined itself and nothing
-/// that others have.
+/// Lets a socket send to groups as hosts in virtual time do, and receive of groups what it has joined itself and
+/// nothing that others have.
 fn for_groups(socket: &Kernel, ipv6: bool) -> io::Result<()> {
     if ipv6 {
         socket.set_multicast_hops_v6(GROUP_HOP_LIMIT)?;
