@@ -1,7 +1,9 @@
-//! VLAN interfaces (IEEE 802.1Q): what leaves by one is tagged with its VLAN, and what arrives with that tag belongs to it.
+//! VLAN interfaces (IEEE 802.1Q): what leaves by one is tagged with its VLAN, and what arrives with that tag belongs to
+//! it.
 //!
-//! A [`Vlan`] stands on one interface, its port `Below(0)`, and makes an interface of each of its VLANs, `Above(0)` for the
-//! first. Tagged frames may stand in it again: customers' VLANs in a provider's (IEEE 802.1ad) are one machine on another.
+//! A [`Vlan`] stands on one interface, its port `Below(0)`, and makes an interface of each of its VLANs, `Above(0)` for
+//! the first. Tagged frames may stand in it again: customers' VLANs in a provider's (IEEE 802.1ad) are one machine on
+//! another.
 //!
 //! # Scope and departures
 //!

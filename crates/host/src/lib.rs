@@ -43,8 +43,8 @@
 //!   What the host sends to a group it gets itself, if a machine on it has joined.
 //! - **Path MTUs that ICMP announces are remembered** ([`Host::path_mtu`]) and delivered to the machine whose packet
 //!   was too big, unless it is UDP's, which has no way to hear of it; nothing is held back on their account.
-//! - **Memberships are reported** by IGMP and MLD only where [`Host::report_memberships`] is called; see [`membership`].
-//!   [`querier`] is the router's side.
+//! - **Memberships are reported** by IGMP and MLD only where [`Host::report_memberships`] is called; see
+//!   [`membership`]. [`querier`] is the router's side.
 //! - **A host has no timers** but those of its neighbours and reports: without them its deadline is always `None`.
 //! - The source of the host's own packets is its first address of the version, not the interface's: hosts here are
 //!   known by one address, as if it were a loopback address.

@@ -11,8 +11,8 @@ use crate::host::Host;
 use crate::membership::{Config, Interface, Membership};
 
 impl Host {
-    /// Lets the host report its memberships by IGMP and MLD, and answer queries. Without, nobody hears of them but whoever
-    /// has [`GroupRoutes`](crate::GroupRoutes).
+    /// Lets the host report its memberships by IGMP and MLD, and answer queries. Without, nobody hears of them but
+    /// whoever has [`GroupRoutes`](crate::GroupRoutes).
     pub fn report_memberships(&mut self, config: Config, random: Stream) {
         let v4 = match self.config.address(Version::V4) {
             Some(IpAddr::V4(address)) => Some(address),

@@ -59,9 +59,18 @@ pub(crate) struct VirtualHost {
     /// The host's next `Above` port.
     above: u32,
     attachments: Vec<Hop>,
-    /// The port below each interface of the host; `None` where it is the attachment itself, of this number.
-    below: Vec<Result<(Slot, Port), u32>>,
+    /// The port below each interface of the host.
+    below: Vec<FramePort>,
     services: Vec<PlacedMachine>,
+}
+
+/// A port that carries frames, towards the network.
+#[derive(Clone, Copy)]
+enum FramePort {
+    /// The node's attachment of this number.
+    Attachment(u32),
+    /// An upper port of a service.
+    Service(Slot, Port),
 }
 
 /// A node of the virtual world, built: `Below(i)` of its assembly is its attachment i.
@@ -176,8 +185,12 @@ impl NodeBuilder {
         }
         for (interface, below) in (0..).zip(below) {
             match below {
-                Ok(port) => assembly.wire(port, (host, Port::Below(interface))),
-                Err(attachment) => assembly.expose((host, Port::Below(interface)), Port::Below(attachment)),
+                FramePort::Service(below, upper) => {
+                    assembly.wire((below, upper), (host, Port::Below(interface)));
+                }
+                FramePort::Attachment(attachment) => {
+                    assembly.expose((host, Port::Below(interface)), Port::Below(attachment));
+                }
             }
         }
         Some(VirtualNode { assembly, host, attachments, services })
@@ -192,26 +205,28 @@ impl NodeBuilder {
     }
 }
 
-/// Puts a node's services on its attachments; says which machines they are, and what is below each interface of the host:
-/// a port of a service, or an attachment.
+/// Puts a node's services on its attachments; says which machines they are, and what is below each interface of the
+/// host: a port of a service, or an attachment.
 fn put_services(
     assembly: &mut Assembly,
     network: Network<'_>,
     layers: &NodeLayers,
     (node, host): (NodeId, &hopcast_host::Config),
-) -> (Vec<PlacedMachine>, Vec<Result<(Slot, Port), u32>>) {
+) -> (Vec<PlacedMachine>, Vec<FramePort>) {
     let mut placed: Vec<PlacedMachine> = Vec::new();
     let lower = |placed: &[PlacedMachine], place: usize| match layers.interfaces[place].below {
-        Below::Attachment(number) => Err(number),
-        Below::Service(service, port) => Ok((placed[service].slot, Port::Above(port))),
+        Below::Attachment(number) => FramePort::Attachment(number),
+        Below::Service(service, port) => FramePort::Service(placed[service].slot, Port::Above(port)),
     };
     for PlacedService { service, takes } in &layers.services {
         let service = &network.services[*service];
         let slot = assembly.add(Box::new(Restartable::new(service, node, host)));
         for (port, &taken) in (0..).zip(takes) {
             match lower(&placed, taken) {
-                Ok(below) => assembly.wire(below, (slot, Port::Below(port))),
-                Err(attachment) => assembly.expose((slot, Port::Below(port)), Port::Below(attachment)),
+                FramePort::Service(below, upper) => assembly.wire((below, upper), (slot, Port::Below(port))),
+                FramePort::Attachment(attachment) => {
+                    assembly.expose((slot, Port::Below(port)), Port::Below(attachment));
+                }
             }
         }
         placed.push(PlacedMachine { name: service.name.clone(), node, slot });

@@ -1,7 +1,7 @@
 //! The layers of each node between its links and its host: interfaces, and the services that stand among them.
 //!
-//! A node begins with an interface for each of its links. A service takes some, and makes others on top of them; the host
-//! has those that are left. Interfaces between which frames pass belong to one segment: a link, or a VLAN on it.
+//! A node begins with an interface for each of its links. A service takes some, and makes others on top of them; the
+//! host has those that are left. Interfaces between which frames pass belong to one segment: a link, or a VLAN on it.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Services: what runs on a node whatever flows there are, between its links and its host.
 //!
-//! A service is its protocol's folder and one file in [`services`](crate::services): its [`ServiceRow`], which scenarios,
-//! checks and documentation read, and its settings, which implement [`Service`].
+//! A service is its protocol's folder and one file in [`services`](crate::services): its [`ServiceRow`], which
+//! scenarios, checks and documentation read, and its settings, which implement [`Service`].
 
 mod restart;
 
@@ -59,8 +59,8 @@ pub trait Service: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Its machine at one node: `Below(i)` is interface i of those that it stands on, `Above(i)` of those that it makes.
-    /// Of one that stands on the host, `Below(0)` is its hook.
+    /// Its machine at one node: `Below(i)` is interface i of those that it stands on, `Above(i)` of those that it
+    /// makes. Of one that stands on the host, `Below(0)` is its hook.
     fn machine(&self, host: &HostConfig) -> Box<dyn Machine>;
 }
 
@@ -135,8 +135,8 @@ impl ServiceLayer {
 }
 
 impl<S: Service + Clone + 'static> Options<S> {
-    /// The service `row` as a file has it, for [`ServiceRow::read`]: `defaults`, changed by those keys of a map that are
-    /// options; its other keys are everybody's.
+    /// The service `row` as a file has it, for [`ServiceRow::read`]: `defaults`, changed by those keys of a map that
+    /// are options; its other keys are everybody's.
     ///
     /// # Errors
     /// A value that is not allowed.

@@ -3,8 +3,8 @@
 //!
 //! The steps of reading a file: `yaml` makes of text a tree that knows its places; `files` merges what it includes;
 //! `set` puts in what the command line overrides; `sweep` multiplies it into cases; then each case is decoded, by
-//! `topology` with `generate`, `exchange` and `link`, by `services`, `groups`, by `flows` with `apps` and `fits`, and by `events`.
-//! [`describe()`] says what came of it.
+//! `topology` with `generate`, `exchange` and `link`, by `services`, `groups`, by `flows` with `apps` and `fits`, and
+//! by `events`. [`describe()`] says what came of it.
 
 mod apps;
 mod capacity;
