@@ -54,8 +54,8 @@ fn claim(of: usize, mac: Mac, to: usize, v6: bool, flags: Flags) -> Buffer {
 
 /// The Ethernet address that the last packet of TEST was sent to.
 fn sent_to(segment: &Segment) -> Mac {
-    let packets = segment.frames.iter().filter(|(_, frame)| !is_resolution(frame));
-    ethernet::parse(&packets.last().unwrap().1).unwrap().destination
+    let packet = segment.frames.iter().rfind(|(_, frame)| !is_resolution(frame));
+    ethernet::parse(&packet.unwrap().1).unwrap().destination
 }
 
 #[test]

@@ -16,13 +16,16 @@ pub(crate) const ERRORS: u32 = 1;
 /// A protocol for experiments (RFC 3692).
 pub(crate) const TEST: u8 = 253;
 
+/// Whether the link loses a frame.
+pub(crate) type Lose = Box<dyn FnMut(&[u8]) -> bool>;
+
 pub(crate) struct Segment {
     pub(crate) now: Instant,
     pub(crate) hosts: Vec<Host>,
     /// Every frame that was sent, lost ones included, with the time.
     pub(crate) frames: Vec<(Instant, Buffer)>,
     /// Whether a frame is lost.
-    pub(crate) lose: Box<dyn FnMut(&[u8]) -> bool>,
+    pub(crate) lose: Lose,
     /// The packets of TEST that each host has received.
     pub(crate) received: Vec<Vec<Buffer>>,
     /// The ICMP errors about packets of TEST that each host has received, its own ones included.
@@ -211,10 +214,12 @@ fn resolution(frame: &[u8]) -> Option<bool> {
                 return None;
             };
             let message = nd::parse((source, destination), header.hop_limit, &payload[header.payload()]);
-            let is_icmp = header.protocol == ip::ICMPV6;
-            is_icmp
-                .then(|| matches!(message, Ok(Some(nd::Message::Solicitation { .. }))))
-                .filter(|asks| *asks || matches!(message, Ok(Some(nd::Message::Advertisement { .. }))))
+            let asks = match message {
+                Ok(Some(nd::Message::Solicitation { .. })) => Some(true),
+                Ok(Some(nd::Message::Advertisement { .. })) => Some(false),
+                Ok(None) | Err(_) => None,
+            };
+            asks.filter(|_| header.protocol == ip::ICMPV6)
         }
         _ => None,
     }
