@@ -1,9 +1,9 @@
-//! Packet-hops a second: UDP with IP and real bytes on one core, beside ns-3 where it is installed. To one receiver over
-//! six hops, and to a group of 70 on the 204 nodes of the MEADcast thesis.
+//! Packet-hops a second: UDP with IP and real bytes on one core, beside ns-3 where it is installed. To one receiver
+//! over six hops, and to a group of 70 on the 204 nodes of the MEADcast thesis.
 //!
-//! A packet-hop is one completed link transmission, lost ones included; a frame to a group is one, however many stations
-//! of a segment it is for. ns-3 carries no payload bytes; ours are written, summed and compared. Both take turns, by
-//! processor time, and the ratio is the median of the turns' ratios: what disturbs the machine disturbs both.
+//! A packet-hop is one completed link transmission, lost ones included; a frame to a group is one, however many
+//! stations of a segment it is for. ns-3 carries no payload bytes; ours are written, summed and compared. Both take
+//! turns, by processor time, and the ratio is the median of the turns' ratios: what disturbs the machine disturbs both.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

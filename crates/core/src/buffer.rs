@@ -123,8 +123,8 @@ fn memory(len: usize) -> Vec<u8> {
     }
 }
 
-/// A copy, with what is left of the usual headroom: with all of it, that of a full frame would be too long for the memory
-/// that is kept.
+/// A copy, with what is left of the usual headroom: with all of it, that of a full frame would be too long for the
+/// memory that is kept.
 impl Clone for Buffer {
     fn clone(&self) -> Self {
         Self::copy_behind(self.start.min(Self::HEADROOM), self)

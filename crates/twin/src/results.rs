@@ -81,9 +81,9 @@ pub struct Run {
     pub flows: Vec<Flow>,
     /// The directions of the links.
     pub links: Vec<Link>,
-    /// Bytes of Ethernet frames that all nodes sent on all links in the measurement window, each frame counted once where
-    /// it was sent, however many stations of a medium or switch it was for; null if that is not known, as in a live
-    /// run with such links.
+    /// Bytes of Ethernet frames that all nodes sent on all links in the measurement window, each frame counted once
+    /// where it was sent, however many stations of a medium or switch it was for; null if that is not known, as in a
+    /// live run with such links.
     #[serde(default)]
     pub network_bytes: Option<u64>,
     /// Counters of the hosts, summed over all of them and over the whole run, without those at zero.
@@ -225,8 +225,8 @@ pub struct Figures {
     pub round_trip_ms: Option<Quantiles>,
     /// Interarrival jitter by RFC 3550, of datagrams.
     pub jitter_ms: Option<f64>,
-    /// Bytes of Ethernet frames that the flow put on all links in the window, as in [`Run::network_bytes`]; absent unless
-    /// the flow has several receivers and is the run's only one.
+    /// Bytes of Ethernet frames that the flow put on all links in the window, as in [`Run::network_bytes`]; absent
+    /// unless the flow has several receivers and is the run's only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_bytes: Option<u64>,
     /// Frames of a video; absent unless it is one.

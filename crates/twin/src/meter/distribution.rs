@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::results::{LatencyCurve, Quantiles};
 
-/// Maximum number of different values that are kept one by one. Chosen: a histogram of milliseconds in nanoseconds takes
-/// 100 kB and more, which ten thousand receivers of ten flows do not have; with fewer, what is measured with little jitter
-/// needs one.
+/// Maximum number of different values that are kept one by one. Chosen: a histogram of milliseconds in nanoseconds
+/// takes 100 kB and more, which ten thousand receivers of ten flows do not have; with fewer, what is measured with
+/// little jitter needs one.
 const MAX_FEW: usize = 256;
 
 /// A distribution of times, kept whole to three significant digits.

@@ -138,8 +138,8 @@ impl World {
         self.links.iter_mut().map(each).sum()
     }
 
-    /// Number of frames that nodes have finished sending, each counted once, however many stations of a medium or switch it
-    /// was for.
+    /// Number of frames that nodes have finished sending, each counted once, however many stations of a medium or
+    /// switch it was for.
     pub fn transmissions(&mut self) -> u64 {
         let now = self.now;
         let of_link = |Wired { model, ends, .. }: &mut Wired| -> u64 {
