@@ -1,6 +1,8 @@
 //! Hosts that forward, and the links between them, allocate nothing for a packet in steady state: its buffer goes from
 //! the sender to the receiver, and its memory back to the sender.
 
+#![allow(clippy::unwrap_used)] // in helpers of tests too
+
 use std::path::Path;
 
 use hopcast_core::{Duration, Instant};

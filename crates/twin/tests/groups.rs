@@ -1,6 +1,8 @@
 //! Groups of receivers in virtual time: which links carry what, who gets what while it is a member, and which files are
 //! refused.
 
+#![allow(clippy::unwrap_used)] // in helpers of tests too
+
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
