@@ -2,6 +2,7 @@
 //! the sender to the receiver, and its memory back to the sender.
 
 #![allow(clippy::unwrap_used)] // in helpers of tests too
+#![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 
