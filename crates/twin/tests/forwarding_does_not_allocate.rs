@@ -1,7 +1,6 @@
 //! Hosts that forward, and the links between them, allocate nothing for a packet in steady state: its buffer goes from
 //! the sender to the receiver, and its memory back to the sender.
 
-#![allow(clippy::unwrap_used)] // in helpers of tests too
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
