@@ -73,6 +73,10 @@ impl Reactive for Vlan {
         match (port, item) {
             (Port::Below(0), Item::Frame(frame)) => self.receive(frame),
             (Port::Below(0), Item::FrameStatus(status)) => self.report(status),
+            (Port::Below(0), Item::Mtu(mtu)) => {
+                (0..self.tags.len() as u32)
+                    .for_each(|place| self.out.push(Port::Above(place), Item::Mtu(mtu)));
+            }
             (Port::Above(place), Item::Frame(mut frame)) => match self.tags.get(place as usize) {
                 Some(&tag) => {
                     vlan::push(&mut frame.bytes, tag);

@@ -91,7 +91,7 @@ pub enum Hook {
 }
 
 /// Maximum number of packets with a way out of their own that a hook may hand over for each that it was given, and at
-/// each instant without one. Chosen: more than the interfaces of the largest router of the networks here and than the
+/// each instant without one, when it may also send one on each interface. Chosen: more than the
 /// receivers of an explicit multicast packet; a hook gone wrong costs no more than this.
 pub const MAX_ANSWERS: u32 = 256;
 
@@ -269,11 +269,12 @@ impl Bindings {
         }
     }
 
-    /// Takes `count` of the answers of the hook at a place in the row; false if it has not got so many left.
-    pub(crate) fn take_answers(&mut self, place: usize, now: Instant, count: u32) -> bool {
+    /// Takes `count` of the answers of the hook at a place in the row, which has `more` of them at an instant at which
+    /// it was given nothing; false if fewer are left.
+    pub(crate) fn take_answers(&mut self, place: usize, now: Instant, count: u32, more: u32) -> bool {
         let Some(hooked) = self.hooks.get_mut(place) else { return false };
         let (at, left) = hooked.answers;
-        let left = if at == now { left } else { MAX_ANSWERS };
+        let left = if at == now { left } else { MAX_ANSWERS + more };
         hooked.answers = (now, left.saturating_sub(count));
         left >= count
     }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use hopcast_core::{Buffer, Instant, Membership};
+use hopcast_wire::ethernet::Mac;
 use hopcast_wire::ip::{self, Header, Version};
 
 use crate::forward::Station;
@@ -17,6 +18,9 @@ pub struct GroupRoute {
     /// Number of the interface towards the sender: packets that arrive elsewhere are dropped (reverse-path check).
     /// `None` at the sender itself.
     pub ingress: Option<u32>,
+    /// The Ethernet address of the station that sends them there, by which copies of others on the same link are told
+    /// apart; `None` for any.
+    pub upstream: Option<Mac>,
     /// Numbers of the interfaces that lead to members, each once.
     pub egress: Arc<[u32]>,
 }

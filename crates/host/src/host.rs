@@ -180,7 +180,7 @@ impl Host {
             packet,
             &header,
             Some(interface),
-            Arrival { to_group, hooks_passed: 0, is_membership },
+            Arrival { to_group, hooks_passed: 0, is_membership, station: Some(station) },
         );
     }
 
@@ -293,13 +293,18 @@ impl Host {
         ingress: Option<u32>,
         arrival: Arrival,
     ) {
-        let returned = arrival.hooks_passed > 0;
+        // By a hook; a packet of the host's own that comes round to it has passed those up to its sender's.
+        let returned = ingress.is_some() && arrival.hooks_passed > 0;
         let group = header.destination;
-        let route = self.group_route(header.source, group).cloned();
-        // From where the way to its sender leads, where a route says which that is. What stays on its link has no way.
-        let on_link = arrival.is_membership || is_link_scope(group);
-        let elsewhere = |route: &GroupRoute| ingress.is_some() && route.ingress != ingress;
-        if !returned && !on_link && route.as_ref().is_some_and(elsewhere) {
+        // What stays on its link has no way.
+        let on_link = arrival.is_membership || header.protocol == ip::IGMP || is_link_scope(group);
+        let route = if on_link { None } else { self.group_route(header.source, group).cloned() };
+        // From where the way to its sender leads, where a route says which that is.
+        let elsewhere = |route: &GroupRoute| {
+            let other = |station| route.upstream.is_some_and(|upstream| upstream != station);
+            ingress.is_some() && (route.ingress != ingress || arrival.station.is_some_and(other))
+        };
+        if !returned && route.as_ref().is_some_and(elsewhere) {
             self.counters.wrong_interface += 1;
             return packet.recycle();
         }
@@ -320,7 +325,7 @@ impl Host {
             }
             (true, None) => self.deliver(now, packet, header, ingress),
             (false, Some(route)) => self.forward_to_group(packet, header, &route.egress),
-            (false, None) if returned => self.forward(now, packet, header),
+            (false, None) if returned && forwards && !on_link => self.forward(now, packet, header),
             (false, None) if arrival.is_membership => packet.recycle(),
             (false, None) => {
                 self.counters.multicast_dropped += 1;
@@ -351,7 +356,8 @@ impl Host {
         };
         let copies = match &egress {
             Egress::Routes => {
-                let arrival = Arrival { to_group: false, hooks_passed: place + 1, is_membership: false };
+                let arrival =
+                    Arrival { to_group: false, hooks_passed: place + 1, is_membership: false, station: None };
                 if ingress.is_some() || self.config.owns(header.destination) {
                     return self.receive(now, packet, &header, ingress, arrival);
                 }
@@ -360,7 +366,8 @@ impl Host {
             Egress::Neighbour { .. } => 1,
             Egress::Group(interfaces) => interfaces.len() as u32,
         };
-        if !self.bindings.take_answers(place, now, copies) {
+        let interfaces = self.config.interfaces.len() as u32;
+        if !self.bindings.take_answers(place, now, copies, interfaces) {
             self.counters.hook_excess += 1;
             return packet.recycle();
         }
@@ -398,7 +405,12 @@ impl Host {
     /// reply or an error, which cause none, and a hook does not see what it has sent itself.
     fn settle(&mut self, now: Instant) {
         while let Some(packet) = self.loopback.pop_front() {
-            let arrival = Arrival { to_group: false, hooks_passed: self.loopback_from, is_membership: false };
+            let arrival = Arrival {
+                to_group: false,
+                hooks_passed: self.loopback_from,
+                is_membership: false,
+                station: None,
+            };
             match ip::parse(&packet) {
                 Ok(header) => self.receive(now, packet, &header, None, arrival),
                 Err(malformed) => self.count_malformed(malformed),
@@ -424,6 +436,8 @@ struct Arrival {
     hooks_passed: usize,
     /// Of IGMP or MLD, which the host itself has read.
     is_membership: bool,
+    /// The station that sent its frame; `None` of a packet that came by none, or from a hook.
+    station: Option<ethernet::Mac>,
 }
 
 impl Machine for Host {

@@ -63,6 +63,12 @@ pub enum Cause {
     /// The transport needs a layer below it, and there is none.
     #[error("the transport has no layer below it")]
     NoLowerLayer,
+    /// A service stands on the interface that the transport needs.
+    #[error("a service has taken the interface on `{link}`")]
+    InterfaceTaken {
+        /// The link's name.
+        link: String,
+    },
     /// The flow's route has no link to code on.
     #[error("no link to code on")]
     NoLink,

@@ -205,7 +205,7 @@ impl NodeBuilder {
     }
 }
 
-/// Puts a node's services on its attachments; says which machines they are, and what is below each interface of the
+/// Puts a node's services on its attachments; returns their machines, and what is below each interface of the
 /// host: a port of a service, or an attachment.
 fn put_services(
     assembly: &mut Assembly,

@@ -390,16 +390,18 @@ fn series(scenario: &Scenario, observed: &Observed) -> Series {
         let bytes = |step: usize| -> u64 {
             flow.meters.iter().filter_map(|meter| meter.step_bytes.get(step).copied()).sum()
         };
-        let step_time = |step: usize| Instant::ZERO + scenario.measure.interval * step as u64;
-        let receivers = |step: usize| match spec.group.map(|group| &scenario.groups[group]) {
-            Some(group) => {
-                let at = step_time(step);
-                let there = spec.to.iter().filter_map(|&to| group.member(to));
-                there.filter(|member| member.is_member(at)).count().max(1)
-            }
-            None => spec.to.len(),
+        let interval = scenario.measure.interval;
+        // Of a group, as many as its members were on average while the step lasted.
+        let receivers = |step: usize| {
+            let from = Instant::ZERO + interval * step as u64;
+            let times = flow.meters.iter().map(|meter| meter.member_time((from, from + interval)).as_nanos());
+            times.sum::<u64>() as f64 / step_ns
         };
-        let mean = |step| mbps(bytes(step)) / receivers(step) as f64;
+        let mean = |step| match receivers(step) {
+            _ if spec.group.is_none() => mbps(bytes(step)) / spec.to.len() as f64,
+            receivers if receivers > 0.0 => mbps(bytes(step)) / receivers,
+            _ => 0.0,
+        };
         let values = (0..steps).map(mean).collect();
         (spec.name.clone(), values)
     });

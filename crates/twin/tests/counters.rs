@@ -81,9 +81,15 @@ fn every_counter_is_in_the_documents() {
     // Documents leave out what the hosts did not count.
     let world = World::new(only(&four_hops("udp", "bulk", "")), 0, None).unwrap();
     seen.extend(world.host_counters(0).into_keys().map(listed_as));
-    let resolving = four_hops("udp", "bulk", "") + "neighbours: resolve\n";
-    let world = World::new(only(&resolving), 0, None).unwrap();
+    let told = "neighbours: resolve
+membership: report
+services:
+  - { run: vlan, on: [n0, n1], interfaces: n0-n1 }
+  - { run: igmp-querier, on: n0 }
+";
+    let world = World::new(only(&(four_hops("udp", "bulk", "") + told)), 0, None).unwrap();
     seen.extend(world.host_counters(0).into_keys().map(listed_as));
+    seen.extend(world.service_counters(0).into_keys().map(|name| listed_as(&name)));
 
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/counters.md");
     let text = std::fs::read_to_string(path).unwrap();

@@ -463,3 +463,25 @@ fn each_mistake_about_a_group_is_one_line_with_its_place() {
     let expected = "bad.yaml:5:25: `to`: `tcp-cubic` has one receiver; several are served by ";
     assert!(error(&stream).starts_with(expected), "{}", error(&stream));
 }
+
+#[test]
+fn on_a_medium_of_several_hops_each_member_gets_each_datagram_once() {
+    // Stations in a row, each of which hears its neighbours alone: a forwarder sends on the interface on which it
+    // receives, and hears the copies of others.
+    let run = one_run(
+        "title: t
+duration: 2 s
+topology:
+  nodes: [a, b, c, d, e, f]
+  links:
+    - { name: air, medium: [a, b, c, d, e, f], rate: 10 Mbit/s, mac: perfect, hears: [[a, b], [b, c], [c, d], [d, e], [e, f]] }
+groups: [{ name: film, members: [c, f], delivery: ip-multicast }]
+flows: [{ name: f, from: a, to: film, over: udp, app: { cbr: { rate: 80 kbit/s, size: 1000 B } } }]
+",
+    );
+    let flow = &run.flows[0];
+    assert_eq!(flow.figures.reliability, Some(1.0));
+    assert_eq!(flow.counters["duplicate_units"], 0);
+    // The sender and each station before the last sends it once.
+    assert_eq!(run.hosts["group_copies"], 20 * 5);
+}

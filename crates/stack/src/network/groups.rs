@@ -29,6 +29,10 @@ struct Wanted {
     of: BTreeSet<IpAddr>,
 }
 
+/// Maximum number of trees that are kept. Chosen: more than the pairs of sender and group of the largest scenarios;
+/// with more, they are made anew.
+const MAX_TREES: usize = 100_000;
+
 /// For each node of a tree, the numbers of the interfaces on which it sends packets on.
 type Tree = BTreeMap<NodeId, BTreeSet<u32>>;
 
@@ -74,16 +78,20 @@ impl GlobalRoutes {
     /// at a node from which the source cannot be reached.
     pub fn group_route(&mut self, node: NodeId, source: IpAddr, group: IpAddr) -> Option<GroupRoute> {
         let root = node_of(source).filter(|&root| root < self.nodes())?;
-        let ingress = match node == root {
+        let towards = match node == root {
             true => None,
-            false => Some(self.hop_between(node, root)?.0),
+            false => Some(self.first_step(node, root)?),
         };
+        let (ingress, upstream) = towards.map(|step| (step.interface, step.mac)).unzip();
         if !self.groups.trees.contains_key(&(root, group)) {
             let tree = self.tree(root, self.groups.members(source, group));
+            if self.groups.trees.len() >= MAX_TREES {
+                self.groups.trees.clear();
+            }
             self.groups.trees.insert((root, group), tree);
         }
         let egress = self.groups.trees[&(root, group)].get(&node).into_iter().flatten().copied();
-        Some(GroupRoute { ingress, egress: egress.collect() })
+        Some(GroupRoute { ingress, upstream, egress: egress.collect() })
     }
 
     /// The tree from a sender to members: each member's shortest path to the sender, backwards.
@@ -94,9 +102,9 @@ impl GlobalRoutes {
             let mut node = member;
             // What has joined has brought all nodes before it into the tree.
             while joined.insert(node) {
-                let Some((_, before, interface)) = self.hop_between(node, root) else { break };
-                tree.entry(before).or_default().insert(interface);
-                node = before;
+                let Some(step) = self.first_step(node, root) else { break };
+                tree.entry(step.via).or_default().insert(step.far_interface);
+                node = step.via;
             }
         }
         tree

@@ -3,7 +3,7 @@
 //! A node begins with an interface for each of its links. A service takes some, and makes others on top of them; the
 //! host has those that are left. Interfaces between which frames pass belong to one segment: a link, or a VLAN on it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hopcast_link::Attachment;
 use hopcast_wire::vlan::Tag;
@@ -11,6 +11,11 @@ use hopcast_wire::vlan::Tag;
 use super::addresses::interface_name;
 use super::{Hop, Link, LinkId, Network, NodeId};
 use crate::service::{Made, ServiceError};
+
+/// Maximum number of interfaces that all services make. Chosen: a gigabyte of memory.
+const MAX_MADE: usize = 2_000_000;
+/// Maximum number of tags of a frame. Chosen: they fit a buffer's headroom, and no network stacks more than three.
+const MAX_TAGS: usize = 8;
 
 /// The layers of all nodes, and the segments that their hosts are on.
 #[derive(Debug)]
@@ -91,10 +96,15 @@ impl Layers {
                 nodes[node].attach(Hop { link: number, attachment });
             }
         }
+        let mut made = 0;
         for (number, service) in network.services.iter().enumerate() {
             for &node in &service.on {
                 let found = nodes[node].place(number, network);
-                found.map_err(|why| ServiceError { service: number, node, why })?;
+                made += found.map_err(|why| ServiceError { service: number, node, why })?;
+                if made > MAX_MADE {
+                    let why = format!("services make at most {MAX_MADE} interfaces, these more");
+                    return Err(ServiceError { service: number, node, why });
+                }
             }
         }
         for node in &mut nodes {
@@ -136,8 +146,8 @@ impl NodeLayers {
         self.interfaces.push(LayerInterface { name, hop, tags: Vec::new(), below, is_taken: false });
     }
 
-    /// Places a service of the network.
-    fn place(&mut self, number: usize, network: Network<'_>) -> Result<(), String> {
+    /// Places a service of the network; returns the number of interfaces that it makes.
+    fn place(&mut self, number: usize, network: Network<'_>) -> Result<usize, String> {
         let service = &network.services[number];
         let mut takes = Vec::new();
         for wanted in &service.interfaces {
@@ -162,9 +172,17 @@ impl NodeLayers {
                 return Err("an event cannot change the interfaces that a service makes".to_owned());
             }
         }
-        let place = self.services.len();
+        let (place, made) = (self.services.len(), makes.len());
+        let mut taken_names: BTreeSet<String> =
+            self.interfaces.iter().map(|interface| interface.name.clone()).collect();
         for (port, Made { name, over, tags }) in makes.into_iter().enumerate() {
-            if self.interfaces.iter().any(|interface| interface.name == name) {
+            if tags.len() > MAX_TAGS {
+                return Err(format!(
+                    "`{name}` would bear {} tags; at most {MAX_TAGS} are allowed",
+                    tags.len()
+                ));
+            }
+            if !taken_names.insert(name.clone()) {
                 return Err(format!("there is an interface `{name}` already"));
             }
             let below = Below::Service(place, port as u32);
@@ -173,7 +191,7 @@ impl NodeLayers {
         }
         takes.iter().for_each(|&taken| self.interfaces[taken].is_taken = true);
         self.services.push(PlacedService { service: number, takes });
-        Ok(())
+        Ok(made)
     }
 
     /// The interface that a name stands for: its own, or that of the link that it leads to.

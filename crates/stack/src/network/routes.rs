@@ -30,6 +30,18 @@ pub struct GlobalRoutes {
     version: u64,
 }
 
+/// The first step from one node to another.
+pub(super) struct FirstStep {
+    /// The number of the interface by which it leaves.
+    pub(super) interface: u32,
+    /// The next node.
+    pub(super) via: NodeId,
+    /// The number of the next node's interface to the first.
+    pub(super) far_interface: u32,
+    /// The Ethernet address of that interface.
+    pub(super) mac: MacAddress,
+}
+
 /// A node's next hop towards another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
@@ -100,12 +112,12 @@ impl GlobalRoutes {
         self.version + self.groups.changes
     }
 
-    /// The number of the interface by which a node reaches the next on its way to another; the next node, and the
-    /// number of its interface to the first.
-    pub(super) fn hop_between(&mut self, from: NodeId, to: NodeId) -> Option<(u32, NodeId, u32)> {
+    /// The first step of a node on its way to another.
+    pub(super) fn first_step(&mut self, from: NodeId, to: NodeId) -> Option<FirstStep> {
         let step = self.step(from, to)?;
-        let (_, via, _) = self.paths.describe(step);
-        Some((self.paths.interface(step), via, self.paths.far_interface(step)))
+        let (Hop { link, .. }, via, attachment) = self.paths.describe(step);
+        let (interface, far_interface) = (self.paths.interface(step), self.paths.far_interface(step));
+        Some(FirstStep { interface, via, far_interface, mac: mac_address(link, attachment) })
     }
 
     /// A node's route to the address, IPv6 or IPv4, of each other node that it can reach now, in the order of nodes.

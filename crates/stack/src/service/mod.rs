@@ -96,7 +96,7 @@ pub struct ServiceSpec {
 pub struct ServiceChange {
     /// When.
     pub at: Instant,
-    /// The nodes at which it changes.
+    /// The nodes at which it changes, in their order.
     pub on: Vec<NodeId>,
     /// What it is from now on; `None` where it is stopped.
     pub to: Option<ServiceLayer>,

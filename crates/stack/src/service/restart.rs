@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use hopcast_core::{Instant, Item, Machine, Port, earliest};
+use hopcast_core::{Instant, Item, Machine, Outbox, Port, earliest};
 
 use super::{HostConfig, ServiceLayer, ServiceSpec};
 use crate::network::NodeId;
 
-/// A machine that is replaced at given times. While it is stopped it drops what arrives.
+/// A machine that is replaced at given times. While it is stopped it drops what arrives, and hands back what a hook is
+/// given.
 pub(crate) struct Restartable {
     running: Option<Box<dyn Machine>>,
     host: HostConfig,
@@ -15,6 +16,7 @@ pub(crate) struct Restartable {
     changes: VecDeque<(Instant, Option<ServiceLayer>)>,
     restarts: u64,
     dropped_while_stopped: u64,
+    out: Outbox,
     /// The counters of machines that have been replaced.
     before: BTreeMap<&'static str, u64>,
 }
@@ -22,7 +24,7 @@ pub(crate) struct Restartable {
 impl Restartable {
     /// The machine of a service at a node, with what events change there.
     pub(crate) fn new(service: &ServiceSpec, node: NodeId, host: &HostConfig) -> Self {
-        let here = service.changes.iter().filter(|change| change.on.contains(&node));
+        let here = service.changes.iter().filter(|change| change.on.binary_search(&node).is_ok());
         let changes = here.map(|change| (change.at, change.to.clone())).collect();
         let running = Some(service.layer.settings().machine(host));
         Self {
@@ -31,6 +33,7 @@ impl Restartable {
             changes,
             restarts: 0,
             dropped_while_stopped: 0,
+            out: Outbox::new(),
             before: BTreeMap::new(),
         }
     }
@@ -51,7 +54,11 @@ impl Machine for Restartable {
         self.change(now);
         match &mut self.running {
             Some(machine) => machine.handle(now, port, item),
-            None => self.dropped_while_stopped += 1,
+            // A hook that does nothing hands back what it is given.
+            None => match item {
+                Item::Transit(_) => self.out.push(port, item),
+                _ => self.dropped_while_stopped += 1,
+            },
         }
     }
 
@@ -63,7 +70,7 @@ impl Machine for Restartable {
     }
 
     fn poll(&mut self, now: Instant) -> Option<(Port, Item)> {
-        self.running.as_mut()?.poll(now)
+        self.out.pop().or_else(|| self.running.as_mut()?.poll(now))
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -237,12 +237,12 @@ impl Franc {
             let cause = Cause::NoHelper { link: plan.network.links[link].name.clone() };
             return Err(flow.error(station(plan, link, from), cause));
         };
-        let (node, interface) = plan.plan.ends(link)[own];
+        let node = station(plan, link, own);
         let mac = |attachment| NetworkPlan::mac(link, attachment);
         let random = plan.random_on_link(node, &plan.network.links[link].name);
         let helper = franc::helper(self.0.clone(), mac(own), [mac(from), mac(to)], random);
         let helper = helper.map_err(|error| flow.error(node, Cause::Settings(error)))?;
-        let below = flow.frames(node, interface, ETHER_TYPE)?;
+        let below = frames(flow, node, link)?;
         flow.attach(flow.node_name(node), node, helper, below);
         Ok(())
     }
@@ -256,12 +256,12 @@ impl Franc {
         peer: usize,
     ) -> Result<(Box<dyn Machine>, LowerPort), BuildError> {
         let plan = flow.flow;
-        let (node, interface) = plan.plan.ends(link)[own];
+        let node = station(plan, link, own);
         let [own_mac, peer_mac] = [own, peer].map(|attachment| NetworkPlan::mac(link, attachment));
         let random = plan.random_on_link(node, &plan.network.links[link].name);
         let edge = franc::edge(self.0.clone(), own_mac, peer_mac, random);
         let edge = edge.map_err(|error| flow.error(node, Cause::Settings(error)))?;
-        Ok((edge, flow.frames(node, interface, ETHER_TYPE)?))
+        Ok((edge, frames(flow, node, link)?))
     }
 }
 
@@ -274,6 +274,14 @@ fn segments(flow: &FlowPlan<'_>) -> Vec<Segment> {
         Some(Segment { link: hop.link, from: hop.attachment, to })
     });
     segment.collect()
+}
+
+/// The frames of a node on a link.
+fn frames(flow: &mut FlowBuilder<'_>, node: NodeId, link: LinkId) -> Result<LowerPort, BuildError> {
+    let taken = || Cause::InterfaceTaken { link: flow.flow.network.links[link].name.clone() };
+    let interface = flow.flow.plan.host_interface(node, link);
+    let interface = interface.ok_or_else(|| flow.error(node, taken()))?;
+    flow.frames(node, interface, ETHER_TYPE)
 }
 
 /// The node of a station.

@@ -275,8 +275,11 @@ fn write_events(out: &mut String, scenario: &Scenario) -> fmt::Result {
             Action::Stop(flow) => (format!("flow {} stops", scenario.flows[*flow].name), None),
             Action::Service { service, on, what } => {
                 let service = &scenario.services[*service];
-                let at =
-                    if *on == service.on { String::new() } else { format!(" on {}", names_of(scenario, on)) };
+                let at = if on.len() == service.on.len() {
+                    String::new()
+                } else {
+                    format!(" on {}", names_of(scenario, on))
+                };
                 (format!("{} {what}{at}", service.name), None)
             }
             Action::Join { group, node } => {

@@ -42,8 +42,9 @@ pub(super) const ALLOWED: [&str; 24] = [
 ];
 /// Maximum number of entries of the schedule in words. Chosen: a picture has no room for more.
 const MAX_WORDS: usize = 100;
-/// Maximum number of changes of single links by all events. Chosen: it bounds the memory that a file can ask for.
-const MAX_CHANGES: usize = 10_000_000;
+/// Maximum number of changes of single links, members and services by all events. Chosen: it bounds the memory that a
+/// file can ask for.
+pub(super) const MAX_CHANGES: usize = 10_000_000;
 
 /// All events in the order of time, and of the file for one time.
 pub(crate) fn events(

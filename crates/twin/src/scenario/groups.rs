@@ -13,7 +13,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, did_you_mean, duration, list};
 use hopcast_config::yaml::Node;
 
-/// Maximum number of groups: each has an address of its own, of which IPv4 has 2^16 of one source here.
+/// Maximum number of groups. Chosen: each has an address of its own, in the lowest 16 bits.
 const MAX_GROUPS: usize = 60_000;
 
 /// All groups, by name.
@@ -49,7 +49,8 @@ impl Groups {
         for item in events.map(|node| list(node, "events")).transpose()?.unwrap_or_default() {
             groups.changes(item, topology, &mut changes)?;
         }
-        changes.sort_by_key(|change| change.at);
+        // Leaves of an instant come before its joins.
+        changes.sort_by_key(|change| (change.at, change.joins));
         for change in changes {
             groups.apply(change, topology)?;
         }
@@ -150,6 +151,12 @@ impl Groups {
                 Some((_, until)) if !joins => *until = Some(at),
                 _ => member.spans.push((at, None)),
             }
+            if self.events.len() >= events::MAX_CHANGES {
+                let limit = events::MAX_CHANGES;
+                return Err(
+                    place.error(format!("events come to at most {limit} joins and leaves, these to more"))
+                );
+            }
             let action = if joins { Action::Join { group, node } } else { Action::Leave { group, node } };
             self.events.push(Event { at, action });
         }
@@ -157,7 +164,7 @@ impl Groups {
     }
 }
 
-/// Whether a flow from a node has somebody to go to in a group: another node that is a member at some time.
+/// The nodes other than `from` that are members at some time.
 pub(crate) fn receivers(group: &Group, from: NodeId) -> Vec<NodeId> {
     let mut seen = BTreeSet::new();
     let others = group.members.iter().map(|member| member.node).filter(|&node| node != from);

@@ -236,7 +236,7 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     let routing = fields.read("routing", routing::routing)?.unwrap_or_default();
     let variants = Variants::of(fields.get("variants"))?;
     let flows = fields.need("flows", "flows: [{ from: n0, to: n6, over: udp, app: bulk }]")?;
-    let services = Services::of(fields.get("services"), fields.get("events"), &topology)?;
+    let services = Services::of(fields.get("services"), fields.get("events"), &topology, duration)?;
     let routes = routing::routes(fields.get("routes"), &topology, &services.services)?;
     let mut groups = Groups::of(fields.get("groups"), fields.get("events"), &topology)?;
     let flows = Flows::of(flows, &topology, &mut groups, &variants, contents)?;

@@ -1,13 +1,13 @@
 //! Services of nodes, and what events change about them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use hopcast_core::Instant;
+use hopcast_core::{Duration, Instant};
 use hopcast_stack::network::{Layers, Network};
 use hopcast_stack::service::{self, ServiceChange, ServiceLayer, ServiceSpec};
 
 use super::events;
-use super::model::{Action, Event};
+use super::model::{Action, Event, NodeId};
 use super::topology::Topology;
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, did_you_mean, duration, entries, flag, list, one_or_list};
@@ -25,6 +25,8 @@ pub(crate) struct Services {
     /// What events do to them, in the order of the file.
     pub(crate) events: Vec<Event>,
     names: BTreeMap<String, usize>,
+    /// Number of changes at single nodes so far.
+    changes: usize,
 }
 
 impl Services {
@@ -33,6 +35,7 @@ impl Services {
         node: Option<&Node>,
         events: Option<&Node>,
         topology: &Topology,
+        duration: Duration,
     ) -> Result<Self, Diagnostic> {
         let mut services = Self::default();
         let items = node.map(|node| list(node, "services")).transpose()?.unwrap_or_default();
@@ -44,6 +47,8 @@ impl Services {
         }
         for service in &mut services.services {
             service.changes.sort_by_key(|change| change.at);
+            // What is scheduled for later does not happen.
+            service.changes.retain(|change| change.at <= Instant::ZERO + duration);
         }
         let network = Network { services: &services.services, ..topology.network() };
         if let Err(error) = Layers::of(network) {
@@ -93,13 +98,22 @@ impl Services {
             return Err(named.error(format!("`service`: there is no service `{name}`{hint}")));
         };
         let service = &self.services[number];
-        let on = match fields.get("on") {
-            Some(node) => topology.node_list(node, "on")?,
-            None => service.on.clone(),
-        };
-        if let (Some(stray), Some(node)) = (on.iter().find(|at| !service.on.contains(at)), fields.get("on")) {
-            let stray = &topology.nodes[*stray].name;
-            return Err(node.error(format!("`on`: `{name}` does not run on `{stray}`")));
+        let mut on = service.on.clone();
+        if let Some(node) = fields.get("on") {
+            let known: BTreeSet<NodeId> = on.into_iter().collect();
+            on = topology.node_list(node, "on")?;
+            if let Some(stray) = on.iter().find(|at| !known.contains(at)) {
+                let stray = &topology.nodes[*stray].name;
+                return Err(node.error(format!("`on`: `{name}` does not run on `{stray}`")));
+            }
+        }
+        on.sort_unstable();
+        self.changes += on.len();
+        if self.changes > events::MAX_CHANGES {
+            let limit = events::MAX_CHANGES;
+            return Err(
+                item.error(format!("events come to at most {limit} changes of services, these to more"))
+            );
         }
         let (to, what) = match (fields.get("stop"), fields.get("start"), fields.get("set")) {
             (Some(node), None, None) if flag(node, "stop")? => (None, "stops"),

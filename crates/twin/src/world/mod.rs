@@ -353,13 +353,10 @@ impl World {
                 *hosts.entry(counter.to_owned()).or_default() += value;
             }
         }
-        for placed in self.nodes.iter().flat_map(|node| &node.services) {
-            let machine = self.nodes[placed.node].assembly.machine(placed.slot);
-            machine.counters(&mut |counter, value| {
-                if value > 0 {
-                    *hosts.entry(format!("{}.{counter}", placed.name)).or_default() += value;
-                }
-            });
+        for node in 0..self.nodes.len() {
+            for (counter, value) in self.service_counters(node).into_iter().filter(|&(_, value)| value > 0) {
+                *hosts.entry(counter).or_default() += value;
+            }
         }
         Observed {
             flows: self.flows.iter().map(flow).collect(),
@@ -384,6 +381,13 @@ impl World {
             *counters.entry(counter).or_default() += value;
         });
         counters
+    }
+
+    /// The counters of a node's services, each under the service's name before a dot.
+    pub fn service_counters(&self, node: NodeId) -> BTreeMap<String, u64> {
+        let station = &self.nodes[node];
+        let services = station.services.iter();
+        sum_counters(services.map(|placed| (&*placed.name, station.assembly.machine(placed.slot))))
     }
 
     /// Ends the capture, if there is one, and says whether all of it could be written.
