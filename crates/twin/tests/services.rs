@@ -133,8 +133,8 @@ fn members_report_and_answer_and_their_figures_are_as_without_reports() {
     // Each of two joins and one leave in each version is reported twice, and each of some queries is answered.
     let (reports, queries) = (host(&told, "membership_reports"), host(&told, "igmp.querier_queries"));
     assert!(reports >= 2 * 2 * 3 + 8, "{reports} reports");
-    // Every 5 s, also while what is under way arrives for a minute after the end; a second at the beginning, and two for
-    // the group that was left.
+    // Every 5 s, also while what is under way arrives for a minute after the end; a second at the beginning, and two
+    // for the group that was left.
     assert!((16..=21).contains(&queries), "{queries} queries");
 }
 
