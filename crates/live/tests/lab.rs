@@ -144,8 +144,9 @@ fn new_routes_take_effect_at_once() {
     let late = rerouter.finish().unwrap();
     assert!(late > Duration::ZERO && late < net.clock.now().since(soon), "{late}");
     assert_eq!(net.send(5, 100, ms(1)).len(), 5);
-    let mtu = || std::fs::read_to_string("/sys/class/net/eth1/mtu");
-    assert_eq!(net.lab.enter(0, mtu).unwrap().unwrap().trim(), "1400");
+    let link = || Command::new("ip").args(["link", "show", "eth1"]).output().unwrap();
+    let shown = net.lab.enter(0, link).unwrap().stdout;
+    assert!(String::from_utf8_lossy(&shown).contains(" mtu 1400 "));
     net.lab.reroute(0, &[]).unwrap();
     let nowhere =
         net.lab.enter(0, || UdpSocket::bind("0.0.0.0:0").unwrap().send_to(b"", "10.0.0.2:9000")).unwrap();
