@@ -8,7 +8,7 @@ use hopcast_core::Instant;
 use hopcast_wire::ethernet;
 use hopcast_wire::ip::{self, Header};
 
-use crate::routes::in_prefix;
+use crate::prefixes::in_prefix;
 
 /// Why a binding cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,8 +91,8 @@ pub enum Hook {
 }
 
 /// Maximum number of packets with a way out of their own that a hook may hand over for each that it was given, and at
-/// each instant without one, when it may also send one on each interface. Chosen: more than the
-/// receivers of an explicit multicast packet; a hook gone wrong costs no more than this.
+/// each instant without one, when it may also send one on each interface. Chosen: more than the receivers of an
+/// explicit multicast packet; a hook gone wrong costs no more than this.
 pub const MAX_ANSWERS: u32 = 256;
 
 impl Hook {

@@ -16,6 +16,7 @@
 //! |---|---|
 //! | [`config`] | addresses, interfaces, and whether to forward |
 //! | [`routes`] | where to send: [`Routes`], [`StaticRoutes`], and the cache in front of them |
+//! | [`prefixes`] | prefixes of addresses, and tables in which the longest wins |
 //! | [`binding`] | the bindings of ports above, and the forward hook's filters |
 //! | `host` | the machine: sorts what arrives |
 //! | `forward` | transit, and what the host itself sends |
@@ -64,6 +65,7 @@ pub mod membership;
 pub mod neighbours;
 mod pace;
 pub mod ping;
+pub mod prefixes;
 pub mod querier;
 mod reports;
 pub mod routes;
@@ -77,5 +79,6 @@ pub use groups::{GroupRoute, GroupRoutes};
 pub use host::Host;
 pub use neighbours::config::NeighbourConfig;
 pub use ping::{Ping, PingConfig};
+pub use prefixes::{Prefix, PrefixTable};
 pub use routes::{NextHop, RouteEntry, Routes, StaticRoutes};
 pub use udp_machine::Udp;

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 
 use hopcast_wire::ethernet::Mac;
 
+use crate::prefixes::PrefixTable;
+
 /// The next hop: an interface of the host, and the station to send to on its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextHop {
@@ -58,10 +60,9 @@ pub trait Routes {
 /// A routing table: the longest prefix wins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StaticRoutes {
-    /// By the prefix's length and its masked bits, separately by version.
-    table: BTreeMap<(u8, bool, u128), NextHop>,
+    table: PrefixTable<NextHop>,
     /// The same, with the gateway's IP address; `None` on the link itself.
-    gateways: BTreeMap<(u8, bool, u128), (u32, Option<IpAddr>)>,
+    gateways: PrefixTable<(u32, Option<IpAddr>)>,
     version: u64,
 }
 
@@ -75,8 +76,7 @@ impl StaticRoutes {
     /// length past the address's is its whole length.
     #[must_use]
     pub fn with(mut self, address: IpAddr, length: u8, next_hop: NextHop) -> Self {
-        let length = length.min(address_bits(address));
-        self.table.insert(key(address, length), next_hop);
+        self.table.insert(address, length, next_hop);
         self.version += 1;
         self
     }
@@ -85,54 +85,24 @@ impl StaticRoutes {
     /// interface; without one, the destinations are on that link.
     #[must_use]
     pub fn via(mut self, (address, length): (IpAddr, u8), interface: u32, gateway: Option<IpAddr>) -> Self {
-        let length = length.min(address_bits(address));
-        self.gateways.insert(key(address, length), (interface, gateway));
+        self.gateways.insert(address, length, (interface, gateway));
         self.version += 1;
         self
     }
 }
 
-/// The entry of the longest prefix of an address.
-fn longest<T: Copy>(table: &BTreeMap<(u8, bool, u128), T>, address: IpAddr) -> Option<T> {
-    let lengths = (0..=address_bits(address)).rev();
-    lengths.map(|length| key(address, length)).find_map(|key| table.get(&key)).copied()
-}
-
 impl Routes for StaticRoutes {
     fn next_hop(&mut self, destination: IpAddr) -> Option<NextHop> {
-        longest(&self.table, destination)
+        self.table.find(destination)
     }
 
     fn neighbour(&mut self, destination: IpAddr) -> Option<(u32, IpAddr)> {
-        let (interface, gateway) = longest(&self.gateways, destination)?;
+        let (interface, gateway) = self.gateways.find(destination)?;
         Some((interface, gateway.unwrap_or(destination)))
     }
 
     fn version(&self) -> u64 {
         self.version
-    }
-}
-
-/// Whether `address` lies in the `length`-bit prefix of `prefix`.
-pub(crate) fn in_prefix(address: IpAddr, prefix: IpAddr, length: u8) -> bool {
-    let length = length.min(address_bits(prefix));
-    key(address, length) == key(prefix, length)
-}
-
-fn key(address: IpAddr, length: u8) -> (u8, bool, u128) {
-    // Both versions' bits are left-aligned, so that one mask serves both.
-    let (v6, bits) = match address {
-        IpAddr::V4(address) => (false, u128::from(address.to_bits()) << 96),
-        IpAddr::V6(address) => (true, address.to_bits()),
-    };
-    let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
-    (length, v6, bits & mask)
-}
-
-const fn address_bits(address: IpAddr) -> u8 {
-    match address {
-        IpAddr::V4(_) => 32,
-        IpAddr::V6(_) => 128,
     }
 }
 

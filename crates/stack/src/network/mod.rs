@@ -16,13 +16,14 @@ use crate::service::ServiceSpec;
 
 pub use addresses::{HOP_LIMIT, MacAddress, addresses_of, interface_name};
 pub(crate) use groups::NodeGroups;
+pub use hopcast_host::Prefix;
 pub(crate) use layers::{Below, NodeLayers, PlacedService};
 pub use layers::{LayerInterface, Layers};
 pub use plan::{Hop, NetworkPlan, directions};
 pub(crate) use routes::NodeRoutes;
 pub use routes::{GlobalRoutes, Route};
 pub use shortest_paths::ShortestPaths;
-pub use static_routes::{Destinations, Prefix, StaticRoute};
+pub use static_routes::{Destinations, StaticRoute};
 
 /// A node's place among the nodes of a network.
 pub type NodeId = usize;
