@@ -13,9 +13,10 @@ use crate::binding::{BindError, Bindings, FrameBinding, Hook};
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::groups::{GroupRoute, Groups, is_broadcast, is_group, is_link_scope};
-use crate::icmp::{ErrorLimit, PathMtus};
+use crate::icmp::{PathMtus, error_limit};
 use crate::membership::Membership as Reports;
 use crate::neighbours::Neighbours;
+use crate::pace::Pace;
 use crate::routes::{RouteCache, Routes};
 
 /// A host or router; see the [crate's documentation](crate).
@@ -35,7 +36,7 @@ pub struct Host {
     pub(crate) loopback_from: usize,
     pub(crate) out: Outbox,
     pub(crate) identification: u16,
-    pub(crate) error_limit: ErrorLimit,
+    pub(crate) error_limit: Pace,
     pub(crate) path_mtus: PathMtus,
     pub(crate) counters: Counters,
 }
@@ -54,7 +55,7 @@ impl Host {
             loopback_from: 0,
             out: Outbox::new(),
             identification: 0,
-            error_limit: ErrorLimit::default(),
+            error_limit: error_limit(),
             path_mtus: PathMtus::default(),
             counters: Counters::default(),
         }

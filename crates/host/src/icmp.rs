@@ -5,12 +5,13 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use hopcast_core::{Buffer, Duration, Instant};
+use hopcast_core::{Buffer, Instant};
 use hopcast_wire::icmp::{self, Message, Unreachable};
 use hopcast_wire::ip::{self, Header, Version};
 
 use crate::groups::is_group;
 use crate::host::Host;
+use crate::pace::Pace;
 
 impl Host {
     /// Takes an ICMP message to this host, whose checksum must fit.
@@ -96,9 +97,12 @@ impl Host {
         }
         let Some(own) = self.config.address(header.version) else { return };
         // An error of the host to itself costs the network nothing.
-        if !self.config.owns(header.source) && !self.error_limit.allows(now) {
-            self.counters.errors_suppressed += 1;
-            return;
+        if !self.config.owns(header.source) {
+            if !self.error_limit.is_ready(now) {
+                self.counters.errors_suppressed += 1;
+                return;
+            }
+            self.error_limit.sent(now, 1);
         }
         let mut body = Buffer::copy_from(icmp::quote(header.version, packet));
         if let Some((_, mtu)) = self.way_out(header.source) {
@@ -154,27 +158,11 @@ pub(crate) fn is_one_host(address: IpAddr) -> bool {
     !address.is_unspecified() && !address.is_loopback() && !is_group(address)
 }
 
-/// The limit on the errors that a host sends, a token bucket (RFC 4443 section 2.4 (f)).
+/// The limit on the errors that a host sends (RFC 4443 section 2.4 (f)).
 ///
 /// As Linux's `icmp_msgs_per_sec` and `icmp_msgs_burst`: 1,000 a second, 50 at once.
-#[derive(Default)]
-pub(crate) struct ErrorLimit {
-    /// Time at which the bucket will be full. Each error moves it by one interval.
-    full_at: Instant,
-}
-
-impl ErrorLimit {
-    const INTERVAL: Duration = Duration::from_millis(1);
-    const BURST: u64 = 50;
-
-    fn allows(&mut self, now: Instant) -> bool {
-        let full_at = self.full_at.max(now) + Self::INTERVAL;
-        let allowed = full_at.since(now) <= Self::INTERVAL * Self::BURST;
-        if allowed {
-            self.full_at = full_at;
-        }
-        allowed
-    }
+pub(crate) fn error_limit() -> Pace {
+    Pace::new(1000, 50)
 }
 
 /// Path MTUs that routers have announced, the latest [`PathMtus::MAX`] of them. Chosen: it bounds memory; with fewer, a

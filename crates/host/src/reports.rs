@@ -1,10 +1,9 @@
 //! A host's memberships on the wire: IGMP and MLD, as far as the host sends and answers them.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 use hopcast_core::{Instant, Stream};
 use hopcast_wire::ip::{self, Header, Version};
-use hopcast_wire::{ethernet, icmp};
 
 use crate::forward::Station;
 use crate::host::Host;
@@ -14,15 +13,8 @@ impl Host {
     /// Lets the host report its memberships by IGMP and MLD, and answer queries. Without, nobody hears of them but
     /// whoever has [`GroupRoutes`](crate::GroupRoutes).
     pub fn report_memberships(&mut self, config: Config, random: Stream) {
-        let v4 = match self.config.address(Version::V4) {
-            Some(IpAddr::V4(address)) => Some(address),
-            Some(IpAddr::V6(_)) | None => None,
-        };
-        let interfaces = self.config.interfaces.iter().map(|interface| {
-            let v6: Ipv6Addr = ethernet::link_local(interface.mac);
-            Interface { mtu: interface.mtu, v4, v6: Some(v6) }
-        });
-        self.reports = Some(Box::new(Membership::new(config, interfaces.collect(), random)));
+        let interfaces = Interface::of_host(&self.config);
+        self.reports = Some(Box::new(Membership::new(config, interfaces, random)));
     }
 
     /// A machine has joined or left a group: tells routers on each interface what the host wants of it now.
@@ -43,8 +35,7 @@ impl Host {
         header: &Header,
     ) -> bool {
         let Some(reports) = &mut self.reports else { return false };
-        if !matches!(header.protocol, ip::IGMP | ip::ICMPV6) || header.protocol == icmp::protocol(Version::V4)
-        {
+        if !matches!(header.protocol, ip::IGMP | ip::ICMPV6) {
             return false;
         }
         let taken = reports.receive(now, interface, packet, header);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hopcast_core::Duration;
+use hopcast_wire::ethernet;
 use hopcast_wire::membership::Version;
 
 /// The sources from which a host wants a group's packets on an interface: of all of its sockets together.
@@ -30,16 +31,33 @@ impl FromIterator<Option<IpAddr>> for Filter {
     }
 }
 
-/// An interface, as far as reports depend on it.
+/// An interface, as far as reports and queries depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// The longest packet that its link carries, in bytes, from the IP header on.
     pub mtu: u32,
-    /// The source of IGMP; `None` for 0.0.0.0, which RFC 3376 section 4.2.13 permits.
+    /// The source of IGMP. Without one a host reports from 0.0.0.0, which RFC 3376 section 4.2.13 permits, and a
+    /// querier speaks no IGMP there; the querier with the lowest asks.
     pub v4: Option<Ipv4Addr>,
-    /// The source of MLD, a [link-local](hopcast_wire::ethernet::link_local) address; `None` for `::`, whose reports
-    /// are for switches alone (RFC 3590 section 4).
+    /// The source of MLD, a [link-local](ethernet::link_local) address. Without one a host reports from `::`, which is
+    /// for switches alone (RFC 3590 section 4), and a querier speaks no MLD there.
     pub v6: Option<Ipv6Addr>,
+}
+
+impl Interface {
+    /// The interfaces of a host, each with sources of both versions as far as the host has addresses.
+    pub fn of_host(host: &crate::Config) -> Vec<Self> {
+        let v4 = host.addresses.iter().find_map(|&address| match address {
+            IpAddr::V4(address) => Some(address),
+            IpAddr::V6(_) => None,
+        });
+        let interface = |interface: &crate::Interface| Self {
+            mtu: interface.mtu,
+            v4,
+            v6: Some(ethernet::link_local(interface.mac)),
+        };
+        host.interfaces.iter().map(interface).collect()
+    }
 }
 
 /// Settings of a host's membership, the same on all of its interfaces.

@@ -1,20 +1,7 @@
 //! Settings of a querier.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
-
 use hopcast_core::Duration;
 use hopcast_wire::membership::{Query, Version};
-
-/// An interface of the router, as far as queries depend on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interface {
-    /// The longest packet that its link carries, in bytes, from the IP header on.
-    pub mtu: u32,
-    /// The source of IGMP; `None` to speak none here. The lowest on a link is the querier.
-    pub v4: Option<Ipv4Addr>,
-    /// The source of MLD, a [link-local](hopcast_wire::ethernet::link_local) address; `None` to speak none here.
-    pub v6: Option<Ipv6Addr>,
-}
 
 /// Settings of a querier: the variables of RFC 3376 section 8 (RFC 3810 section 9), and bounds. They hold for IGMP and
 /// MLD, on every interface. All routers of a link should have the same.

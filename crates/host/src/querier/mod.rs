@@ -57,7 +57,9 @@ use hopcast_core::{Instant, Item, Machine, Membership, Outbox, Port, Transit};
 use hopcast_wire::ip::{self, Version};
 use hopcast_wire::membership;
 
-pub use config::{Config, Interface};
+pub use config::Config;
+
+pub use crate::membership::Interface;
 use counters::Counters;
 use segment::{Segment, Shared};
 

@@ -1,12 +1,10 @@
 //! `igmp-querier`, `mld-querier`: routers that ask who is a member of which group.
 
-use std::net::IpAddr;
-
 use hopcast_config::decode::{some_duration, whole};
 use hopcast_core::{Duration, Machine};
 use hopcast_host::Hook;
 use hopcast_host::querier::{Config, Interface, Querier};
-use hopcast_wire::{ethernet, ip};
+use hopcast_wire::ip;
 
 use crate::service::{HostConfig, Service, ServiceRow};
 use crate::transport::{Form, Opt, Options, Worlds};
@@ -87,16 +85,10 @@ impl Service for Settings {
     }
 
     fn machine(&self, host: &HostConfig) -> Box<dyn Machine> {
-        let v4 = host.addresses.iter().find_map(|&address| match address {
-            IpAddr::V4(address) if !self.ipv6 => Some(address),
-            IpAddr::V4(_) | IpAddr::V6(_) => None,
-        });
-        let interface = |interface: &hopcast_host::Interface| Interface {
-            mtu: interface.mtu,
-            v4,
-            v6: self.ipv6.then(|| ethernet::link_local(interface.mac)),
-        };
-        let interfaces: Vec<Interface> = host.interfaces.iter().map(interface).collect();
+        let mut interfaces = Interface::of_host(host);
+        for Interface { v4, v6, .. } in &mut interfaces {
+            if self.ipv6 { *v4 = None } else { *v6 = None }
+        }
         Box::new(Querier::new(self.config, &interfaces))
     }
 }
