@@ -18,6 +18,7 @@
 //! | [`flow`] | a flow being built |
 //! | [`site`] | what a deployed node asks of a transport |
 
+mod configured;
 pub mod deliveries;
 mod error;
 pub mod flow;
@@ -30,6 +31,7 @@ pub mod site;
 pub mod transport;
 pub mod transports;
 
+pub use configured::{Configured, TableRow};
 pub use error::{BuildError, Cause};
 pub use platform::{KernelNode, LowerPort, NodeBuilder, VirtualNode};
 pub use transport::{Layer, Stack, Transport, Variants, layer};

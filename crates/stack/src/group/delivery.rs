@@ -9,6 +9,7 @@ use hopcast_config::decode::did_you_mean_one_of;
 use hopcast_config::yaml::{Kind, Node};
 
 use super::Group;
+use crate::configured::{Configured, TableRow};
 use crate::deliveries::DELIVERIES;
 use crate::error::BuildError;
 use crate::flow::{FlowBuilder, FlowPlan};
@@ -88,12 +89,12 @@ impl<'a> GroupEnd<'_, 'a> {
 }
 
 /// A delivery with its settings.
-#[derive(Clone)]
-pub struct DeliveryLayer {
-    row: &'static DeliveryRow,
-    settings: Arc<dyn Delivery>,
-    /// The options that are not the default, each as `name value`.
-    changed: Vec<String>,
+pub type DeliveryLayer = Configured<DeliveryRow, dyn Delivery>;
+
+impl TableRow for DeliveryRow {
+    fn name(&self) -> &'static str {
+        self.name
+    }
 }
 
 impl DeliveryLayer {
@@ -103,16 +104,6 @@ impl DeliveryLayer {
     /// Never: without options there is nothing to be wrong, which a test holds for the whole table.
     pub fn of(row: &'static DeliveryRow) -> Self {
         (row.read)(row, None).expect("the defaults are right")
-    }
-
-    /// Its row of the table.
-    pub const fn row(&self) -> &'static DeliveryRow {
-        self.row
-    }
-
-    /// Its settings.
-    pub fn settings(&self) -> &dyn Delivery {
-        &*self.settings
     }
 }
 
@@ -130,7 +121,7 @@ impl<S: Delivery + Clone + 'static> Options<S> {
     ) -> Result<DeliveryLayer, Diagnostic> {
         let settings = self.read(row.name, options, defaults.clone())?;
         let changed = self.changed(&settings, &defaults);
-        Ok(DeliveryLayer { row, settings: Arc::new(settings), changed })
+        Ok(Configured::new(row, Arc::new(settings), changed))
     }
 }
 
@@ -159,29 +150,4 @@ pub fn read(node: &Node) -> Result<DeliveryLayer, Diagnostic> {
         );
     };
     (row.read)(row, options)
-}
-
-/// The name, with the options that are not the default.
-impl fmt::Display for DeliveryLayer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.changed.is_empty() {
-            f.write_str(self.row.name)
-        } else {
-            write!(f, "{} ({})", self.row.name, self.changed.join(", "))
-        }
-    }
-}
-
-/// The name and all settings: a run is recognised by them.
-impl fmt::Debug for DeliveryLayer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?}", self.row.name, self.settings)
-    }
-}
-
-/// Deliveries are equal if their names and all of their settings are.
-impl PartialEq for DeliveryLayer {
-    fn eq(&self, other: &Self) -> bool {
-        format!("{self:?}") == format!("{other:?}")
-    }
 }

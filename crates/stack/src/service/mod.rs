@@ -16,6 +16,7 @@ pub use hopcast_host::Config as HostConfig;
 use hopcast_host::Hook;
 use hopcast_wire::vlan::Tag;
 
+use crate::configured::{Configured, TableRow};
 use crate::network::{LayerInterface, NodeId};
 use crate::services::SERVICES;
 use crate::transport::{OptionDoc, Options, Worlds};
@@ -114,23 +115,11 @@ pub struct ServiceError {
 }
 
 /// A service with its settings.
-#[derive(Clone)]
-pub struct ServiceLayer {
-    row: &'static ServiceRow,
-    settings: Arc<dyn Service>,
-    /// The options that are not the default, each as `name value`.
-    changed: Vec<String>,
-}
+pub type ServiceLayer = Configured<ServiceRow, dyn Service>;
 
-impl ServiceLayer {
-    /// Its row of the table.
-    pub const fn row(&self) -> &'static ServiceRow {
-        self.row
-    }
-
-    /// Its settings.
-    pub fn settings(&self) -> &dyn Service {
-        &*self.settings
+impl TableRow for ServiceRow {
+    fn name(&self) -> &'static str {
+        self.name
     }
 }
 
@@ -153,7 +142,7 @@ impl<S: Service + Clone + 'static> Options<S> {
             }
         }
         let changed = self.changed(&settings, &defaults);
-        Ok(ServiceLayer { row, settings: Arc::new(settings), changed })
+        Ok(Configured::new(row, Arc::new(settings), changed))
     }
 }
 
@@ -167,29 +156,4 @@ pub fn find(run: &Node, name: &str) -> Result<&'static ServiceRow, Diagnostic> {
         let hint = did_you_mean_one_of(name, &names);
         run.error(format!("there is no service `{name}`{hint} (services: {})", names.join(", ")))
     })
-}
-
-/// The name, with the options that are not the default.
-impl fmt::Display for ServiceLayer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.changed.is_empty() {
-            f.write_str(self.row.name)
-        } else {
-            write!(f, "{} ({})", self.row.name, self.changed.join(", "))
-        }
-    }
-}
-
-/// The name and all settings: a run is recognised by them.
-impl fmt::Debug for ServiceLayer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?}", self.row.name, self.settings)
-    }
-}
-
-/// Services are equal if their names and all of their settings are.
-impl PartialEq for ServiceLayer {
-    fn eq(&self, other: &Self) -> bool {
-        format!("{self:?}") == format!("{other:?}")
-    }
 }

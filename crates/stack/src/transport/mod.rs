@@ -12,11 +12,11 @@ mod stack;
 use std::any::Any;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::Node;
 
+use crate::configured::{Configured, TableRow};
 use crate::error::BuildError;
 use crate::flow::{End, Ends, FlowBuilder, FlowPlan};
 use crate::network::NodeId;
@@ -283,63 +283,28 @@ pub trait Transport: fmt::Debug + Send + Sync + Any {
 }
 
 /// One layer of a stack: a transport with its settings.
-#[derive(Clone)]
-pub struct Layer {
-    row: &'static Row,
-    settings: Arc<dyn Transport>,
-    /// The options that are not the default, each as `name value`.
-    changed: Vec<String>,
-}
+pub type Layer = Configured<Row, dyn Transport>;
 
 impl Layer {
-    /// Its row of the table.
-    pub const fn row(&self) -> &'static Row {
-        self.row
-    }
-
-    /// Its settings.
-    pub fn settings(&self) -> &dyn Transport {
-        &*self.settings
-    }
-
     /// Its settings, if they are of this type.
     pub fn settings_as<T: Transport>(&self) -> Option<&T> {
-        let settings: &dyn Any = &*self.settings;
+        let settings: &dyn Any = self.settings();
         settings.downcast_ref()
     }
 
     /// Whether the host itself is this layer where it is the lowest.
     pub fn is_hosts_own(&self) -> bool {
-        self.row.socket == Some(Socket::Udp)
+        self.row().socket == Some(Socket::Udp)
     }
 
     /// Whether it is a real program.
     pub fn is_program(&self) -> bool {
-        matches!(self.row.worlds, Worlds::Live { .. })
+        matches!(self.row().worlds, Worlds::Live { .. })
     }
 }
 
-/// The name, with the options that are not the default.
-impl fmt::Display for Layer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.changed.is_empty() {
-            f.write_str(self.row.name)
-        } else {
-            write!(f, "{} ({})", self.row.name, self.changed.join(", "))
-        }
-    }
-}
-
-/// The name and all settings: a run is recognised by them.
-impl fmt::Debug for Layer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?}", self.row.name, self.settings)
-    }
-}
-
-/// Layers are equal if their names and all of their settings are.
-impl PartialEq for Layer {
-    fn eq(&self, other: &Self) -> bool {
-        self.row.name == other.row.name && format!("{self:?}") == format!("{other:?}")
+impl TableRow for Row {
+    fn name(&self) -> &'static str {
+        self.name
     }
 }

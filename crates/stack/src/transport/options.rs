@@ -136,6 +136,6 @@ impl<S> Options<S> {
     ) -> Result<Layer, Diagnostic> {
         let settings = self.read(row.name, options, defaults)?;
         let changed = self.changed(&settings, &usual(&settings));
-        Ok(Layer { row, settings: Arc::new(into(settings)?), changed })
+        Ok(Layer::new(row, Arc::new(into(settings)?), changed))
     }
 }
