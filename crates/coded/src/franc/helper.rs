@@ -102,13 +102,8 @@ impl<F: Field> Helper<F> {
         let config = self.config.clone();
         let (common, packet) = match wire::parse(&frame.bytes[ethernet::HEADER..], &config) {
             Ok(parsed) => parsed,
-            Err(wire::Refused::Damaged) => {
-                self.counters.checksum_errors += 1;
-                return;
-            }
-            Err(_) => {
-                self.counters.malformed += 1;
-                return;
+            Err(refused) => {
+                return refused.count(&mut self.counters.checksum_errors, &mut self.counters.malformed);
             }
         };
         if matches!(packet, Packet::Hello(_)) || !self.belongs(common) {

@@ -187,9 +187,10 @@ fn check_receivers(
 ) -> Result<(), Diagnostic> {
     let name = |node: NodeId| &topology.nodes[node].name;
     let items = one_or_list(node);
+    let receivers = to.len();
     for (place, &to) in to.iter().enumerate() {
-        // Of a group or class, the word that stands for all of them.
-        let item = items.get(place).filter(|_| items.len() > 1).unwrap_or(node);
+        // Where a word stands for several nodes, the whole of it.
+        let item = items.get(place).filter(|_| items.len() == receivers).unwrap_or(node);
         if from == to {
             return Err(item.error("`to`: a flow needs another node to go to than it comes from"));
         }

@@ -1,6 +1,6 @@
 //! Groups of receivers: their members, by the file and by events, and how datagrams come to them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use hopcast_core::Instant;
 use hopcast_stack::deliveries;
@@ -166,7 +166,5 @@ impl Groups {
 
 /// The nodes other than `from` that are members at some time.
 pub(crate) fn receivers(group: &Group, from: NodeId) -> Vec<NodeId> {
-    let mut seen = BTreeSet::new();
-    let others = group.members.iter().map(|member| member.node).filter(|&node| node != from);
-    others.filter(|&node| seen.insert(node)).collect()
+    group.members.iter().map(|member| member.node).filter(|&node| node != from).collect()
 }

@@ -50,6 +50,9 @@ impl Services {
             // What is scheduled for later does not happen.
             service.changes.retain(|change| change.at <= Instant::ZERO + duration);
         }
+        if services.services.is_empty() {
+            return Ok(services);
+        }
         let network = Network { services: &services.services, ..topology.network() };
         if let Err(error) = Layers::of(network) {
             let (item, node) = (&items[error.service], &topology.nodes[error.node].name);

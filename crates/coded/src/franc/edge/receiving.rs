@@ -54,13 +54,8 @@ impl<F: Field> Edge<F> {
         let config = self.config.clone();
         let (common, packet) = match wire::parse(&frame.bytes[ethernet::HEADER..], &config) {
             Ok(parsed) => parsed,
-            Err(wire::Refused::Damaged) => {
-                self.counters.checksum_errors += 1;
-                return;
-            }
-            Err(_) => {
-                self.counters.malformed += 1;
-                return;
+            Err(refused) => {
+                return refused.count(&mut self.counters.checksum_errors, &mut self.counters.malformed);
             }
         };
         match packet {

@@ -214,6 +214,13 @@ pub(super) enum Refused {
     Damaged,
 }
 
+impl Refused {
+    /// Counts it among the packets that were damaged, or among those that do not parse.
+    pub(super) fn count(&self, damaged: &mut u64, malformed: &mut u64) {
+        *if *self == Self::Damaged { damaged } else { malformed } += 1;
+    }
+}
+
 impl From<Malformed> for Refused {
     fn from(Malformed { field }: Malformed) -> Self {
         Self::Truncated { field }
