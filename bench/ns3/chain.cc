@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
+
+#include "figures.h"
 
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"
@@ -14,22 +15,6 @@
 #include "ns3/point-to-point-module.h"
 
 using namespace ns3;
-
-static uint64_t hops = 0;
-
-static void
-FrameSent(Ptr<const Packet>)
-{
-    ++hops;
-}
-
-static double
-ProcessorSeconds()
-{
-    timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return now.tv_sec + now.tv_nsec * 1e-9;
-}
 
 int
 main(int argc, char* argv[])

@@ -10,12 +10,13 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <iostream>
 #include <map>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "figures.h"
 
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"
@@ -26,27 +27,12 @@
 
 using namespace ns3;
 
-static uint64_t hops = 0;
 static uint64_t received = 0;
-
-static void
-FrameSent(Ptr<const Packet>)
-{
-    ++hops;
-}
 
 static void
 DatagramReceived(Ptr<const Packet>)
 {
     ++received;
-}
-
-static double
-ProcessorSeconds()
-{
-    timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return now.tv_sec + now.tv_nsec * 1e-9;
 }
 
 int

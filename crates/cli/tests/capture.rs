@@ -4,11 +4,12 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{hopcast, text};
 use hopcast_node::testing::{Requirement, require};
+use tempfile::TempDir;
 
 const MIXED: &str = "\
 title: A bit of everything
@@ -27,6 +28,19 @@ flows:
   - { name: tunnel, from: a, to: c, over: [tcp-cubic, tunnel, udp], app: { bulk: { bytes: 50 kB } } }
   - { name: nobody, from: a, to: b, over: udp, app: { cbr: { rate: 100 kbit/s, size: 1400 B, start: 500 ms } } }
 ";
+
+/// Runs a scenario with these options and the interfaces of `nodes` captured; returns the capture, in its directory.
+#[track_caller]
+fn captured(scenario: &str, nodes: &str, options: &[&str]) -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("s.yaml"), scenario).expect("the scenario is written");
+    let mut command = vec!["run", "s.yaml", "--out", "out", "--capture", nodes, "--format", "json"];
+    command.extend(options);
+    let output = hopcast(dir.path(), &command);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let file = dir.path().join("out/captures/case-000-repeat-000.pcapng");
+    (dir, file)
+}
 
 /// tshark's output, or `None` (loudly) where it is not installed. `make test` says which tools must not be missing.
 fn tshark(file: &Path, arguments: &[&str]) -> Option<String> {
@@ -47,12 +61,7 @@ fn tshark(file: &Path, arguments: &[&str]) -> Option<String> {
 
 #[test]
 fn tshark_reads_every_frame_and_finds_none_malformed() {
-    let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("mixed.yaml"), MIXED).unwrap();
-    let output =
-        hopcast(dir.path(), &["run", "mixed.yaml", "--out", "out", "--capture", "all", "--format", "json"]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let file = dir.path().join("out/captures/case-000-repeat-000.pcapng");
+    let (_dir, file) = captured(MIXED, "all", &[]);
     // All checksums verified, not trusted.
     let options =
         ["-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"];
@@ -98,12 +107,7 @@ flows:
 
 #[test]
 fn tshark_reads_the_questions_for_neighbours_and_their_answers() {
-    let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("r.yaml"), RESOLVED).unwrap();
-    let command = ["run", "r.yaml", "--out", "out", "--capture", "a", "--format", "json"];
-    let output = hopcast(dir.path(), &command);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let file = dir.path().join("out/captures/case-000-repeat-000.pcapng");
+    let (_dir, file) = captured(RESOLVED, "a", &[]);
     let select = |filter: &str, fields: &[&str]| {
         let mut arguments = vec!["-Y", filter, "-T", "fields", "-E", "separator= "];
         fields.iter().for_each(|field| arguments.extend(["-e", field]));
@@ -143,7 +147,6 @@ fn the_kernel_asks_for_its_neighbours_and_takes_static_routes_too() {
     ]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
     // IPv4 goes the long way, over c.
     let network = "topology:
   nodes: [a, b, c, d]
@@ -153,11 +156,7 @@ routes: [{ node: a, to: 10.0.0.4, via: c }]
     let (head, flows) = RESOLVED.split_once("topology:").unwrap();
     let (_, flows) = flows.split_once("flows:").unwrap();
     let scenario = format!("{head}{network}flows:{flows}").replace("to: c", "to: d").replace("50 s", "3 s");
-    fs::write(dir.path().join("r.yaml"), scenario).unwrap();
-    let command = ["run", "r.yaml", "--live", "--out", "out", "--capture", "a", "--format", "json"];
-    let output = hopcast(dir.path(), &command);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let file = dir.path().join("out/captures/case-000-repeat-000.pcapng");
+    let (_dir, file) = captured(&scenario, "a", &["--live"]);
     let select = |filter: &str, field: &str| tshark(&file, &["-Y", filter, "-T", "fields", "-e", field]);
     let Some(asked) = select("arp.opcode == 1 and eth.dst == ff:ff:ff:ff:ff:ff", "arp.dst.proto_ipv4") else {
         return;
@@ -185,12 +184,7 @@ fn a_live_capture_has_what_goes_through_a_tunnel_too() {
     ]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("t.yaml"), TUNNELLED).unwrap();
-    let command = ["run", "t.yaml", "--live", "--out", "out", "--capture", "n0,n2", "--format", "json"];
-    let output = hopcast(dir.path(), &command);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let file = dir.path().join("out/captures/case-000-repeat-000.pcapng");
+    let (_dir, file) = captured(TUNNELLED, "n0,n2", &["--live"]);
     let fields = ["frame.interface_name", "frame.packet_flags_direction", "frame.time_epoch", "data.data"];
     let fields = fields.iter().flat_map(|field| ["-e", field]);
     let arguments: Vec<&str> = ["-T", "fields"].into_iter().chain(fields).collect();
@@ -245,12 +239,7 @@ flows:
 
 #[test]
 fn tshark_reads_tags_queries_and_reports() {
-    let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("s.yaml"), SERVED).unwrap();
-    let command = ["run", "s.yaml", "--out", "out", "--capture", "a", "--format", "json"];
-    let output = hopcast(dir.path(), &command);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let file = dir.path().join("out/captures/case-000-repeat-000.pcapng");
+    let (_dir, file) = captured(SERVED, "a", &[]);
     let select = |filter: &str, field: &str| {
         let arguments = ["-o", "ip.check_checksum:TRUE", "-Y", filter, "-T", "fields", "-e", field];
         tshark(&file, &arguments)

@@ -65,12 +65,7 @@ proptest! {
         actions in any::actions(5),
     ) {
         let n = config.stations.len();
-        let mut actions: Vec<_> = actions.into_iter().filter(|(_, action)| match action {
-            Action::Offer(from, _) => *from < n,
-            Action::Change(from, _) => from.is_none_or(|from| from < n),
-            Action::Wake => true,
-        }).collect();
-        actions.push((millis(60_000), Action::Change(None, Change::Down)));
+        let actions = up_to_an_end(actions, n);
         let mut link = medium(config.clone(), 1);
         link.report_sent(true);
         let said = run(&mut link, &actions, END);
@@ -108,12 +103,7 @@ proptest! {
         actions in any::actions(5),
     ) {
         let n = config.directions.len();
-        let mut actions: Vec<_> = actions.into_iter().filter(|(_, action)| match action {
-            Action::Offer(from, _) => *from < n,
-            Action::Change(from, _) => from.is_none_or(|from| from < n),
-            Action::Wake => true,
-        }).collect();
-        actions.push((millis(60_000), Action::Change(None, Change::Down)));
+        let actions = up_to_an_end(actions, n);
         let mut link = switch(&config, 1);
         link.report_sent(true);
         let said = run(&mut link, &actions, END);

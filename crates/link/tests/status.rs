@@ -160,12 +160,7 @@ proptest! {
         config in any::medium_config(), actions in any::actions(5),
     ) {
         let n = config.stations.len();
-        let mut actions: Vec<_> = actions.into_iter().filter(|(_, action)| match action {
-            Action::Offer(from, _) => *from < n,
-            Action::Change(from, _) => from.is_none_or(|from| from < n),
-            Action::Wake => true,
-        }).collect();
-        actions.push((millis(60_000), Action::Change(None, Change::Down)));
+        let actions = up_to_an_end(actions, n);
         let (mut silent, mut telling) = (medium(config.clone(), 1), medium(config.clone(), 1));
         (0..n).for_each(|from| telling.report_status(from));
         let (less, mut more) = (run(&mut silent, &actions, END), run(&mut telling, &actions, END));

@@ -112,6 +112,17 @@ pub fn row(n: u64, len: usize, apart: Duration) -> Vec<(Instant, Action)> {
     (0..n).map(|i| (Instant::ZERO + apart * i, Action::Offer(0, frame(i, len)))).collect()
 }
 
+/// The actions of the first `n` stations, and at last the end of the link, after which nothing is under way.
+pub fn up_to_an_end(actions: Vec<(Instant, Action)>, n: usize) -> Vec<(Instant, Action)> {
+    let of_these = |action: &Action| match action {
+        Action::Offer(from, _) => *from < n,
+        Action::Change(from, _) => from.is_none_or(|from| from < n),
+        Action::Wake => true,
+    };
+    let actions = actions.into_iter().filter(|(_, action)| of_these(action));
+    actions.chain([(millis(60_000), Action::Change(None, Change::Down))]).collect()
+}
+
 /// When which frame arrived at `to`.
 pub fn deliveries(said: &Said, to: Attachment) -> Vec<(Instant, u64)> {
     let arrival = |(at, event): &(Instant, Event)| match event {
