@@ -4,6 +4,7 @@ use core::ops::Range;
 
 use crate::field::{Field, Kernel, Symbols};
 
+/// Bytes of a cache line of x86-64 and of most Arm cores.
 const LINE: usize = 64;
 
 /// Slots of `len` bytes. Vectors that straddle no cache line are faster by a third (measured on Zen 4: 77 GB/s against

@@ -32,7 +32,7 @@ pub struct Repeat {
 }
 
 impl Repeat {
-    /// Bytes in front of each payload.
+    /// Bytes in front of each payload: its number, 32 bits.
     pub const HEADER: usize = 4;
 
     /// An end that sends each datagram `copies` times.

@@ -96,7 +96,7 @@ impl Buffer {
 }
 
 /// Capacities of memory that is kept, in bytes: of control packets, and of an Ethernet frame's packet of 1500 bytes
-/// with its headroom. Memory of another capacity is not kept.
+/// with its headroom. Chosen: memory of another capacity is not kept.
 const CAPACITIES: [usize; 2] = [512, 1664];
 
 /// Maximum number of pieces of memory of each capacity that are kept on a thread. Chosen: a BATS relay lets go at once

@@ -173,6 +173,7 @@ pub(crate) struct PathMtus {
 }
 
 impl PathMtus {
+    /// Chosen: see above.
     const MAX: usize = 64;
 
     pub(crate) fn get(&self, destination: IpAddr) -> Option<u32> {

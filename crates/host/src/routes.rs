@@ -118,9 +118,10 @@ pub(crate) struct RouteCache {
     neighbours: BTreeMap<IpAddr, Option<(u32, IpAddr)>>,
 }
 
-/// Initial and maximum number of slots. Chosen; more is memory at each node, with fewer destinations collide and are
-/// looked up again.
+/// Initial number of slots, up to [`MAX_SLOTS`]. Chosen; more is memory at each node, with fewer destinations collide
+/// and are looked up again.
 const FIRST_SLOTS: usize = 16;
+/// Maximum number of slots: see [`FIRST_SLOTS`].
 const MAX_SLOTS: usize = 1024;
 
 impl RouteCache {

@@ -7,7 +7,8 @@ use crate::queue::Queue;
 use crate::reports::Reports;
 use crate::{Attachment, Backlog, Change, Counters};
 
-/// The bytes of an Ethernet header, which the MTU does not count.
+/// The bytes of an Ethernet header, which the MTU does not count: two addresses and the type (IEEE 802.3, section
+/// 3.1.1).
 const HEADER: u64 = 14;
 
 /// The sending side of one attachment.

@@ -38,6 +38,7 @@ const START_LEAD: Duration = Duration::from_secs(1);
 /// Additional lead for each flow at each node, whose sockets and devices are opened one after the other. Chosen for the
 /// same reason.
 const START_LEAD_PER_FLOW: Duration = Duration::from_millis(20);
+/// Maximum lead for flows. Chosen: nobody waits longer for a run to start.
 const MAX_FLOWS_LEAD: Duration = Duration::from_secs(60);
 /// Additional lead if there are programs, whose servers must listen by then. Chosen for the same reason.
 const START_LEAD_OF_PROGRAMS: Duration = Duration::from_secs(2);

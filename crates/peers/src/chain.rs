@@ -12,7 +12,7 @@ use hopcast_link::{Change, Config, Direction, Event, Jitter, Link, Loss, PointTo
 
 pub(crate) const CLIENT: usize = 0;
 pub(crate) const SERVER: usize = 1;
-/// Bytes of a frame around a datagram: Ethernet, IPv4 and UDP.
+/// Bytes of a frame around a datagram: the headers of Ethernet, IPv4 (RFC 791) and UDP (RFC 768).
 const OVERHEAD: usize = 14 + 20 + 8;
 
 pub(crate) const fn ms(millis: u64) -> Duration {

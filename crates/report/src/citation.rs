@@ -10,6 +10,7 @@ use crate::study::{Study, distinct};
 use crate::welch::difference;
 
 /// Maximum number of cases that are named one by one; of more, those of one winner are summarised.
+/// Chosen: a person reads as many.
 const MAX_CASES: usize = 6;
 /// Maximum number of groups of flows with a sentence; the table serves more of them better.
 const MAX_GROUPS: usize = 2;
@@ -35,7 +36,7 @@ struct Lead<'d> {
     complete: Option<(&'d str, Mean)>,
 }
 
-/// Share from which on 100.0 % is shown.
+/// Share from which on 100.0 % is shown: half of the last digit below.
 const SHOWN_AS_ALL: f64 = 0.9995;
 
 fn citation(study: &Study<'_>, group: usize, manifest: &Value) -> Option<String> {

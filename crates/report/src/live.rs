@@ -7,9 +7,10 @@ use crate::grid::whose;
 use crate::number::{number, percent};
 use crate::study::{Study, value};
 
-/// Maximum number of failures of programs that are named.
+/// Maximum number of failures of programs that are named. Chosen: a person reads as many.
 const MAX_NAMED: usize = 6;
-/// Relative difference from the figures beside ours from which on a reason is expected.
+/// Relative difference from the figures beside ours from which on a reason is expected. Chosen: less is
+/// not worth a reason.
 const MAX_UNEXPLAINED: f64 = 0.10;
 
 /// Remarks on the machine, and on the figures left out because it did not keep up; none for runs in virtual time.

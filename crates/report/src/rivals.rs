@@ -8,11 +8,11 @@ use crate::study::{CARRIED, Study};
 
 /// The figures by which transports are compared.
 const COMPARED: [&str; 4] = ["goodput_mbps", "round_trip_ms.p50", "round_trip_ms.p99", "video.in_time_ratio"];
-/// Ratio up to which two figures are level: 2 %.
+/// Ratio up to which two figures are level: 2 %. Chosen: a smaller lead is not worth naming.
 const LEVEL_RATIO: f64 = 1.02;
-/// Minimum reliability, relative to the other's, for comparing round trips: lost packets have none.
+/// Minimum reliability, relative to the other's, for comparing round trips: lost packets have none. Chosen.
 const MIN_RELIABILITY_RATIO: f64 = 0.99;
-/// Maximum number of cases that are named.
+/// Maximum number of cases that are named. Chosen: a person reads as many.
 const MAX_NAMED: usize = 6;
 
 /// A sentence for each figure in which another transport is more than 2 % better than every coded one in the same case.

@@ -40,6 +40,7 @@ pub struct TopologyLink {
 }
 
 /// Maximum number of nodes of a topology that is drawn whole; of a larger one only the nodes on used links are drawn.
+/// Chosen: more cannot be told apart.
 pub(crate) const MAX_DRAWN_NODES: usize = 400;
 
 impl Topology {

@@ -16,7 +16,8 @@ use crate::network::{
 };
 use crate::service::Restartable;
 
-/// TCP's number among IP's protocols (RFC 9293), and those of ICMP for IPv4 and IPv6 (RFC 792, RFC 4443).
+// Numbers of IP's protocols: RFC 9293, RFC 792, RFC 4443.
+
 const TCP: u8 = 6;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;

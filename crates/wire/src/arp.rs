@@ -21,7 +21,7 @@ use crate::ethernet::{self, Mac};
 
 /// The length of a packet.
 pub const LEN: usize = 28;
-/// The type of a frame that carries ARP.
+/// The type of a frame that carries ARP (RFC 826, "Packet format"; IANA, Ethernet numbers).
 pub const ETHER_TYPE: u16 = 0x0806;
 
 /// Ethernet's number among ARP's hardware types (RFC 826, "Packet format").

@@ -15,13 +15,13 @@ use crate::Malformed;
 /// A station's address.
 pub type Mac = [u8; 6];
 
-/// Every station.
+/// Every station: all ones (RFC 894).
 pub const BROADCAST: Mac = [0xff; 6];
 /// The length of the header.
 pub const HEADER: usize = 14;
-/// The type of a frame that carries IPv4.
+/// The type of a frame that carries IPv4 (RFC 894).
 pub const IPV4: u16 = 0x0800;
-/// The type of a frame that carries IPv6.
+/// The type of a frame that carries IPv6 (RFC 2464 section 3).
 pub const IPV6: u16 = 0x86dd;
 
 /// The header in front of a packet.

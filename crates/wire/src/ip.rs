@@ -15,15 +15,15 @@ use hopcast_core::Buffer;
 
 use crate::{Malformed, checksum};
 
-/// Protocol number of ICMP for IPv4.
+/// Protocol number of ICMP for IPv4 (RFC 792).
 pub const ICMP: u8 = 1;
-/// Protocol number of IGMP.
+/// Protocol number of IGMP (RFC 3376 section 4).
 pub const IGMP: u8 = 2;
-/// Protocol number of TCP.
+/// Protocol number of TCP (RFC 9293 section 3.1).
 pub const TCP: u8 = 6;
-/// Protocol number of UDP.
+/// Protocol number of UDP (RFC 768).
 pub const UDP: u8 = 17;
-/// Protocol number of ICMP for IPv6.
+/// Protocol number of ICMP for IPv6 (RFC 4443 section 2.1).
 pub const ICMPV6: u8 = 58;
 
 /// The length of an IPv4 header without options.
@@ -243,7 +243,7 @@ fn behind_extensions(header: Header, bytes: &[u8]) -> Result<Header, Malformed> 
     }
 }
 
-/// IPv4's *don't fragment* flag, in the word of flags and fragment offset.
+/// IPv4's *don't fragment* flag, in the word of flags and fragment offset (RFC 791 section 3.1).
 const DONT_FRAGMENT: u16 = 0x4000;
 
 /// Puts a header in front of the payload in `buffer`, of the addresses' version; IPv4's with *don't fragment* set and

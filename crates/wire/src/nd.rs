@@ -19,6 +19,8 @@ use hopcast_core::Buffer;
 use crate::ethernet::Mac;
 use crate::{Malformed, checksum, ip};
 
+// Types of messages (RFC 4861 sections 4.3 and 4.4), and of options (section 4.6.1).
+
 const SOLICITATION: u8 = 135;
 const ADVERTISEMENT: u8 = 136;
 const SOURCE_ADDRESS: u8 = 1;
@@ -29,7 +31,7 @@ pub const HOP_LIMIT: u8 = 255;
 /// All nodes of a link (RFC 4291 section 2.7.1).
 pub const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
-/// Bytes in front of the options.
+/// Bytes in front of the options (RFC 4861 section 4.3).
 const HEADER: usize = 24;
 
 /// A message.

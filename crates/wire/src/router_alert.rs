@@ -15,16 +15,16 @@ use hopcast_core::Buffer;
 
 use crate::{checksum, ip};
 
-/// Bytes of an IPv4 header with the option.
+/// Bytes of an IPv4 header with the option (RFC 2113 section 2.1).
 pub const V4_HEADER: usize = ip::V4_HEADER + 4;
-/// Bytes of an IPv6 header with the extension header.
+/// Bytes of an IPv6 header with the extension header (RFC 2711 section 2.1, RFC 8200 section 4.3).
 pub const V6_HEADER: usize = ip::V6_HEADER + 8;
 
 /// IPv4's option: copied into fragments, of 4 bytes, "routers shall examine the packet" (RFC 2113 section 2.1).
 const OPTION: [u8; 4] = [0x94, 4, 0, 0];
 /// The same in IPv6, value 0 for MLD (RFC 2711 section 2.1), and two bytes of padding (PadN).
 const HOP_BY_HOP_OPTIONS: [u8; 6] = [5, 2, 0, 0, 1, 0];
-/// The next header that stands for hop-by-hop options.
+/// The next header that stands for hop-by-hop options (RFC 8200 section 4.3).
 const HOP_BY_HOP: u8 = 0;
 
 /// Puts the header of a packet of IGMP in front of the message in `buffer`.

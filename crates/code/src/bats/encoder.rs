@@ -168,7 +168,8 @@ impl<B: AsRef<[u8]>> Encoder<B> {
             }
             &self.matrix
         };
-        // Offsets on the stack, so as many rows at a time as most batches have.
+        // Offsets on the stack, so as many rows at a time as the largest batches of RFC 9426 have
+        // (section 4.2).
         const AT_ONCE: usize = 32;
         let at: [usize; AT_ONCE] = core::array::from_fn(|row| row * len);
         let lines = (self.chosen.len() * AT_ONCE).max(1);

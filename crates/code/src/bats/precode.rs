@@ -18,7 +18,7 @@ pub(super) struct Precode {
     session: u32,
 }
 
-/// Of how many sparse sums each source symbol is part.
+/// Number of sparse sums of which each source symbol is part (RFC 6330, section 5.3.3.3).
 const SPARSE_DEGREE: usize = 3;
 
 /// Source and precoded symbols together.

@@ -45,6 +45,7 @@ pub(super) enum Purpose {
 }
 
 /// The degree from which on repair batches do not become sparser; also what a dense decoder is content with.
+/// Chosen: with fewer, more packets are needed beyond K; with more, encoding takes longer.
 const SPARSE: usize = 256;
 
 /// The minimum number of symbols of a coded batch for each of its packets, with even sampling. Measured, packets needed

@@ -9,13 +9,14 @@ pub struct TinyMt32 {
     state: [u32; 4],
 }
 
-/// The characteristic polynomial's parameters and the tempering's (RFC 8682, section 2.1).
+// The characteristic polynomial's parameters and the tempering's (RFC 8682, section 2.1).
+
 const MAT1: u32 = 0x8F70_11EE;
 const MAT2: u32 = 0xFC78_FF1F;
 const TMAT: u32 = 0x3793_FDFF;
-/// The rounds in which the seed is mixed into the state, and those that run before the first output (RFC 8682, section
-/// 2.2).
+/// Rounds in which the seed is mixed into the state (RFC 8682, section 2.2).
 const MIXED: u32 = 8;
+/// Rounds before the first output (RFC 8682, section 2.2).
 const SKIPPED: u32 = 8;
 
 impl TinyMt32 {

@@ -38,7 +38,8 @@ pub struct Decoder<F: Field = Gf256> {
 /// Place of a symbol that cannot be read yet.
 const NOWHERE: usize = usize::MAX;
 
-/// Rows that are computed together: enough that their sources stay in cache, few enough that their coefficients do.
+/// Rows that are computed together. Chosen: enough that their sources stay in cache, few enough that their
+/// coefficients do.
 const TOGETHER: usize = 64;
 
 impl<F: Field> Decoder<F> {

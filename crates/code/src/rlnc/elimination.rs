@@ -206,5 +206,6 @@ impl<F: Field> Elimination<F> {
     }
 }
 
-/// Rows of the panel: enough that the others are loaded seldom, few enough that reducing the panel itself is cheap.
+/// Rows of the panel. Chosen: enough that the others are loaded seldom, few enough that reducing the panel itself is
+/// cheap.
 const PANEL: usize = 8;

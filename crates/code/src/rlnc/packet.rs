@@ -12,7 +12,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The maximum number of symbols of a generation. A decoder holds the square of their number in coefficients.
+    /// The maximum number of symbols of a generation. Chosen: a decoder holds the square of their number in
+    /// coefficients, 16 MB; a larger one is not decoded in good time.
     pub const MAX_SYMBOLS: usize = 4_096;
     /// Maximum length of a symbol, in bytes: more than a UDP datagram holds.
     pub const MAX_SYMBOL_LEN: usize = 65_536;

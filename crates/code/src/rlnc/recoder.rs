@@ -160,5 +160,5 @@ impl<F: Field> Recoder<F> {
     }
 }
 
-/// Combinations that are made together, their offsets on the stack.
+/// Combinations that are made together, their offsets on the stack. Chosen: with fewer, sources are loaded more often.
 const AT_ONCE: usize = 16;

@@ -9,6 +9,7 @@ const WEIGHT: f64 = 400.0;
 /// Loss that is assumed before any is measured, and the number of packets that it counts for. Chosen: with fewer, a
 /// first loss counts for much; with more, the assumption lasts for longer.
 const PRIOR: f64 = 0.05;
+/// Packets that it counts for: see [`PRIOR`].
 const PRIOR_WEIGHT: f64 = 20.0;
 /// Maximum loss that is distinguished. Chosen: beyond it, a little more or less is not worth knowing.
 const MAX_LOSS: f64 = 0.97;

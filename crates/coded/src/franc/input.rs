@@ -9,7 +9,8 @@ use hopcast_core::{Buffer, Duration, Instant};
 
 use super::config::Queue;
 
-/// Bytes of the length in front of a packet, and of that of what is used of a symbol.
+/// Bytes of the length in front of a packet, and of that of what is used of a symbol: 16 bits count to 65,535, and a
+/// frame has 1500.
 const LENGTH: usize = 2;
 /// Maximum number of packets that wait, however short. Chosen: it bounds memory where CoDel does not.
 const MAX_PACKETS: usize = 4_000;

@@ -15,7 +15,9 @@ use super::wire::Hello;
 /// Time between two HELLOs; after [`PATIENCE`] of them that nobody has answered it doubles, up to [`SLOWEST`]. Chosen;
 /// shorter costs airtime while the other end is away, longer finds it later.
 const FASTEST: Duration = Duration::from_millis(20);
+/// HELLOs without an answer: a second of them. See [`FASTEST`].
 const PATIENCE: u32 = 50;
+/// Maximum time between two: see [`FASTEST`].
 const SLOWEST: Duration = Duration::from_millis(500);
 
 /// One end's view of the two sessions.

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use hopcast_core::{Buffer, Instant, Item, Outbox, Port, Reactive, Transit};
 use hopcast_wire::ip;
 
+/// IP protocol number (RFC 9293, section 3.1; IANA).
 const TCP: u8 = 6;
 
 /// Takes the packets of certain TCP endpoints out of transit.

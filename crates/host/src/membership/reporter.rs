@@ -21,7 +21,8 @@ use crate::pace::Pace;
 /// within the usual maximum response time of 10 s, and reports of one group take 50 kbit/s at this rate. What comes due
 /// sooner waits, and is merged into one answer.
 pub(super) const ANSWERS_PER_SECOND: u64 = 100;
-/// Maximum number of such packets at once.
+/// Maximum number of such packets at once: a tenth of a second of them. Chosen: with fewer, the answers to a general
+/// query wait for each other; with more, they are a burst.
 pub(super) const ANSWERS_AT_ONCE: u64 = 10;
 
 /// The groups of one interface in one IP version, and when they are to be reported.

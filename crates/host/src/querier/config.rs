@@ -86,7 +86,8 @@ impl Config {
     }
 }
 
-/// Minimum time between queries, the unit of IGMP's maximum response time: with less a router would only ask.
+/// Minimum time between queries, the unit of IGMP's maximum response time (RFC 3376 section 4.1.1): with less a
+/// router would only ask.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The variables from which timers are set: the router's own, or those of the querier on the link.

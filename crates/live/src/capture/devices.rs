@@ -106,6 +106,7 @@ fn open(device: &str) -> std::io::Result<OwnedFd> {
 
 /// A filter for the packets of the interface `index`: classic BPF (bpf(4)), with Linux' extension `ifindex`.
 fn passes(index: u32) -> [SockFilter; 4] {
+    // Instructions: BPF_LD | BPF_W | BPF_ABS, BPF_JMP | BPF_JEQ | BPF_K, BPF_RET | BPF_K.
     const LOAD_WORD: u16 = 0x20;
     const IF_EQUAL: u16 = 0x15;
     const RETURN: u16 = 0x06;
@@ -194,6 +195,7 @@ impl ClockOffset {
         /// Maximum time between two readings of one clock, in nanoseconds. Chosen: no other thread had the processor in
         /// between.
         const CLOSE: i128 = 20_000;
+        /// Number of tries, of which the closest counts. Chosen: on a busy machine some are interrupted.
         const TRIES: usize = 8;
         let now = |clock| {
             let time = clock_gettime(clock);

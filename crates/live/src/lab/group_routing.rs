@@ -177,6 +177,7 @@ impl AddressV6 {
 
 /// The first of the numbers of these options, of both versions: `MRT_BASE` and `MRT6_BASE`.
 const BASE: libc::c_int = 200;
+// `MRT_INIT`, `MRT_ADD_VIF`, `MRT_ADD_MFC` of linux/mroute.h, and their like of mroute6.h.
 const START: libc::c_int = BASE;
 const ADD_INTERFACE: libc::c_int = BASE + 2;
 const SET_ROUTE: libc::c_int = BASE + 4;

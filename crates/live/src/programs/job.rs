@@ -30,9 +30,10 @@ const SERVER_LINGER: Duration = Duration::from_secs(1);
 /// Time that a program has to end after a signal, before it receives a stronger one. Chosen; with less, one that is
 /// busy is killed and prints nothing.
 const SIGNAL_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time between two looks at programs that start or end; the next one is for programs that run. Chosen; shorter takes
+/// Time between two looks at programs that start or end. Chosen; shorter takes
 /// processor time from the run, longer sees the end later.
 const POLL_FAST: Duration = Duration::from_millis(10);
+/// Time between two looks at programs that run. Chosen for the same reasons: their end is less urgent.
 const POLL_SLOW: Duration = Duration::from_millis(50);
 
 /// One program at its node.

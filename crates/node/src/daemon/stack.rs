@@ -20,7 +20,9 @@ pub(crate) const LANES: u32 = 1 << 14;
 /// Share of the connections of a carrier that a server that does not answer may have, as one over a number. Chosen; a
 /// larger part leaves less to others, a smaller one limits a carrier to one server.
 const SERVERS: u16 = 4;
+/// Length of the header of UDP, in bytes (RFC 768).
 const UDP_HEADER: u16 = 8;
+/// Length of a lane's tag, in bytes.
 const TAG: u16 = 1;
 
 /// The machines of a node, what they are plugged into, and what to say of them.

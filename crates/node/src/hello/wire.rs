@@ -57,9 +57,12 @@ use std::str;
 
 use hopcast_core::bytes::{Malformed, Reader, Writer};
 
+/// First bytes of a hello, by which it is told from others' datagrams.
 const MAGIC: &[u8; 3] = b"hop";
 /// The version of this node.
 pub(crate) const VERSION: u8 = 2;
+// Flags, as drawn above.
+
 const ASK: u8 = 1;
 const BYE: u8 = 2;
 /// Length of the fields between the name and the lanes, in bytes.
@@ -72,6 +75,7 @@ const MAX_NAME: usize = 64;
 pub(crate) struct Tag(u8);
 
 impl Tag {
+    // Bits beside the channel, as drawn above.
     const DATA: u8 = 0x80;
     const TCP: u8 = 0x40;
 

@@ -14,6 +14,7 @@ const MAX_EVENTS: usize = 256;
 const MAX_WAIT: Duration = Duration::from_secs(3600);
 /// Position of the plug's number in a token; the bits below it are the socket's own.
 const PLUG_SHIFT: u32 = 48;
+/// Token of being stopped: none that a plug has.
 const STOP: u64 = u64::MAX;
 
 /// An epoll instance.

@@ -24,6 +24,8 @@
 
 use hopcast_core::bytes::{Malformed, Reader, Writer};
 
+// Kinds of messages: the first byte, as drawn above.
+
 /// A packet before the first acknowledgement of its session: only such a packet may begin one. It says which session of
 /// the receiver's its sender knows, in place of half of its number.
 const FIRST: u8 = 0x01;
@@ -34,13 +36,13 @@ const UNKNOWN: u8 = 0x04;
 /// In the kind: acknowledge at once (packet); send nothing new for now (acknowledgement).
 const FLAG: u8 = 0x80;
 
-/// Of every message: kind and session.
+/// Length of the header of every message, in bytes: kind and session.
 const HEADER: usize = 3;
-/// Before the runs of an acknowledgement.
+/// Bytes before the runs of an acknowledgement, as drawn above.
 const ACKNOWLEDGEMENT_HEADER: usize = 15;
-/// Before the chunk of a packet.
+/// Bytes before the chunk of a packet, as drawn above.
 pub(super) const PACKET_HEADER: usize = 11;
-/// Before the bytes of a chunk.
+/// Bytes before those of a chunk, as drawn above.
 pub(super) const CHUNK_HEADER: usize = 11;
 /// Runs in an acknowledgement: with 20 % of the packets lost, some 160 packets. Chosen; more make acknowledgements
 /// longer, with fewer a lost acknowledgement loses more of the news.
@@ -183,6 +185,7 @@ pub(super) enum What<'a> {
     Gone,
 }
 
+// Bits of the first byte of a chunk, as drawn above.
 const KIND: u8 = 0x03;
 const OPENER: u8 = 0x40;
 const END: u8 = 0x80;

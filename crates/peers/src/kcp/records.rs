@@ -8,14 +8,14 @@ use std::collections::VecDeque;
 
 use hopcast_core::bytes::Malformed;
 
-/// The bytes before each record.
+/// Length of the field before each record, in bytes: 16 bits count to [`MAX_RECORD`] and beyond.
 pub(super) const LENGTH: u64 = 2;
 /// Maximum length of a record that is written, in bytes. Chosen; shorter ones cost more headers, longer ones are copied
 /// in larger pieces. Any length but the two special ones is read.
 pub(super) const MAX_RECORD: usize = 32 << 10;
-/// This direction is over.
+/// In place of a length: this direction is over. No record is empty.
 pub(super) const END: [u8; 2] = [0, 0];
-/// A conversation begins.
+/// In place of a length: a conversation begins. No record is so long.
 pub(super) const BEGIN: [u8; 2] = [0xFF, 0xFF];
 
 /// A part of the bytes that arrive.

@@ -26,7 +26,7 @@ use hopcast_core::bytes::{Malformed, Reader, Writer};
 /// The header's length in bytes (`ikcp.c`, `IKCP_OVERHEAD`).
 pub(super) const HEADER: usize = 24;
 
-/// Data.
+/// Data (`ikcp.c`, `IKCP_CMD_PUSH`, as the next three: `_ACK`, `_WASK`, `_WINS`).
 pub(super) const PUSH: u8 = 81;
 /// An acknowledgement of `sn`, with the `ts` of what it acknowledges.
 pub(super) const ACK: u8 = 82;

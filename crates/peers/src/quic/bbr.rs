@@ -18,7 +18,7 @@ use crate::tcp::bbr_adapter::{Bbr, Gate};
 
 /// More than quinn-proto's pacer paces (2^32).
 const OPEN: u64 = 1 << 40;
-/// Window of a sender that may not send: less than any packet.
+/// Window of a sender that may not send: 1 byte, less than any packet.
 const SHUT: u64 = 1;
 
 /// The BBR of one connection, between the connection's driver and quinn-proto.

@@ -8,7 +8,7 @@ pub const MAX_STREAMS: u32 = 1024;
 pub const MAX_CONNECTIONS: usize = 16;
 /// Minimum UDP payload of a path that QUIC can use: RFC 9000 section 14.
 pub const MIN_DATAGRAM: u16 = 1200;
-/// UDP payload that fills an Ethernet frame over IPv4: 1500 less the headers of IPv4 and UDP.
+/// UDP payload that fills an Ethernet frame over IPv4: 1500 less the headers of IPv4 and UDP (RFC 791, RFC 768).
 pub const DEFAULT_DATAGRAM: u16 = 1472;
 
 /// The congestion control, which decides how much is in flight.

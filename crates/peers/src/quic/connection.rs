@@ -15,7 +15,7 @@ use super::wire;
 /// Wake-ups of a connection at one instant; one that calls for more has them later, or it would never let time pass.
 /// Chosen: more than a connection has timers.
 const MAX_TIMEOUTS: usize = 64;
-/// Minimum time until a wake-up.
+/// Minimum time until a wake-up: the unit of virtual time, so that it goes on.
 const TICK: Duration = Duration::from_nanos(1);
 
 /// The surroundings that a connection acts on.

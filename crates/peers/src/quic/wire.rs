@@ -19,7 +19,9 @@ pub(super) const CONNECTION_ID: usize = 8;
 
 /// The bit of the first byte that marks a long header (RFC 9000 section 17.2).
 const LONG: u8 = 0x80;
+/// Type of a PADDING frame (RFC 9000 section 19.1).
 const PADDING: u8 = 0x00;
+/// Type of an ACK frame without ECN counts (RFC 9000 section 19.3).
 const ACK: u8 = 0x02;
 
 /// A STREAM frame (RFC 9000 section 19.8).

@@ -17,7 +17,7 @@ const UNCOMPRESSED: u32 = 3;
 const COMPRESSED: u32 = 44;
 /// over at most this time: Linux `tcp_comp_sack_delay_ns`,
 const COMPRESSION: Duration = Duration::from_millis(1);
-/// and at most this part of a round trip,
+/// and at most this part of a round trip (Linux `__tcp_ack_snd_check`: 5 %),
 const COMPRESSION_RTT_PART: u64 = 20;
 /// and this much longer, which spares a host that is idle an interrupt: Linux `tcp_comp_sack_slack_ns`.
 const COMPRESSION_SLACK: Duration = Duration::from_micros(100);

@@ -11,8 +11,9 @@ use super::timeouts::Verdict;
 use super::timer::Timer;
 use super::wire::{self, ACK, Header, Options, RST, SYN};
 
-/// Retransmissions of a SYN, and of a SYN-ACK: Linux `tcp_syn_retries`, `tcp_synack_retries`.
+/// Retransmissions of a SYN: Linux `tcp_syn_retries`.
 const SYN_RETRIES: u32 = 6;
+/// Retransmissions of a SYN-ACK: Linux `tcp_synack_retries`.
 const SYN_ACK_RETRIES: u32 = 5;
 /// Maximum window scale: RFC 7323 section 2.3.
 const MAX_SCALE: u8 = 14;

@@ -5,7 +5,9 @@
 
 use hopcast_core::Duration;
 
-/// RFC 9406 section 4.3.
+// As RFC 9406 section 4.3 recommends them, by its names: MIN_RTT_THRESH, MAX_RTT_THRESH, MIN_RTT_DIVISOR, N_RTT_SAMPLE,
+// CSS_GROWTH_DIVISOR, CSS_ROUNDS.
+
 const MIN_RTT_THRESHOLD: Duration = Duration::from_millis(4);
 const MAX_RTT_THRESHOLD: Duration = Duration::from_millis(16);
 const MIN_RTT_DIVISOR: u64 = 8;

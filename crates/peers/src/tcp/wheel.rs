@@ -10,7 +10,7 @@ use hopcast_core::{Duration, Instant};
 
 /// The length of a tick: `CONFIG_HZ` = 250, as Debian has it, and Ubuntu had it until 24.04.
 const TICK: Duration = Duration::from_millis(4);
-/// Ticks in a second.
+/// Ticks in a second: see [`TICK`].
 pub(super) const TICKS_PER_SECOND: u64 = 250;
 /// The slots of a level beyond its first, from how many of them on a timer belongs to the next level: Linux `LVL_SIZE`
 /// less one.

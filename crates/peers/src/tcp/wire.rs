@@ -22,9 +22,10 @@ use hopcast_wire::{Fault, Malformed, checksum, ip};
 pub(super) const HEADER: usize = 20;
 /// Bytes of the timestamps option in every segment, with its padding (RFC 7323 appendix A).
 pub(super) const TIMESTAMPS_LEN: u32 = 12;
-/// Maximum length of a header.
+/// Maximum length of a header, in bytes: its data offset has four bits, of words of 32 bits (RFC 9293 section 3.1).
 const MAX_HEADER: usize = 60;
 
+// Flags, as RFC 9293 section 3.1 draws them.
 pub(super) const FIN: u8 = 0x01;
 pub(super) const SYN: u8 = 0x02;
 pub(super) const RST: u8 = 0x04;

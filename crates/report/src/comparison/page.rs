@@ -10,7 +10,7 @@ use crate::html::{fill, style};
 use crate::number;
 use crate::plot::canvas::escape;
 
-/// Maximum number of rows on the page: browsers are slow to lay out more.
+/// Maximum number of rows on the page. Chosen: browsers are slow to lay out more.
 const MAX_ROWS: usize = 5000;
 
 /// `comparison.html`: one file that opens without a network. `manifests` are those of the two runs.

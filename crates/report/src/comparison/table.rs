@@ -7,7 +7,7 @@ use crate::figure::Better;
 use crate::number;
 use crate::table::{TableOptions, clip};
 
-/// Maximum number of cases of only one run that are named.
+/// Maximum number of cases of only one run that are named. Chosen: a person reads as many.
 const MAX_NAMED: usize = 5;
 
 /// A row for each figure of each flow that differs, and for each goodput; below them the result.

@@ -11,6 +11,7 @@ use crate::plot::canvas::escape;
 use crate::study::{Study, distinct, value};
 
 /// Maximum size of all cases together on the page, in bytes; the others are in the CSV files only.
+/// Chosen: a page of more is slow to open.
 const MAX_BYTES: usize = 1 << 20;
 /// Maximum number of links and receivers in a table.
 const MAX_ROWS: usize = 200;

@@ -13,7 +13,7 @@ use super::sheet::{Column, Sheet};
 use crate::number::{self, number, percent};
 use crate::study::distinct;
 
-/// Maximum number of places with a column of their own.
+/// Maximum number of places with a column of their own. Chosen: as many fit a page.
 const MAX_PLACES: usize = 12;
 /// Title of the column of the ends.
 const ENDS: &str = "ends";

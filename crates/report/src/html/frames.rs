@@ -12,6 +12,7 @@ use crate::plot::canvas::escape;
 use crate::study::{Study, value};
 
 /// Maximum size of all pictures on the page, in bytes; others are in the run directory only.
+/// Chosen: a page of more is slow to open and to send.
 const MAX_BYTES: usize = 8 << 20;
 
 /// A picture as a `data:` URI, with its labels.

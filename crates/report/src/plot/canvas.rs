@@ -42,7 +42,7 @@ pub(crate) enum Anchor {
 const SUBPIXELS: f64 = 10.0;
 /// Number of shapes of marks.
 const SHAPES: usize = 6;
-/// Margin around a standalone picture, in pixels.
+/// Margin around a standalone picture, in pixels. Chosen: a line of text.
 const MARGIN: f64 = 16.0;
 
 pub(crate) struct Canvas<'s> {

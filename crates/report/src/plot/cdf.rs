@@ -9,7 +9,7 @@ use super::chart::{Axis, Entry, Key, chart, mark_places, thinned};
 use super::{MAX_SECTION_PLOTS, Plot, Section, Size, describe, drawn, keys, lines};
 use crate::study::Study;
 
-/// Maximum number of points of a line.
+/// Maximum number of points of a line. Chosen: about the width of a picture in pixels; more make it larger only.
 const MAX_POINTS: usize = 400;
 
 const KINDS: [(&str, &str); 2] = [("latency", "one-way latency"), ("round_trip", "round-trip time")];

@@ -178,6 +178,7 @@ fn place_legend(entries: &[Entry], width: f64, font: f64) -> Vec<(&Entry, Point)
     placed
 }
 
+/// Length of a line in the key, in pixels. Chosen: each pattern of dashes is seen.
 const KEY: f64 = 30.0;
 
 fn draw_entry(canvas: &mut Canvas<'_>, entry: &Entry, (x, y): Point) {

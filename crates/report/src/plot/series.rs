@@ -7,7 +7,7 @@ use super::chart::{Axis, Entry, Key, chart, draw_events, mark_places};
 use super::{MAX_SECTION_PLOTS, Plot, Section, Size, describe, drawn, keys, lines};
 use crate::study::Study;
 
-/// Maximum number of points of a line.
+/// Maximum number of points of a line. Chosen: about the width of a picture in pixels; more make it larger only.
 const MAX_POINTS: usize = 400;
 
 /// One picture for each case and group of flows; and the number of those left out.

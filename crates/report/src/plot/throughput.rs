@@ -11,9 +11,9 @@ use crate::figure::{Better, MEASURES, Measure, figure, interval};
 use crate::number::plain;
 use crate::study::{Order, Placed, Study, distinct, grouped, value};
 
-/// Maximum number of points of a line.
+/// Maximum number of points of a line. Chosen: about the width of a picture in pixels; more make it larger only.
 const MAX_POINTS: usize = 400;
-/// Maximum number of marks of a line, with their intervals.
+/// Maximum number of marks of a line, with their intervals. Chosen: more cover the line.
 const MAX_MARKS: usize = 100;
 
 /// A picture of goodput, and of each other figure with published values, for each group of flows and setting of the

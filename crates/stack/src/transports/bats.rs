@@ -45,9 +45,9 @@ const BASE: Row = Row {
 #[derive(Clone, Debug)]
 pub(super) struct Bats(pub(super) Config);
 
-/// Minimum window in a deployment, in batches: below it a hop of a few milliseconds is not filled. Chosen.
+/// Minimum window in a deployment, in batches: Chosen: below it a hop of a few milliseconds is not filled.
 const MIN_WINDOW: u64 = 16;
-/// The deadlines that BTP can tell its nodes, in whole milliseconds.
+/// The deadlines that BTP can tell its nodes, in whole milliseconds and 16 bits.
 const DEADLINES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(65);
 
 const FEEDBACK: Opt<Bats> = Opt {

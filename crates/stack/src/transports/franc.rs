@@ -41,7 +41,7 @@ pub(super) static FRANC: Row = Row {
     ..Row::BASE
 };
 
-/// Bytes of a frame's payload that FRANC fills.
+/// Bytes of a frame's payload that FRANC fills: all of Ethernet's (IEEE 802.3, section 3.2.7).
 const FRAME: u64 = 1500;
 /// The plans by which it sends: by expected deficit, or by the paper's budgets, with the paper's other parameters.
 const PLANS: [&str; 2] = ["deficit", "budget"];

@@ -22,6 +22,8 @@ pub(crate) enum Arrival {
     TooOld,
 }
 
+/// Number of the latest units that are remembered, each a bit: 512 kB. Chosen: more than are under way at a time, so
+/// that no arrival is too old; more is memory for each receiver.
 const WINDOW: u64 = 1 << 22;
 
 impl Seen {

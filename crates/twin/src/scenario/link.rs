@@ -28,9 +28,10 @@ const TEMPLATE: [&str; 12] = [
 ];
 const LOSSES: [&str; 4] = ["none", "gilbert-elliott", "four-state", "trace"];
 const QUEUES: [&str; 2] = ["drop-tail", "codel"];
-/// Maximum length of a queue, in frames and in bytes. Chosen: past any buffer that was ever built, so that more is a
+/// Maximum length of a queue, in frames. Chosen: past any buffer that was ever built, so that more is a
 /// slip.
 const MAX_PACKETS: u64 = 10_000_000;
+/// Maximum length of a queue, in bytes. Chosen for the same reason.
 const MAX_QUEUED: Bytes = Bytes::new(16 << 30);
 
 /// The `link` of a generator; perfect if there is none.

@@ -17,7 +17,10 @@ pub(super) struct Agenda {
     place: Vec<u32>,
 }
 
+/// No place.
 const ABSENT: u32 = u32::MAX;
+/// Children of a node of the heap. Chosen: a heap of four is half as deep as one of two, and its children share a cache
+/// line.
 const ARITY: usize = 4;
 
 impl Agenda {

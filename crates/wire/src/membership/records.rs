@@ -75,7 +75,7 @@ pub struct Records<'a> {
     left: u16,
 }
 
-/// Bytes of a record in front of its group.
+/// Bytes of a record in front of its group (RFC 3376 section 4.2, RFC 3810 section 5.2).
 const RECORD_HEADER: usize = 4;
 
 impl<'a> Records<'a> {

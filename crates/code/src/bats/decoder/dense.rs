@@ -22,7 +22,8 @@ pub(super) struct Dense {
     factors: Vec<u8>,
 }
 
-/// Rows that are substituted together.
+/// Rows that are substituted together. Chosen: with fewer, the rows above are loaded more often; with more, the panel
+/// leaves the nearest cache.
 const PANEL: usize = 8;
 
 impl Dense {

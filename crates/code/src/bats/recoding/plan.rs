@@ -201,8 +201,10 @@ fn certainly(deficit: usize, batch: usize) -> Vec<f64> {
     end
 }
 
-/// A price below which a packet is as good as free: it adds less than this to the rank.
+/// A price below which a packet is as good as free: it adds less than this to the rank. Chosen: far
+/// below what any plan is compared by.
 const FREE: f64 = 1e-6;
 
-/// Differences of rank that are rounding.
+/// Differences of rank that are rounding. Chosen: above the error of sums of a few hundred doubles, and far below
+/// [`FREE`].
 const INDIFFERENT: f64 = 1e-12;

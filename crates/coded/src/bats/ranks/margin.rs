@@ -12,6 +12,7 @@ const SHORTFALL: f64 = 1e-4;
 /// Change of loss or bursts at which the table is made anew, as a share; of loss, at least `MIN_CHANGE`. Chosen: it
 /// moves the number of packets by less than one; a smaller one makes tables for noise.
 const CHANGE: f64 = 0.1;
+/// Minimum change of the loss, in all: see [`CHANGE`].
 const MIN_CHANGE: f64 = 0.005;
 
 /// The packets to send for each deficit, for the loss of one hop.

@@ -7,6 +7,7 @@ use super::margin::Margin;
 /// it was thought to have. Chosen: they are enough over a hop that loses half of them; fewer, and losses are taken for
 /// it, more, and a batch that is stuck stays so for longer.
 const MAX_SENT_PER_RANK: u16 = 3;
+/// Packets besides, for batches of few: see [`MAX_SENT_PER_RANK`].
 const MAX_SENT_EXTRA: u16 = 8;
 
 /// A child's share of a batch, as far as it is known, and the packets to send it.

@@ -25,6 +25,7 @@ const BRAKE_GAIN: f64 = 0.9;
 const WINDOW_GAIN: f64 = 2.0;
 /// Growth of the rate in [`FULL_ROUNDS`] rounds below which the link is full (BBR: a quarter in three).
 const FULL_GROWTH: f64 = 1.25;
+/// Number of those rounds (BBR: three).
 const FULL_ROUNDS: u32 = 3;
 /// Growth of the rate by a probe, without a queue, from which on the link is taken to have become faster. Chosen: above
 /// the noise of a sample, below what a probe of a quarter can show.
@@ -32,6 +33,7 @@ const FOUND_GROWTH: f64 = 1.15;
 /// Minimum number of rounds at the rate between two probes; up to [`CRUISE_SPREAD`] - 1 more are drawn, so that flows
 /// do not probe in step (BBR: six to eight rounds).
 const MIN_CRUISE_ROUNDS: u32 = 5;
+/// Number of values that are drawn from: see [`MIN_CRUISE_ROUNDS`].
 const CRUISE_SPREAD: u64 = 3;
 /// Maximum time between two probes besides their round trips: a round has a minimum of packets, which take their time.
 /// Chosen; longer, and a slow link that has become faster is found later; shorter, and it is overrun more often.
@@ -50,8 +52,9 @@ const MAX_BRAKE_ROUNDS: u32 = 12;
 /// Rounds after those in which it is not tried again. Chosen; with fewer, the rate hardly comes back in between; with
 /// more, a queue stands for longer.
 const PROBE_ROUNDS: u64 = 4;
-/// Share of the rate to which it must have come down, and of the queue that must be left: see [`BRAKE_ROUNDS`].
+/// Share of the rate to which it must have come down: see [`BRAKE_ROUNDS`].
 const YIELDED: f64 = 0.85;
+/// Share of the queue that must be left: see [`BRAKE_ROUNDS`].
 const STAYED: f64 = 0.75;
 /// Rounds in which a queue that others fill is left alone. Chosen; with fewer, rate is given away in vain more often;
 /// with more, a queue that is ours again stands for longer.

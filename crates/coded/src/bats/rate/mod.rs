@@ -106,7 +106,8 @@ const LOSS_ROOM: f64 = 60.0;
 /// Packets in a round trip that go on top of the gain when probing. Chosen: a sender that has next to nothing of a link
 /// that others fill gets its share as any other; with more, many of them overrun a short queue.
 const PROBE_PACKETS: u64 = 2;
-/// Bytes of a packet that is as large as may be, for reckoning in packets: a full Ethernet frame.
+/// Bytes of a packet that is as large as may be, for reckoning in packets: a full Ethernet frame, 14 bytes of
+/// header and 1500 (IEEE 802.3, section 3.2.7).
 const PACKET: u64 = 1514;
 /// Share of what arrives that passes at most while ramping up: a link may lose a fifth of it. Chosen: less, and the
 /// start over a lossy link is slow; more, and a queue that overflows is taken for such a link.
@@ -148,7 +149,7 @@ const MAX_PROBE_PACKETS: f64 = 16.0;
 /// air. Chosen; with fewer, a long burst is taken for an outage; with more, a dead link is probed at the full pace for
 /// longer.
 const LINK_DOWN_PROBES: f64 = 512.0;
-/// Further packets of probes for each packet of a mean burst, for the same reasons.
+/// Further packets of probes for each packet of a mean burst, chosen for the same reasons.
 const LINK_DOWN_PROBES_PER_BURST: f64 = 20.0;
 /// Share of its absence within which a link that returns is found, as one over a number: probes come ever more seldom.
 /// Chosen; more often costs packets in vain, more seldom loses more of the time after an outage.

@@ -12,6 +12,7 @@ const PRIOR: f64 = 32.0;
 /// that says nothing of what it loses when it is up. Chosen; fewer or a smaller share, and a burst counts as an outage;
 /// more, and an outage counts as loss.
 const OUTAGE_PACKETS: f64 = 64.0;
+/// Share that is lost of them: see [`OUTAGE_PACKETS`].
 const OUTAGE_SHARE: f64 = 0.75;
 /// Packets of a stretch, whose losses are compared with what is known. Chosen: a queue that overflows once fills one
 /// stretch at most.

@@ -11,6 +11,7 @@ const BATCHES: u64 = 128;
 /// Change of the loss at which a plan is made anew, as a share of it, and in all by [`LOSS`] more. Chosen: smaller ones
 /// are noise.
 const LOSS_SHARE: f64 = 0.1;
+/// Minimum change of the loss, in all: see [`LOSS_SHARE`].
 const LOSS: f64 = 0.005;
 /// Change of the budget at which a plan is made anew, as a share: all hops are to be equally busy. Chosen; with more,
 /// hops differ by as much; with less, noise has plans made anew.

@@ -157,6 +157,7 @@ fn is_of_this_host(address: IpAddr) -> bool {
 /// two minutes of silence, and given up after two more without an answer. Unacknowledged bytes are retransmitted as
 /// long as the host does for its own programs (`tcp_retries2`), and a peer with a closed window may take its time.
 fn set_keepalive(socket: &Kernel) -> io::Result<()> {
+    /// Chosen: shorter costs packets of links that have nothing to carry; longer, and who has vanished holds memory.
     const SILENCE: Duration = Duration::from_secs(120);
     let keepalive = TcpKeepalive::new().with_time(SILENCE).with_interval(SILENCE / 4).with_retries(4);
     socket.set_tcp_keepalive(&keepalive)
@@ -166,6 +167,7 @@ fn set_keepalive(socket: &Kernel) -> io::Result<()> {
 /// expires, by default a minute after one side has ended (`nf_conntrack_tcp_timeout_close_wait`), and later packets are
 /// answered with a reset. So a program of this host is probed more often, which costs no link anything.
 pub(super) fn keep_conntrack_entry(socket: &Kernel) -> io::Result<()> {
+    /// Chosen: a quarter of that minute, so that three probes may be lost.
     const SILENCE: Duration = Duration::from_secs(15);
     let keepalive = TcpKeepalive::new().with_time(SILENCE).with_interval(SILENCE).with_retries(15);
     socket.set_tcp_keepalive(&keepalive)

@@ -18,6 +18,7 @@ const MIN_WINDOW: u64 = 16 << 10;
 /// bytes arrive: idle connections cost the others nothing. Chosen; a smaller share starts slowly, a larger one is used
 /// up by fewer connections.
 const FIRST_GRANT_SHARE: u64 = 1024;
+/// Maximum first window, in bytes. Chosen: 5 Mbit/s at 100 ms; a larger one is used up by fewer connections.
 const MAX_FIRST_GRANT: u64 = 64 << 10;
 /// Growth of the window for each byte read. Chosen: it has four times its size after a round trip, and its maximum
 /// after three. Less, such as the factor of two of TCP's slow start, takes longer; with more, connections that have

@@ -29,10 +29,11 @@ use super::config::Fec;
 
 /// Bytes before parity (`fec.go`, `fecHeaderSize`).
 const HEADER: usize = 6;
-/// Bytes before data: the header and the size.
+/// Bytes before data: the header and the size (`fec.go`, `fecHeaderSizePlus2`).
 pub(super) const DATA_HEADER: usize = HEADER + 2;
-/// `fec.go`, `typeData` and `typeParity`.
+/// Datagrams of data (`fec.go`, `typeData`).
 const DATA: u16 = 0xF1;
+/// Datagrams of parity (`fec.go`, `typeParity`).
 const PARITY: u16 = 0xF2;
 
 /// Numbers wrap after the last whole group.

@@ -28,13 +28,14 @@ use quinn_proto::{ConnectError, ConnectionId, Side, TransportError, TransportErr
 
 use super::keys::Secret;
 
-/// The kinds of messages, by TLS's numbers; the certificate stands for the whole of the server's encrypted flight.
+/// The kinds of messages, by TLS's numbers (RFC 8446 section 4); the certificate stands for the whole of the server's
+/// encrypted flight.
 const CLIENT_HELLO: u8 = 1;
 const SERVER_HELLO: u8 = 2;
 const CERTIFICATE: u8 = 11;
 const FINISHED: u8 = 20;
 
-/// Lengths in bytes, of our own choice, each that of a usual message: a client hello with one key share, server name
+/// Lengths in bytes. Chosen, each that of a usual message: a client hello with one key share, server name
 /// and ALPN; the server's answer with its key share; its extensions, a chain of two certificates with ECDSA keys, the
 /// signature and *finished*; the client's *finished* over SHA-256.
 const CLIENT_HELLO_LEN: usize = 300;
@@ -44,7 +45,9 @@ const FINISHED_LEN: usize = 36;
 /// Maximum length of a message, in bytes. Chosen: above [`CERTIFICATE_LEN`], the longest; it bounds what is kept of a
 /// forged one.
 const MAX_MESSAGE: usize = 4096;
+/// Bytes before a message: its kind and length (RFC 8446 section 4).
 const HEADER: usize = 4;
+/// Bytes of the random number in a hello (RFC 8446 section 4.1.2).
 const RANDOM: usize = 32;
 /// TLS's alert for what cannot be read (RFC 8446 section 6).
 const DECODE_ERROR: u8 = 50;
