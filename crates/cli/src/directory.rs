@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Failure, manifest};
+use crate::failure::Failure;
+use crate::manifest;
 
 /// The file with the finished runs of a run directory.
 pub(crate) const JOURNAL: &str = "runs.journal";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hopcast_node::runtime::Stop;
 use hopcast_twin::Monitor;
 
-use crate::Failure;
+use crate::failure::Failure;
 
 /// Makes Ctrl-C cancel a live run, and waits until its network is removed.
 pub(crate) fn cancel_live_on_ctrl_c(monitor: &Arc<Monitor>) {

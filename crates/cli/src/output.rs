@@ -7,7 +7,8 @@ use hopcast_report::{flows_csv, iperf3};
 use hopcast_twin::results::Document;
 use hopcast_twin::scenario::did_you_mean;
 
-use crate::{Choice, Failure, Format};
+use crate::failure::Failure;
+use crate::options::{Choice, Format};
 
 /// Checks, before anything is run, that the options select one run and flow if the format needs that.
 pub(crate) fn check(format: Format, choice: &Choice, runs: usize, flows: &[&str]) -> Result<(), Failure> {

@@ -5,10 +5,11 @@ pub mod doctor;
 pub mod emulator;
 pub mod lab;
 pub mod layout;
-pub mod leftovers;
 pub mod network;
 pub mod privileges;
 pub mod programs;
 pub mod run;
 mod wakeups;
 pub mod worker;
+
+pub use lab::leftovers;

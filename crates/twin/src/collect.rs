@@ -4,52 +4,23 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use hopcast_core::{Duration, Instant};
-use hopcast_link::{Attachment, Change, Counters};
+use hopcast_link::Change;
 use serde_json::Value;
 
 use crate::app::FrameLog;
 use crate::bounds::Bounds;
 use crate::meter::{Meter, PartialMeter};
+use crate::observed::{Observed, ObservedFlow};
 use crate::results::{
     Figures, Flow, LatencyCurve, Link, Live, Parameters, Receiver, Run, ScheduledEvent, Series,
 };
 use crate::scenario::model::{self, Action, Case, LinkId, Measure, Scenario};
 use crate::world::InstanceReport;
 
+pub use crate::observed::ObservedLink;
+
 /// Number of points of a latency curve. Chosen: enough for a smooth line; more make results longer.
 const CURVE_POINTS: usize = 200;
-
-/// The observations of a run, in either world.
-pub(crate) struct Observed {
-    /// The flows, in the order of the scenario.
-    pub(crate) flows: Vec<ObservedFlow>,
-    /// The links, in the order of the scenario.
-    pub(crate) links: Vec<ObservedLink>,
-    /// Bytes of frames sent on all links in the measurement window, each frame counted once; `None` if it is not known.
-    pub(crate) network_bytes: Option<u64>,
-    /// Counters of the hosts, summed over the network.
-    pub(crate) hosts: BTreeMap<String, u64>,
-}
-
-/// The observations of a flow.
-pub(crate) struct ObservedFlow {
-    /// One for each receiver.
-    pub(crate) meters: Vec<Meter>,
-    /// The counters of its machines, by name, summed over machines of one name.
-    pub(crate) counters: BTreeMap<String, u64>,
-    /// Maximum length of a frame that fits its route, in bytes.
-    pub(crate) frame: u64,
-}
-
-/// The observations of a link.
-#[derive(Clone, Debug, Default)]
-pub struct ObservedLink {
-    /// For each direction, in order, its ends and its figures in the measurement window.
-    pub window: Vec<((Attachment, Attachment), Counters)>,
-    /// For each direction, (bytes sent, frames lost, frames delivered) in each step of the time series; empty if it
-    /// carried nothing.
-    pub steps: Vec<Vec<[u64; 3]>>,
-}
 
 /// Observations of a live run, before they are part of the document.
 #[derive(Default)]

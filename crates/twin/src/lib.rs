@@ -27,6 +27,7 @@ pub mod collect;
 pub mod identity;
 mod meter;
 pub mod monitor;
+mod observed;
 pub mod results;
 mod run;
 pub mod scenario;

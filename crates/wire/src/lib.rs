@@ -31,14 +31,13 @@ pub mod arp;
 pub mod checksum;
 pub mod ethernet;
 pub mod icmp;
-pub mod igmp;
 pub mod ip;
 mod malformed;
 pub mod membership;
-pub mod mld;
 pub mod nd;
 pub mod router_alert;
 pub mod udp;
 pub mod vlan;
 
 pub use malformed::{Fault, Malformed};
+pub use membership::{igmp, mld};

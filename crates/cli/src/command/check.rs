@@ -4,7 +4,9 @@ use std::path::Path;
 
 use hopcast_twin::scenario;
 
-use crate::{Failure, OverrideOptions, output};
+use crate::failure::Failure;
+use crate::options::OverrideOptions;
+use crate::output;
 
 pub(crate) fn check(file: &Path, overrides: &OverrideOptions) -> Result<(), Failure> {
     let plan = hopcast_runner::load(file, &overrides.resolve()).map_err(Failure::input)?;

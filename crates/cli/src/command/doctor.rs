@@ -2,7 +2,8 @@
 
 use hopcast_live::{doctor as physician, leftovers};
 
-use crate::{Failure, output};
+use crate::failure::Failure;
+use crate::output;
 
 pub(crate) fn doctor(clean: bool) -> Result<(), Failure> {
     if clean {

@@ -5,7 +5,9 @@ use std::path::Path;
 use clap::ValueEnum;
 use hopcast_twin::scenario;
 
-use crate::{Failure, OverrideOptions, output};
+use crate::failure::Failure;
+use crate::options::OverrideOptions;
+use crate::output;
 
 /// A format for networks.
 #[derive(Clone, Copy, ValueEnum)]

@@ -10,7 +10,8 @@ use hopcast_node::status::{ask, table::table};
 use hopcast_node::{daemon, logging};
 
 use super::worker;
-use crate::{Failure, output};
+use crate::failure::Failure;
+use crate::output;
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]

@@ -3,7 +3,8 @@
 use hopcast_stack::TRANSPORTS;
 use hopcast_stack::transport::Row;
 
-use crate::{Failure, output};
+use crate::failure::Failure;
+use crate::output;
 
 pub(crate) fn list() -> Result<(), Failure> {
     let titles = ["name", "offers", "needs", "receivers", "routes", "world", "about"].map(str::to_owned);

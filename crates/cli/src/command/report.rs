@@ -8,8 +8,9 @@ use hopcast_report::{RunDirectory as Read, join, read_run_directory, write_run_d
 use hopcast_twin::results::Frame;
 
 use crate::directory::{JOURNAL, OtherResults, Owner, RunDirectory};
+use crate::failure::Failure;
+use crate::options::{Choice, Format};
 use crate::output;
-use crate::{Choice, Failure, Format};
 
 pub(crate) fn report(
     dirs: &[PathBuf],

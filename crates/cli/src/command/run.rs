@@ -17,9 +17,11 @@ use hopcast_twin::scenario::model::{self, Plan, World};
 use hopcast_twin::{Identities, Monitor};
 
 use crate::directory::{JOURNAL, OtherResults, Owner, RunDirectory, VIRTUAL};
+use crate::failure::Failure;
 use crate::manifest::{self, VERSION};
+use crate::options::RunOptions;
 use crate::output;
-use crate::{Failure, RunOptions, interrupt, progress};
+use crate::{interrupt, progress};
 
 pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
     let mut overrides = options.overrides.resolve();

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use hopcast_twin::scenario;
 
-use crate::{Failure, RunOptions, command, output};
+use crate::failure::Failure;
+use crate::options::RunOptions;
+use crate::{command, output};
 
 pub(crate) fn study(name: &str, options: &RunOptions) -> Result<(), Failure> {
     let studies = studies()?;

@@ -10,7 +10,9 @@ use hopcast_stack::network::addresses_of;
 use hopcast_twin::Identities;
 use hopcast_twin::scenario::{self, model::Scenario};
 
-use crate::{Failure, OverrideOptions, interrupt};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::options::OverrideOptions;
 
 /// The node and case of a scenario.
 #[derive(Args)]

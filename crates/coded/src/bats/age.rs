@@ -16,10 +16,10 @@
 //!   over two hops of 20 ms, offered twice as much: by up to 6 ms with rank feedback; up to 77 ms without, at a
 //!   deadline of 200 ms, and 7 ms at 60 to 120 ms.
 
+use hopcast_core::bytes::complete;
 use hopcast_core::{Buffer, Duration, Instant};
 
-use super::config::Config;
-use super::wire;
+use super::config::{Config, Delivery};
 
 /// Length of a stamp, in bytes.
 pub(super) const STAMP: usize = 4;
@@ -38,6 +38,12 @@ const UNKNOWN_PATH_BOUND: Duration = Duration::from_secs(1);
 /// reports and repairs that wait for others. Fewer, and long hops are not repaired; more, and a loss that cannot be
 /// repaired delays for longer what comes after it.
 const TRIPS: u64 = 4;
+
+/// Deadline that nobody has set, of units that are granted and repaired for as long as it takes: the longest that INFO
+/// can tell in whole seconds. Chosen: shorter, and the queue of a slow link makes late what was accepted; longer would
+/// be of use for outages only. Where the rounds of repair are limited, what they leave open would hold back for so long
+/// what comes after it.
+const GRANTED_DEADLINE: Duration = Duration::from_secs(65);
 
 /// The deadline of a session, and what a node knows of the ages of its units.
 #[derive(Clone, Debug)]
@@ -81,10 +87,14 @@ impl Age {
         (self.after, self.fixed)
     }
 
-    /// At the source, whose clock it is.
-    pub(super) const fn source(after: Duration, fixed: bool, config: &Config) -> Self {
+    /// The ages of what a source of this configuration sends; `None` where delivery is reliable.
+    pub(super) fn at_source(config: &Config) -> Option<Self> {
+        let Delivery::Deadline { after, fixed, rounds } = config.delivery else { return None };
+        let granted = config.unit_credit && !fixed && rounds == Delivery::UNTIL_DEADLINE;
+        let after = if granted { after.max(GRANTED_DEADLINE) } else { after };
         let here = Some(Duration::ZERO);
-        Self { one_clock: true, told: here, elapsed: [here, None], ..Self::new(after, fixed, config) }
+        // It stamps by its own clock.
+        Some(Self { one_clock: true, told: here, elapsed: [here, None], ..Self::new(after, fixed, config) })
     }
 
     /// The same at the sink, behind which there is no hop.
@@ -156,7 +166,7 @@ impl Age {
     /// not known.
     pub(super) fn sent(&mut self, now: Instant, stamp: u32) -> Option<Instant> {
         if self.one_clock {
-            let sent = wire::complete(stamp, 32, now.as_nanos() >> UNIT_BITS) << UNIT_BITS;
+            let sent = complete(stamp, 32, now.as_nanos() >> UNIT_BITS) << UNIT_BITS;
             // A stamp of the future is damaged; what bears it must not be kept until then.
             return Some(Instant::from_nanos(sent).min(now));
         }
@@ -213,7 +223,6 @@ const fn is_less(one: u32, other: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::config::Delivery;
     use super::*;
 
     fn at(millis: u64) -> Instant {
@@ -275,7 +284,8 @@ mod tests {
     fn who_waits_for_grants_has_65_s_unless_somebody_has_set_a_deadline_or_limited_the_rounds() {
         let told = |unit_credit, fixed, rounds| {
             let delivery = Delivery::Deadline { after: Duration::from_millis(300), fixed, rounds };
-            let (after, fixed) = Config { delivery, unit_credit, ..Config::default() }.age().unwrap().told();
+            let (after, fixed) =
+                Age::at_source(&Config { delivery, unit_credit, ..Config::default() }).unwrap().told();
             (after.as_millis(), fixed)
         };
         let all = Delivery::UNTIL_DEADLINE;

@@ -2,15 +2,6 @@
 
 use hopcast_core::Duration;
 
-use super::age::{Age, STAMP};
-use super::framing::{CHUNK_HEADER, SEAL};
-
-/// Deadline that nobody has set, of units that are granted and repaired for as long as it takes: the longest that INFO
-/// can tell in whole seconds. Chosen: shorter, and the queue of a slow link makes late what was accepted; longer would
-/// be of use for outages only. Where the rounds of repair are limited, what they leave open would hold back for so long
-/// what comes after it.
-const GRANTED_DEADLINE: Duration = Duration::from_secs(65);
-
 /// The settings of an edge or a relay. Edges settle the shape, which relays learn; the rest is each node's own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -198,22 +189,5 @@ impl Config {
     /// need fewer repair batches on top.
     pub fn strict() -> Self {
         Self { batch: BatchSize::M32, block: 1024, window: 256, feedback: Feedback::None, ..Self::default() }
-    }
-
-    /// The ages of what a source sends; `None` where delivery is reliable.
-    pub(super) fn age(&self) -> Option<Age> {
-        let Delivery::Deadline { after, fixed, rounds } = self.delivery else { return None };
-        let granted = self.unit_credit && !fixed && rounds == Delivery::UNTIL_DEADLINE;
-        let after = if granted { after.max(GRANTED_DEADLINE) } else { after };
-        // It stamps by its own clock.
-        Some(Age::source(after, fixed, self))
-    }
-
-    /// Bytes that a full datagram carries beside a unit: headers, a vector, the symbol's checksum, the mark before the
-    /// unit, and where delivery has a deadline the unit's stamp.
-    pub const fn overhead(&self) -> usize {
-        let datagram = self.datagram as usize;
-        let stamp = if self.delivery.is_reliable() { 0 } else { STAMP };
-        datagram - super::wire::symbol_len(datagram, self.batch) + SEAL + CHUNK_HEADER + stamp
     }
 }

@@ -118,13 +118,13 @@ mod hop;
 mod machine;
 mod mode;
 mod node;
+mod overhead;
 mod packet;
 mod ranks;
 mod rate;
 mod receiver;
 mod shape;
 mod span;
-mod streams;
 mod strict;
 #[cfg(test)]
 mod tests;

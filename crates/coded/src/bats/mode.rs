@@ -11,8 +11,7 @@ use super::node::Node;
 use super::packet::Packet;
 use super::receiver::Receiver;
 use super::shape::Shape;
-use super::strict::EndToEndReport;
-use super::wire::{BatchHeader, Data, Info, Report, Session};
+use super::wire::{BatchHeader, Data, EndToEndReport, Info, Report, Session};
 
 /// The part of a node that depends on the feedback.
 pub(super) trait Mode: Sized {

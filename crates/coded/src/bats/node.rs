@@ -14,9 +14,8 @@ use super::edge::Edge;
 use super::hop::OverHop as _;
 use super::mode::Mode;
 use super::receiver::{self, Receiver};
-use super::strict::EndToEndReport;
 use super::vouch::Vouch;
-use super::wire::{self, Data, Frames, Info, Report, Session};
+use super::wire::{self, Data, EndToEndReport, Frames, Info, Report, Session};
 
 /// A node on the path of a session.
 pub(super) struct Node<M: Mode> {
@@ -62,6 +61,7 @@ impl<S> Neighbour<S> {
 
 /// The direction out of an edge; at a relay, from the left to the right.
 pub(super) const OUT: usize = 0;
+/// The other direction, which has the next index.
 pub(super) const INTO: usize = 1;
 
 /// Greatest first symbol of a session that is believed: those after it can still be counted, and no session is that

@@ -9,8 +9,7 @@ use super::hop::OverHop as _;
 use super::mode::{Mode, Place, Said};
 use super::node::{Neighbour, Node};
 use super::packet::{Cause, Content, Packet};
-use super::strict::EndToEndReport;
-use super::wire::{self, Coding, Data, Info, Report, Writer};
+use super::wire::{self, Coding, Data, EndToEndReport, Info, Report, Writer};
 
 /// Packets that a relay lets its parent be ahead of what it can pass on, besides those of a round trip. Chosen: fewer,
 /// and a link that is served by turns falls idle between grants; more, and a queue stands at a relay instead of at the

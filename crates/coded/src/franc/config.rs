@@ -5,7 +5,7 @@ use hopcast_code::field::{Gf2, Gf256};
 use hopcast_code::rlnc::{Shape, packed_len};
 use hopcast_core::Duration;
 
-use super::wire;
+use super::lengths::{ENC, bitmap_len};
 
 /// The settings of a FRANC segment. Encoder, decoder and helper need the same.
 #[derive(Clone, Debug, PartialEq)]
@@ -202,12 +202,20 @@ impl Config {
 
     /// Maximum length of the headers before a symbol, in bytes.
     fn overhead(&self) -> usize {
-        let sum = wire::ENC + wire::bitmap_len(self.block);
+        let sum = ENC + bitmap_len(self.block);
         match self.plan {
             _ if !self.helper => sum,
             // Its helper sends symbols as they are.
-            Plan::Deficit => sum.max(wire::ENC + 1 + wire::report_len(self)),
-            Plan::Budget { .. } => sum.max(wire::ENC + self.vector_len() + wire::report_len(self)),
+            Plan::Deficit => sum.max(ENC + 1 + self.report_len()),
+            Plan::Budget { .. } => sum.max(ENC + self.vector_len() + self.report_len()),
+        }
+    }
+
+    /// Length of a helper's report, in bytes.
+    pub(super) fn report_len(&self) -> usize {
+        match self.plan {
+            Plan::Budget { .. } => 4,
+            Plan::Deficit => 8 + bitmap_len(self.block),
         }
     }
 
@@ -235,7 +243,7 @@ impl Config {
     }
 }
 
-/// Maximum payload of an Ethernet frame, in bytes.
+/// Maximum payload of an Ethernet frame, in bytes (IEEE 802.3, section 3.2.7).
 const FRAME: u16 = 1500;
 
 impl Default for Config {

@@ -91,6 +91,7 @@ mod estimate;
 mod gate;
 mod helper;
 mod input;
+mod lengths;
 pub mod playncool;
 mod relay;
 mod session;

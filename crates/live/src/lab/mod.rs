@@ -7,6 +7,7 @@ mod error;
 mod group_routing;
 mod ip;
 mod ip_commands;
+pub mod leftovers;
 mod namespace;
 pub(crate) mod programs;
 pub(crate) mod registry;
@@ -30,8 +31,8 @@ pub use statistics::KernelDrops;
 pub use tap::Tap;
 
 use crate::layout::{GroupRoute, LinkLayout, NetworkLayout, NodeLayout, Route};
-use crate::leftovers::{self, Leftover};
 use group_routing::GroupRouting;
+use leftovers::Leftover;
 use programs::Starter;
 use registry::{CreatedNamespace, Process, Record, Registration};
 

@@ -11,12 +11,12 @@ use rustix::event::epoll::EventFlags;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
-use super::Socket;
 use super::command::ip;
 use super::counters::Counters;
 use super::drops::Drops;
 use super::error::PlugError;
 use super::poller::{Poller, Token};
+use super::socket::Socket;
 
 /// Maximum number of packets read in one turn. Chosen; more delays the other sockets, fewer costs turns.
 const MAX_PER_TURN: usize = 64;

@@ -16,11 +16,11 @@ use rustix::net::{
     AddressFamily, Protocol, RawProtocol, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt,
 };
 
-use super::Socket;
 use super::command::ip;
 use super::counters::Counters;
 use super::error::PlugError;
 use super::poller::{Poller, Token};
+use super::socket::Socket;
 
 /// Maximum number of frames read in one turn. Chosen; more delays the other sockets, fewer costs turns.
 const MAX_PER_TURN: usize = 64;

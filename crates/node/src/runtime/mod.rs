@@ -39,6 +39,7 @@ mod drops;
 mod error;
 mod frames;
 mod poller;
+mod socket;
 mod stop;
 mod tcp;
 mod udp;
@@ -48,12 +49,13 @@ use std::num::NonZeroU64;
 use std::rc::Rc;
 
 use hopcast_core::plug::Plug;
-use hopcast_core::{Duration, Instant, Item, Machine, Port, earliest};
-use rustix::event::epoll::{Event, EventFlags};
+use hopcast_core::{Duration, Instant, Machine, Port, earliest};
+use rustix::event::epoll::Event;
 
 use self::counters::Counters;
 use self::device::{Device, Kind};
 use self::poller::{Poller, Token};
+use self::socket::Socket;
 use self::tcp::Budget;
 use crate::Clock;
 
@@ -87,49 +89,6 @@ pub struct Runtime {
     latest_wake: u64,
     turns: u64,
     unconnected: u64,
-}
-
-/// A socket or device that carries a port.
-trait Socket {
-    /// The kernel reports that descriptor `key` is ready.
-    fn ready(&mut self, key: u64, flags: EventFlags);
-
-    /// A turn begins, in which a bounded number of items may be read.
-    fn begin_turn(&mut self) {}
-
-    /// The next item that was received, of those that this turn may read.
-    fn next(&mut self) -> Option<Item>;
-
-    /// Takes an item of the machine. It may wait for [`flush`](Self::flush).
-    fn give(&mut self, item: Item);
-
-    /// Sends the items that wait.
-    fn flush(&mut self) {}
-
-    /// Whether items can be read without an event.
-    fn has_more(&self) -> bool {
-        false
-    }
-
-    /// The time at which there will be some, if no event comes before.
-    fn deadline(&self) -> Option<Instant> {
-        None
-    }
-
-    /// Permits links to fragment packets that are too long for them.
-    fn allow_fragments(&mut self) {}
-
-    /// The name of the device, if it no longer exists.
-    fn gone(&self) -> Option<String> {
-        None
-    }
-
-    /// The address on which it receives.
-    fn address(&self) -> Option<SocketAddr> {
-        None
-    }
-
-    fn counters(&self) -> Counters;
 }
 
 impl Runtime {

@@ -2,14 +2,9 @@
 
 use core::fmt;
 
-use hopcast_core::{Duration, Instant, Rate, Stream};
+use hopcast_core::{Duration, Instant, Rate};
 
-use super::bbr::Bbr;
-use super::config::Congestion;
-use super::cubic::Cubic;
 use super::rate::{DeliveryRate, RateSample};
-use super::reno::Reno;
-use super::vegas::Vegas;
 use super::window::Window;
 
 /// State of the connection between loss and no loss; Linux's names.
@@ -91,16 +86,6 @@ pub(super) trait CongestionControl: fmt::Debug + Send {
     /// arrive.
     fn pacing(&self, _mss: u32) -> Option<(Rate, u32)> {
         None
-    }
-}
-
-/// The congestion control that `choice` names.
-pub(super) fn control(choice: Congestion, now: Instant, random: Stream) -> Box<dyn CongestionControl> {
-    match choice {
-        Congestion::Cubic => Box::new(Cubic::default()),
-        Congestion::Bbr => Box::new(Bbr::new(now, random)),
-        Congestion::Reno => Box::new(Reno::default()),
-        Congestion::Vegas => Box::new(Vegas::default()),
     }
 }
 

@@ -7,7 +7,7 @@ use hopcast_wire::ip;
 
 use super::ack::{AckPolicy, When};
 use super::config::Config;
-use super::congestion;
+use super::controls;
 use super::counters::Counters;
 use super::receive::Receiver;
 use super::sender::Sender;
@@ -120,7 +120,7 @@ impl Connection {
         let initial = seq::initial(initial.unwrap_or(random.bits() as u32));
         let clock = Clock::new(random.bits() as u32);
         let ip_id = random.bits() as u16;
-        let congestion = congestion::control(config.congestion, ctx.now, random);
+        let congestion = controls::control(config.congestion, ctx.now, random);
         // The SYN takes a sequence number.
         let sender = Sender::new(initial + 1, 536, config.initial_window.max(1), config.min_rto, congestion);
         Self {

@@ -17,14 +17,15 @@ use hopcast_core::Duration;
 
 use super::congestion::{CongestionControl, Path, Sample};
 use super::hystart::HyStart;
-use super::reno::Credit;
+use super::reno::{Credit, slow_start};
 use super::wheel::{TICKS_PER_SECOND, ticks, ticks_of};
-use super::window::{NO_THRESHOLD, Window};
+use super::window::NO_THRESHOLD;
 
 /// The aggressiveness, in segments per second cubed: RFC 9438 section 5. (Linux: 410/1024.)
 const C: f64 = 0.4;
 /// The part of the window that is left after a loss, in 1024ths, 0.7: RFC 9438 section 4.6.
 const BETA: u64 = 717;
+/// Unit of [`BETA`] (Linux `BICTCP_BETA_SCALE`).
 const BETA_UNIT: u64 = 1024;
 /// Segments to be acknowledged for one more in the estimate of Reno's window, for each 8 of the window: 8/alpha, where
 /// alpha = 3 (1 - beta) / (1 + beta) makes it as aggressive as Reno (RFC 9438 section 4.3). Rounded down, as in Linux:
@@ -182,14 +183,6 @@ impl CongestionControl for Cubic {
     }
 }
 
-/// Grows the window by `by`, up to the threshold, and returns by how much it grew.
-pub(super) fn slow_start(window: &mut Window, by: u32) -> u32 {
-    let size = window.size.saturating_add(by).min(window.threshold);
-    let grown = size - window.size;
-    window.size = size;
-    grown
-}
-
 #[cfg(test)]
 mod tests {
     use hopcast_core::Instant;
@@ -197,6 +190,7 @@ mod tests {
     use super::*;
     use crate::tcp::congestion::testing::path_of;
     use crate::tcp::rate::DeliveryRate;
+    use crate::tcp::window::Window;
 
     #[test]
     fn the_curve_passes_through_the_points_of_the_rfc() {

@@ -101,7 +101,7 @@ mod tests {
     use hopcast_core::{Buffer, Seed};
 
     use crate::tcp::Congestion;
-    use crate::tcp::congestion;
+    use crate::tcp::controls;
     use crate::tcp::counters::Counters;
     use crate::tcp::timer::Deadlines;
 
@@ -113,7 +113,7 @@ mod tests {
 
     /// One with a window of 30 segments and a round trip of 100 ms, which has sent `sent` of them at 1 s.
     fn sender(sent: u32) -> Sender {
-        let reno = congestion::control(Congestion::Reno, at(0), Seed::new(1, 0).stream(&["lump"], 0));
+        let reno = controls::control(Congestion::Reno, at(0), Seed::new(1, 0).stream(&["lump"], 0));
         let mut sender = Sender::new(1, MSS, 30, Duration::from_millis(200), reno);
         let rtt = Duration::from_millis(100);
         sender.rtt.sample(rtt, 1, 1);

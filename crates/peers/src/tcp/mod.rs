@@ -91,13 +91,13 @@
 //! lost whose time by RACK is over.
 
 mod ack;
-mod aggregation;
 mod bbr;
 #[cfg(feature = "quic")]
 pub(crate) mod bbr_adapter;
 pub mod config;
 mod congestion;
 mod connection;
+mod controls;
 mod counters;
 mod cubic;
 mod deferral;
@@ -105,7 +105,6 @@ mod handshake;
 mod hop_bbr;
 mod hystart;
 mod input;
-mod long_term;
 mod minmax;
 mod output;
 mod pacer;

@@ -1,7 +1,6 @@
 //! Reno: the window grows by a segment a round trip, and is halved by a loss (RFC 5681).
 
 use super::congestion::{CongestionControl, Path, Sample};
-use super::cubic::slow_start;
 use super::window::Window;
 
 /// Minimum window after a loss (RFC 5681, equation 4).
@@ -62,6 +61,14 @@ impl CongestionControl for Reno {
     fn undo(&mut self, path: &mut Path<'_>, prior: u32) -> u32 {
         path.window.size.max(prior)
     }
+}
+
+/// Grows the window by `by`, up to the threshold, and returns by how much it grew.
+pub(super) fn slow_start(window: &mut Window, by: u32) -> u32 {
+    let size = window.size.saturating_add(by).min(window.threshold);
+    let grown = size - window.size;
+    window.size = size;
+    grown
 }
 
 #[cfg(test)]

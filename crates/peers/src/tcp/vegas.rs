@@ -13,8 +13,7 @@
 use hopcast_core::Duration;
 
 use super::congestion::{CongestionControl, Path, Phase, Sample};
-use super::cubic::slow_start;
-use super::reno::Reno;
+use super::reno::{Reno, slow_start};
 
 /// Segments in queues below which the window grows (Linux `tcp_vegas.c`, as the others: `alpha`),
 const ALPHA: f64 = 2.0;

@@ -3,14 +3,13 @@
 use hopcast_core::{Bytes, Duration, Fraction, Instant};
 
 use super::files::Contents;
+use super::frequency::frequency;
 use super::model::{
     App, Arrivals, Frames, MAX_FRAME, OnOff, Pattern, Picture, SHORT_FLOW, SizeLaw, Span, Spread,
 };
 use super::programs::{self, PROGRAMS};
 use hopcast_config::Diagnostic;
-use hopcast_config::decode::{
-    self, Fields, choice, duration, number, rate, share, size, some_duration, whole,
-};
+use hopcast_config::decode::{Fields, choice, duration, number, rate, share, size, some_duration, whole};
 use hopcast_config::yaml::{Kind, Node};
 use hopcast_stack::Stack;
 use hopcast_stack::transport::Port;
@@ -279,26 +278,4 @@ fn span(fields: Fields<'_>) -> Result<Span, Diagnostic> {
         return Err(node.error(format!("`stop`: expected a time after `start`, found {}", node.found())));
     }
     Ok(Span { start, stop })
-}
-
-/// A frequency, as the time between two.
-pub(super) fn frequency(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
-    let text = decode::text(node, key)?.trim();
-    let expected = "expected a frequency such as `100 Hz` (units: Hz, kHz, /s)";
-    let units = [("kHz", 1e3), ("Hz", 1.0), ("/s", 1.0)];
-    let Some((number, factor)) =
-        units.iter().find_map(|(unit, factor)| text.strip_suffix(unit).map(|number| (number.trim(), factor)))
-    else {
-        let hint = match text.parse::<f64>() {
-            Ok(_) => format!(": write `{text} Hz`"),
-            Err(_) => String::new(),
-        };
-        return Err(node.error(format!("`{key}`: {expected}, found `{text}`{hint}")));
-    };
-    match number.replace('_', "").parse::<f64>().map(|number| number * factor) {
-        // A microsecond apart is faster than any of these links; an hour apart is never.
-        Ok(hertz) if (1.0 / 3600.0..=1e6).contains(&hertz) => Ok(Duration::from_secs_f64(1.0 / hertz)),
-        Ok(_) => Err(node.error(format!("`{key}`: expected one an hour to 1000 kHz, found `{text}`"))),
-        Err(_) => Err(node.error(format!("`{key}`: {expected}, found `{text}`"))),
-    }
 }

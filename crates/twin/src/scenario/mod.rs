@@ -17,6 +17,7 @@ mod exchange;
 mod files;
 mod fits;
 mod flows;
+mod frequency;
 mod generate;
 mod groups;
 mod link;
@@ -34,6 +35,7 @@ mod sweep;
 mod topology;
 mod video_trace;
 mod workload;
+mod worlds;
 
 pub use capacity::{Capacities, capacity};
 
@@ -42,8 +44,8 @@ pub use exchange::{to_graphml, to_mermaid};
 pub use files::{read_scenario, tree};
 pub use hopcast_config::{Diagnostic, FileError, Files, MemoryFiles, decode, did_you_mean, yaml};
 pub use plan::{Overrides, load, load_text};
-pub use programs::{needs_live, needs_virtual_time};
 pub use schema::SCHEMA;
 pub use studies::studies;
+pub use worlds::{needs_live, needs_virtual_time};
 
 pub(crate) use plan::TOP;

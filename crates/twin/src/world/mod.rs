@@ -29,9 +29,9 @@ use hopcast_stack::flow::{Join, PlacedMachine};
 use hopcast_stack::network::{GlobalRoutes, Hop};
 
 use crate::capture::{Capture, InterfaceId};
-use crate::collect::{Observed, ObservedFlow, ObservedLink};
 use crate::meter::Meters;
 use crate::monitor::Monitor;
+use crate::observed::{Observed, ObservedFlow, ObservedLink};
 use crate::scenario::model::{Action, LinkId, NodeId, Scenario};
 use agenda::Agenda;
 use script::{Script, Step};

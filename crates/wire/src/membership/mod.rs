@@ -5,13 +5,15 @@
 //! [`parse`] takes it out of an IP packet and checks what the RFCs ask of the packet around it.
 
 mod codes;
+pub mod igmp;
+pub mod mld;
 mod records;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hopcast_core::Duration;
 
-use crate::{Malformed, igmp, ip, mld, router_alert};
+use crate::{Malformed, ip, router_alert};
 
 pub(crate) use codes::{MANTISSA_OF_8, MANTISSA_OF_16, decode, encode};
 pub use records::{Record, Records, Sources, record_len};

@@ -30,8 +30,6 @@
 use core::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use super::meeting::Met;
-
 /// Length of the header of a chunk, in bytes.
 pub(in super::super) const HEADER: usize = 2;
 /// Maximum length of a body, in bytes: the header has 11 bits for it.
@@ -51,6 +49,21 @@ pub(in super::super) enum Chunk<'a> {
     Credit { stream: u64, bytes: u64 },
     Finish { stream: u64, bytes: u64 },
     Reset { stream: u64 },
+}
+
+/// The last word of the other edge about sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Met {
+    /// The session that it receives; 0 for none yet.
+    pub(in super::super) session: u32,
+    /// The receiver's losses, as far as it has heard.
+    pub(in super::super) heard: u32,
+    /// Its own losses.
+    pub(in super::super) lost: u32,
+    /// It has not received that session from the beginning.
+    pub(in super::super) joined: bool,
+    /// The sender wants an answer.
+    pub(in super::super) asks: bool,
 }
 
 /// Why a symbol does not parse from some chunk on.

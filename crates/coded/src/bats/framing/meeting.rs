@@ -9,7 +9,7 @@
 //! had opened. So each counts its losses, and tells them with the session. The other edge then resets all streams, and
 //! answers with the count. What comes before that answer is of streams that are gone.
 
-use super::chunk::{Chunk, Filler};
+use super::chunk::{Chunk, Filler, Met};
 
 /// The state of an edge towards the other edge.
 #[derive(Debug, Default)]
@@ -33,21 +33,6 @@ pub(in super::super) struct Meeting {
     tells: bool,
     /// It is to answer.
     asks: bool,
-}
-
-/// The last word of the other edge about sessions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Met {
-    /// The session that it receives; 0 for none yet.
-    pub(in super::super) session: u32,
-    /// The receiver's losses, as far as it has heard.
-    pub(in super::super) heard: u32,
-    /// Its own losses.
-    pub(in super::super) lost: u32,
-    /// It has not received that session from the beginning.
-    pub(in super::super) joined: bool,
-    /// The sender wants an answer.
-    pub(in super::super) asks: bool,
 }
 
 /// Streams that do not exist any more at the other edge.

@@ -14,10 +14,13 @@
 //! time.
 
 mod chunk;
+mod counters;
 mod grants;
 mod meeting;
 mod seal;
+mod streams;
 mod units;
+mod up;
 
 #[cfg(test)]
 mod tests;
@@ -27,11 +30,13 @@ use std::collections::VecDeque;
 use hopcast_core::{Buffer, Duration, Instant, StreamId, StreamItem};
 
 use super::age;
-use super::streams::{Cause, Streams};
-pub(super) use chunk::{Chunk, Filler, HEADER as CHUNK_HEADER, MAX_NUMBER};
-pub(super) use meeting::{Gone, Meeting};
+pub(super) use chunk::HEADER as CHUNK_HEADER;
+use chunk::{Chunk, Filler};
+pub(super) use counters::Counters;
 pub(super) use seal::SEAL;
+use streams::{Cause, Streams};
 use units::{Reassembly, UnitQueue};
+pub(super) use up::Up;
 
 /// Minimum length of a symbol, in bytes: the longest chunk that is not cut into pieces fits.
 pub(super) const MIN_SYMBOL: usize = SEAL + 64;
@@ -74,42 +79,6 @@ impl Default for Config {
             queue: 256 << 20,
         }
     }
-}
-
-/// An item for the application.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Up {
-    Unit(Buffer),
-    Stream(StreamId, StreamItem),
-}
-
-/// The edge's own figures.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counters {
-    /// Units taken from the application, and refused because too much was queued.
-    pub units_sent: u64,
-    pub units_refused: u64,
-    /// Units that have waited here for longer than the deadline, and were not granted.
-    pub units_expired: u64,
-    /// Units given to the application, and those of which only a part arrived, at least.
-    pub units_received: u64,
-    pub units_broken: u64,
-    /// Symbols whose checksum is wrong, and such that did not parse to their end.
-    pub symbols_damaged: u64,
-    pub symbols_malformed: u64,
-    /// Chunks of streams that are not there (any more).
-    pub chunks_stray: u64,
-    /// Streams refused because there were too many or they had no business here.
-    pub streams_refused: u64,
-    /// Streams that were reset because an end broke the contract: data past the credit or the finish, or less than the
-    /// finish says.
-    pub streams_broken: u64,
-    /// Streams that were reset because symbols were missing or damaged here, the other edge said the same of what it
-    /// received, it was started anew, or nothing came of it for too long.
-    pub streams_damaged: u64,
-    pub streams_damaged_there: u64,
-    pub streams_restarted: u64,
-    pub streams_timed_out: u64,
 }
 
 /// The stamps of the first and the last unit that begin in a symbol of `len` bytes, where units have stamps and any

@@ -49,7 +49,7 @@ impl Direction {
     pub(super) fn source(config: &Config, session: Session) -> Self {
         let shape = Shape::begun(config, u16::MAX);
         let store = Store::new(shape, window(config, shape), 0);
-        Self { session, store, age: config.age(), role: Role::Source(0), gone: 0 }
+        Self { session, store, age: Age::at_source(config), role: Role::Source(0), gone: 0 }
     }
 
     /// A direction that comes from elsewhere, as its sender describes it; `sink`: it ends here. `None` for a shape that

@@ -11,8 +11,7 @@ use super::super::node::{self, INTO, OUT};
 use super::super::packet::Packet;
 use super::super::receiver::Receiver;
 use super::super::shape::Shape;
-use super::super::strict::EndToEndReport;
-use super::super::wire::{self, BatchHeader, Data, Info, Report, Session};
+use super::super::wire::{self, BatchHeader, Data, EndToEndReport, Info, Report, Session};
 use super::direction::{Arrived, Direction, Role, Taken};
 use super::sender::Sender;
 
@@ -40,6 +39,7 @@ impl Mode for Ranks {
     type Sender = Sender;
     type Arrived = Arrived;
 
+    // Ranks tell what each batch needs.
     const BUDGETED: bool = false;
     // What a burst takes is repaired over the hop, and meanwhile the next hop has only what waits before it.
     const BURST_ALLOWANCE: f64 = 128.0;

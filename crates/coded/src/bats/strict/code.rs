@@ -19,5 +19,5 @@ pub(super) const fn session(session: u32, block: u64) -> u32 {
 
 /// Maximum number of a session's blocks under way, where `batches` batches are held.
 pub(super) fn window(shape: Shape, batches: u16) -> u64 {
-    (u64::from(batches) / shape.batches()).clamp(2, super::end_to_end::MAX_BLOCKS as u64)
+    (u64::from(batches) / shape.batches()).clamp(2, super::super::wire::MAX_BLOCKS as u64)
 }

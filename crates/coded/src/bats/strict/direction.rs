@@ -64,7 +64,7 @@ pub(super) enum Role {
 impl Direction {
     /// The direction that begins here; `None` for a shape that no code has.
     pub(super) fn source(config: &Config, session: Session) -> Option<Self> {
-        let (shape, age) = (Shape::begun(config, MAX_BLOCK_BATCHES), config.age());
+        let (shape, age) = (Shape::begun(config, MAX_BLOCK_BATCHES), Age::at_source(config));
         let source = Source::new(shape, session.mark, config.window, age.as_ref().map(Age::bound))?;
         Some(Self::new(config, (session, shape), Role::Source(Box::new(source)), age, 0))
     }

@@ -70,7 +70,6 @@ mod block;
 mod code;
 mod delivery;
 mod direction;
-mod end_to_end;
 mod losses;
 mod meter;
 mod node;
@@ -87,7 +86,6 @@ mod state;
 mod tests;
 mod transmit;
 
-pub(super) use end_to_end::EndToEndReport;
 pub(super) use node::Node;
 #[cfg(test)]
 pub(super) use node::Strict;

@@ -12,9 +12,8 @@ use super::super::node::{self, INTO, OUT};
 use super::super::packet::Packet;
 use super::super::receiver::Receiver;
 use super::super::shape::Shape;
-use super::super::wire::{self, Data, Info, Report, Session};
+use super::super::wire::{self, Data, EndToEndReport, Info, Report, Session};
 use super::direction::{Arrived, BLOCK_BITS, Direction, Role};
-use super::end_to_end::EndToEndReport;
 use super::sender::Sender;
 
 /// A node whose hops do not.
@@ -38,7 +37,8 @@ pub(super) const BUDGET_UNIT: f64 = 16.0;
 /// Packets that a sink lets its parent be ahead. It has a place for each, so that this only bounds what is under way:
 /// as many as are at 1 Gbit/s and 100 ms. Chosen; with fewer, such a hop is not filled.
 const SINK_ALLOWANCE: u64 = 8192;
-/// Bytes of a full packet on the link: an Ethernet frame with 1500 bytes in it.
+/// Bytes of a full packet on the link: an Ethernet frame, 14 bytes of header and 1500 (IEEE 802.3, section
+/// 3.2.7).
 pub(super) const FULL_PACKET: u64 = 1514;
 
 impl Mode for Strict {
@@ -46,6 +46,7 @@ impl Mode for Strict {
     type Sender = Sender;
     type Arrived = Arrived;
 
+    // Without ranks, what is spent on a batch is settled beforehand.
     const BUDGETED: bool = true;
     // Nothing waits for what a burst takes: the source makes up for it with later batches.
     const BURST_ALLOWANCE: f64 = 0.0;

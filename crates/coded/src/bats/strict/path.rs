@@ -1,7 +1,7 @@
 //! The path to the sink, as its source knows it: how much the worst hop loses, and how much of a batch arrives.
 
 use super::super::bursts::BURSTY;
-use super::end_to_end::HopQuality;
+use super::super::wire::HopQuality;
 use super::order::MAX_HEADER_DEPTH;
 
 /// Packets to spend on a batch, as a share of those that the worst hop needs for the whole of it. Calculated (`bound`

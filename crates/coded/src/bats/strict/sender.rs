@@ -8,15 +8,14 @@ use hopcast_core::{Duration, Instant, Stream, earliest};
 use super::super::child::{Losses as _, Refused};
 use super::super::hop::{FIRST_GRANT, HopSender, NEARLY_IDLE, OverHop};
 use super::super::packet::{Cause, Content, Packet};
-use super::super::wire::Report;
-use super::end_to_end::{EndToEndReport, HopQuality};
+use super::super::wire::{EndToEndReport, HopQuality, Report};
 use super::losses::HopLosses;
 use super::meter::Meter;
 use super::node::FULL_PACKET;
 use super::plan::{Basis, Recoding};
 use super::ring::Ring;
 
-/// Bytes of a packet on the link below UDP's payload: Ethernet, IPv4 and UDP.
+/// Bytes of a packet on the link below UDP's payload: Ethernet (14), IPv4 (20, RFC 791) and UDP (8, RFC 768).
 const LOWER_HEADERS: u64 = 42;
 /// Delay, besides an eighth of the round trip, below which a queue is none. Chosen: late wake-ups and jitter make as
 /// much.

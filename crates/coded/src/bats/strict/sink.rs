@@ -10,9 +10,9 @@ use hopcast_core::{Duration, Instant, earliest};
 use super::super::edge::Delivered;
 use super::super::shape::Shape;
 use super::super::span::MAX_SYMBOLS;
+use super::super::wire::{COMPLETE, EndToEndReport, List};
 use super::code;
 use super::direction::Arrived;
-use super::end_to_end::{COMPLETE, EndToEndReport, List};
 use super::order::Order;
 
 /// Silence after which what was under way is lost. Chosen: longer than a relay waits for a batch to be over; longer

@@ -6,10 +6,9 @@ use hopcast_code::bats::{Encoder, MAX_BATCHES, Parameters};
 use hopcast_core::{Buffer, Duration, Instant, earliest};
 
 use super::super::shape::Shape;
-use super::super::wire::{self, BatchHeader};
+use super::super::wire::{self, BatchHeader, COMPLETE, EndToEndReport, HopQuality};
 use super::block::Block;
 use super::code;
-use super::end_to_end::{COMPLETE, EndToEndReport, HopQuality};
 use super::order::Order;
 use super::path::Path;
 use super::ring::Ring;

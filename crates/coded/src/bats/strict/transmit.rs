@@ -6,8 +6,8 @@ use hopcast_core::Instant;
 use super::super::branch::waited_for;
 use super::super::hop::OverHop as _;
 use super::super::transmit::MAX_BACKLOG;
+use super::super::wire::{EndToEndReport, HopQuality};
 use super::direction::{Direction, Role};
-use super::end_to_end::{EndToEndReport, HopQuality};
 use super::node::{Neighbour, Node};
 
 impl Node {

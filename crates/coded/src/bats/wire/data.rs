@@ -1,6 +1,9 @@
 //! DATA: a packet of a batch.
 
-use super::{BatchSize, DATA, Malformed, Reader, Writer, batch_size, mq};
+use hopcast_core::bytes::{Malformed, Reader, Writer};
+
+use super::super::config::BatchSize;
+use super::codes::{DATA, batch_size, mq};
 
 /// Length of DATA in front of its payload, in bytes, if that is one whole symbol; without the vector or index.
 const HEADER_LEN: usize = 1 + 4 + 1 + 3 + 3 + 4;

@@ -3,10 +3,11 @@
 use std::num::NonZeroU32;
 
 use hopcast_core::Duration;
+use hopcast_core::bytes::{Malformed, Reader, Writer};
 
 use super::super::age::Age;
 use super::super::config::{BatchSize, Config};
-use super::{INFO, Malformed, Reader, Writer, batch_size, mq};
+use super::codes::{INFO, batch_size, mq};
 
 /// Length of INFO without a budget or deadline, in bytes.
 const INFO_LEN: usize = 1 + 4 + 4 + 1 + 2 + 2 + 4 + 4 + 2 + 8;

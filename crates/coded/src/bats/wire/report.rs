@@ -1,6 +1,8 @@
 //! REPORT: what a receiver has got, and may be sent.
 
-use super::{Malformed, REPORT, Reader, Writer};
+use hopcast_core::bytes::{Malformed, Reader, Writer};
+
+use super::codes::REPORT;
 
 /// Length of REPORT without its list, in bytes.
 pub(in super::super) const REPORT_LEN: usize = 1 + 4 + 1 + 2 + 2 + 3 + 4 + 2 + 3 + 4 + 2 + 4 + 2 + 2 + 2;

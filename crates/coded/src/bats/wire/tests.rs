@@ -2,7 +2,9 @@ use std::num::NonZeroU32;
 
 use proptest::prelude::*;
 
+use super::codes::batch_size;
 use super::*;
+use crate::bats::BatchSize;
 
 fn some_batch() -> impl Strategy<Value = BatchSize> {
     prop::sample::select(BatchSize::ALL.to_vec())

@@ -6,6 +6,7 @@ use hopcast_core::{Buffer, Duration, Frame, Instant, Item};
 use super::Edge;
 use crate::franc::config::Plan;
 use crate::franc::encoder::{State, Surroundings, What};
+use crate::franc::lengths::{ENC, bitmap_len};
 use crate::franc::wire::{self, Ack, Coding, Common, Enc, Packet};
 
 /// Time that the head of an input waits from which on the input is behind: then the input, not what is missing at the
@@ -52,7 +53,7 @@ impl<F: Field> Edge<F> {
             losses: self.losses(),
             helped: self.is_helped(now),
             partial: self.gate.is_idle() && !held,
-            room: usize::from(self.config.symbol).min(longest.saturating_sub(wire::ENC + 1 + reserved)),
+            room: usize::from(self.config.symbol).min(longest.saturating_sub(ENC + 1 + reserved)),
         };
         let Some(made) = self.encoder.next(now, &mut self.input, &around) else {
             if !self.acks.is_due(now) {
@@ -63,10 +64,10 @@ impl<F: Field> Edge<F> {
         let symbol = self.encoder.symbol();
         let (coding, coding_len) = match made.what {
             What::Symbol(index) => (Coding::Symbol(index), 1),
-            What::Sum(among) => (Coding::Sum(among), wire::bitmap_len(self.config.block)),
+            What::Sum(among) => (Coding::Sum(among), bitmap_len(self.config.block)),
         };
         let used = symbol.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-        let fits = wire::ENC + coding_len + used + ack_len <= longest;
+        let fits = ENC + coding_len + used + ack_len <= longest;
         let due = self.acks.is_due(now);
         let ack = ack.filter(|_| due || ack_wanted || self.acks.has_news());
         let (along, alone) = if fits && piggybacks { (ack, None) } else { (None, ack.filter(|_| due)) };

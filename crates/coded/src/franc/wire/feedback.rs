@@ -2,9 +2,10 @@
 
 use hopcast_core::bytes::{Malformed, Reader, Writer};
 
-use super::{ACK_FIXED, Ack, Heard, Known, MAX_LISTED, Refused, Report, bitmap_len};
+use super::{ACK_FIXED, Ack, Heard, Known, MAX_LISTED, Refused, Report};
 use crate::franc::bits::Bits;
 use crate::franc::config::{Config, Plan};
+use crate::franc::lengths::bitmap_len;
 
 impl Ack {
     /// Length on the wire, in bytes.

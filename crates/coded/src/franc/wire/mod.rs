@@ -51,32 +51,29 @@ mod feedback;
 
 use core::hash::Hasher;
 
-use hopcast_code::field::Gf2;
-use hopcast_code::rlnc::packed_len;
 use hopcast_core::Buffer;
 use hopcast_core::bytes::{Malformed, Reader, Writer};
 use hopcast_wire::ethernet::{self, Mac};
 use siphasher::sip::SipHasher13;
 
 use super::bits::Bits;
-use super::config::{Config, Plan};
+use super::config::Config;
+use super::lengths::{COMMON, ENC, bitmap_len};
 
 /// The type of FRANC's frames: IEEE 802's second local experimental one (IEEE 802-2014, section 9.2.4).
 pub const ETHER_TYPE: u16 = 0x88b6;
 
+/// Version of this format: the first.
 const VERSION: u8 = 1;
-/// The header that every packet has.
-pub(super) const COMMON: usize = 10;
-/// An ENC packet's header, without vector or index.
-pub(super) const ENC: usize = COMMON + 7;
-/// A hello behind the header.
+/// Bytes of a HELLO behind the header: two sessions and a profile.
 const HELLO: usize = 12;
-/// An acknowledgement without its blocks.
+/// Bytes of an acknowledgement without its blocks: its fields up to the count.
 const ACK_FIXED: usize = 17;
 /// Maximum number of blocks of one acknowledgement. Chosen: the default window; more makes it longer, with fewer the
 /// further blocks wait for another.
 pub(super) const MAX_LISTED: usize = 8;
 
+// Flags, from the lowest bit, as the drawing above has them.
 const CODED: u8 = 1;
 const ACKNOWLEDGES: u8 = 2;
 const RELAYED: u8 = 4;
@@ -131,7 +128,7 @@ impl Packet<'_> {
                     Coding::Vector(vector) => vector.len(),
                 };
                 let ack = enc.ack.as_ref().map_or(0, |ack| ack.len(config.block));
-                let report = enc.report.map_or(0, |_| report_len(config));
+                let report = enc.report.map_or(0, |_| config.report_len());
                 ENC + coding + ack + report + enc.symbol_sent().len()
             }
             Self::Ack(ack) => COMMON + ack.len(config.block),
@@ -224,19 +221,6 @@ impl Refused {
 impl From<Malformed> for Refused {
     fn from(Malformed { field }: Malformed) -> Self {
         Self::Truncated { field }
-    }
-}
-
-/// Length of a block's bitmap, in bytes.
-pub(super) fn bitmap_len(block: u8) -> usize {
-    packed_len::<Gf2>(usize::from(block))
-}
-
-/// Length of a helper's report, in bytes.
-pub(super) fn report_len(config: &Config) -> usize {
-    match config.plan {
-        Plan::Budget { .. } => 4,
-        Plan::Deficit => 8 + bitmap_len(config.block),
     }
 }
 

@@ -29,20 +29,21 @@ use socket2::Socket as Kernel;
 use self::connection::{Connection, Progress};
 use self::listener::Listener;
 use self::options::Options;
-use super::Socket;
 use super::counters::Counters;
 use super::divert::Divert;
 use super::error::PlugError;
 use super::poller::{Poller, Token};
+use super::socket::Socket;
 use crate::Clock;
 
 pub(super) use self::window::Budget;
 
 /// Maximum number of streams at once; one beyond them is reset. Chosen: it bounds memory.
 const MAX_STREAMS: usize = 65_536;
-/// Maximum number of reads in one turn; below, of accepted connections. Chosen; more delays the other sockets, fewer
+/// Maximum number of reads in one turn. Chosen; more delays the other sockets, fewer
 /// costs turns.
 const READS_PER_TURN: usize = 32;
+/// Maximum number of connections that are accepted in one turn. Chosen for the same reasons.
 const ACCEPTS_PER_TURN: usize = 64;
 /// Maximum number of bytes of one read. Chosen; less costs system calls, more is memory.
 const MAX_READ: usize = 64 << 10;

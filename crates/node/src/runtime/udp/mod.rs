@@ -31,10 +31,10 @@ use self::batch::{Batch, Received};
 use self::groups::Groups;
 use self::interfaces::Interfaces;
 use self::row::Row;
-use super::Socket;
 use super::counters::Counters;
 use super::drops::Drops;
 use super::poller::{Poller, Token};
+use super::socket::Socket;
 
 /// Size of the kernel's receive buffer, in bytes. Chosen: 30 ms at 1 Gbit/s, for which another process may well have
 /// the processor. The kernel doubles it for its bookkeeping (socket(7)).
@@ -44,6 +44,7 @@ const SEND_BUFFER: usize = 1 << 20;
 /// Maximum number of bytes that wait for room in the kernel, where each row counts for [`ROW_OVERHEAD`] more. Chosen:
 /// it bounds memory and delay; with less, bursts are dropped here.
 const MAX_WAITING: usize = 1 << 20;
+/// Bytes that a row counts for beside its own. Chosen: about its bookkeeping here and in the kernel.
 const ROW_OVERHEAD: usize = 256;
 /// Maximum number of empty rows that are kept for reuse. Chosen; with fewer, bursts allocate, more is memory for
 /// nothing.

@@ -1,10 +1,10 @@
 //! The end of BBR's startup: the path is full when the bandwidth stops growing.
 
-use super::{Bandwidth, Gain, UNIT};
+use super::units::{Bandwidth, Gain, UNIT};
 
-/// The path is full when the bandwidth has not grown by a quarter in three round trips (Linux `bbr_full_bw_thresh`,
-/// `_cnt`).
+/// The path is full when the bandwidth has not grown by a quarter in three round trips (Linux `bbr_full_bw_thresh`).
 const FULL_GROWTH: Gain = UNIT * 5 / 4;
+/// Number of those round trips (Linux `bbr_full_bw_cnt`).
 const FULL_ROUNDS: u32 = 3;
 /// The growth of the bandwidth.
 #[derive(Clone, Debug, Default)]

@@ -7,26 +7,22 @@
 //! bandwidth* cycles around the rate in eight phases, and *probe round trip* empties the path every ten seconds to see
 //! its length. Losses do not lower the rate; they only hold the window to what is delivered for one round trip.
 
+mod aggregation;
 mod full;
+mod long_term;
 mod pacing;
+mod units;
 
 use hopcast_core::{Duration, Instant, Rate, Stream};
 
+use self::aggregation::Aggregation;
 use self::full::FullPath;
+use self::long_term::LongTerm;
 use self::pacing::Pacing;
-use super::aggregation::Aggregation;
+use self::units::{BANDWIDTH_UNIT, Bandwidth, Gain, UNIT};
 use super::congestion::{CongestionControl, Path, Phase, Sample};
-use super::long_term::LongTerm;
 use super::minmax::Minmax;
 
-/// A delivery rate, in segments per microsecond times 2^24.
-pub(super) type Bandwidth = u64;
-/// One segment per microsecond.
-pub(super) const BANDWIDTH_UNIT: Bandwidth = 1 << 24;
-
-/// A gain, times 2^8, as Linux has it: the rounding is part of the behaviour.
-type Gain = u64;
-const UNIT: Gain = 256;
 /// 2/ln 2: the smallest gain that doubles the rate each round trip (Linux `bbr_high_gain`).
 const HIGH_GAIN: Gain = UNIT * 2885 / 1000 + 1;
 /// The inverse, which drains in one round trip the queue that startup has made (Linux `bbr_drain_gain`).

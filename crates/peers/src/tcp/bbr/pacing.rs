@@ -2,7 +2,8 @@
 
 use hopcast_core::{Duration, Rate};
 
-use super::{BANDWIDTH_UNIT, Bandwidth, Gain, HIGH_GAIN, UNIT};
+use super::HIGH_GAIN;
+use super::units::{BANDWIDTH_UNIT, Bandwidth, Gain, UNIT};
 use crate::tcp::congestion::Path;
 
 /// Pacing stays 1 % below the bandwidth so that queues shrink (Linux `bbr_pacing_margin_percent`).

@@ -3,7 +3,8 @@
 use hopcast_core::{Buffer, Duration, Instant, Seed};
 
 use crate::tcp::Congestion;
-use crate::tcp::congestion::{self, Phase};
+use crate::tcp::congestion::Phase;
+use crate::tcp::controls;
 use crate::tcp::counters::Counters;
 use crate::tcp::sender::{Ack, Sender};
 use crate::tcp::timeouts::Verdict;
@@ -39,7 +40,7 @@ impl Line {
 
     /// One that has sent nothing yet, over a round trip of `rtt` ms, to a peer that offers `offered` bytes.
     fn idle(segments: u64, rtt: u64, offered: u64) -> Self {
-        let reno = congestion::control(Congestion::Reno, at(0), Seed::new(1, 0).stream(&["line"], 0));
+        let reno = controls::control(Congestion::Reno, at(0), Seed::new(1, 0).stream(&["line"], 0));
         let mut sender = Sender::new(1, MSS as u32, segments as u32, Duration::from_millis(200), reno);
         let rtt = Duration::from_millis(rtt);
         sender.rtt.sample(rtt, 1, 1);

@@ -3,8 +3,8 @@
 use hopcast_core::{Bytes, Duration, Rate};
 
 use super::{Copy, CopyProgram, DATAGRAM_SIZE, Load, PING_SIZE, Picture, Ping, Program};
-use crate::scenario::apps::frequency;
 use crate::scenario::files::Contents;
+use crate::scenario::frequency::frequency;
 use crate::scenario::model::{Socket, socket};
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, choice, flag, rate, size, some_duration, whole, words};

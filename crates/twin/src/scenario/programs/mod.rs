@@ -11,12 +11,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use hopcast_core::{Bytes, Duration, Instant, Rate};
-use hopcast_link::Change;
 use hopcast_stack::Stack;
+use hopcast_stack::network::NodeId;
 use hopcast_stack::transport::{Layer, Ports, Socket, Worlds};
 
-use super::fits::MIN_IPV6_MTU;
-use super::model::{Action, Event, NodeId, Scenario, ServiceSpec};
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::{Kind, Node};
 
@@ -25,7 +23,7 @@ pub(crate) use exec::execs;
 
 /// Payload of ping's requests unless the scenario says another, in bytes (ping(8)).
 const PING_SIZE: u64 = 56;
-/// The payload of a full UDP datagram over IPv4 and an MTU of 1,500.
+/// The payload of a full UDP datagram over IPv4 and an MTU of 1,500: less 20 and 8 bytes of headers (RFC 791, RFC 768).
 const DATAGRAM_SIZE: u64 = 1472;
 
 /// A real program between two nodes.
@@ -191,6 +189,11 @@ pub enum Signal {
 pub struct LiveOnly(Option<Arc<str>>);
 
 impl LiveOnly {
+    /// Why, in one line with the place in the file.
+    pub(super) fn why(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+
     /// The first of all that needs one.
     pub(crate) fn first(found: Vec<Option<Diagnostic>>) -> Self {
         Self(found.into_iter().flatten().next().map(|diagnostic| diagnostic.to_string().into()))
@@ -255,33 +258,6 @@ pub(crate) fn carries_something(stack: &Stack, over: &Node, app: &Node) -> Resul
     )))
 }
 
-/// The first option of a flow's transport that cannot be set in a live run, since there the transport is the kernel's
-/// and as the kernel is set up. One line; `None` if there is none.
-pub fn needs_virtual_time(scenario: &Scenario) -> Option<String> {
-    let in_virtual_time = |service: &&ServiceSpec| service.layer.row().worlds == Worlds::Virtual;
-    if let Some(service) = scenario.services.iter().find(in_virtual_time) {
-        let (name, run) = (&service.name, service.layer.row().name);
-        return Some(format!("service `{name}`: `{run}` is for virtual time"));
-    }
-    let of_flow = scenario.flows.iter().find_map(|flow| {
-        let of = |layer: &Layer| Some((layer.settings().virtual_time_only()?, layer.row().name));
-        let (option, transport) = flow.over.iter().find_map(of)?;
-        Some(format!(
-            "flow `{}`: the option `{option}` of `{transport}` is for virtual time: in a live run the kernel's own settings hold",
-            flow.name
-        ))
-    });
-    let of_event = |event: &Event| match event.action {
-        Action::Link { link, change: Change::Mtu(mtu), .. } if mtu < MIN_IPV6_MTU => Some(format!(
-            "the event at {}: an MTU of {mtu} on `{}` is below IPv6's {MIN_IPV6_MTU} and would take IPv6 with its \
-             routes off the kernel's interfaces; it can be set in virtual time only",
-            event.at, scenario.links[link].name
-        )),
-        _ => None,
-    };
-    of_flow.or_else(|| scenario.events.iter().find_map(of_event))
-}
-
 /// Whether an `app` sends packets, as no other application does.
 fn sends_packets(node: &Node) -> bool {
     word(node) == Some("ping")
@@ -294,12 +270,6 @@ fn word(node: &Node) -> Option<&str> {
         Kind::Map(entries) => entries.first().map(|entry| &*entry.key),
         Kind::List(_) => None,
     }
-}
-
-/// Why `scenario` runs with `--live` only, in one line with the place in the file; `None` if it runs in virtual time
-/// too.
-pub fn needs_live(scenario: &Scenario) -> Option<&str> {
-    scenario.live_only.0.as_deref()
 }
 
 impl fmt::Display for Program {

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::lab::registry::{CreatedNamespace, Process, records};
-use crate::lab::{Error, Namespace, path, programs, remove};
+use super::registry::{CreatedNamespace, Process, records};
+use super::{Error, Namespace, path, programs, remove};
 
 /// A lab without an owner.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ impl Leftover {
 /// The directory of records, if it cannot be read.
 pub fn find() -> Result<Vec<Leftover>, Error> {
     let gone = records()?.into_iter().filter(|(_, record)| !record.owner.is_alive());
-    let leftover = |(file, record): (PathBuf, crate::lab::registry::Record)| Leftover {
+    let leftover = |(file, record): (PathBuf, super::registry::Record)| Leftover {
         file,
         owner: record.owner,
         namespaces: record.namespaces.iter().filter_map(still_there).collect(),

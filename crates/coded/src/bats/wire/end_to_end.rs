@@ -24,7 +24,10 @@
 //! number; L: something has arrived, and the latest batch of which something did is that one; Q: and nothing has for a
 //! while. Relays pass the newest one on, and each puts the hop behind it in front of the list.
 
-use super::super::wire::{END_TO_END, Malformed, Reader, Writer, is_news};
+use hopcast_core::bytes::{Malformed, Reader, Writer};
+
+use super::codes::END_TO_END;
+use super::news::is_news;
 
 /// Maximum number of hops that are reported: of those beyond, nothing is known. Chosen: it bounds the report's length.
 const MAX_HOPS: usize = 32;
@@ -32,46 +35,46 @@ const MAX_HOPS: usize = 32;
 /// fewer, a long path is not filled.
 pub(in super::super) const MAX_BLOCKS: usize = 16;
 
-/// Rank of a block that lacks nothing.
-pub(super) const COMPLETE: u16 = u16::MAX;
+/// Rank of a block that lacks nothing: a number that no rank reaches.
+pub(in super::super) const COMPLETE: u16 = u16::MAX;
 
 /// State of the sink.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct EndToEndReport {
-    pub(super) instance: u16,
-    pub(super) number: u16,
+    pub(in super::super) instance: u16,
+    pub(in super::super) number: u16,
     /// Nothing has arrived for a while.
-    pub(super) quiet: bool,
+    pub(in super::super) quiet: bool,
     /// 24 bits: the first block that is not over.
-    pub(super) first: u32,
+    pub(in super::super) first: u32,
     /// The block (24 bits) and BID of the batch that arrived last for the first time.
-    pub(super) latest: Option<(u32, u16)>,
+    pub(in super::super) latest: Option<(u32, u16)>,
     /// The mean rank of whole batches, in 1/256.
-    pub(super) mean: u16,
-    pub(super) hops: List<HopQuality, MAX_HOPS>,
+    pub(in super::super) mean: u16,
+    pub(in super::super) hops: List<HopQuality, MAX_HOPS>,
     /// Number of innovative packets of each block from the first on, or [`COMPLETE`].
-    pub(super) ranks: List<u16, MAX_BLOCKS>,
+    pub(in super::super) ranks: List<u16, MAX_BLOCKS>,
 }
 
 /// Losses of a hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct HopQuality {
+pub(in super::super) struct HopQuality {
     loss: u8,
     burst: u8,
 }
 
 impl HopQuality {
-    pub(super) fn new(loss: f64, burst: f64) -> Self {
+    pub(in super::super) fn new(loss: f64, burst: f64) -> Self {
         Self { loss: (loss * 255.0).round() as u8, burst: (burst * 4.0).round() as u8 }
     }
 
     /// The share of packets that it loses.
-    pub(super) fn loss(self) -> f64 {
+    pub(in super::super) fn loss(self) -> f64 {
         f64::from(self.loss) / 255.0
     }
 
     /// Average number of packets lost in a row.
-    pub(super) fn burst(self) -> f64 {
+    pub(in super::super) fn burst(self) -> f64 {
         (f64::from(self.burst) / 4.0).max(1.0)
     }
 }
@@ -123,7 +126,7 @@ impl EndToEndReport {
     }
 
     /// Notes the hop that it has come over against the current; of those beyond the maximum, nothing is known.
-    pub(super) fn pass(&mut self, own: HopQuality) {
+    pub(in super::super) fn pass(&mut self, own: HopQuality) {
         let mut hops = List::default();
         _ = hops.push(own);
         for &hop in self.hops.iter() {
@@ -133,12 +136,12 @@ impl EndToEndReport {
     }
 
     /// Whether it is news after `old`.
-    pub(super) fn is_newer(&self, old: &Self) -> bool {
+    pub(in super::super) fn is_newer(&self, old: &Self) -> bool {
         self.instance != old.instance || is_news(self.number, old.number)
     }
 
     /// The end-to-end report of several branches: what the neediest has of each block, and the worst of each hop.
-    pub(super) fn merge(mut self, other: &Self) -> Self {
+    pub(in super::super) fn merge(mut self, other: &Self) -> Self {
         // How much nearer its end the other is.
         let ahead = (other.first.wrapping_sub(self.first) << 8) as i32 >> 8;
         let (mut ranks, hops) = (List::default(), self.hops);
@@ -167,7 +170,7 @@ impl EndToEndReport {
 
 /// Up to `N` items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct List<T, const N: usize> {
+pub(in super::super) struct List<T, const N: usize> {
     len: u8,
     items: [T; N],
 }
@@ -179,19 +182,19 @@ impl<T: Copy + Default, const N: usize> Default for List<T, N> {
 }
 
 impl<T: Copy, const N: usize> List<T, N> {
-    pub(super) const fn len(&self) -> usize {
+    pub(in super::super) const fn len(&self) -> usize {
         self.len as usize
     }
 
     /// Adds an item; `None` if there is no room.
     #[must_use]
-    pub(super) fn push(&mut self, item: T) -> Option<()> {
+    pub(in super::super) fn push(&mut self, item: T) -> Option<()> {
         *self.items.get_mut(usize::from(self.len))? = item;
         self.len += 1;
         Some(())
     }
 
-    pub(super) fn iter(&self) -> core::slice::Iter<'_, T> {
+    pub(in super::super) fn iter(&self) -> core::slice::Iter<'_, T> {
         self.items[..self.len()].iter()
     }
 }

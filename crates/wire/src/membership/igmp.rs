@@ -24,6 +24,8 @@ use crate::membership::{
 };
 use crate::{Malformed, checksum, ip};
 
+// Types of messages: RFC 3376 section 4, which has the older ones too.
+
 const QUERY: u8 = 0x11;
 const REPORT_V1: u8 = 0x12;
 const REPORT_V2: u8 = 0x16;
@@ -37,7 +39,7 @@ pub const QUERY_HEADER: usize = 12;
 /// Bytes of a report of version 3 in front of its records.
 pub const REPORT_HEADER: usize = 8;
 
-/// The unit of maximum response codes.
+/// The unit of maximum response codes (RFC 3376 section 4.1.1).
 const TENTH: Duration = Duration::from_millis(100);
 /// Maximum response time of a query of version 1 (RFC 3376 section 7.2.1).
 const V1_MAX_RESPONSE: Duration = Duration::from_secs(10);

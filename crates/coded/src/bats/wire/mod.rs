@@ -120,11 +120,13 @@
 //!
 //! In the [strict mode](super::strict) a report's list is empty and its grant is of packets from the highest on. What
 //! the sink lacks of each block travels behind the REPORT in an END_TO_END, the [end-to-end
-//! frame](super::strict::EndToEndReport). In DATA, the first three bits of `block` are the depth of interleaving, as a
+//! frame](end_to_end). In DATA, the first three bits of `block` are the depth of interleaving, as a
 //! power of two, and K is, in a repair batch, the number of symbols that its block has; in a systematic batch, that of
 //! the block before.
 
+mod codes;
 mod data;
+mod end_to_end;
 #[cfg(test)]
 mod examples;
 mod info;
@@ -137,21 +139,15 @@ use std::num::NonZeroU32;
 
 pub(super) use hopcast_core::bytes::{Malformed, Reader, Writer, complete};
 
-use super::config::BatchSize;
-use super::strict::EndToEndReport;
+use codes::{CHALLENGE, DATA, END_TO_END, INFO, REPORT};
 pub(super) use data::{BatchHeader, Coding, Data, symbol_len, trim};
+pub(super) use end_to_end::{COMPLETE, EndToEndReport, HopQuality, List, MAX_BLOCKS};
 pub(super) use info::{Info, MAX_INFO_LEN, Session};
 pub(super) use news::is_news;
 pub(super) use report::{Arrivals, REPORT_LEN, Ranks, Report, list_rank};
 
 /// The first byte of every datagram: the protocol, and in the lower half its version.
 pub(super) const MAGIC: u8 = 0xB2;
-
-const DATA: u8 = 1;
-const INFO: u8 = 2;
-const REPORT: u8 = 3;
-pub(super) const END_TO_END: u8 = 4;
-const CHALLENGE: u8 = 5;
 
 /// Length of a CHALLENGE, in bytes.
 pub(super) const CHALLENGE_LEN: usize = 1 + 4;
@@ -207,19 +203,4 @@ pub(super) fn parse(datagram: &[u8], symbol: impl Fn(u32) -> Option<usize>) -> R
 pub(super) fn write_challenge(nonce: NonZeroU32, out: &mut Writer<'_>) {
     out.u8(CHALLENGE << 4);
     out.u32(nonce.get());
-}
-
-/// RFC 9426, section 4.2: the code of M in GF(256).
-const fn mq(batch: BatchSize) -> u8 {
-    match batch {
-        BatchSize::M4 => 0b001,
-        BatchSize::M8 => 0b011,
-        BatchSize::M16 => 0b101,
-        BatchSize::M32 => 0b111,
-    }
-}
-
-/// The opposite; codes of GF(2) are not of this protocol.
-fn batch_size(code: u8) -> Option<BatchSize> {
-    BatchSize::ALL.into_iter().find(|&batch| mq(batch) == code)
 }

@@ -5,8 +5,8 @@
 
 use hopcast_core::Instant;
 
-use super::bbr::{BANDWIDTH_UNIT, Bandwidth};
-use super::congestion::{Path, Sample};
+use super::super::congestion::{Path, Sample};
+use super::units::{BANDWIDTH_UNIT, Bandwidth};
 
 /// Length of each of the two halves of the filter, in round trips (Linux `bbr_extra_acked_win_rtts`).
 const HALF_ROUNDS: u32 = 5;

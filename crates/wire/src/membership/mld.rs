@@ -24,6 +24,8 @@ use crate::membership::{
 };
 use crate::{Malformed, checksum, ip};
 
+// Types of messages: RFC 2710 section 3.1, RFC 3810 section 5.2.
+
 const QUERY: u8 = 130;
 const REPORT_V1: u8 = 131;
 const DONE: u8 = 132;

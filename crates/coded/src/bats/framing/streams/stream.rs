@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 
 use hopcast_core::{Buffer, StreamId, StreamItem};
 
-use super::super::framing::{Chunk, Filler, Up};
+use super::super::chunk::{Chunk, Filler};
+use super::super::up::Up;
 
 /// Length up to which writes are merged, in bytes: one symbol, and some more. Chosen: shorter, and many small writes
 /// become many small buffers with the headroom of each; longer, and more is copied than a symbol takes.

@@ -3,8 +3,8 @@
 //! After Linux `bbr_lt_bw_sampling`. Two intervals in a row that lose much and deliver alike look like a policer; for
 //! 48 round trips the flow then sends at their average rate, without probing.
 
-use super::bbr::{BANDWIDTH_UNIT, Bandwidth};
-use super::congestion::{Path, Sample};
+use super::super::congestion::{Path, Sample};
+use super::units::{BANDWIDTH_UNIT, Bandwidth};
 
 /// Minimum length of an interval, in round trips; four times this is the maximum (Linux `bbr_lt_intvl_min_rtts`).
 const MIN_ROUNDS: u32 = 4;

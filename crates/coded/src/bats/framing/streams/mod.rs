@@ -22,7 +22,10 @@ use std::net::SocketAddr;
 
 use hopcast_core::{Buffer, Duration, Instant, StreamId, StreamItem, earliest};
 
-use super::framing::{Chunk, Counters, Filler, Gone, MAX_NUMBER, Meeting, Up};
+use super::chunk::{Chunk, Filler, MAX_NUMBER};
+use super::counters::Counters;
+use super::meeting::{Gone, Meeting};
+use super::up::Up;
 use stream::Stream;
 
 /// Bytes of a stream that may be queued however much is queued of others, so that each of them goes on. Chosen: eleven

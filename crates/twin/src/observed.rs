@@ -1,0 +1,39 @@
+//! Observations of a run, before they are part of the document.
+
+use std::collections::BTreeMap;
+
+use hopcast_link::{Attachment, Counters};
+
+use crate::meter::Meter;
+
+/// The observations of a run, in either world.
+pub(crate) struct Observed {
+    /// The flows, in the order of the scenario.
+    pub(crate) flows: Vec<ObservedFlow>,
+    /// The links, in the order of the scenario.
+    pub(crate) links: Vec<ObservedLink>,
+    /// Bytes of frames sent on all links in the measurement window, each frame counted once; `None` if it is not known.
+    pub(crate) network_bytes: Option<u64>,
+    /// Counters of the hosts, summed over the network.
+    pub(crate) hosts: BTreeMap<String, u64>,
+}
+
+/// The observations of a flow.
+pub(crate) struct ObservedFlow {
+    /// One for each receiver.
+    pub(crate) meters: Vec<Meter>,
+    /// The counters of its machines, by name, summed over machines of one name.
+    pub(crate) counters: BTreeMap<String, u64>,
+    /// Maximum length of a frame that fits its route, in bytes.
+    pub(crate) frame: u64,
+}
+
+/// The observations of a link.
+#[derive(Clone, Debug, Default)]
+pub struct ObservedLink {
+    /// For each direction, in order, its ends and its figures in the measurement window.
+    pub window: Vec<((Attachment, Attachment), Counters)>,
+    /// For each direction, (bytes sent, frames lost, frames delivered) in each step of the time series; empty if it
+    /// carried nothing.
+    pub steps: Vec<Vec<[u64; 3]>>,
+}

@@ -1,0 +1,40 @@
+//! The world that a scenario needs, where it does not run in both.
+
+use hopcast_link::Change;
+use hopcast_stack::transport::Worlds;
+
+use super::fits::MIN_IPV6_MTU;
+use super::model::{Action, Event, Layer, Scenario, ServiceSpec};
+
+/// Why `scenario` runs with `--live` only, in one line with the place in the file; `None` if it runs in virtual time
+/// too.
+pub fn needs_live(scenario: &Scenario) -> Option<&str> {
+    scenario.live_only.why()
+}
+
+/// The first option of a flow's transport that cannot be set in a live run, since there the transport is the kernel's
+/// and as the kernel is set up. One line; `None` if there is none.
+pub fn needs_virtual_time(scenario: &Scenario) -> Option<String> {
+    let in_virtual_time = |service: &&ServiceSpec| service.layer.row().worlds == Worlds::Virtual;
+    if let Some(service) = scenario.services.iter().find(in_virtual_time) {
+        let (name, run) = (&service.name, service.layer.row().name);
+        return Some(format!("service `{name}`: `{run}` is for virtual time"));
+    }
+    let of_flow = scenario.flows.iter().find_map(|flow| {
+        let of = |layer: &Layer| Some((layer.settings().virtual_time_only()?, layer.row().name));
+        let (option, transport) = flow.over.iter().find_map(of)?;
+        Some(format!(
+            "flow `{}`: the option `{option}` of `{transport}` is for virtual time: in a live run the kernel's own settings hold",
+            flow.name
+        ))
+    });
+    let of_event = |event: &Event| match event.action {
+        Action::Link { link, change: Change::Mtu(mtu), .. } if mtu < MIN_IPV6_MTU => Some(format!(
+            "the event at {}: an MTU of {mtu} on `{}` is below IPv6's {MIN_IPV6_MTU} and would take IPv6 with its \
+             routes off the kernel's interfaces; it can be set in virtual time only",
+            event.at, scenario.links[link].name
+        )),
+        _ => None,
+    };
+    of_flow.or_else(|| scenario.events.iter().find_map(of_event))
+}
