@@ -63,7 +63,7 @@
 //! that it has passed on is delivered, a node asks a silent child now and then whether it is still the same. So relays
 //! may vanish and return, and hops may be cut for any time. An edge that is started anew has a new session, which
 //! replaces the one before once its source vouches for it (`vouch`), and the other edge resets its streams: it hears of
-//! it, as it asks every second while it has streams and nothing comes (`streams`). If nothing comes for
+//! it, as it asks every second while it has streams and nothing comes (`framing/streams`). If nothing comes for
 //! [`Config::stream_timeout`], it resets them too.
 //!
 //! Each symbol has a checksum, which the sink checks (`framing`): what was damaged in transit, be it in a relay, is

@@ -21,6 +21,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | `socket` | what all of the following are to the runtime |
 //! | `udp` | [`Plug::Udp`]: batches by segmentation offload and `recvmmsg` |
 //! | `tcp` | [`Plug::Tcp`]: streams, with credit on both sides |
 //! | `divert`, `claim` | the rules that redirect connections to `tcp`, and their numbers |

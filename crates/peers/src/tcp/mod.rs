@@ -24,8 +24,8 @@
 //! (`output`). If the tail is lost and nothing comes back, a probe after two round trips asks for it; if all is lost,
 //! the retransmission timer goes off (`timeouts`). What turns out to have been needless is undone.
 //!
-//! **The congestion control** (`congestion`) sets the window: `cubic` with `hystart`, or `bbr` with its `long_term`
-//! estimate and its allowance for `aggregation`.
+//! **The congestion control** (`congestion`, by name in `controls`) sets the window: `cubic` with `hystart`, or `bbr`
+//! with its `long_term` estimate and its allowance for `aggregation`.
 //!
 //! **Closing.** Each direction ends with its own FIN; the end that closed first remembers the connection for a minute
 //! (`time_wait`).
