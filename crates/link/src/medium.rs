@@ -101,7 +101,7 @@ impl Multipoint for Medium {
         match &self.access {
             Access::Perfect(schedule) => schedule.deadline(&self.air),
             Access::Csma(contention) => contention.deadline(&self.air),
-            Access::Dcf(dcf) => dcf.deadline(&self.air),
+            Access::Dcf(dcf) => dcf.deadline(),
         }
     }
 
@@ -120,6 +120,7 @@ impl Schedule {
                 break;
             };
             air.hear(end, from, &frame);
+            frame.recycle();
             self.take_turn(end, air);
         }
     }
