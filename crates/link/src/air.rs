@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hopcast_core::{Buffer, Duration, Instant, Reception, Stream};
+use hopcast_core::{Buffer, Duration, Instant, Reception, Stream, earliest};
 
 use crate::config::{Direction, DropReason, Loss, Mac, MediumConfig, PairLoss, Station, SwitchConfig};
 use crate::flight::Flight;
@@ -21,7 +21,7 @@ pub(crate) struct Air {
     pub(crate) flight: Flight<Option<Reception>>,
     pub(crate) reports: Reports,
     /// The minimum time that any frame is under way.
-    pub(crate) min_delay: Duration,
+    min_delay: Duration,
     /// Number of times that a frame to one station is repeated.
     retries: u32,
     /// Whether frames come by radio, so that their reception is known.
@@ -187,6 +187,17 @@ impl Air {
         if self.reports.on() {
             self.reports.dropped(end, from, Some(to), frame.clone(), reason);
         }
+    }
+
+    /// When the next arrival or report is due.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        earliest(self.reports.next(), self.flight.next())
+    }
+
+    /// When somebody may notice that a frame leaves at `end`, on a link whose frames are not answered: as it leaves, if
+    /// that is reported, and else when it can arrive.
+    pub(crate) fn noticed(&self, end: Option<Instant>) -> Option<Instant> {
+        if self.reports.on() { end } else { end.map(|end| end + self.min_delay) }
     }
 
     /// The next arrival or report up to `now`.

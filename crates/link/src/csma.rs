@@ -1,6 +1,8 @@
 //! Carrier sense, back-off, collisions, acknowledgements and retries: 802.11's distributed coordination function
 //! (IEEE 802.11-2020, section 10.3), of stations that all hear one another.
 
+use std::mem;
+
 use hopcast_core::{Buffer, Duration, FrameOutcome, Instant, Stream};
 
 use crate::air::{Air, is_group};
@@ -19,6 +21,14 @@ pub(crate) struct Contention {
     /// When slot 0 of the idle period begins, or will.
     origin: Instant,
     on_air: Option<Transmission>,
+    spare: Spare,
+}
+
+/// Lists to be used again, so that a frame allocates nothing: never more than there are stations.
+#[derive(Debug, Default)]
+struct Spare {
+    by: Vec<Attachment>,
+    heard: Vec<Vec<bool>>,
 }
 
 /// A station, as it contends.
@@ -56,7 +66,8 @@ impl Contention {
     pub(crate) fn new(config: Csma, streams: impl Iterator<Item = Stream>) -> Self {
         let window = config.cw_min;
         let contender = |stream| Contender { stream, window, slot: 0, head: None };
-        Self { config, contenders: streams.map(contender).collect(), origin: Instant::ZERO, on_air: None }
+        let contenders = streams.map(contender).collect();
+        Self { config, contenders, origin: Instant::ZERO, on_air: None, spare: Spare::default() }
     }
 
     /// Catches up with `now`.
@@ -113,7 +124,7 @@ impl Contention {
 
     /// All stations whose slot it is begin to send.
     fn begin(&mut self, slot: u64, start: Instant, air: &mut Air) {
-        let (mut by, mut end) = (Vec::new(), start);
+        let (mut by, mut end) = (mem::take(&mut self.spare.by), start);
         for (station, contender) in self.contenders.iter_mut().enumerate() {
             let sender = &mut air.senders[station];
             match &mut contender.head {
@@ -131,7 +142,7 @@ impl Contention {
 
     /// The transmission on the air has ended: its frames are heard, and acknowledged or not.
     fn finish(&mut self, air: &mut Air) {
-        let Some(Transmission { by, end, collision, .. }) = self.on_air.take() else { return };
+        let Some(Transmission { mut by, end, collision, .. }) = self.on_air.take() else { return };
         let one = by.first().and_then(|&from| self.contenders[from].head.as_ref());
         let to_group = one.is_some_and(|head| is_group(&head.frame));
         // After a frame that it cannot read a station waits as long as an acknowledgement would take (EIFS).
@@ -155,7 +166,7 @@ impl Contention {
                 };
                 let outcome = if done { FrameOutcome::Acknowledged } else { FrameOutcome::Unacknowledged };
                 air.reports.status(end + exchange, from, &head.frame, outcome, head.retries + 1);
-                self.settle(end, end + exchange, from, &head, missed, air);
+                self.settle(end, end + exchange, from, head, missed, air);
                 self.contenders[from].window = self.config.cw_min;
                 self.next_head(end, from, air);
             } else {
@@ -168,6 +179,8 @@ impl Contention {
             // After each transmission, also when nothing waits (IEEE 802.11-2020, section 10.3.4.3).
             self.contenders[from].back_off();
         }
+        by.clear();
+        self.spare.by = by;
     }
 
     /// A frame is on the air alone: those hear it to whom the channel carries it. Whether its sender is done with it.
@@ -191,11 +204,11 @@ impl Contention {
 
     /// The sender is done with a frame at `done`, whose last bit left at `end`; who has not heard it has missed it.
     fn settle(
-        &self,
+        &mut self,
         end: Instant,
         done: Instant,
         from: Attachment,
-        head: &Head,
+        head: Head,
         missed: impl Fn(Attachment) -> DropReason,
         air: &mut Air,
     ) {
@@ -213,6 +226,8 @@ impl Contention {
             }
         }
         air.echo(done, from, &head.frame);
+        head.frame.recycle();
+        self.spare.heard.push(head.heard);
     }
 
     /// A station goes down, also in the middle of a transmission.
@@ -234,8 +249,9 @@ impl Contention {
         let outcome = if transmissions > 0 { FrameOutcome::Unacknowledged } else { FrameOutcome::Unsent };
         air.reports.status(now, station, &head.frame, outcome, transmissions);
         if head.heard.contains(&true) {
-            self.settle(now, now, station, &head, |_| DropReason::Down, air);
+            self.settle(now, now, station, head, |_| DropReason::Down, air);
         } else {
+            self.spare.heard.push(head.heard);
             air.senders[station].give_up(now, head.frame, DropReason::Down, &mut air.reports);
         }
     }
@@ -252,8 +268,10 @@ impl Contention {
     fn contend(&mut self, now: Instant, station: Attachment, frame: Buffer, stations: usize) {
         let idle = self.on_air.is_none() && now >= self.origin;
         let slot = self.slot_at(now);
+        let mut heard = self.spare.heard.pop().unwrap_or_default();
+        heard.clear();
+        heard.resize(stations, false);
         let contender = &mut self.contenders[station];
-        let heard = vec![false; stations];
         contender.head = Some(Head { frame, retries: 0, heard, airtime: Duration::ZERO });
         if idle {
             // Its back-off is over, or what is left of it.

@@ -38,7 +38,9 @@
 //! - On a [`Medium`] with [`Mac::Csma`] there is no capture: of frames that overlap at a station it reads none. An
 //!   immediate access begins at the next slot's edge, and the channel loses no acknowledgement, RTS or CTS. Where some
 //!   stations do not hear others ([`MediumConfig::hears`]), what one does not hear does not disturb it either; a frame
-//!   has one limit of retries, and not one for RTS and one for data. Radio propagation is a model to come behind the
+//!   has one limit of retries, and not one for RTS and one for data. Who waits in vain for an acknowledgement or a
+//!   CTS waits as long as it would take; the standard's timeouts end a few slots earlier, so that who has collided
+//!   counts its next back-off before the others, which wait for EIFS, count theirs. Radio propagation is a model to come behind the
 //!   same [`Link`] trait.
 
 mod air;
@@ -49,6 +51,7 @@ mod direction;
 mod flight;
 mod loss;
 mod medium;
+mod multipoint;
 mod path;
 mod point_to_point;
 mod quality;

@@ -1,13 +1,14 @@
 //! A medium that several stations share.
 
-use hopcast_core::{Buffer, Instant, Stream, earliest};
+use hopcast_core::{Buffer, Instant, Stream};
 
 use crate::air::Air;
 use crate::config::{Mac, MediumConfig};
 use crate::csma::Contention;
 use crate::dcf::Dcf;
+use crate::multipoint::Multipoint;
 use crate::sender::longest_waiting;
-use crate::{Attachment, Backlog, Change, Counters, Event, Link, Quality};
+use crate::{Attachment, Change};
 
 /// A half-duplex medium: one transmission at a time, heard by every other station, each of which loses on its own.
 ///
@@ -61,6 +62,16 @@ impl Medium {
         };
         Self { air, access }
     }
+}
+
+impl Multipoint for Medium {
+    fn air(&self) -> &Air {
+        &self.air
+    }
+
+    fn air_mut(&mut self) -> &mut Air {
+        &mut self.air
+    }
 
     fn advance(&mut self, now: Instant) {
         match &mut self.access {
@@ -69,15 +80,8 @@ impl Medium {
             Access::Dcf(dcf) => dcf.advance(now, &mut self.air),
         }
     }
-}
 
-impl Link for Medium {
-    fn attachments(&self) -> usize {
-        self.air.len()
-    }
-
-    fn offer(&mut self, now: Instant, from: Attachment, frame: Buffer) {
-        self.advance(now);
+    fn admit(&mut self, now: Instant, from: Attachment, frame: Buffer) {
         match &mut self.access {
             Access::Perfect(schedule) => schedule.offer(now, from, frame, &mut self.air),
             Access::Csma(contention) => contention.offer(now, from, frame, &mut self.air),
@@ -85,63 +89,24 @@ impl Link for Medium {
         }
     }
 
-    fn wake(&mut self, now: Instant) {
-        self.advance(now);
-    }
-
-    fn poll(&mut self, now: Instant) -> Option<Event> {
-        self.advance(now);
-        self.air.poll(now)
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        let next = match &self.access {
-            Access::Perfect(schedule) => schedule.deadline(&self.air),
-            Access::Csma(contention) => contention.deadline(&self.air),
-            Access::Dcf(dcf) => dcf.deadline(&self.air),
-        };
-        let next = earliest(self.air.reports.next(), next);
-        earliest(self.air.flight.next(), next)
-    }
-
-    fn change(&mut self, now: Instant, from: Option<Attachment>, change: &Change) {
-        self.advance(now);
-        self.air.change(now, from, change);
+    fn resume(&mut self, now: Instant, from: Option<Attachment>, change: &Change) {
         match &mut self.access {
             Access::Perfect(schedule) => schedule.resume(now, &mut self.air),
             Access::Csma(contention) => contention.change(now, from, change, &mut self.air),
             Access::Dcf(dcf) => dcf.change(now, from, change, &mut self.air),
         }
-        self.advance(now);
     }
 
-    fn report_sent(&mut self, report: bool) {
-        self.air.reports.turn(report);
-    }
-
-    fn report_status(&mut self, from: Attachment) {
-        if !matches!(self.access, Access::Perfect(_)) && from < self.air.len() {
-            self.air.reports.ask(from);
+    fn next(&self) -> Option<Instant> {
+        match &self.access {
+            Access::Perfect(schedule) => schedule.deadline(&self.air),
+            Access::Csma(contention) => contention.deadline(&self.air),
+            Access::Dcf(dcf) => dcf.deadline(),
         }
     }
 
-    fn quality(&self, from: Attachment, to: Attachment) -> Option<Quality> {
-        self.air.quality(from, to)
-    }
-
-    fn sender_counters(&mut self, now: Instant, from: Attachment) -> Counters {
-        self.advance(now);
-        self.air.senders.get(from).map_or_else(Counters::default, |sender| sender.counters(now))
-    }
-
-    fn counters(&mut self, now: Instant, from: Attachment, to: Attachment) -> Counters {
-        self.advance(now);
-        self.air.counters(now, from, to)
-    }
-
-    fn backlog(&mut self, now: Instant, from: Attachment) -> Backlog {
-        self.advance(now);
-        self.air.backlog(from)
+    fn acknowledges(&self) -> bool {
+        !matches!(self.access, Access::Perfect(_))
     }
 }
 
@@ -155,6 +120,7 @@ impl Schedule {
                 break;
             };
             air.hear(end, from, &frame);
+            frame.recycle();
             self.take_turn(end, air);
         }
     }
@@ -169,8 +135,7 @@ impl Schedule {
     }
 
     fn deadline(&self, air: &Air) -> Option<Instant> {
-        let end = self.sending.and_then(|from| air.senders[from].end());
-        if air.reports.on() { end } else { end.map(|end| end + air.min_delay) }
+        air.noticed(self.sending.and_then(|from| air.senders[from].end()))
     }
 
     /// Begins to send what a change has made possible.

@@ -3,11 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use hopcast_core::{Buffer, Instant, Stream, earliest};
+use hopcast_core::{Buffer, Instant, Stream};
 
 use crate::air::{Air, is_group};
 use crate::config::SwitchConfig;
-use crate::{Attachment, Backlog, Change, Counters, Event, Link, Quality};
+use crate::multipoint::Multipoint;
+use crate::{Attachment, Change};
 
 /// A switched segment: every station has a line of its own, full duplex, and sends at its own rate.
 ///
@@ -30,20 +31,6 @@ impl Switch {
         // Of several stations with one address the first has it.
         let stations = config.addresses.iter().copied().zip(0..air.len()).rev().collect();
         Self { air, stations, leaving: BinaryHeap::new() }
-    }
-
-    /// Sends all that leaves by `now`, in the order of time.
-    fn advance(&mut self, now: Instant) {
-        while let Some(&Reverse((end, from))) = self.leaving.peek()
-            && end <= now
-        {
-            self.leaving.pop();
-            if let Some(frame) = self.air.senders[from].finish(&mut self.air.reports) {
-                self.forward(end, from, &frame);
-                frame.recycle();
-            }
-            self.start_next(end, from);
-        }
     }
 
     /// A frame has left its sender at `end`.
@@ -70,13 +57,30 @@ impl Switch {
     }
 }
 
-impl Link for Switch {
-    fn attachments(&self) -> usize {
-        self.air.len()
+impl Multipoint for Switch {
+    fn air(&self) -> &Air {
+        &self.air
     }
 
-    fn offer(&mut self, now: Instant, from: Attachment, frame: Buffer) {
-        self.advance(now);
+    fn air_mut(&mut self) -> &mut Air {
+        &mut self.air
+    }
+
+    /// In the order of time.
+    fn advance(&mut self, now: Instant) {
+        while let Some(&Reverse((end, from))) = self.leaving.peek()
+            && end <= now
+        {
+            self.leaving.pop();
+            if let Some(frame) = self.air.senders[from].finish(&mut self.air.reports) {
+                self.forward(end, from, &frame);
+                frame.recycle();
+            }
+            self.start_next(end, from);
+        }
+    }
+
+    fn admit(&mut self, now: Instant, from: Attachment, frame: Buffer) {
         let sender = &mut self.air.senders[from];
         let busy = sender.end().is_some();
         sender.offer(now, frame, true, &mut self.air.reports);
@@ -85,50 +89,17 @@ impl Link for Switch {
         }
     }
 
-    fn wake(&mut self, now: Instant) {
-        self.advance(now);
-    }
-
-    fn poll(&mut self, now: Instant) -> Option<Event> {
-        self.advance(now);
-        self.air.poll(now)
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        let leaves = self.leaving.peek().map(|&Reverse((end, _))| end);
-        let next = if self.air.reports.on() { leaves } else { leaves.map(|end| end + self.air.min_delay) };
-        earliest(self.air.flight.next(), next)
-    }
-
-    fn change(&mut self, now: Instant, from: Option<Attachment>, change: &Change) {
-        self.advance(now);
-        self.air.change(now, from, change);
+    fn resume(&mut self, now: Instant, _: Option<Attachment>, _: &Change) {
         let senders = &self.air.senders;
         self.leaving.retain(|&Reverse((end, from))| senders[from].end() == Some(end));
         (0..self.air.len()).for_each(|station| self.start_next(now, station));
-        self.advance(now);
     }
 
-    fn report_sent(&mut self, report: bool) {
-        self.air.reports.turn(report);
+    fn next(&self) -> Option<Instant> {
+        self.air.noticed(self.leaving.peek().map(|&Reverse((end, _))| end))
     }
 
-    fn quality(&self, from: Attachment, to: Attachment) -> Option<Quality> {
-        self.air.quality(from, to)
-    }
-
-    fn sender_counters(&mut self, now: Instant, from: Attachment) -> Counters {
-        self.advance(now);
-        self.air.senders.get(from).map_or_else(Counters::default, |sender| sender.counters(now))
-    }
-
-    fn counters(&mut self, now: Instant, from: Attachment, to: Attachment) -> Counters {
-        self.advance(now);
-        self.air.counters(now, from, to)
-    }
-
-    fn backlog(&mut self, now: Instant, from: Attachment) -> Backlog {
-        self.advance(now);
-        self.air.backlog(from)
+    fn acknowledges(&self) -> bool {
+        false
     }
 }

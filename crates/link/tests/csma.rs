@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::saturation::Cell;
 use common::*;
 use hopcast_core::{Buffer, Duration, Instant, Rate};
 use hopcast_link::{
@@ -104,29 +105,6 @@ fn frames_to_a_group_are_neither_acknowledged_nor_retried() {
     }
 }
 
-/// Bianchi, "Performance analysis of the IEEE 802.11 distributed coordination function" (2000): the probability to
-/// transmit in a slot and to collide are each other's function; the throughput is the share of slots with a success,
-/// weighted with how long each kind of slot lasts.
-fn bianchi(n: i32, csma: &Csma) -> (f64, f64) {
-    let window = f64::from(csma.cw_min + 1);
-    let stages = f64::from((csma.cw_max + 1) / (csma.cw_min + 1)).log2();
-    let tau = |p: f64| {
-        2.0 * (1.0 - 2.0 * p)
-            / ((1.0 - 2.0 * p) * (window + 1.0) + p * window * (1.0 - (2.0 * p).powf(stages)))
-    };
-    let (mut low, mut high) = (0.0, 0.499_999);
-    for _ in 0..100 {
-        let p = (low + high) / 2.0;
-        if 1.0 - (1.0 - tau(p)).powi(n - 1) > p { low = p } else { high = p }
-    }
-    let (p, tau) = (low, tau(low));
-    let some = 1.0 - (1.0 - tau).powi(n);
-    let success = f64::from(n) * tau * (1.0 - tau).powi(n - 1);
-    let (_, busy) = times(csma);
-    let slot = (1.0 - some) * csma.slot.as_secs_f64() + some * busy;
-    (success * LEN as f64 * 8.0 / slot, p)
-}
-
 #[test]
 fn saturated_stations_get_the_throughput_of_bianchis_model() {
     let csma = Csma::default();
@@ -139,13 +117,25 @@ fn saturated_stations_get_the_throughput_of_bianchis_model() {
         let counters =
             (0..n).map(|from| link.counters(until, from, n)).fold(Counters::default(), |a, b| a + b);
         let delivered = delivered(&said).len() as f64;
-        let (throughput, p) = bianchi(n as i32, &csma);
-        let found = delivered * LEN as f64 * 8.0 / seconds as f64;
-        println!("{n}: {:.3} Mbit/s, Bianchi {:.3}", found / 1e6, throughput / 1e6);
-        close(found, throughput, 0.03);
+        let (_, busy) = times(&csma);
+        let cell = Cell {
+            stations: n as i32,
+            window: csma.cw_min + 1,
+            doublings: ((csma.cw_max + 1) / (csma.cw_min + 1)).ilog2(),
+            slot: csma.slot.as_secs_f64(),
+            success: busy,
+            collision: busy,
+        };
+        let found = delivered / seconds as f64;
         let collided = counters.collisions as f64 / (delivered + counters.collisions as f64);
-        println!("   collisions {collided:.4}, Bianchi {p:.4}");
-        close(collided, p, 0.12);
+        println!(
+            "{n}: {found:.1} frames/s, collided {collided:.4}; {:?}, {:?}",
+            cell.bianchi(),
+            cell.frozen()
+        );
+        close(found, cell.bianchi().frames, 0.03);
+        close(found, cell.frozen().frames, 0.01);
+        close(collided, cell.frozen().collided, 0.12);
     }
 }
 

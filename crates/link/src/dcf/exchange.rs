@@ -164,7 +164,7 @@ impl Dcf {
 
     /// The sender is done with a frame; who has not heard it has missed it, for `reason` if there is one.
     pub(super) fn settle(
-        &self,
+        &mut self,
         now: Instant,
         from: Attachment,
         mut head: Head,
@@ -184,6 +184,7 @@ impl Dcf {
         }
         air.echo(now, from, &head.frame);
         head.frame.recycle();
+        self.spare.heard.push(head.heard);
     }
 }
 

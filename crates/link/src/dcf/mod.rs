@@ -10,6 +10,8 @@ mod exchange;
 mod station;
 mod transmission;
 
+use std::mem;
+
 use hopcast_core::{Buffer, Duration, FrameOutcome, Instant, Stream, earliest};
 
 use crate::air::Air;
@@ -25,20 +27,31 @@ pub(crate) struct Dcf {
     stations: Vec<Station>,
     /// In the order in which they began.
     on_air: Vec<Transmission>,
-    /// Lists of receptions to be used again.
-    spare: Vec<Vec<Reception>>,
+    /// The time of the next event, which each event changes.
+    next: Option<Instant>,
+    spare: Spare,
+}
+
+/// Lists to be used again, so that a frame allocates nothing: never more of each than there are stations.
+#[derive(Debug, Default)]
+struct Spare {
+    receptions: Vec<Vec<Reception>>,
+    heard: Vec<Vec<Result<(), DropReason>>>,
+    ended: Vec<Transmission>,
+    beginning: Vec<Attachment>,
 }
 
 impl Dcf {
     pub(crate) fn new(config: Csma, streams: impl Iterator<Item = Stream>) -> Self {
         let stations = streams.map(|stream| Station::new(stream, &config)).collect();
-        Self { config, stations, on_air: Vec::new(), spare: Vec::new() }
+        Self { config, stations, on_air: Vec::new(), next: None, spare: Spare::default() }
     }
 
     /// Catches up with `now`.
     pub(crate) fn advance(&mut self, now: Instant, air: &mut Air) {
-        while let Some(at) = self.deadline(air).filter(|&at| at <= now) {
+        while let Some(at) = self.next.filter(|&at| at <= now) {
             self.step(at, air);
+            self.look_ahead(air);
         }
     }
 
@@ -47,14 +60,13 @@ impl Dcf {
         if let Some(frame) = air.senders[from].admit(now, frame, free, &mut air.reports) {
             let head = self.head(from, frame, air);
             self.stations[from].contend(now, head, &self.config);
+            self.look_ahead(air);
         }
     }
 
     /// The time of the next event.
-    pub(crate) fn deadline(&self, air: &Air) -> Option<Instant> {
-        let ends = self.on_air.iter().map(|transmission| transmission.end).min();
-        let own = (0..self.stations.len()).filter_map(|station| self.acts(station, air)).min();
-        earliest(ends, own)
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.next
     }
 
     /// Applies what a change means for the contention, and begins to contend with what it has made possible.
@@ -70,6 +82,14 @@ impl Dcf {
                 self.stations[station].contend(now, head, &self.config);
             }
         }
+        self.look_ahead(air);
+    }
+
+    /// Finds the time of the next event.
+    fn look_ahead(&mut self, air: &Air) {
+        let ends = self.on_air.iter().map(|transmission| transmission.end).min();
+        let own = (0..self.stations.len()).filter_map(|station| self.acts(station, air)).min();
+        self.next = earliest(ends, own);
     }
 
     /// When a station does something next, if nothing is heard before.
@@ -87,32 +107,36 @@ impl Dcf {
 
     /// All that happens at one instant: transmissions end, waits for answers are over, transmissions begin.
     fn step(&mut self, at: Instant, air: &mut Air) {
-        let ended: Vec<_> = self.on_air.extract_if(.., |transmission| transmission.end <= at).collect();
+        let mut ended = mem::take(&mut self.spare.ended);
+        ended.extend(self.on_air.extract_if(.., |transmission| transmission.end <= at));
         for transmission in &ended {
             self.clear(transmission, air);
         }
-        for transmission in ended {
+        for transmission in ended.drain(..) {
             self.finish(&transmission, air);
-            self.spare.push(transmission.receptions);
+            self.spare.receptions.push(transmission.receptions);
         }
+        self.spare.ended = ended;
         for station in 0..self.stations.len() {
             if self.stations[station].awaits.is_some_and(|until| until <= at) {
                 self.stations[station].timed_out(at);
                 self.fail(at, station, air);
             }
         }
+        let mut beginning = mem::take(&mut self.spare.beginning);
         // Who begins now has not heard the others who do.
         let due = |station: &Attachment| {
             let reply = self.stations[*station].reply.is_some_and(|reply| reply.at <= at);
             reply || self.starts(*station, air).is_some_and(|start| start <= at)
         };
-        let beginning: Vec<Attachment> = (0..self.stations.len()).filter(due).collect();
-        for station in beginning {
+        beginning.extend((0..self.stations.len()).filter(due));
+        for station in beginning.drain(..) {
             match self.stations[station].reply.take() {
                 Some(reply) => self.answer(at, station, reply, air),
                 None => self.attempt(at, station, air),
             }
         }
+        self.spare.beginning = beginning;
     }
 
     /// A station sends a frame SIFS after another, unless it has just begun to send or is down.
@@ -160,7 +184,7 @@ impl Dcf {
         reserved: Instant,
         air: &Air,
     ) {
-        let mut receptions = self.spare.pop().unwrap_or_default();
+        let mut receptions = self.spare.receptions.pop().unwrap_or_default();
         receptions.clear();
         receptions.resize(self.stations.len(), Reception::Unheard);
         for transmission in &mut self.on_air {
@@ -209,7 +233,7 @@ impl Dcf {
                     listener.received(true);
                 }
             }
-            self.spare.push(cut_off.receptions);
+            self.spare.receptions.push(cut_off.receptions);
         }
         let Some(head) = self.stations[station].reset(&self.config) else { return };
         let outcome = if transmissions > 0 { FrameOutcome::Unacknowledged } else { FrameOutcome::Unsent };
@@ -217,14 +241,17 @@ impl Dcf {
         if head.counted || head.heard.contains(&Ok(())) {
             self.settle(now, station, head, Some(DropReason::Down), air);
         } else {
+            self.spare.heard.push(head.heard);
             air.senders[station].give_up(now, head.frame, DropReason::Down, &mut air.reports);
         }
     }
 
-    fn head(&self, from: Attachment, frame: Buffer, air: &Air) -> Head {
+    fn head(&mut self, from: Attachment, frame: Buffer, air: &Air) -> Head {
         let to = air.addressee(from, &frame);
+        let mut heard = self.spare.heard.pop().unwrap_or_default();
+        heard.clear();
         // Until it has been sent, nobody has missed it for another reason.
-        let heard = vec![Err(DropReason::RetryLimit); air.len()];
+        heard.resize(air.len(), Err(DropReason::RetryLimit));
         Head { frame, to, retries: 0, heard, counted: false, airtime: Duration::ZERO }
     }
 }

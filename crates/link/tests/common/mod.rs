@@ -1,6 +1,8 @@
 //! A small runner in virtual time, and what the tests share.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
+pub mod saturation;
+
 use hopcast_core::{Buffer, Duration, Fraction, Instant, Rate, Seed, Stream};
 use hopcast_link::{
     Attachment, Change, Config, Counters, Direction, Event, Jitter, Link, Loss, MediumConfig, PointToPoint,
