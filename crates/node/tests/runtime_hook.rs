@@ -1,0 +1,224 @@
+//! A hook into forwarding does the same on the kernel as in virtual time: one machine, and the same expectations.
+
+#![allow(clippy::unwrap_used)] // in what the tests share
+
+mod common;
+mod hooked;
+
+use std::net::Ipv6Addr;
+
+use hooked::{Answer, KIND, LISTENS, Links, Live, NOTHING, Simulated};
+use hooked::{packet, router, station, with_payload};
+use hopcast_core::hook::MAX_ANSWERS;
+use hopcast_core::{Buffer, Hook};
+use hopcast_node::testing::{Requirement, require};
+use hopcast_wire::{ip, udp};
+
+const NEEDS: [Requirement<'_>; 4] =
+    [Requirement::Root, Requirement::Tun, Requirement::Program("ip"), Requirement::Program("nft")];
+const EXPLICIT: Hook = Hook::ExtensionHeader { header: 43, kind: Some(KIND) };
+const RECEIVERS: [usize; 3] = [1, 2, 3];
+
+/// Runs a test in virtual time, and on the kernel where that can be.
+fn in_both_worlds(name: &str, hook: Hook, reflects: bool, test: impl Fn(&str, Box<dyn Links>)) {
+    test("in virtual time", Box::new(Simulated::new(hook, reflects)));
+    if require(&NEEDS) {
+        test("live", Box::new(Live::new(name, hook, reflects)));
+    }
+}
+
+fn all() -> Vec<Ipv6Addr> {
+    RECEIVERS.map(station).into()
+}
+
+/// Link, destination, hop limit and protocol of each packet.
+fn summary(packets: &[(usize, Vec<u8>)]) -> Vec<(usize, Ipv6Addr, u8, u8)> {
+    let of = |(link, packet): &(usize, Vec<u8>)| {
+        let destination: [u8; 16] = packet[24..40].try_into().unwrap();
+        (*link, destination.into(), packet[7], packet[6])
+    };
+    packets.iter().map(of).collect()
+}
+
+#[test]
+fn a_packet_with_the_header_comes_out_as_a_copy_to_each_receiver() {
+    in_both_worlds("copies", EXPLICIT, false, |world, mut links| {
+        links.send(&packet(station(1), KIND, 64, Answer::EachByRoutes, &all()));
+        let arrived = links.arrived(3);
+        let expected = RECEIVERS.map(|link| (link, station(link), 63, NOTHING));
+        assert_eq!(summary(&arrived), expected, "{world}");
+        assert!(arrived.iter().all(|(_, packet)| packet[40..] == *b"payload!"), "{world}");
+        assert_eq!(links.end(), (0, 0), "{world}");
+    });
+}
+
+#[test]
+fn a_packet_without_the_header_passes_and_the_machine_never_sees_it() {
+    in_both_worlds("untouched", EXPLICIT, false, |world, mut links| {
+        // The machine would answer it with copies.
+        let sent = packet(station(2), KIND - 1, 64, Answer::EachByRoutes, &all());
+        links.send(&sent);
+        let mut expected = sent;
+        expected[7] = 63;
+        assert_eq!(links.arrived(1), [(2, expected)], "{world}");
+        links.end();
+    });
+}
+
+#[test]
+fn a_packet_that_is_not_answered_is_gone() {
+    in_both_worlds("consumed", EXPLICIT, false, |world, mut links| {
+        links.send(&packet(station(1), KIND, 64, Answer::Nothing, &all()));
+        links.send(&packet(station(2), KIND, 64, Answer::EachByRoutes, &[station(2)]));
+        assert_eq!(summary(&links.arrived(1)), [(2, station(2), 63, NOTHING)], "the next one is: {world}");
+        links.end();
+    });
+}
+
+#[test]
+fn a_packet_that_is_handed_back_goes_on_as_it_was() {
+    in_both_worlds("pass", EXPLICIT, false, |world, mut links| {
+        let mut sent = packet(station(3), KIND, 64, Answer::Pass, &all());
+        links.send(&sent);
+        sent[7] = 63;
+        assert_eq!(links.arrived(1), [(3, sent)], "{world}");
+        links.end();
+    });
+}
+
+#[test]
+fn a_copy_goes_to_the_neighbour_that_it_names_whatever_its_destination_is() {
+    in_both_worlds("neighbour", EXPLICIT, false, |world, mut links| {
+        let mut sent = packet(station(3), KIND, 64, Answer::EachToNeighbour, &all());
+        links.send(&sent);
+        sent[7] = 63;
+        let expected = RECEIVERS.map(|link| (link, sent.clone()));
+        assert_eq!(links.arrived(3), expected, "{world}");
+        links.end();
+    });
+}
+
+#[test]
+fn a_packet_to_a_group_leaves_by_the_interfaces_that_are_named() {
+    in_both_worlds("group", EXPLICIT, false, |world, mut links| {
+        let group = "ff0e::253".parse().unwrap();
+        let mut sent = packet(group, KIND, 64, Answer::Group, &[]);
+        links.send(&sent);
+        sent[7] = 63;
+        assert_eq!(links.arrived(3), RECEIVERS.map(|link| (link, sent.clone())), "{world}");
+        links.end();
+    });
+}
+
+#[test]
+fn what_is_for_the_router_itself_is_taken_and_delivered_when_it_is_handed_back() {
+    in_both_worlds("local", EXPLICIT, false, |world, mut links| {
+        let mut datagram = Buffer::copy_from(b"hello");
+        let end = |address: Ipv6Addr| (address, LISTENS).into();
+        udp::prepend(&mut datagram, end(station(0)), end(router(2)));
+        let to_router =
+            |answer| with_payload(router(2), KIND, 1, answer, &[station(1)], ip::UDP, &datagram.to_vec());
+        links.send(&to_router(Answer::Nothing));
+        assert!(links.delivered(0).is_empty(), "{world}");
+        links.send(&to_router(Answer::Pass));
+        assert_eq!(links.delivered(1), [b"hello"], "on its last hop: {world}");
+        links.send(&packet(router(0), KIND, 64, Answer::EachByRoutes, &all()));
+        let expected = RECEIVERS.map(|link| (link, station(link), 63, NOTHING));
+        assert_eq!(summary(&links.arrived(3)), expected, "{world}");
+        links.end();
+    });
+}
+
+#[test]
+fn a_copy_for_the_router_itself_is_delivered() {
+    in_both_worlds("copy-local", EXPLICIT, false, |world, mut links| {
+        let mut datagram = Buffer::copy_from(b"hello");
+        let end = |address: Ipv6Addr| (address, LISTENS).into();
+        udp::prepend(&mut datagram, end(station(0)), end(router(2)));
+        for answer in [Answer::EachByRoutes, Answer::EachAsOwn] {
+            let list = [router(2)];
+            links.send(&with_payload(station(1), KIND, 64, answer, &list, ip::UDP, &datagram.to_vec()));
+            assert_eq!(links.delivered(1), [b"hello"], "{world} {}", answer as u8);
+        }
+        links.end();
+    });
+}
+
+#[test]
+fn packets_of_the_machines_own_keep_their_hop_limit() {
+    in_both_worlds("own", EXPLICIT, false, |world, mut links| {
+        links.send(&packet(station(1), KIND, 64, Answer::EachAsOwn, &all()));
+        let expected = RECEIVERS.map(|link| (link, station(link), 64, NOTHING));
+        assert_eq!(summary(&links.arrived(3)), expected, "{world}");
+        links.end();
+    });
+}
+
+#[test]
+fn a_copy_whose_hops_are_used_up_goes_no_further() {
+    in_both_worlds("hops", EXPLICIT, false, |world, mut links| {
+        links.send(&packet(station(3), KIND, 1, Answer::EachToNeighbour, &all()));
+        assert_eq!(links.arrived(0), [], "of those to neighbours nobody is told: {world}");
+        links.send(&packet(station(3), KIND, 1, Answer::EachByRoutes, &[station(2)]));
+        let arrived = links.arrived(1);
+        let [(0, error)] = &arrived[..] else { panic!("{world}: {arrived:?}") };
+        assert_eq!((error[6], error[40]), (ip::ICMPV6, 3), "time exceeded, to the sender: {world}");
+        links.end();
+    });
+}
+
+#[test]
+fn a_thousand_copies_are_no_more_than_a_hook_may_send() {
+    in_both_worlds("thousand", EXPLICIT, false, |world, mut links| {
+        for answer in [Answer::ThousandByRoutes, Answer::ThousandToNeighbour] {
+            links.send(&packet(station(1), KIND, 64, answer, &[station(1)]));
+            let arrived = links.arrived(MAX_ANSWERS as usize).len();
+            assert_eq!(arrived, MAX_ANSWERS as usize, "{world}");
+        }
+        links.send(&packet(station(1), KIND, 64, Answer::EachByRoutes, &all()));
+        assert_eq!(links.arrived(3).len(), 3, "the next packet may be answered again: {world}");
+        let (excess, _) = links.end();
+        assert_eq!(excess, 2 * (1000 - u64::from(MAX_ANSWERS)), "{world}");
+    });
+}
+
+#[test]
+fn a_loop_of_two_hooks_ends_when_the_hops_are_used_up() {
+    in_both_worlds("loop", EXPLICIT, true, |world, mut links| {
+        links.send(&packet(station(3), KIND, 64, Answer::Onward, &[]));
+        let arrived = links.arrived(32);
+        // The other half of its hops it takes on its way back.
+        let expected: Vec<_> = (0..32).map(|turn| (1, station(3), 63 - 2 * turn, 43)).collect();
+        assert_eq!(summary(&arrived), expected, "{world}");
+        assert_eq!(links.end(), (0, 1), "{world}");
+    });
+}
+
+#[test]
+fn hooks_on_destinations_and_protocols_take_what_is_in_transit_only() {
+    let protocol = Hook::Protocol(NOTHING);
+    let destination = Hook::Destination { prefix: "fd02::".parse().unwrap(), length: 64 };
+    let every_routing_header = Hook::ExtensionHeader { header: 43, kind: None };
+    for (name, hook, to) in [
+        ("protocol", protocol, station(1)),
+        ("destination", destination, station(2)),
+        ("every", every_routing_header, station(3)),
+        ("all", Hook::All, station(3)),
+    ] {
+        in_both_worlds(name, hook, false, |world, mut links| {
+            links.send(&packet(to, KIND - 1, 64, Answer::EachByRoutes, &all()));
+            assert_eq!(links.arrived(3).len(), 3, "{name} {world}");
+            links.send(&packet(station(3), KIND - 1, 64, Answer::EachByRoutes, &all()));
+            let expected = if hook == destination { 1 } else { 3 };
+            assert_eq!(links.arrived(expected).len(), expected, "{name} {world}");
+            let mut datagram = Buffer::copy_from(b"hello");
+            let end = |address: Ipv6Addr| (address, LISTENS).into();
+            udp::prepend(&mut datagram, end(station(0)), end(router(2)));
+            let payload = datagram.to_vec();
+            links.send(&with_payload(router(2), KIND - 1, 64, Answer::Nothing, &[], ip::UDP, &payload));
+            let expected = usize::from(!hook.is_for_host());
+            assert_eq!(links.delivered(expected).len(), expected, "{name} {world}");
+            links.end();
+        });
+    }
+}
