@@ -44,7 +44,7 @@ pub(crate) fn station(link: usize) -> Ipv6Addr {
 pub(crate) enum Answer {
     /// A copy to each address of the list, without the header, by the routes.
     EachByRoutes,
-    /// The packet as it is, to the neighbour at place i of the list on interface i + 1.
+    /// The packet as it is, to the neighbour at place i of the list on interface i + 1, or on the last one.
     EachToNeighbour,
     /// The packet as it is, to its group on interfaces 1, 2 and 3.
     Group,
@@ -134,7 +134,7 @@ impl Explicit {
         let transits: Vec<Transit> = match answer {
             Answer::EachByRoutes => list.iter().map(by_routes).collect(),
             Answer::EachToNeighbour => {
-                (1..).zip(&list).map(|(interface, &to)| to_neighbour(interface, to)).collect()
+                (1..).zip(&list).map(|(interface, &to)| to_neighbour(interface.min(3), to)).collect()
             }
             Answer::Group => vec![Transit { egress: Egress::Group([1, 2, 3].into()), ..transit.clone() }],
             Answer::Nothing => Vec::new(),
@@ -291,7 +291,7 @@ impl Links for Simulated {
 
 /// On the kernel: a namespace for the router and one for each station.
 pub(crate) struct Live {
-    stations: Vec<(Namespace, OwnedFd)>,
+    pub(crate) stations: Vec<(Namespace, OwnedFd)>,
     udp: UdpSocket,
     runtimes: Vec<(Stop, JoinHandle<(u64, u64)>)>,
     pub(crate) router: Namespace,
@@ -334,10 +334,7 @@ impl Live {
         let stations: Vec<_> = (0..LINKS).map(station_on).collect();
         let udp = central.run(|| UdpSocket::bind(("::", LISTENS)).unwrap());
         udp.set_nonblocking(true).unwrap();
-        let sender = stations[0].0.run(|| {
-            use socket2::{Domain, Protocol, Socket, Type};
-            Socket::new(Domain::IPV6, Type::RAW, Some(Protocol::from(255))).unwrap()
-        });
+        let sender = stations[0].0.run(|| raw(socket2::Domain::IPV6));
         Self { stations, udp, runtimes: Vec::new(), router: central, sender }
     }
 
@@ -347,8 +344,10 @@ impl Live {
         for (link, (_, socket)) in self.stations.iter().enumerate() {
             while let Ok((len, _)) = recv(socket, &mut frame[..], RecvFlags::empty()) {
                 let packet = &frame[ethernet::HEADER..len];
-                // Neighbours' and listeners' messages are the kernels' business.
-                let is_kernels = packet[6] == 0 || packet[6] == ip::ICMPV6 && packet[40] >= 130;
+                // Neighbours' and listeners' messages are the kernels' business, and so are errors about neighbours that
+                // do not answer.
+                let is_kernels =
+                    packet[6] == 0 || packet[6] == ip::ICMPV6 && (packet[40] >= 130 || packet[40] == 1);
                 if !is_kernels {
                     found.push((link, packet.to_vec()));
                 }
@@ -371,6 +370,11 @@ fn wait<T>(expected: usize, mut take: impl FnMut(&mut Vec<T>)) -> Vec<T> {
     std::thread::sleep(Duration::from_millis(150));
     take(&mut found);
     found
+}
+
+/// A socket that sends whole packets.
+pub(crate) fn raw(domain: socket2::Domain) -> socket2::Socket {
+    socket2::Socket::new(domain, socket2::Type::RAW, Some(socket2::Protocol::from(255))).unwrap()
 }
 
 /// Runs a hook with the test machine in a namespace; in the end it says its counters.

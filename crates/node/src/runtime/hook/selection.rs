@@ -12,6 +12,7 @@ use hopcast_core::Hook;
 use hopcast_core::plug::HookPlug;
 
 use super::super::claim::Claim;
+use super::super::divert::OWN_MARK;
 use super::super::error::PlugError;
 use super::way_in::GROUP;
 
@@ -53,6 +54,7 @@ pub(super) fn table(claim: &Claim, plug: &HookPlug, forwards: [bool; 2]) -> Resu
     // Before connection tracking, which would take it for a connection's.
     line(format_args!("chain prerouting {{ type filter hook prerouting priority -300; policy accept;"));
     line(format_args!("iifgroup {GROUP} return"));
+    line(format_args!("meta mark {OWN_MARK} return"));
     line(format_args!("meta mark & {:#x} == {:#x} return", Claim::MASK, Claim::MARKS));
     let all = plug.hooks.iter().map(selections).collect::<Result<Vec<_>, _>>()?;
     for Selection { v6, words, for_host } in all.iter().flatten() {

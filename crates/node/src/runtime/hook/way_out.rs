@@ -13,6 +13,7 @@ use nix::libc;
 use nix::sys::socket::{ControlMessage, MsgFlags, SockProtocol, SockaddrStorage, sendmsg};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
+use super::super::divert::OWN_MARK;
 use super::super::error::PlugError;
 use super::super::rules::Rules;
 use super::netlink::{REPLACE, Request, open};
@@ -20,6 +21,9 @@ use super::netlink::{REPLACE, Request, open};
 /// Maximum number of neighbours of an IP version that have a route, after which the one that got it first loses it.
 /// Chosen: more than the neighbours of a router, and one byte.
 const MAX_NEIGHBOURS: usize = 256;
+/// Size of the kernel's buffer of packets to be sent, in bytes. Chosen: packets to neighbours that do not answer stay in
+/// it for three seconds (RFC 4861 section 10), and keep those to others waiting no sooner than at 600 a second.
+const SEND_BUFFER: usize = 4 << 20;
 /// The networks of stand-ins, in a routing table that nobody else looks into: TEST-NET-1 (RFC 5737) and the
 /// discard prefix (RFC 6666), which no packet is for.
 const STAND_INS: [&str; 2] = ["192.0.2.0/24", "100::/64"];
@@ -51,7 +55,7 @@ pub(super) struct WayOut {
 }
 
 impl WayOut {
-    /// The sockets, whose packets carry the mark of `rules`, and the routes that they need.
+    /// The sockets, and the routes that they need, made by `rules`.
     pub(super) fn open(v6: bool, rules: &mut Rules) -> Result<Self, PlugError> {
         let version = if v6 { "-6" } else { "-4" };
         let table = rules.named().mark();
@@ -59,7 +63,8 @@ impl WayOut {
         // An interface takes the routes by it along; then no other way must be found.
         rules.route(version, &format!("unreachable {}", STAND_INS[usize::from(v6)]))?;
         rules.route_marked(version)?;
-        let [own, named] = [raw(v6, table)?, raw(v6, table)?];
+        // What the routes bring back to this host must not look as if it was marked in transit.
+        let [own, named] = [raw(v6, OWN_MARK)?, raw(v6, table)?];
         if v6 {
             named.set_multicast_loop_v6(false)?;
         } else {
@@ -159,6 +164,9 @@ fn raw(v6: bool, mark: u32) -> io::Result<Socket> {
     let domain = if v6 { Domain::IPV6 } else { Domain::IPV4 };
     let socket = Socket::new(domain, Type::RAW, Some(Protocol::from(libc::IPPROTO_RAW)))?;
     socket.set_nonblocking(true)?;
+    if rustix::net::sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER).is_err() {
+        socket.set_send_buffer_size(SEND_BUFFER)?;
+    }
     socket.set_mark(mark)?;
     if !v6 {
         socket.set_broadcast(true)?;
