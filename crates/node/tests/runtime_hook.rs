@@ -124,8 +124,7 @@ fn what_is_for_the_router_itself_is_taken_and_delivered_when_it_is_handed_back()
         let mut datagram = Buffer::copy_from(b"hello");
         let end = |address: Ipv6Addr| (address, LISTENS).into();
         udp::prepend(&mut datagram, end(station(0)), end(router(2)));
-        let to_router =
-            |answer| with_payload(router(2), KIND, 1, answer, &[station(1)], ip::UDP, &datagram.to_vec());
+        let to_router = |answer| with_payload(router(2), KIND, 1, answer, &[station(1)], ip::UDP, &datagram);
         links.send(&to_router(Answer::Nothing));
         assert!(links.delivered(0).is_empty(), "{world}");
         links.send(&to_router(Answer::Pass));
@@ -145,7 +144,7 @@ fn a_copy_for_the_router_itself_is_delivered() {
         udp::prepend(&mut datagram, end(station(0)), end(router(2)));
         for answer in [Answer::EachByRoutes, Answer::EachAsOwn] {
             let list = [router(2)];
-            links.send(&with_payload(station(1), KIND, 64, answer, &list, ip::UDP, &datagram.to_vec()));
+            links.send(&with_payload(station(1), KIND, 64, answer, &list, ip::UDP, &datagram));
             assert_eq!(links.delivered(1), [b"hello"], "{world} {}", answer as u8);
         }
         links.end();
@@ -222,8 +221,7 @@ fn hooks_on_destinations_and_protocols_take_what_is_in_transit_only() {
             let mut datagram = Buffer::copy_from(b"hello");
             let end = |address: Ipv6Addr| (address, LISTENS).into();
             udp::prepend(&mut datagram, end(station(0)), end(router(2)));
-            let payload = datagram.to_vec();
-            links.send(&with_payload(router(2), KIND - 1, 64, Answer::Nothing, &[], ip::UDP, &payload));
+            links.send(&with_payload(router(2), KIND - 1, 64, Answer::Nothing, &[], ip::UDP, &datagram));
             let expected = usize::from(!hook.is_for_host());
             assert_eq!(links.delivered(expected).len(), expected, "{name} {world}");
             links.end();
@@ -300,6 +298,21 @@ fn packets_of_ipv4_are_put_back_even_where_the_host_checks_their_sources() {
         assert_eq!(figure(&runtime, "socket_send_refused"), 0);
     });
     assert_eq!(state(&central), before, "rules and routes are gone");
+}
+
+#[test]
+fn on_a_host_that_does_not_forward_nothing_is_in_transit() {
+    if !require(&NEEDS) {
+        return;
+    }
+    let mut live = Live::unhooked("end-host");
+    live.router.sh("sysctl -q net.ipv6.conf.all.forwarding=0");
+    live.hook(EXPLICIT);
+    live.send(&packet(station(2), KIND, 64, Answer::EachToNeighbour, &all()));
+    assert_eq!(live.arrived(0), []);
+    live.send(&packet(router(0), KIND, 64, Answer::EachToNeighbour, &all()));
+    assert_eq!(live.arrived(3).len(), 3, "what is for itself is taken");
+    Box::new(live).end();
 }
 
 fn plug(hook: Hook, interfaces: &[&str]) -> HookPlug {

@@ -256,7 +256,7 @@ impl Links for Simulated {
                         }
                     }
                     (Port::Above(_), Item::Datagram(datagram)) => {
-                        self.delivered.push(datagram.payload.to_vec())
+                        self.delivered.push(datagram.payload.to_vec());
                     }
                     (Port::Below(interface), Item::Frame(frame)) => {
                         let link = interface as usize;
@@ -301,9 +301,7 @@ pub(crate) struct Live {
 impl Live {
     pub(crate) fn new(name: &str, hook: Hook, reflects: bool) -> Self {
         let mut live = Self::unhooked(name);
-        let interfaces = (0..LINKS).map(|link| format!("g{link}")).collect();
-        let plug = HookPlug { hooks: vec![hook], interfaces };
-        live.runtimes.push(run(&live.router, plug, (1, station(1))));
+        live.hook(hook);
         if reflects {
             live.stations[1].0.sh("sysctl -q net.ipv6.conf.all.forwarding=1");
             let plug = HookPlug { hooks: vec![hook], interfaces: vec!["s1".to_owned()] };
@@ -338,6 +336,13 @@ impl Live {
         Self { stations, udp, runtimes: Vec::new(), router: central, sender }
     }
 
+    /// Puts the hook on the router.
+    pub(crate) fn hook(&mut self, hook: Hook) {
+        let interfaces = (0..LINKS).map(|link| format!("g{link}")).collect();
+        let plug = HookPlug { hooks: vec![hook], interfaces };
+        self.runtimes.push(run(&self.router, plug, (1, station(1))));
+    }
+
     /// The packets that wait at the stations.
     fn take(&self, found: &mut Vec<(usize, Vec<u8>)>) {
         let mut frame = [0; 2000];
@@ -358,6 +363,7 @@ impl Live {
 
 /// What `take` finds until there is as much as expected, or for five seconds; and what comes a moment later, which it
 /// should not.
+#[allow(clippy::disallowed_methods)] // a kernel's time is what passes
 fn wait<T>(expected: usize, mut take: impl FnMut(&mut Vec<T>)) -> Vec<T> {
     let mut found = Vec::new();
     for _ in 0..500 {
