@@ -13,6 +13,7 @@
 //! | [`buffer`] | a packet's bytes, with headroom |
 //! | [`bytes`] | [`Reader`] and [`Writer`] of numbers; errors name the field |
 //! | [`machine`] | **the contract**: [`Machine`], its [`Port`]s, and the [`Item`]s that cross them |
+//! | [`hook`] | the packets that a machine takes out of a host |
 //! | [`outbox`] | what a machine is about to hand over; [`Reactive`], a machine without timers |
 //! | [`shared`] | a machine that its owner looks into while somebody else runs it |
 //! | [`plug`] | what ports are plugged into on a real host |
@@ -30,6 +31,7 @@ pub mod bytes;
 pub mod codel;
 mod decimal;
 pub mod guide;
+pub mod hook;
 pub mod loss;
 pub mod machine;
 pub mod outbox;
@@ -45,6 +47,7 @@ pub mod units;
 pub use assembly::{Assembly, Slot, earliest};
 pub use buffer::Buffer;
 pub use bytes::{Malformed, Reader, Writer};
+pub use hook::Hook;
 pub use loss::FadingLoss;
 pub use machine::{
     Attributes, Datagram, Egress, Frame, FrameOutcome, FrameStatus, Item, Machine, Membership, Message, Port,

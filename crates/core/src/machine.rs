@@ -149,6 +149,8 @@ pub enum FrameOutcome {
 ///   with one hop less if it has an `ingress`;
 /// - *consume*: it hands nothing back;
 /// - *originate*: it hands over an [`Item::Packet`], which the host routes as its own.
+///
+/// Transits beyond [`MAX_ANSWERS`](crate::hook::MAX_ANSWERS) for one packet are dropped and counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transit {
     /// The IP packet as it arrived, hop limit not yet decremented.

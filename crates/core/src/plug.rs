@@ -7,7 +7,7 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::Duration;
+use crate::{Duration, Hook};
 
 /// The socket or device into which one port towards the network is plugged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +24,9 @@ pub enum Plug {
     Tap([u8; 6], DevicePlug),
     /// A frame port: the frames of one interface.
     Frames(FramesPlug),
+    /// A packet port with the forward hook: packets that the host would forward, and those for it that bear what is
+    /// selected, are taken out of its kernel; see [`Transit`](crate::Transit) for the answers.
+    Hook(HookPlug),
 }
 
 /// The host's TCP, as a stream port uses it.
@@ -104,4 +107,27 @@ pub struct FramesPlug {
     pub ether_type: u16,
     /// Whether those for other stations come up too, marked as overheard.
     pub promiscuous: bool,
+}
+
+/// Packets that are taken out of the host's kernel.
+///
+/// The machine is given them as they arrived, hop limit not yet decremented, and answers as it would on a simulated
+/// host. These differences are the kernel's:
+///
+/// - What it takes of several plugs that select the same packet goes to the one that was opened first, and none sees
+///   what another hands back.
+/// - A packet to a group cannot be handed back to the routes: its copies name their interfaces.
+/// - A packet to a group is given to the machine whichever interface it arrives on: the kernel's reverse-path check
+///   comes later.
+/// - A neighbour that does not answer costs its packet, whose sender the kernel tells. A neighbour of IPv6 is none on an
+///   interface if a route of its own leads to it by another.
+/// - What a virtual device or an adapter's driver puts together from several packets is taken as one, and a checksum
+///   that a program on this machine left to hardware is missing; `ethtool -K DEVICE gro off` here, `tx off` there.
+/// - Whether the host forwards is asked when the plug is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookPlug {
+    /// The packets.
+    pub hooks: Vec<Hook>,
+    /// The names of the host's interfaces on which they arrive, and by whose places transits name them.
+    pub interfaces: Vec<String>,
 }

@@ -2,9 +2,9 @@
 
 use core::fmt;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
-use hopcast_core::Instant;
+use hopcast_core::hook::MAX_ANSWERS;
+use hopcast_core::{Hook, Instant};
 use hopcast_wire::ethernet;
 use hopcast_wire::ip::{self, Header};
 
@@ -67,45 +67,16 @@ impl fmt::Display for BindError {
 
 impl core::error::Error for BindError {}
 
-/// Packets in transit that a machine wants to see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hook {
-    /// All.
-    All,
-    /// Packets of an IP protocol.
-    Protocol(u8),
-    /// Packets to a prefix; of groups, too.
-    Destination {
-        /// An address in the prefix.
-        prefix: IpAddr,
-        /// The prefix's length in bits; a length past the address's is its whole length.
-        length: u8,
-    },
-    /// IPv6 packets with an extension header, in transit and for the host itself.
-    ExtensionHeader {
-        /// Its number among IP's protocols: 0 hop-by-hop options, 43 routing, 60 destination options.
-        header: u8,
-        /// The type in its third byte, of a routing header; `None` for any.
-        kind: Option<u8>,
-    },
-}
-
-/// Maximum number of packets with a way out of their own that a hook may hand over for each that it was given, and at
-/// each instant without one, when it may also send one on each interface. Chosen: more than the receivers of an
-/// explicit multicast packet; a hook gone wrong costs no more than this.
-pub const MAX_ANSWERS: u32 = 256;
-
-impl Hook {
-    fn matches(&self, header: &Header, packet: &[u8]) -> bool {
-        match *self {
-            Self::ExtensionHeader { header: wanted, kind } => {
-                let found = ip::extension(packet, wanted);
-                found.is_some_and(|found| kind.is_none_or(|kind| found.get(2) == Some(&kind)))
-            }
-            Self::All => true,
-            Self::Protocol(protocol) => header.protocol == protocol,
-            Self::Destination { prefix, length } => in_prefix(header.destination, prefix, length),
+/// Whether a hook selects a packet, wherever it is going.
+fn selects(hook: Hook, header: &Header, packet: &[u8]) -> bool {
+    match hook {
+        Hook::ExtensionHeader { header: wanted, kind } => {
+            let found = ip::extension(packet, wanted);
+            found.is_some_and(|found| kind.is_none_or(|kind| found.get(2) == Some(&kind)))
         }
+        Hook::All => true,
+        Hook::Protocol(protocol) => header.protocol == protocol,
+        Hook::Destination { prefix, length } => in_prefix(header.destination, prefix, length),
     }
 }
 
@@ -133,15 +104,8 @@ pub(crate) struct FrameBinding {
 struct Hooked {
     above: u32,
     filters: Vec<Hook>,
-    /// Packets with a way out of their own that it may still hand over at this instant.
+    /// Transits that it may still hand over at this instant.
     answers: (Instant, u32),
-}
-
-impl Hook {
-    /// Whether it selects packets for the host itself, too.
-    fn is_for_host(&self) -> bool {
-        matches!(self, Self::ExtensionHeader { .. })
-    }
 }
 
 impl Bindings {
@@ -249,7 +213,7 @@ impl Bindings {
     #[inline]
     pub(crate) fn hooked(&self, header: &Header, packet: &[u8], from: usize) -> Option<u32> {
         let mut hooks = self.hooks.iter().skip(from);
-        let wants = |hooked: &&Hooked| hooked.filters.iter().any(|filter| filter.matches(header, packet));
+        let wants = |hooked: &&Hooked| hooked.filters.iter().any(|filter| selects(*filter, header, packet));
         hooks.find(wants).map(|hooked| hooked.above)
     }
 
@@ -257,7 +221,7 @@ impl Bindings {
     #[inline]
     pub(crate) fn hooked_here(&self, header: &Header, packet: &[u8], from: usize) -> Option<u32> {
         let wants = |hooked: &&Hooked| {
-            hooked.filters.iter().any(|filter| filter.is_for_host() && filter.matches(header, packet))
+            hooked.filters.iter().any(|filter| filter.is_for_host() && selects(*filter, header, packet))
         };
         self.hooks.iter().skip(from).find(wants).map(|hooked| hooked.above)
     }

@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use hopcast_core::{
-    Buffer, Egress, Frame, FrameStatus, Instant, Item, Machine, Membership, Outbox, Port, Transit, earliest,
+    Buffer, Egress, Frame, FrameStatus, Hook, Instant, Item, Machine, Membership, Outbox, Port, Transit,
+    earliest,
 };
 use hopcast_wire::ip::Header;
 use hopcast_wire::{Malformed, arp, ethernet, ip};
 
-use crate::binding::{BindError, Bindings, FrameBinding, Hook};
+use crate::binding::{BindError, Bindings, FrameBinding};
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::groups::{GroupRoute, Groups, is_broadcast, is_group, is_link_scope};
@@ -90,8 +91,8 @@ impl Host {
     /// before has handed it back. A second filter for one `above` adds to the first. On a host that does not forward
     /// nothing is in transit, other than multicast.
     ///
-    /// A hook may hand over up to [`MAX_ANSWERS`](crate::binding::MAX_ANSWERS) packets with an [`Egress`] of their own
-    /// for each that it was given; more are dropped.
+    /// A hook may hand over up to [`MAX_ANSWERS`](hopcast_core::hook::MAX_ANSWERS) transits for each packet that it was
+    /// given; more are dropped.
     pub fn hook(&mut self, above: u32, filter: Hook) {
         self.bindings.hook(above, filter);
     }
@@ -356,15 +357,7 @@ impl Host {
             Err(malformed) => return self.count_malformed(malformed),
         };
         let copies = match &egress {
-            Egress::Routes => {
-                let arrival =
-                    Arrival { to_group: false, hooks_passed: place + 1, is_membership: false, station: None };
-                if ingress.is_some() || self.config.owns(header.destination) {
-                    return self.receive(now, packet, &header, ingress, arrival);
-                }
-                return self.originate(now, above, packet);
-            }
-            Egress::Neighbour { .. } => 1,
+            Egress::Routes | Egress::Neighbour { .. } => 1,
             Egress::Group(interfaces) => interfaces.len() as u32,
         };
         let interfaces = self.config.interfaces.len() as u32;
@@ -372,7 +365,15 @@ impl Host {
             self.counters.hook_excess += 1;
             return packet.recycle();
         }
-        self.send_out(now, packet, &header, ingress.is_some(), &egress);
+        if egress != Egress::Routes {
+            return self.send_out(now, packet, &header, ingress.is_some(), &egress);
+        }
+        if ingress.is_none() && !self.config.owns(header.destination) {
+            return self.originate(now, above, packet);
+        }
+        let arrival =
+            Arrival { to_group: false, hooks_passed: place + 1, is_membership: false, station: None };
+        self.receive(now, packet, &header, ingress, arrival);
     }
 
     /// Hands a packet that is for this host up to the port that it is for.

@@ -72,10 +72,11 @@ pub mod routes;
 mod udp;
 mod udp_machine;
 
-pub use binding::{BindError, Hook};
+pub use binding::BindError;
 pub use config::{Config, Interface};
 pub use echo::EchoResponder;
 pub use groups::{GroupRoute, GroupRoutes};
+pub use hopcast_core::Hook;
 pub use host::Host;
 pub use neighbours::config::NeighbourConfig;
 pub use ping::{Ping, PingConfig};

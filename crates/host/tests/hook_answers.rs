@@ -7,9 +7,9 @@ mod network;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use hopcast_core::hook::MAX_ANSWERS;
 use hopcast_core::{Buffer, Egress, Item, Port, Transit};
 use hopcast_host::Hook;
-use hopcast_host::binding::MAX_ANSWERS;
 use hopcast_wire::{ethernet, ip};
 use network::{A, B, Network, ROUTER, address, mac, packet};
 

@@ -8,7 +8,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 
-use common::{Bench, Namespace};
+use common::{Bench, Namespace, state};
 use hopcast_coded::proxy::Splice;
 use hopcast_core::plug::{Accept, Destination, Plug, TcpPlug};
 use hopcast_node::Clock;
@@ -98,20 +98,6 @@ fn to(network: &str, prefix: u8, port: Option<u16>) -> Destination {
 
 fn everywhere() -> Vec<Destination> {
     vec![to("10.2.0.0", 16, Some(7)), to("fd02::", 32, None)]
-}
-
-/// The rules and routes of a namespace, but those of the addresses that IPv6 gives itself in time.
-fn state(namespace: &Namespace) -> String {
-    let commands = [
-        "nft list ruleset",
-        "ip rule",
-        "ip -6 rule",
-        "ip route show table all",
-        "ip -6 route show table all",
-    ];
-    let all = commands.map(|command| namespace.sh(command)).concat();
-    let own = |line: &&str| line.contains("fe80::") || line.contains("ff00::");
-    all.lines().filter(|line| !own(line)).map(|line| format!("{line}\n")).collect()
 }
 
 #[test]

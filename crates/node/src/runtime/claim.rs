@@ -53,9 +53,23 @@ impl Claim {
         format!("hopcast_{}", self.number)
     }
 
+    /// The bits of a mark that say it is of a claim, and what they are then.
+    pub(super) const MASK: u32 = 0xffff_0000;
+    pub(super) const MARKS: u32 = 1 << 31 | 0x68 << 16;
+
     /// The mark of the node's packets, which is also the number of their routing table.
     pub(crate) fn mark(&self) -> u32 {
-        1 << 31 | 0x68 << 16 | u32::from(self.number)
+        Self::MARKS | u32::from(self.number)
+    }
+
+    /// The group of netfilter's log to which its packets go; programs that log use low numbers.
+    pub(super) fn log_group(&self) -> u16 {
+        0x6800 | self.number
+    }
+
+    /// The name of the device by which packets get back into the kernel.
+    pub(super) fn device(&self) -> String {
+        format!("hopcast-h{}", self.number)
     }
 }
 

@@ -19,6 +19,11 @@ pub(super) struct Counters {
     /// Packets and frames that the kernel dropped since a device was not read in time; no other counter includes them.
     pub(super) device_dropped: u64,
     pub(super) receive_errors: u64,
+    /// Packets of a machine with a hook dropped since they were more than it may answer with.
+    pub(super) hook_excess: u64,
+    /// Packets of a machine with a hook dropped since their hop limit was used up; the kernel counts those that it
+    /// routes.
+    pub(super) hop_limit_exceeded: u64,
     /// Memberships that the kernel refused.
     pub(super) groups_refused: u64,
     /// Items of the machine that the port cannot carry.
@@ -48,6 +53,8 @@ impl Counters {
         self.receive_dropped += other.receive_dropped;
         self.device_dropped += other.device_dropped;
         self.receive_errors += other.receive_errors;
+        self.hook_excess += other.hook_excess;
+        self.hop_limit_exceeded += other.hop_limit_exceeded;
         self.groups_refused += other.groups_refused;
         self.wrong_items += other.wrong_items;
         self.streams_opened += other.streams_opened;
@@ -71,6 +78,8 @@ impl Counters {
             ("socket_receive_dropped", self.receive_dropped),
             ("socket_device_dropped", self.device_dropped),
             ("socket_receive_errors", self.receive_errors),
+            ("socket_hook_excess", self.hook_excess),
+            ("socket_hop_limit_exceeded", self.hop_limit_exceeded),
             ("socket_groups_refused", self.groups_refused),
             ("socket_wrong_items", self.wrong_items),
             ("socket_streams_opened", self.streams_opened),

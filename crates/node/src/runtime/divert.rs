@@ -1,6 +1,6 @@
 //! Rules that redirect connections to sockets of this process: netfilter's, and the routes that they need.
 //!
-//! All of them are in one nft table and one routing table, numbered by a [`Claim`], and are removed with [`Divert`].
+//! All of them are in one nft table and one routing table ([`Rules`]).
 //! There are three kinds, each only where it is needed:
 //!
 //! - **Redirect** (`output`): connections that programs of this host open are redirected to a port on a loopback
@@ -17,9 +17,8 @@ use std::net::IpAddr;
 
 use hopcast_core::plug::Destination;
 
-use super::claim::Claim;
-use super::command::{ip, run};
 use super::error::{CommandError, PlugError};
+use super::rules::Rules;
 
 /// The mark of all sockets of this process: "hopc" in ASCII.
 pub(super) const OWN_MARK: u32 = 0x686f_7063;
@@ -37,63 +36,30 @@ pub(super) struct Diversions {
     pub(super) answers: bool,
 }
 
-/// The rules, which are removed when this is dropped.
-#[derive(Debug)]
-pub(super) struct Divert {
-    /// Commands that remove them, in the order in which the rules were made: programs and their arguments.
-    undo: Vec<(&'static str, String)>,
-    /// Released after the rules.
-    _claim: Claim,
+/// Makes the rules; `None` if none are needed. If one fails, those before it are removed.
+pub(super) fn install(diversions: &Diversions) -> Result<Option<Rules>, PlugError> {
+    if diversions.redirect.is_empty() && !diversions.answers {
+        return Ok(None);
+    }
+    let mut made = Rules::claim()?;
+    let text = rules(&made.named().table(), made.named().mark(), diversions);
+    made.filter(&text)?;
+    if diversions.answers {
+        route_here(&mut made, "-4")?;
+        let wants_v6 = diversions.transit.iter().any(|&(_, v4)| !v4);
+        match route_here(&mut made, "-6") {
+            // A host without IPv6 has no IPv6 connections to divert either.
+            Err(error) if wants_v6 => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(Some(made))
 }
 
-impl Divert {
-    /// Makes the rules; `None` if none are needed. If one fails, those before it are removed.
-    pub(super) fn install(diversions: &Diversions) -> Result<Option<Self>, PlugError> {
-        if diversions.redirect.is_empty() && !diversions.answers {
-            return Ok(None);
-        }
-        let claim = Claim::first_free()?;
-        let (table, mark) = (claim.table(), claim.mark());
-        let mut divert = Self { undo: Vec::new(), _claim: claim };
-        let undo = format!("delete table inet {table}");
-        // Left by a killed node that had the same number.
-        let _ = run("nft", &undo, "");
-        divert.undo.push(("nft", undo));
-        run("nft", "-f -", &rules(&table, mark, diversions))?;
-        if diversions.answers {
-            divert.route_here("-4", mark)?;
-            let wants_v6 = diversions.transit.iter().any(|&(_, v4)| !v4);
-            match divert.route_here("-6", mark) {
-                // A host without IPv6 has no IPv6 connections to divert either.
-                Err(error) if wants_v6 => return Err(error.into()),
-                _ => {}
-            }
-        }
-        Ok(Some(divert))
-    }
-
-    /// Routes packets with the mark to this host, whatever their destination.
-    fn route_here(&mut self, version: &str, mark: u32) -> Result<(), CommandError> {
-        // The routing table has the same number as the mark.
-        let mut both = |verb: [&str; 2], what: String| {
-            let undo = format!("{version} {} {what}", verb[1]);
-            let _ = ip(&undo);
-            ip(&format!("{version} {} {what}", verb[0]))?;
-            self.undo.push(("ip", undo));
-            Ok::<(), CommandError>(())
-        };
-        both(["route add", "route del"], format!("local default dev lo table {mark}"))?;
-        both(["rule add", "rule del"], format!("fwmark {mark} lookup {mark}"))
-    }
-}
-
-impl Drop for Divert {
-    fn drop(&mut self) {
-        for (program, line) in self.undo.drain(..).rev() {
-            // Somebody else may have removed it.
-            let _ = run(program, &line, "");
-        }
-    }
+/// Routes packets with the mark to this host, whatever their destination.
+fn route_here(rules: &mut Rules, version: &str) -> Result<(), CommandError> {
+    rules.route(version, "local default dev lo")?;
+    rules.route_marked(version)
 }
 
 /// The text of the nft table.

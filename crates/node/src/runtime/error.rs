@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
+use hopcast_core::Hook;
 use thiserror::Error;
 
 use super::claim::MAX_CLAIMS;
@@ -51,6 +52,15 @@ pub enum PlugError {
     /// The host has no interface of this name.
     #[error("there is no interface `{0}`")]
     NoInterface(String),
+    /// A hook without selections or interfaces.
+    #[error("a hook names the packets that it takes and the interfaces on which they arrive")]
+    NothingToTake,
+    /// Packets that no rule of nft can select.
+    #[error("no rule of nft selects {0:?}")]
+    NoSelection(Hook),
+    /// Netfilter's log cannot be read.
+    #[error("cannot read the log of netfilter: {0}")]
+    Log(#[source] io::Error),
     /// Frames of EtherType 0.
     #[error("frames of type 0 are none of Ethernet's")]
     EtherType,
@@ -88,7 +98,7 @@ pub enum PlugError {
     #[error("cannot number a table of rules: {0}")]
     Claim(#[source] io::Error),
     /// All numbers for tables of rules are claimed.
-    #[error("{MAX_CLAIMS} nodes divert connections in this network namespace already")]
+    #[error("{MAX_CLAIMS} nodes divert connections or packets in this network namespace already")]
     NoClaimLeft,
 }
 

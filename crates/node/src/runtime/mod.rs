@@ -24,9 +24,11 @@
 //! | `socket` | what all of the following are to the runtime |
 //! | `udp` | [`Plug::Udp`]: batches by segmentation offload and `recvmmsg` |
 //! | `tcp` | [`Plug::Tcp`]: streams, with credit on both sides |
-//! | `divert`, `claim` | the rules that redirect connections to `tcp`, and their numbers |
+//! | `divert` | the rules that redirect connections to `tcp` |
+//! | `rules`, `claim` | rules that are removed in the end, and their numbers |
 //! | `device` | [`Plug::Tun`], [`Plug::Tap`] |
 //! | `frames` | [`Plug::Frames`]: a packet socket |
+//! | `hook` | [`Plug::Hook`]: packets taken out of forwarding, and put back |
 //! | `poller`, `stop` | waiting, and being stopped |
 //! | `counters`, `drops` | counters of sockets, and of the kernel's drops |
 //! | `command` | `ip` and `nft`, which set up devices and rules |
@@ -39,7 +41,9 @@ mod divert;
 mod drops;
 mod error;
 mod frames;
+mod hook;
 mod poller;
+mod rules;
 mod socket;
 mod stop;
 mod tcp;
@@ -296,6 +300,9 @@ fn open(
                 format!("TAP `{}`", config.name)
             })
         }
+        Plug::Hook(config) => named(place, hook::Hooked::open(poller, place, config), || {
+            format!("a hook on `{}`", config.interfaces.join("`, `"))
+        }),
         Plug::Frames(config) => named(place, frames::Frames::open(poller, place, config), || {
             format!("frames {:#06x} of `{}`", config.ether_type, config.interface)
         }),

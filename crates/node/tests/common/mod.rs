@@ -151,6 +151,10 @@ impl Namespace {
         namespace
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.0
+    }
+
     /// Runs a command inside.
     pub(crate) fn sh(&self, command: &str) -> String {
         sh(&format!("ip netns exec {} {command}", self.0))
@@ -203,6 +207,20 @@ impl Drop for Namespace {
     fn drop(&mut self) {
         let _ = Command::new("ip").args(["netns", "del", &self.0]).status();
     }
+}
+
+/// The rules and routes of a namespace, but those of the addresses that IPv6 gives itself in time.
+pub(crate) fn state(namespace: &Namespace) -> String {
+    let commands = [
+        "nft list ruleset",
+        "ip rule",
+        "ip -6 rule",
+        "ip route show table all",
+        "ip -6 route show table all",
+    ];
+    let all = commands.map(|command| namespace.sh(command)).concat();
+    let own = |line: &&str| line.contains("fe80::") || line.contains("ff00::");
+    all.lines().filter(|line| !own(line)).map(|line| format!("{line}\n")).collect()
 }
 
 /// Runs a command, which is to succeed, and gives what it wrote.

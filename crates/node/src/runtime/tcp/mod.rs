@@ -30,9 +30,10 @@ use self::connection::{Connection, Progress};
 use self::listener::Listener;
 use self::options::Options;
 use super::counters::Counters;
-use super::divert::Divert;
+use super::divert;
 use super::error::PlugError;
 use super::poller::{Poller, Token};
+use super::rules::Rules;
 use super::socket::Socket;
 use crate::Clock;
 
@@ -74,7 +75,7 @@ pub(super) struct Tcp {
     scratch: Vec<u8>,
     counters: Counters,
     /// The rules that divert connections to this port.
-    _divert: Option<Divert>,
+    _divert: Option<Rules>,
 }
 
 impl Drop for Tcp {
@@ -95,7 +96,7 @@ impl Tcp {
         let redirects = matches!(config.accept, Some(Accept::LocalOutput { .. }));
         let options = Options::new(config, redirects)?;
         let (listeners, diversions) = listener::listen(&options, config)?;
-        let divert = Divert::install(&diversions)?;
+        let divert = divert::install(&diversions)?;
         for (key, listener) in listeners.iter().enumerate() {
             let token = Token { plug, key: key as u64 };
             poller.add(&listener.socket, token, EventFlags::IN | EventFlags::ET)?;

@@ -1,0 +1,41 @@
+//! Hooks into a host: the packets that a machine takes out of it, by what they are.
+//!
+//! In virtual time a simulated host has the hooks, live a [`HookPlug`](crate::plug::HookPlug); what a machine is given
+//! and may answer is the same, see [`Transit`](crate::Transit).
+
+use std::net::IpAddr;
+
+/// Packets that a machine takes out of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hook {
+    /// All in transit.
+    All,
+    /// Packets in transit of an IP protocol.
+    Protocol(u8),
+    /// Packets in transit to a prefix; of groups, too.
+    Destination {
+        /// An address in the prefix.
+        prefix: IpAddr,
+        /// The prefix's length in bits; a length past the address's is its whole length.
+        length: u8,
+    },
+    /// IPv6 packets with an extension header, in transit and for the host itself.
+    ExtensionHeader {
+        /// Its number among IP's protocols: 0 hop-by-hop options, 43 routing, 60 destination options.
+        header: u8,
+        /// The type in its third byte, of a routing header; `None` for any.
+        kind: Option<u8>,
+    },
+}
+
+impl Hook {
+    /// Whether it selects packets for the host itself, too.
+    pub const fn is_for_host(&self) -> bool {
+        matches!(self, Self::ExtensionHeader { .. })
+    }
+}
+
+/// Maximum number of transits that a hook may hand over for each packet that it was given, and at each instant without
+/// one, when it may also send one on each interface. Chosen: more than the receivers of an explicit multicast packet;
+/// a hook gone wrong costs no more than this.
+pub const MAX_ANSWERS: u32 = 256;
