@@ -133,6 +133,69 @@ flows:
     assert!(missing.iter().all(|&missing| missing < 30), "{missing:?}");
 }
 
+/// iperf2 at both ends: each member's server joins on the interface that leads to the sender, which at `a` and `c` is
+/// the second one.
+#[test]
+fn iperf2_sends_to_a_group_and_each_member_has_its_own_figures() {
+    let Some(_machine) = machine(Some("iperf")) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let scenario = "\
+title: t
+duration: 4 s
+measure: { from: 500 ms, to: 3500 ms }
+topology:
+  nodes: [s, r1, r2, a, b, c]
+  links:
+    - { between: [a, c], rate: 20 Mbit/s, delay: 200 ms }
+    - { between: [s, r1], rate: 20 Mbit/s, delay: 10 ms }
+    - { between: [r1, r2], rate: 20 Mbit/s, delay: 20 ms }
+    - { between: [r1, a], rate: 20 Mbit/s, delay: 10 ms }
+    - { between: [r2, b], rate: 20 Mbit/s, delay: 10 ms, loss: 20 % }
+    - { between: [r2, c], rate: 20 Mbit/s, delay: 10 ms }
+groups:
+  - { name: any, members: [a, b, c], delivery: ip-multicast }
+  - { name: one, members: [b, c], delivery: { ip-multicast: { one-source: true } } }
+flows:
+  - { name: four, from: s, to: any, over: udp, app: { iperf2: { rate: 1 Mbit/s, size: 1000 B } } }
+  - { name: six, from: s, to: any, over: udp, ip: 6, app: { iperf2: { rate: 1 Mbit/s, size: 1000 B } } }
+  - { name: ssm4, from: s, to: one, over: udp, app: { iperf2: { rate: 1 Mbit/s, size: 1000 B } } }
+  - { name: ssm6, from: s, to: one, over: udp, ip: 6, app: { iperf2: { rate: 1 Mbit/s, size: 1000 B } } }
+";
+    let run = run(dir.path(), scenario, &["--live"]);
+    assert!(run["live"]["programs"].is_null(), "{}", run["live"]);
+    for flow in run["flows"].as_array().unwrap() {
+        let receivers = flow["receivers"].as_array().unwrap();
+        let nodes: Vec<_> = receivers.iter().map(|receiver| receiver["node"].as_str().unwrap()).collect();
+        let one_source = flow["name"].as_str().unwrap().starts_with("ssm");
+        assert_eq!(nodes, if one_source { vec!["b", "c"] } else { vec!["a", "b", "c"] });
+        let sum =
+            |figure: &str| receivers.iter().map(|receiver| receiver[figure].as_f64().unwrap()).sum::<f64>();
+        for receiver in receivers {
+            let figure = |name: &str| receiver[name].as_f64().unwrap();
+            // 125 datagrams a second for 3 s.
+            assert!((figure("sent_units") - 375.0).abs() < 8.0, "{receiver}");
+            let arrives = if receiver["node"] == "b" { 0.8 } else { 1.0 };
+            // The deviation of 375 draws is 0.021.
+            assert!(
+                (figure("reliability") - arrives).abs() < if arrives < 1.0 { 0.08 } else { 0.02 },
+                "{receiver}"
+            );
+            assert!((figure("goodput_mbps") - arrives).abs() < 0.09, "{receiver}");
+            let way = if receiver["node"] == "a" { 20.0 } else { 40.0 };
+            let latency = receiver["latency_ms"]["p50"].as_f64().unwrap();
+            assert!((way..way + 20.0).contains(&latency), "{receiver}");
+        }
+        assert_eq!(flow["sent_units"].as_f64().unwrap(), sum("sent_units"));
+        let mean = sum("goodput_mbps") / receivers.len() as f64;
+        assert!((flow["goodput_mbps"].as_f64().unwrap() - mean).abs() < 1e-6, "{flow}");
+    }
+    // A copy of each of the four flows on each link of the tree, and two to the member of one group alone.
+    let carried = carried(&run);
+    for (direction, flows) in [(2, 4), (4, 4), (6, 2), (10, 4)] {
+        assert!(carried[direction].abs_diff(375 * flows) < 40, "{direction}: {carried:?}");
+    }
+}
+
 #[test]
 fn a_link_that_goes_down_moves_the_tree() {
     let Some(_machine) = machine(None) else { return };

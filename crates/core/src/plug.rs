@@ -13,7 +13,8 @@ use crate::{Duration, Hook};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plug {
     /// A datagram port: the host's UDP, bound to this address. What arrives has it as `local` (with the address that
-    /// was written to, if this one is unspecified).
+    /// was written to, if this one is unspecified). Of its [attributes](crate::Attributes) the interface and ECN are
+    /// always there; hop limit and DSCP are once the machine has joined a group or chosen attributes itself.
     Udp(SocketAddr),
     /// A stream port: the host's TCP.
     Tcp(TcpPlug),

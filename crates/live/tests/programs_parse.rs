@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 use hopcast_core::{Bytes, Duration, Instant, Rate};
-use hopcast_live::programs::{Ends, Measurement, Outputs, Task, commands, parse};
+use hopcast_live::programs::{Ends, GroupMember, Measurement, Outputs, Task, commands, parse};
 use hopcast_twin::scenario::model::{Copy, CopyProgram, Load, Ping, Program, Socket, TestPicture};
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ fn task(socket: Socket) -> Task<'static> {
     let second = |second| Instant::ZERO + Duration::from_secs(second);
     Task {
         flow: "f",
-        ends: Ends { from: ADDRESS, to: ADDRESS, connect: ADDRESS, port: 10_000 },
+        ends: Ends { from: ADDRESS, to: ADDRESS, connect: ADDRESS, port: 10_000, member: None },
         socket,
         start: second(1),
         stop: second(3),
@@ -287,6 +287,51 @@ fn what_a_flow_says_is_what_its_program_is_told() {
         "socat -u TCP4-LISTEN:10000,bind=10.9.0.2,reuseaddr,setsockopt-string=6:13:bbr CREATE:run/f-received"
     );
     assert_eq!(client, "socat -u OPEN:run/f-sent,rdonly TCP4:10.9.0.2:10000,setsockopt-string=6:13:bbr");
+}
+
+/// A task whose receiver is a member of a group.
+fn member_task(group: &str, interface: u32, source: Option<&str>) -> Task<'static> {
+    let task = task(Socket::Udp);
+    let to = group.parse().unwrap();
+    let member = Some(GroupMember { interface, source: source.map(|source| source.parse().unwrap()) });
+    Task { ends: Ends { to, connect: to, member, ..task.ends }, ..task }
+}
+
+#[test]
+fn a_server_of_iperf2_joins_the_group_on_its_interface_and_the_client_sends_far() {
+    let told = |task: &Task<'_>| {
+        let commands = commands(&Program::Iperf2(load(1200)), task);
+        (commands.server.unwrap().arguments.join(" "), commands.client.arguments.join(" "))
+    };
+    let (server, client) = told(&member_task("239.192.0.1", 2, None));
+    assert!(server.starts_with("-s -B 239.192.0.1%eth2 -p 10000 ") && !server.contains("-H"), "{server}");
+    assert!(client.starts_with("-c 239.192.0.1 -p 10000 ") && client.contains(" -T 255 "), "{client}");
+    let (server, client) = told(&member_task("ff38::8000:1", 0, Some("fd00::1")));
+    assert!(server.starts_with("-s -B ff38::8000:1%eth0 ") && server.ends_with(" -H fd00::1"), "{server}");
+    assert!(
+        client.starts_with("-c ff38::8000:1 ") && client.contains(" -V ") && !client.contains("-H"),
+        "{client}"
+    );
+}
+
+#[test]
+fn members_have_figures_of_their_own_and_one_that_got_nothing_has_them_too() {
+    let task = member_task("239.192.0.1", 0, None);
+    let client = fixture!("iperf2-udp-client.txt");
+    let listening = "Server listening on UDP port 10000 with pid 4627\n";
+    let measured = [fixture!("iperf2-udp-server.txt"), listening]
+        .map(|server| parse(&Program::Iperf2(load(1200)), &task, &outputs(client, server)).unwrap());
+    let [one, none] = measured.each_ref().map(|measured| measured.figures(task.window));
+    assert_eq!((one.sent_units, one.delivered_units), (none.sent_units, one.sent_units));
+    assert_eq!((none.delivered_units, none.reliability, none.goodput_mbps), (0, Some(0.0), Some(0.0)));
+    let all = Measurement::together(&measured).figures(task.window);
+    assert_eq!((all.sent_units, all.reliability), (2 * one.sent_units, Some(0.5)));
+    assert!((all.goodput_mbps.unwrap() - one.goodput_mbps.unwrap() / 2.0).abs() < 1e-9, "{all:?}");
+    assert_eq!((all.latency_ms, all.jitter_ms), (one.latency_ms, one.jitter_ms));
+    // Without a word of the server, or of the client, nothing is known.
+    for (client, server) in [(client, ""), ("", listening)] {
+        assert!(parse(&Program::Iperf2(load(1200)), &task, &outputs(client, server)).is_err());
+    }
 }
 
 /// An output that is cut, has something put into it, or is said by somebody else.

@@ -80,13 +80,13 @@ impl Spawner for Pair {
     }
 }
 
-fn ends(scenario: &Scenario, flow: usize) -> Ends {
+fn ends(scenario: &Scenario, flow: usize) -> Vec<Ends> {
     let address = |end: u8| -> IpAddr {
         let prefix = if scenario.flows[flow].ipv6 { "fd09::" } else { "10.9.0." };
         format!("{prefix}{end}").parse().unwrap()
     };
     let port = 10_000 + 2 * flow as u16;
-    Ends { from: address(1), to: address(2), connect: address(2), port }
+    vec![Ends { from: address(1), to: address(2), connect: address(2), port, member: None }]
 }
 
 /// Runs the programs of flows, and of more lines, of a scenario of two seconds.
@@ -130,7 +130,7 @@ fn measured<'e>(ended: &'e Outcomes, scenario: &Scenario) -> Vec<(&'e Measuremen
     let window = (scenario.measure.from, scenario.measure.to);
     let flows = ended.flows.iter().map(|flow| {
         assert_eq!(flow.note, None);
-        let measured = flow.measured.as_ref().unwrap_or_else(|error| panic!("{error}"));
+        let measured = flow.measured[0].as_ref().unwrap_or_else(|error| panic!("{error}"));
         (measured, measured.figures(window))
     });
     flows.collect()
@@ -319,11 +319,8 @@ fn a_server_that_ends_at_once_is_said_to() {
     let mut pair = Pair::new();
     // Nobody has this address.
     let to: IpAddr = "192.0.2.9".parse().unwrap();
-    let mut programs = Programs::new(Arc::clone(&scenario), dir.path(), |_| Ends {
-        from: to,
-        to,
-        connect: to,
-        port: 10_000,
+    let mut programs = Programs::new(Arc::clone(&scenario), dir.path(), |_| {
+        vec![Ends { from: to, to, connect: to, port: 10_000, member: None }]
     })
     .unwrap();
     let clock = Clock::starting_now();
@@ -333,6 +330,6 @@ fn a_server_that_ends_at_once_is_said_to() {
         assert!(clock.now() < Instant::ZERO + Duration::from_secs(30));
     }
     let ended = programs.finish();
-    let error = ended.flows[0].measured.as_ref().unwrap_err().to_string();
+    let error = ended.flows[0].measured[0].as_ref().unwrap_err().to_string();
     assert!(error.starts_with("`iperf3` at n1 ended with exit status 1: "), "{error}");
 }

@@ -4,10 +4,14 @@
 
 mod common;
 
-use std::net::UdpSocket;
+use std::cell::RefCell;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::rc::Rc;
 
-use common::{Bench, Namespace, address, figure};
+use common::{Bench, Namespace, Traffic, address, figure};
 use hopcast_core::plug::Plug;
+use hopcast_core::{Attributes, Buffer, Datagram, Item, Membership};
+use hopcast_node::runtime::Runtime;
 use hopcast_node::testing::{Requirement, require};
 
 /// Sends rows of equal and of mixed sizes, and back; nothing is lost, changed or out of order.
@@ -169,4 +173,140 @@ fn what_the_kernel_has_no_room_for_waits_and_the_oldest_is_dropped_and_counted()
         assert!(bench.until(10, &mut [&mut runtime], last));
         assert_eq!(figure(&runtime, "socket_sent") + figure(&runtime, "socket_send_dropped"), ALL);
     });
+}
+
+/// Sends from a socket of the kernel's, by the interface of this address and index.
+fn send_from(from: (IpAddr, u32), to: SocketAddr, hops: u8, class: u8) {
+    let (own, index) = from;
+    let socket = socket2::Socket::from(UdpSocket::bind((own, 0)).unwrap());
+    if let IpAddr::V4(own) = own {
+        socket.set_multicast_if_v4(&own).unwrap();
+        socket.set_multicast_ttl_v4(hops.into()).unwrap();
+        socket.set_ttl_v4(hops.into()).unwrap();
+        rustix::net::sockopt::set_ip_tos(&socket, class).unwrap();
+    } else {
+        socket.set_multicast_if_v6(index).unwrap();
+        socket.set_multicast_hops_v6(hops.into()).unwrap();
+        socket.set_unicast_hops_v6(hops.into()).unwrap();
+        rustix::net::sockopt::set_ipv6_tclass(&socket, class.into()).unwrap();
+    }
+    socket.send_to(b"told", &to.into()).unwrap();
+}
+
+/// A port of the kernel's UDP, which a test plays.
+struct Listener {
+    bench: Bench,
+    runtime: Runtime,
+    traffic: Rc<RefCell<Traffic>>,
+}
+
+impl Listener {
+    fn at(local: SocketAddr) -> Self {
+        let bench = Bench::new();
+        let (runtime, traffic) = bench.played(&[Plug::Udp(local)]);
+        Self { bench, runtime, traffic }
+    }
+
+    /// Hands an item to the socket.
+    fn give(&mut self, item: Item) {
+        self.traffic.borrow_mut().out.down(item);
+        let Self { bench, runtime, traffic } = self;
+        assert!(bench.until(10, &mut [runtime], || traffic.borrow().out.is_empty()));
+    }
+
+    /// The sender, the destination and the attributes of the only datagram that arrives.
+    fn next(&mut self) -> (IpAddr, SocketAddr, Attributes) {
+        let Self { bench, runtime, traffic } = self;
+        assert!(bench.until(10, &mut [runtime], || !traffic.borrow().arrived.is_empty()), "nothing arrives");
+        let datagrams = traffic.borrow_mut().datagrams();
+        let [datagram] = &datagrams[..] else { panic!("{datagrams:?}") };
+        assert_eq!(datagram.payload[..], *b"told");
+        (datagram.remote.ip(), datagram.local, datagram.attributes)
+    }
+}
+
+/// The addresses of two hosts on each of two links between them, and a group.
+struct Places {
+    near: [&'static str; 2],
+    far: [&'static str; 2],
+    prefix: u8,
+    group: &'static str,
+    any: &'static str,
+}
+
+const PLACES: [Places; 2] = [
+    Places {
+        near: ["10.1.0.1", "10.1.1.1"],
+        far: ["10.1.0.2", "10.1.1.2"],
+        prefix: 24,
+        group: "239.1.2.3",
+        any: "0.0.0.0",
+    },
+    Places {
+        near: ["fd01::1", "fd01:1::1"],
+        far: ["fd01::2", "fd01:1::2"],
+        prefix: 64,
+        group: "ff15::3",
+        any: "::",
+    },
+];
+
+#[test]
+fn interface_hop_limit_traffic_class_and_destination_come_up_as_they_were_on_the_wire() {
+    if !require(&[Requirement::Root, Requirement::Program("ip")]) {
+        return;
+    }
+    for (version, Places { near, far, prefix, group, any }) in PLACES.into_iter().enumerate() {
+        let [one, other] = ["near", "far"].map(|side| Namespace::new(&format!("{side}{version}")));
+        for link in 0..2 {
+            let ends = [near, far].map(|ends| format!("{}/{prefix}", ends[link]));
+            let name = format!("eth{link}");
+            one.join(&name, &[&ends[0]], &other, &name, &[&ends[1]]);
+        }
+        let [near, far] = [near, far].map(|ends| ends.map(|end| end.parse::<IpAddr>().unwrap()));
+        let [group, any] = [group, any].map(|address| address.parse::<IpAddr>().unwrap());
+        let send = |link: usize, to: SocketAddr, hops, class| {
+            let send = || {
+                let index = nix::net::if_::if_nametoindex(&*format!("eth{link}")).unwrap();
+                send_from((near[link], index), to, hops, class);
+            };
+            one.run(send);
+        };
+        let to_group = SocketAddr::new(group, 7000);
+        other.run(|| {
+            // Bound to an address of the second link, and to all.
+            for local in [far[1], any] {
+                let mut ear = Listener::at(SocketAddr::new(local, 7000));
+                let unicast = SocketAddr::new(far[1], 7000);
+                // Nobody has asked: DSCP and hop limit are not known, and nothing is made up.
+                send(1, unicast, 9, 0xba);
+                let attributes = Attributes { interface: Some(1), hop_limit: None, traffic_class: 2 };
+                assert_eq!(ear.next(), (near[1], unicast, attributes));
+                // A machine that chooses attributes itself.
+                let chosen = Attributes { interface: Some(1), hop_limit: Some(3), traffic_class: 0x20 };
+                let away = Datagram::new(unicast, SocketAddr::new(near[1], 9), Buffer::copy_from(b"away"));
+                ear.give(Item::Datagram(Datagram { attributes: chosen, ..away }));
+                let hears = |ear: &mut Listener, link: usize, to, hops, traffic_class| {
+                    send(link, to, hops, traffic_class);
+                    let interface = Some(link as u32);
+                    let attributes = Attributes { interface, hop_limit: Some(hops), traffic_class };
+                    assert_eq!(ear.next(), (near[link], to, attributes));
+                };
+                let values = [(1, 0), (64, 0xb8), (255, 0xff)];
+                for (hops, class) in values {
+                    hears(&mut ear, 1, unicast, hops, class);
+                    if local == any {
+                        hears(&mut ear, 0, SocketAddr::new(far[0], 7000), hops, class);
+                    }
+                }
+                // One that joins groups, on every interface.
+                ear.give(Item::Membership(Membership { group, source: None, interface: None, joined: true }));
+                for (hops, class) in values {
+                    hears(&mut ear, 0, to_group, hops, class);
+                    hears(&mut ear, 1, to_group, hops, class);
+                    hears(&mut ear, 1, unicast, hops, class);
+                }
+            }
+        });
+    }
 }

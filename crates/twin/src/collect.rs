@@ -39,8 +39,10 @@ pub struct LiveObservations {
 pub struct ProgramResult {
     /// The flow.
     pub flow: model::FlowId,
-    /// Its figures, except those that depend on the network.
+    /// Its figures, of all receivers together, except those that depend on the network.
     pub figures: Figures,
+    /// The same of each receiver of the flow.
+    pub receivers: Vec<Figures>,
     /// Goodput in Mbit/s in each step of the time series.
     pub series: Vec<f64>,
     /// Its latency distributions.
@@ -58,21 +60,32 @@ impl LiveObservations {
         let network_bytes = sent_on_pairs(scenario, &links);
         let observed = Observed { flows, links, network_bytes, hosts: BTreeMap::new() };
         let mut run = Run { live: Some(live), ..collect(case, repeat, bounds, observed) };
-        for ProgramResult { flow: number, mut figures, series, latency, counters } in programs {
-            let bound = bounds.of_flow(scenario, number).first().copied().flatten();
-            let share = |goodput: f64| {
-                bound.filter(|&bound| bound > 0.0).map(|bound| (goodput * 1e6 / bound).min(1.0))
-            };
-            figures.min_cut_fraction = figures.goodput_mbps.and_then(share);
+        for ProgramResult { flow: number, figures, receivers, series, latency, counters } in programs {
+            let cuts = bounds.of_flow(scenario, number);
             let flow = &mut run.flows[number];
-            flow.receivers = vec![Receiver { node: flow.to.clone(), figures: figures.clone() }];
-            flow.figures = figures;
+            let goodputs: Vec<f64> = receivers.iter().filter_map(|figures| figures.goodput_mbps).collect();
+            for (place, (receiver, figures)) in flow.receivers.iter_mut().zip(receivers).enumerate() {
+                let cut = cuts.get(place).copied().flatten();
+                let min_cut_fraction = mean_share(figures.goodput_mbps.as_slice(), cut);
+                receiver.figures = Figures { min_cut_fraction, ..figures };
+            }
+            // What all can have is what the worst placed can.
+            let cut = cuts.iter().copied().flatten().min_by(f64::total_cmp);
+            let (min_cut_fraction, network_bytes) = (mean_share(&goodputs, cut), flow.figures.network_bytes);
+            flow.figures = Figures { min_cut_fraction, network_bytes, ..figures };
             flow.counters.extend(counters);
             run.series.flows[number].1 = series;
             run.latency.extend(latency);
         }
         run
     }
+}
+
+/// The mean share of a bound, in bit/s, that rates in Mbit/s have, each at most all of it.
+fn mean_share(rates: &[f64], bound: Option<f64>) -> Option<f64> {
+    let bound = bound.filter(|&bound| bound > 0.0 && !rates.is_empty())?;
+    let shares = rates.iter().map(|rate| (rate * 1e6 / bound).min(1.0));
+    Some(shares.sum::<f64>() / rates.len() as f64)
 }
 
 /// Bytes sent on all links in the measurement window, if each joins two nodes: of a frame to a group on another, each

@@ -417,6 +417,16 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "messages: { size: 100 B, rate: 1 Hz }",
         "bad.yaml:5:25: `to`: `messages` are echoed by one receiver; several may have `cbr`, `bulk`, `file` or `video`",
     ),
+    (
+        "cbr: { rate: 100 kbit/s }",
+        "iperf3: { rate: 100 kbit/s }",
+        "bad.yaml:5:25: `to`: `iperf3` has one receiver; several may have `cbr`, `bulk`, `file`, `video`, and by `ip-multicast` `iperf2`",
+    ),
+    (
+        "cbr: { rate: 100 kbit/s }",
+        "iperf2: { rate: 100 kbit/s }",
+        "bad.yaml:5:25: `to`: `iperf2` joins when it starts, so members of `film` can neither join nor leave by events",
+    ),
     (", join: [n3]", "", "bad.yaml:4:10: an event of a group needs somebody to `join` or `leave` it"),
     (
         "delivery: ip-multicast",
@@ -462,6 +472,32 @@ fn each_mistake_about_a_group_is_one_line_with_its_place() {
     let stream = GOOD.replacen("udp, app: { cbr: { rate: 100 kbit/s } }", "tcp-cubic, app: bulk", 1);
     let expected = "bad.yaml:5:25: `to`: `tcp-cubic` has one receiver; several are served by ";
     assert!(error(&stream).starts_with(expected), "{}", error(&stream));
+}
+
+#[test]
+fn iperf2_has_a_group_where_it_can_serve_one_and_else_a_line_with_the_place() {
+    let with = |delivery: &str, app: &str| {
+        let text = format!(
+            "title: t\nduration: 1 s\ngroups: [{{ name: film, members: [n1, n2], delivery: {delivery} }}]\n\
+             topology: {{ chain: {{ hops: 2, link: {{ rate: 1 Mbit/s }} }} }}\n\
+             flows: [{{ from: n0, to: film, over: udp, app: {{ iperf2: {{ rate: 100 kbit/s{app} }} }} }}]\n"
+        );
+        load_text(Path::new("bad.yaml"), &text, &Overrides::default()).map_err(|error| error.to_string())
+    };
+    assert!(with("ip-multicast", "").is_ok());
+    let refused = |delivery, app| with(delivery, app).err().unwrap();
+    assert_eq!(
+        refused("unicast", ""),
+        "bad.yaml:5:25: `to`: `iperf2` sends to several receivers by `ip-multicast` alone, not by `unicast`"
+    );
+    assert_eq!(
+        refused("ip-multicast", ", reverse: on"),
+        "bad.yaml:5:25: `to`: `iperf2` with `reverse` has one receiver: a group sends nothing back"
+    );
+    assert_eq!(
+        refused("ip-multicast", ", parallel: 2"),
+        "bad.yaml:5:25: `to`: `iperf2` to a group has one connection, and `parallel` asks for 2"
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use hopcast_core::{Duration, Instant};
+use hopcast_stack::network::interface_name;
 use hopcast_stack::transport::{ProgramCommand, ProgramEnds, ReadyAt};
 use hopcast_twin::scenario::model::{Signal, Socket};
 
@@ -107,6 +108,17 @@ pub struct Ends {
     pub connect: IpAddr,
     /// The receiver's port; the next one also belongs to the flow.
     pub port: u16,
+    /// How the receiver hears the group that `to` and `connect` are; `None` where they are a node's.
+    pub member: Option<GroupMember>,
+}
+
+/// The membership of a receiver's server in the group of its flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupMember {
+    /// Number of the interface on which it joins: the one that leads to the sender.
+    pub interface: u32,
+    /// The only sender that it listens to; `None` for any.
+    pub source: Option<IpAddr>,
 }
 
 impl Ends {
@@ -114,7 +126,7 @@ impl Ends {
     #[must_use]
     pub fn behind_program(self) -> Self {
         let local = self.of_programs().on_loopback().listen.ip();
-        Self { from: local, to: local, connect: local, port: self.port }
+        Self { from: local, to: local, connect: local, port: self.port, member: None }
     }
 
     /// The same as the programs of a transport are called with them.
@@ -130,6 +142,14 @@ impl Ends {
     /// The address to which the client connects.
     pub(super) fn target(self) -> SocketAddr {
         SocketAddr::new(self.connect, self.port)
+    }
+
+    /// The address at which the server listens, as iperf2 is told it: that of a group with the interface.
+    pub(super) fn bind(self) -> String {
+        match self.member {
+            Some(member) => format!("{}%{}", self.to, interface_name(member.interface)),
+            None => self.to.to_string(),
+        }
     }
 
     pub(super) fn ipv6(self) -> bool {

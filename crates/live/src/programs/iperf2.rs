@@ -11,12 +11,14 @@ use super::measurement::{Interval, Measurement, Samples, bytes_within};
 /// Bins of the histogram: 100 µs wide, up to ten seconds. Chosen; wider ones make percentiles coarse, more make the
 /// output longer.
 const HISTOGRAM: &str = "--histograms=100u,100000";
+/// Hop limit of what is sent to a group: the maximum, as of hosts in virtual time. iperf2's own choice is 1.
+const GROUP_HOP_LIMIT: &str = "255";
 
 pub(super) fn commands(load: &Load, task: &Task<'_>) -> Commands {
     let (port, step) = (task.ends.port.to_string(), format!("{:.3}", task.step_seconds()));
     let common = ["-p", &port, "-i", &step, "-e", "-f", "b"];
     let latency = task.is_udp() && !load.reverse;
-    let server = CommandLine::new("iperf", ["-s", "-B", &task.ends.to.to_string()])
+    let server = CommandLine::new("iperf", ["-s", "-B", &task.ends.bind()])
         .and(common)
         .and_if(task.ends.ipv6(), ["-V"])
         .and_if(task.is_udp(), ["-u"])
@@ -26,6 +28,10 @@ pub(super) fn commands(load: &Load, task: &Task<'_>) -> Commands {
         } else {
             ListenPort::Tcp(task.ends.port)
         });
+    let server = match task.ends.member.and_then(|member| member.source) {
+        Some(source) => server.and(["-H", &source.to_string()]),
+        None => server,
+    };
     let streams = u64::from(load.parallel.max(1));
     let mut client = CommandLine::new("iperf", ["-c", &task.ends.connect.to_string()])
         .and(common)
@@ -36,6 +42,7 @@ pub(super) fn commands(load: &Load, task: &Task<'_>) -> Commands {
         .and_if(task.is_udp() && load.reverse, [HISTOGRAM])
         .and_if(streams > 1, ["-P", &streams.to_string()])
         .and_if(load.reverse, ["-R"])
+        .and_if(task.ends.member.is_some(), ["-T", GROUP_HOP_LIMIT])
         .ending_itself();
     if let Some(rate) = load.rate {
         client = client.and(["-b", &(rate.bits_per_sec() / streams).max(1).to_string()]);
@@ -56,7 +63,9 @@ pub(super) fn parse(load: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<M
         false => (&outputs.client, &outputs.server),
     };
     let (sent, received) = (report(sender), report(receiver));
-    if received.is_empty() {
+    // Of what a group is sent nothing may arrive at a member, whose server then has only said that it listens.
+    let nothing_arrived = task.ends.member.is_some() && !sent.is_empty() && !receiver.is_empty();
+    if received.is_empty() && !nothing_arrived {
         return Err(outputs.lacks("no report of what arrived"));
     }
     let run = |lines: &[Line]| -> Vec<Interval> {

@@ -294,13 +294,14 @@ impl Job {
         Some(look)
     }
 
-    /// Standard output and error of the client and of the last server.
-    pub(super) fn written(&self) -> [String; 4] {
-        let of = |process: Option<&Process>, ending| {
-            process.map_or_else(String::new, |process| read(&process.output, ending))
-        };
-        let (client, server) = (self.client.as_ref(), self.servers.last());
-        [of(client, "out"), of(client, "err"), of(server, "out"), of(server, "err")]
+    /// Standard output and error of the client.
+    pub(super) fn written_by_client(&self) -> [String; 2] {
+        written(self.client.as_ref())
+    }
+
+    /// Standard output and error of a server, counted from the last one, which is number 0.
+    pub(super) fn written_by_server(&self, from_last: usize) -> [String; 2] {
+        written(self.servers.iter().nth_back(from_last))
     }
 
     /// The end of the client; `None` if there is none.
@@ -318,6 +319,11 @@ impl Job {
             words: client.end_in_words(),
         })
     }
+}
+
+/// Standard output and error of a program; empty of none.
+fn written(process: Option<&Process>) -> [String; 2] {
+    ["out", "err"].map(|ending| process.map_or_else(String::new, |process| read(&process.output, ending)))
 }
 
 /// Maximum length of output that is read, in bytes: programs print one or two lines for each interval. Chosen: it

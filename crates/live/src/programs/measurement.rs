@@ -76,6 +76,38 @@ impl Task<'_> {
 }
 
 impl Measurement {
+    /// The measurements of all receivers of a flow as one: the mean of their goodput, the units and latencies of all.
+    pub fn together(receivers: &[Self]) -> Self {
+        if let [only] = receivers {
+            return only.clone();
+        }
+        let all = receivers.len().max(1) as f64;
+        let share = |interval: &Interval| Interval { bytes: interval.bytes / all, ..*interval };
+        let mean = |values: &mut dyn Iterator<Item = f64>| {
+            let values: Vec<f64> = values.collect();
+            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        };
+        let units = receivers.iter().filter_map(|measured| measured.units);
+        let samples = |of: fn(&Self) -> &Samples| {
+            Samples::new(receivers.iter().flat_map(|measured| of(measured).0.iter().copied()))
+        };
+        let mut counters: BTreeMap<String, u64> = BTreeMap::new();
+        for (name, value) in receivers.iter().flat_map(|measured| &measured.counters) {
+            *counters.entry(name.clone()).or_default() += value;
+        }
+        Self {
+            received: receivers.iter().flat_map(|measured| measured.received.iter().map(share)).collect(),
+            sent: receivers.first().map_or_else(Vec::new, |measured| measured.sent.clone()),
+            units: units.reduce(|one, other| (one.0 + other.0, one.1 + other.1)),
+            latency: samples(|measured| &measured.latency),
+            round_trip: samples(|measured| &measured.round_trip),
+            jitter_ms: mean(&mut receivers.iter().filter_map(|measured| measured.jitter_ms)),
+            counters,
+            // Files and videos have one receiver.
+            ..Self::default()
+        }
+    }
+
     /// The figures of the document, without those that depend on the network (the share of the min-cut).
     pub fn figures(&self, window: (Instant, Instant)) -> Figures {
         let (from, to) = self.lasted.unwrap_or((seconds(window.0), seconds(window.1)));

@@ -30,7 +30,7 @@ mod run;
 mod spawn;
 
 pub(crate) use check::check;
-pub use command::{CommandLine, Commands, Ends, ListenPort, Outputs, Task};
+pub use command::{CommandLine, Commands, Ends, GroupMember, ListenPort, Outputs, Task};
 pub use error::{CongestionConflict, Error, Missing};
 pub use measurement::{Interval, Measurement, Samples};
 pub use pictures::{FramePair, pictures};

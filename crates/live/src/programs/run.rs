@@ -26,8 +26,8 @@ const MISUSE_TIME: Duration = Duration::from_millis(500);
 pub struct Programs {
     scenario: Arc<Scenario>,
     dir: PathBuf,
-    /// Flows with programs, and their addresses.
-    flows: Vec<(FlowId, Ends, Job)>,
+    /// Flows with programs, and their addresses at each receiver.
+    flows: Vec<(FlowId, Vec<Ends>, Job)>,
     /// In the order of the scenario.
     execs: Vec<Job>,
     now: Instant,
@@ -49,11 +49,11 @@ pub struct Outcomes {
 pub struct FlowOutcome {
     /// The flow.
     pub flow: FlowId,
-    /// Its measurement, or the reason why there is none.
-    pub measured: Result<Measurement, Error>,
+    /// Its measurement at each receiver, or the reason why there is none.
+    pub measured: Vec<Result<Measurement, Error>>,
     /// A failure beside the measurement, as a message.
     pub note: Option<String>,
-    /// Whether the programs failed by themselves: the missing measurement then says nothing about the network.
+    /// Whether the programs failed by themselves: a missing measurement then says nothing about the network.
     pub failed: bool,
     /// The recording of a test picture.
     pub recording: Option<Recording>,
@@ -97,11 +97,15 @@ pub struct ExecOutcome {
 
 impl Programs {
     /// The programs of `scenario`, which write into the folder `programs` of `dir`; `ends` has the addresses of each
-    /// flow.
+    /// flow, for each of its receivers that has a server.
     ///
     /// # Errors
     /// A file that cannot be written, a program that is not installed, or programs that exclude each other.
-    pub fn new(scenario: Arc<Scenario>, dir: &Path, ends: impl Fn(FlowId) -> Ends) -> Result<Self, Error> {
+    pub fn new(
+        scenario: Arc<Scenario>,
+        dir: &Path,
+        ends: impl Fn(FlowId) -> Vec<Ends>,
+    ) -> Result<Self, Error> {
         let dir = dir.join("programs");
         let mut programs = Self { dir, flows: Vec::new(), execs: Vec::new(), now: Instant::ZERO, scenario };
         let scenario = Arc::clone(&programs.scenario);
@@ -115,7 +119,7 @@ impl Programs {
         super::check(&scenario)?;
         for (number, flow) in scenario.flows.iter().enumerate().filter(|(_, flow)| has_programs(flow)) {
             let ends = ends(number);
-            let job = programs.flow(number, flow, ends)?;
+            let job = programs.flow(number, flow, &ends)?;
             programs.flows.extend(job.map(|job| (number, ends, job)));
         }
         programs.execs = scenario.execs.iter().map(|exec| programs.exec(exec)).collect();
@@ -157,7 +161,7 @@ impl Programs {
         let mut ended = Outcomes::default();
         for (flow, ends, job) in &self.flows {
             match program_of(&self.scenario.flows[*flow]) {
-                Some(program) => ended.flows.push(self.outcome(*flow, program, *ends, job)),
+                Some(program) => ended.flows.push(self.outcome(*flow, program, ends, job)),
                 None => ended.failures.extend(job.failure.clone().map(|failure| (*flow, failure))),
             }
         }
@@ -171,7 +175,8 @@ impl Programs {
     }
 
     /// The programs of a flow; `None` if it never starts.
-    fn flow(&self, number: FlowId, flow: &Flow, ends: Ends) -> Result<Option<Job>, Error> {
+    fn flow(&self, number: FlowId, flow: &Flow, receivers: &[Ends]) -> Result<Option<Job>, Error> {
+        let Some(&ends) = receivers.first() else { return Ok(None) };
         let process = |line: CommandLine, node: NodeId, role: &str| {
             // Names have no dots, so a file of a flow is never one of `exec`.
             let output = self.dir.join(format!("{}.{role}", flow.name));
@@ -194,8 +199,16 @@ impl Programs {
         if let Program::Copy(copy) = program {
             copy::prepare(copy, &task)?;
         }
-        let Commands { server, client } = commands(program, &task);
-        servers.extend(server.map(|server| process(server, receiver, "server")));
+        // The client is the same for all of them.
+        let Commands { client, .. } = commands(program, &task);
+        for (&ends, &receiver) in receivers.iter().zip(&flow.to) {
+            let role = match receivers {
+                [_] => "server".to_owned(),
+                _ => format!("server-{}", self.scenario.nodes[receiver].name),
+            };
+            let server = commands(program, &Task { ends: task_ends(flow, ends), ..task }).server;
+            servers.extend(server.map(|server| process(server, receiver, &role)));
+        }
         let client = process(client, flow.from, "client");
         Ok(Some(Job::new(task.start, task.stop, servers, Some(client))))
     }
@@ -207,7 +220,7 @@ impl Programs {
         let (start, stop) = span(scenario, number)?;
         Some(Task {
             flow: &flow.name,
-            ends: if flow.is_over_program() { ends.behind_program() } else { ends },
+            ends: task_ends(flow, ends),
             socket: flow.socket()?,
             start,
             stop,
@@ -228,12 +241,12 @@ impl Programs {
         Job::new(*start, stop.unwrap_or(end).min(end), Vec::new(), Some(client))
     }
 
-    fn outcome(&self, flow: FlowId, program: &Program, ends: Ends, job: &Job) -> FlowOutcome {
-        let (Some(task), Some(end)) = (self.task(flow, ends), job.client_end(self.now)) else {
-            let measured = Ok(Measurement::default());
+    fn outcome(&self, flow: FlowId, program: &Program, receivers: &[Ends], job: &Job) -> FlowOutcome {
+        let task = receivers.first().and_then(|&ends| self.task(flow, ends));
+        let (Some(task), Some(end)) = (task, job.client_end(self.now)) else {
+            let measured = receivers.iter().map(|_| Ok(Measurement::default())).collect();
             return FlowOutcome { flow, measured, note: None, failed: false, recording: None };
         };
-        let [client, client_errors, server, server_errors] = job.written();
         let (more, recording) = match program {
             Program::Copy(copy) => (vec![copy::inspect(copy, &task)], None),
             Program::Ffmpeg(picture) => {
@@ -246,17 +259,28 @@ impl Programs {
         };
         let (started, ended) = end.span;
         let started_wall = end.started_wall;
-        let outputs =
-            Outputs { client, client_errors, server, server_errors, more, started, started_wall, ended };
+        let [client, client_errors] = job.written_by_client();
+        let mut outputs =
+            Outputs { client, client_errors, more, started, started_wall, ended, ..Outputs::default() };
         let failed = !end.was_told && end.exit != Some(0);
         let failure = job.failure.clone().or_else(|| failed.then_some(end.words));
-        // The measurement of a failed program is kept, with the failure as a note.
-        let measured = parse(program, &task, &outputs);
-        let measured = measured.map_err(|error| job.failure.clone().map_or(error, Error::Failed));
+        let of_flow = &self.scenario.flows[flow];
+        let measured = receivers.iter().zip((0..receivers.len()).rev()).map(|(&ends, from_last)| {
+            [outputs.server, outputs.server_errors] = job.written_by_server(from_last);
+            // The measurement of a failed program is kept, with the failure as a note.
+            let measured = parse(program, &Task { ends: task_ends(of_flow, ends), ..task }, &outputs);
+            measured.map_err(|error| job.failure.clone().map_or(error, Error::Failed))
+        });
+        let measured: Vec<_> = measured.collect();
         // A failure caused by the network takes longer.
-        let at_once = failed && measured.is_err() && end.ran < MISUSE_TIME;
+        let at_once = failed && measured.iter().all(Result::is_err) && end.ran < MISUSE_TIME;
         FlowOutcome { flow, measured, note: failure, failed: job.failure.is_some() || at_once, recording }
     }
+}
+
+/// The addresses of a flow as its application sees them.
+fn task_ends(flow: &Flow, ends: Ends) -> Ends {
+    if flow.is_over_program() { ends.behind_program() } else { ends }
 }
 
 /// The program that is a flow's application.

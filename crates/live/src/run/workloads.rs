@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::time;
 
 use hopcast_core::Instant;
+use hopcast_stack::network::NetworkPlan;
 use hopcast_twin::collect::{LiveObservations, ProgramResult};
 use hopcast_twin::results::{Figures, Frame};
-use hopcast_twin::scenario::model::{FlowId, Scenario};
+use hopcast_twin::scenario::model::{FlowId, NodeId, Scenario};
 use hopcast_twin::world::NodeInstance;
 
 use super::error::Error;
 use crate::lab::Lab;
 use crate::programs::{
-    self, ChildProcess, CommandLine, Ends, FlowOutcome, FramePair, Measurement, Programs, Recording, Running,
-    Spawner, pictures,
+    self, ChildProcess, CommandLine, Ends, FlowOutcome, FramePair, GroupMember, Measurement, Programs,
+    Recording, Running, Spawner, pictures,
 };
 
 /// Maximum time until all servers listen. Chosen; less fails on a busy machine, more delays the error of one that never
@@ -61,7 +62,7 @@ impl Workloads {
     pub(super) fn new(scenario: &Arc<Scenario>, dir: &Path) -> Result<Self, Error> {
         let ends =
             (0..scenario.flows.len()).map(|flow| ends(scenario, flow)).collect::<Result<Vec<_>, _>>()?;
-        let programs = Programs::new(scenario.clone(), dir, |flow| ends[flow])?;
+        let programs = Programs::new(scenario.clone(), dir, |flow| ends[flow].clone())?;
         Ok(Self { programs, dir: dir.to_owned() })
     }
 
@@ -107,11 +108,17 @@ impl Workloads {
         for FlowOutcome { flow, measured, note, failed, recording } in ended.flows {
             let name = &scenario.flows[flow].name;
             // A program whose packets did not arrive measured zero, which is a figure; one that never started has none.
-            let has_figures = measured.is_ok() || !failed;
-            let (measured, why) = match measured {
-                Ok(measured) => (measured, None),
-                Err(error) => (Measurement::default(), Some(error.to_string())),
+            let has_figures = !failed || measured.iter().any(Result::is_ok);
+            let mut why = None;
+            let (to, one) = (&scenario.flows[flow].to, measured.len() == 1);
+            let of_receiver = |(measured, &node): (Result<Measurement, programs::Error>, &NodeId)| {
+                measured.unwrap_or_else(|error| {
+                    let at = if one { String::new() } else { format!("{}: ", scenario.nodes[node].name) };
+                    why.get_or_insert(format!("{at}{error}"));
+                    Measurement::default()
+                })
             };
+            let receivers: Vec<Measurement> = measured.into_iter().zip(to).map(of_receiver).collect();
             *failures += u64::from(failed);
             if let Some(note) = why.or(note) {
                 outcomes.insert(name.clone(), note);
@@ -128,9 +135,14 @@ impl Workloads {
                 recording.remove();
             }
             let window = (scenario.measure.from, scenario.measure.to);
+            let figures = |measured: &Measurement| {
+                if has_figures { measured.figures(window) } else { Figures::default() }
+            };
+            let measured = Measurement::together(&receivers);
             observed.programs.push(ProgramResult {
                 flow,
-                figures: if has_figures { measured.figures(window) } else { Figures::default() },
+                figures: figures(&measured),
+                receivers: receivers.iter().map(figures).collect(),
                 series: measured.series(step, steps),
                 latency: measured.curves(name),
                 counters: measured.counters,
@@ -178,10 +190,24 @@ fn frames(
     Ok(frames)
 }
 
-/// The addresses at which the programs of a flow find each other.
-fn ends(scenario: &Scenario, flow: FlowId) -> Result<Ends, Error> {
+/// The addresses at which the programs of a flow find each other, for each receiver.
+fn ends(scenario: &Scenario, flow: FlowId) -> Result<Vec<Ends>, Error> {
     let (from, to) = NodeInstance::ends_of_flow(scenario, flow).map_err(Error::Flow)?;
-    // The scenario language gives each such flow one receiver.
-    let to = to.first().copied().unwrap_or(from);
-    Ok(Ends { from: from.ip(), to: to.ip(), connect: to.ip(), port: to.port() })
+    let spec = &scenario.flows[flow];
+    // The scenario language gives each program one receiver, or a group.
+    let one = to.first().copied().unwrap_or(from);
+    let ends = Ends { from: from.ip(), to: one.ip(), connect: one.ip(), port: one.port(), member: None };
+    let Some(group) = spec.group.filter(|_| spec.is_program()).map(|group| &scenario.groups[group]) else {
+        return Ok(vec![ends]);
+    };
+    let address = group.address(spec.ipv6);
+    let source = group.delivery.settings().is_of_one_source().then_some(ends.from);
+    let mut routes = scenario.global_routes(&NetworkPlan::of(scenario.network()));
+    let of_member = |&node: &NodeId| {
+        // Links lead to every receiver.
+        let interface = routes.group_route(node, ends.from, address).and_then(|route| route.ingress);
+        let member = Some(GroupMember { interface: interface.unwrap_or_default(), source });
+        Ends { to: address, connect: address, member, ..ends }
+    };
+    Ok(spec.to.iter().map(of_member).collect())
 }

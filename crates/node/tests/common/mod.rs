@@ -180,6 +180,21 @@ impl Namespace {
         }
     }
 
+    /// Takes a device over from another namespace, and gives it addresses.
+    pub(crate) fn take_device(&self, name: &str, from: &Self, addresses: &[String]) {
+        sh(&format!("ip -n {} link set {name} netns {}", from.0, self.0));
+        for address in addresses {
+            let nodad = if address.contains(':') { "nodad" } else { "" };
+            self.sh(&format!("ip address add {address} dev {name} {nodad}"));
+        }
+        self.sh(&format!("ip link set {name} up"));
+    }
+
+    /// Moves this thread inside, for good: what it has opened elsewhere stays there.
+    pub(crate) fn enter(&self) {
+        inside(&self.open(), || {});
+    }
+
     /// Does something inside, on a thread of its own.
     pub(crate) fn spawn<T: Send + 'static>(&self, act: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
         let file = self.open();

@@ -13,7 +13,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, did_you_mean, list, one_or_list, whole};
 use hopcast_config::yaml::{Kind, Node};
 use hopcast_stack::flow::can_relay;
-use hopcast_stack::group;
+use hopcast_stack::group::{self, Group};
 use hopcast_stack::transport::{Count, Layer, Row};
 use hopcast_stack::{Stack, TRANSPORTS, Variants, deliveries};
 
@@ -90,7 +90,7 @@ impl Flows {
                 serves_members(to_node, &stack)?;
             }
             if group.is_some() || to.len() > 1 {
-                needs_no_answer(to_node, &app)?;
+                needs_no_answer(to_node, &app, group.map(|group| &groups.groups[group]), &to)?;
             }
             if let Some(group) = group.map(|group| &groups.groups[group])
                 && let Some(why) = group.delivery.settings().refuses(group, from, topology.network())
@@ -236,16 +236,16 @@ fn serves_members(node: &Node, stack: &Stack) -> Result<(), Diagnostic> {
 }
 
 /// Several receivers need an application that needs no answer.
-fn needs_no_answer(node: &Node, app: &App) -> Result<(), Diagnostic> {
+fn needs_no_answer(node: &Node, app: &App, group: Option<&Group>, to: &[NodeId]) -> Result<(), Diagnostic> {
     match app {
         App::Messages { .. } => Err(node
             .error("`to`: `messages` are echoed by one receiver; several may have `cbr`, `bulk`, `file` or `video`")),
         App::ShortFlows { .. } => Err(node
             .error("`to`: `short-flows` are streams to one receiver; several may have `cbr`, `bulk`, `file` or `video`")),
-        App::Program { program, .. } => Err(node.error(format!(
-            "`to`: `{}` has one receiver; several may have `cbr`, `bulk`, `file` or `video`",
-            program.name()
-        ))),
+        App::Program { program, .. } => match program.refuses_group(group, to) {
+            Some(why) => Err(node.error(format!("`to`: {why}"))),
+            None => Ok(()),
+        },
         App::Cbr { .. } | App::Bulk { .. } | App::File { .. } | App::Video { .. } => Ok(()),
     }
 }

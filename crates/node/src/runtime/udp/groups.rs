@@ -7,14 +7,14 @@ use std::rc::Rc;
 use hopcast_core::Membership;
 use nix::libc;
 use nix::sys::socket::setsockopt;
-use nix::sys::socket::sockopt::{Ipv4RecvTtl, Ipv6RecvHopLimit, SetStruct};
+use nix::sys::socket::sockopt::SetStruct;
 use quinn_udp::UdpSocketState;
 use rustix::event::epoll::EventFlags;
 use socket2::Socket as Kernel;
 
 use super::batch::{Batch, Received};
 use super::interfaces::{Interfaces, of_groups};
-use super::{for_groups, unbound};
+use super::{for_groups, in_detail, unbound};
 use crate::runtime::counters::Counters;
 use crate::runtime::drops::Drops;
 use crate::runtime::poller::{Poller, Token};
@@ -22,7 +22,6 @@ use crate::runtime::poller::{Poller, Token};
 /// The groups that a machine has joined.
 #[derive(Default)]
 pub(super) struct Groups {
-    joined: bool,
     /// Receives what is sent to groups, where the plug's own socket is bound to one address.
     inlet: Option<Box<Inlet>>,
 }
@@ -51,9 +50,6 @@ impl Groups {
             return Err(io::ErrorKind::AddrNotAvailable.into());
         }
         let socket = if local.ip().is_unspecified() {
-            if !self.joined {
-                in_detail(own, local.is_ipv6())?;
-            }
             own
         } else {
             let inlet = match self.inlet.take() {
@@ -62,7 +58,6 @@ impl Groups {
             };
             &self.inlet.insert(inlet).socket
         };
-        self.joined = true;
         if group == IpAddr::V4(Ipv4Addr::BROADCAST) {
             // A socket of all addresses receives it in any case.
             return Ok(());
@@ -75,11 +70,6 @@ impl Groups {
             change_on(socket, index, group, source, joined)?;
         }
         Ok(())
-    }
-
-    /// Whether the plug's own socket receives what is sent to groups.
-    pub(super) fn are_joined_by_own_socket(&self) -> bool {
-        self.joined && self.inlet.is_none()
     }
 
     pub(super) fn ready(&mut self, readable: bool) {
@@ -133,15 +123,6 @@ impl Inlet {
         poller.add(&socket, token, EventFlags::IN)?;
         Ok(Self { socket, batch: Batch::new(), readable: false, drops })
     }
-}
-
-/// Has a socket say the hop limit of each datagram.
-fn in_detail(socket: &Kernel, ipv6: bool) -> io::Result<()> {
-    match ipv6 {
-        true => setsockopt(socket, Ipv6RecvHopLimit, &true)?,
-        false => setsockopt(socket, Ipv4RecvTtl, &true)?,
-    }
-    Ok(())
 }
 
 /// Joins or leaves on one interface. To have joined already, or to have left, is no error.

@@ -20,7 +20,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use hopcast_core::{Datagram, Item};
+use hopcast_core::{Attributes, Datagram, Item};
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::{Ipv4RecvTtl, Ipv6RecvHopLimit};
 use quinn_udp::UdpSocketState;
 use rustix::event::epoll::EventFlags;
 use rustix::net::sockopt;
@@ -73,6 +75,8 @@ pub(super) struct Udp {
     interfaces: Interfaces,
     batch: Batch,
     readable: bool,
+    /// Whether the plug's own socket says all attributes of what it receives.
+    detailed: bool,
     groups: Groups,
     /// Datagrams to be sent, in rows that one call sends.
     waiting: VecDeque<Row>,
@@ -110,6 +114,7 @@ impl Udp {
             interfaces: Interfaces::of_namespace(),
             batch: Batch::new(),
             readable: false,
+            detailed: false,
             groups: Groups::default(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
@@ -122,11 +127,17 @@ impl Udp {
     fn read(&mut self) {
         self.readable = false;
         self.counters.syscalls += 1;
-        let read = match self.groups.are_joined_by_own_socket() {
+        let read = match self.detailed {
             true => self.batch.read_in_detail(&self.socket, &self.interfaces, &mut self.counters),
             false => self.batch.read(&self.socket, &self.state, &self.interfaces),
         };
         self.count(read);
+    }
+
+    /// From now on, all attributes of what arrives. A machine that joins groups, or chooses attributes itself, looks at
+    /// them; for the others they would cost a system call for each row.
+    fn read_in_detail(&mut self) {
+        self.detailed = self.detailed || in_detail(&self.socket, self.local.is_ipv6()).is_ok();
     }
 
     fn count(&mut self, read: io::Result<()>) {
@@ -187,8 +198,12 @@ impl Udp {
     /// Adds a datagram to those that wait.
     fn queue(&mut self, datagram: &Datagram) {
         let Datagram { local, remote, payload, attributes } = datagram;
-        // A socket that is bound to an address sends from that one.
-        let source = Some(local.ip()).filter(|ip| !ip.is_unspecified() && self.local.ip().is_unspecified());
+        // A socket that is bound to an address sends from that one, unless it is told an interface: with IPv4 the kernel
+        // then takes the interface's own.
+        let is_bound = !self.local.ip().is_unspecified();
+        let source = if is_bound { self.local.ip() } else { local.ip() };
+        let is_told = !is_bound || attributes.interface.is_some();
+        let source = Some(source).filter(|ip| is_told && !ip.is_unspecified());
         // After the last datagram for the same peer, which keeps their order; the order between peers does not matter.
         let mut last = self.waiting.iter_mut().rev().take(MAX_ROWS_SEARCHED);
         let last =
@@ -257,6 +272,7 @@ impl Socket for Udp {
                 let changed =
                     self.groups.change(&membership, self.local, (&self.socket, &self.interfaces), place);
                 self.counters.groups_refused += u64::from(changed.is_err());
+                self.read_in_detail();
                 return;
             }
             _ => {
@@ -267,6 +283,9 @@ impl Socket for Udp {
         if datagram.remote.is_ipv4() != self.local.is_ipv4() || datagram.payload.len() > MAX_SEND {
             self.counters.send_refused += 1;
             return;
+        }
+        if datagram.attributes != Attributes::CHOICE {
+            self.read_in_detail();
         }
         self.queue(&datagram);
         datagram.payload.recycle();
@@ -327,4 +346,13 @@ fn for_groups(socket: &Kernel, ipv6: bool) -> io::Result<()> {
     socket.set_broadcast(true)?;
     socket.set_multicast_ttl_v4(GROUP_HOP_LIMIT)?;
     socket.set_multicast_all_v4(false)
+}
+
+/// Has a socket say the hop limit of each datagram.
+fn in_detail(socket: &Kernel, ipv6: bool) -> io::Result<()> {
+    match ipv6 {
+        true => setsockopt(socket, Ipv6RecvHopLimit, &true)?,
+        false => setsockopt(socket, Ipv4RecvTtl, &true)?,
+    }
+    Ok(())
 }

@@ -6,6 +6,7 @@
 
 mod decode;
 mod exec;
+mod groups;
 
 use std::fmt;
 use std::sync::Arc;
