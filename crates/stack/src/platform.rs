@@ -105,10 +105,10 @@ impl NodeBuilder {
         let layers = plan.layers().node(node);
         let interface = |&place: &usize| {
             let Hop { link, attachment } = layers.interfaces[place].hop;
-            Interface {
-                mac: NetworkPlan::mac(link, attachment),
-                mtu: network.links[link].direction(attachment).mtu,
-            }
+            Interface::new(
+                NetworkPlan::mac(link, attachment),
+                network.links[link].direction(attachment).mtu,
+            )
         };
         let config = hopcast_host::Config {
             addresses: addresses_of(node).to_vec(),
